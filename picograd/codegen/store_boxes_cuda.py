@@ -4,6 +4,7 @@ A warp gathers 16 rows and 128 bytes of columns at a time in a slot of its own, 
 its eight rows of four lanes hit different banks; one lane hands the slot over.
 """
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -12,11 +13,13 @@ from picograd.codegen.layout import WgmmaAccumulator
 from picograd.codegen.linearize_cuda_roles import first_lane
 from picograd.codegen.products_cuda import add
 from picograd.codegen.tile import Store, Tile
+from picograd.codegen.walk_cuda import Walk
 from picograd.errors import check, internal
 from picograd.schedule.index import Axis, Index, axis_index, constant, substitute
-from picograd.schedule.loop import rewrite
+from picograd.schedule.loop import Condition, rewrite
 
 ROWS = 16  # of a warp in a fragment
+FRAGMENT_ROWS = 64  # of a warpgroup
 CHUNK_BYTES = 16  # that the swizzle permutes
 
 
@@ -41,76 +44,108 @@ def store_boxes(block: Block, step: Store) -> None:
     if not isinstance(layout, WgmmaAccumulator) or box is None:
         internal("only fragments leave in boxes", step)
     tile = block.tiles[box.tile]
-    slices, tensor = layout.n // tile.shape[-1], block.tensor(box.tensor)
+    slices = layout.n // tile.shape[-1]
+    parts = layout.stacked * slices
+    tensor = block.tensor(box.tensor)
     name = block.emitter.add("tensor", None, arg=tensor)
     # A slot is free again when `stages` later ones have been handed over, in this step or the next.
-    check(layout.stacked * slices % tile.stages == 0, "slots go round in every step", step)
-    for turn in range(layout.stacked * slices):
+    check(parts % tile.stages == 0, "slots go round in every step", step)
+    for turn in range(parts):
         fragment, number = divmod(turn, slices)
-        part = Part(tile, slot_place(block, tile, turn % tile.stages), fragment, number)
+        slot = slot_place(block, tile, turn % tile.stages)
+        part = Part(tile, slot, fragment, number)
         with block.emitter.when(first_lane(block)):
             add(block, "store_box_wait", (), tile.stages - 1)
         add(block, "warp_barrier")
         gather(block, step, layout, part)
         add(block, "async_fence")
         add(block, "warp_barrier")
-        places = [block.emitter.index(index) for index in corner(block, step, layout, part)]
+        start = corner(block, step, layout, part)
+        places = [block.emitter.index(index) for index in start]
         with block.emitter.when(first_lane(block)):
-            add(block, "store_box", (name, block.places[tile.name], part.slot, *places))
+            slots = block.places[tile.name]
+            add(block, "store_box", (name, slots, slot, *places))
 
 
 def slot_place(block: Block, tile: Tile, slot: int) -> int:
     """Find where a slot of this warp begins."""
-    size = tile.shape[-2] * tile.shape[-1]
-    return block.emitter.index((axis_index(block.crew) * tile.stages + slot) * size)
+    rows, columns = tile.shape[-2:]
+    size = rows * columns
+    warp = axis_index(block.crew)
+    before = warp * tile.stages + slot
+    return block.emitter.index(before * size)
 
 
 def corner(block: Block, step: Store, layout: WgmmaAccumulator, part: Part) -> list[Index]:
     """Find where a part of this warp lies in the array."""
     warp = axis_index(block.crew) % (4 * layout.groups)
-    row = (warp // 4 * layout.stacked + part.fragment) * 64 + warp % 4 * ROWS
+    group, quarter = warp // 4, warp % 4
+    fragment = group * layout.stacked + part.fragment
+    row = fragment * FRAGMENT_ROWS + quarter * ROWS
+    column = part.number * part.columns
     near, far, *batch = step.box.at  # type: ignore[union-attr]
-    return [near + part.number * part.columns, far + row, *batch]
+    return [near + column, far + row, *batch]
 
 
 def gather(block: Block, step: Store, layout: WgmmaAccumulator, part: Part) -> None:
     """Compute one part of a fragment and leave it in a slot."""
     emitter = block.emitter
-    found, values = block.walked(layout, step.dims, [step.expr], [step.index], step.conditions)
+    exprs, places = [step.expr], [step.index]
+    found, values = block.walked(layout, step.dims, exprs, places, step.conditions)
     named = {axis.name: axis for axis, _ in found.loops}
     piece = Axis("piece", part.columns // 8)
-    first = {found.vector[0]: constant(0)} if found.vector else {}
-    tests = [(substitute(substitute(i, values), first), lo, hi) for i, lo, hi in step.conditions]
+    conditions = [*found.conditions, *tests_of(step, found, values)]
     with ExitStack() as stack:
         stack.enter_context(emitter.axis_loop(piece, True))
-        across = axis_index(piece) + part.number * piece.size
-        emitter.bind(named["across"], emitter.index(across))
+        before = part.number * piece.size
+        across = emitter.index(axis_index(piece) + before)
+        emitter.bind(named["across"], across)
         if "stack" in named:
-            emitter.bind(named["stack"], emitter.integer(part.fragment))
+            fragment = emitter.integer(part.fragment)
+            emitter.bind(named["stack"], fragment)
         for name in ("half", "pair"):
             if name in named:
-                stack.enter_context(emitter.axis_loop(named[name], True))
-        inside(block, stack, found, emitter.conditions([*found.conditions, *tests]))
+                loop = emitter.axis_loop(named[name], True)
+                stack.enter_context(loop)
+        inside(block, stack, found, emitter.conditions(conditions))
         value = emitter.value(rewrite(step.expr, values))
         leave(block, part, value, piece, named)
+
+
+def tests_of(step: Store, found: Walk, values: Mapping[Axis, Index]) -> list[Condition]:
+    """Write the conditions of a store at the first place of a vector."""
+    first = {found.vector[0]: constant(0)} if found.vector else {}
+    tests: list[Condition] = []
+    for index, low, high in step.conditions:
+        walked = substitute(index, values)
+        tests.append((substitute(walked, first), low, high))
+    return tests
 
 
 def leave(block: Block, part: Part, value: int, piece: Axis, named: dict[str, Axis]) -> None:
     """Put two neighbours, or one, at their place in a slot."""
     emitter, dtype = block.emitter, part.tile.dtype
-    lane, half = axis_index(block.thread) % 32, axis_index(named["half"])
-    chunk, row = CHUNK_BYTES // dtype.itemsize, lane // 4
-    column = axis_index(piece) * 8 + lane % 4 * 2
+    lane = axis_index(block.thread) % 32
+    half = axis_index(named["half"])
+    row, pair = lane // 4, lane % 4
+    chunk = CHUNK_BYTES // dtype.itemsize
+    column = axis_index(piece) * 8 + pair * 2
     number = emitter.index(column // chunk)
-    permuted = emitter.raw("bitwise_xor", emitter.index_dtype, number, emitter.index(row))
-    place = emitter.arithmetic("mul", permuted, emitter.integer(chunk))
-    rest = (row + half * 8) * part.columns + column % chunk
+    row_value = emitter.index(row)
+    permuted = emitter.raw("bitwise_xor", emitter.index_dtype, number, row_value)
+    chunk_value = emitter.integer(chunk)
+    place = emitter.arithmetic("mul", permuted, chunk_value)
+    row_start = (row + half * 8) * part.columns
+    rest = row_start + column % chunk
     lanes = 2
     if "pair" in named:
-        rest, lanes = rest + axis_index(named["pair"]), 1
-    place = emitter.arithmetic("add", place, emitter.index(rest))
+        rest = rest + axis_index(named["pair"])
+        lanes = 1
+    rest_value = emitter.index(rest)
+    place = emitter.arithmetic("add", place, rest_value)
     place = emitter.arithmetic("add", part.slot, place)
-    value = emitter.cast(before_widening(emitter, value, dtype), dtype)
+    value = before_widening(emitter, value, dtype)
+    value = emitter.cast(value, dtype)
     value = emitter.splat(value, 2) if lanes == 2 else lane_of(emitter, value, 0)
-    args = (block.places[part.tile.name], place, value)
-    emitter.add("store", dtype, args, lanes=lanes)
+    slots = block.places[part.tile.name]
+    emitter.add("store", dtype, (slots, place, value), lanes=lanes)

@@ -61,8 +61,9 @@ def schedule_of(stream: Stream) -> Schedule:
     Tiles of rows are then few and high, which costs more where a stream is short or where a mask
     hides much of a high tile (H200, docs/records/0012-attention).
     """
-    depths = [score.depth for score in stream.scores]
-    width = max(map(size_of, (*depths, *(each.columns for each in stream.products))))
+    depths = [size_of(score.depth) for score in stream.scores]
+    widths = [size_of(each.columns) for each in stream.products]
+    width = max(depths + widths)
     is_held = narrow(stream.scores[0].row).op == "load"
     least = LONGER if emptied(stream) else LONG
     is_long = width <= SPAN and size_of(stream.over) >= least
@@ -76,7 +77,8 @@ class Writer:
     def __init__(self, frame: Frame) -> None:
         self.frame, self.stream = frame, frame.stream
         self.row, self.place = frame.row, frame.place
-        self.point, self.dims = frame.point, frame.dims
+        self.point = frame.point
+        self.dims = frame.dims
         self.dtype = frame.dtype
         (score,) = self.stream.scores
         self.score = frame.add_scores(f"score{score.number}", frame.dtype)
@@ -103,14 +105,16 @@ class Writer:
         if frame.can_hold(score.row, score.depth):
             self.rows = frame.hold(score.row, score.depth)
             return []
-        column = Axis("depth", round_up(size_of(score.depth), SPAN))
-        layout = WgmmaOperand(frame.fragment(column.size))
-        shape = frame.height, column.size
+        depth = round_up(size_of(score.depth), SPAN)
+        column = Axis("depth", depth)
+        layout = WgmmaOperand(frame.fragment(depth))
+        shape = frame.height, depth
         self.rows = frame.add("rows", shape, layout, frame.half)
         deep = role(score.depth, axis_index(column))
         value = bind_roles(score.row, frame.rows, deep)
         conditions = (*frame.rows.conditions, *deep.conditions)
-        return [Assign(self.rows, (self.row, column), guarded(value, conditions))]
+        packed = guarded(value, conditions)
+        return [Assign(self.rows, (self.row, column), packed)]
 
     def consume(self) -> list[Step]:
         """Write what is done of a block of the stream."""
@@ -120,26 +124,33 @@ class Writer:
         streamed = frame.streamed(score.streamed, score.depth)
         dot = Dot(self.score, self.rows, streamed, depth, "wgmma", b_is_nk=True, is_first=True)
         weights: dict[int, str] = {}
-        edited = frame.chosen(self.edit(True), self.edit(False))
-        steps: list[Step] = [dot, *edited, *self.weigh(weights)]
+        whole, edge = self.edit(True), self.edit(False)
+        edited = frame.chosen(whole, edge)
+        weighed = self.weigh(weights)
+        steps: list[Step] = [dot, *edited, *weighed]
         for each in self.stream.products:
             value = frame.streamed(each.value, each.columns)
             weight = weights[each.number]
-            steps.append(Dot(f"value{each.number}", weight, value, frame.size, "wgmma"))
+            result = f"value{each.number}"
+            steps.append(Dot(result, weight, value, frame.size, "wgmma"))
         return steps
 
     def edit(self, is_whole: bool) -> list[Step]:
         """Edit the scores of a block where they are, and hide those that are not seen."""
-        frame, body = self.frame, settled(self.inner) if is_whole else self.inner
+        frame = self.frame
+        body = settled(self.inner) if is_whole else self.inner
         found = replaced(body, self.of_score)
         found = bind_roles(found, frame.rows, frame.over)
         if is_whole:
             found = unconverted(found)
-            return [] if is_tile(found) else [Assign(self.score, self.dims, found)]
+            if is_tile(found):
+                return []
+            return [Assign(self.score, self.dims, found)]
         fill = const(identity("max", found.dtype), found.dtype)
         if frame.conditions:
             found = Expr("guard", (found, fill), frame.conditions, found.dtype)
-        return [Assign(self.score, self.dims, cast(found, self.dtype))]
+        score = cast(found, self.dtype)
+        return [Assign(self.score, self.dims, score)]
 
     # -- elements of a block ----------------------------------------------------------------------
 
@@ -152,12 +163,15 @@ class Writer:
 
     def of_score(self, expr: Expr) -> Expr | None:
         """Read a score."""
-        is_score = is_ref(expr, self.stream.scores[0].number)
-        return read(self.score, self.point, expr.dtype) if is_score else None
+        (score,) = self.stream.scores
+        if not is_ref(expr, score.number):
+            return None
+        return read(self.score, self.point, expr.dtype)
 
     def weigh(self, weights: dict[int, str]) -> list[Step]:
         """Write the peak, the sums and the weights of a block whose scores are edited."""
-        stream, edited = self.stream, self.peak.body
+        frame, stream = self.frame, self.stream
+        edited = self.peak.body
         score = read(self.score, self.point, self.dtype)
         known = {edited: scaled(score, self.scale)}
         steps = self.find_peak(score)
@@ -170,8 +184,9 @@ class Writer:
             steps += self.add_up(number, value)
         for each in stream.products:
             name = f"weight{each.number}"
-            shape, layout = (self.frame.height, self.frame.size), WgmmaOperand(self.frame.scored)
-            self.frame.add(name, shape, layout, self.frame.half)
+            shape = frame.height, frame.size
+            layout = WgmmaOperand(frame.scored)
+            frame.add(name, shape, layout, frame.half)
             weights[each.number] = name
             value = self.element(each.weight, known)
             while value.args and OPS[value.op].keeps_value:
@@ -188,7 +203,8 @@ class Writer:
             inner = expr.args[0] if len(expr.args) == 1 else expr
             is_less = len(inner.args) == 2 and is_ref(inner.args[1], self.stream.peak)
             if is_less and OPS[expr.op].is_exponential:
-                return self.exponential(known[inner.args[0]])
+                score, _ = inner.args
+                return self.exponential(known[score])
             return self.of_score(expr)
 
         hidden = hiding(self.peak.body)
@@ -215,19 +231,23 @@ class Writer:
             self.frame.add_rows(each, dtype)
         before = read(name, here, dtype)
         greatest = read("greatest", here, dtype)
+        greater = binary(COMBINE["max"], before, greatest)
+        highest = self.exponent(scaled(greatest, self.scale))
+        factor = self.exponential(scaled(before, self.scale))
         layout = self.frame.scored
         return [
             Accumulate("greatest", rows, (self.place,), "max", score, layout=layout),
-            Assign("greatest", rows, binary(COMBINE["max"], before, greatest)),
-            Assign("safe", rows, subtracted(greatest, self.exponent(scaled(greatest, self.scale)))),
-            Assign("factor", rows, self.exponential(scaled(before, self.scale))),
+            Assign("greatest", rows, greater),
+            Assign("safe", rows, subtracted(greatest, highest)),
+            Assign("factor", rows, factor),
             Assign(name, rows, greatest),
         ]
 
     def add_up(self, number: int, value: Expr) -> list[Step]:
         """Add the elements of a block to a sum, scaled if the peak changed."""
-        compute, here = self.stream.computes[number], self.point[:1]
+        compute = self.stream.computes[number]
         dtype, monoid = compute.dtype, str(compute.monoid)
+        here = self.point[:1]
         part = self.frame.add_rows(f"part{number}", dtype)
         before = read(f"value{number}", here, dtype)
         if self.stream.is_repaired(number):

@@ -21,7 +21,7 @@ from picograd.errors import internal
 from picograd.graph.ops import OPS
 from picograd.helpers import ceil_div, product, round_up
 from picograd.schedule.index import Axis, Index, axis_index, constant, substitute
-from picograd.schedule.loop import Condition, Expr, const
+from picograd.schedule.loop import Compute, Condition, Expr, const
 from picograd.schedule.monoid import identity
 from picograd.target import Target
 
@@ -48,34 +48,44 @@ def head_axes(stream: Stream, itemsize: int) -> tuple[Axis, Axis]:
     In a group all longest tiles of rows come first: of a mask, the last ones are the shortest.
     """
     count = size_of(stream.batch)
-    columns = sum(size_of(each.depth) for each in stream.scores)
-    columns = max(columns, sum(size_of(each.columns) for each in stream.products))
-    size = 2 * size_of(stream.over) * columns * itemsize
+    depths = [size_of(each.depth) for each in stream.scores]
+    widths = [size_of(each.columns) for each in stream.products]
+    columns = max(sum(depths), sum(widths))
+    row_bytes = columns * itemsize
+    size = 2 * size_of(stream.over) * row_bytes
     most = max(CACHED // size, 1)
-    group = max(n for n in range(1, min(count, most) + 1) if count % n == 0)
-    return Axis("group", count // group), Axis("head", group)
+    candidates = range(1, min(count, most) + 1)
+    group = max(n for n in candidates if count % n == 0)
+    outer = Axis("group", count // group)
+    inner = Axis("head", group)
+    return outer, inner
 
 
 class Frame:
     """This class holds the tiles of a block, and what is copied to them."""
 
     def __init__(self, stream: Stream, schedule: Schedule, target: Target) -> None:
-        self.stream, self.schedule, self.target = stream, schedule, target
+        self.stream = stream
+        self.schedule = schedule
+        self.target = target
         first = stream.scores[0]
         self.dtype = stream.computes[first.number].dtype
         self.half = narrow(first.streamed).dtype
-        self.size, self.height = schedule.size, ROWS * schedule.groups
-        self.block = Axis("block", ceil_div(size_of(stream.over), self.size))
-        self.tile = Axis("rows", ceil_div(size_of(stream.rows), self.height))
-        self.row, self.place = Axis("row", self.height), Axis("place", self.size)
-        turned = axis_index(self.tile) * -1 + (self.tile.size - 1)
+        self.size = schedule.size
+        self.height = ROWS * schedule.groups
+        blocks = ceil_div(size_of(stream.over), self.size)
+        tiles = ceil_div(size_of(stream.rows), self.height)
+        self.block = Axis("block", blocks)
+        self.tile = Axis("rows", tiles)
+        self.row = Axis("row", self.height)
+        self.place = Axis("place", self.size)
+        turned = axis_index(self.tile) * -1 + (tiles - 1)
         self.start = turned * self.height
-        self.group, self.head = head_axes(stream, self.half.itemsize)
-        flat = axis_index(self.group) * self.head.size + axis_index(self.head)
-        self.batch = role(stream.batch, flat)
-        self.rows = self.in_batch(stream.rows, self.start + axis_index(self.row))
         self.first = axis_index(self.block) * self.size
-        self.over = self.in_batch(stream.over, self.first + axis_index(self.place))
+        self.batch = self.cut_batch()
+        row, place = self.point
+        self.rows = self.in_batch(stream.rows, self.start + row)
+        self.over = self.in_batch(stream.over, self.first + place)
         self.scored = self.fragment(self.size)
         self.tiles: dict[str, Tile] = {}
         self.copied: dict[tuple[int, Index, Index], str] = {}
@@ -83,17 +93,28 @@ class Frame:
         self.held: list[CopyBox] = []
         self.factors: dict[int, float] = {}  # of results, that their tiles are without
 
+    def cut_batch(self) -> Role:
+        """Find the values of the axes of the batch: of a head in a group."""
+        stream, itemsize = self.stream, self.half.itemsize
+        self.group, self.head = head_axes(stream, itemsize)
+        before = axis_index(self.group) * self.head.size
+        flat = before + axis_index(self.head)
+        return role(stream.batch, flat)
+
     def in_batch(self, axes: tuple[Axis, ...], position: Index) -> Role:
         """Find the values of axes at a position, and those of the batch."""
         found = role(axes, position)
-        return Role({**self.batch.values, **found.values}, found.conditions)
+        values = {**self.batch.values, **found.values}
+        return Role(values, found.conditions)
 
     # -- tiles ------------------------------------------------------------------------------------
 
     @property
     def point(self) -> tuple[Index, Index]:
         """Place of a score in its tile."""
-        return axis_index(self.row), axis_index(self.place)
+        row = axis_index(self.row)
+        place = axis_index(self.place)
+        return row, place
 
     @property
     def dims(self) -> tuple[Axis, Axis]:
@@ -111,11 +132,14 @@ class Frame:
 
     def add_rows(self, name: str, dtype: DType) -> str:
         """Add a register tile of one value a row."""
-        return self.add(name, (self.height,), RowsOf(self.scored), dtype)
+        shape = (self.height,)
+        layout = RowsOf(self.scored)
+        return self.add(name, shape, layout, dtype)
 
     def add_scores(self, name: str, dtype: DType) -> str:
         """Add a register tile of one value a score."""
-        return self.add(name, (self.height, self.size), self.scored, dtype)
+        shape = self.height, self.size
+        return self.add(name, shape, self.scored, dtype)
 
     def width(self, each: Product) -> int:
         """Count the columns of a product, whole slabs of them."""
@@ -123,35 +147,44 @@ class Frame:
 
     def start_product(self, each: Product) -> Step:
         """Add the accumulator of a product, and start it."""
-        column = Axis("column", self.width(each))
-        shape = self.height, column.size
-        name = self.add(f"value{each.number}", shape, self.fragment(column.size), self.dtype)
-        return Assign(name, (self.row, column), const(0.0, self.dtype))
+        width = self.width(each)
+        shape = self.height, width
+        layout = self.fragment(width)
+        name = f"value{each.number}"
+        self.add(name, shape, layout, self.dtype)
+        dims = self.row, Axis("column", width)
+        zero = const(0.0, self.dtype)
+        return Assign(name, dims, zero)
 
     def start_reduction(self, number: int) -> Step:
         """Add the rows of a reduction, and start them."""
         compute = self.stream.computes[number]
-        name = self.add_rows(f"value{number}", compute.dtype)
-        start = const(identity(str(compute.monoid), compute.dtype), compute.dtype)
+        dtype, monoid = compute.dtype, str(compute.monoid)
+        name = self.add_rows(f"value{number}", dtype)
+        start = const(identity(monoid, dtype), dtype)
         return Assign(name, (self.row,), start)
 
     # -- boxes ------------------------------------------------------------------------------------
 
     def streamed(self, operand: Expr, axes: tuple[Axis, ...]) -> str:
         """Find or add the ring of a streamed operand, which boxes bring."""
-        return self.copy(operand, axes, self.stream.over, self.first, self.ring)
+        places = self.stream.over
+        return self.copy(operand, axes, places, self.first, self.ring)
 
     def hold(self, operand: Expr, axes: tuple[Axis, ...]) -> str:
         """Find or add the tile of rows that stay for all of the stream."""
-        return self.copy(operand, axes, self.stream.rows, self.start, self.held)
+        rows = self.stream.rows
+        return self.copy(operand, axes, rows, self.start, self.held)
 
     def can_hold(self, operand: Expr, axes: tuple[Axis, ...]) -> bool:
         """Tell whether boxes can bring rows."""
         plain = narrow(operand)
         if plain.op != "load" or plain.dtype is not self.half:
             return False
-        stream, size = self.stream, self.half.itemsize
-        return view_of(plain.arg[1], axes, stream.rows, stream.batch, size) is not None
+        _, index = plain.arg
+        stream, itemsize = self.stream, self.half.itemsize
+        view = view_of(index, axes, stream.rows, stream.batch, itemsize)
+        return view is not None
 
     def copy(
         self,
@@ -170,18 +203,22 @@ class Frame:
         view = view_of(index, near, far, self.stream.batch, itemsize)
         if view is None:
             internal("an operand has other strides than boxes", plain)
-        key = slot, substitute(index, dict.fromkeys(near, constant(0))), first
+        zeros = dict.fromkeys(near, constant(0))
+        key = slot, substitute(index, zeros), first
         if key in self.copied:
             return self.copied[key]
         rows = self.size if copies is self.ring else self.height
-        layout = Swizzled((rows, round_up(size_of(near), SPAN)), itemsize)
+        width = round_up(size_of(near), SPAN)
+        layout = Swizzled((rows, width), itemsize)
         box = (layout.span, rows, *(1 for _ in view.wide))
         tensor = TensorMap(slot, self.half, view.offset, view.sizes, view.strides, box)
         name = self.copied[key] = f"boxes{len(self.copied)}"
         self.tiles[name] = Tile(name, layout.shape, self.half, "shared", swizzle=layout)
         slab = Axis("slab", layout.slabs)
-        rest = [place_of(view, axis, self.batch.values[axis]) for axis in view.wide]
-        at = (axis_index(slab) * layout.span, first, *rest)
+        column = axis_index(slab) * layout.span
+        values = self.batch.values
+        rest = [place_of(view, axis, values[axis]) for axis in view.wide]
+        at = column, first, *rest
         copies.append(CopyBox(name, tensor, at, slab))
         return name
 
@@ -190,22 +227,28 @@ class Frame:
 
         What is held has two where that takes a third of the memory at most.
         """
-        held = self.bytes_of([each.tile for each in self.held])
-        stages = 2 if 0 < held <= MEMORY // 6 else 1
-        self.set_stages([each.tile for each in self.held], stages)
-        rings = [*(each.tile for each in self.ring), *values]
-        count = (MEMORY - held * stages) // self.bytes_of(rings)
+        held = [each.tile for each in self.held]
+        size = self.bytes_of(held)
+        is_small = 0 < size <= MEMORY // 6
+        stages = 2 if is_small else 1
+        self.set_stages(held, stages)
+        rings = [each.tile for each in self.ring]
+        rings += values
+        left_over = MEMORY - size * stages
+        count = left_over // self.bytes_of(rings)
         self.set_stages(rings, min(count, MOST_STAGES))
 
     def bytes_of(self, names: Sequence[str]) -> int:
         """Count the bytes of one stage of some tiles."""
         tiles = [self.tiles[name] for name in names]
-        return sum(product(tile.shape) * tile.dtype.itemsize for tile in tiles)
+        sizes = [product(tile.shape) * tile.dtype.itemsize for tile in tiles]
+        return sum(sizes)
 
     def set_stages(self, names: Sequence[str], count: int) -> None:
         """Say how many stages some tiles have."""
         for name in names:
-            self.tiles[name] = replace(self.tiles[name], stages=count)
+            tile = self.tiles[name]
+            self.tiles[name] = replace(tile, stages=count)
 
     # -- the block --------------------------------------------------------------------------------
 
@@ -214,15 +257,20 @@ class Frame:
         body = (*before, *self.held, pipeline, *self.leave())
         points = self.group, self.tile, self.head
         count = product(axis.size for axis in points)
-        block = Axis("blocks", min(count, self.target.multiprocessors))
-        teams = Teams(1, WARPGROUP * self.schedule.groups, self.schedule.registers)
+        blocks = min(count, self.target.multiprocessors)
+        block = Axis("blocks", blocks)
+        schedule = self.schedule
+        threads = WARPGROUP * schedule.groups
+        teams = Teams(1, threads, schedule.registers)
         loop = Persistent(points, block, teams, body, is_dealt=True)
-        return TilePart((block,), tuple(self.tiles.values()), (loop,))
+        tiles = tuple(self.tiles.values())
+        return TilePart((block,), tiles, (loop,))
 
     def pipeline(self, values: Sequence[Step], steps: Sequence[Step]) -> Pipeline:
         """Write the main loop over the blocks that a mask shows."""
         first, stop = self.shown()
-        return Pipeline(self.block, (*self.ring, *values), tuple(steps), first, stop)
+        copies = (*self.ring, *values)
+        return Pipeline(self.block, copies, tuple(steps), first, stop)
 
     # -- masks ------------------------------------------------------------------------------------
 
@@ -237,7 +285,8 @@ class Frame:
         stop: Index | None = None
         for index in emptied(self.stream):
             most = self.bounded(index, True)
-            step = dict(most.terms).get(self.block, 0)
+            terms = dict(most.terms)
+            step = terms.get(self.block, 0)
             rest = substitute(most, {self.block: constant(0)})
             if step < 0 and stop is None:  # rest + step * block >= 0
                 stop = rest // -step + 1
@@ -256,59 +305,80 @@ class Frame:
         if not found or whole == edge:
             return list(whole)
         least = minimum_of(found)
-        is_edge = least, min(least.lo, -1), -1
-        is_whole = least, 0, max(least.hi, 0)
+        lowest, highest = min(least.lo, -1), max(least.hi, 0)
+        is_edge = least, lowest, -1
+        is_whole = least, 0, highest
         last = When((is_edge,), tuple(edge))
-        return [When((is_whole,), tuple(whole)), last] if whole else [last]
+        if not whole:
+            return [last]
+        first = When((is_whole,), tuple(whole))
+        return [first, last]
 
     # -- results ----------------------------------------------------------------------------------
 
     def leave(self) -> list[Step]:
         """Store rows, then products, with whatever is computed of them."""
         steps: list[Step] = []
-        row = axis_index(self.row)
         for number, compute in enumerate(self.stream.computes):
-            if compute.store is None:
-                continue
-            each = self.stream.product_like(compute)
-            axes = () if each is None else each.columns
-            column = Axis("column", 1 if each is None else self.width(each))
-            beside = role(axes, axis_index(column))
-            index = (row,) if each is None else (row, axis_index(column))
-
-            def held(number: int, ref: Expr, index: tuple[Index, ...] = index) -> Expr:
-                is_row = number in self.stream.reductions
-                value = read(f"value{number}", index[:1] if is_row else index, ref.dtype)
-                factor = self.factors.get(number, 1.0)
-                return value if factor == 1 else scaled(value, factor)
-
-            roles = self.rows, beside
-            slot, target, value = left(self.stream, number, roles, held)
-            value = self.undivided(value, steps)
-            dims = (self.row,) if each is None else (self.row, column)
-            layout: Layout = RowsOf(self.scored)
-            if each is not None:
-                layout = self.fragment(column.size)
-            conditions = (*self.rows.conditions, *beside.conditions)
-            steps.append(Store(slot, target, dims, value, conditions, layout))
+            if compute.store is not None:
+                self.leave_one(number, compute, steps)
         return steps
+
+    def leave_one(self, number: int, compute: Compute, steps: list[Step]) -> None:
+        """Store one result: values of rows, or a product."""
+        each = self.stream.product_like(compute)
+        layout: Layout
+        if each is None:
+            axes: tuple[Axis, ...] = ()
+            column = Axis("column", 1)
+            dims: tuple[Axis, ...] = (self.row,)
+            layout = RowsOf(self.scored)
+        else:
+            axes = each.columns
+            column = Axis("column", self.width(each))
+            dims = (self.row, column)
+            layout = self.fragment(column.size)
+        index = tuple(map(axis_index, dims))
+
+        def held(number: int, ref: Expr) -> Expr:
+            is_row = number in self.stream.reductions
+            place = index[:1] if is_row else index
+            value = read(f"value{number}", place, ref.dtype)
+            factor = self.factors.get(number, 1.0)
+            return value if factor == 1 else scaled(value, factor)
+
+        beside = role(axes, axis_index(column))
+        roles = self.rows, beside
+        slot, target, value = left(self.stream, number, roles, held)
+        value = self.undivided(value, steps)
+        conditions = (*self.rows.conditions, *beside.conditions)
+        store = Store(slot, target, dims, value, conditions, layout)
+        steps.append(store)
 
     def undivided(self, value: Expr, steps: list[Step]) -> Expr:
         """Multiply by the inverse of what has one value a row, which is divided by once a row."""
         here = (axis_index(self.row),)
 
         def find(expr: Expr) -> Expr | None:
-            is_quotient = expr.op in OPS and OPS[expr.op].linear == (0,) and len(expr.args) == 2
-            if not is_quotient or not is_tile(expr.args[1]) or expr.args[1].arg[1] != here:
+            if not is_quotient(expr):
                 return None
-            over = expr.args[1]
+            above, over = expr.args
+            if not is_tile(over) or over.arg[1] != here:
+                return None
             name = f"inverse_{over.arg[0]}"
             if name not in self.tiles:
                 self.add_rows(name, over.dtype)
                 one = const(1.0, over.dtype)
-                steps.append(
-                    Assign(name, (self.row,), Expr(expr.op, (one, over), None, over.dtype))
-                )
-            return binary("mul", expr.args[0], read(name, here, over.dtype))
+                inverse = Expr(expr.op, (one, over), None, over.dtype)
+                steps.append(Assign(name, (self.row,), inverse))
+            factor = read(name, here, over.dtype)
+            return binary("mul", above, factor)
 
         return replaced(value, find)
+
+
+def is_quotient(expr: Expr) -> bool:
+    """Tell whether an expression divides: of two arguments it is linear in the first alone."""
+    if expr.op not in OPS or len(expr.args) != 2:
+        return False
+    return OPS[expr.op].linear == (0,)
