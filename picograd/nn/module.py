@@ -156,15 +156,6 @@ class Module:
         """The parameters in attributes, by name."""
         return Members(self, lambda name, value: isinstance(value, Parameter))
 
-    @_parameters.setter
-    def _parameters(self, parameters: Mapping[str, Any]) -> None:
-        """Hold these parameters, and no others."""
-        held = self._parameters
-        for name in [name for name in held if name not in parameters]:
-            del held[name]
-        for name, value in parameters.items():
-            setattr(self, name, value)
-
     @property
     def _buffers(self) -> Members:
         """The buffers, by name; what is added is a part of the state dict."""
