@@ -29,12 +29,27 @@ def standard_gamma(shape: Tensor) -> Tensor:
         if not shape.requires_grad:
             return draws.cast(shape.dtype)
         step = wide.maximum(1.0) * STEP
+        above = wide + step
         below = (wide - step).maximum(wide * 0.5)
-        rise = gammainc(wide + step, draws) - gammainc(below, draws)
-        slope = rise / (wide + step - below)
-        density = ((wide - 1.0) * draws.log() - draws - wide.lgamma()).exp()
+        rise = gammainc(above, draws) - gammainc(below, draws)
+        slope = rise / (above - below)
+        power = (wide - 1.0) * draws.log()
+        density = (power - draws - wide.lgamma()).exp()
         follows = (-slope / density).cast(shape.dtype)
-    return draws.cast(shape.dtype) + (shape - shape.detach()) * follows
+    zero = shape - shape.detach()  # its gradient is that of the shape
+    return draws.cast(shape.dtype) + zero * follows
+
+
+def half_of_squares(df: Tensor, shape: Sizes) -> Tensor:
+    """Draw halves of chi-squared numbers of some degrees of freedom; gradients flow."""
+    half = 0.5 * df
+    return standard_gamma(half.expand(*shape))
+
+
+def beta_normaliser(a: Tensor, b: Tensor) -> Tensor:
+    """Compute -log B(a, b), which the logarithm of a beta density has."""
+    total = a + b
+    return total.lgamma() - a.lgamma() - b.lgamma()
 
 
 class Gamma(ExponentialFamily):
@@ -88,7 +103,8 @@ class Gamma(ExponentialFamily):
     def entropy(self) -> Tensor:
         """Compute a - log(rate) + log(gamma(a)) + (1 - a) digamma(a)."""
         a = self.concentration
-        return a - self.rate.log() + a.lgamma() + (1.0 - a) * a.digamma()
+        slope = (1.0 - a) * a.digamma()
+        return a - self.rate.log() + a.lgamma() + slope
 
 
 class Chi2(Gamma):
@@ -124,7 +140,8 @@ class Dirichlet(ExponentialFamily):
         a = self.concentration
         less = (a - 1.0).maximum(0.0)
         inner = less / less.sum(-1, keepdim=True)
-        corner = a.argmax(-1).one_hot(a.shape[-1]).cast(a.dtype)
+        likeliest = a.argmax(-1)
+        corner = likeliest.one_hot(a.shape[-1]).cast(a.dtype)
         is_corner = (a < 1.0).all(-1, keepdim=True)
         return corner.where(is_corner, inner)
 
@@ -133,7 +150,8 @@ class Dirichlet(ExponentialFamily):
         """a (total - a) / (total^2 (total + 1))."""
         a = self.concentration
         total = a.sum(-1, keepdim=True)
-        return a * (total - a) / (total.square() * (total + 1.0))
+        below = total.square() * (total + 1.0)
+        return a * (total - a) / below
 
     def rsample(self, sample_shape: Sizes = ()) -> Tensor:
         """Draw gamma numbers and divide them by their sum."""
@@ -154,7 +172,8 @@ class Dirichlet(ExponentialFamily):
         total = a.sum(-1)
         inner = ((a - 1.0) * a.digamma()).sum(-1)
         normaliser = a.lgamma().sum(-1) - total.lgamma()
-        return normaliser - (count - total) * total.digamma() - inner
+        outer = (count - total) * total.digamma()
+        return normaliser - outer - inner
 
 
 class Beta(ExponentialFamily):
@@ -187,7 +206,8 @@ class Beta(ExponentialFamily):
     @property
     def mean(self) -> Tensor:
         """The first concentration by the sum of both."""
-        return self.concentration1 / (self.concentration1 + self.concentration0)
+        total = self.concentration1 + self.concentration0
+        return self.concentration1 / total
 
     @property
     def mode(self) -> Tensor:
@@ -207,7 +227,9 @@ class Beta(ExponentialFamily):
         """Compute the logarithm of the density."""
         self._validate_sample(value)
         a, b = self.concentration1, self.concentration0
-        powers = (a - 1.0) * value.log() + (b - 1.0) * (-value).log1p()
+        rise = (a - 1.0) * value.log()
+        fall = (b - 1.0) * (-value).log1p()
+        powers = rise + fall
         return powers + (a + b).lgamma() - a.lgamma() - b.lgamma()
 
     def entropy(self) -> Tensor:
@@ -248,22 +270,26 @@ class FisherSnedecor(Distribution):
         """2 df2^2 (df1 + df2 - 2) / (df1 (df2 - 2)^2 (df2 - 4)); NaN up to 4."""
         df2 = self.df2.where(self.df2 > 4, math.nan)
         above = 2.0 * df2.square() * (self.df1 + df2 - 2.0)
-        return above / (self.df1 * (df2 - 2.0).square() * (df2 - 4.0))
+        below = self.df1 * (df2 - 2.0).square() * (df2 - 4.0)
+        return above / below
 
     def rsample(self, sample_shape: Sizes = ()) -> Tensor:
         """Draw; gradients reach the parameters."""
         shape = self._extended_shape(sample_shape)
-        draws = [standard_gamma((0.5 * df).expand(*shape)) / df for df in (self.df1, self.df2)]
-        found: Tensor = (draws[0] / draws[1].clamp(min=LEAST)).clamp(min=LEAST)
+        above = half_of_squares(self.df1, shape) / self.df1
+        below = half_of_squares(self.df2, shape) / self.df2
+        ratio = above / below.clamp(min=LEAST)
+        found: Tensor = ratio.clamp(min=LEAST)
         return found
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Compute the logarithm of the density."""
         self._validate_sample(value)
-        a, b, ratio = 0.5 * self.df1, 0.5 * self.df2, self.df1 / self.df2
-        normaliser = (a + b).lgamma() - a.lgamma() - b.lgamma()
+        a, b = 0.5 * self.df1, 0.5 * self.df2
+        ratio = self.df1 / self.df2
         power = a * ratio.log() + (a - 1.0) * value.log()
-        return normaliser + power - (a + b) * (ratio * value).log1p()
+        tail = (a + b) * (ratio * value).log1p()
+        return beta_normaliser(a, b) + power - tail
 
 
 class StudentT(Distribution):
@@ -297,14 +323,15 @@ class StudentT(Distribution):
     def variance(self) -> Tensor:
         """scale^2 df / (df - 2); infinite from 1 to 2 degrees of freedom."""
         wide = self.df > 2
-        found = self.scale.square() * self.df / (self.df - 2.0).where(wide, 1.0)
+        below = (self.df - 2.0).where(wide, 1.0)
+        found = self.scale.square() * self.df / below
         return found.where(wide, math.inf).where(self.df > 1, math.nan)
 
     def rsample(self, sample_shape: Sizes = ()) -> Tensor:
         """Draw; gradients reach the parameters."""
         shape = self._extended_shape(sample_shape)
         normal = Tensor.randn(*shape, dtype=self.loc.dtype, device=self.loc.device)
-        squares = 2.0 * standard_gamma((0.5 * self.df).expand(*shape))
+        squares = 2.0 * half_of_squares(self.df, shape)
         return self.loc + self.scale * normal * (squares / self.df).rsqrt()
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -314,14 +341,17 @@ class StudentT(Distribution):
         half = 0.5 * (self.df + 1.0)
         normaliser = half.lgamma() - (0.5 * self.df).lgamma()
         spread = 0.5 * (self.df * math.pi).log() + self.scale.log()
-        return normaliser - spread - half * (z.square() / self.df).log1p()
+        tail = half * (z.square() / self.df).log1p()
+        return normaliser - spread - tail
 
     def entropy(self) -> Tensor:
         """Compute the entropy, in nats."""
-        half, rest = 0.5 * (self.df + 1.0), 0.5 * self.df
+        half = 0.5 * (self.df + 1.0)
+        rest = 0.5 * self.df
         beta = rest.lgamma() + math.lgamma(0.5) - half.lgamma()
         spread = 0.5 * self.df.log() + beta + self.scale.log()
-        return spread + half * (half.digamma() - rest.digamma())
+        slope = half.digamma() - rest.digamma()
+        return spread + half * slope
 
 
 class NegativeBinomial(Trials):
@@ -347,7 +377,9 @@ class NegativeBinomial(Trials):
     @property
     def mode(self) -> Tensor:
         """The most likely number."""
-        found: Tensor = ((self.total_count - 1.0) * self.logits.exp()).floor().clamp(min=0.0)
+        odds = self.logits.exp()
+        likeliest = (self.total_count - 1.0) * odds
+        found: Tensor = likeliest.floor().clamp(min=0.0)
         return found
 
     @property
@@ -359,14 +391,15 @@ class NegativeBinomial(Trials):
         """Draw: a Poisson number whose rate is a gamma draw; no gradients."""
         with no_grad():
             shape = self._extended_shape(sample_shape)
-            rate = standard_gamma(self.total_count.expand(shape)) * self.logits.exp()
-            return poisson(rate)
+            draws = standard_gamma(self.total_count.expand(shape))
+            return poisson(draws * self.logits.exp())
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Compute total log(1 - p) + x log(p) and the logarithm of the number of orders."""
         self._validate_sample(value)
         count, logits = self.total_count, self.logits
-        share = count * (-logits).logsigmoid() + value * logits.logsigmoid()
+        failures = count * (-logits).logsigmoid()
+        share = failures + value * logits.logsigmoid()
         both = count + value
         orders = both.lgamma() - (value + 1.0).lgamma() - count.lgamma()
         found: Tensor = share + (both == 0).where(0.0, orders)

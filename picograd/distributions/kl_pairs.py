@@ -10,30 +10,41 @@ from typing import Any
 from picograd.distributions.continuous_bernoulli import ContinuousBernoulli
 from picograd.distributions.discrete import Bernoulli, Binomial, Poisson
 from picograd.distributions.distribution import EULER, LOG_2, LOG_2_PI, Distribution
-from picograd.distributions.gamma_family import Beta, Gamma
+from picograd.distributions.gamma_family import Beta, Gamma, beta_normaliser
 from picograd.distributions.kl import register_kl
 from picograd.distributions.transformed import Pareto
 from picograd.distributions.univariate import Exponential, Gumbel, Laplace, Normal, Uniform
 from picograd.tensor.tensor import Tensor
 
+Kinds = tuple[type, ...]
+BOUNDED: Kinds = (Beta, ContinuousBernoulli, Uniform)
+STARTING_ABOVE_ZERO: Kinds = (*BOUNDED, Pareto)
+WITHOUT_NEGATIVES: Kinds = (*STARTING_ABOVE_ZERO, Exponential, Gamma)
+
 # p: the kinds of q that lack some of p's values
-OUTSIDE: dict[type, tuple[type, ...]] = {
+OUTSIDE: dict[type, Kinds] = {
     Beta: (Pareto,),
     ContinuousBernoulli: (Pareto,),
-    Exponential: (Beta, ContinuousBernoulli, Pareto, Uniform),
-    Gamma: (Beta, ContinuousBernoulli, Pareto, Uniform),
-    Gumbel: (Beta, ContinuousBernoulli, Exponential, Gamma, Pareto, Uniform),
-    Laplace: (Beta, ContinuousBernoulli, Exponential, Gamma, Pareto, Uniform),
-    Normal: (Beta, ContinuousBernoulli, Exponential, Gamma, Pareto, Uniform),
-    Pareto: (Beta, ContinuousBernoulli, Uniform),
+    Exponential: STARTING_ABOVE_ZERO,
+    Gamma: STARTING_ABOVE_ZERO,
+    Gumbel: WITHOUT_NEGATIVES,
+    Laplace: WITHOUT_NEGATIVES,
+    Normal: WITHOUT_NEGATIVES,
+    Pareto: BOUNDED,
     Poisson: (Bernoulli, Binomial),
 }
 
 
+def zeros_of(each: Distribution) -> Tensor:
+    """Give zeros of a distribution's shape and dtype, without gradients."""
+    last = list(each.arg_constraints)[-1]
+    parameter: Tensor = getattr(each, last)
+    return parameter.detach() * 0.0
+
+
 def infinite(p: Distribution, q: Distribution) -> Tensor:
     """Give infinity: q lacks some of p's values."""
-    zeros = [getattr(each, list(each.arg_constraints)[-1]).detach() * 0.0 for each in (p, q)]
-    return zeros[0] + zeros[1] + math.inf
+    return zeros_of(p) + zeros_of(q) + math.inf
 
 
 for one, others in OUTSIDE.items():
@@ -44,7 +55,8 @@ for one, others in OUTSIDE.items():
 @register_kl(Bernoulli, Poisson)
 def kl_bernoulli_poisson(p: Bernoulli, q: Poisson) -> Tensor:
     """A coin, and a count of events."""
-    return q.rate - p.mean * q.rate.log() - p.entropy()
+    power = p.mean * q.rate.log()
+    return q.rate - power - p.entropy()
 
 
 @register_kl(Beta, Normal)
@@ -57,8 +69,11 @@ def kl_bernoulli_poisson(p: Bernoulli, q: Poisson) -> Tensor:
 @register_kl(Uniform, Normal)
 def kl_to_normal(p: Distribution, q: Normal) -> Tensor:
     """Log q is a square, whose mean is that of the distance and the variance."""
-    square = (p.mean - q.loc).square() + p.variance
-    return 0.5 * (square / q.scale.square() + LOG_2_PI) + q.scale.log() - p.entropy()
+    distance = p.mean - q.loc
+    square = distance.square() + p.variance
+    scaled = square / q.scale.square()
+    crossed = 0.5 * (scaled + LOG_2_PI) + q.scale.log()
+    return crossed - p.entropy()
 
 
 @register_kl(Beta, Exponential)
@@ -68,7 +83,8 @@ def kl_to_normal(p: Distribution, q: Normal) -> Tensor:
 @register_kl(Uniform, Exponential)
 def kl_to_exponential(p: Distribution, q: Exponential) -> Tensor:
     """Log q is linear."""
-    return from_zero(p, q.rate * p.mean - q.rate.log() - p.entropy())
+    crossed = q.rate * p.mean - q.rate.log()
+    return from_zero(p, crossed - p.entropy())
 
 
 @register_kl(Beta, Gamma)
@@ -78,18 +94,23 @@ def kl_to_exponential(p: Distribution, q: Exponential) -> Tensor:
 def kl_to_gamma(p: Distribution, q: Gamma) -> Tensor:
     """Log q has x and log(x)."""
     a = q.concentration
-    powers = q.rate * p.mean - (a - 1.0) * mean_log(p)
-    return from_zero(p, powers + a.lgamma() - a * q.rate.log() - p.entropy())
+    power = (a - 1.0) * mean_log(p)
+    powers = q.rate * p.mean - power
+    crossed = powers + a.lgamma() - a * q.rate.log()
+    return from_zero(p, crossed - p.entropy())
 
 
 def from_zero(p: Distribution, found: Tensor) -> Tensor:
     """Take infinity where p has negative values."""
-    return found.where(p.low >= 0, math.inf) if isinstance(p, Uniform) else found
+    if not isinstance(p, Uniform):
+        return found
+    return found.where(p.low >= 0, math.inf)
 
 
 def within_unit(p: Uniform, found: Tensor) -> Tensor:
     """Take infinity where p has values outside of [0, 1]."""
-    return found.where((p.low >= 0) & (p.high <= 1), math.inf)
+    inside = (p.low >= 0) & (p.high <= 1)
+    return found.where(inside, math.inf)
 
 
 def mean_log(p: Any) -> Tensor:
@@ -99,13 +120,17 @@ def mean_log(p: Any) -> Tensor:
         return p.concentration1.digamma() - total.digamma()
     if isinstance(p, Uniform):
         return mean_log_between(p.low, p.high)
-    found = -p.rate.log() - EULER if isinstance(p, Exponential) else p.scale.log() + 1.0 / p.alpha
-    return found  # type: ignore[no-any-return]
+    if isinstance(p, Exponential):
+        return -p.rate.log() - EULER
+    start: Tensor = p.scale.log()
+    return start + 1.0 / p.alpha
 
 
 def mean_log_between(low: Tensor, high: Tensor) -> Tensor:
     """Compute the mean of log(x) between two bounds."""
-    return (high.xlogy(high) - low.xlogy(low)) / (high - low) - 1.0
+    rise = high.xlogy(high) - low.xlogy(low)
+    width = high - low
+    return rise / width - 1.0
 
 
 @register_kl(Exponential, Gumbel)
@@ -115,8 +140,10 @@ def mean_log_between(low: Tensor, high: Tensor) -> Tensor:
 def kl_to_gumbel(p: Distribution, q: Gumbel) -> Tensor:
     """Log q has z and exp(-z)."""
     start = q.loc / q.scale
-    tail = (start + log_mean_power(p, q.scale.reciprocal())).exp()
-    return p.mean / q.scale - start + tail + q.scale.log() - p.entropy()
+    power = log_mean_power(p, q.scale.reciprocal())
+    tail = (start + power).exp()
+    away = p.mean / q.scale - start
+    return away + tail + q.scale.log() - p.entropy()
 
 
 def log_mean_power(p: Any, t: Tensor) -> Tensor:
@@ -126,9 +153,12 @@ def log_mean_power(p: Any, t: Tensor) -> Tensor:
     if isinstance(p, Gamma):
         return -p.concentration * (t / p.rate).log1p()
     if isinstance(p, Normal):
-        return 0.5 * (t * p.scale).square() - t * p.loc
+        spread = t * p.scale
+        return 0.5 * spread.square() - t * p.loc
     width = t * (p.high - p.low)
-    found: Tensor = (-(-width).expm1() / width).log() - t * p.low
+    fall = -(-width).expm1()
+    mean = fall / width
+    found: Tensor = mean.log() - t * p.low
     return found
 
 
@@ -136,29 +166,39 @@ def log_mean_power(p: Any, t: Tensor) -> Tensor:
 def kl_normal_laplace(p: Normal, q: Laplace) -> Tensor:
     """Log q is a distance, whose mean is that of a folded normal distribution."""
     away = (p.loc - q.loc) / p.scale
-    root = math.sqrt(2.0 / math.pi) * (-0.5 * away.square()).exp()
-    distance = p.scale * (root + away * (away / math.sqrt(2.0)).erf())
-    return distance / q.scale + q.scale.log() + LOG_2 - p.entropy()
+    peak = math.sqrt(2.0 / math.pi)
+    bell = peak * (-0.5 * away.square()).exp()
+    sided = (away / math.sqrt(2.0)).erf()
+    distance = p.scale * (bell + away * sided)
+    crossed = distance / q.scale + q.scale.log()
+    return crossed + LOG_2 - p.entropy()
 
 
 @register_kl(Beta, ContinuousBernoulli)
 def kl_beta_continuous(p: Beta, q: ContinuousBernoulli) -> Tensor:
     """Log q is linear."""
-    found: Tensor = -p.entropy() - q.logits * p.mean - q.log_norm
-    return found
+    return linear(p, q)
 
 
 @register_kl(ContinuousBernoulli, ContinuousBernoulli)
 def kl_continuous(p: ContinuousBernoulli, q: ContinuousBernoulli) -> Tensor:
     """Log q is linear."""
-    found: Tensor = (p.logits - q.logits) * p.mean + p.log_norm - q.log_norm
+    slope = p.logits - q.logits
+    found: Tensor = slope * p.mean + p.log_norm - q.log_norm
     return found
 
 
 @register_kl(Uniform, ContinuousBernoulli)
 def kl_uniform_continuous(p: Uniform, q: ContinuousBernoulli) -> Tensor:
     """Log q is linear."""
-    return within_unit(p, -p.entropy() - q.logits * p.mean - q.log_norm)
+    return within_unit(p, linear(p, q))
+
+
+def linear(p: Distribution, q: ContinuousBernoulli) -> Tensor:
+    """Compute the divergence from a p of values in [0, 1]."""
+    slope = q.logits * p.mean
+    found: Tensor = -p.entropy() - slope - q.log_norm
+    return found
 
 
 @register_kl(Uniform, Beta)
@@ -166,9 +206,10 @@ def kl_uniform_beta(p: Uniform, q: Beta) -> Tensor:
     """Log q has log(x) and log(1 - x)."""
     a, b = q.concentration1, q.concentration0
     rise = (a - 1.0) * mean_log_between(p.low, p.high)
-    fall = (b - 1.0) * mean_log_between(1.0 - p.high, 1.0 - p.low)
-    normaliser = (a + b).lgamma() - a.lgamma() - b.lgamma()
-    return within_unit(p, -p.entropy() - rise - fall - normaliser)
+    low, high = 1.0 - p.high, 1.0 - p.low
+    fall = (b - 1.0) * mean_log_between(low, high)
+    found = -p.entropy() - rise - fall - beta_normaliser(a, b)
+    return within_unit(p, found)
 
 
 @register_kl(Beta, Uniform)
@@ -176,13 +217,16 @@ def kl_uniform_beta(p: Uniform, q: Beta) -> Tensor:
 def kl_unit_uniform(p: Distribution, q: Uniform) -> Tensor:
     """Log q is constant."""
     inside = (q.low <= 0) & (q.high >= 1)
-    return ((q.high - q.low).log() - p.entropy()).where(inside, math.inf)
+    width = q.high - q.low
+    found = width.log() - p.entropy()
+    return found.where(inside, math.inf)
 
 
 @register_kl(Uniform, Pareto)
 def kl_uniform_pareto(p: Uniform, q: Pareto) -> Tensor:
     """Log q has log(x)."""
-    power = (q.alpha + 1.0) * mean_log_between(p.low, p.high)
+    inner = mean_log_between(p.low, p.high)
+    power = (q.alpha + 1.0) * inner
     start = q.alpha.log() + q.alpha * q.scale.log()
     found = power - start - p.entropy()
     return found.where(p.low >= q.scale, math.inf)

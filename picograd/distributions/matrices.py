@@ -21,6 +21,7 @@ from picograd.distributions.multivariate import Covariance, half_log_det
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.tensor.core.autograd import no_grad
 from picograd.tensor.core.type_info import finfo
+from picograd.tensor.linalg.decompositions import diagonal as diagonal_of
 from picograd.tensor.linalg.decompositions import slogdet
 from picograd.tensor.linalg.systems import cholesky_solve, solve_triangular
 from picograd.tensor.math.special import multigammaln
@@ -31,6 +32,18 @@ from picograd.tensor.tensor import Tensor
 def counted(like: Tensor, start: int, end: int) -> Tensor:
     """Count in the dtype and on the device of a tensor."""
     return Tensor.arange(start, end, dtype=like.dtype, device=like.device)
+
+
+def normal_below_diagonal(like: Tensor, shape: Sizes) -> Tensor:
+    """Draw matrices of normal numbers below the diagonal, in the dtype of a tensor."""
+    normal = Tensor.randn(*shape, dtype=like.dtype, device=like.device)
+    return normal.tril(-1)
+
+
+def log_det_of(matrix: Tensor) -> Tensor:
+    """Compute the logarithms of the sizes of determinants."""
+    _, found = slogdet(matrix)
+    return found
 
 
 class LKJCholesky(Distribution):
@@ -61,9 +74,11 @@ class LKJCholesky(Distribution):
     def below_diagonal(self) -> Beta:
         """Distribute the squared length of each row left of its diagonal: 0 in the first row."""
         row = counted(self.concentration, 0, self.dim)
-        rest = self.concentration.unsqueeze(-1) + 0.5 * (self.dim - 1) - 0.5 * row
-        left = (0.5 * row).maximum(0.5)
-        return Beta(left, Tensor.where(row == 0, 0.5, rest), validate_args=False)
+        most = self.concentration.unsqueeze(-1) + 0.5 * (self.dim - 1)
+        half = 0.5 * row
+        left = half.maximum(0.5)
+        rest = Tensor.where(row == 0, 0.5, most - half)
+        return Beta(left, rest, validate_args=False)
 
     def sample(self, sample_shape: Sizes = ()) -> Tensor:
         """Draw directions and lengths of rows; no gradients."""
@@ -71,22 +86,26 @@ class LKJCholesky(Distribution):
         with no_grad():
             square = self.below_diagonal().sample(sample_shape).unsqueeze(-1)
             shape = self._extended_shape(sample_shape)
-            normal = Tensor.randn(*shape, dtype=like.dtype, device=like.device).tril(-1)
+            normal = normal_below_diagonal(like, shape)
             length = normal.square().sum(-1, keepdim=True).sqrt()
-            row = square.sqrt() * normal / length.where(length > 0, 1.0)
-            rest = (1.0 - row.square().sum(-1)).clamp(min=finfo(like.dtype).tiny)
+            divisor = length.where(length > 0, 1.0)
+            row = square.sqrt() * normal / divisor
+            left = 1.0 - row.square().sum(-1)
+            rest = left.clamp(min=finfo(like.dtype).tiny)
             return row + rest.sqrt().diag_embed()
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Compute the sum of powers of the diagonal's logarithms, and the normaliser."""
         self._validate_sample(value)
         a, size = self.concentration, self.dim - 1
-        diagonal = value.diagonal(dim1=-2, dim2=-1)[..., 1:]
-        power = 2.0 * (a - 1.0).unsqueeze(-1) + counted(a, 0, size).flip(-1)
+        diagonal = diagonal_of(value)[..., 1:]
+        rows_below = counted(a, 0, size).flip(-1)
+        power = 2.0 * (a - 1.0).unsqueeze(-1) + rows_below
         whole = a + 0.5 * size
         normaliser = multigammaln(whole - 0.5, size) - whole.lgamma() * size
         inner: Tensor = (power * diagonal.log()).sum(-1)
-        return inner - normaliser - 0.5 * size * math.log(math.pi)
+        circles = 0.5 * size * math.log(math.pi)
+        return inner - normaliser - circles
 
 
 class Wishart(Covariance, ExponentialFamily):
@@ -118,11 +137,15 @@ class Wishart(Covariance, ExponentialFamily):
         if matrix.ndim < 2:
             text = f"{given} has shape {matrix.shape}"
             raise ShapeError("Wishart", text, "pass a matrix, or a batch of them")
-        (known,) = as_tensors(df) if isinstance(df, Tensor) else [matrix.new_tensor(df)]
-        batch = tuple(broadcast_shapes(matrix.shape[:-2], known.shape))
+        if isinstance(df, Tensor):
+            (known,) = as_tensors(df)
+        else:
+            known = matrix.new_tensor(df)
+        batches, event = matrix.shape[:-2], matrix.shape[-2:]
+        batch = tuple(broadcast_shapes(batches, known.shape))
         self.df = known.expand(*batch) if batch else known
-        self.take(given, matrix.expand(*batch, *matrix.shape[-2:]))
-        super().__init__(batch, matrix.shape[-2:], validate_args)
+        self.take(given, matrix.expand(*batch, *event))
+        super().__init__(batch, event, validate_args)
 
     @property
     def arg_constraints(self) -> Any:  # type: ignore[override]
@@ -143,13 +166,14 @@ class Wishart(Covariance, ExponentialFamily):
     def mode(self) -> Tensor:
         """(df - n - 1) times the covariance; NaN where that is not positive."""
         factor = self.df - self._event_shape[-1] - 1.0
-        return self.wide(factor.where(factor > 0, math.nan)) * self.covariance_matrix
+        known = factor.where(factor > 0, math.nan)
+        return self.wide(known) * self.covariance_matrix
 
     @property
     def variance(self) -> Tensor:
         """df (V_ij^2 + V_ii V_jj)."""
         matrix = self.covariance_matrix
-        diagonal = matrix.diagonal(dim1=-2, dim2=-1)
+        diagonal = diagonal_of(matrix)
         products = diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2)
         return self.wide(self.df) * (matrix.square() + products)
 
@@ -159,10 +183,12 @@ class Wishart(Covariance, ExponentialFamily):
         `max_try_correction` is taken as PyTorch takes it; no draw is repeated.
         """
         size, like = self._event_shape[-1], self.df
-        each = Chi2(like.unsqueeze(-1) - counted(like, 0, size), validate_args=False)
-        diagonal = each.rsample(sample_shape).clamp(min=finfo(like.dtype).eps ** 2).sqrt()
+        freedom = like.unsqueeze(-1) - counted(like, 0, size)
+        each = Chi2(freedom, validate_args=False)
+        least = finfo(like.dtype).eps ** 2
+        diagonal = each.rsample(sample_shape).clamp(min=least).sqrt()
         shape = self._extended_shape(sample_shape)
-        normal = Tensor.randn(*shape, dtype=like.dtype, device=like.device).tril(-1)
+        normal = normal_below_diagonal(like, shape)
         factor = self._factor @ (normal + diagonal.diag_embed())
         return factor @ factor.mT
 
@@ -172,7 +198,8 @@ class Wishart(Covariance, ExponentialFamily):
 
     def log_det(self) -> Tensor:
         """Compute n log(2) / 2 and half the logarithm of the covariance's determinant."""
-        return half_log_det(self._factor) + 0.5 * self._event_shape[-1] * LOG_2
+        size = self._event_shape[-1]
+        return half_log_det(self._factor) + 0.5 * size * LOG_2
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Compute the logarithm of the density."""
@@ -180,20 +207,25 @@ class Wishart(Covariance, ExponentialFamily):
         size = self._event_shape[-1]
         shape = broadcast_shapes(value.shape, self._factor.shape)
         factor = self._factor.expand(*shape)
-        trace = cholesky_solve(value.expand(*shape), factor).diagonal(dim1=-2, dim2=-1).sum(-1)
+        ratio = cholesky_solve(value.expand(*shape), factor)
+        trace = diagonal_of(ratio).sum(-1)
         normaliser = self.df * self.log_det() + multigammaln(self.df / 2.0, size)
-        return self.half_count() * slogdet(value)[1] - 0.5 * trace - normaliser
+        power = self.half_count() * log_det_of(value)
+        return power - 0.5 * trace - normaliser
 
     def mean_log_det(self) -> Tensor:
         """Compute the mean of log |x / 2|, less log |V|: a sum of digammas."""
         halves = 0.5 * counted(self.df, 0, self._event_shape[-1])
-        return (0.5 * self.df.unsqueeze(-1) - halves).digamma().sum(-1)
+        arguments = 0.5 * self.df.unsqueeze(-1) - halves
+        return arguments.digamma().sum(-1)
 
     def entropy(self) -> Tensor:
         """Compute the entropy, in nats."""
         size = self._event_shape[-1]
-        normaliser = (size + 1.0) * self.log_det() + multigammaln(self.df / 2.0, size)
-        return normaliser - self.half_count() * self.mean_log_det() + 0.5 * size * self.df
+        gammas = multigammaln(self.df / 2.0, size)
+        normaliser = (size + 1.0) * self.log_det() + gammas
+        power = self.half_count() * self.mean_log_det()
+        return normaliser - power + 0.5 * size * self.df
 
     @property
     def _natural_params(self) -> tuple[Tensor, ...]:
@@ -203,16 +235,19 @@ class Wishart(Covariance, ExponentialFamily):
         matrix, count = natural_params
         size = self._event_shape[-1]
         half = count + 0.5 * (size + 1.0)
-        spread = size * LOG_2 - slogdet(-2.0 * matrix)[1]
+        spread = size * LOG_2 - log_det_of(-2.0 * matrix)
         return half * spread + multigammaln(half, size)
 
 
 def kl_of_wisharts(p: Wishart, q: Wishart) -> Tensor:
     """Compute the divergence of q from p."""
     size = p.event_shape[-1]
-    p_factor, q_factor = p._factor, q._factor.expand(*p._factor.shape)
-    ratio = solve_triangular(q_factor, p_factor, upper=False).square().sum((-2, -1))
+    p_factor = p._factor
+    q_factor = q._factor.expand(*p_factor.shape)
+    solved = solve_triangular(q_factor, p_factor, upper=False)
+    ratio = solved.square().sum((-2, -1))
     spread = q.df * (half_log_det(q_factor) - half_log_det(p_factor))
     normalisers = multigammaln(q.df / 2.0, size) - multigammaln(p.df / 2.0, size)
     counts = 0.5 * (p.df - q.df) * p.mean_log_det()
-    return spread + normalisers + counts + 0.5 * p.df * (ratio - size)
+    traces = 0.5 * p.df * (ratio - size)
+    return spread + normalisers + counts + traces

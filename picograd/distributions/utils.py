@@ -29,17 +29,22 @@ def clamp_probs(probs: Tensor) -> Tensor:
 def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
     """Turn probabilities into logits: of one chance each, or of classes along the last axis."""
     known = clamp_probs(probs)
-    return known.log() - (-known).log1p() if is_binary else known.log()
+    if not is_binary:
+        return known.log()
+    return known.log() - (-known).log1p()
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
     """Turn logits into probabilities."""
-    return logits.sigmoid() if is_binary else logits.softmax(-1)
+    if is_binary:
+        return logits.sigmoid()
+    return logits.softmax(-1)
 
 
 def lower_places(size: int, diag: int) -> list[tuple[int, int]]:
     """List the places of a lower triangle by rows."""
-    return [(i, j) for i in range(size) for j in range(size) if j <= i + diag]
+    places = itertools.product(range(size), repeat=2)
+    return [(row, column) for row, column in places if column <= row + diag]
 
 
 def standard_normal(shape: Any, dtype: Any, device: Any) -> Tensor:
@@ -49,8 +54,17 @@ def standard_normal(shape: Any, dtype: Any, device: Any) -> Tensor:
 
 def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
     """List the entries of the lower triangle, by rows, along the last axis."""
-    rows, columns = zip(*lower_places(mat.shape[-1], diag))
+    size = mat.shape[-1]
+    rows, columns = zip(*lower_places(size, diag))
     return mat[..., list(rows), list(columns)]
+
+
+def size_of_triangle(count: int, diag: int) -> int:
+    """Find the least size of matrices whose lower triangle has so many places."""
+    size = 1
+    while len(lower_places(size, diag)) < count:
+        size += 1
+    return size
 
 
 def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
@@ -61,10 +75,14 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
     [[1.0, 0.0], [2.0, 3.0]]
     """
     count = vec.shape[-1]
-    size = next(n for n in itertools.count(1) if len(lower_places(n, diag)) >= count)
-    numbers = {place: number for number, place in enumerate(lower_places(size, diag))}
-    order = [[numbers.get((i, j), count) for j in range(size)] for i in range(size)]
-    padded = vec.pad([(0, 0)] * (len(vec.shape) - 1) + [(0, 1)])
+    size = size_of_triangle(count, diag)
+    # places above the triangle read the zero that is added at the end
+    order = [[count] * size for _ in range(size)]
+    for number, (row, column) in enumerate(lower_places(size, diag)):
+        order[row][column] = number
+    edges = [(0, 0)] * vec.ndim
+    edges[-1] = (0, 1)
+    padded = vec.pad(edges)
     return padded[..., Tensor(order, device=vec.device)]
 
 

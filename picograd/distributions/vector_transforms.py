@@ -1,7 +1,7 @@
 """Transforms of vectors and matrices, and those that join, stack or reshape."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from picograd.distributions import constraints
@@ -11,7 +11,10 @@ from picograd.distributions.utils import tril_matrix_to_vec, vec_to_tril_matrix
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.tensor.core.type_info import finfo
 from picograd.tensor.linalg.decompositions import cholesky
+from picograd.tensor.linalg.decompositions import diagonal as diagonal_of
 from picograd.tensor.tensor import Tensor
+
+Parts = Iterable[Callable[[Tensor], Tensor]]
 
 
 def clipped_sigmoid(x: Tensor) -> Tensor:
@@ -22,8 +25,30 @@ def clipped_sigmoid(x: Tensor) -> Tensor:
 
 def shifted(x: Tensor) -> Tensor:
     """Move the last axis by one place: 1 comes in, the last entry falls out."""
-    edge = [(0, 0)] * (x.ndim - 1) + [(1, 0)]
-    return x[..., :-1].pad(edge, value=1.0)
+    return padded_by_one(x[..., :-1], (1, 0))
+
+
+def padded_by_one(x: Tensor, places: tuple[int, int]) -> Tensor:
+    """Put so many ones before and after the entries of the last axis."""
+    edges = [(0, 0)] * x.ndim
+    edges[-1] = places
+    return x.pad(edges, value=1.0)
+
+
+def log_of_rest(x: Tensor) -> Tensor:
+    """Compute log(1 - sigmoid(x))."""
+    return x.logsigmoid() - x
+
+
+def is_axis(dim: int, x: Tensor) -> bool:
+    """Tell whether a tensor has an axis of this number."""
+    return -x.ndim <= dim < x.ndim
+
+
+def applied(parts: Parts, pieces: list[Tensor]) -> list[Tensor]:
+    """Apply each part to its piece."""
+    pairs = zip(parts, pieces)
+    return [part(piece) for part, piece in pairs]
 
 
 class SameKind(Transform):
@@ -76,30 +101,37 @@ class StickBreakingTransform(SameKind):
 
     def _call(self, x: Tensor) -> Tensor:
         share = clipped_sigmoid(self.centred(x))
-        edge = [(0, 0)] * (x.ndim - 1)
         rest = (1.0 - share).cumprod(-1)
-        return share.pad([*edge, (0, 1)], value=1.0) * rest.pad([*edge, (1, 0)], value=1.0)
+        shares = padded_by_one(share, (0, 1))
+        rests = padded_by_one(rest, (1, 0))
+        return shares * rests
 
     def _inverse(self, y: Tensor) -> Tensor:
         cut = y[..., :-1]
-        rest = (1.0 - cut.cumsum(-1)).clamp(min=finfo(y.dtype).tiny)
+        left = 1.0 - cut.cumsum(-1)
+        rest = left.clamp(min=finfo(y.dtype).tiny)
         odds = cut.log() - rest.log()
-        return odds - self.centred(Tensor.zeros_like(odds))
+        zeros = Tensor.zeros_like(odds)
+        return odds - self.centred(zeros)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """Compute log |dy / dx| of all but the last part."""
         moved = self.centred(x)
-        return (moved.logsigmoid() - moved + y[..., :-1].log()).sum(-1)
+        parts = y[..., :-1]
+        slopes = log_of_rest(moved) + parts.log()
+        return slopes.sum(-1)
 
     def forward_shape(self, shape: Sequence[int]) -> Shape:
         """Give the shape of results."""
         need_axes(shape, 1)
-        return (*shape[:-1], shape[-1] + 1)
+        *batch, size = shape
+        return (*batch, size + 1)
 
     def inverse_shape(self, shape: Sequence[int]) -> Shape:
         """Give the shape of arguments."""
         need_axes(shape, 1)
-        return (*shape[:-1], shape[-1] - 1)
+        *batch, size = shape
+        return (*batch, size - 1)
 
 
 class CorrCholeskyTransform(SameKind):
@@ -114,8 +146,10 @@ class CorrCholeskyTransform(SameKind):
 
     def _call(self, x: Tensor) -> Tensor:
         most = 1.0 - finfo(x.dtype).eps
-        part = vec_to_tril_matrix(x.tanh().clamp(-most, most), diag=-1)
-        rest = (1.0 - part.square()).sqrt().cumprod(-1)
+        bounded = x.tanh().clamp(-most, most)
+        part = vec_to_tril_matrix(bounded, diag=-1)
+        left = 1.0 - part.square()
+        rest = left.sqrt().cumprod(-1)
         eye = Tensor.eye(part.shape[-1], dtype=x.dtype, device=x.device)
         return (part + eye) * shifted(rest)
 
@@ -128,26 +162,32 @@ class CorrCholeskyTransform(SameKind):
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor, intermediates: Any = None) -> Tensor:
         """Compute log |dy / dx| of the places below the diagonal."""
         rest = 1.0 - y.square().cumsum(-1)
-        sticks = 0.5 * tril_matrix_to_vec(rest, diag=-2).log().sum(-1)
-        slopes = -2.0 * (x + (-2.0 * x).softplus() - math.log(2.0)).sum(-1)
+        left = tril_matrix_to_vec(rest, diag=-2)
+        sticks = 0.5 * left.log().sum(-1)
+        log_cosh = x + (-2.0 * x).softplus() - math.log(2.0)
+        slopes = -2.0 * log_cosh.sum(-1)
         return sticks + slopes
 
     def forward_shape(self, shape: Sequence[int]) -> Shape:
         """Give the shape of results."""
         need_axes(shape, 1)
-        size = round(math.sqrt(0.25 + 2 * shape[-1]) + 0.5)
-        if size * (size - 1) // 2 != shape[-1]:
-            text = f"{shape[-1]} numbers fill no triangle"
+        *batch, count = shape
+        root = math.sqrt(0.25 + 2 * count)
+        size = round(root + 0.5)
+        if size * (size - 1) // 2 != count:
+            text = f"{count} numbers fill no triangle"
             raise ShapeError("CorrCholeskyTransform", text, "pass n (n - 1) / 2 numbers")
-        return (*shape[:-1], size, size)
+        return (*batch, size, size)
 
     def inverse_shape(self, shape: Sequence[int]) -> Shape:
         """Give the shape of arguments."""
         need_axes(shape, 2)
-        if shape[-1] != shape[-2]:
+        *batch, rows, columns = shape
+        if rows != columns:
             text = f"matrices of shape {tuple(shape)} are not square"
             raise ShapeError("CorrCholeskyTransform", text, "pass square matrices")
-        return (*shape[:-2], shape[-1] * (shape[-1] - 1) // 2)
+        count = rows * (rows - 1) // 2
+        return (*batch, count)
 
 
 class LowerCholeskyTransform(SameKind):
@@ -157,10 +197,12 @@ class LowerCholeskyTransform(SameKind):
     codomain = constraints.lower_cholesky
 
     def _call(self, x: Tensor) -> Tensor:
-        return x.tril(-1) + x.diagonal(dim1=-2, dim2=-1).exp().diag_embed()
+        diagonal = diagonal_of(x).exp()
+        return x.tril(-1) + diagonal.diag_embed()
 
     def _inverse(self, y: Tensor) -> Tensor:
-        return y.tril(-1) + y.diagonal(dim1=-2, dim2=-1).log().diag_embed()
+        diagonal = diagonal_of(y).log()
+        return y.tril(-1) + diagonal.diag_embed()
 
 
 class PositiveDefiniteTransform(SameKind):
@@ -186,7 +228,8 @@ class ReshapeTransform(Transform):
         self, in_shape: Sequence[int], out_shape: Sequence[int], cache_size: int = 0
     ) -> None:
         super().__init__(cache_size)
-        self.in_shape, self.out_shape = tuple(in_shape), tuple(out_shape)
+        self.in_shape = tuple(in_shape)
+        self.out_shape = tuple(out_shape)
         if math.prod(self.in_shape) != math.prod(self.out_shape):
             text = f"{self.in_shape} and {self.out_shape} differ in their number of elements"
             raise ShapeError("ReshapeTransform", text, "pass shapes of as many elements")
@@ -202,14 +245,17 @@ class ReshapeTransform(Transform):
         return constraints.independent(constraints.real, len(self.out_shape))
 
     def _call(self, x: Tensor) -> Tensor:
-        return x.reshape(*self.forward_shape(x.shape))
+        shape = self.forward_shape(x.shape)
+        return x.reshape(*shape)
 
     def _inverse(self, y: Tensor) -> Tensor:
-        return y.reshape(*self.inverse_shape(y.shape))
+        shape = self.inverse_shape(y.shape)
+        return y.reshape(*shape)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """Give zeros."""
-        batch = x.shape[: x.ndim - len(self.in_shape)]
+        axes = x.ndim - len(self.in_shape)
+        batch = x.shape[:axes]
         return Tensor.zeros(*batch, dtype=x.dtype, device=x.device)
 
     def exchanged(self, shape: Sequence[int], before: Shape, after: Shape) -> Shape:
@@ -237,8 +283,25 @@ class PiecesTransform(Transform):
 
     def __init__(self, tseq: Sequence[Transform], dim: int, cache_size: int) -> None:
         super().__init__(cache_size)
-        self.transforms = [each.with_cache(cache_size) if cache_size else each for each in tseq]
+        self.transforms = list(tseq)
+        if cache_size:
+            self.transforms = [each.with_cache(cache_size) for each in self.transforms]
         self.dim = dim
+
+    @property
+    def inverses(self) -> list[Transform]:
+        """The inverse of each part."""
+        return [part.inv for part in self.transforms]
+
+    @property
+    def domains(self) -> list[Any]:
+        """What each part takes."""
+        return [part.domain for part in self.transforms]
+
+    @property
+    def codomains(self) -> list[Any]:
+        """What each part gives."""
+        return [part.codomain for part in self.transforms]
 
     @property
     def bijective(self) -> bool:
@@ -248,7 +311,7 @@ class PiecesTransform(Transform):
     def pieces(self, value: Tensor) -> list[Tensor]:
         """Cut a tensor. Raises ShapeError for another size of the axis."""
         size = sum(self.lengths)
-        if not -value.ndim <= self.dim < value.ndim or value.shape[self.dim] != size:
+        if not is_axis(self.dim, value) or value.shape[self.dim] != size:
             text = f"axis {self.dim} of shape {value.shape} does not have size {size}"
             raise ShapeError(type(self).__name__, text, "pass all pieces")
         return list(value.split(self.lengths, self.dim))
@@ -283,33 +346,35 @@ class CatTransform(PiecesTransform):
     @constraints.dependent_property
     def domain(self) -> Any:
         """What the parts take."""
-        parts = [part.domain for part in self.transforms]
-        return constraints.cat(parts, self.dim, self.lengths)
+        return constraints.cat(self.domains, self.dim, self.lengths)
 
     @constraints.dependent_property
     def codomain(self) -> Any:
         """What the parts give."""
-        parts = [part.codomain for part in self.transforms]
-        return constraints.cat(parts, self.dim, self.lengths)
+        return constraints.cat(self.codomains, self.dim, self.lengths)
 
     def _call(self, x: Tensor) -> Tensor:
-        pairs = zip(self.transforms, self.pieces(x))
-        return Tensor.cat([part(piece) for part, piece in pairs], dim=self.dim)
+        found = applied(self.transforms, self.pieces(x))
+        return Tensor.cat(found, dim=self.dim)
 
     def _inverse(self, y: Tensor) -> Tensor:
-        pairs = zip(self.transforms, self.pieces(y))
-        return Tensor.cat([part.inv(piece) for part, piece in pairs], dim=self.dim)
+        found = applied(self.inverses, self.pieces(y))
+        return Tensor.cat(found, dim=self.dim)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """Join those of the parts, or add them where the axis is one of the event."""
         found = []
-        for part, before, after in zip(self.transforms, self.pieces(x), self.pieces(y)):
+        rows = zip(self.transforms, self.pieces(x), self.pieces(y))
+        for part, before, after in rows:
             slope = part.log_abs_det_jacobian(before, after)
-            found.append(sum_last(slope, self.event_dim - part.event_dim))
-        axis = self.dim - x.ndim if self.dim >= 0 else self.dim
-        if axis + self.event_dim < 0:
-            return Tensor.cat(found, dim=axis + self.event_dim)
-        return sum(found[1:], found[0])
+            more_axes = self.event_dim - part.event_dim
+            found.append(sum_last(slope, more_axes))
+        from_end = self.dim - x.ndim if self.dim >= 0 else self.dim
+        axis = from_end + self.event_dim
+        if axis < 0:
+            return Tensor.cat(found, dim=axis)
+        first, *others = found
+        return sum(others, first)
 
 
 class StackTransform(PiecesTransform):
@@ -322,24 +387,24 @@ class StackTransform(PiecesTransform):
     @constraints.dependent_property
     def domain(self) -> Any:
         """What the parts take."""
-        return constraints.stack([part.domain for part in self.transforms], self.dim)
+        return constraints.stack(self.domains, self.dim)
 
     @constraints.dependent_property
     def codomain(self) -> Any:
         """What the parts give."""
-        return constraints.stack([part.codomain for part in self.transforms], self.dim)
+        return constraints.stack(self.codomains, self.dim)
 
     def layers(self, value: Tensor) -> list[Tensor]:
         """Take a tensor apart."""
         return [piece.squeeze(self.dim) for piece in self.pieces(value)]
 
     def _call(self, x: Tensor) -> Tensor:
-        pairs = zip(self.transforms, self.layers(x))
-        return Tensor.stack([part(layer) for part, layer in pairs], dim=self.dim)
+        found = applied(self.transforms, self.layers(x))
+        return Tensor.stack(found, dim=self.dim)
 
     def _inverse(self, y: Tensor) -> Tensor:
-        pairs = zip(self.transforms, self.layers(y))
-        return Tensor.stack([part.inv(layer) for part, layer in pairs], dim=self.dim)
+        found = applied(self.inverses, self.layers(y))
+        return Tensor.stack(found, dim=self.dim)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """Stack those of the parts."""
