@@ -75,12 +75,16 @@ def dot_packed(block: Block, step: Dot, acc: WgmmaAccumulator) -> None:
     """Write acc += a @ b with the rows of `a` in registers."""
     check(acc.stacked == 1, "a left operand in registers is one fragment high", step)
     b = swizzled(block, step.b)
+    b_is_nk = step.b_is_nk
     dtype = block.tiles[step.a].dtype
-    found = describe(block, step.b, constant(0), not step.b_is_nk)
-    args = block.arrays[step.acc], block.packed[step.a], found
-    plain = Wgmma(acc.n, dtype, acc.register_count, 0, 0, 0, True, step.b_is_nk, True)
-    for k in range(step.depth * dtype.itemsize // K_BYTES):
-        place = along(b, k, 0) if step.b_is_nk else across(b, k, 0, dtype.itemsize)
+    itemsize = dtype.itemsize
+    sums, rows = block.arrays[step.acc], block.packed[step.a]
+    columns = describe(block, step.b, constant(0), not b_is_nk)
+    args = sums, rows, columns
+    plain = Wgmma(acc.n, dtype, acc.register_count, 0, 0, 0, True, b_is_nk, True)
+    steps = step.depth * itemsize // K_BYTES
+    for k in range(steps):
+        place = along(b, k, 0) if b_is_nk else across(b, k, 0, itemsize)
         is_first = step.is_first and k == 0
         spec = replace(plain, a_offset=PACKED * k, b_offset=place, is_first=is_first)
         add(block, "wgmma", args, spec)
@@ -88,20 +92,32 @@ def dot_packed(block: Block, step: Dot, acc: WgmmaAccumulator) -> None:
 
 def describe(block: Block, name: str, start: Index, is_across: bool) -> int:
     """Write the descriptor of an operand that begins so many elements into its stage."""
-    emitter, layout = block.emitter, swizzled(block, name)
+    emitter = block.emitter
+    layout = swizzled(block, name)
     stage = emitter.axis_value(block.stages[name])
-    place = emitter.arithmetic("mul", stage, emitter.integer(layout.size))
-    place = emitter.arithmetic("add", place, emitter.index(start))
-    leading = layout.shape[0] * ROW if is_across else 16
-    return emitter.add("descriptor", uint64, (block.places[name], place), leading)
+    size = emitter.integer(layout.size)
+    stage_start = emitter.arithmetic("mul", stage, size)
+    offset = emitter.index(start)
+    place = emitter.arithmetic("add", stage_start, offset)
+    leading = slab_bytes(layout) if is_across else 16
+    args = block.places[name], place
+    return emitter.add("descriptor", uint64, args, leading)
+
+
+def slab_bytes(layout: Swizzled) -> int:
+    """Count the bytes of a slab."""
+    return layout.shape[0] * ROW
 
 
 def along(layout: Swizzled, k: int, fragment: int) -> int:
     """Count the bytes to step `k` of 64 rows that run along K; each slab holds all rows."""
     slab, inner = divmod(k, ROW // K_BYTES)
-    return slab * layout.shape[0] * ROW + inner * K_BYTES + fragment * 64 * ROW
+    fragment_start = fragment * 64 * ROW
+    return slab * slab_bytes(layout) + inner * K_BYTES + fragment_start
 
 
 def across(layout: Swizzled, k: int, fragment: int, itemsize: int) -> int:
     """Count the bytes to step `k` of 64 columns, each slab of which holds all of K."""
-    return k * K_BYTES // itemsize * ROW + fragment * 64 // layout.span * layout.shape[0] * ROW
+    row = k * K_BYTES // itemsize
+    slab = fragment * 64 // layout.span
+    return row * ROW + slab * slab_bytes(layout)

@@ -28,33 +28,46 @@ def turn_products(roots: Sequence[Node], order: Sequence[Node], target: Target) 
     weights: set[int] = set()
     products: dict[int, Node] = {}
     turned: dict[int, Node] = {}
-    for node in order:  # a product may be seen with dimensions of one position more or less
-        if node.realized is not None:
+    for node in order:
+        if node.realized is not None or not node.inputs:
             continue
         is_weighted = any(id(child) in weights for child in node.inputs)
-        if node.row.is_exponential or (is_weighted and node.row.role in BETWEEN):
+        is_between = is_weighted and node.row.role in BETWEEN
+        if node.row.is_exponential or is_between:
             weights.add(id(node))
-        elif is_weighted and is_product(node):
+            continue
+        if is_weighted and is_product(node):
             products[id(node)] = node
-        elif is_reshaped(node) and id(node.inputs[0]) in products:
-            products[id(node)] = products[id(node.inputs[0])]
-        elif node.inputs and id(node.inputs[0]) in products:
-            product, order_wanted = products[id(node.inputs[0])], permutation_of(node)
-            if order_wanted is not None and id(product) not in turned:
-                axes = axes_of(product, node.inputs[0], order_wanted)
+            continue
+        source = node.inputs[0]
+        product = products.get(id(source))
+        if product is None:
+            continue
+        if is_reshaped(node):  # the product, with dimensions of one position more or less
+            products[id(node)] = product
+        else:
+            wanted = permutation_of(node)
+            if wanted is not None and id(product) not in turned:
+                axes = axes_of(product, source, wanted)
                 made = turn(product, axes)
                 turned[id(node)] = made.reshape(node.shape)
                 turned[id(product)] = made.permute(inverse(axes))
-    return replaced(roots, turned) if turned else list(roots)
+    if not turned:
+        return list(roots)
+    return replaced(roots, turned)
 
 
 def permutation_of(node: Node) -> tuple[int, ...] | None:
     """Find the order in which a view shows dimensions; None if it does anything else."""
     if node.row.role is not Role.VIEW or node.row.is_same_bytes:
         return None
+    source = node.inputs[0]
     mapping = dimension_map(node)
-    is_whole = mapping is not None and sorted(mapping) == list(range(node.inputs[0].rank))
-    return tuple(mapping or ()) if is_whole and node.size == node.inputs[0].size else None
+    if mapping is None or node.size != source.size:
+        return None
+    every = list(range(source.rank))
+    is_whole = sorted(mapping) == every
+    return tuple(mapping) if is_whole else None
 
 
 def axes_of(product: Node, source: Node, wanted: Sequence[int]) -> tuple[int, ...]:
@@ -62,21 +75,28 @@ def axes_of(product: Node, source: Node, wanted: Sequence[int]) -> tuple[int, ..
 
     Those of one position come first.
     """
-    seen = source.shape
-    own = [d for d, size in enumerate(product.shape) if size != 1]
-    lone = [d for d, size in enumerate(product.shape) if size == 1]
-    number = dict(zip(wide(seen, range(len(seen))), own, strict=True))
-    return (*lone, *(number[axis] for axis in wanted if axis in number))
+    sizes = product.shape
+    every = range(len(sizes))
+    own = wide(sizes, every)
+    lone = [axis for axis in every if axis not in own]
+    shown = wide(source.shape, range(source.rank))
+    number = dict(zip(shown, own, strict=True))
+    kept = [axis for axis in wanted if axis in number]
+    turned = [number[axis] for axis in kept]
+    return (*lone, *turned)
 
 
 def turn(product: Node, axes: Sequence[int]) -> Node:
     """Multiply, with the dimensions of the result in another order."""
-    *labels, out = product.arg
-    return product.inputs[0].contract(
-        product.inputs[1], (labels[0], labels[1], tuple(out[axis] for axis in axes))
-    )
+    first, second = product.inputs
+    first_labels, second_labels, out = product.arg
+    turned = tuple([out[axis] for axis in axes])
+    labels = first_labels, second_labels, turned
+    return first.contract(second, labels)
 
 
 def inverse(axes: Sequence[int]) -> tuple[int, ...]:
     """Invert a permutation."""
-    return tuple(sorted(range(len(axes)), key=axes.__getitem__))
+    places = range(len(axes))
+    inverted = sorted(places, key=axes.__getitem__)
+    return tuple(inverted)

@@ -28,15 +28,18 @@ def shorten_sums(roots: Sequence[Node], order: Sequence[Node], target: Target) -
     products: dict[int, list[Node]] = {}  # by each of their operands
     for node in order:
         if is_product(node):
-            for operand in dict.fromkeys(map(id, node.inputs)):
-                products.setdefault(operand, []).append(node)
+            for operand in set(map(id, node.inputs)):
+                known = products.setdefault(operand, [])
+                known.append(node)
     shorter = {}
     for node in order if products else ():
-        if node.realized is None and node.row.role is Role.REDUCE and node.arg[0] == "sum":
+        if is_sum(node):
             found = shortened(node, products)
             if found is not None:
                 shorter[id(node)] = found
-    return replaced(roots, shorter) if shorter else list(roots)
+    if not shorter:
+        return list(roots)
+    return replaced(roots, shorter)
 
 
 def replaced(roots: Sequence[Node], new: dict[int, Node]) -> list[Node]:
@@ -69,6 +72,12 @@ def is_product(node: Node) -> bool:
     return node.realized is None and node.row.role is Role.CONTRACT
 
 
+def is_sum(node: Node) -> bool:
+    """Tell whether a node is a sum over dimensions that is not in memory yet."""
+    is_reduction = node.realized is None and node.row.role is Role.REDUCE
+    return is_reduction and node.arg[0] == "sum"
+
+
 def shortened(node: Node, products: dict[int, list[Node]]) -> Node | None:
     """Write a sum of weights times their gradient as one of rows; None if it is none."""
     factors = factors_of(node.inputs[0])
@@ -77,7 +86,10 @@ def shortened(node: Node, products: dict[int, list[Node]]) -> Node | None:
         others[product_key(gradient)] -= 1
         for output in products.get(id(value), ()):
             found = short_sum(node, gradient, value, output)
-            if found is not None and factors_of(other_operand(output, value)) == +others:
+            if found is None:
+                continue
+            weights = other_operand(output, value)
+            if factors_of(weights) == +others:
                 return found
     return None
 
@@ -86,7 +98,8 @@ def gradients_in(factors: Factors) -> Iterator[tuple[Node, Node]]:
     """Yield the products among factors, each with what may be the values it was weighted with."""
     for kind, node in factors:
         if kind == "product":
-            yield from ((node, value) for value in dict.fromkeys(node.inputs))
+            for value in dict.fromkeys(node.inputs):
+                yield node, value
 
 
 def product_key(node: Node) -> tuple[Any, ...]:
@@ -117,7 +130,9 @@ def factors_of(node: Node) -> Factors:
             if shown is None:
                 found["element", each] += 1
                 continue
-            rest = tuple(x for k, x in enumerate(each.inputs) if k not in row.linear)
+            places = range(len(each.inputs))
+            others = [place for place in places if place not in row.linear]
+            rest = tuple([each.inputs[place] for place in others])
             if not row.keeps_value:
                 found[(each.op, shown), rest] += 1
             stack.append(each.inputs[shown])
@@ -128,32 +143,44 @@ def factors_of(node: Node) -> Factors:
 
 def is_reshaped(node: Node) -> bool:
     """Tell whether a node adds or drops dimensions of one position."""
-    is_view = node.realized is None and node.row.is_same_bytes and node.row.role is Role.VIEW
-    return is_view and wide(node.shape) == wide(node.inputs[0].shape)
+    row = node.row
+    is_view = row.is_same_bytes and row.role is Role.VIEW
+    if node.realized is not None or not is_view:
+        return False
+    source = node.inputs[0]
+    return wide(node.shape) == wide(source.shape)
 
 
 def wide(sizes: Sequence[Any], values: Sequence[Any] | None = None) -> tuple[Any, ...]:
     """Leave out what belongs to dimensions of one position: sizes, or other values of them."""
-    pairs = zip(sizes, sizes if values is None else values, strict=True)
-    return tuple(value for size, value in pairs if size != 1)
+    shown = sizes if values is None else values
+    pairs = zip(sizes, shown, strict=True)
+    left = [value for size, value in pairs if size != 1]
+    return tuple(left)
 
 
 def is_alone(node: Node, place: int) -> bool:
     """Tell whether the other inputs that a node is linear in are 0."""
-    rest = (node.inputs[k] for k in node.row.linear if k != place)
-    return all(number_of(each) == 0 for each in rest)
+    others = [k for k in node.row.linear if k != place]
+    numbers = [number_of(node.inputs[k]) for k in others]
+    return all(number == 0 for number in numbers)
 
 
 def number_of(node: Node) -> Any:
     """Find the number that a node is everywhere; else the node itself."""
-    while node.realized is None and (node.row.is_repeating or node.row.keeps_value):
+    while node.realized is None:
+        is_same = node.row.is_repeating or node.row.keeps_value
+        if not is_same:
+            break
         node = node.inputs[0]
-    return node.arg if node.op in NUMBERS and node.realized is None else node
+    is_number = node.op in NUMBERS and node.realized is None
+    return node.arg if is_number else node
 
 
 def other_operand(output: Node, value: Node) -> Node:
     """Find what a product multiplies a value with."""
-    return output.inputs[1] if output.inputs[0] is value else output.inputs[0]
+    first, second = output.inputs
+    return second if first is value else first
 
 
 def short_sum(node: Node, gradient: Node, value: Node, output: Node) -> Node | None:
@@ -161,31 +188,45 @@ def short_sum(node: Node, gradient: Node, value: Node, output: Node) -> Node | N
 
     output = weights @ value; gradient = g @ value.T, of the weights; `node` sums it as `value` was.
     """
-    number = 1 - output.inputs.index(value)
-    weight_labels, value_labels = output.arg[number], output.arg[1 - number]
-    out = output.arg[2]
-    place = 1 - gradient.inputs.index(value)
-    g = gradient.inputs[place]
-    labels = gradient.arg[place], gradient.arg[1 - place], gradient.arg[2]
-    if renumbered(labels) != renumbered((out, value_labels, weight_labels)):
+    weight_labels, value_labels, out = labels_beside(output, value)
+    gradient_labels = labels_beside(gradient, value)
+    wanted_labels = out, value_labels, weight_labels
+    if renumbered(gradient_labels) != renumbered(wanted_labels):
         return None
-    own = wide(gradient.shape, gradient.arg[2])
+    g = other_operand(gradient, value)
     sizes = node.inputs[0].shape
-    over = wide(sizes, [axis in node.arg[1] for axis in range(len(sizes))])
-    if wide(sizes) != wide(gradient.shape) or g.shape != output.shape:
+    is_alike = wide(sizes) == wide(gradient.shape)
+    if not is_alike or g.shape != output.shape:
         return None
-    number_in = dict(zip(gradient.arg[2], weight_labels, strict=True))
-    own = tuple(number_in[label] for label in own)
-    if any((label not in out) != is_over for label, is_over in zip(own, over, strict=True)):
+    # `weight_labels` name the dimensions of the gradient of the weights as the output does.
+    own = wide(gradient.shape, weight_labels)
+    summed = [axis in node.arg[1] for axis in range(len(sizes))]
+    is_over = list(wide(sizes, summed))
+    is_left_out = [label not in out for label in own]
+    if is_left_out != is_over:
         return None
-    columns = tuple(d for d, label in enumerate(out) if label not in weight_labels)
     kept = [label for label in out if label in weight_labels]
     wanted = [label for label in weight_labels if label in out]
-    short = (g.cast(node.dtype) * output.cast(node.dtype)).reduce("sum", columns)
-    return short.permute(tuple(kept.index(label) for label in wanted)).reshape(node.shape)
+    columns = [d for d, label in enumerate(out) if label not in kept]
+    first, second = g.cast(node.dtype), output.cast(node.dtype)
+    product = first * second
+    short = product.reduce("sum", tuple(columns))
+    order = [kept.index(label) for label in wanted]
+    return short.permute(tuple(order)).reshape(node.shape)
+
+
+def labels_beside(product: Node, value: Node) -> tuple[tuple[int, ...], ...]:
+    """List the labels of what a product multiplies a value with, of the value, of the result."""
+    place = product.inputs.index(value)
+    labels = product.arg
+    return labels[1 - place], labels[place], labels[2]
 
 
 def renumbered(lists: tuple[tuple[int, ...], ...]) -> list[list[int]]:
     """Number labels in the order they appear."""
     number: dict[int, int] = {}
-    return [[number.setdefault(label, len(number)) for label in labels] for labels in lists]
+    found = []
+    for labels in lists:
+        numbers = [number.setdefault(label, len(number)) for label in labels]
+        found.append(numbers)
+    return found

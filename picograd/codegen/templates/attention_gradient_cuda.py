@@ -16,8 +16,9 @@ the stream comes to shared memory with the boxes, computed by a warp of its own:
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 
 from picograd.codegen.layout import WgmmaOperand
 from picograd.codegen.operands import bind_roles, cast, expr_axes, guarded, size_of
@@ -51,9 +52,12 @@ SIZES = 128, 112, 96, 64, 32  # of a block of the stream
 
 def build(kernel: Kernel, stream: Stream, target: Target) -> TileKernel:
     """Write a kernel of one part."""
-    frame = Frame(stream, Schedule(GROUPS, block_size(stream), REGISTERS), target)
+    size = block_size(stream)
+    schedule = Schedule(GROUPS, size, REGISTERS)
+    frame = Frame(stream, schedule, target)
     program = Writer(frame).part()
-    return TileKernel(kernel, (program,), WARPGROUP * (1 + GROUPS))
+    threads = WARPGROUP * (1 + GROUPS)
+    return TileKernel(kernel, (program,), threads)
 
 
 def block_size(stream: Stream) -> int:
@@ -75,11 +79,25 @@ def block_size(stream: Stream) -> int:
 def is_read_twice(stream: Stream) -> bool:
     """Tell whether scores are read beside the powers that are made of them: both are held."""
     weights = [each.weight for each in stream.products]
-    powers = {x for weight in weights for x in exponentials_in(weight)}
-    inside = {x.arg for power in powers for x in walk(power) if x.op == "ref"}
-    none = dict.fromkeys(powers, const(0.0, stream.computes[0].dtype))
-    rest = {x.arg for weight in weights for x in walk(replaced(weight, none.get)) if x.op == "ref"}
+    powers = exponentials_of(weights)
+    inside = refs_of(powers)
+    zero = const(0.0, stream.computes[0].dtype)
+    none = dict.fromkeys(powers, zero)
+    without = [replaced(weight, none.get) for weight in weights]
+    rest = refs_of(without)
     return not inside.isdisjoint(rest)
+
+
+def refs_of(exprs: Iterable[Expr]) -> set[int]:
+    """Find the numbers of the scores that expressions are made of."""
+    parts = chain.from_iterable(map(walk, exprs))
+    return {part.arg for part in parts if part.op == "ref"}
+
+
+def exponentials_of(exprs: Iterable[Expr]) -> set[Expr]:
+    """Find the exponentials in expressions: see `exponentials_in`."""
+    found = map(exponentials_in, exprs)
+    return set(chain.from_iterable(found))
 
 
 @dataclass(slots=True)
@@ -94,30 +112,39 @@ class Writer:
     """This class writes the part; see the module docstring."""
 
     def __init__(self, frame: Frame) -> None:
-        self.frame, self.stream = frame, frame.stream
+        self.frame = frame
+        self.stream = frame.stream
         self.vectors = Vectors()
         self.names: dict[int, str] = {}
         for score in self.stream.scores:
-            self.names[score.number] = frame.add_scores(f"score{score.number}", frame.dtype)
+            number = score.number
+            name = frame.add_scores(f"score{number}", frame.dtype)
+            self.names[number] = name
 
     def part(self) -> TilePart:
         """Write the program of a block."""
-        frame, stream = self.frame, self.stream
-        steps: list[Step] = [self.multiply(number) for number in range(len(stream.scores))]
+        frame = self.frame
+        stream = self.stream
+        numbers = range(len(stream.scores))
+        steps: list[Step] = [self.multiply(number) for number in numbers]
         steps += self.weigh()
-        begun: list[Step] = [frame.start_reduction(number) for number in stream.reductions]
-        begun += [frame.start_product(each) for each in stream.products]
+        begun: list[Step] = []
+        begun += map(frame.start_reduction, stream.reductions)
+        begun += map(frame.start_product, stream.products)
         begun += self.hold_rows()
         values = self.fill_places()
-        frame.fill_memory([each.tile for each in values])
-        return frame.part(begun, frame.pipeline(values, steps))
+        names = [each.tile for each in values]
+        frame.fill_memory(names)
+        pipeline = frame.pipeline(values, steps)
+        return frame.part(begun, pipeline)
 
     def multiply(self, number: int) -> Step:
         """Write the product of a block of scores."""
+        frame = self.frame
         score = self.stream.scores[number]
-        held = self.frame.hold(score.row, score.depth)
-        ring = self.frame.streamed(score.streamed, score.depth)
-        depth = self.frame.tiles[held].shape[1]
+        held = frame.hold(score.row, score.depth)
+        ring = frame.streamed(score.streamed, score.depth)
+        depth = frame.tiles[held].shape[1]
         name = self.names[score.number]
         return Dot(name, held, ring, depth, "wgmma", b_is_nk=True, is_first=True)
 
@@ -126,23 +153,35 @@ class Writer:
     def weigh(self) -> list[Step]:
         """Write powers, then sums and products: those of the fewest scores first."""
         stream = self.stream
+        factors = self.frame.factors
         bodies = {number: stream.computes[number].body for number in stream.sums}
         for each in stream.products:
-            bodies[each.number], factor = without_factor(each.weight)
-            self.frame.factors[each.number] = factor
+            number = each.number
+            bodies[number], factors[number] = without_factor(each.weight)
         steps = self.share_power(bodies)
-        whole = {number: self.prepared(settled(body)) for number, body in bodies.items()}
-        edge = {number: self.prepared(body) for number, body in bodies.items()}
+        settled_bodies = {number: settled(body) for number, body in bodies.items()}
+        whole = self.all_prepared(settled_bodies)
+        edge = self.all_prepared(bodies)
+
+        def count(each: Product) -> int:
+            return len(self.read_by(whole[each.number]))
+
         for number in stream.sums:
             steps += self.add_up(number, whole[number], edge[number])
-        for each in sorted(stream.products, key=lambda x: len(self.read_by(whole[x.number]))):
-            steps += self.multiply_weights(each, whole[each.number], edge[each.number])
+        for each in sorted(stream.products, key=count):
+            number = each.number
+            steps += self.multiply_weights(each, whole[number], edge[number])
         return steps
+
+    def all_prepared(self, bodies: Mapping[int, Expr]) -> dict[int, Expr]:
+        """Prepare every body; see `prepared`."""
+        return {number: self.prepared(body) for number, body in bodies.items()}
 
     def read_by(self, expr: Expr) -> set[str]:
         """List the tiles of scores that an expression reads."""
-        own = set(self.names.values())
-        return {x.arg[0] for x in walk(expr) if x.op == "tile" and x.arg[0] in own}
+        reads = [part for part in walk(expr) if part.op == "tile"]
+        names = {each.arg[0] for each in reads}
+        return names.intersection(self.names.values())
 
     def share_power(self, bodies: dict[int, Expr]) -> list[Step]:
         """Compute the power that every weight is a multiple of once, of scores that masks hide.
@@ -150,30 +189,37 @@ class Writer:
         Where they do, it is 0, so that masks of the weights are left out; it is 0 for all of a row
         that they hide, whose maximum is -inf, if they were.
         """
-        found = {x for body in bodies.values() for x in exponentials_in(body)}
-        powers = [Power.of(each) for each in found]
-        if len(powers) != 1 or not all(is_multiple(x, found) for x in bodies.values()):
+        frame = self.frame
+        found = exponentials_of(bodies.values())
+        powers = list(map(Power.of, found))
+        are_multiples = [is_multiple(body, found) for body in bodies.values()]
+        if len(powers) != 1 or not all(are_multiples):
             return []
-        (power,), frame = powers, self.frame
-        visible = {number: unmasked(body, hiding(power.score)) for number, body in bodies.items()}
+        (power,) = powers
+        masks = hiding(power.score)
+        visible = {number: unmasked(body, masks) for number, body in bodies.items()}
         is_masked = visible != bodies
         value = read("power", frame.point, frame.dtype)
-        bodies |= {n: replaced(x, dict.fromkeys(found, value).get) for n, x in visible.items()}
+        shared = dict.fromkeys(found, value)
+        for number, body in visible.items():
+            bodies[number] = replaced(body, shared.get)
         name, steps = self.edit(power.score, bodies)
-        score = binary("mul", read(name, frame.point, frame.dtype), power.factor)
+        edited = read(name, frame.point, frame.dtype)
+        score = binary("mul", edited, power.factor)
         less = self.prepared(power.less(is_masked))
         frame.add_scores("power", frame.dtype)
         exponent = binary("sub", score, less)
         exponential = Expr("quick_exp2", (exponent,), None, frame.dtype)
-        return [*steps, Assign("power", frame.dims, exponential)]
+        assign = Assign("power", frame.dims, exponential)
+        return [*steps, assign]
 
     def edit(self, score: Expr, bodies: Mapping[int, Expr]) -> tuple[str, list[Step]]:
         """Edit scores, where they are if nobody else reads them; -inf where they are hidden."""
         frame = self.frame
-        whole, edge = self.prepared(settled(score)), cast(self.prepared(score), frame.dtype)
-        own = {x.arg for x in walk(score) if x.op == "ref"}
-        others = {x.arg for body in bodies.values() for x in walk(body) if x.op == "ref"}
-        is_plain = is_tile(unrounded(whole))
+        whole = unrounded(self.prepared(settled(score)))
+        edge = cast(self.prepared(score), frame.dtype)
+        own = refs_of([score])
+        others = refs_of(bodies.values())
         is_free = len(own) == 1 and own.isdisjoint(others)
         if is_free:
             name = self.names[own.pop()]
@@ -182,40 +228,53 @@ class Writer:
         if frame.conditions:
             fill = const(identity("max", frame.dtype), frame.dtype)
             edge = Expr("guard", (edge, fill), frame.conditions, frame.dtype)
-        plain = [] if is_free and is_plain else [Assign(name, frame.dims, unrounded(whole))]
-        return name, frame.chosen(plain, [Assign(name, frame.dims, edge)])
+        is_there = is_free and is_tile(whole)
+        plain = Assign(name, frame.dims, whole)
+        hidden = Assign(name, frame.dims, edge)
+        steps = frame.chosen([] if is_there else [plain], [hidden])
+        return name, steps
 
     def add_up(self, number: int, whole: Expr, edge: Expr) -> list[Step]:
         """Add the elements of a block to a sum of rows."""
-        frame, compute = self.frame, self.stream.computes[number]
-        name = frame.add_scores(f"element{number}", compute.dtype)
-        part = frame.add_rows(f"part{number}", compute.dtype)
+        frame = self.frame
+        compute = self.stream.computes[number]
+        dtype = compute.dtype
+        name = frame.add_scores(f"element{number}", dtype)
+        part = frame.add_rows(f"part{number}", dtype)
+        sums = f"value{number}"
         guard = guarded(edge, frame.conditions)
-        first, second = (Assign(name, frame.dims, x) for x in (whole, guard))
-        monoid, here = str(compute.monoid), frame.point[:1]
-        element = read(name, frame.point, compute.dtype)
-        before, own = (read(x, here, compute.dtype) for x in (f"value{number}", part))
+        plain = Assign(name, frame.dims, whole)
+        hidden = Assign(name, frame.dims, guard)
+        monoid = str(compute.monoid)
+        element = read(name, frame.point, dtype)
+        here = frame.point[:1]
+        before = read(sums, here, dtype)
+        own = read(part, here, dtype)
         total = binary(COMBINE[monoid], before, own)
-        sums = frame.row, frame.place
+        rows, places = (frame.row,), (frame.place,)
         return [
-            *frame.chosen([first], [second]),
-            Accumulate(part, sums[:1], sums[1:], monoid, element, layout=frame.scored),
-            Assign(f"value{number}", sums[:1], total),
+            *frame.chosen([plain], [hidden]),
+            Accumulate(part, rows, places, monoid, element, layout=frame.scored),
+            Assign(sums, rows, total),
         ]
 
     def multiply_weights(self, each: Product, whole: Expr, edge: Expr) -> list[Step]:
         """Round the weights of a product to a left operand, and multiply."""
         frame = self.frame
-        name = f"weight{each.number}"
+        number = each.number
+        name = f"weight{number}"
         layout = WgmmaOperand(frame.scored)
-        frame.add(name, (frame.height, frame.size), layout, frame.half)
-        whole, edge = map(unrounded, (whole, edge))
-        if any(expr.op == "load" for expr in walk(edge)) or any(map(is_power, walk(edge))):
+        shape = frame.height, frame.size
+        frame.add(name, shape, layout, frame.half)
+        edge = unrounded(edge)
+        if any(map(needs_guard, walk(edge))):
             edge = guarded(edge, frame.conditions)
-        first, second = (Assign(name, frame.dims, x) for x in (whole, edge))
+        plain = Assign(name, frame.dims, unrounded(whole))
+        hidden = Assign(name, frame.dims, edge)
+        steps = frame.chosen([plain], [hidden])
         value = frame.streamed(each.value, each.columns)
-        dot = Dot(f"value{each.number}", name, value, frame.size, "wgmma")
-        return [*frame.chosen([first], [second]), dot]
+        dot = Dot(f"value{number}", name, value, frame.size, "wgmma")
+        return [*steps, dot]
 
     # -- expressions ------------------------------------------------------------------------------
 
@@ -233,21 +292,27 @@ class Writer:
 
     def with_vectors(self, body: Expr) -> Expr:
         """Replace the largest parts that have one value a row, or a place, by reads of those."""
+        stream = self.stream
         axes: dict[int, set[Axis]] = {}
         is_loaded: dict[int, bool] = {}
-        rows, over = ({*x, *self.stream.batch} for x in (self.stream.rows, self.stream.over))
+        rows = {*stream.rows, *stream.batch}
+        over = {*stream.over, *stream.batch}
         for expr in walk(body):
-            axes[id(expr)] = own_axes(expr).union(*(axes[id(x)] for x in expr.args))
-            is_loaded[id(expr)] = expr.op == "load" or any(is_loaded[id(x)] for x in expr.args)
-            if expr.op == "ref":
-                axes[id(expr)] = rows | over
+            key = id(expr)
+            below = list(map(id, expr.args))
+            inner = [axes[each] for each in below]
+            loaded = [is_loaded[each] for each in below]
+            is_score = expr.op == "ref"
+            axes[key] = rows | over if is_score else own_axes(expr).union(*inner)
+            is_loaded[key] = expr.op == "load" or any(loaded)
 
         def find(expr: Expr) -> Expr | None:
-            if not is_loaded[id(expr)] or expr.dtype.bits != 32:
+            key = id(expr)
+            if not is_loaded[key] or expr.dtype.bits != 32:
                 return None
-            if axes[id(expr)] <= rows:
+            if axes[key] <= rows:
                 return self.vector(expr, self.vectors.of_rows, "row", 0)
-            if axes[id(expr)] <= over:
+            if axes[key] <= over:
                 return self.vector(expr, self.vectors.of_places, "place", 1)
             return None
 
@@ -255,8 +320,10 @@ class Writer:
 
     def vector(self, expr: Expr, known: dict[Expr, str], kind: str, dim: int) -> Expr:
         """Read what has one value a row, or a place; it is added where it is new."""
-        name = known.setdefault(expr, f"{kind}{len(known)}")
-        return read(name, self.frame.point[dim : dim + 1], expr.dtype)
+        number = len(known)
+        name = known.setdefault(expr, f"{kind}{number}")
+        position = self.frame.point[dim]
+        return read(name, (position,), expr.dtype)
 
     def hold_rows(self) -> list[Step]:
         """Load what has one value a row."""
@@ -274,14 +341,17 @@ class Writer:
         steps: list[Assign] = []
         for expr, name in self.vectors.of_places.items():
             frame.tiles[name] = Tile(name, (frame.size,), expr.dtype, "shared")
-            value = guarded(bind_roles(expr, frame.over), frame.over.conditions)
-            steps.append(Assign(name, (frame.place,), value))
+            bound = bind_roles(expr, frame.over)
+            value = guarded(bound, frame.over.conditions)
+            assign = Assign(name, (frame.place,), value)
+            steps.append(assign)
         return steps
 
 
 def own_axes(expr: Expr) -> set[Axis]:
     """Find the axes of an expression itself, without what it is made of."""
-    return expr_axes(Expr(expr.op, (), expr.arg, expr.dtype))
+    alone = Expr(expr.op, (), expr.arg, expr.dtype)
+    return expr_axes(alone)
 
 
 def outermost(root: Expr, find: Callable[[Expr], Expr | None]) -> Expr:
@@ -322,9 +392,11 @@ def is_multiple(body: Expr, of: set[Expr]) -> bool:
     if row is None or not row.linear:
         return False
     parts = [body.args[place] for place in row.linear]
+    has_multiple = any(is_multiple(part, of) for part in parts)
     if row.linear == (1, 2):
-        return any(is_number(x, 0.0) for x in parts) and any(is_multiple(x, of) for x in parts)
-    return any(is_multiple(x, of) for x in parts)
+        has_zero = any(is_number(part, 0.0) for part in parts)
+        return has_zero and has_multiple
+    return has_multiple
 
 
 Parts = tuple[Expr, Expr, Expr | None, float]
@@ -334,13 +406,17 @@ def parts_of(expr: Expr) -> Parts | None:
     """Read exp(x - m), or that over a total: x, m, the total, and the base of the exponential."""
     total: Expr | None = None
     inner = expr
-    if expr.op in OPS and OPS[expr.op].linear == (0,) and len(expr.args) == 2:
-        total, inner = expr.args[1], unrounded(expr.args[0])
-    is_exponential = inner.op in OPS and OPS[inner.op].is_exponential
-    if not is_exponential or len(inner.args) != 1:
+    row = OPS.get(expr.op)
+    is_quotient = row is not None and row.linear == (0,)
+    if is_quotient and len(expr.args) == 2:
+        above, total = expr.args
+        inner = unrounded(above)
+    if not is_power(inner) or len(inner.args) != 1:
         return None
-    less = inner.args[0]
-    if less.op not in OPS or OPS[less.op].factors != (1, -1) or less.dtype.bits != 32:
+    (less,) = inner.args
+    row = OPS.get(less.op)
+    is_difference = row is not None and row.factors == (1, -1)
+    if not is_difference or less.dtype.bits != 32:
         return None
     score, peak = less.args
     base = ELEMENTWISE[inner.op].numpy(1.0)  # type: ignore[misc]
@@ -362,33 +438,49 @@ class Power:
         found = parts_of(expr) or internal("an exponential of a difference", expr)
         score, peak, total, base = found
         inner, scale = unscaled(score)
-        exponent = scaled(peak, math.log2(base))
+        bits = math.log2(base)
+        exponent = scaled(peak, bits)
         if total is not None:
             logarithm = Expr("log", (total,), None, total.dtype)
-            exponent = binary("add", exponent, scaled(logarithm, math.log2(math.e)))
-        return Power(inner, const(scale * math.log2(base), peak.dtype), peak, exponent)
+            total_bits = scaled(logarithm, math.log2(math.e))
+            exponent = binary("add", exponent, total_bits)
+        factor = const(scale * bits, peak.dtype)
+        return Power(inner, factor, peak, exponent)
 
     def less(self, is_safe: bool) -> Expr:
         """Write what is subtracted; if it is to be safe, so much of a hidden row that 0 is left."""
         if not is_safe:
             return self.exponent
         dtype = self.peak.dtype
-        is_low = Expr("equal", (self.peak, const(-math.inf, dtype)), None, bool_)
-        return Expr("where", (is_low, const(math.inf, dtype), self.exponent), None, dtype)
+        lowest = const(-math.inf, dtype)
+        highest = const(math.inf, dtype)
+        is_low = Expr("equal", (self.peak, lowest), None, bool_)
+        choices = is_low, highest, self.exponent
+        return Expr("where", choices, None, dtype)
 
 
 def without_factor(weight: Expr) -> tuple[Expr, float]:
     """Take the numbers off that a weight is multiplied by last: the result is, instead."""
-    weight, factor = unrounded(weight), 1.0
-    while weight.op in OPS and OPS[weight.op].linear == (0, 1) and is_constant(weight.args[1]):
-        factor *= float(weight.args[1].arg)
-        weight = unrounded(weight.args[0])
+    factor = 1.0
+    weight = unrounded(weight)
+    while weight.op in OPS and OPS[weight.op].linear == (0, 1):
+        first, second = weight.args
+        if not is_constant(second):
+            break
+        factor *= float(second.arg)
+        weight = unrounded(first)
     return weight, factor
 
 
 def is_power(expr: Expr) -> bool:
     """Tell whether an expression is an exponential."""
-    return expr.op in OPS and OPS[expr.op].is_exponential
+    row = OPS.get(expr.op)
+    return row is not None and row.is_exponential
+
+
+def needs_guard(expr: Expr) -> bool:
+    """Tell whether an expression must not be computed where conditions do not hold."""
+    return expr.op == "load" or is_power(expr)
 
 
 def power_of(expr: Expr) -> Expr | None:
@@ -396,6 +488,8 @@ def power_of(expr: Expr) -> Expr | None:
     if parts_of(expr) is None:
         return None
     power = Power.of(expr)
-    score = binary("mul", cast(power.score, power.factor.dtype), power.factor)
-    less = binary("sub", score, power.less(False))
-    return Expr("quick_exp2", (less,), None, less.dtype)
+    factor = power.factor
+    score = cast(power.score, factor.dtype)
+    scaled_score = binary("mul", score, factor)
+    exponent = binary("sub", scaled_score, power.less(False))
+    return Expr("quick_exp2", (exponent,), None, exponent.dtype)
