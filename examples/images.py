@@ -31,7 +31,7 @@ def more_options(parser):
     parser.add_argument("--pixels", type=int, default=64, help="side that pictures are scaled to")
 
 
-def draw_pictures(folder, count=60, side=48, seed=0):
+def draw_pictures(folder, count=250, side=48, seed=0):
     """Write pictures of three shapes in random places and colours, as there are none."""
     from PIL import Image, ImageDraw
 

@@ -11,6 +11,7 @@ operands are. What is made of exponentials is weights.
 
 from collections.abc import Sequence
 
+from picograd.graph.ends import EndedNode
 from picograd.graph.node import Node
 from picograd.graph.row import Role
 from picograd.schedule.views import dimension_map
@@ -36,7 +37,8 @@ def turn_products(roots: Sequence[Node], order: Sequence[Node], target: Target) 
         if node.row.is_exponential or is_between:
             weights.add(id(node))
             continue
-        if is_weighted and is_product(node):
+        is_ended = type(node) is EndedNode  # it says where a size that varies ends: it stays
+        if is_weighted and is_product(node) and not is_ended:
             products[id(node)] = node
             continue
         source = node.inputs[0]

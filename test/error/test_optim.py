@@ -28,10 +28,6 @@ def wrong_gradient() -> None:
     optimizer.step()
 
 
-def unknown_option() -> None:
-    momentum().param_groups[0]["foo"] = 1
-
-
 def rate_of_text() -> None:
     momentum().lr = "fast"  # type: ignore[assignment]
 
@@ -122,11 +118,6 @@ CASES = [
         "gradient of another shape", wrong_gradient, ShapeError,
         "grad: value of shape (3,) does not fit a tensor of shape (2,). Fix: reshape or expand the "
         "value.",
-    ),
-    Case(
-        "unknown option", unknown_option, ValueRangeError,
-        "optim: no option 'foo'. Fix: use lr, momentum, dampening, weight_decay, nesterov, "
-        "maximize, foreach, differentiable, fused.",
     ),
     Case(
         "state of nothing", lambda: momentum().load_state_dict({}), StateError,

@@ -11,11 +11,11 @@ pytest.importorskip("PIL")
 def test_it_tells_shapes_apart(device, capsys, tmp_path, monkeypatch):
     example = importlib.import_module("images")
     monkeypatch.setattr(importlib.import_module("common"), "OUTPUT", tmp_path)
-    options = ["--device", device, "--pixels", "32", "--epochs", "6", "--plot"]
+    options = ["--device", device, "--pixels", "32", "--epochs", "8", "--plot"]
     percent = example.main(options)
     assert percent > 60  # a guess is right for a third
     text = capsys.readouterr().out
-    assert "no folder of pictures" in text and "144 pictures of 3 classes, 36 held out" in text
+    assert "no folder of pictures" in text and "600 pictures of 3 classes, 150 held out" in text
     assert (tmp_path / "images_mistakes.png").exists()
 
 

@@ -53,7 +53,7 @@ def ready(capture: Capture, arguments: Sequence[Tensor], buffers: Sequence[Buffe
         gradient = None if owner is None else owner._grad
         if (None if gradient is None else describe(gradient)) != described:
             there = "is" if gradient is not None else "is not"
-            shape = () if owner is None else owner.shape
+            shape = () if owner is None else owner._node.shape
             return f"the gradient of a tensor {shape} {there} there, or is another kind"
         if position >= 0 and gradient is not None:
             realize([gradient._node])

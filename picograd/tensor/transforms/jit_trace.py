@@ -334,8 +334,8 @@ class Tracer:
     def shape_of(self, number: int, tensor: Tensor) -> Any:
         """Give the shape of an argument: sizes that are marked are followed."""
         if self.sizes is None:
-            return tensor.shape
-        return self.sizes.marked.shape(number, tensor.shape, self.size)
+            return tensor._node.shape
+        return self.sizes.marked.shape(number, tensor._node.shape, self.size)
 
     def size(self, place: int) -> Any:
         """Give what stands for a size."""
@@ -570,7 +570,7 @@ class Tracer:
                 else:
                     capture.written.append(self.target(tensor))
                 continue
-            made = Result("root", self.root(tensor._node), None, tensor.shape)
+            made = Result("root", self.root(tensor._node), None, tensor._node.shape)
             made.tracks, made.is_leaf = tensor._tracks, tensor.is_leaf
             made.is_made = tensor._node.leaf is not None
             made.is_moved = id(tensor) in self.trace.moved

@@ -46,11 +46,15 @@ def test_wrong_options_change_nothing():
         found.set_options({"lr": -1.0, "eps": 1.0})
     with pytest.raises(DTypeError, match="lr must be a number, not bool"):
         found["lr"] = True
-    with pytest.raises(ValueRangeError, match="no option 'learning_rate'"):
-        found["learning_rate"] = 0.1
     with pytest.raises(ValueRangeError, match="'lr' cannot be deleted"):
         del found["lr"]
     assert found["lr"] == 0.5 and found["eps"] == 1e-8
+
+
+def test_what_wraps_an_optimizer_keeps_numbers_of_its_own():
+    found = group(lr=0.5)
+    found["counter"] = 3
+    assert found["counter"] == 3 and dict(found)["counter"] == 3
 
 
 SET = {
