@@ -12,7 +12,7 @@ from typing import Any
 
 from picograd.buffer import Buffer, Storage
 from picograd.config import config
-from picograd.engine import foreign, pending
+from picograd.engine import pending
 from picograd.engine.carried import entries
 from picograd.engine.executable import CompiledPlan, scalar_values
 from picograd.engine.plan_cache import PLANS
@@ -57,7 +57,6 @@ class Closure:
             or RUNNING.active
             or REGIONS.dtypes
             or entries(pending.WRITES)
-            or foreign.SHARED
         ):
             return MISSED
         buffers = self.memory(args)

@@ -119,6 +119,24 @@ def test_arguments_that_wait_are_computed_first() -> None:
     assert jitted(written).tolist() == [5.0]
 
 
+def test_memory_of_others_is_read_at_once() -> None:
+    array = np.array([1.0, 2.0], np.float32)
+    theirs, ours = picograd.from_numpy(array), tensor(5.0, 6.0)
+    for function in (lambda a, b: a + b, lambda a, b: a + 0.0, lambda a, b: (a, a * b)):
+        jitted = picograd.jit(function)
+        first = jitted(ours, ours)
+        assert short(jitted, ours, ours) is (not isinstance(first, tuple))  # also while it lives
+        array[:] = 1.0, 2.0
+        for _ in range(3):
+            found = jitted(theirs, ours)
+            found = found[1] if isinstance(found, tuple) else found
+            expected = function(theirs, ours)
+            expected = expected[1] if isinstance(expected, tuple) else expected
+            before = expected.tolist()
+            array += 1.0
+            assert found.tolist() == before
+
+
 def test_results_are_let_go() -> None:
     jitted = picograd.jit(lambda a: a + 1.0)
     x = tensor(1.0)
