@@ -7,6 +7,8 @@ changes nothing (x + 0, the sum of an axis of one element), is a copy (`apart`).
 """
 
 import weakref
+from collections.abc import Sequence
+from typing import Any
 
 from picograd.buffer import Buffer, Storage
 from picograd.engine import pending
@@ -16,6 +18,7 @@ from picograd.graph.node import Node, is_renaming
 Shared = dict[int, "weakref.ref[Buffer]"]
 SHARED: Shared = {}  # buffers over such memory, by id, while they live
 APART: "weakref.WeakSet[Node]" = weakref.WeakSet()  # nodes known not to read any
+COPIED = 1 << 26  # bytes of an operand that are copied at most
 VIEWS = ("reshape", "permute", "expand", "slice", "detach", "window")
 
 
@@ -47,6 +50,30 @@ def settle(node: Node) -> None:
     """Compute a node now if it reads memory others write. A trace has a moment of its own."""
     if not is_tracing() and reads(node):
         pending.compute([node])
+
+
+def are_read(operands: Sequence[Any]) -> bool:
+    """Tell whether an operation on these reads such memory. A trace has a moment of its own."""
+    return bool(SHARED) and not is_tracing() and any(map(shows, operands))
+
+
+def shows(operand: Any) -> bool:
+    """Tell whether an operand shows such memory: of what waits, views alone do."""
+    return isinstance(operand, Node) and is_shared(behind_views(operand))
+
+
+def kept(operands: Sequence[Any]) -> list[Any]:
+    """Copy the operands that show such memory now, for a gradient that will read them later.
+
+    What follows can then wait, and becomes one plan. Not what is large: reading it is computed.
+    """
+    few = [each for each in operands if shows(each) and each.size * each.dtype.itemsize <= COPIED]
+    copies = {
+        id(each): Node("contiguous", (each,), None, each.shape, each.dtype, each.device)
+        for each in few
+    }
+    pending.compute(list(copies.values()))
+    return [copies.get(id(each), each) for each in operands]
 
 
 def reads(node: Node) -> bool:

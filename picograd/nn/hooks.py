@@ -12,7 +12,7 @@ from typing import Any
 
 from picograd.engine.tracing import note_change
 from picograd.errors import DTypeError, StateError
-from picograd.tensor.core.recording import HookHandle
+from picograd.tensor.core.gradient_hooks import HookHandle
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.custom import Function
 

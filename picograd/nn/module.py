@@ -18,7 +18,7 @@ from picograd.nn.members import Members
 from picograd.nn.parameter import Buffer, Parameter, as_tensor, overwrite, rebind, replace
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike
 from picograd.tensor.core.arguments import need_tensor
-from picograd.tensor.core.recording import HookHandle
+from picograd.tensor.core.gradient_hooks import HookHandle
 from picograd.tensor.making.creation import is_dtype
 from picograd.tensor.tensor import Tensor
 

@@ -19,7 +19,7 @@ from picograd.nn.norm import BatchNorm
 from picograd.nn.pooling import AdaptiveAvgPool, AdaptiveMaxPool, LPPool, MaxPool, MaxUnpool, Pool
 from picograd.nn.recurrent import Recurrent
 from picograd.nn.recurrent_cells import Cell
-from picograd.tensor.core.recording import HookHandle
+from picograd.tensor.core.gradient_hooks import HookHandle
 
 T = TypeVar("T")
 Entries = tuple[T, ...]

@@ -46,16 +46,21 @@ from picograd.tensor.core.annotations import (
 )
 from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.function import composed
+from picograd.tensor.core.gradient_hooks import (
+    RETAINED,
+    HookHandle,
+    add_hook,
+    hooks_of,
+    register,
+    retain,
+)
 from picograd.tensor.core.guard import guard_methods
 from picograd.tensor.core.methods_family import FamilyMethods
 from picograd.tensor.core.methods_protocol import ProtocolMethods
 from picograd.tensor.core.operands import UNSET, as_axis, as_shape, either, optional_dtype
 from picograd.tensor.core.recording import (
     NUMBERS,
-    RETAINED,
-    HookHandle,
     Recorded,
-    add_hook,
     apply,
     apply_all,
     as_tensor,
@@ -65,13 +70,10 @@ from picograd.tensor.core.recording import (
     drawn,
     fresh,
     grad,
-    hooks_of,
     kept_number,
     made,
     note_view,
     read,
-    register,
-    retain,
     root_of,
     selector,
     show_items,

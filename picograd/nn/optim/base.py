@@ -306,7 +306,7 @@ class Optimizer:
         """
         sources = self._sources(group, batch)
         nodes = [tensor.node for tensor in sources]
-        if self.is_own_rule() or not is_plain():
+        if self.is_own_rule() or not is_plain(nodes):
             return [(tensor, value.node) for tensor, value in self._recorded(group, batch)]
         kinds = [(node.shape, node.dtype.name, node.device) for node in nodes]
         key = group.flags(), tuple(batch.numbers), tuple(kinds)

@@ -20,7 +20,6 @@ from picograd.engine.carried import entries
 from picograd.engine.tracing import (
     RUNNING,
     is_tracing,
-    note_change,
     note_changed,
     note_gradient,
     note_made,
@@ -39,7 +38,6 @@ from picograd.graph import build
 from picograd.graph.batch import Batch
 from picograd.graph.build_composite import custom
 from picograd.graph.check_inputs import check_device
-from picograd.graph.gradient import HOOKS
 from picograd.graph.node import Node
 from picograd.graph.room import check_host, check_recorded, check_size
 from picograd.graph.row import MEMORY, PAIRS, WRITES
@@ -60,7 +58,6 @@ from picograd.tensor.shaping import assembling, bits
 HELD = MEMORY | WRITES  # ops of nodes that have memory
 STEPS = 16  # nodes that are looked at
 NUMBERS = (bool, int, float, complex, np.generic)
-RETAINED: "weakref.WeakSet[Node]" = weakref.WeakSet()  # computed tensors that keep their gradient
 VERSIONS: "weakref.WeakKeyDictionary[Node, int]" = weakref.WeakKeyDictionary()  # see `write`
 Same = TypeVar("Same", bound="Recorded")  # the tensor class of a method's result: Tensor
 
@@ -82,7 +79,7 @@ class Recorded:
     _tracks: bool
     _is_frozen: bool  # the user said requires_grad=False: `backward` serves it by no courtesy
     _history: Node | None  # what a realized tensor was computed from, for small scripts' backward
-    _hooks: "Hooks | None"  # what `register_hook` was given
+    _hooks: Any  # what `register_hook` was given
     _view: View | None  # how it shows another tensor's memory
     _views: "list[weakref.ref[Recorded]] | None"  # what was made to show its memory
     _grad: Any
@@ -293,12 +290,18 @@ def same_value(node: Node) -> Node:
 
 
 def wrap(node: Node, tracks: bool) -> Any:
+    """Make a tensor of a recorded node, of which it is not known whose memory it reads."""
+    tensor = wrap_own(node, tracks)
+    if foreign.SHARED:
+        foreign.settle(tensor._node)
+    return tensor
+
+
+def wrap_own(node: Node, tracks: bool) -> Any:
     """Make a tensor of a recorded node; pending work over budget is computed here."""
     check_recorded(node)
     tensor = Recorded.kind.__new__(Recorded.kind)
     start(tensor, node.whole() if tracks and node.op in PAIRS else node, tracks)
-    if foreign.SHARED:
-        foreign.settle(tensor._node)
     if pending.is_over_budget():
         pending.realize_all()
     return tensor
@@ -378,17 +381,20 @@ def apply(function: Callable[..., Node], *operands: Any) -> Any:
         raise no_tensor(function, operands)
     if REGIONS.dtypes:
         nodes = converted(function, nodes)
+    is_view = function in SHOWING
+    is_theirs = foreign.are_read(nodes)
+    if is_theirs and tracks and not is_view:
+        nodes = foreign.kept(nodes)
     try:
         result = function(*nodes)
     except AttributeError as error:  # a number or list where only a tensor will do
         if error.obj is not None and any(error.obj is operand for operand in operands):
             raise no_tensor(function, operands, error.obj) from None
         raise
-    is_view = function in SHOWING
-    if foreign.SHARED and not is_view and function not in KEEPING:
+    if is_theirs and not is_view and function not in KEEPING:
         result = foreign.apart(result)
     tracks = tracks and result.dtype.kind in TRACKED and function not in CUTTING
-    made = wrap(result, tracks)
+    made = (wrap if is_theirs else wrap_own)(result, tracks)
     if is_view:
         result.is_asked = tracks or result.is_asked
         note_view(made, operands[0], function, *nodes[1:])
@@ -416,9 +422,9 @@ def apply_each(function: Callable[..., Any], *operands: Any) -> Any:
     return (made, *others)
 
 
-def is_plain() -> bool:
-    """Tell whether nothing is open that changes what operations record, or notes it."""
-    return not (RUNNING.active or RUNNING.traces or REGIONS.dtypes or foreign.SHARED)
+def is_plain(nodes: Sequence[Node]) -> bool:
+    """Tell whether nothing changes what an operation on some nodes records, or notes it."""
+    return not (RUNNING.active or RUNNING.traces or REGIONS.dtypes or foreign.are_read(nodes))
 
 
 def no_tensor(
@@ -657,7 +663,9 @@ def write_memory(target: "Recorded", node: Node) -> bool:
     """Give a leaf that has memory its next value there, the usual write; False for any other."""
     current = target._node
     is_plain_leaf = current.op in HELD and target.is_leaf and not RUNNING.active
-    if not is_plain_leaf or RUNNING.traces or foreign.SHARED:
+    if not is_plain_leaf or RUNNING.traces or foreign.are_read((current, node)):
+        return False
+    if foreign.SHARED and foreign.reads(node):  # it is computed now
         return False
     after = build.assign(current, node)
     after.leaf = weakref.ref(target)
@@ -670,6 +678,7 @@ def write_memory(target: "Recorded", node: Node) -> bool:
 
 def replace_value(target: "Recorded", node: Node, tracks: bool) -> None:
     """Give a tensor that shows no other's memory its next value."""
+    node = foreign.apart(node) if foreign.SHARED else node
     if not tracks and write_memory(target, node):
         return
     current, was_leaf = target._node, target.is_leaf
@@ -1073,86 +1082,3 @@ def restored(kind: Any, values: Any, dtype: str, device: str, requires_grad: boo
     result._node.leaf = weakref.ref(result)
     result._tracks, result._is_frozen = bool(requires_grad), requires_grad is False
     return result
-
-
-class HookHandle:
-    """This class takes a hook away again."""
-
-    hooks: dict[int, Any]
-    number: int
-
-    def __init__(self, hooks: dict[int, Any], number: int) -> None:
-        self.hooks, self.number = hooks, number
-
-    def remove(self) -> None:
-        """Stop calling the hook."""
-        note_change()
-        self.hooks.pop(self.number, None)
-
-
-class Hooks:
-    """This class keeps what is called with a tensor's gradient: before, after it is added."""
-
-    __slots__ = ("after", "before")
-
-    def __init__(self) -> None:
-        self.before: dict[int, Callable[..., Any]] = {}
-        self.after: dict[int, Callable[..., Any]] = {}
-
-    def run(self, gradient: Node) -> Node:
-        """Let hooks see a gradient, one after the other, and replace it."""
-        for hook in list(self.before.values()):
-            answer = hook(wrap(gradient, False))
-            if answer is None:
-                continue
-            if not isinstance(answer, Recorded) or answer.shape != gradient.shape:
-                text = f"a hook returned {getattr(answer, 'shape', type(answer).__name__)}"
-                fix = f"return None, or a tensor of shape {gradient.shape}"
-                raise GradientError("register_hook", text, fix)
-            gradient = answer._node.cast(gradient.dtype)
-        return gradient
-
-
-def hooks_of(tensor: "Recorded") -> Hooks:
-    """Find the hooks of a tensor; `backward` runs those of leaves, the walk all others."""
-    if tensor._hooks is None:
-        tensor._hooks = Hooks()
-        if not tensor.is_leaf:
-            HOOKS[tensor._node] = tensor._hooks.run
-    return tensor._hooks
-
-
-def register(hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> HookHandle:
-    """Add a hook after those there are."""
-    if not callable(hook):
-        raise DTypeError("register_hook", f"{type(hook).__name__} is no function", "pass one")
-    number = max(hooks, default=-1) + 1
-    note_change()
-    hooks[number] = hook
-    return HookHandle(hooks, number)
-
-
-def add_hook(tensor: "Recorded", hook: Callable[..., Any]) -> HookHandle:
-    """Call a hook with the gradient of a tensor; what it returns, unless None, replaces it."""
-    if not tensor._tracks:
-        text = "the tensor does not ask for gradients"
-        raise GradientError("register_hook", text, "set requires_grad=True first")
-    return register(hooks_of(tensor).before, hook)
-
-
-def retain(tensor: "Recorded") -> None:
-    """Let the walk add the gradient of a computed tensor to its `grad`."""
-    if not tensor._tracks:
-        text = "the tensor does not ask for gradients"
-        raise GradientError("retain_grad", text, "set requires_grad=True on what it comes from")
-    if tensor.is_leaf or tensor._node in RETAINED:
-        return
-    RETAINED.add(tensor._node)
-    owner = weakref.ref(tensor)  # the hook must not keep the tensor alive
-
-    def keep(gradient: Any) -> None:
-        kept = owner()
-        if kept is not None:
-            kept.grad = gradient.detach() if kept.grad is None else kept.grad + gradient.detach()
-
-    add_hook(tensor, keep)

@@ -408,7 +408,7 @@ def paired(op: str, a: Recorded, b: Recorded) -> Any:
     x, y = a._node, b._node
     if x.dtype is not y.dtype or x.dtype.kind != "float" or x.device != y.device:
         return None
-    if x.op in NUMBERS or y.op in NUMBERS or not is_plain() or x.shape != y.shape:
+    if x.op in NUMBERS or y.op in NUMBERS or not is_plain((x, y)) or x.shape != y.shape:
         return None
     tracks = a._tracks or b._tracks
     if tracks and not MODE.enabled:

@@ -10,6 +10,13 @@ from picograd import Tensor
 from picograd.tensor.transforms import jit_closure
 
 
+@pytest.fixture(autouse=True)
+def own_plans():
+    """Whether a plan serves many sizes hangs on what ran before: these have plans of their own."""
+    with picograd.config.override(dynamic=False):
+        yield
+
+
 def tensor(*values: float) -> Tensor:
     return Tensor(np.array(values, np.float32)).realize()
 
@@ -72,6 +79,17 @@ def test_another_kind_of_argument_leaves_it(change: Any) -> None:
     np.testing.assert_allclose(found.numpy(), other.detach().numpy() * y.numpy() + 1.0)
     assert found.requires_grad == other.requires_grad
     assert jitted(tensor(1.0, 2.0), tensor(3.0, 4.0)).tolist() == [4.0, 9.0]
+
+
+def test_a_plan_of_many_sizes_is_left_once_a_size_has_its_own() -> None:
+    with picograd.config.override(dynamic=True):
+        for count in range(20, 30):  # other sizes, none of them again
+            picograd.jit(lambda a, b: a * b - 7.0)(tensor(*range(count)), tensor(*range(count)))
+        jitted = picograd.jit(lambda a, b: a * b - 7.0)
+        x, y = tensor(*range(31)), tensor(*range(31))
+        assert not short(jitted, x, y)
+        assert any(short(jitted, x, y) for _ in range(100))
+        assert jitted(x, y).tolist() == [k * k - 7.0 for k in range(31)]
 
 
 def test_which_arguments_are_the_same_tells_calls_apart() -> None:

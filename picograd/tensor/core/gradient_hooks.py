@@ -1,0 +1,96 @@
+"""Hooks of tensors: what is called with a gradient, before and after it is added."""
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from picograd.engine.tracing import note_change
+from picograd.errors import DTypeError, GradientError
+from picograd.graph.gradient import HOOKS
+from picograd.graph.node import Node
+from picograd.tensor.core.recording import Recorded, wrap
+
+RETAINED: "weakref.WeakSet[Node]" = weakref.WeakSet()  # computed tensors that keep their gradient
+
+
+class HookHandle:
+    """This class takes a hook away again."""
+
+    hooks: dict[int, Any]
+    number: int
+
+    def __init__(self, hooks: dict[int, Any], number: int) -> None:
+        self.hooks, self.number = hooks, number
+
+    def remove(self) -> None:
+        """Stop calling the hook."""
+        note_change()
+        self.hooks.pop(self.number, None)
+
+
+class Hooks:
+    """This class keeps what is called with a tensor's gradient: before, after it is added."""
+
+    __slots__ = ("after", "before")
+
+    def __init__(self) -> None:
+        self.before: dict[int, Callable[..., Any]] = {}
+        self.after: dict[int, Callable[..., Any]] = {}
+
+    def run(self, gradient: Node) -> Node:
+        """Let hooks see a gradient, one after the other, and replace it."""
+        for hook in list(self.before.values()):
+            answer = hook(wrap(gradient, False))
+            if answer is None:
+                continue
+            if not isinstance(answer, Recorded) or answer.shape != gradient.shape:
+                text = f"a hook returned {getattr(answer, 'shape', type(answer).__name__)}"
+                fix = f"return None, or a tensor of shape {gradient.shape}"
+                raise GradientError("register_hook", text, fix)
+            gradient = answer._node.cast(gradient.dtype)
+        return gradient
+
+
+def hooks_of(tensor: Recorded) -> Hooks:
+    """Find the hooks of a tensor; `backward` runs those of leaves, the walk all others."""
+    if tensor._hooks is None:
+        tensor._hooks = Hooks()
+        if not tensor.is_leaf:
+            HOOKS[tensor._node] = tensor._hooks.run
+    return tensor._hooks
+
+
+def register(hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> HookHandle:
+    """Add a hook after those there are."""
+    if not callable(hook):
+        raise DTypeError("register_hook", f"{type(hook).__name__} is no function", "pass one")
+    number = max(hooks, default=-1) + 1
+    note_change()
+    hooks[number] = hook
+    return HookHandle(hooks, number)
+
+
+def add_hook(tensor: Recorded, hook: Callable[..., Any]) -> HookHandle:
+    """Call a hook with the gradient of a tensor; what it returns, unless None, replaces it."""
+    if not tensor._tracks:
+        text = "the tensor does not ask for gradients"
+        raise GradientError("register_hook", text, "set requires_grad=True first")
+    return register(hooks_of(tensor).before, hook)
+
+
+def retain(tensor: Recorded) -> None:
+    """Let the walk add the gradient of a computed tensor to its `grad`."""
+    if not tensor._tracks:
+        text = "the tensor does not ask for gradients"
+        raise GradientError("retain_grad", text, "set requires_grad=True on what it comes from")
+    if tensor.is_leaf or tensor._node in RETAINED:
+        return
+    RETAINED.add(tensor._node)
+    owner = weakref.ref(tensor)  # the hook must not keep the tensor alive
+
+    def keep(gradient: Any) -> None:
+        kept = owner()
+        if kept is not None:
+            kept.grad = gradient.detach() if kept.grad is None else kept.grad + gradient.detach()
+
+    add_hook(tensor, keep)

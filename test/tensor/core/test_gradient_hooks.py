@@ -1,0 +1,69 @@
+"""What is called with the gradient of a tensor, on leaves and on results."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import picograd
+from picograd import Tensor
+
+X = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def leaf() -> Any:
+    return Tensor(X, requires_grad=True)
+
+
+def test_hooks_on_leaves_and_results() -> None:
+    x = leaf()
+    seen = []
+    handle = x.register_hook(lambda g: g * 2)
+    y = x * 3
+    y.register_hook(lambda g: seen.append(g.tolist()))
+    (y * y).sum().backward()
+    assert np.allclose(x.grad.numpy(), 2 * 18 * X)
+    assert np.allclose(seen[0], 6 * X)
+    handle.remove()
+    x.grad = None
+    (x * 3).sum().backward(retain_graph=True)
+    assert np.allclose(x.grad.numpy(), 3)
+
+
+def test_retain_grad() -> None:
+    x = leaf()
+    y = x * 2
+    y.retain_grad()
+    (y * y).sum().backward()
+    assert np.allclose(y.grad.numpy(), 4 * X)
+    assert np.allclose(x.grad.numpy(), 8 * X)
+
+
+def test_hook_sees_the_gradient_of_earlier_operations() -> None:
+    x = leaf()
+    y = x * 3
+    z = (y * y).sum() + y.sum()
+    seen = []
+    handle = y.register_hook(lambda g: seen.append(g.numpy()) or g * 10)
+    z.backward()
+    assert np.allclose(seen[0], 6 * X + 1) and np.allclose(x.grad.numpy(), 30 * (6 * X + 1))
+    handle.remove()
+    assert np.allclose(picograd.grad(z, x)[0].numpy(), 3 * (6 * X + 1))
+    x.register_hook(lambda g: g.sum())
+    with pytest.raises(RuntimeError, match=r"a hook returned \(\)"):
+        z.backward()
+    with pytest.raises(TypeError, match="int is no function"):
+        x.register_hook(3)
+
+
+def test_hook_after_accumulation() -> None:
+    x = leaf()
+    seen = []
+    handle = x.register_post_accumulate_grad_hook(lambda t: seen.append(t.grad.numpy()))
+    for _ in range(2):
+        (x * 2).sum().backward()
+    handle.remove()
+    (x * 2).sum().backward()
+    assert [float(each[0, 0]) for each in seen] == [2, 4]
+    with pytest.raises(RuntimeError, match="no leaf that asked for gradients"):
+        (x * 2).register_post_accumulate_grad_hook(print)
