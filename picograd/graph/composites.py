@@ -6,6 +6,7 @@ softmax rounds once.
 """
 
 import math
+from types import FunctionType
 from typing import Any
 
 from picograd.dtype import int32, int64
@@ -239,6 +240,26 @@ class CustomGradient:
 
     def __repr__(self) -> str:
         return "CustomGradient"
+
+    def key(self) -> Any:
+        """What tells a rule of picograd's own from others: None if it knows more than plain values.
+
+        A user's rule may do anything, and never has a key.
+        """
+        vjp = self.vjp
+        if type(vjp) is not FunctionType or not vjp.__module__.startswith("picograd."):
+            return None
+        known = [cell.cell_contents for cell in vjp.__closure__ or ()]
+        if vjp.__defaults__ or not all(map(is_plain_value, known)):
+            return None
+        return vjp.__code__, repr(known)
+
+
+def is_plain_value(value: Any) -> bool:
+    """Tell whether the text of a value says all that counts."""
+    if type(value) is tuple:
+        return all(map(is_plain_value, value))
+    return type(value) in (bool, int, float, str, type(None))
 
 
 def custom_vjp(gradient: Node, output: Node, *inputs: Node) -> Gradients:

@@ -12,7 +12,7 @@ walk.
              these: others are differentiated anew. The number is an input of the formula, so that
              it stays an argument of the plan
 
-No key have graphs with a rule of the user's own, with leaves that were overwritten, and with sizes
+No key have graphs with a rule of a user's own, with leaves that were overwritten, and with sizes
 that vary: their gradients are recorded each time (docs/design/0017-gradients-by-formula.md).
 """
 
@@ -121,8 +121,12 @@ def is_entered(node: Node, flag: int) -> bool:
 def inner_row(node: Node, numbers: dict[int, int], given: list[Any]) -> Any:
     """Describe a node by its inputs; None where that does not say what its gradient is."""
     op, arg = node.op, node.arg
-    if type(node) is not Node or type(arg) is CustomGradient:
+    if type(node) is not Node:
         return None
+    if type(arg) is CustomGradient:
+        arg = arg.key()
+        if arg is None:
+            return None
     if op in MOVING and starts_of(node):
 
         def name(start: Any) -> str:

@@ -10,6 +10,7 @@ from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike
 from picograd.tensor.core.arguments import need_tensor
+from picograd.tensor.network import normalization
 from picograd.tensor.tensor import Tensor
 
 
@@ -89,10 +90,8 @@ class BatchNorm(Module):
         rate: Any = self.momentum
         if rate is None:
             rate = 1.0 / batches.cast(self.running_mean.dtype)
-        unbiased = var * (count / max(1, count - 1))
-        for running, value in ((self.running_mean, mean), (self.running_var, unbiased)):
-            moved = running + rate * (value.cast(running.dtype) - running)
-            running.assign(moved.cast(running.dtype))
+        normalization.move(self.running_mean, mean, rate)
+        normalization.move(self.running_var, var, rate, count / max(1, count - 1))
 
     def _check(self, x: Tensor) -> None:
         name = type(self).__name__

@@ -30,6 +30,7 @@ from picograd.tensor.core.recording import (
     rewrite,
     showing,
 )
+from picograd.tensor.core.repeated import repeated
 from picograd.tensor.core.spelling import IDLE, RENAMED, parameter_names, spelled, write_out
 
 OTHER = {"axis": "dim", "keepdims": "keepdim"}  # a second name of a parameter -> its own
@@ -65,7 +66,7 @@ def function_of(row: Function, module: str) -> Any:
 
 def writing_over(function: Any, row: Function) -> Any:
     """Let a function take `inplace` after its other arguments: then it writes over its input."""
-    most = row.definition.__code__.co_argcount
+    most = row.written.__code__.co_argcount
 
     def call(*args: Any, **options: Any) -> Any:
         inplace = options.pop("inplace", False)
@@ -145,13 +146,13 @@ class Spelling:
     """
 
     def __init__(self, row: Function, first: str = "") -> None:
-        code = row.definition.__code__
+        code = row.written.__code__
         count = code.co_argcount + code.co_kwonlyargcount
         self.op, self.most = row.name, code.co_argcount
         self.names = code.co_varnames[:count]
         self.spread = code.co_varnames[count] if code.co_flags & inspect.CO_VARARGS else ""
-        by_name = row.definition.__kwdefaults__ or {}
-        given = row.definition.__defaults__ or ()
+        by_name = row.written.__kwdefaults__ or {}
+        given = row.written.__defaults__ or ()
         required = [REQUIRED] * (self.most - len(given))
         keywords = [by_name.get(name, REQUIRED) for name in self.names[self.most :]]
         self.defaults = (*required, *given, *keywords)
@@ -233,18 +234,20 @@ def taking(row: Function, spelling: Spelling, has_out: bool) -> FunctionType:
 
 def by_place(definition: Any, spelling: Spelling) -> Any:
     """Give a definition whose parameters that go by name go by place, too."""
-    code = definition.__code__
+    written: Any = inspect.unwrap(definition)
+    code = written.__code__
     if not code.co_kwonlyargcount:
         return definition
     code = code.replace(co_argcount=len(spelling.names), co_kwonlyargcount=0)
     defaults = tuple(each for each in spelling.defaults if each is not REQUIRED)
-    space, closure = definition.__globals__, definition.__closure__
-    return FunctionType(code, space, definition.__name__, defaults, closure)
+    space, closure = written.__globals__, written.__closure__
+    made = FunctionType(code, space, written.__name__, defaults, closure)
+    return made if written is definition else repeated(made)
 
 
 def named(call: FunctionType, row: Function, path: str) -> FunctionType:
     """Name a function made of a row; its signature is the definition's, in the words of users."""
-    shown = row.definition
+    shown = row.written
     call.__name__, call.__qualname__, call.__doc__ = row.name, path, shown.__doc__
     call.__module__ = shown.__module__
     vars(call)["__wrapped__"] = signature_of(row, "." not in path)
@@ -254,7 +257,7 @@ def named(call: FunctionType, row: Function, path: str) -> FunctionType:
 @cache
 def signature_of(row: Function, is_function: bool) -> FunctionType:
     """Make a function that has the signature of a definition, in the words of users."""
-    shown: Any = row.definition
+    shown: Any = row.written
     code, space, closure = shown.__code__, shown.__globals__, shown.__closure__
     words = {name: in_words(word) for name, word in shown.__annotations__.items()}
     if is_function and code.co_argcount:  # PyTorch calls the first one so

@@ -13,6 +13,7 @@ MODULES has these rows. Parameters have PyTorch's names; `picograd/tensor/core/c
 other ones.
 """
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -38,6 +39,11 @@ class Function:
     pieces: bool = False  # the results are views, parts of the tensor
     returns: Any = None  # the named tuple of its results
     also: tuple[tuple[str, str], ...] = ()  # other names of parameters, and which they are
+
+    @property
+    def written(self) -> Any:
+        """The definition as it is written, below its decorators."""
+        return inspect.unwrap(self.definition)
 
 
 Rows = dict[str, Function]

@@ -17,6 +17,14 @@ from picograd.graph.node import Node
 from picograd.graph.row import NUMBERS
 from picograd.target import is_host
 
+
+class Looks:
+    """How often values were looked at: what a function records then hangs on them."""
+
+    count = 0
+
+
+LOOKS = Looks()
 CHECKED = 4096  # values up to this many are looked at
 STEPS = 64  # views of a view that are followed
 
@@ -27,6 +35,7 @@ def known_values(node: Node, most: int = CHECKED) -> Any:
     No more than `most`. The array may be the memory itself: it is to be read at once. While a
     function is traced only what it spells out itself is known.
     """
+    LOOKS.count += 1
     if node.size > most:
         return None
     source, views = below_views(node)

@@ -25,6 +25,7 @@ from picograd.helpers import product
 from picograd.number import GIVEN, Given, converted, given, size_of
 from picograd.target import is_host
 from picograd.tensor.core.annotations import DTypeLike, Scalar, Shape
+from picograd.tensor.core.repeated import repeated
 from picograd.traced_number import TracedNumber, plain
 
 Operand = Node | Scalar
@@ -188,10 +189,14 @@ def pair(op: str, a: Operand, b: Operand, floating: bool = False) -> tuple[Node,
         a = build.cast(a, dtype)
     if b.dtype is not dtype:
         b = build.cast(b, dtype)
-    if not is_shape(a.shape, b.shape):
-        shape = broadcast_shapes(a.shape, b.shape, op=op)
-        a, b = broadcast_to(a, shape), broadcast_to(b, shape)
-    return a, b
+    return (a, b) if is_shape(a.shape, b.shape) else broadcast_both(op, a, b)
+
+
+@repeated
+def broadcast_both(op: str, a: Node, b: Node) -> tuple[Node, Node]:
+    """Give two operands the shape they have together."""
+    shape = broadcast_shapes(a.shape, b.shape, op=op)
+    return broadcast_to(a, shape), broadcast_to(b, shape)
 
 
 def meet(op: str, a: Node, b: Node) -> tuple[Node, Node]:

@@ -29,6 +29,7 @@ from picograd.tensor.core.operands import (
     need_integer,
     read_scalar,
 )
+from picograd.tensor.core.repeated import repeated
 from picograd.tensor.math import elementwise
 from picograd.tensor.shaping import movement
 from picograd.traced_number import TracedNumber, value_of
@@ -181,6 +182,7 @@ def view(node: Node, selection: Selection) -> Node:
     return cut.reshape(tuple(selection.shape))
 
 
+@repeated
 def bounded(index: Node, size: int, is_checked: bool) -> Node:
     """Wrap negative indices; unless they were checked, clamp them to the axis."""
     index = index if index.dtype.bits >= 32 and index.dtype.kind == "int" else index.cast(int64)
@@ -364,6 +366,7 @@ def along_axis(op: str, node: Node, axis: Any, index: Node) -> tuple[Node, list[
     return node, indices, position
 
 
+@repeated
 def gather(op: str, node: Node, axis: Any, index: Node) -> Node:
     """Read out[i][j] = x[i][index[i][j]] (axis 1); the index may be smaller on other axes."""
     if not node.shape and len(index.shape) <= 1:  # PyTorch takes a number for a row of one

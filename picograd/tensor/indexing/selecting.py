@@ -29,6 +29,7 @@ from picograd.tensor.core.demands import check_values, demand_index, demand_numb
 from picograd.tensor.core.function import recorded
 from picograd.tensor.core.known_values import known_values
 from picograd.tensor.core.operands import Operand, as_axis, as_shape, broadcast_to, need_integer
+from picograd.tensor.core.repeated import repeated
 from picograd.tensor.indexing import indexing, masking, spans
 from picograd.tensor.making import creation
 from picograd.tensor.shaping import movement
@@ -222,10 +223,25 @@ def array_items(node: Node, array: Array, axis: int, size: int) -> list[Node]:
 
 def read(node: Node, items: Sequence[Any]) -> Node:
     """Compute x[items]."""
+    looks = any(type(item) is Node for item in items)
+    return read_checked(node, items) if looks else read_plain(node, items)
+
+
+def read_checked(node: Node, items: Sequence[Any]) -> Node:
+    """Compute x[items], where indices lie inside their axes."""
     split = first_alone(node, items)
     if split is not None:
         return read(read(node, split[0]), split[1])
-    return indexing.take(node, indexing.parse(node.shape, read_items(node, items)))
+    return taken(node, read_items(node, items))
+
+
+read_plain = repeated(read_checked)
+
+
+@repeated
+def taken(node: Node, items: Sequence[Any]) -> Node:
+    """Compute x[items], of what was read and checked."""
+    return indexing.take(node, indexing.parse(node.shape, items))
 
 
 def write(node: Node, items: Sequence[Any], value: Operand) -> Node:

@@ -10,6 +10,7 @@ from picograd.graph import build
 from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
 from picograd.tensor.core.function import recorded, within
+from picograd.tensor.core.repeated import repeated
 from picograd.tensor.math import elementwise
 from picograd.tensor.shaping import movement
 
@@ -23,6 +24,7 @@ def same_dtype(op: str, a: Node, b: Node) -> tuple[Node, Node]:
     return build.cast(a, dtype), build.cast(b, dtype)
 
 
+@repeated
 def matmul(a: Node, b: Node) -> Node:
     """Matrix product (..., M, K) @ (..., K, N) -> (..., M, N); batch sizes broadcast.
 
@@ -77,6 +79,7 @@ def matmul_of_rank(op: str, a: Node, b: Node, rank: int) -> Node:
 
 
 @recorded()
+@repeated
 def outer(x: Node, other: Node) -> Node:
     """Multiply every element of one vector with every element of another.
 
@@ -91,6 +94,7 @@ def outer(x: Node, other: Node) -> Node:
 
 @within("functional", is_recorded=True)
 @recorded(function=False)
+@repeated
 def linear(x: Node, weight: Node, bias: Node | None = None) -> Node:
     """Compute x @ weight.T + bias: (..., K), (N, K), (N,) -> (..., N).
 
@@ -114,6 +118,7 @@ def linear(x: Node, weight: Node, bias: Node | None = None) -> Node:
     return elementwise.arithmetic("add", result, bias)
 
 
+@repeated
 def einsum(equation: str, nodes: Sequence[Node]) -> Node:
     """Sum of products by Einstein's convention: "ij,jk->ik"; "..." stands for batch axes."""
     terms, output = parse_einsum(equation, [len(node.shape) for node in nodes])
@@ -245,6 +250,7 @@ def read_sublist(labels: Any) -> str:
 
 
 @recorded()
+@repeated
 def mm(x: Node, other: Node) -> Node:
     """Multiply two matrices.
 
@@ -255,6 +261,7 @@ def mm(x: Node, other: Node) -> Node:
 
 
 @recorded()
+@repeated
 def bmm(x: Node, other: Node) -> Node:
     """Multiply two stacks of matrices.
 

@@ -28,6 +28,7 @@ from picograd.tensor.core.operands import (
     read_factor,
     read_scalar,
 )
+from picograd.tensor.core.repeated import repeated
 
 
 def arithmetic(op: str, a: Operand, b: Operand) -> Node:
@@ -274,6 +275,7 @@ def is_finite(x: Node) -> Node:
     return build.const(True, x.shape, bool_, x.device)
 
 
+@repeated
 def where(condition: Node, a: Operand, b: Operand) -> Node:
     """Choose from `a` where the condition holds, else from `b`; all three broadcast."""
     if condition.dtype is uint8:  # the bools of older programs
@@ -307,6 +309,7 @@ def scalar_pair_dtype(a: Scalar, b: Scalar) -> DType:
 
 
 @recorded("clamp", "clip", in_place=True)
+@repeated
 def clamp(node: Node, min: Operand | None = None, max: Operand | None = None) -> Node:
     """Limit values to [min, max].
 
@@ -375,6 +378,7 @@ def limited(node: Node, limit: Operand, is_low: bool) -> Node:
 
 
 @recorded(in_place=True)
+@repeated
 def lerp(x: Node, end: Operand, weight: Operand) -> Node:
     """Interpolate: self + weight * (end - self).
 

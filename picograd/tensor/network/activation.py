@@ -9,6 +9,7 @@ from picograd.graph.node import Node
 from picograd.tensor.core.annotations import Scalar
 from picograd.tensor.core.function import recorded, within
 from picograd.tensor.core.operands import floating
+from picograd.tensor.core.repeated import repeated
 from picograd.tensor.math.elementwise import (
     absolute,
     arithmetic,
@@ -25,6 +26,7 @@ FAR = 64.0  # as far is an exponential moved up
 
 @within("functional", is_recorded=True, inplace=True, in_place=True)
 @recorded(function=False)
+@repeated
 def leaky_relu(x: Node, negative_slope: float = 0.01) -> Node:
     """Compute x where positive, else negative_slope * x (Maas et al., 2013).
 
@@ -36,6 +38,7 @@ def leaky_relu(x: Node, negative_slope: float = 0.01) -> Node:
 
 @within("functional", is_recorded=True, inplace=True, in_place=True)
 @recorded(function=False)
+@repeated
 def elu(x: Node, alpha: float = 1.0) -> Node:
     """Compute x where positive, else alpha * (exp(x) - 1) (Clevert et al., 2016).
 
@@ -49,6 +52,7 @@ def elu(x: Node, alpha: float = 1.0) -> Node:
 
 @within("functional", is_recorded=True)
 @recorded(function=False)
+@repeated
 def softplus(x: Node, beta: float = 1.0, threshold: float = 20.0) -> Node:
     """Compute log(1 + exp(beta x)) / beta; linear above the threshold, as PyTorch.
 
@@ -66,6 +70,7 @@ def softplus(x: Node, beta: float = 1.0, threshold: float = 20.0) -> Node:
 
 @within("functional", "logsigmoid", is_recorded=True)
 @recorded("logsigmoid", function=False)
+@repeated
 def log_sigmoid(x: Node) -> Node:
     """Compute log(sigmoid(x)) without overflow.
 
@@ -75,6 +80,7 @@ def log_sigmoid(x: Node) -> Node:
     return negate(softplus(negate(x), 1.0, math.inf))
 
 
+@repeated
 def mish(node: Node) -> Node:
     """Compute x tanh(log(1 + e)) = x n / (n + 2) with e = exp(x) and n = e (e + 2).
 
@@ -113,6 +119,7 @@ def sigmoid(x: Node) -> Node:
 
 @within("functional", "hardtanh", is_recorded=True, inplace=True, in_place=True)
 @recorded("hardtanh", function=False)
+@repeated
 def hard_limit(x: Node, min_val: Scalar = -1.0, max_val: Scalar = 1.0) -> Node:
     """Limit values like `clamp`; the gradient is zero on the limits, as PyTorch's hardtanh.
 
@@ -128,6 +135,7 @@ def hard_limit(x: Node, min_val: Scalar = -1.0, max_val: Scalar = 1.0) -> Node:
 
 @within("functional", is_recorded=True, inplace=True)
 @recorded(function=False)
+@repeated
 def relu6(x: Node) -> Node:
     """Compute min(max(x, 0), 6) (Howard et al., 2017).
 

@@ -11,6 +11,7 @@ from picograd.graph.node import Node
 from picograd.graph.shape import ConvSpec, Shape, Window, span
 from picograd.helpers import ceil_div, product
 from picograd.tensor.core.operands import as_sizes, need_float, need_rank
+from picograd.tensor.core.repeated import repeated
 from picograd.tensor.linalg.products import same_dtype
 from picograd.tensor.math import elementwise
 from picograd.tensor.network.adaptive_cells import SPELT_OUT, average_cells
@@ -64,6 +65,7 @@ def check_conv(op: str, x: Node, weight: Node, groups: int, channels: int, outpu
         raise ShapeError(op, text, "channels are axis 1 of the input")
 
 
+@repeated
 def convolve(
     op: str, rank: int, x: Node, weight: Node, bias: Node | None, options: dict[str, Any]
 ) -> Node:
@@ -116,6 +118,7 @@ def add_bias(op: str, result: Node, bias: Node | None) -> Node:
     return elementwise.arithmetic("add", result, column)
 
 
+@repeated
 def convolve_transposed(
     op: str, rank: int, x: Node, weight: Node, bias: Node | None, options: dict[str, Any]
 ) -> Node:
@@ -199,6 +202,7 @@ def lowest(x: Node) -> float | int:
     return 0 if x.dtype.kind == "uint" else -(1 << (x.dtype.bits - 1))
 
 
+@repeated
 def max_pool(rank: int, x: Node, options: dict[str, Any]) -> Node:
     """Largest element of every window; padding never wins."""
     op = f"max_pool{rank}d"
@@ -212,6 +216,7 @@ def window_sums(op: str, rank: int, x: Node, options: dict[str, Any]) -> Node:
     return cut.reduce("sum", tuple(range(len(x.shape), len(cut.shape))))
 
 
+@repeated
 def average_pool(rank: int, x: Node, options: dict[str, Any]) -> Node:
     """Average of every window; padded zeros count unless count_include_pad is False."""
     op = f"avg_pool{rank}d"
@@ -266,6 +271,7 @@ def output_sizes(op: str, rank: int, x: Node, sizes: Any) -> Shape:
     return tuple(full if kept else size for size, kept, full in zip(read, is_kept, spatial))
 
 
+@repeated
 def adaptive_average_pool(rank: int, x: Node, sizes: Any) -> Node:
     """Average so that the spatial axes get the given sizes; None keeps a size."""
     op = f"adaptive_avg_pool{rank}d"

@@ -17,6 +17,10 @@ from picograd.tensor.core.autocast import listed
 from picograd.tensor.core.function import composed, within
 from picograd.tensor.core.operands import as_axes
 from picograd.tensor.core.recording import Recorded, apply
+from picograd.tensor.core.repeated import repeated
+from picograd.tensor.math.elementwise import arithmetic
+
+over_features = repeated(composite.layer_norm)
 
 
 @within("functional")
@@ -36,7 +40,7 @@ def layer_norm(
     if tuple(input.shape[len(input.shape) - rank :]) != tuple(normalized_shape):
         problem = f"input of shape {tuple(input.shape)} does not end in {tuple(normalized_shape)}"
         raise ShapeError("layer_norm", problem, "pass the sizes of the last axes")
-    return apply(composite.layer_norm, input, rank, weight, bias, eps)
+    return apply(over_features, input, rank, weight, bias, eps)
 
 
 @within("functional")
@@ -54,8 +58,8 @@ def batch_normalize(
     stats: list[Node] = []
 
     def record(input: Node, weight: Node, bias: Node) -> Node:
-        stats[:] = composite.batch_stats(input)
-        return composite.batch_norm(input, weight, bias, given(eps), (stats[0], stats[1]))
+        y, *stats[:] = by_batch(input, weight, bias, given(eps))
+        return y
 
     place = dict(device=input.device, dtype=accumulate_dtype(input.dtype))
     scale = Recorded.kind.ones(input.shape[1], **place) if weight is None else weight
@@ -63,6 +67,13 @@ def batch_normalize(
     y = apply(record, input, scale, shift)
     mean, var = (Recorded.kind.from_node(build.detach(node)) for node in stats)
     return y, mean, var
+
+
+@repeated
+def by_batch(input: Node, weight: Node, bias: Node, eps: float) -> list[Node]:
+    """Normalise each channel by the batch: the result, its mean and biased variance."""
+    mean, var = composite.batch_stats(input)
+    return [composite.batch_norm(input, weight, bias, eps, (mean, var)), mean, var]
 
 
 @within("functional")
@@ -111,7 +122,7 @@ def group_norm(
     # Channels stay an axis of their own: what scales them works on the rows that were averaged.
     sizes = num_groups, channels // num_groups, math.prod(input.shape[2:])
     rows = input.reshape(batch, *sizes)
-    normed = apply(composite.layer_norm, rows, 2, None, None, eps)
+    normed = apply(over_features, rows, 2, None, None, eps)
     y = normed if weight is None else normed * weight.reshape(*sizes[:2], 1)
     y = y if bias is None else y + bias.reshape(*sizes[:2], 1)
     return y.cast(normed.dtype).reshape(input.shape)  # what autocast chose
@@ -152,15 +163,23 @@ def batch_norm(
     check_several("batch_norm", "a value per channel", input, input.numel() // input.shape[1])
     y, mean, var = batch_normalize(input, weight, bias, eps)
     count = input.numel() // max(1, input.shape[1])
-    _move(running_mean, mean, momentum)
-    _move(running_var, var * (count / max(1, count - 1)), momentum)
+    move(running_mean, mean, momentum)
+    move(running_var, var, momentum, count / max(1, count - 1))
     return y
 
 
-def _move(running: Tensor | None, value: Tensor, rate: float) -> None:
+def move(running: Tensor | None, value: Tensor, rate: Any, factor: float = 1.0) -> None:
+    """Bring a running statistic nearer to a value times a factor, by a rate."""
     if running is not None:
-        moved = running + rate * (value.detach().cast(running.dtype) - running)
-        running.assign(moved.cast(running.dtype))
+        running.assign(apply(nearer, running, value.detach(), rate, factor))
+
+
+@repeated
+def nearer(running: Node, value: Node, rate: float | Node, factor: float) -> Node:
+    """Compute running + rate * (factor * value - running) in the dtype of `running`."""
+    value = value if factor == 1 else arithmetic("mul", value, factor)
+    away = arithmetic("sub", value.cast(running.dtype), running)
+    return arithmetic("add", running, arithmetic("mul", rate, away)).cast(running.dtype)
 
 
 @within("functional")
@@ -188,8 +207,8 @@ def instance_norm(
     if running_mean is not None or running_var is not None:
         space = tuple(range(2, len(input.shape)))
         fixed = input.detach()
-        _move(running_mean, fixed.mean(space).mean(0), momentum)
-        _move(running_var, fixed.var(space).mean(0), momentum)
+        move(running_mean, fixed.mean(space).mean(0), momentum)
+        move(running_var, fixed.var(space).mean(0), momentum)
     return group_norm(input, input.shape[1], weight, bias, eps)
 
 

@@ -23,6 +23,7 @@ from picograd.tensor.core.operands import (
     need_float,
     read_scalar,
 )
+from picograd.tensor.core.repeated import repeated
 from picograd.tensor.math import elementwise
 
 
@@ -61,6 +62,7 @@ def prod(x: Node, dim: Axes = None, keepdim: bool = False, *, dtype: DType | Non
 
 
 @recorded()
+@repeated
 def mean(x: Node, dim: Axes = None, keepdim: bool = False, *, dtype: DType | None = None) -> Node:
     """Average; 16-bit floats accumulate in float32 and round once.
 
@@ -193,6 +195,7 @@ def argmin(x: Node, dim: int | None = None, keepdim: bool = False) -> Node:
 
 
 @recorded()
+@repeated
 def var(
     x: Node, dim: Axes = None, keepdim: bool = False, *, correction: Scalar = 1,
     unbiased: bool | None = None,
@@ -206,6 +209,7 @@ def var(
 
 
 @recorded()
+@repeated
 def std(
     x: Node, dim: Axes = None, keepdim: bool = False, *, correction: Scalar = 1,
     unbiased: bool | None = None,
@@ -221,6 +225,7 @@ def std(
 
 
 @recorded()
+@repeated
 def var_mean(
     x: Node, dim: Axes = None, keepdim: bool = False, *, correction: Scalar = 1,
     unbiased: bool | None = None,
@@ -284,6 +289,7 @@ def count_nonzero(x: Node, dim: Axes = None) -> Node:
 
 
 @recorded()
+@repeated
 def logsumexp(x: Node, dim: Axes = None, keepdim: bool = False) -> Node:
     """Compute log(sum(exp(x))) without overflow.
 
@@ -320,6 +326,7 @@ def log_softmax(x: Node, dim: int = -1, dtype: DType | None = None) -> Node:
 
 
 @recorded()
+@repeated
 def norm(
     x: Node, p: Scalar | str = 2, dim: Axes = None, keepdim: bool = False,
     dtype: DType | None = None,

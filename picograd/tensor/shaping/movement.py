@@ -24,6 +24,7 @@ from picograd.tensor.core.operands import (
     need_rank,
     promote_all,
 )
+from picograd.tensor.core.repeated import repeated
 from picograd.tensor.math import elementwise
 
 TOGETHER = 64  # arrays that one kernel joins: CUDA has room for 400 pointers
@@ -31,16 +32,19 @@ FEW = 16  # of more: 64 of 0.4 MB take 104 ms so, and 619 ms at once (measured, 
 Pads = Sequence[tuple[int, int]]
 
 
+@repeated
 def reshape(node: Node, sizes: Sequence[Any], op: str = "reshape") -> Node:
     """Give the same elements another shape; one size may be -1."""
     return build.reshape(node, infer_reshape(node.shape, as_sizes(sizes, op), op))
 
 
+@repeated
 def view(node: Node, sizes: Sequence[Any]) -> Node:
     """Give the same elements another shape: to tensors a view."""
     return reshape(node, sizes, "view")
 
 
+@repeated
 def permute(node: Node, axes: Sequence[Any]) -> Node:
     """Reorder the axes."""
     listed = as_sizes(axes, "permute") if axes else ()
@@ -48,6 +52,7 @@ def permute(node: Node, axes: Sequence[Any]) -> Node:
 
 
 @recorded(in_place=True, view="if")
+@repeated
 def transpose(x: Node, dim0: int = 0, dim1: int = 1) -> Node:
     """Swap two axes.
 
@@ -73,6 +78,7 @@ def move_axis(node: Node, source: Any, target: Any) -> Node:
     return build.permute(node, tuple(order))
 
 
+@repeated
 def expand(node: Node, sizes: Sequence[Any]) -> Node:
     """Repeat axes of size 1 without copying; -1 keeps a size, new axes come on the left."""
     wanted = as_sizes(sizes, "expand")
@@ -167,6 +173,7 @@ def read_pads(node: Node, padding: Any) -> list[tuple[int, int]]:
     return [(0, 0)] * (rank - len(pairs)) + pairs[::-1]
 
 
+@repeated
 def pad(node: Node, padding: Any, value: Scalar = 0) -> Node:
     """Add elements of one value around the axes; negative padding cuts off."""
     pads = read_pads(node, padding)
@@ -275,6 +282,7 @@ def cut(node: Node, axis: int, start: int, stop: int, step: int = 1) -> Node:
     return node.slice(tuple(ranges))
 
 
+@repeated
 def repeat(node: Node, counts: Sequence[Any]) -> Node:
     """Tile the tensor: `counts` copies along each axis; new axes come on the left."""
     times = as_sizes(counts, "repeat")
@@ -306,6 +314,7 @@ def repeat_interleave(node: Node, count: int, axis: Any) -> Node:
 
 
 @recorded()
+@repeated
 def roll(x: Node, shifts: Sizes, dims: Axes = None) -> Node:
     """Rotate elements along axes.
 
@@ -330,6 +339,7 @@ def roll(x: Node, shifts: Sizes, dims: Axes = None) -> Node:
     return x
 
 
+@repeated
 def cat(nodes: Sequence[Node], axis: Any = 0) -> Node:
     """Join along an axis: every part is padded with zeros to its place, and the parts are added.
 
@@ -409,6 +419,7 @@ def zero_of(node: Node) -> Scalar:
     return False if node.dtype is bool_ else 0
 
 
+@repeated
 def stack(nodes: Sequence[Node], axis: Any = 0) -> Node:
     """Join along a new axis; shapes must be equal."""
     parts = promote_all("stack", nodes)
@@ -552,6 +563,7 @@ def unfold(x: Node, dimension: int, size: int, step: int) -> Node:
 
 
 @recorded(in_place=True)
+@repeated
 def tril(x: Node, diagonal: int = 0) -> Node:
     """Zero the elements above a diagonal.
 
@@ -562,6 +574,7 @@ def tril(x: Node, diagonal: int = 0) -> Node:
 
 
 @recorded(in_place=True)
+@repeated
 def triu(x: Node, diagonal: int = 0) -> Node:
     """Zero the elements below a diagonal.
 
