@@ -2,22 +2,31 @@
 
 Tensors are held by weak references without callbacks: entering one costs no Python call, nor does
 its end. What is gone stays in the table until `sweep`, and is never handed out.
+
+Those that wait to be computed are listed apart: a program may hold any number of computed ones, of
+a data set or a buffer of past steps, and each computation asks which wait.
 """
 
 import weakref
 from typing import Any
 
+from picograd.graph.node import Node
+
 SMALLEST = 128  # entries from which it is worth looking for those that are gone
 
 
 class LiveTable:
-    """See the module docstring; `data` has the references. Callers hold `pending.LOCK`."""
+    """See the module docstring; `data` has the references. Callers hold `pending.LOCK`.
 
-    __slots__ = ("data", "limit")
+    `waiting` has those of tensors that were not computed when they were entered, by their nodes.
+    """
+
+    __slots__ = ("data", "limit", "waiting")
     limit: int
 
     def __init__(self) -> None:
         self.data: dict[int, weakref.ref[Any]] = {}
+        self.waiting: dict[int, weakref.ref[Any]] = {}
         self.limit = SMALLEST
 
     def __len__(self) -> int:
@@ -31,24 +40,42 @@ class LiveTable:
         reference = self.data.get(key)
         return None if reference is None else reference()
 
-    def set(self, key: int, tensor: Any) -> None:
-        """Enter a tensor, as the last one."""
-        if key in self.data:
-            del self.data[key]  # of a node that is gone: another one has its identity
+    def set(self, node: Node, tensor: Any) -> None:
+        """Enter the tensor of a node, as the last one."""
+        key = id(node)
+        for table in self.data, self.waiting:
+            if key in table:
+                del table[key]  # of a node that is gone: another one has its identity
         self.data[key] = weakref.ref(tensor)
+        if node.inputs and node.realized is None:
+            self.waiting[key] = self.data[key]
 
     def move(self, key: int, to: int, tensor: Any) -> None:
-        """Enter a tensor under another identity, as the last one."""
+        """Enter a tensor that was computed under another identity, as the last one."""
         data = self.data
         found = data.get(key)
         if found is not None and found() is tensor:
             del data[key]
         data.pop(to, None)
         data[to] = weakref.ref(tensor)
+        self.waiting.pop(key, None)
 
     def drop(self, key: int) -> None:
         """Take an entry off."""
         self.data.pop(key, None)
+        self.waiting.pop(key, None)
+
+    def pending(self) -> list[Node]:
+        """List the nodes of tensors that wait to be computed, in order. Constants never do."""
+        found, table = [], self.waiting
+        for key, reference in list(table.items()):
+            tensor = reference()
+            node: Any = None if tensor is None else tensor.node
+            if id(node) == key and node.inputs and node.realized is None:
+                found.append(node)
+            else:
+                table.pop(key, None)
+        return found
 
     def identities(self) -> list[int]:
         """List the identities of the nodes of tensors that are alive."""
@@ -62,6 +89,7 @@ class LiveTable:
     def sweep(self) -> None:
         """Let go what is gone, once that may be half of the table."""
         if len(self.data) > self.limit:
-            for key in [key for key, reference in self.data.items() if reference() is None]:
-                del self.data[key]
+            for table in self.data, self.waiting:
+                for key in [key for key, reference in table.items() if reference() is None]:
+                    del table[key]
             self.limit = max(SMALLEST, 2 * len(self.data))

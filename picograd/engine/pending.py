@@ -114,7 +114,7 @@ def next_leaf(node: Node) -> Node:
 
 def before_writes(nodes: Sequence[Node]) -> None:
     """Compute what live tensors still have to read of memory that a jitted plan will write."""
-    pending = [node for node in live_nodes() if leaf_buffer(node) is None]
+    pending = waiting_nodes()
     readers = readers_of(nodes, pending, walk_pending(pending))
     if readers:
         compute(readers)
@@ -160,7 +160,7 @@ def recorded() -> int:
 
 def track(node: Node, tensor: Any) -> None:
     """Remember which tensor owns a node."""
-    LIVE.set(id(node), tensor)
+    LIVE.set(node, tensor)
     if node.inputs:
         carried.NEW[id(node)] = None
 
@@ -183,6 +183,8 @@ def adopt(node: Node, tensor: Any) -> bool:
             return False
         table[key] = weakref.ref(tensor)
         if node.inputs:
+            LIVE.waiting.pop(key, None)  # of a node that is gone
+            LIVE.waiting[key] = table[key]
             carried.NEW[key] = None
     return True
 
@@ -249,9 +251,9 @@ def live_tensors() -> list[Any]:
     return LIVE.tensors()
 
 
-def live_nodes() -> list[Node]:
-    """List the nodes of live tensors, and those of checks that wait."""
-    return [*(tensor.node for tensor in live_tensors()), *(failed for failed, _ in WAITING)]
+def waiting_nodes() -> list[Node]:
+    """List the nodes of live tensors, and of checks, that wait to be computed."""
+    return [*LIVE.pending(), *(failed for failed, _ in WAITING if leaf_buffer(failed) is None)]
 
 
 def flushed() -> None:
@@ -269,7 +271,7 @@ def enter(leaf: Node, tensor: Any) -> None:
 
     The caller holds `LOCK`.
     """
-    LIVE.set(id(leaf), tensor)
+    LIVE.set(leaf, tensor)
     if len(LIVE.data) > LIVE.limit:
         LIVE.sweep()
 
@@ -277,8 +279,7 @@ def enter(leaf: Node, tensor: Any) -> None:
 @locked
 def realize_all() -> None:
     """Compute all that live tensors still wait for."""
-    nodes = [tensor.node for tensor in live_tensors()]
-    compute([node for node in nodes if not is_shown(node)])
+    compute([node for node in LIVE.pending() if not is_shown(node)])
 
 
 def is_shown(node: Node) -> bool:
@@ -428,7 +429,7 @@ def with_readers(nodes: Sequence[Node]) -> tuple[list[Node], list[Node], list[No
             return [*nodes, *changed], roots, walk_pending(roots)
     seen: set[Node] = set()
     order = walk_pending([*pending_roots(nodes), *writes, *changed], seen)
-    pending = [node for node in live_nodes() if leaf_buffer(node) is None] if writes else []
+    pending = waiting_nodes() if writes else []
     beside = walk_pending(pending, seen)
     readers = readers_of([node.inputs[0] for node in writes], pending, order + beside)
     if beside:
