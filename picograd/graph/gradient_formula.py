@@ -30,7 +30,7 @@ from picograd.graph.node import RESULT, Node, toposort
 from picograd.graph.row import MOVING, NUMBERS, OPS
 from picograd.graph.shape import Shape
 from picograd.graph.starts import arg_at, placed, starts_of
-from picograd.number import GIVEN
+from picograd.number import GIVEN, Given
 
 LIMIT = 256  # graphs whose gradients are known
 ASKS = 1  # what a leaf's flag is if gradients stop at it
@@ -45,6 +45,7 @@ class Walked:
     order: list[Node] = field(default_factory=list)
     key: Any = None
     given: list[Any] = field(default_factory=list)
+    positions: set[int] = field(default_factory=set)  # which of those are positions
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,7 @@ class Known:
     inputs: tuple[int | GivenNumber, ...] = ()
     targets: tuple[int, ...] = ()  # where the leaves are in the walk
     given: tuple[str, ...] | None = None  # the numbers it is for; None for any
+    is_placed: bool = False  # positions count among them
     positions: Mapping[int, int] = field(default_factory=dict)  # by identity: which number it is
 
 
@@ -98,7 +100,7 @@ def walk(root: Node, flag_of: Flag) -> Walked | None:
         else:
             node = pop()
             key = id(node)
-            flag, row = numbers[key], inner_row(node, numbers, given)
+            flag, row = numbers[key], inner_row(node, numbers, found)
         if row is None:
             return None
         numbers[key] = len(order)
@@ -118,7 +120,7 @@ def is_entered(node: Node, flag: int) -> bool:
     return row.view is not None and node.realized is None
 
 
-def inner_row(node: Node, numbers: dict[int, int], given: list[Any]) -> Any:
+def inner_row(node: Node, numbers: dict[int, int], found: Walked) -> Any:
     """Describe a node by its inputs; None where that does not say what its gradient is."""
     op, arg = node.op, node.arg
     if type(node) is not Node:
@@ -130,7 +132,8 @@ def inner_row(node: Node, numbers: dict[int, int], given: list[Any]) -> Any:
     if op in MOVING and starts_of(node):
 
         def name(start: Any) -> str:
-            given.append(start)
+            found.positions.add(len(found.given))
+            found.given.append(start)
             return "at"
 
         arg = placed(node, name)
@@ -166,7 +169,7 @@ def known_of(walked: Walked, targets: Sequence[Node], gradients: Sequence[Node])
     numbers = {id(value): place for place, value in enumerate(walked.given)}
     inputs: list[Node] = []
     sources: list[int | GivenNumber] = []
-    is_for_these = False
+    is_for_these = is_placed = False
     positions: dict[int, int] = {}
     before = {id(node) for node in toposort(walked.order[-1:], is_computed)}
     for node in toposort(gradients, lambda node: id(node) in places):
@@ -178,19 +181,20 @@ def known_of(walked: Walked, targets: Sequence[Node], gradients: Sequence[Node])
             place = numbers.get(id(node.arg), -1)
             source = GivenNumber(place, node.arg, (node.shape, node.dtype, node.device))
             is_for_these |= place < 0
+            is_placed |= place < 0 and type(node.arg) is not Given
         else:
             starts = [id(start) for start in starts_of(node)] if node.op in MOVING else []
             positions |= {start: numbers[start] for start in starts if start in numbers}
-            is_for_these |= bool(starts)
+            is_placed |= bool(starts)
             continue
         inputs.append(node)
         sources.append(source)
     formula = formula_over(inputs, gradients) if inputs else None
     if formula is None:
         return Known(None)
-    given = texts(walked.given) if is_for_these else None
+    given = texts(walked, is_placed) if is_for_these or is_placed else None
     found = tuple([places[id(target)] for target in targets])
-    return Known(formula, tuple(sources), found, given, positions)
+    return Known(formula, tuple(sources), found, given, is_placed, positions)
 
 
 def is_computed(node: Node) -> bool:
@@ -198,15 +202,18 @@ def is_computed(node: Node) -> bool:
     return node.realized is not None
 
 
-def texts(given: Sequence[Any]) -> tuple[str, ...]:
-    """Write numbers so that 0.0 and -0.0 are two."""
-    return tuple(map(repr, given))
+def texts(walked: Walked, is_placed: bool) -> tuple[str, ...]:
+    """Write the numbers of a graph so that 0.0 and -0.0 are two; positions where they count."""
+    left_out = () if is_placed else walked.positions
+    return tuple(["" if at in left_out else repr(each) for at, each in enumerate(walked.given)])
 
 
 def find(walked: Walked) -> Known | None:
     """Find what is known of the gradients of a graph; None if they must be recorded."""
     known = KNOWN.get(walked.key)
-    if known is None or (known.given is not None and known.given != texts(walked.given)):
+    if known is None:
+        return None
+    if known.given is not None and known.given != texts(walked, known.is_placed):
         return None
     KNOWN.move_to_end(walked.key)
     return known

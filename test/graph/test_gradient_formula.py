@@ -101,6 +101,32 @@ def test_a_position_is_not_part_of_what_is_known() -> None:
         assert found == [2.0 * (at + 1) if k == at else 0.0 for k in range(5)]
 
 
+def test_numbers_are_compared_and_not_where_a_batch_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mean by a quarter computes a number of the one given; the batches begin elsewhere."""
+    data, w = Tensor(np.arange(12.0)).realize(), trained([2.0, 0.5])
+    kept: list[Any] = []
+    keep = gradient_formula.keep
+    monkeypatch.setattr(gradient_formula, "keep", lambda *args: kept.append(1) or keep(*args))
+    for at in range(2, 8):
+        found = gradients((data[at : at + 2] * w).mean() / 4.0, w)[0]
+        np.testing.assert_allclose(found, [at / 8, (at + 1) / 8])
+    assert len(kept) <= 2
+    found = gradients((data[2:4] * w).mean() / 5.0, w)[0]
+    np.testing.assert_allclose(found, [0.2, 0.3])
+
+
+def test_clamped_values_have_a_formula(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rule is picograd's own, and knows which limits there are."""
+    x = trained([-2.0, 0.5, 3.0])
+    kept: list[Any] = []
+    keep = gradient_formula.keep
+    monkeypatch.setattr(gradient_formula, "keep", lambda *args: kept.append(1) or keep(*args))
+    for _ in range(3):
+        assert gradients((x.clamp(-1.0, 1.0) * x).sum(), x)[0] == [-1.0, 1.0, 1.0]
+        assert gradients((x.clamp(max=1.0) * x).sum(), x)[0] == [-4.0, 1.0, 1.0]
+    assert len(kept) <= 4
+
+
 def test_what_leaves_ask_for_tells_graphs_apart() -> None:
     a, b = trained([2.0]), trained([3.0])
     assert gradients((a * b).sum(), a, b) == [[3.0], [2.0]]
