@@ -98,7 +98,7 @@ def test_given_numbers_stay_arguments_of_one_plan(unchecked: None) -> None:
         assert len(PLANS) == made
 
 
-@pytest.mark.usefixtures("unchecked")
+@pytest.mark.usefixtures("unchecked", "on_host")
 def test_what_looks_at_values_is_recorded_each_time() -> None:
     x, good, bad = tensor(4, 3), Tensor([[1], [2]]).realize(), Tensor([[1], [9]]).realize()
     for _ in range(3):
