@@ -116,6 +116,13 @@ class Emitter:
             self.constants[key] = self.add("const", dtype, arg=value)
         return self.constants[key]
 
+    def constant_of(self, value: int) -> Any:
+        """Find the number that a value is in every lane, None if it is not a constant."""
+        instr = self.instructions[value]
+        if instr.op == "splat":
+            instr = self.instructions[instr.args[0]]
+        return instr.arg if instr.op == "const" else None
+
     def dtype(self, value: int) -> DType:
         """Find the dtype of a value."""
         dtype = self.instructions[value].dtype
