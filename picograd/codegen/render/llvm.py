@@ -11,6 +11,7 @@ fma. Other arithmetic is rounded as written, as on every device (docs/design/000
 from collections.abc import Callable
 
 from picograd.codegen.program import Instr, Program
+from picograd.codegen.render.llvm_loops import LoopHints
 from picograd.codegen.render.llvm_rare import rare_call, rare_declarations, rare_functions
 from picograd.codegen.render.llvm_types import (
     literal,
@@ -22,11 +23,9 @@ from picograd.codegen.render.llvm_types import (
 )
 from picograd.dtype import DType, bfloat16, bool_
 from picograd.errors import check, internal
-from picograd.helpers import ceil_div
 
 TITLE = "LLVM IR"
 FLAGS = {"reduce": " reassoc nsz contract", "mul": " contract"}
-FEW_ROUNDS = 8  # of a loop that LLVM unrolls fully unasked, if it is not large
 BINARY = {  # op: (float, signed, unsigned)
     "add": ("fadd", "add", "add"),
     "sub": ("fsub", "sub", "sub"),
@@ -79,11 +78,9 @@ class Renderer:
         self.lines: list[str] = []
         self.allocas: list[str] = []
         self.declares: dict[str, None] = {}
-        self.metadata: list[str] = []
-        self.notes: dict[str, int] = {}  # of the metadata, by text
         self.label = "task0"
         self.open: list[tuple[str, int]] = []
-        self.outer: set[int] = set()  # loops that contain one which stays a loop
+        self.hints = LoopHints(self.instructions)
         self.rare_ops = list(dict.fromkeys(i.arg for i in self.instructions if i.op == "rare"))
         self.declares |= rare_declarations(self.rare_ops)
 
@@ -118,7 +115,15 @@ class Renderer:
             "}",
         ]
         attributes = 'attributes #0 = { noinline nounwind "prefer-vector-width"="512" }'
-        parts = [*body, "", *self.entry(parameters), "", *self.declares, attributes, *self.metadata]
+        parts = [
+            *body,
+            "",
+            *self.entry(parameters),
+            "",
+            *self.declares,
+            attributes,
+            *self.hints.lines,
+        ]
         parts += rare_functions(self.rare_ops)
         return "\n".join(parts) + "\n"
 
@@ -219,8 +224,7 @@ class Renderer:
         """Open a loop."""
         start, stop = (self.text[a] for a in instr.args)
         step = instr.arg[0]
-        if not self.is_short(instr):
-            self.outer.update(each for _, each in self.open)
+        self.hints.enter(number, [each for _, each in self.open])
         self.emit(f"br label %head{number}")
         previous = self.label
         self.start(f"head{number}")
@@ -246,54 +250,11 @@ class Renderer:
             self.emit(f"br label %latch{opened}")
             self.start(f"latch{opened}")
             self.emit(f"%next{opened} = add {increment}")
-            self.emit(f"br label %head{opened}{self.hint(opened)}")
+            self.emit(f"br label %head{opened}{self.hints.leave(opened)}")
         else:
             self.emit(f"br label %exit{opened}")
         self.start(f"exit{opened}")
         return ""
-
-    def rounds(self, loop: Instr) -> int | None:
-        """Count the rounds of a loop, None if that is not known."""
-        start, stop = (self.instructions[each] for each in loop.args)
-        is_known = start.op == stop.op == "const"
-        return ceil_div(stop.arg - start.arg, loop.arg[0]) if is_known else None
-
-    def is_short(self, loop: Instr) -> bool:
-        """Tell whether nothing is left of a loop, as it is unrolled fully."""
-        rounds, wish = self.rounds(loop), loop.arg[1]
-        return rounds is not None and wish is not None and (wish or rounds <= FEW_ROUNDS)
-
-    def hint(self, loop: int) -> str:
-        """Attach the unrolling wish of a loop.
-
-        Without a wish LLVM decides about innermost loops alone: copies of whole loops gain nothing,
-        and took a fifth of the time it takes to compile (measured).
-        A loop that must not be unrolled may be once it works on vectors: what few of them read at
-        each round then stays in registers.
-        """
-        instr = self.instructions[loop]
-        if instr.arg[1]:  # LLVM warns where it cannot
-            return "" if self.rounds(instr) is None else self.tag('"llvm.loop.unroll.full"')
-        if instr.arg[1] is None:
-            once = self.note('"llvm.loop.isvectorized", i32 1')
-            whole = f'"llvm.loop.vectorize.followup_vectorized", {once}'
-            return self.tag('"llvm.loop.unroll.disable"', whole)
-        return self.tag('"llvm.loop.unroll.disable"') if loop in self.outer else ""
-
-    def tag(self, *wishes: str) -> str:
-        """Attach wishes to a loop."""
-        notes = [self.note(wish) for wish in wishes]
-        number = len(self.metadata)
-        self.metadata.append(f"!{number} = distinct !{{!{number}, {', '.join(notes)}}}")
-        return f", !llvm.loop !{number}"
-
-    def note(self, text: str) -> str:
-        """Name a note of metadata; loops of the same wish share it."""
-        number = self.notes.get(text)
-        if number is None:
-            number = self.notes[text] = len(self.metadata)
-            self.metadata.append(f"!{number} = !{{!{text}}}")
-        return f"!{number}"
 
     # -- memory -----------------------------------------------------------------------------------
 
