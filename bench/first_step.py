@@ -3,7 +3,8 @@
 "cold": nothing cached on disk. "second": another process with the cache the first one left.
 Each run is a whole process: interpreter, imports, recording, scheduling, compilation, one un-jitted
 step with Adam. PyTorch eager is timed the same way where it is installed. `cpu` is the processor
-time of the process and its children, which a machine under load changes least.
+time of the process and its children, which a machine under load changes least. Python's bytecode is
+on disk, as after an installation: a process that is not counted writes it.
 
     python bench/first_step.py [--network cnn gpt mobilenet adam1000] [--rounds 3] [--parts]
 
@@ -134,6 +135,7 @@ def step(name, library_name, is_watched):
 def seconds(arguments, cache):
     """Run one process and time it from outside: by the clock, and processor time."""
     environment = {**os.environ, "PICOGRAD_CACHE": cache}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.perf_counter()
     command = [sys.executable, __file__, "--child", *arguments]
@@ -147,6 +149,8 @@ def seconds(arguments, cache):
 def measure(name, rounds):
     """Print the row of a network."""
     found = {"cold": [], "second": [], "torch": []}
+    for library in ("picograd", "torch"):
+        seconds([name, library], "0")
     for _ in range(rounds):
         cache = tempfile.mkdtemp()
         found["cold"].append(seconds([name, "picograd"], cache))
@@ -157,7 +161,8 @@ def measure(name, rounds):
         wall, used = ([pair[n] for pair in pairs] for n in (0, 1))
         spread = f"{min(wall):.2f}..{max(wall):.2f}, n={len(wall)}"
         middle = statistics.median
-        row = f"{middle(wall):7.2f} s ({spread})  cpu {middle(used):6.2f} s"
+        processor = f"{middle(used):6.2f} s (from {min(used):.2f})"
+        row = f"{middle(wall):7.2f} s ({spread})  cpu {processor}"
         print(f"{name:12} {kind:8} {row}", flush=True)
 
 

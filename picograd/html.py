@@ -1,7 +1,6 @@
 """html: what notebooks show of tensors, plans, modules and profiles; texts are escaped here."""
 
 from collections.abc import Iterable, Sequence
-from html import escape
 
 CELL = "text-align:right;padding:1px 8px"
 HEAD = "text-align:left;padding:1px 8px;font-weight:bold"
@@ -15,6 +14,8 @@ class Markup(str):
 
 def written(value: object) -> str:
     """Write a value as HTML."""
+    from html import escape  # here, as most runs show nothing in a notebook
+
     return value if isinstance(value, Markup) else escape(str(value))
 
 

@@ -8,7 +8,6 @@ about tensors when a program imports it.
 import importlib
 import sys
 from collections.abc import Sequence
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
@@ -103,15 +102,16 @@ class Elsewhere(ModuleType):
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
 
 
-class Finder(MetaPathFinder, Loader):
-    """This class makes the modules of PATHS."""
+class Finder:
+    """This class makes the modules of PATHS: it finds and it loads them."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Find a path of ours, as Python's import asks."""
+        loader: Any = self  # no `Loader` by class: those take as long to import as a room
         is_ours = homes_of(fullname) is not None
-        return ModuleSpec(fullname, self, is_package=True) if is_ours else None
+        return ModuleSpec(fullname, loader, is_package=True) if is_ours else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Make the module."""
@@ -127,7 +127,7 @@ class Finder(MetaPathFinder, Loader):
             sys.modules[module.__name__] = known
 
 
-class Watcher(MetaPathFinder):
+class Watcher:
     """This class imports what others' modules need to know us, after them."""
 
     def find_spec(

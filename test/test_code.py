@@ -4,7 +4,7 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from picograd.code import SMALL_WORK, WARM_WORK, Code, Workspace
+from picograd.code import FIRST_WORK, SMALL_WORK, WARM_WORK, Code, Workspace
 
 
 def test_code_is_frozen_and_has_defaults() -> None:
@@ -20,12 +20,13 @@ def test_a_workspace_is_not_zeroed_unless_asked() -> None:
 
 
 def test_kernels_are_told_apart_by_their_work() -> None:
-    def made(work: int, source: str = "fmul contract float") -> Code:
-        return Code("k", "llvm", "k", source, 1, flops=work - 1, bytes_moved=1)
+    def made(work: int, source: str = "fmul contract float", inputs: int = 1) -> Code:
+        return Code("k", "llvm", "k", source, 1, flops=work - 1, bytes_moved=1, inputs=inputs)
 
     assert made(SMALL_WORK).is_small and not made(SMALL_WORK).is_warm
     assert made(SMALL_WORK + 1).is_warm and made(WARM_WORK).is_warm
     assert not made(WARM_WORK + 1).is_warm and not made(WARM_WORK + 1).is_small
     assert not Code("k", "llvm", "k", "text", 1).is_small, "what it does is not known"
+    assert made(FIRST_WORK, inputs=0).is_warm and not made(FIRST_WORK + 1, inputs=0).is_warm
     for code in (made(2000, ""), made(2000, "fadd reassoc nsz float")):
         assert not code.is_warm

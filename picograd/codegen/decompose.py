@@ -69,6 +69,9 @@ def shift(op: str) -> Function:
 
     def build(emitter: Emitter, dtype: DType, x: int, count: int) -> int:
         value, by, bits = Value(emitter, x), Value(emitter, count), dtype.bits
+        known = emitter.constant_of(count)
+        if known is not None and 0 <= known < bits:
+            return value.raw(op, by).position
         is_inside = (by < bits) if dtype.kind == "uint" else (by < bits) & ~(by < 0)
         if op == "shift_right" and dtype.kind == "int":
             return value.raw(op, is_inside.where(by, bits - 1)).position

@@ -89,6 +89,7 @@ class Emitter:
         self.index_dtype = index_dtype
         self.scopes = [Scope()]
         self.constants: dict[tuple[str, DType], int] = {}
+        self.numbers: dict[int, Any] = {}  # what constants are, in one lane or in all
         self.narrow: dict[int, int] = {}  # what was widened to float32: moving it keeps its bits
         self.slots = [self.add("param", s.dtype, arg=n) for n, s in enumerate(kernel.slots)]
         self.scalars = [self.add("scalar", d, arg=n) for n, d in enumerate(kernel.scalars)]
@@ -114,7 +115,12 @@ class Emitter:
         key = (repr(value), dtype)
         if key not in self.constants:
             self.constants[key] = self.add("const", dtype, arg=value)
+            self.numbers[self.constants[key]] = value
         return self.constants[key]
+
+    def constant_of(self, value: int) -> Any:
+        """Find the number that a value is in every lane, None if it is not a constant."""
+        return self.numbers.get(value)
 
     def dtype(self, value: int) -> DType:
         """Find the dtype of a value."""
@@ -130,7 +136,10 @@ class Emitter:
         """Repeat a scalar in every lane; a vector is returned as it is."""
         if self.lanes(value) == lanes:
             return value
-        return self.add("splat", self.dtype(value), (value,), lanes=lanes)
+        result = self.add("splat", self.dtype(value), (value,), lanes=lanes)
+        if value in self.numbers:
+            self.numbers[result] = self.numbers[value]
+        return result
 
     def apply(self, op: str, *args: int, dtype: DType | None = None) -> int:
         """Append an elementwise operation, decomposed if the target cannot spell it."""

@@ -102,4 +102,5 @@ def generate(
         flops,
         moved,
         program.tensors,
+        sum(role != "out" for _, role in program.parameters),
     )

@@ -8,7 +8,8 @@ Variables that change live in arrays (`array`, `get`, `set`); every other value 
 
 structure   loop args=(start, stop) arg=(step, is_unrolled) ... end     value: the loop variable, of
             the index dtype (int64 on the CPU, int32 on CUDA unless an index may pass 2**31)
-            (is_unrolled: True, False: up to the compiler, None: never)
+            (is_unrolled: True, False: up to the compiler, None: never; on the CPU the compiler
+            decides about innermost loops alone)
             if args=(condition,) ... end
 memory      param arg=number -> pointer; workspace arg=number; scratch arg=byte offset -> pointer
             shared arg=(byte offset) -> pointer

@@ -18,6 +18,9 @@ class Emitter(Protocol):
     def const(self, value: Any, dtype: DType) -> int:
         """Find or make a constant."""
 
+    def constant_of(self, value: int) -> Any:
+        """Find the number that a value is in every lane, None if it is not a constant."""
+
     def dtype(self, value: int) -> DType:
         """Find the dtype of a value."""
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from picograd.code import Code
+from picograd.code import WARM_WORK, Code
 from picograd.dtype import DType
 from picograd.errors import check
 from picograd.runtime.device import Rule, Tape, TapeLaunch
@@ -21,6 +21,7 @@ from picograd.runtime.workers import Runner
 
 RANGES_A_THREAD = 8  # ranges a thread takes, at least, of a launch: balance against atomics
 OFTEN = 200  # runs after which warm kernels get all passes: 10 us each are less than that takes
+SOON = 16  # runs after which those of more work do, which lose milliseconds
 PLACE = ("step", "position", "left")  # in the context: where a pause is
 
 
@@ -39,7 +40,8 @@ class Records:
 
     def __init__(self, tape: Tape, threads: int) -> None:
         count = len(tape.launches)
-        self.left = OFTEN if any(each.executable.code.is_warm for each in tape.launches) else -1
+        warm = [each.executable.code.work for each in tape.launches if each.executable.code.is_warm]
+        self.left = (SOON if max(warm) > WARM_WORK else OFTEN) if warm else -1
         self.words = (ctypes.c_int64 * ((count + 1) * RECORD_WORDS))()  # one spare: never empty
         self.keep: list[Any] = []
         self.is_parallel = False

@@ -2,6 +2,7 @@
 
 import pytest
 
+from picograd.codegen.decompose import LLVM
 from picograd.codegen.emit import Emitter, compute_dtype, is_uniform, is_unit
 from picograd.codegen.program import Program, verify
 from picograd.dtype import bfloat16, bool_, float16, float32, float64, int32, int64
@@ -102,3 +103,22 @@ def test_a_test_is_uniform_if_its_edges_are_whole_vectors() -> None:
     assert not is_uniform((index, 0, 14), I, 8)
     assert not is_uniform((index + 1, 0, 15), I, 8)
     assert not is_uniform((constant(3), 0, 15), I, 8)
+
+
+def test_the_number_that_a_value_is_in_every_lane() -> None:
+    made = emitter()
+    five = made.const(5, int64)
+    assert made.constant_of(five) == made.constant_of(made.splat(five, 4)) == 5
+    assert made.constant_of(made.load(made.slots[1], five)) is None
+
+
+def test_a_shift_by_a_constant_is_one_instruction() -> None:
+    made = Emitter(Kernel("k", "map", SLOTS, (), ()), LLVM, lambda e, x: 0)
+    x = made.load(made.slots[1], made.integer(0))
+    bits = made.add("bitcast", int32, (x,))
+    before = len(made.instructions)
+    inside, outside = made.const(31, int32), made.const(32, int32)
+    made.apply("shift_left", bits, inside)
+    assert ops(made)[before:] == ["const", "const", "shift_left"]
+    made.apply("shift_left", bits, outside)
+    assert "where" in ops(made)

@@ -1,7 +1,7 @@
 """The pipeline: stages in order, and what the trace sees."""
 
 import pytest
-from cases import unary
+from cases import binary, unary
 from harness import TARGET
 from structured import softmax, total
 
@@ -37,3 +37,8 @@ def test_an_unknown_hero_has_no_template() -> None:
     object.__setattr__(kernel, "hero", "dance")
     with pytest.raises(KeyError):
         tile(kernel, TARGET)
+
+
+def test_code_says_how_many_slots_it_reads() -> None:
+    assert generate(unary("exp").kernel, TARGET).inputs == 1
+    assert generate(binary("add").kernel, TARGET).inputs == 2

@@ -180,6 +180,7 @@ def test_a_folder_that_is_far_from_full_is_not_looked_at_whole(tmp_path, monkeyp
 def test_a_described_kernel_is_found_without_its_source(tmp_path):
     device = get_device("cpu")
     code = Code("k", "llvm", "k", "text", 3, 2, 64, (Workspace(8, True),), (float32,), 16, 5, 7)
+    code = replace(code, inputs=2)
     with config.override(cache=str(tmp_path)):
         cache.CACHES.clear()
         assert cache.find_kernel("key", device) is None

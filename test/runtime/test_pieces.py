@@ -273,3 +273,15 @@ def test_all_tapes_find_what_was_compiled_again(compiled_again):
     small = x[:20].contiguous().realize()
     three_runs(lambda x: x.exp() * 0.4137, small)
     assert len(compiled_again) == 1, "a small kernel stays as it is"
+
+
+@pytest.mark.parametrize("make", [picograd.rand, picograd.randn, picograd.ones])
+def test_first_values_get_all_passes_when_they_are_made_again(make, compiled_again, monkeypatch):
+    monkeypatch.setattr(pieces, "SOON", 2)
+    monkeypatch.setattr(pieces, "OFTEN", 10)
+    found = []
+    for _ in range(3):
+        picograd.manual_seed(3)
+        found.append(make(19, 1000, device="cpu").numpy().tobytes())
+    assert found[0] == found[1] == found[2]
+    assert len(compiled_again) == 1

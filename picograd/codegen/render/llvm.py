@@ -11,6 +11,7 @@ fma. Other arithmetic is rounded as written, as on every device (docs/design/000
 from collections.abc import Callable
 
 from picograd.codegen.program import Instr, Program
+from picograd.codegen.render.llvm_loops import LoopHints
 from picograd.codegen.render.llvm_rare import rare_call, rare_declarations, rare_functions
 from picograd.codegen.render.llvm_types import (
     literal,
@@ -77,9 +78,9 @@ class Renderer:
         self.lines: list[str] = []
         self.allocas: list[str] = []
         self.declares: dict[str, None] = {}
-        self.metadata: list[str] = []
         self.label = "task0"
         self.open: list[tuple[str, int]] = []
+        self.hints = LoopHints(self.instructions)
         self.rare_ops = list(dict.fromkeys(i.arg for i in self.instructions if i.op == "rare"))
         self.declares |= rare_declarations(self.rare_ops)
 
@@ -114,7 +115,15 @@ class Renderer:
             "}",
         ]
         attributes = 'attributes #0 = { noinline nounwind "prefer-vector-width"="512" }'
-        parts = [*body, "", *self.entry(parameters), "", *self.declares, attributes, *self.metadata]
+        parts = [
+            *body,
+            "",
+            *self.entry(parameters),
+            "",
+            *self.declares,
+            attributes,
+            *self.hints.lines,
+        ]
         parts += rare_functions(self.rare_ops)
         return "\n".join(parts) + "\n"
 
@@ -215,6 +224,7 @@ class Renderer:
         """Open a loop."""
         start, stop = (self.text[a] for a in instr.args)
         step = instr.arg[0]
+        self.hints.enter(number, [each for _, each in self.open])
         self.emit(f"br label %head{number}")
         previous = self.label
         self.start(f"head{number}")
@@ -240,34 +250,11 @@ class Renderer:
             self.emit(f"br label %latch{opened}")
             self.start(f"latch{opened}")
             self.emit(f"%next{opened} = add {increment}")
-            self.emit(f"br label %head{opened}{self.hint(opened)}")
+            self.emit(f"br label %head{opened}{self.hints.leave(opened)}")
         else:
             self.emit(f"br label %exit{opened}")
         self.start(f"exit{opened}")
         return ""
-
-    def hint(self, loop: int) -> str:
-        """Attach the unrolling wish of a loop; LLVM warns where a loop cannot be unrolled.
-
-        A loop that must not be unrolled may be once it works on vectors: what few of them read at
-        each round then stays in registers.
-        """
-        is_unrolled = self.instructions[loop].arg[1]
-        bounds = [self.instructions[each].op for each in self.instructions[loop].args]
-        if is_unrolled is False or (is_unrolled and bounds != ["const", "const"]):
-            return ""
-        first = len(self.metadata)
-        if is_unrolled:
-            self.metadata.append(f"!{first} = distinct !{{!{first}, !{first + 1}}}")
-            self.metadata.append(f'!{first + 1} = !{{!"llvm.loop.unroll.full"}}')
-            return f", !llvm.loop !{first}"
-        whole, once = first + 2, first + 3
-        self.metadata.append(f"!{first} = distinct !{{!{first}, !{first + 1}, !{whole}}}")
-        self.metadata.append(f'!{first + 1} = !{{!"llvm.loop.unroll.disable"}}')
-        followup = '!"llvm.loop.vectorize.followup_vectorized"'
-        self.metadata.append(f"!{whole} = !{{{followup}, !{once}}}")
-        self.metadata.append(f'!{once} = !{{!"llvm.loop.isvectorized", i32 1}}')
-        return f", !llvm.loop !{first}"
 
     # -- memory -----------------------------------------------------------------------------------
 

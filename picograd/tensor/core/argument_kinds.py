@@ -5,9 +5,10 @@ lists what is looked at in every call: ints, numbers, flags. `misfit` looks at a
 of a call that has failed, and harder: a tensor without axes may stand for a number at the door.
 """
 
+import functools
 import inspect
 import sys
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from types import NoneType, UnionType
 from typing import Any, NamedTuple, Union, get_args, get_origin
 
@@ -126,14 +127,22 @@ def checks_of(
     found = []
     for place, name in enumerate(names):
         word = definition.__annotations__.get(name)
-        parts = get_args(word) if get_origin(word) in (Union, UnionType) else (word,)
-        kinds = [word] if word in NUMBERS else [each for each in parts if each is not NoneType]
-        known = DOOR if len(kinds) == 1 else WHOLE  # complex numbers stand beside tensors
-        if kinds and all(isinstance(each, Hashable) and each in known for each in kinds):
-            fits = DOOR[kinds[0]] if len(kinds) == 1 else any_of(kinds)
-            at = place if place < most else sys.maxsize
-            found.append(Check(at, name, fits, word, NoneType in parts))
-    return tuple(each for each in found if each.word not in (Node, Tensor))
+        looked_at = door_of(word)
+        if looked_at is not None:
+            found.append(Check(place if place < most else sys.maxsize, name, *looked_at))
+    return tuple(found)
+
+
+@functools.cache
+def door_of(word: Any) -> tuple[Callable[[Any], bool], Any, bool] | None:
+    """Find what an argument of this annotation is looked at for; None if any value may pass."""
+    parts = get_args(word) if get_origin(word) in (Union, UnionType) else (word,)
+    kinds = [word] if word in NUMBERS else [each for each in parts if each is not NoneType]
+    known = DOOR if len(kinds) == 1 else WHOLE  # complex numbers stand beside tensors
+    if word in (Node, Tensor) or not kinds or not all(each in known for each in kinds):
+        return None
+    fits = DOOR[kinds[0]] if len(kinds) == 1 else any_of(kinds)
+    return fits, word, NoneType in parts
 
 
 def any_of(kinds: Sequence[Any]) -> Callable[[Any], bool]:

@@ -1,6 +1,5 @@
 """Products of tensors on nodes: matmul, einsum and their relatives, all spelled as Contract."""
 
-import string
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ from picograd.tensor.core.repeated import repeated
 from picograd.tensor.math import elementwise
 from picograd.tensor.shaping import movement
 
-LETTERS = string.ascii_uppercase + string.ascii_lowercase
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 def same_dtype(op: str, a: Node, b: Node) -> tuple[Node, Node]:

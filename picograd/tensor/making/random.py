@@ -6,7 +6,7 @@ neither the order of realisation nor the backend changes a value: the bits are t
 """
 
 import operator
-import secrets
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -133,7 +133,7 @@ class Generator:
 
     def seed(self) -> int:
         """Start the stream of a seed that the operating system drew, and return it."""
-        self.manual_seed(secrets.randbits(63))
+        self.manual_seed(int.from_bytes(os.urandom(8), "little") >> 1)
         return self.key
 
     def initial_seed(self) -> int:

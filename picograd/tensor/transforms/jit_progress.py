@@ -12,20 +12,27 @@ import random
 import types
 import warnings
 from collections.abc import Iterator
+from functools import cache
 from itertools import count, cycle
 from typing import Any
 
 import numpy as np
 
-RANDOM = (random.Random, np.random.Generator, np.random.RandomState)
 DEPTH = 8  # iterators of iterators that are looked into
 WIDTH = 64  # iterators that one takes its values from: zip, map
 UNKNOWN = -1
 
 
+@cache
+def moving_kinds() -> tuple[type, ...]:
+    """List the classes of generators; NumPy imports its own when they are first named."""
+    numbers = (random.Random, np.random.Generator, np.random.RandomState)
+    return (*numbers, types.GeneratorType)
+
+
 def is_moving(value: Any) -> bool:
     """Tell whether a value is one that gives another value each time it is asked."""
-    return isinstance(value, (*RANDOM, types.GeneratorType)) or is_iterator(value)
+    return isinstance(value, moving_kinds()) or is_iterator(value)
 
 
 def is_iterator(value: Any) -> bool:

@@ -15,10 +15,8 @@ stores there happens when it is traced. What arrays of NumPy hold is compared, u
 
 import functools
 import os
-import pathlib
 import random
 import sys
-import sysconfig
 import weakref
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -44,9 +42,7 @@ from picograd.tensor.transforms.jit_variables import (
 )
 from picograd.traced_number import NAMED
 
-PACKAGE = str(pathlib.Path(__file__).absolute().parents[2]) + os.sep
-PATHS = sysconfig.get_paths()
-FOREIGN = tuple({PACKAGE, *(PATHS[name] + os.sep for name in ("stdlib", "purelib", "platlib"))})
+PACKAGE = os.path.abspath(os.path.join(__file__, "..", "..", "..")) + os.sep
 PLAIN = (*BY_VALUE, float, DType, np.generic)
 QUIET = ("state", "param_groups", "defaults")  # containers of optimizers, which tell changes
 LARGEST = 1024  # elements of a container that are looked at
@@ -54,7 +50,6 @@ LARGEST_ARRAY = 1 << 20  # bytes of an array of NumPy whose contents are compare
 FARTHEST = 20_000  # objects of one walk
 BAGS = (("types", "SimpleNamespace"), ("argparse", "Namespace"))  # attributes of the user's
 ADDING = ("append", "extend", "appendleft")  # methods of a list that read nothing of it
-GLOBAL = (random._inst, np.random.mtrand._rand)  # type: ignore[attr-defined]
 ADDED = tuple((name,) for name in ADDING)
 MEMBER = MemberDescriptorType
 MISSING = object()
@@ -77,9 +72,25 @@ def is_same(first: Any, second: Any) -> bool:
     return bool(first == second) and repr(first) == repr(second)  # -0.0 == 0.0, 1 == True
 
 
+@functools.cache
+def foreign_places() -> tuple[str, ...]:
+    """List how the files of picograd, Python and installed packages begin."""
+    import sysconfig  # here, like NumPy's generators below: most programs trace nothing
+
+    paths = sysconfig.get_paths()
+    installed = {paths[name] + os.sep for name in ("stdlib", "purelib", "platlib")}
+    return (PACKAGE, *installed, "<frozen")
+
+
+@functools.cache
+def global_generators() -> tuple[Any, ...]:
+    """List the generators of random numbers that every function reaches."""
+    return random._inst, np.random.mtrand._rand  # type: ignore[attr-defined]
+
+
 def is_foreign(path: Any) -> bool:
     """Tell whether a file belongs to picograd, Python or an installed package."""
-    return not isinstance(path, str) or path.startswith((*FOREIGN, "<frozen"))
+    return not isinstance(path, str) or path.startswith(foreign_places())
 
 
 def is_foreign_class(kind: type) -> bool:
@@ -187,7 +198,7 @@ class Reach:
         self.seen: dict[int, Any] = {}
         self.work: list[tuple[Any, str]] = [(function, name_of(function))]
         self.work += [(each, type(each).__name__) for each in objects]
-        for each in GLOBAL:
+        for each in global_generators():
             self.moving[id(each)] = each, progress_of(each), "a generator of random numbers"
         self.walk()
 
