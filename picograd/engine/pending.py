@@ -404,8 +404,17 @@ def pending_writes() -> list[Node]:
 
 
 def changed_values() -> list[Node]:
-    """List the values given in place to tensors without memory, as far as they still have them."""
-    return [node for node in CHANGED if id(node) in LIVE and leaf_buffer(node) is None]
+    """List the values given in place to tensors without memory, as far as they still have them.
+
+    The others are let go: a graph may hold their nodes for as long as it lives.
+    """
+    found = []
+    for node in list(CHANGED):
+        if id(node) in LIVE and leaf_buffer(node) is None:
+            found.append(node)
+        else:
+            del CHANGED[node]
+    return found
 
 
 def with_readers(nodes: Sequence[Node]) -> tuple[list[Node], list[Node], list[Node]]:

@@ -6,6 +6,7 @@ import pytest
 import picograd
 from picograd import Tensor
 from picograd.engine import carried, direct, pending, small
+from picograd.engine.carried import entries
 from picograd.engine.plan_cache import PLANS
 
 pytestmark = pytest.mark.usefixtures("cpu_by_default")
@@ -116,6 +117,22 @@ def test_pending_writes_views_and_numbers_take_the_other_ways(small_ways):
     for number in (2.5, 3.5):
         assert np.array_equal((b * number).numpy(), b.numpy() * number)
     assert small_ways
+
+
+def test_a_graph_that_holds_a_changed_value_is_in_nobodys_way(small_ways):
+    """It was changed before it had memory, and its node lives as long as what reads it."""
+    weight, changed = leaf(1).requires_grad_(), picograd.zeros(3, 3, dtype=picograd.float64)
+    changed += 1.0
+    kept = (changed * weight).sum()
+    kept.realize()
+    a, b = leaf(2), leaf(3)
+    for _ in range(3):
+        (a + b).realize()
+    del small_ways[:]
+    (a + b).realize()
+    assert not small_ways and not entries(pending.CHANGED)
+    kept.backward()
+    assert weight.grad.tolist() == [[1.0] * 3] * 3
 
 
 def test_autocast_and_hooks_are_followed():
