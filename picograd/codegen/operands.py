@@ -56,11 +56,38 @@ class Contraction:
         return batch, m, n, k
 
     @property
-    def window(self) -> tuple[Axis, ...]:
-        """Axes of its rows, some of them, over which windows of the result are reduced."""
-        rows = set(self.rows)
-        every = (c.reduce for n, c in enumerate(self.computes) if n != self.number)
-        return next((reduced for reduced in every if reduced and set(reduced) < rows), ())
+    def windows(self) -> tuple["Windows", ...]:
+        """Windows of the result that are reduced, along axes of its rows."""
+        for compute in self.computes:
+            for expr in walk(compute.body):
+                if expr.op == "element":
+                    return tuple([windows_along(axis, at, compute) for axis, at in expr.arg[1]])
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Windows along an axis of a product's rows."""
+
+    axis: Axis
+    number: Axis | None  # counts them, if there are several
+    stride: int
+    extent: int  # elements from the first of a window to its last
+
+    @property
+    def step(self) -> int:
+        """Elements that blocks may take at a time, without cutting a window."""
+        return self.stride if self.extent <= self.stride else self.axis.size
+
+
+def windows_along(axis: Axis, index: Index, compute: Compute) -> Windows:
+    """Describe the windows whose elements are at an index along an axis."""
+    inside = {atom: c for atom, c in index.terms if atom in compute.reduce}
+    extent = 1 + sum(c * atom.bounds[1] for atom, c in inside.items())
+    outer = [(atom, c) for atom, c in index.terms if atom not in inside]
+    number, stride = outer[0] if outer else (None, axis.size)
+    check(len(outer) <= 1, "windows that are counted by one axis", compute)
+    return Windows(axis, number if isinstance(number, Axis) else None, stride, extent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +107,8 @@ def size_of(axes: Iterable[Axis]) -> int:
 def products_of(computes: Sequence[Compute]) -> list[int]:
     """Number the products among the computes of a part: sums over axes that no result has."""
     rows = set(computes[0].axes)
-    return [n for n, c in enumerate(computes) if c.reduce and rows.isdisjoint(c.reduce)] or [0]
+    every = [n for n, c in enumerate(computes) if c.reduce and set(c.axes) == rows]
+    return every or [0]
 
 
 def analyse(kernel: Kernel, part: Part | None = None, number: int = 0) -> Contraction:

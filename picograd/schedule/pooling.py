@@ -2,9 +2,8 @@
 
     max_pool2d(relu(conv2d(x, w) + b), 2)        the image of the convolution is nowhere in memory
 
-Windows lie side by side: they have the same elements, and none is left over. So a dimension of the
-result is two axes, one that counts windows and one inside of them, and blocks of rows hold whole
-windows.
+Windows lie side by side, so that blocks of rows hold whole windows. Elements that no window has are
+computed only if they are stored.
 """
 
 from dataclasses import dataclass
@@ -12,7 +11,18 @@ from dataclasses import dataclass
 from picograd.graph.ends import ends_of
 from picograd.helpers import product
 from picograd.schedule.cost import PoolWork, pool_work
-from picograd.schedule.group import Facts, Group, Labels, Reasons, place, waits_for_rows
+from picograd.schedule.group import (
+    AFTER,
+    FREE,
+    Facts,
+    Group,
+    Labels,
+    Reasons,
+    Windowed,
+    is_stored,
+    place,
+    waits_for_rows,
+)
 from picograd.schedule.heroes import has_every_axis, is_product, product_depth, product_sides
 from picograd.schedule.index import Axis, Index, axis_index
 from picograd.schedule.joining import has_room
@@ -25,23 +35,23 @@ Domain = dict[int, Index]  # of each dimension
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Windows of a product's result: `sizes` of those along its dimensions, where they have any.
+    """Windows of a product's result, along its dimensions.
 
     `places` are the dimensions along which those of the reduced value lie: its own, then windows.
     """
 
     home: Group
-    sizes: tuple[tuple[int, int], ...]
+    along: tuple[Windowed, ...]
     places: Labels
 
     @property
     def count(self) -> int:
         """Elements of a window."""
-        return product(size for _, size in self.sizes)
+        return product(each.kernel for each in self.along)
 
     def is_of(self, dimensions: set[int]) -> bool:
         """Tell whether all windows are along some dimensions."""
-        return all(d in dimensions for d, _ in self.sizes)
+        return all(each.dimension in dimensions for each in self.along)
 
 
 def join_windows(facts: Facts, target: Target, reasons: Reasons) -> Group | None:
@@ -53,7 +63,7 @@ def join_windows(facts: Facts, target: Target, reasons: Reasons) -> Group | None
     if not work.is_together:
         reasons.note(f"kept windows {facts.node.shape} apart from their product: {work}")
         return None
-    found.home.pooled = found.sizes
+    found.home.pooled = found.along
     facts.over = found.places
     return found.home
 
@@ -71,15 +81,14 @@ def windows_of(facts: Facts) -> Windows | None:
     labels = places_of(source)
     if source.home is None or labels is None:
         return None
-    places, sizes = list(labels), {}
+    places, along = list(labels), []
     for axis, kernel, stride, dilation in cut.node.arg:
-        is_beside = kernel == stride and source.node.shape[axis] % kernel == 0
-        if not is_beside or (dilation != 1 and kernel != 1):
-            return None
         places.append(labels[axis])
-        if kernel != 1:
-            sizes[labels[axis]] = kernel
-    found = Windows(source.home, tuple(sorted(sizes.items())), tuple(places))
+        if (kernel, stride) != (1, 1):
+            count = cut.node.shape[axis]
+            along.append(Windowed(labels[axis], count, kernel, stride, dilation))
+    along.sort(key=lambda each: each.dimension)
+    found = Windows(source.home, tuple(along), tuple(places))
     return found if suits(found) else None
 
 
@@ -106,40 +115,44 @@ def suits(windows: Windows) -> bool:
         return False
     if hero.node.dtype.is_narrow_float:
         return False
-    if home.pooled not in ((), windows.sizes):
+    if home.pooled not in ((), windows.along):
         return False
     rows = product_sides(hero.node)[0]
     is_small = 1 < windows.count <= WINDOW_POINTS
+    is_beside = all(each.is_beside and each.dimension != FREE for each in windows.along)
     is_known = is_product(hero) and has_every_axis(hero.inputs[1])
-    return is_small and is_known and windows.is_of(rows)
+    return is_small and is_known and is_beside and windows.is_of(rows)
 
 
 def work_on_windows(windows: Windows, target: Target) -> PoolWork:
     """Estimate what it takes to reduce the windows where the product is computed."""
     hero = windows.home.members[0].node
-    first, size = windows.sizes[0]
+    first = windows.along[0]
     rows = product_sides(hero)[0]
-    held = size * product(hero.shape[d] for d in rows if d > first)
+    held = first.stride * product(hero.shape[d] for d in rows if d > first.dimension)
     depth = product_depth(hero)
     return pool_work(held, hero.size, hero.dtype.itemsize, depth, target)
 
 
-def split_windows(group: Group, axes: dict[int, Axis]) -> Domain:
-    """Give the index of each dimension of a domain: of one with windows, two axes."""
-    found = {d: axis_index(axis) for d, axis in axes.items()}
-    for d, size in group.pooled:
-        window = Axis(f"p{d}", axes[d].size // size)
-        inside = Axis(f"w{d}", size)
-        found[d] = axis_index(window) * size + axis_index(inside)
-    return found
+def computed_sizes(group: Group) -> tuple[int, ...]:
+    """Give the sizes of a group's dimensions without elements that nobody looks at.
+
+    Those are no window's, and in memory nowhere.
+    """
+    sizes = list(group.shape)
+    is_read = any(is_stored(m) for m in group.members if m.level not in AFTER)
+    for each in group.pooled:
+        sizes[each.dimension] = sizes[each.dimension] if is_read else each.covered
+    return tuple(sizes)
 
 
 def pooled_domain(group: Group, domain: Domain) -> Domain:
-    """Give the index of each dimension after pooling."""
-    sizes = dict(group.pooled)
-    return {d: index // sizes.get(d, 1) for d, index in domain.items()}
+    """Give the index of each dimension after pooling: a dimension with windows counts those."""
+    windows = {each.dimension: Axis(f"p{each.dimension}", each.count) for each in group.pooled}
+    return domain | {d: axis_index(axis) for d, axis in windows.items()}
 
 
-def inside_windows(group: Group, domain: Domain) -> Domain:
+def inside_windows(group: Group) -> Domain:
     """Give the index inside a window of each dimension that has windows."""
-    return {d: domain[d] % size for d, size in group.pooled}
+    inside = {each.dimension: Axis(f"w{each.dimension}", each.kernel) for each in group.pooled}
+    return {d: axis_index(axis) for d, axis in inside.items()}

@@ -262,8 +262,7 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
 def pack_rows(plan: Plan) -> list[Step]:
     """Evaluate the block of A into its tile."""
     found: list[Step] = []
-    for piece in plan.rows.pieces:
-        row = without_windows(piece, plan.product)
+    for row in plan.rows.pieces:
         for deep in plan.depth.pieces:
             expr = bind(plan.product.a, {**row.values, **deep.values})
             wanted = inside(plan.reach[0], plan.rows, row, plan.is_km)
@@ -338,22 +337,6 @@ def wanted_stretch(plan: Plan, stretch: Axis | None) -> tuple[Condition, ...]:
         return ()
     panel = axis_index(plan.columns.panel) * plan.columns.lanes
     return starts(plan.reach[1], panel + axis_index(stretch) * VECTOR, VECTOR)
-
-
-def without_windows(piece: Piece, product: Contraction) -> Piece:
-    """Walk rows, not the windows that they make: what neighbours in memory is packed in a row."""
-    for within in product.window:
-        steps = strides(bind(product.a, piece.values), piece.dims)
-        at = piece.dims.index(within)
-        window = piece.dims[at - 1] if at else None
-        if window is None or steps[window] != steps[within] * within.size:
-            continue
-        whole = Axis(window.name, window.size * within.size)
-        place = axis_index(whole)
-        moved = {window: place // within.size, within: place % within.size}
-        dims = (*piece.dims[: at - 1], whole, *piece.dims[at + 1 :])
-        piece = moved_piece(piece, moved, dims)
-    return piece
 
 
 def moved_piece(piece: Piece, moved: dict[Axis, Index], dims: tuple[Axis, ...]) -> Piece:
@@ -448,7 +431,7 @@ def epilogue(plan: Plan, more: Sequence[Plan]) -> list[Step]:
             steps: list[Step] = [
                 Store(o.slot, o.index, dims, o.expr, (*row.guards, *wanted)) for o in outputs
             ]
-            if plan.product.window:
+            if plan.product.windows:
                 steps += pool_block(plan, row, column)
             found += guarded_steps((*row.when, *column.when), steps)
     return found

@@ -131,7 +131,7 @@ def vector_lanes(dtype: DType, target: Target) -> int:
 
 def orient(product: Contraction, target: Target) -> Contraction:
     """Choose which side is N (vectors) and which M (broadcast): the cheaper by `side_cost`."""
-    if product.window:  # of rows
+    if product.windows:  # of rows
         return with_orders(product)
     lanes = vector_lanes(product.dtype, target)
     turned = swap(product)
@@ -161,7 +161,7 @@ def with_orders(product: Contraction) -> Contraction:
     """Order the axes of each role for packing and storing."""
     a_steps = strides(product.a, (*product.rows, *product.depth))
     b_steps = strides(product.b, (*product.columns, *product.depth))
-    if product.window or is_rowwise(product):
+    if product.windows or is_rowwise(product):
         rows = by_stride(product.rows, a_steps)
     else:
         rows = by_stride(product.rows, output_strides(product, product.rows))
@@ -248,12 +248,8 @@ def is_rowwise(product: Contraction) -> bool:
     steps = strides(product.a, (*product.rows, *product.depth))
 
     def key(axes: tuple[Axis, ...]) -> tuple[int, int]:
-        moving = [(steps[x], -length(x)) for x in axes if x.size > 1 and steps[x]]
+        moving = [(steps[x], -x.size) for x in axes if x.size > 1 and steps[x]]
         return min(moving, default=(1 << 61, 0))
-
-    def length(axis: Axis) -> int:
-        beside = (x for x in product.rows if steps[x] == steps[axis] * axis.size)
-        return axis.size * (next(beside, axis).size if axis in product.window else 1)
 
     return key(product.rows) < key(product.depth)
 
@@ -388,14 +384,21 @@ def wide(axes: tuple[Axis, ...]) -> set[Axis]:
 def is_nested(product: Contraction) -> bool:
     """Tell whether blocks are of whole axes of M, and a part of another."""
     is_split = is_rowwise(product) and not is_range(swap(product), product.rows)
-    return is_split or bool(product.window)
+    return is_split or bool(product.windows)
 
 
 def window_rows(product: Contraction) -> int:
-    """Count the rows of a block that holds whole windows, at least: no axis of one is cut."""
-    rows, inside = [x for x in product.rows if x.size > 1], set(product.window)
-    first = next((n for n, axis in enumerate(rows) if axis in inside), len(rows))
-    return size_of(rows[first:])
+    """Count the rows of a block that holds whole windows, at least."""
+    rows, steps = [x for x in product.rows if x.size > 1], window_steps(product)
+    first = next((n for n, axis in enumerate(rows) if axis in steps), None)
+    if first is None:
+        return 1
+    return steps[rows[first]] * size_of(rows[first + 1 :])
+
+
+def window_steps(product: Contraction) -> dict[Axis, int]:
+    """Give the number of elements that are cut off at a time of each axis with windows."""
+    return {each.axis: each.step for each in product.windows}
 
 
 def cut_rows(
@@ -407,7 +410,11 @@ def cut_rows(
     """
     is_km = is_rowwise(product)
     if is_nested(product):
-        rows = nested_cut(product.rows, max(min(share, tall), window_rows(product)))
+        least = max(min(share, tall), window_rows(product))
+        rows = nested_cut(product.rows, least, window_steps(product))
+        inner = rows.outer[-1:] if packs_all else ()
+        if inner and inner[0].size * rows.size <= share:
+            return rows, rows.outer[:-1], inner[0]
         return rows, rows.outer, Axis("row_block", 1)
     blocks = ceil_div(share, tall) if packs_all else 1
     size = round_up(ceil_div(share, blocks), height)

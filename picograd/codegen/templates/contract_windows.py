@@ -3,54 +3,91 @@
     for block of results, for window: store monoid over its elements, each of which is computed
                                       from the block, in cache
 
-Blocks of rows hold whole windows (`cut_rows`), so that nothing is added up between them.
+Blocks of rows hold whole windows (`cut_rows`), so that nothing is added up between them. What a
+block has beyond its last window is left over.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import product as combinations
 
 from picograd.codegen.cuts import Piece
-from picograd.codegen.operands import element_values, is_element
+from picograd.codegen.operands import Contraction, cast, is_element
 from picograd.codegen.templates.contract_plan import Plan
 from picograd.codegen.tile import Step, Store
-from picograd.schedule.index import Axis, Index, constant, substitute
-from picograd.schedule.loop import Compute, Expr, rewrite
+from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, substitute
+from picograd.schedule.loop import Compute, Condition, Expr, rewrite
 from picograd.schedule.monoid import COMBINE
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Windows in one piece of a block of results: `dims` count them, and the columns."""
+
+    plan: Plan
+    dims: tuple[Axis, ...]
+    values: Mapping[Axis, Index]
+    guards: tuple[Condition, ...]
+    position: tuple[Index, Index]  # of a row and a column, by the axes that `starts` names
+    starts: Mapping[Axis, tuple[Axis | None, Index]]  # where a piece of an axis begins
 
 
 def pool_block(plan: Plan, row: Piece, column: Piece) -> Iterator[Step]:
     """Reduce the windows of one piece of a block, and store what is computed of them."""
+    block = windows_in(plan, row, column)
+    if block is None:
+        return
     product = plan.product
-    rows = tuple(axis for axis in row.dims if axis not in product.window)
-    dims = (*rows, *column.dims)
-    values = {**row.values, **column.values}
-    guards = (*row.guards, *column.guards)
     done: dict[int, Expr] = {}
-
-    def replace_ref(expr: Expr) -> Expr | None:
-        return done[expr.arg] if expr.op == "ref" else None
-
     for number, compute in enumerate(product.computes):
-        is_known = number == product.number
-        if is_known or is_element(product, compute):
+        if number == product.number or is_element(product, compute):
             continue
         if compute.reduce:
-            done[number] = combined(plan, compute, row, column)
+            done[number] = combined(block, compute, done)
         else:
-            done[number] = rewrite(compute.body, values, replace_ref)
+            done[number] = element_of(block, compute, {}, done)
         if compute.store:
             slot, index = compute.store
-            place = substitute(index, values)
-            yield Store(slot, place, dims, done[number], guards)
+            place = substitute(index, block.values)
+            yield Store(slot, place, block.dims, done[number], block.guards)
 
 
-def combined(plan: Plan, compute: Compute, row: Piece, column: Piece) -> Expr:
+def windows_in(plan: Plan, row: Piece, column: Piece) -> Block | None:
+    """Count the windows of a piece in place of their elements; None if it has none."""
+    dims: list[Axis] = list(row.dims)
+    values = {**row.values, **column.values}
+    starts: dict[Axis, tuple[Axis | None, Index]] = {}
+    for each in plan.product.windows:
+        local, start = starts[each.axis] = beginning(row, each.axis)
+        size = local.size if local is not None else 1
+        count = (size - each.extent) // each.stride + 1
+        if count < 1:
+            return None
+        windows = Axis(f"{each.axis.name}w", count)
+        if each.number is not None:
+            values[each.number] = start // each.stride + axis_index(windows)
+        if local is not None:
+            dims[dims.index(local)] = windows
+    guards = (*row.guards, *column.guards)
+    place = row.position, column.position
+    return Block(plan, (*dims, *column.dims), values, guards, place, starts)
+
+
+def beginning(row: Piece, axis: Axis) -> tuple[Axis | None, Index]:
+    """Find what counts the elements of an axis in a piece, if it has several, and the first."""
+    if axis not in row.values:
+        return axis, constant(0)
+    value = row.values[axis]
+    within = axes_of(value)
+    local = next((each for each in row.dims if each in within), None)
+    return local, value if local is None else value - axis_index(local)
+
+
+def combined(block: Block, compute: Compute, done: Mapping[int, Expr]) -> Expr:
     """Combine the elements of a window, in order."""
     op = COMBINE[compute.monoid or "sum"]
-    piece = row, column
-    total, *rest = [
-        element_of(plan, compute, piece, inside) for inside in points_of(compute.reduce)
-    ]
+    points = points_of(compute.reduce)
+    total, *rest = [element_of(block, compute, inside, done) for inside in points]
     for each in rest:
         total = Expr(op, (total, each), None, compute.dtype)
     return total
@@ -64,13 +101,30 @@ def points_of(axes: tuple[Axis, ...]) -> Iterator[dict[Axis, Index]]:
 
 
 def element_of(
-    plan: Plan, compute: Compute, piece: tuple[Piece, Piece], inside: dict[Axis, Index]
+    block: Block, compute: Compute, inside: dict[Axis, Index], done: Mapping[int, Expr]
 ) -> Expr:
-    """Compute what is combined at one place inside a window."""
-    product = plan.product
-    row, column = piece
-    values = {**row.values, **column.values, **inside}
-    place = substitute(row.position, inside), column.position
-    result = Expr("tile", (), (plan.c, place), product.dtype)
-    known = element_values(product, values, {product.number: result})
-    return rewrite(compute.body, values, known)
+    """Compute what is combined at one place inside a window, or what follows of windows."""
+    product = block.plan.product
+
+    def known(expr: Expr) -> Expr | None:
+        if expr.op == "ref":
+            return done[expr.arg]
+        if expr.op != "element":
+            return None
+        result = result_at(block, product, expr)
+        return cast(result, expr.dtype)
+
+    return rewrite(compute.body, {**block.values, **inside}, known)
+
+
+def result_at(block: Block, product: Contraction, element: Expr) -> Expr:
+    """Read an element of a product's result from the block."""
+    moved: dict[Axis, Index] = {}
+    for axis, index in element.arg[1]:
+        local, start = block.starts[axis]
+        if local is not None:
+            moved[local] = index - start
+    row, column = block.position
+    place = substitute(row, moved), column
+    where = block.plan.c, place
+    return Expr("tile", (), where, product.dtype)
