@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from picograd.dtype import DType
 from picograd.errors import check
-from picograd.helpers import product
+from picograd.helpers import ceil_div, product
 from picograd.schedule.index import Axis, Index, axes_of, substitute, unflatten
 from picograd.schedule.loop import (
     Compute,
@@ -67,17 +67,43 @@ class Contraction:
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Windows along an axis of a product's rows."""
+    """Windows along an axis of a product's rows; the first begins `before` its first element.
+
+    A task that walks down the axis in blocks reduces each window in the block with its last
+    element, or what would be that: `late` windows of a block would fit before its first one.
+    """
 
     axis: Axis
     number: Axis | None  # counts them, if there are several
     stride: int
     extent: int  # elements from the first of a window to its last
+    before: int
+
+    @property
+    def count(self) -> int:
+        """Count them."""
+        return 1 if self.number is None else self.number.size
+
+    @property
+    def is_beside(self) -> bool:
+        """Tell whether they lie side by side: blocks of whole windows need no others."""
+        end = (self.count - 1) * self.stride + self.extent - self.before
+        return self.extent <= self.stride and not self.before and end <= self.axis.size
+
+    @property
+    def late(self) -> int:
+        """Windows that begin in a block and end in the one after it."""
+        return 0 if self.is_beside else ceil_div(self.extent - self.before, self.stride) - 1
+
+    @property
+    def kept(self) -> int:
+        """Elements before a block that its windows take."""
+        return 0 if self.is_beside else self.late * self.stride + self.before
 
     @property
     def step(self) -> int:
-        """Elements that blocks may take at a time, without cutting a window."""
-        return self.stride if self.extent <= self.stride else self.axis.size
+        """Elements that blocks are multiples of."""
+        return self.stride * max(ceil_div(self.kept, self.stride), 1)
 
 
 def windows_along(axis: Axis, index: Index, compute: Compute) -> Windows:
@@ -87,7 +113,8 @@ def windows_along(axis: Axis, index: Index, compute: Compute) -> Windows:
     outer = [(atom, c) for atom, c in index.terms if atom not in inside]
     number, stride = outer[0] if outer else (None, axis.size)
     check(len(outer) <= 1, "windows that are counted by one axis", compute)
-    return Windows(axis, number if isinstance(number, Axis) else None, stride, extent)
+    counter = number if isinstance(number, Axis) else None
+    return Windows(axis, counter, stride, extent, -index.const)
 
 
 @dataclass(frozen=True, slots=True)

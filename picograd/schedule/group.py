@@ -34,7 +34,7 @@ GROUP_LIMIT = 400  # scalar operations in one kernel; more compile slowly and ga
 class Windowed:
     """A dimension of a product's result, and the windows along it that are reduced.
 
-    Element `k` of window `n` is at n * stride + k * dilation.
+    Element `k` of window `n` is at n * stride + k * dilation - before.
     """
 
     dimension: int
@@ -42,6 +42,8 @@ class Windowed:
     kernel: int  # elements of a window
     stride: int
     dilation: int
+    before: int  # elements of padding
+    size: int  # elements without padding
 
     @property
     def extent(self) -> int:
@@ -50,13 +52,19 @@ class Windowed:
 
     @property
     def covered(self) -> int:
-        """Elements from the first of the first window to the last of the last."""
-        return (self.count - 1) * self.stride + self.extent
+        """Elements up to the last that is in a window; two at least, which need an axis."""
+        return min(max(self.end, 2), self.size)
+
+    @property
+    def end(self) -> int:
+        """Where the last window ends, with padding."""
+        return (self.count - 1) * self.stride + self.extent - self.before
 
     @property
     def is_beside(self) -> bool:
-        """Tell whether windows lie side by side: no element is in two of them."""
-        return self.extent <= self.stride
+        """Tell whether windows lie side by side, none of them on padding."""
+        is_inside = not self.before and self.end <= self.size
+        return is_inside and self.extent <= self.stride
 
 
 @dataclass(eq=False, slots=True)

@@ -2,18 +2,20 @@
 
     max_pool2d(relu(conv2d(x, w) + b), 2)        the image of the convolution is nowhere in memory
 
-Windows lie side by side, so that blocks of rows hold whole windows. Elements that no window has are
-computed only if they are stored.
+Blocks of rows hold whole windows where these lie side by side. Where they share elements, or take
+in padding, a task walks down an image, and keeps of each block the last rows for the next. Elements
+that no window has are computed only if they are stored.
 """
 
 from dataclasses import dataclass
 
 from picograd.graph.ends import ends_of
+from picograd.graph.row import Role
 from picograd.helpers import product
-from picograd.schedule.cost import PoolWork, pool_work
+from picograd.schedule.cost import PooledProduct, PoolWork, pool_work
 from picograd.schedule.group import (
     AFTER,
-    FREE,
+    CHAIN_LIMIT,
     Facts,
     Group,
     Labels,
@@ -49,6 +51,11 @@ class Windows:
         """Elements of a window."""
         return product(each.kernel for each in self.along)
 
+    @property
+    def is_beside(self) -> bool:
+        """Tell whether no element is in two windows."""
+        return all(each.is_beside for each in self.along)
+
     def is_of(self, dimensions: set[int]) -> bool:
         """Tell whether all windows are along some dimensions."""
         return all(each.dimension in dimensions for each in self.along)
@@ -73,23 +80,38 @@ def windows_of(facts: Facts) -> Windows | None:
     cut = facts.inputs[0]
     if not cut.node.row.is_shifting or cut.is_loaded:
         return None
-    source = cut.inputs[0]
+    source, before = without_padding(cut.inputs[0])
     rank = len(source.node.shape)
     axes = tuple(range(rank, len(cut.node.shape)))
     if cut.windows != frozenset(axes) or set(facts.node.arg[1]) != set(axes):
         return None
     labels = places_of(source)
-    if source.home is None or labels is None:
+    if source.home is None or labels is None or before is None:
         return None
     places, along = list(labels), []
     for axis, kernel, stride, dilation in cut.node.arg:
         places.append(labels[axis])
-        if (kernel, stride) != (1, 1):
-            count = cut.node.shape[axis]
-            along.append(Windowed(labels[axis], count, kernel, stride, dilation))
+        sizes = cut.node.shape[axis], kernel, stride, dilation
+        if sizes[1:3] != (1, 1):
+            more = before.pop(axis, 0), source.node.shape[axis]
+            along.append(Windowed(labels[axis], *sizes, *more))
     along.sort(key=lambda each: each.dimension)
     found = Windows(source.home, tuple(along), tuple(places))
-    return found if suits(found) else None
+    is_cheap = source.cost * found.count <= CHAIN_LIMIT or found.is_beside
+    return found if suits(found) and is_cheap and not before else None
+
+
+def without_padding(facts: Facts) -> tuple[Facts, dict[int, int] | None]:
+    """Look below a view that pads: what it pads, and by how much before which dimensions.
+
+    None of that if it is only known when the kernel runs.
+    """
+    node = facts.node
+    if facts.is_loaded or node.row.role is not Role.VIEW or node.row.is_showing:
+        return facts, {}
+    pads = {axis: low for axis, (low, high) in enumerate(node.arg[0]) if low or high}
+    is_known = all(type(size) is int and size >= 0 for pair in node.arg[0] for size in pair)
+    return facts.inputs[0], pads if is_known else None
 
 
 def places_of(source: Facts) -> Labels | None:
@@ -119,19 +141,21 @@ def suits(windows: Windows) -> bool:
         return False
     rows = product_sides(hero.node)[0]
     is_small = 1 < windows.count <= WINDOW_POINTS
-    is_beside = all(each.is_beside and each.dimension != FREE for each in windows.along)
     is_known = is_product(hero) and has_every_axis(hero.inputs[1])
-    return is_small and is_known and is_beside and windows.is_of(rows)
+    return is_small and is_known and windows.is_of(rows)
 
 
 def work_on_windows(windows: Windows, target: Target) -> PoolWork:
     """Estimate what it takes to reduce the windows where the product is computed."""
     hero = windows.home.members[0].node
     first = windows.along[0]
-    rows = product_sides(hero)[0]
-    held = first.stride * product(hero.shape[d] for d in rows if d > first.dimension)
-    depth = product_depth(hero)
-    return pool_work(held, hero.size, hero.dtype.itemsize, depth, target)
+    rows, columns = product_sides(hero)
+    least = max(first.stride, 0 if first.is_beside else first.extent)
+    held = least * product(hero.shape[d] for d in rows if d > first.dimension)
+    wide = product(hero.shape[d] for d in columns)
+    walks = 0 if first.is_beside else product(hero.shape[d] for d in rows if d < first.dimension)
+    made = PooledProduct(hero.size, wide, product_depth(hero), hero.dtype.itemsize)
+    return pool_work(made, held, walks, target)
 
 
 def computed_sizes(group: Group) -> tuple[int, ...]:

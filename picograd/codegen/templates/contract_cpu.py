@@ -44,7 +44,7 @@ from picograd.codegen.templates.contract_sums import (
     leave,
     sums_of,
 )
-from picograd.codegen.templates.contract_windows import pool_block
+from picograd.codegen.templates.contract_windows import keep_rows, pool_block
 from picograd.codegen.templates.grid import balanced
 from picograd.codegen.tile import (
     Accumulate,
@@ -169,7 +169,8 @@ def packed_part(plan: Plan, more: Sequence[Plan] = ()) -> TilePart:
     before: tuple[Step, ...] = ()
     if plan.packs_all and plan.depth.size:
         before = tuple(s for p in every for s in loops(p.depth.outer, pack_columns(p)))
-    content: list[Step] = [clear(each) for each in every if not each.is_first]
+    content: list[Step] = [keep_rows(plan)] if plan.kept else []
+    content += [clear(each) for each in every if not each.is_first]
     for _, group in groupby(every, key=lambda each: (each.depth, each.reach[2])):
         content += multiply_deep(list(group))
     content += finish(plan, sums, more)
@@ -254,7 +255,7 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
     blocks = plan.depth.count if plan.packs_all else 1
     a = Tile(plan.a, a_shape, dtype, "shared", row_padding=pad)
     b = Tile(plan.b, (blocks, plan.panels, depth, lanes), dtype, "shared")
-    c = Tile(plan.c, (rows, width), dtype, "shared", row_padding=pad)
+    c = Tile(plan.c, (plan.kept + rows, width), dtype, "shared", row_padding=pad)
     operands = (b,) if plan.shares_a else (a, b)
     return (*operands, c) if depth else (c,)
 
@@ -375,7 +376,8 @@ def pack(tile: str, dims: Sequence[Axis], expr: Expr, index: Sequence[Index]) ->
 def clear(plan: Plan) -> Step:
     """Set the block of results to zero."""
     dims = (Axis("row", plan.rows_padded), Axis("column", plan.panels * plan.columns.lanes))
-    return pack(plan.c, dims, const(0, plan.product.dtype), tuple(map(axis_index, dims)))
+    row, column = map(axis_index, dims)
+    return pack(plan.c, dims, const(0, plan.product.dtype), (row + plan.kept, column))
 
 
 def multiply(plan: Plan) -> tuple[Step, ...]:
@@ -391,7 +393,7 @@ def multiply(plan: Plan) -> tuple[Step, ...]:
         a_is_km=plan.is_km,
         a_origin=(zero, row) if plan.is_km else (row, zero),
         b_origin=(block, axis_index(panel), zero, zero),
-        acc_origin=(row, axis_index(panel) * lanes),
+        acc_origin=(row + plan.kept, axis_index(panel) * lanes),
         block=(plan.height, lanes),
         is_first=plan.is_first,
         stop=stops[0] if stops else None,
@@ -419,7 +421,7 @@ def epilogue(plan: Plan, more: Sequence[Plan]) -> list[Step]:
     found: list[Step] = []
     for row in plan.rows.pieces:
         for column in plan.columns.cut.pieces:
-            index = row.position, column.position
+            index = row.position + plan.kept, column.position
             sums = {
                 each.product.number: Expr("tile", (), (each.c, index), each.product.dtype)
                 for each in (plan, *more)

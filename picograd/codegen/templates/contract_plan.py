@@ -6,6 +6,7 @@ from math import gcd
 from picograd.codegen.cuts import Cut, Piece, nested_cut, range_cut, split_outer
 from picograd.codegen.operands import (
     Contraction,
+    Windows,
     bind,
     by_stride,
     output_strides,
@@ -107,6 +108,15 @@ class Plan:
     def is_first(self) -> bool:
         """Tell whether one block covers the depth of a task: sums need not be kept before it."""
         return self.depth.count == 1 and self.depth.size > 0 and not self.depth.guard
+
+    @property
+    def kept(self) -> int:
+        """Rows of the block before that windows in a block take."""
+        first = walked_windows(self.product)
+        if first is None or not keeps_rows(first, self.rows):
+            return 0
+        rows = [axis for axis in self.product.rows if axis.size > 1]
+        return first.kept * size_of(rows[rows.index(first.axis) + 1 :])
 
     @property
     def rows_padded(self) -> int:
@@ -326,11 +336,13 @@ def choose(product: Contraction, target: Target, count: int = 1) -> Plan:
     wanted //= max(batch, 1)
     packs_all = round_up(n, lanes) * max(k, 1) * item <= CACHE_BYTES
     tall = max(most_rows(product, height, depth.size), window_rows(product))
+    walked = walked_windows(product)
     wide = CACHE_BYTES // 2 // (min(tall, m) * item)
     if not packs_all or depth.count > 1:
         wide = min(wide, CACHE_BYTES // 2 // (depth.size * item))
     least = 1 if packs_all and not is_nested(product) else ceil_div(m, tall), ceil_div(n, wide)
     is_deep = count == 1 and depth.count > 1 and not (packs_all and m > 8 * tall)
+    is_deep = is_deep and (walked is None or walked.is_beside)
     parts = min(wanted, depth.count) if is_deep else 1
     most = (min(wanted, ceil_div(m, height)), min(wanted, ceil_div(n, lanes)), max(parts, 1))
     block = height, lanes * vectors
@@ -388,17 +400,17 @@ def is_nested(product: Contraction) -> bool:
 
 
 def window_rows(product: Contraction) -> int:
-    """Count the rows of a block that holds whole windows, at least."""
-    rows, steps = [x for x in product.rows if x.size > 1], window_steps(product)
-    first = next((n for n, axis in enumerate(rows) if axis in steps), None)
+    """Count the rows of a block that holds windows, at least."""
+    first, rows = walked_windows(product), [axis for axis in product.rows if axis.size > 1]
     if first is None:
         return 1
-    return steps[rows[first]] * size_of(rows[first + 1 :])
+    return min(first.step, first.axis.size) * size_of(rows[rows.index(first.axis) + 1 :])
 
 
-def window_steps(product: Contraction) -> dict[Axis, int]:
-    """Give the number of elements that are cut off at a time of each axis with windows."""
-    return {each.axis: each.step for each in product.windows}
+def walked_windows(product: Contraction) -> Windows | None:
+    """Find the windows along the first axis that has any: blocks hold all others whole."""
+    along = {each.axis: each for each in product.windows}
+    return next((along[axis] for axis in product.rows if axis in along), None)
 
 
 def cut_rows(
@@ -410,17 +422,39 @@ def cut_rows(
     """
     is_km = is_rowwise(product)
     if is_nested(product):
-        least = max(min(share, tall), window_rows(product))
-        rows = nested_cut(product.rows, least, window_steps(product))
-        inner = rows.outer[-1:] if packs_all else ()
-        if inner and inner[0].size * rows.size <= share:
-            return rows, rows.outer[:-1], inner[0]
-        return rows, rows.outer, Axis("row_block", 1)
+        return cut_nested(product, share, tall, packs_all)
     blocks = ceil_div(share, tall) if packs_all else 1
     size = round_up(ceil_div(share, blocks), height)
     tasks = ceil_div(ceil_div(size_of(product.rows), size), blocks)
     task, loop = Axis("rows", tasks), Axis("row_block", blocks)
     return range_cut(product.rows, size, (task, loop), not is_km), (task,), loop
+
+
+def cut_nested(
+    product: Contraction, share: int, tall: int, packs_all: bool
+) -> tuple[Cut, tuple[Axis, ...], Axis]:
+    """Divide M along whole axes: a task walks the blocks of a cut axis, or has one block.
+
+    It walks them if its windows take rows of the block before, and so as not to pack N for each.
+    """
+    first = walked_windows(product)
+    if first is None or first.is_beside:
+        most = max(min(share, tall), window_rows(product))
+    else:
+        most = tall
+    rows = nested_cut(product.rows, most, {} if first is None else {first.axis: first.step})
+    inner = rows.outer[-1:]
+    is_shared = packs_all and size_of(inner) * rows.size <= share
+    if inner and (is_shared or keeps_rows(first, rows)):
+        return rows, rows.outer[:-1], inner[0]
+    return rows, rows.outer, Axis("row_block", 1)
+
+
+def keeps_rows(first: Windows | None, rows: Cut) -> bool:
+    """Tell whether windows in a block take rows of the block before."""
+    if first is None or not first.kept:
+        return False
+    return any(first.axis in piece.values for piece in rows.pieces)
 
 
 def cut_columns(product: Contraction, width: int, lanes: int, vectors: int) -> Columns:

@@ -3,41 +3,69 @@
     for block of results, for window: store monoid over its elements, each of which is computed
                                       from the block, in cache
 
-Blocks of rows hold whole windows (`cut_rows`), so that nothing is added up between them. What a
-block has beyond its last window is left over.
+Blocks of rows hold whole windows, which lie side by side, and what a block has beyond its last one
+is left over. Or a task walks down an image, and has above each block the last rows of the one
+before (`Plan.kept`), so that every window is whole in the block with its last row.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product as combinations
 
 from picograd.codegen.cuts import Piece
-from picograd.codegen.operands import Contraction, cast, is_element
+from picograd.codegen.operands import Contraction, Windows, cast, is_element, size_of
 from picograd.codegen.templates.contract_plan import Plan
-from picograd.codegen.tile import Step, Store
+from picograd.codegen.tile import Assign, Step, Store, When
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, substitute
 from picograd.schedule.loop import Compute, Condition, Expr, rewrite
 from picograd.schedule.monoid import COMBINE
 
 
 @dataclass(frozen=True, slots=True)
+class Stretch:
+    """Windows along one axis that a block reduces: `number` tells which, by what `axis` counts."""
+
+    axis: Axis
+    number: Index
+    when: tuple[Condition, ...] = ()
+    guards: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Block:
-    """Windows in one piece of a block of results: `dims` count them, and the columns."""
+    """Windows of one piece of a block of results: `dims` count them, and the columns."""
 
     plan: Plan
+    row: Piece
+    column: Piece
     dims: tuple[Axis, ...]
     values: Mapping[Axis, Index]
+    when: tuple[Condition, ...]
     guards: tuple[Condition, ...]
-    position: tuple[Index, Index]  # of a row and a column, by the axes that `starts` names
-    starts: Mapping[Axis, tuple[Axis | None, Index]]  # where a piece of an axis begins
 
 
-def pool_block(plan: Plan, row: Piece, column: Piece) -> Iterator[Step]:
+def keep_rows(plan: Plan) -> Step:
+    """Move the last rows of the block before, which was a full one, above this block."""
+    width = plan.panels * plan.columns.lanes
+    dims = Axis("row", plan.kept), Axis("column", width)
+    row, column = map(axis_index, dims)
+    last = plan.c, (row + plan.rows.size, column)
+    value = Expr("tile", (), last, plan.product.dtype)
+    return Assign(plan.c, dims, value, (row, column))
+
+
+def pool_block(plan: Plan, row: Piece, column: Piece) -> list[Step]:
     """Reduce the windows of one piece of a block, and store what is computed of them."""
-    block = windows_in(plan, row, column)
-    if block is None:
-        return
-    product = plan.product
+    found: list[Step] = []
+    for block in windows_in(plan, row, column):
+        steps = tuple(reduced(block))
+        found += (When(block.when, steps),) if block.when else steps
+    return found
+
+
+def reduced(block: Block) -> Iterator[Step]:
+    """Reduce windows, and store what is computed of them."""
+    product = block.plan.product
     done: dict[int, Expr] = {}
     for number, compute in enumerate(product.computes):
         if number == product.number or is_element(product, compute):
@@ -52,25 +80,60 @@ def pool_block(plan: Plan, row: Piece, column: Piece) -> Iterator[Step]:
             yield Store(slot, place, block.dims, done[number], block.guards)
 
 
-def windows_in(plan: Plan, row: Piece, column: Piece) -> Block | None:
-    """Count the windows of a piece in place of their elements; None if it has none."""
-    dims: list[Axis] = list(row.dims)
-    values = {**row.values, **column.values}
-    starts: dict[Axis, tuple[Axis | None, Index]] = {}
-    for each in plan.product.windows:
-        local, start = starts[each.axis] = beginning(row, each.axis)
-        size = local.size if local is not None else 1
-        count = (size - each.extent) // each.stride + 1
-        if count < 1:
-            return None
-        windows = Axis(f"{each.axis.name}w", count)
-        if each.number is not None:
-            values[each.number] = start // each.stride + axis_index(windows)
-        if local is not None:
-            dims[dims.index(local)] = windows
-    guards = (*row.guards, *column.guards)
-    place = row.position, column.position
-    return Block(plan, (*dims, *column.dims), values, guards, place, starts)
+def windows_in(plan: Plan, row: Piece, column: Piece) -> Iterator[Block]:
+    """Count the windows of a piece in place of their elements."""
+    along = plan.product.windows
+    for chosen in combinations(*(stretches(each, row) for each in along)):
+        dims = list(row.dims)
+        values = {**row.values, **column.values}
+        when: list[Condition] = []
+        guards = [*row.guards, *column.guards]
+        for each, stretch in zip(along, chosen, strict=True):
+            local, _ = beginning(row, each.axis)
+            place = dims.index(local) if local is not None else 0
+            dims[place] = stretch.axis
+            if each.number is not None:
+                values[each.number] = stretch.number
+            when += stretch.when
+            guards += stretch.guards
+        every = (*dims, *column.dims)
+        yield Block(plan, row, column, every, values, tuple(when), tuple(guards))
+
+
+def stretches(windows: Windows, row: Piece) -> list[Stretch]:
+    """List the windows along an axis that a piece reduces."""
+    local, start = beginning(row, windows.axis)
+    if windows.axis not in row.values:
+        return [stretch(windows, start, windows.count)]
+    size = local.size if local is not None else 1
+    first = start // windows.stride - windows.late
+    left = windows.count - first.hi  # in the last block
+    is_last = size == windows.axis.size - start.hi
+    if windows.is_beside:
+        count = (size - windows.extent) // windows.stride + 1
+    elif is_last and row.when:
+        count = left
+    else:
+        count = size // windows.stride
+    if count < 1:
+        return []
+    found = [stretch(windows, first, count)]
+    if is_last and left > count:
+        more = stretch(windows, first + count, left - count)
+        last = start, start.hi, start.hi
+        found.append(replace(more, when=(last,)))
+    return found
+
+
+def stretch(windows: Windows, first: Index, count: int) -> Stretch:
+    """Count windows from one on; those that there are not are left out."""
+    axis = Axis(f"{windows.axis.name}w", count)
+    number = first + axis_index(axis)
+    is_known = number.lo >= 0 and number.hi < windows.count
+    if windows.is_beside or is_known:
+        return Stretch(axis, number)
+    guard = number, 0, windows.count - 1
+    return Stretch(axis, number, guards=(guard,))
 
 
 def beginning(row: Piece, axis: Axis) -> tuple[Axis | None, Index]:
@@ -118,13 +181,16 @@ def element_of(
 
 
 def result_at(block: Block, product: Contraction, element: Expr) -> Expr:
-    """Read an element of a product's result from the block."""
+    """Read an element of a product's result from the block, below the rows kept above it."""
+    row, plan = block.row, block.plan
     moved: dict[Axis, Index] = {}
+    above = constant(plan.kept)
     for axis, index in element.arg[1]:
-        local, start = block.starts[axis]
+        local, start = beginning(row, axis)
         if local is not None:
             moved[local] = index - start
-    row, column = block.position
-    place = substitute(row, moved), column
-    where = block.plan.c, place
+        else:
+            above = above + (index - start) * size_of(row.dims[1:])
+    position = substitute(row.position, moved) + above
+    where = plan.c, (position, block.column.position)
     return Expr("tile", (), where, product.dtype)
