@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import torch
-from gpu_contract import Rival, capture, compile_cuda, launcher, loaded, sample, target_here
+from gpu_contract import Rival, capture, compile_cuda, plan_call, sample, target_here
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention as torch_attention
 
@@ -113,28 +113,6 @@ def tensors_of(case):
     return given
 
 
-def our_call(plan, roles, built, given):
-    """Make what launches all kernels of a plan, and the tensors that hold the results."""
-    held, inputs = [], iter(roles)
-    for slot in plan.slots:
-        if slot.kind == "input":
-            held.append(given[next(inputs)])
-        else:
-            kind = getattr(torch, slot.dtype.name)
-            held.append(torch.full((slot.size,), float("nan"), device="cuda", dtype=kind))
-    launches = [
-        launcher(program, loaded(program, cubin), [held[n] for n in slots])
-        for program, slots, cubin in built
-    ]
-
-    def run():
-        for launch in launches:
-            launch()
-
-    run.held, run.launches = held, launches  # launches know addresses alone
-    return run, [held[n].reshape(plan.slots[n].shape) for n in plan.outputs]
-
-
 def torch_call(case, given, backend=None, wide=False):
     """Make what computes the same with PyTorch, by one of its backends."""
     turned = case.order == "bshd"
@@ -173,7 +151,7 @@ def build(cases, target):
 def check(case, plan, roles, built):
     """Compare values with float64; the largest error of a result by its norm."""
     given = tensors_of(case)
-    ours, results = our_call(plan, roles, built, given)
+    ours, results = plan_call(plan, roles, built, given)
     ours()
     torch.cuda.synchronize()
     first = [each.clone() for each in results]
@@ -195,7 +173,7 @@ def check(case, plan, roles, built):
 def compare(case, plan, roles, built, options):
     """Time one attention beside PyTorch; its ratio."""
     given = tensors_of(case)
-    ours, _ = our_call(plan, roles, built, given)
+    ours, _ = plan_call(plan, roles, built, given)
     calls = {"ours": ours}
     for name, backend in BACKENDS.items():
         calls[name] = torch_call(case, given, backend)

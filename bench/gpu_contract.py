@@ -161,6 +161,28 @@ def launcher(program, function, tensors):
     return launch
 
 
+def plan_call(plan, roles, built, given):
+    """Make what launches all kernels of a plan, and the tensors that hold the results."""
+    held, inputs = [], iter(roles)
+    for slot in plan.slots:
+        if slot.kind == "input":
+            held.append(given[next(inputs)])
+        else:
+            kind = getattr(torch, slot.dtype.name)
+            held.append(torch.full((slot.size,), float("nan"), device="cuda", dtype=kind))
+    launches = [
+        launcher(program, loaded(program, cubin), [held[n] for n in slots])
+        for program, slots, cubin in built
+    ]
+
+    def run():
+        for launch in launches:
+            launch()
+
+    run.held, run.launches = held, launches  # launches know addresses alone
+    return run, [held[n].reshape(plan.slots[n].shape) for n in plan.outputs]
+
+
 def capture(rival, seconds, estimate):
     """Capture launches that take about so many seconds."""
     count = max(1, round(seconds / estimate))

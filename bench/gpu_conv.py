@@ -14,7 +14,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
-from gpu_contract import Rival, capture, launcher, loaded, sample, target_here
+from gpu_contract import Rival, capture, plan_call, sample, target_here
 
 from picograd.buffer import Storage
 from picograd.codegen.linearize_cuda import linearize
@@ -130,40 +130,17 @@ def torch_call(layer, kind, given):
     return lambda: torch.ops.aten.convolution_backward(dy, x, w, *options)[place]
 
 
-def our_call(plan, roles, built, given, dtype):
-    """Make what launches all kernels of a plan, and the tensor that holds the result."""
-    held = []
-    inputs = iter(roles)
-    for slot in plan.slots:
-        if slot.kind == "input":
-            held.append(given[next(inputs)])
-        else:
-            kind = getattr(torch, slot.dtype.name)
-            held.append(torch.full((slot.size,), float("nan"), device="cuda", dtype=kind))
-    launches = [
-        launcher(program, loaded(program, cubin), [held[n] for n in slots])
-        for program, slots, cubin in built
-    ]
-
-    def run():
-        for launch in launches:
-            launch()
-
-    run.held = held  # launches know addresses alone
-    return run, held[plan.outputs[0]], plan.slots[plan.outputs[0]].shape
-
-
 def compare(layer, kind, images, plan, roles, built, note, options):
     """Check and time one convolution; its ratio."""
     dtype = getattr(torch, options.dtype)
     given = tensors_of(layer, images, dtype)
     theirs = torch_call(layer, kind, given)
-    ours, out, shape = our_call(plan, roles, built, given, dtype)
+    ours, (out,) = plan_call(plan, roles, built, given)
     expected = theirs().permute(0, 2, 3, 1).float()
     torch.cuda.synchronize()
     ours()
     torch.cuda.synchronize()
-    found = out.reshape(shape).float()
+    found = out.float()
     error = ((found - expected).norm() / expected.norm()).item()
     first = out.clone()
     ours()

@@ -26,7 +26,7 @@ from picograd.target import Target, cuda_target
 
 # Fixed, so that plans do not depend on the machine they are made on.
 TARGETS = {"cpu": Target("llvm", "x86-64", 64, threads=8), "cuda:0": cuda_target("sm_90a")}
-PLAIN = {"load", "ref", "const", "scalar", "index", "guard"}
+PLAIN = {"load", "ref", "element", "const", "scalar", "index", "guard"}
 PARTS_SHOWN = 2
 
 

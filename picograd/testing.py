@@ -1,6 +1,7 @@
 """PyTorch's `torch.testing`: tensors are compared with the tolerances of their dtypes."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -46,19 +47,23 @@ def assert_close(
         raise DTypeError("assert_close", "one of rtol and atol is given", "give both, or none")
     given = None if rtol is None or atol is None else (rtol, atol)
     checks = {"device": check_device, "dtype": check_dtype}
-    problem = difference(actual, expected, given, equal_nan, checks)
+    attributes = tuple(name for name, is_checked in checks.items() if is_checked)
+    problem = difference(actual, expected, Comparison(given, equal_nan, attributes))
     if problem is not None:
         text = msg(problem) if callable(msg) else msg
         raise AssertionError(text or problem)
 
 
-def difference(
-    actual: Any,
-    expected: Any,
-    tolerances: tuple[float, float] | None,
-    equal_nan: bool,
-    checks: Mapping[str, bool],
-) -> str | None:
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How tensors are compared: tolerances are those of their dtypes unless given."""
+
+    tolerances: tuple[float, float] | None
+    equal_nan: bool
+    attributes: tuple[str, ...]  # that must be equal too
+
+
+def difference(actual: Any, expected: Any, how: Comparison) -> str | None:
     """Say how two values differ, or None."""
     if isinstance(actual, Mapping) and isinstance(expected, Mapping):
         if actual.keys() != expected.keys():
@@ -69,9 +74,9 @@ def difference(
             return f"the lengths differ: {len(actual)} and {len(expected)}"
         pairs = [(f"[{n}]", a, b) for n, (a, b) in enumerate(zip(actual, expected, strict=True))]
     else:
-        return tensor_difference(actual, expected, tolerances, equal_nan, checks)
+        return tensor_difference(actual, expected, how)
     for where, a, b in pairs:
-        found = difference(a, b, tolerances, equal_nan, checks)
+        found = difference(a, b, how)
         if found is not None:
             return f"item {where}: {found}"
     return None
@@ -82,13 +87,7 @@ def is_listed(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
 
 
-def tensor_difference(
-    actual: Any,
-    expected: Any,
-    tolerances: tuple[float, float] | None,
-    equal_nan: bool,
-    checks: Mapping[str, bool],
-) -> str | None:
+def tensor_difference(actual: Any, expected: Any, how: Comparison) -> str | None:
     """Say how two tensors or numbers differ, or None."""
     if actual is None or expected is None:
         return None if actual is expected else f"{actual} is not {expected}"
@@ -96,13 +95,13 @@ def tensor_difference(
     if a.shape != b.shape:
         return f"the shapes differ: {a.shape} and {b.shape}"
     if isinstance(actual, Tensor) and isinstance(expected, Tensor):
-        for name in [name for name, is_checked in checks.items() if is_checked]:
+        for name in how.attributes:
             one, other = getattr(a, name), getattr(b, name)
             if one != other:
                 return f"the {name}s differ: {one} and {other}"
-    relative, absolute = tolerances or widest(a, b)
+    relative, absolute = how.tolerances or widest(a, b)
     found, wanted = (wide(x) for x in (a, b))
-    is_close = np.isclose(found, wanted, relative, absolute, equal_nan)
+    is_close = np.isclose(found, wanted, relative, absolute, how.equal_nan)
     if is_close.all():
         return None
     apart = np.abs(found - wanted)

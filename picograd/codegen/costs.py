@@ -118,6 +118,10 @@ def dependence(
     """Find the axes an expression varies along: it is calculated once for each of their points."""
     if expr.op == "ref":
         return levels[expr.arg]
+    if expr.op == "element":
+        number, places = expr.arg
+        placed = {axis for axis, _ in places}
+        return (levels[number] - placed).union(*(axes_of(index) for _, index in places))
     found = frozenset(axis for index in indices_of(expr) for axis in axes_of(index))
     return found.union(*(known[child] for child in children(expr)))
 

@@ -10,10 +10,13 @@ role evenly there is a piece for full blocks and one for the last: inner loops s
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from picograd.helpers import ceil_div, product
 from picograd.schedule.index import Axis, Index, axis_index, position_over, substitute, unflatten
 from picograd.schedule.loop import Condition
+
+NO_STEPS: Mapping[Axis, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +60,18 @@ def split_size(size: int, most: int) -> int:
     return ceil_div(size, ceil_div(size, most))
 
 
-def nested_cut(axes: tuple[Axis, ...], limit: int) -> Cut:
+def nested_cut(axes: tuple[Axis, ...], limit: int, steps: Mapping[Axis, int] = NO_STEPS) -> Cut:
     """Divide along whole axes: the block is the last axes and a part of the one before them.
 
     No division is needed to find the axes' values; block positions count the last axis fastest.
+    An axis is cut at multiples of its step, if it has one.
     """
     dims: list[Axis] = []
     size, rest = 1, list(axes)
     while rest and size * rest[-1].size <= limit:
         dims.insert(0, rest.pop())
         size *= dims[0].size
-    part = split_size(rest[-1].size, limit // size) if rest and limit // size > 1 else 1
+    part = cut_of(rest[-1], limit // size, steps) if rest else 1
     if part == 1:
         outer, inner = tuple(rest), tuple(dims)
         return Cut(outer, (Piece((), (), inner, {}, position_over(inner)),), size)
@@ -75,6 +79,12 @@ def nested_cut(axes: tuple[Axis, ...], limit: int) -> Cut:
     chunk = Axis(f"{axis.name}o", ceil_div(axis.size, part))
     pieces = ragged_pieces(axis, chunk, part, tuple(dims))
     return Cut((*rest, chunk), pieces, size * part)
+
+
+def cut_of(axis: Axis, most: int, steps: Mapping[Axis, int]) -> int:
+    """Choose how many elements of an axis a block has, of at most so many."""
+    step = steps.get(axis, 1)
+    return step * split_size(ceil_div(axis.size, step), max(most // step, 1))
 
 
 def split_outer(cut: Cut, parts: int) -> tuple[Cut, Axis]:

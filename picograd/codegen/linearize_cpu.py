@@ -46,6 +46,7 @@ from picograd.codegen.tile import (
 from picograd.dtype import bool_, int32
 from picograd.errors import internal
 from picograd.helpers import product, round_up
+from picograd.schedule.assemble import is_chain
 from picograd.schedule.index import Axis, Index, axis_index, unflatten
 from picograd.schedule.loop import Condition, Expr
 from picograd.schedule.monoid import COMBINE, identity
@@ -53,6 +54,7 @@ from picograd.target import Target
 
 LEAST_VECTOR = 8  # columns that are summed faster as a vector than one by one
 SHORT_ROW = 8  # elements of rows that are reduced side by side: LLVM makes vectors of several rows
+SHORT_CHAIN = 15  # and of rows that are worked on again: several pieces of vectors take longer
 LONG_ROW = 64  # elements of rows whose loops LLVM does not unroll whole
 STACK_BYTES = 32 * 1024  # larger register tiles go to the worker's scratch memory
 
@@ -95,6 +97,10 @@ class CpuBuilder:
     def __init__(self, tiles: TileKernel) -> None:
         self.emitter = Emitter(tiles.kernel, LLVM, self.read)
         self.is_reduction = tiles.kernel.hero in ("reduce.row", "reduce.col")
+        self.is_column = tiles.kernel.hero == "reduce.col"
+        is_row = tiles.kernel.hero == "reduce.row"
+        is_again = is_row and any(map(is_chain, tiles.kernel.parts))
+        self.short_row = SHORT_CHAIN if is_again else SHORT_ROW
         self.workspaces: list[tuple[int, bool]] = []
         self.scratch_bytes = 0
         self.tiles: dict[str, Tile] = {}
@@ -253,8 +259,8 @@ class CpuBuilder:
                     start, stop = self.tighten(start, stop, bounds)
             loops = [(start, stop)]
             is_whole = loops == [(emitter.integer(0), emitter.integer(axis.size))]
-            if self.is_reduction and is_whole and not rest:
-                found = stretches(axis.size)
+            if self.is_reduction and is_whole and not rest and not is_unrolled:
+                found = stretches(axis.size, self.is_column)
                 loops = [(emitter.integer(low), emitter.integer(high)) for low, high in found]
             for start, stop in loops:
                 with emitter.loop(start, stop, 1, is_unrolled) as variable:
@@ -291,8 +297,8 @@ class CpuBuilder:
                     self.values_at(step, self.emitter.value(step.expr), inside)
 
         count = product(axis.size for axis in dims)
-        is_few: bool | None = bool(dims) and count <= SHORT_ROW
-        if self.is_reduction and SHORT_ROW < count < LONG_ROW:
+        is_few: bool | None = bool(dims) and count <= self.short_row
+        if self.is_reduction and self.short_row < count < LONG_ROW:
             is_few = None
         self.nest(dims, conditions, body, is_few)
         self.values.clear()
@@ -369,7 +375,8 @@ class CpuBuilder:
 
         if firsts:
             self.nest(dims, (), clear)
-        self.nest((*steps[0].over, *dims), conditions, body, unrolling(steps[0]))
+        is_unrolled = unrolling(steps[0], self.short_row)
+        self.nest((*steps[0].over, *dims), conditions, body, is_unrolled)
         for step in stores:
             if step not in beside:
                 self.pointwise([step])
@@ -397,7 +404,7 @@ class CpuBuilder:
         self.nest((*step.serial, *step.dims), step.conditions, body)
 
 
-def unrolling(step: Accumulate) -> bool | None:
+def unrolling(step: Accumulate, short_row: int) -> bool | None:
     """Say whether the loops of a reduction are unrolled whole: None if never.
 
     A loop over few columns, or over a row that is not long, is not made into vectors then. Shorter
@@ -406,7 +413,7 @@ def unrolling(step: Accumulate) -> bool | None:
     if step.dims:
         return None if step.dims[-1].size >= LEAST_VECTOR else False
     length = product(axis.size for axis in step.over)
-    if length <= SHORT_ROW:
+    if length <= short_row:
         return True
     return None if length < LONG_ROW else False
 

@@ -21,6 +21,7 @@ from picograd.schedule.monoid import identity
 UNROLLED = 16  # reductions up to this size run inside the loops over their dims, without a loop
 SMALL_WINDOW = 64  # and up to this size where there are too many dims to keep a sum each at hand
 VECTOR = 16  # elements of a vector: LLVM makes none of a loop over fewer, nor smaller ones
+MANY_COLUMNS = 64  # of which those beyond the last whole vector take little time
 FEW_SUMS = 1024  # that stay in the first-level cache: then the loop over them is the innermost
 
 
@@ -114,10 +115,21 @@ def split_guards(steps: Sequence[Accumulate]) -> tuple[list[Expr], tuple[Conditi
     return [step.expr.args[0] for step in steps], first.arg
 
 
-def stretches(size: int) -> list[tuple[int, int]]:
-    """Cut a loop over elements of a row, or columns, into some that LLVM makes vectors of.
+def stretches(size: int, is_column: bool) -> list[tuple[int, int]]:
+    """Cut a loop over elements of a row, or over columns, into some that LLVM makes vectors of.
 
-    Rows of up to half a vector are worked on side by side.
+    Columns are whole vectors, then pieces of 8, 4, 2 and 1: those left over are not taken one by
+    one. Rows of up to half a vector are worked on side by side.
     """
     half = VECTOR // 2
-    return [(0, half), (half, size)] if half < size < VECTOR else [(0, size)]
+    if not is_column:
+        return [(0, half), (half, size)] if half < size < VECTOR else [(0, size)]
+    if size <= half or size >= MANY_COLUMNS:
+        return [(0, size)]
+    whole, rest = size - size % VECTOR, size % VECTOR
+    found = [(0, whole)] if whole else []
+    for length in (8, 4, 2, 1):
+        if rest & length:
+            found.append((whole, whole + length))
+            whole += length
+    return found

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from picograd.dtype import DType
 from picograd.errors import check
-from picograd.helpers import product
+from picograd.helpers import ceil_div, product
 from picograd.schedule.index import Axis, Index, axes_of, substitute, unflatten
 from picograd.schedule.loop import (
     Compute,
@@ -56,11 +56,65 @@ class Contraction:
         return batch, m, n, k
 
     @property
-    def window(self) -> tuple[Axis, ...]:
-        """Axes of its rows, some of them, over which windows of the result are reduced."""
-        rows = set(self.rows)
-        every = (c.reduce for n, c in enumerate(self.computes) if n != self.number)
-        return next((reduced for reduced in every if reduced and set(reduced) < rows), ())
+    def windows(self) -> tuple["Windows", ...]:
+        """Windows of the result that are reduced, along axes of its rows."""
+        for compute in self.computes:
+            for expr in walk(compute.body):
+                if expr.op == "element":
+                    return tuple([windows_along(axis, at, compute) for axis, at in expr.arg[1]])
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Windows along an axis of a product's rows; the first begins `before` its first element.
+
+    A task that walks down the axis in blocks reduces each window in the block with its last
+    element, or what would be that: `late` windows of a block would fit before its first one.
+    """
+
+    axis: Axis
+    number: Axis | None  # counts them, if there are several
+    stride: int
+    extent: int  # elements from the first of a window to its last
+    before: int
+
+    @property
+    def count(self) -> int:
+        """Count them."""
+        return 1 if self.number is None else self.number.size
+
+    @property
+    def is_beside(self) -> bool:
+        """Tell whether they lie side by side: blocks of whole windows need no others."""
+        end = (self.count - 1) * self.stride + self.extent - self.before
+        return self.extent <= self.stride and not self.before and end <= self.axis.size
+
+    @property
+    def late(self) -> int:
+        """Windows that begin in a block and end in the one after it."""
+        return 0 if self.is_beside else ceil_div(self.extent - self.before, self.stride) - 1
+
+    @property
+    def kept(self) -> int:
+        """Elements before a block that its windows take."""
+        return 0 if self.is_beside else self.late * self.stride + self.before
+
+    @property
+    def step(self) -> int:
+        """Elements that blocks are multiples of."""
+        return self.stride * max(ceil_div(self.kept, self.stride), 1)
+
+
+def windows_along(axis: Axis, index: Index, compute: Compute) -> Windows:
+    """Describe the windows whose elements are at an index along an axis."""
+    inside = {atom: c for atom, c in index.terms if atom in compute.reduce}
+    extent = 1 + sum(c * atom.bounds[1] for atom, c in inside.items())
+    outer = [(atom, c) for atom, c in index.terms if atom not in inside]
+    number, stride = outer[0] if outer else (None, axis.size)
+    check(len(outer) <= 1, "windows that are counted by one axis", compute)
+    counter = number if isinstance(number, Axis) else None
+    return Windows(axis, counter, stride, extent, -index.const)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +134,8 @@ def size_of(axes: Iterable[Axis]) -> int:
 def products_of(computes: Sequence[Compute]) -> list[int]:
     """Number the products among the computes of a part: sums over axes that no result has."""
     rows = set(computes[0].axes)
-    return [n for n, c in enumerate(computes) if c.reduce and rows.isdisjoint(c.reduce)] or [0]
+    every = [n for n, c in enumerate(computes) if c.reduce and set(c.axes) == rows]
+    return every or [0]
 
 
 def analyse(kernel: Kernel, part: Part | None = None, number: int = 0) -> Contraction:

@@ -221,6 +221,22 @@ class Distribution:
         return f"{type(self).__name__}({', '.join(parts)})"
 
 
+class Centred(Distribution):
+    """This class is the base of distributions whose mean and mode are their location `loc`."""
+
+    loc: Tensor
+
+    @property
+    def mean(self) -> Tensor:
+        """The location."""
+        return self.loc
+
+    @property
+    def mode(self) -> Tensor:
+        """The location."""
+        return self.loc
+
+
 class ExponentialFamily(Distribution):
     """This class is the base of exponential families.
 

@@ -14,10 +14,9 @@ from picograd.distributions.distribution import (
     ExponentialFamily,
     Sizes,
     as_tensors,
-    need_one,
 )
 from picograd.distributions.gamma_family import Beta, Chi2
-from picograd.distributions.multivariate import Covariance, half_log_det
+from picograd.distributions.multivariate import Covariance, half_log_det, only_matrix
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.tensor.core.autograd import no_grad
 from picograd.tensor.core.type_info import finfo
@@ -130,10 +129,7 @@ class Wishart(Covariance, ExponentialFamily):
         scale_tril: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        matrices = dict(covariance_matrix=covariance_matrix, precision_matrix=precision_matrix)
-        matrices["scale_tril"] = scale_tril
-        given = need_one("Wishart", **matrices)
-        matrix: Any = matrices[given]
+        given, matrix = only_matrix("Wishart", covariance_matrix, precision_matrix, scale_tril)
         if matrix.ndim < 2:
             text = f"{given} has shape {matrix.shape}"
             raise ShapeError("Wishart", text, "pass a matrix, or a batch of them")

@@ -7,7 +7,7 @@ capacitance I + W^T D^-1 W (Woodbury's identity).
 from typing import Any
 
 from picograd.distributions import constraints
-from picograd.distributions.distribution import LOG_2_PI, Distribution, Sizes, need_one
+from picograd.distributions.distribution import LOG_2_PI, Centred, Distribution, Sizes, need_one
 from picograd.distributions.utils import standard_normal
 from picograd.errors import ShapeError
 from picograd.tensor.linalg.decompositions import cholesky
@@ -25,7 +25,9 @@ def factor_of(name: str, matrix: Tensor) -> Tensor:
     """Find the lower triangular factor of a covariance."""
     if name == "scale_tril":
         return matrix
-    return cholesky(matrix) if name == "covariance_matrix" else precision_to_scale_tril(matrix)
+    if name == "covariance_matrix":
+        return cholesky(matrix)
+    return precision_to_scale_tril(matrix)
 
 
 def precision_to_scale_tril(P: Tensor) -> Tensor:
@@ -46,8 +48,19 @@ def batch_mahalanobis(bL: Tensor, bx: Tensor) -> Tensor:
     factor, column = bL, bx.unsqueeze(-1)
     batch = broadcast_tensors(factor[..., 0, 0], column[..., 0, 0])[0].shape
     factor = factor.expand(*batch, *factor.shape[-2:])
-    white = solve_triangular(factor, column.expand(*batch, *column.shape[-2:]), upper=False)
+    column = column.expand(*batch, *column.shape[-2:])
+    white = solve_triangular(factor, column, upper=False)
     return white.squeeze(-1).square().sum(-1)
+
+
+def only_matrix(op: str, *matrices: Tensor | None) -> tuple[str, Tensor]:
+    """Find the one that was given of a covariance, its inverse and its lower factor, and its name.
+
+    Raises ValueRangeError otherwise.
+    """
+    named: dict[str, Any] = dict(zip(Covariance.matrix_constraints, matrices, strict=True))
+    given = need_one(op, **named)
+    return given, named[given]
 
 
 class Covariance(Distribution):
@@ -76,7 +89,34 @@ class Covariance(Distribution):
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
 
-class MultivariateNormal(Covariance):
+class NormalVector(Centred):
+    """This class is the base of normal distributions of vectors, however their spread is given."""
+
+    support = constraints.real_vector
+    has_rsample = True
+
+    def distance(self, away: Tensor) -> Tensor:
+        """Compute the squared length of a difference, by the inverse of the covariance."""
+        raise self._lacks("distance")
+
+    def half_log_det(self) -> Tensor:
+        """Compute half the logarithm of the covariance's determinant."""
+        raise self._lacks("half_log_det")
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Compute the logarithm of the density."""
+        self._validate_sample(value)
+        distance = self.distance(value - self.loc)
+        constant = self.event_shape[0] * LOG_2_PI
+        return -0.5 * (constant + distance) - self.half_log_det()
+
+    def entropy(self) -> Tensor:
+        """Compute the entropy, in nats."""
+        size = self.event_shape[0]
+        return self.half_log_det() + 0.5 * size * (1.0 + LOG_2_PI)
+
+
+class MultivariateNormal(Covariance, NormalVector):
     """This class is the normal distribution of vectors.
 
     Its spread is given as a covariance, as the inverse of one, or as a lower triangular factor.
@@ -89,9 +129,6 @@ class MultivariateNormal(Covariance):
     """
 
     arg_constraints = {"loc": constraints.real_vector, **Covariance.matrix_constraints}
-    support = constraints.real_vector
-    has_rsample = True
-    loc: Tensor
 
     def __init__(
         self,
@@ -101,25 +138,13 @@ class MultivariateNormal(Covariance):
         scale_tril: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        matrices = dict(covariance_matrix=covariance_matrix, precision_matrix=precision_matrix)
-        matrices["scale_tril"] = scale_tril
-        given = need_one("MultivariateNormal", **matrices)
-        matrix: Any = matrices[given]
         size = loc.shape[-1]
+        matrices = covariance_matrix, precision_matrix, scale_tril
+        given, matrix = only_matrix("MultivariateNormal", *matrices)
         batch = broadcast_tensors(loc[..., 0], matrix[..., 0, 0])[0].shape
         self.loc = loc.expand(*batch, size)
         self.take(given, matrix.expand(*batch, size, size))
         super().__init__(batch, (size,), validate_args)
-
-    @property
-    def mean(self) -> Tensor:
-        """The location."""
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        """The location."""
-        return self.loc
 
     @property
     def variance(self) -> Tensor:
@@ -132,20 +157,13 @@ class MultivariateNormal(Covariance):
         draws = standard_normal(shape, self.loc.dtype, self.loc.device)
         return self.loc + batch_mv(self._factor, draws)
 
-    def log_prob(self, value: Tensor) -> Tensor:
-        """Compute the logarithm of the density."""
-        self._validate_sample(value)
-        distance = batch_mahalanobis(self._factor, value - self.loc)
-        constant = self.event_shape[0] * LOG_2_PI
-        return -0.5 * (constant + distance) - self.half_log_det()
+    def distance(self, away: Tensor) -> Tensor:
+        """Compute the squared length of a difference, by the inverse of the covariance."""
+        return batch_mahalanobis(self._factor, away)
 
     def half_log_det(self) -> Tensor:
         """Compute half the logarithm of the covariance's determinant."""
         return half_log_det(self._factor)
-
-    def entropy(self) -> Tensor:
-        """Compute the entropy, in nats."""
-        return self.half_log_det() + 0.5 * self.event_shape[0] * (1.0 + LOG_2_PI)
 
     def columns(self) -> Tensor:
         """Give columns whose outer products add up to the covariance."""
@@ -153,10 +171,11 @@ class MultivariateNormal(Covariance):
 
     def squared_lengths(self, columns: Tensor) -> Tensor:
         """Sum the squared lengths of columns, by the inverse of the covariance."""
-        return solve_triangular(self._factor, columns, upper=False).square().sum((-2, -1))
+        white = solve_triangular(self._factor, columns, upper=False)
+        return white.square().sum((-2, -1))
 
 
-class LowRankMultivariateNormal(Distribution):
+class LowRankMultivariateNormal(NormalVector):
     """This class is the normal distribution of vectors of covariance W W^T + D.
 
     W is `cov_factor`, of few columns; D is a diagonal, `cov_diag`.
@@ -173,8 +192,6 @@ class LowRankMultivariateNormal(Distribution):
         "cov_factor": constraints.independent(constraints.real, 2),
         "cov_diag": constraints.independent(constraints.positive, 1),
     }
-    support = constraints.real_vector
-    has_rsample = True
 
     def __init__(
         self, loc: Tensor, cov_factor: Tensor, cov_diag: Tensor, validate_args: bool | None = None
@@ -185,7 +202,8 @@ class LowRankMultivariateNormal(Distribution):
             raise ShapeError("LowRankMultivariateNormal", text, "pass (n), (n, m) and (n)")
         place = broadcast_tensors(loc[..., 0], cov_factor[..., 0, 0], cov_diag[..., 0])[0]
         batch = place.shape
-        self.loc, self.cov_diag = loc.expand(*batch, size), cov_diag.expand(*batch, size)
+        self.loc = loc.expand(*batch, size)
+        self.cov_diag = cov_diag.expand(*batch, size)
         self.cov_factor = cov_factor.expand(*batch, *cov_factor.shape[-2:])
         super().__init__(batch, (size,), validate_args)
         self._capacitance_tril = self.capacitance()
@@ -197,16 +215,6 @@ class LowRankMultivariateNormal(Distribution):
         return cholesky(eye + scaled @ self.cov_factor)
 
     @property
-    def mean(self) -> Tensor:
-        """The location."""
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        """The location."""
-        return self.loc
-
-    @property
     def variance(self) -> Tensor:
         """The diagonal of the covariance."""
         return self.cov_factor.square().sum(-1) + self.cov_diag
@@ -214,13 +222,15 @@ class LowRankMultivariateNormal(Distribution):
     @property
     def covariance_matrix(self) -> Tensor:
         """W W^T + D."""
-        return self.cov_factor @ self.cov_factor.mT + self.cov_diag.diag_embed()
+        product = self.cov_factor @ self.cov_factor.mT
+        return product + self.cov_diag.diag_embed()
 
     @property
     def precision_matrix(self) -> Tensor:
         """The inverse of the covariance."""
-        white = self.whitened(self.cov_diag.reciprocal().diag_embed())
-        return self.cov_diag.reciprocal().diag_embed() - white.mT @ white
+        inverse = self.cov_diag.reciprocal().diag_embed()
+        white = self.whitened(inverse)
+        return inverse - white.mT @ white
 
     @property
     def scale_tril(self) -> Tensor:
@@ -234,8 +244,8 @@ class LowRankMultivariateNormal(Distribution):
         """Solve the capacitance's factor for W^T times columns that were divided by D."""
         product = self.cov_factor.mT @ columns
         factor = self._capacitance_tril
-        return solve_triangular(factor.expand(*product.shape[:-2], *factor.shape[-2:]), product,
-                                upper=False)  # fmt: skip
+        each = factor.expand(*product.shape[:-2], *factor.shape[-2:])
+        return solve_triangular(each, product, upper=False)
 
     def rsample(self, sample_shape: Sizes = ()) -> Tensor:
         """Draw; gradients reach the parameters."""
@@ -243,27 +253,22 @@ class LowRankMultivariateNormal(Distribution):
         few = (*shape[:-1], self.cov_factor.shape[-1])
         common = standard_normal(few, self.loc.dtype, self.loc.device)
         own = standard_normal(shape, self.loc.dtype, self.loc.device)
-        return self.loc + batch_mv(self.cov_factor, common) + self.cov_diag.sqrt() * own
+        shared = batch_mv(self.cov_factor, common)
+        return self.loc + shared + self.cov_diag.sqrt() * own
 
     def half_log_det(self) -> Tensor:
         """Compute half the logarithm of the covariance's determinant."""
-        return half_log_det(self._capacitance_tril) + 0.5 * self.cov_diag.log().sum(-1)
+        diagonal = self.cov_diag.log().sum(-1)
+        return half_log_det(self._capacitance_tril) + 0.5 * diagonal
 
-    def log_prob(self, value: Tensor) -> Tensor:
-        """Compute the logarithm of the density."""
-        self._validate_sample(value)
-        away = value - self.loc
-        distance = self.squared_lengths(away.unsqueeze(-1))
-        constant = self.event_shape[0] * LOG_2_PI
-        return -0.5 * (constant + distance) - self.half_log_det()
-
-    def entropy(self) -> Tensor:
-        """Compute the entropy, in nats."""
-        return self.half_log_det() + 0.5 * self.event_shape[0] * (1.0 + LOG_2_PI)
+    def distance(self, away: Tensor) -> Tensor:
+        """Compute the squared length of a difference, by the inverse of the covariance."""
+        return self.squared_lengths(away.unsqueeze(-1))
 
     def columns(self) -> Tensor:
         """Give columns whose outer products add up to the covariance."""
-        return Tensor.cat([self.cov_factor, self.cov_diag.sqrt().diag_embed()], dim=-1)
+        diagonal = self.cov_diag.sqrt().diag_embed()
+        return Tensor.cat([self.cov_factor, diagonal], dim=-1)
 
     def squared_lengths(self, columns: Tensor) -> Tensor:
         """Sum the squared lengths of columns, by the inverse of the covariance."""

@@ -11,6 +11,7 @@ from picograd.distributions.distribution import (
     EULER,
     LOG_2,
     LOG_2_PI,
+    Centred,
     Distribution,
     ExponentialFamily,
     Sizes,
@@ -21,28 +22,17 @@ from picograd.tensor.tensor import Tensor
 ROOT_2 = math.sqrt(2.0)
 
 
-class LocationScale(Distribution):
+class LocationScale(Centred):
     """This class is loc + scale * (a draw of a standard distribution)."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
     has_rsample = True
-    loc: Tensor
     scale: Tensor
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = as_tensors(loc, scale)
         super().__init__(self.loc.shape, (), validate_args)
-
-    @property
-    def mean(self) -> Tensor:
-        """The location."""
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        """The location."""
-        return self.loc
 
     def standard(self, value: Tensor) -> Tensor:
         """Compute (value - loc) / scale."""

@@ -3,14 +3,14 @@
 from typing import Any
 
 from picograd.distributions import constraints
-from picograd.distributions.distribution import LOG_2_PI, Distribution, Sizes, as_tensors
+from picograd.distributions.distribution import LOG_2_PI, Centred, Sizes, as_tensors
 from picograd.tensor.core.autograd import no_grad
 from picograd.tensor.making.distributions import host_draw
 from picograd.tensor.math.special import i0e, i1e
 from picograd.tensor.tensor import Tensor
 
 
-class VonMises(Distribution):
+class VonMises(Centred):
     """This class is the von Mises distribution of angles around `loc`, in radians.
 
     Mean and variance are those of directions: the variance is one less the length of the mean of
@@ -29,25 +29,17 @@ class VonMises(Distribution):
         super().__init__(self.loc.shape, (), validate_args)
 
     @property
-    def mean(self) -> Tensor:
-        """The location."""
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        """The location."""
-        return self.loc
-
-    @property
     def variance(self) -> Tensor:
         """1 - I1(k) / I0(k)."""
-        return 1.0 - i1e(self.concentration) / i0e(self.concentration)
+        k = self.concentration
+        return 1.0 - i1e(k) / i0e(k)
 
     def sample(self, sample_shape: Sizes = ()) -> Tensor:
         """Draw angles from -pi to pi, on the host; no gradients."""
         shape = self._extended_shape(sample_shape)
         with no_grad():
-            loc, spread = self.loc.double().numpy(), self.concentration.double().numpy()
+            loc = self.loc.double().numpy()
+            spread = self.concentration.double().numpy()
             like = self.loc.detach().expand(*shape)
             return host_draw("vonmises", like, None, lambda s: s.vonmises(loc, spread, shape))
 
@@ -55,4 +47,5 @@ class VonMises(Distribution):
         """Compute k (cos(x - loc) - 1) - log(2 pi I0(k) exp(-k))."""
         self._validate_sample(value)
         k = self.concentration
-        return k * ((value - self.loc).cos() - 1.0) - LOG_2_PI - i0e(k).log()
+        less = (value - self.loc).cos() - 1.0
+        return k * less - LOG_2_PI - i0e(k).log()

@@ -19,8 +19,8 @@ from picograd.graph.row import NUMBERS, SCALARS
 from picograd.graph.starts import MOVING, placed
 from picograd.number import GivenInt
 from picograd.schedule.arrange import Launch
-from picograd.schedule.assemble import head_of, in_order, is_stored
-from picograd.schedule.group import Facts, Group
+from picograd.schedule.assemble import head_of, in_order
+from picograd.schedule.group import Facts, Group, is_stored
 from picograd.schedule.loop import Kernel
 from picograd.schedule.lower import KernelBuilder, Location, scalar_key
 from picograd.schedule.plan import KernelLaunch, PlanSlot

@@ -1,6 +1,7 @@
 """assemble: lower the groups of one launch to a Loop IR kernel."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from picograd.dtype import accumulate_dtype, int32
 from picograd.errors import check
@@ -10,7 +11,16 @@ from picograd.graph.row import WRITES, Role
 from picograd.schedule.arrange import Launch
 from picograd.schedule.cost import SHORT_RUN
 from picograd.schedule.ends import common_ends, is_left_out
-from picograd.schedule.group import AFTER, FREE, LONE, OWN, Facts, Group, Labels, identity_labels
+from picograd.schedule.group import (
+    AFTER,
+    FREE,
+    OWN,
+    Facts,
+    Group,
+    Labels,
+    identity_labels,
+    is_stored,
+)
 from picograd.schedule.heroes import contract_operands, conv_operands, scatter_places
 from picograd.schedule.index import Axis, Index, Indices, axes_of, axis_index, constant
 from picograd.schedule.loop import Compute, Condition, Expr, Kernel, Part, Scatter, const, walk
@@ -18,12 +28,23 @@ from picograd.schedule.lower import KernelBuilder, PartBuilder, apply, as_index,
 from picograd.schedule.monoid import identity
 from picograd.schedule.normalize import normalize_part
 from picograd.schedule.partwise import lower_update
-from picograd.schedule.pooling import inside_windows, pooled_domain, split_windows
+from picograd.schedule.pooling import computed_sizes, inside_windows, pooled_domain
 from picograd.schedule.rowwise import lower_radix, lower_runs, lower_scan, lower_sort
 from picograd.schedule.score_lowering import stream_computes
 from picograd.schedule.updates import place_of
 
 Domain = dict[int, Index]
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """Where the members of a group are computed: an index for each dimension of its domain."""
+
+    domain: Domain
+    rows: tuple[Axis, ...]
+    inner: tuple[Axis, ...]  # inside rows
+    after: Domain  # with windows in place of what they are of
+    inside: Domain  # of windows
 
 
 def assemble(launch: Launch, builder: KernelBuilder) -> Kernel | None:
@@ -71,15 +92,15 @@ def lower_part(groups: list[Group], builder: KernelBuilder) -> Part | None:
     """Lower groups that share one iteration space."""
     group = groups[0]
     letters = "abcdefgh" if group.kind != "reduce" else "ijklmnpq"
-    axes = {d: Axis(f"{letters[d % 8]}{d}", n) for d, n in enumerate(group.shape) if n != 1}
-    domain: Domain = split_windows(group, axes)
-    rows = axes_over(group.kept, domain)
+    sizes = computed_sizes(group)
+    axes = {d: Axis(f"{letters[d % 8]}{d}", sizes[d]) for d, n in enumerate(group.shape) if n != 1}
     part = PartBuilder(builder, group.depth)
     if group.kind in LONE_PARTS:
         return LONE_PARTS[group.kind](group.members[0], part)
     if any(axes[d].size == 0 for d in group.kept):
         return None
-    inner = tuple(axes[d] for d in group.inner)
+    space = space_of(group, axes)
+    domain, rows = space.domain, space.rows
     members = in_order(groups)
     if members[0].stream is not None:
         return lower_stream(members, part)
@@ -87,8 +108,16 @@ def lower_part(groups: list[Group], builder: KernelBuilder) -> Part | None:
         if member.is_update:
             lower_update(member, part, rows, indices_for(identity_labels(group.shape), domain))
         else:
-            lower_member(member, part, domain, rows, inner)
+            lower_member(member, part, space)
     return Part(rows, tuple(part.computes), ends=part_ends(members, part, domain))
+
+
+def space_of(group: Group, axes: dict[int, Axis]) -> Space:
+    """Give each dimension of a group its index."""
+    domain = {d: axis_index(axis) for d, axis in axes.items()}
+    rows = axes_over(group.kept, domain)
+    inner = tuple(axes[d] for d in group.inner)
+    return Space(domain, rows, inner, pooled_domain(group, domain), inside_windows(group))
 
 
 def lower_stream(members: list[Facts], part: PartBuilder) -> Part:
@@ -136,39 +165,32 @@ def indices_for(labels: Labels, domain: Domain) -> Indices:
     return tuple(constant(0) if label == FREE else domain[label] for label in labels)
 
 
-def lower_member(
-    member: Facts,
-    part: PartBuilder,
-    domain: Domain,
-    rows: tuple[Axis, ...],
-    inner: tuple[Axis, ...],
-) -> None:
+def lower_member(member: Facts, part: PartBuilder, space: Space) -> None:
     """Append the computes of one member and make its value available to later ones."""
-    own = indices_for(member.labels or (), domain)
+    rows, inner = space.rows, space.inner
+    own = indices_for(member.labels or (), space.domain)
     if member.node.row.role is Role.SCATTER:  # the base: the updates are a launch of their own
         lower_map(member, part, rows, own)
     elif member.level == "reduce":
-        lower_reduce(member, part, domain, rows, inner, own)
+        lower_reduce(member, part, space, rows, inner, own)
     elif member.level == "grand":
-        lower_reduce(member, part, domain, (), rows, own)
+        lower_reduce(member, part, space, (), rows, own)
     elif member.level == "hero":
         lower_contraction(member, part, rows, own)
     elif member.level in AFTER and member.group is not None:
-        lower_after(member, member.group, part, domain)
+        lower_after(member, member.group, part, space)
     else:
         axes = {"elem": rows + inner, "row": rows, "scalar": ()}[member.level]
         lower_map(member, part, axes, own)
 
 
-def lower_after(member: Facts, group: Group, part: PartBuilder, domain: Domain) -> None:
+def lower_after(member: Facts, group: Group, part: PartBuilder, space: Space) -> None:
     """Append a reduction of a product's result, or what is computed of those."""
-    after = pooled_domain(group, domain)
-    own, axes = indices_for(member.labels or (), after), axes_over(group.after, after)
+    own, axes = indices_for(member.labels or (), space.after), axes_over(group.after, space.after)
     if member.level == "sums":
-        lower_reduce(member, part, domain, axes, axes_over(group.summed, domain), own)
+        lower_reduce(member, part, space, axes, axes_over(group.summed, space.domain), own)
     elif member.level == "pool":
-        inside = inside_windows(group, domain)
-        lower_reduce(member, part, domain, axes, axes_over(inside, inside), own)
+        lower_reduce(member, part, space, axes, axes_over(space.inside, space.inside), own)
     else:
         lower_map(member, part, axes, own)
 
@@ -191,7 +213,7 @@ def lower_map(member: Facts, part: PartBuilder, axes: tuple[Axis, ...], own: Ind
 def lower_reduce(
     member: Facts,
     part: PartBuilder,
-    domain: Domain,
+    space: Space,
     axes: tuple[Axis, ...],
     over: tuple[Axis, ...],
     own: Indices,
@@ -205,7 +227,7 @@ def lower_reduce(
         body = const(identity(monoid, wide), wide)
         finish_member(member, part, Compute(axes, (), None, body, wide), own)
         return
-    labels = source_labels(member, domain, axes + over)
+    labels = source_labels(member, space, axes + over)
     tests = part.tests_of_source(node, 0, labels)
     fill = const(identity(monoid, source.node.dtype), source.node.dtype)
     body = part.guarded(source, labels, tests, fill)
@@ -216,16 +238,16 @@ def lower_reduce(
     finish_member(member, part, Compute(axes, over, monoid, body, wide), own)
 
 
-def source_labels(member: Facts, domain: Domain, bound: Iterable[Axis]) -> Indices:
+def source_labels(member: Facts, space: Space, bound: Iterable[Axis]) -> Indices:
     """Indices of a reduction's input: kept dimensions as the member's, the others in order.
 
     In a chain the input may be a permuted value: fusion noted where its dimensions lie.
     """
-    if member.level == "pool" and member.group is not None:
-        inside = inside_windows(member.group, domain)
+    domain = space.domain
+    if member.level == "pool":
         rank, places = len(member.labels or ()), member.over or ()
-        own = indices_for(places[:rank], pooled_domain(member.group, domain))
-        return own + tuple(inside.get(label, constant(0)) for label in places[rank:])
+        own = indices_for(places[:rank], space.after)
+        return own + tuple(space.inside.get(label, constant(0)) for label in places[rank:])
     if member.over is not None:
         return indices_for(member.over, domain)
     node, source = member.node, member.inputs[0].node
@@ -286,13 +308,6 @@ def finish_member(member: Facts, part: PartBuilder, compute: Compute, own: Indic
         part.computes.append(Compute(compute.axes, (), None, value, dtype, store))
         value = Expr("ref", (), len(part.computes) - 1, dtype)
     part.available[member.number] = (own, value)
-
-
-def is_stored(member: Facts) -> bool:
-    """Tell whether a member's value goes to memory."""
-    is_kept = member.is_stored or member.is_output or member.is_row_major
-    role = member.node.row.role
-    return is_kept or role in OWN or role in LONE
 
 
 def lower_scatter(member: Facts, part: PartBuilder) -> Part | None:

@@ -35,6 +35,8 @@ PACKED = 256  # rows or columns of the other operand that a packed element meets
 PACKED_OPERATION_BYTES = 1.5  # moved in the time of an operation of packing, which hides few
 SUMMED_DEPTH = 384  # of a product that tasks do not share
 RESULT_POINTS = 16384  # of a CPU task: fewer where tasks share the depth of a product
+MULTIPLIED = 30  # multiply-adds a nanosecond of a CPU core: 16 lanes at 2 GHz, or 8 twice at that
+PACKED_SHARE = 4  # a block of rows takes a fourth of a cache
 PANEL = 64  # columns of a product for which a task reads its packed rows
 UNPACKED = 4  # rows or columns of a product up to which nothing is packed
 KEPT_ELEMENTS = 8192  # of its rows that a task keeps rather than computes again
@@ -211,10 +213,21 @@ def operand_work(
 
 
 @dataclass(frozen=True, slots=True)
+class PooledProduct:
+    """A product whose result is reduced in windows."""
+
+    count: int  # elements of the result
+    columns: int
+    depth: int
+    itemsize: int
+
+
+@dataclass(frozen=True, slots=True)
 class PoolWork:
     """Windows of a product's result: reduced by the task that computes them, or from memory."""
 
     held: int  # rows of the product that a task computes at once, at least
+    walks: int  # tasks, where each computes all rows of an image in order
     together: float  # nanoseconds
     apart: float
 
@@ -225,21 +238,32 @@ class PoolWork:
 
     def __str__(self) -> str:
         times = f"{self.together / 1e3:.3g} us in one kernel, {self.apart / 1e3:.3g} us in two"
-        return f"windows are of {self.held} rows, {times}"
+        walks = f" of {self.walks} images" if self.walks else ""
+        return f"windows are of {self.held} rows{walks}, {times}"
 
 
-def pool_work(held: int, count: int, itemsize: int, depth: int, target: Target) -> PoolWork:
-    """Estimate what reducing windows of `count` results costs, which `held` rows at once make.
+def pool_work(product: PooledProduct, held: int, walks: int, target: Target) -> PoolWork:
+    """Estimate what reducing windows of a product costs, which `held` rows at once make.
 
-    From memory they are written and read once more. Packed rows that the cache does not keep are
-    read again for each panel of columns.
+    From memory its results are written and read once more. Packed rows that the cache does not keep
+    are read again for each panel of columns. Where windows share elements images are tasks, `walks`
+    of them: workers may have none, and columns that the cache does not keep are packed anew for
+    each block of rows.
     """
-    made = machine(target)
+    made, count = machine(target), product.count
     passed = count / made.rate / made.workers
-    packed = held * min(depth, SUMMED_DEPTH) * itemsize
-    again = count * depth * itemsize / PANEL if packed > made.cache else 0
-    apart = passed + 2 * count * itemsize / made.bandwidth + made.launch
-    return PoolWork(held, passed + again / made.bandwidth, apart)
+    deep = min(product.depth, SUMMED_DEPTH) * product.itemsize
+    again = count * product.depth * product.itemsize / PANEL if held * deep > made.cache else 0
+    together = passed + again / made.bandwidth
+    apart = passed + 2 * count * product.itemsize / made.bandwidth + made.launch
+    if walks:
+        multiplied = count * product.depth / MULTIPLIED / made.workers
+        rounds = ceil_div(walks, made.workers) * made.workers / walks
+        together += multiplied * (rounds - 1)
+        packed = product.columns * product.depth * product.itemsize
+        blocks = count / product.columns * deep / (made.cache / PACKED_SHARE)
+        together += packed * blocks / made.bandwidth if packed > made.cache else 0
+    return PoolWork(held, walks, together, apart)
 
 
 def has_whole_tasks(rows: int, columns: int, depth: int, target: Target) -> bool:

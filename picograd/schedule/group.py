@@ -30,6 +30,43 @@ MEMBER_LIMIT = 64  # values of one kernel: each may read all before it, which is
 GROUP_LIMIT = 400  # scalar operations in one kernel; more compile slowly and gain nothing
 
 
+@dataclass(frozen=True, slots=True)
+class Windowed:
+    """A dimension of a product's result, and the windows along it that are reduced.
+
+    Element `k` of window `n` is at n * stride + k * dilation - before.
+    """
+
+    dimension: int
+    count: int  # of windows
+    kernel: int  # elements of a window
+    stride: int
+    dilation: int
+    before: int  # elements of padding
+    size: int  # elements without padding
+
+    @property
+    def extent(self) -> int:
+        """Elements from the first of a window to its last."""
+        return (self.kernel - 1) * self.dilation + 1
+
+    @property
+    def covered(self) -> int:
+        """Elements up to the last that is in a window; two at least, which need an axis."""
+        return min(max(self.end, 2), self.size)
+
+    @property
+    def end(self) -> int:
+        """Where the last window ends, with padding."""
+        return (self.count - 1) * self.stride + self.extent - self.before
+
+    @property
+    def is_beside(self) -> bool:
+        """Tell whether windows lie side by side, none of them on padding."""
+        is_inside = not self.before and self.end <= self.size
+        return is_inside and self.extent <= self.stride
+
+
 @dataclass(eq=False, slots=True)
 class Group:
     """One kernel to be, or one part of it: see the module docstring."""
@@ -51,7 +88,7 @@ class Group:
     work: RowWork | None = None  # of a reduction: what working on its rows again takes
     is_streamed: bool = False  # a reduction that stores elements while it reads them, once
     summed: tuple[int, ...] = ()  # of a product: dimensions that reductions of its result take
-    pooled: tuple[tuple[int, int], ...] = ()  # and those with windows that are, of so many elements
+    pooled: tuple["Windowed", ...] = ()  # and those with windows that are
 
     @property
     def kept(self) -> tuple[int, ...]:
@@ -177,6 +214,13 @@ class Reasons:
             for slot in sorted(locations[number].slot for number in values if number in locations):
                 found[slot] = (*found.get(slot, ()), reason)
         return tuple(self.lines), found
+
+
+def is_stored(member: Facts) -> bool:
+    """Tell whether a member's value goes to memory."""
+    is_kept = member.is_stored or member.is_output or member.is_row_major
+    role = member.node.row.role
+    return is_kept or role in OWN or role in LONE
 
 
 def waits_for_rows(facts: Facts) -> bool:

@@ -166,6 +166,9 @@ class PartInterpreter:
             return np.asarray(at(expr.arg)).astype(expr.dtype.numpy)
         if expr.op == "ref":
             return self.ref(expr.arg, axes)
+        if expr.op == "element":
+            number, places_in = expr.arg
+            return self.element(number, {axis: at(index) for axis, index in places_in}, places)
         if expr.op == "scalar":
             return np.asarray(self.scalars[expr.arg]).astype(expr.dtype.numpy)
         if expr.op == "guard":
@@ -190,6 +193,14 @@ class PartInterpreter:
         order = sorted(range(len(own)), key=lambda p: axes.index(own[p]))
         value = np.transpose(self.values[number], order)
         return value.reshape([a.size if a in own else 1 for a in axes])
+
+    def element(self, number: int, placed: dict[Axis, Array], places: dict[Axis, Array]) -> Array:
+        """Look up an earlier compute's value, where some of its axes are at given places."""
+        at = []
+        for axis in self.part.computes[number].axes:
+            place = placed.get(axis, places.get(axis))
+            at.append(np.clip(place, 0, axis.size - 1))  # beyond only where a guard is false
+        return self.values[number][tuple(at)]
 
     def scatter(self, scatter: Scatter) -> None:
         """Apply the updates one after another, in row-major order."""

@@ -16,13 +16,16 @@ that the computes of the part share. A compute sits at one of these levels:
   row    axes = rows, reduce = inner axes or empty     (softmax's maximum; a per-row epilogue)
   grand  axes = (), reduce = rows or empty (with rows) (the mean of per-row losses; its epilogue)
   window axes = those of its reader, reduce = few axes (a pooling window, unrolled where it is read)
-`ref` is legal where every axis of the compute referred to is bound by the reader's axes or reduce.
+  pool   axes = rows, but some count windows, reduce = axes inside those (of a product's result)
+`ref` is legal where every axis of the compute referred to is bound by the reader's axes or reduce,
+`element` where every axis is that it does not place.
 
 Expr operations:
   const   arg = Python value
   load    arg = (slot, Index): element of a slot, flat, in elements
   index   arg = Index: the index itself as an integer value
   ref     arg = number of an earlier compute of the part
+  element arg = (number, ((Axis, Index), ...)): an earlier compute where these axes of it are there
   scalar  arg = number of a runtime scalar of the kernel (a float or integer kernel argument)
   guard   args = (value, fill), arg = ((Index, lo, hi), ...): `value` where every lo <= Index <= hi,
           else `fill`; loads of `value` must not run elsewhere
@@ -52,7 +55,7 @@ from picograd.schedule.index import Axis, Dynamic, Index, substitute
 Condition = tuple[Index, int, int]
 MONOIDS = ("sum", "prod", "max", "min")
 SCAN_MONOIDS = (*MONOIDS, "logaddexp")
-INDEXED = {"load", "index", "guard", "tile"}  # operations that carry indices
+INDEXED = {"load", "index", "guard", "tile", "element"}  # operations that carry indices
 PRINT_LIMIT = 60  # uses of shared expressions spelt out, beyond which they are printed once
 
 
@@ -279,6 +282,8 @@ def indices_of(expr: Expr) -> tuple[Index, ...]:
         return tuple(condition[0] for condition in expr.arg)
     if expr.op == "tile":
         return tuple(expr.arg[1])
+    if expr.op == "element":
+        return tuple(index for _, index in expr.arg[1])
     return ()
 
 
@@ -343,6 +348,8 @@ def moved_argument(expr: Expr, move: Callable[[Index], Index]) -> Any:
         return move(arg)
     if expr.op == "guard":
         return tuple([(move(index), lo, hi) for index, lo, hi in arg])
+    if expr.op == "element":
+        return arg[0], tuple([(axis, move(index)) for axis, index in arg[1]])
     return arg[0], tuple([move(index) for index in arg[1]])
 
 
@@ -378,6 +385,9 @@ def format_node(expr: Expr, texts: list[str]) -> str:
         return f"index({expr.arg})"
     if expr.op == "ref":
         return f"%{expr.arg}"
+    if expr.op == "element":
+        places = ", ".join(f"{axis.name}={index}" for axis, index in expr.arg[1])
+        return f"%{expr.arg[0]}[{places}]"
     if expr.op == "scalar":
         return f"scalar{expr.arg}"
     if expr.op == "tile":

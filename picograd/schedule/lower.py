@@ -3,8 +3,9 @@
     value(node, indices) -> Expr
 
 recurses through floating nodes only, whose chains are bounded by fusion. What is in memory becomes
-a `load`, what the part has computed at these indices a `ref`. A window reduction becomes a compute
-of its own, before its reader, over the axes its indices mention.
+a `load`, what the part has computed at these indices a `ref`, an element of a product's result at
+others an `element`. A window reduction becomes a compute of its own, before its reader, over the
+axes its indices mention.
 """
 
 from dataclasses import dataclass, field
@@ -28,7 +29,7 @@ from picograd.schedule.index import (
     axis_index,
     constant,
 )
-from picograd.schedule.loop import Compute, Condition, Expr, Slot, const, dynamics_of
+from picograd.schedule.loop import Compute, Condition, Expr, Slot, const, dynamics_of, rewrite
 from picograd.schedule.monoid import identity
 from picograd.schedule.plan import PlanSlot
 from picograd.schedule.random import random_bits
@@ -120,9 +121,26 @@ class PartBuilder:
         if facts.is_source or (group is not None and group.depth < self.depth):
             return self.load(facts, indices)
         lowering = LOWERINGS.get(node.row.role)
+        if lowering is None and facts.number in self.available:
+            return self.element(facts, indices)
         if lowering is None:
             internal(f"{node} is read where it is not available", indices)
         return lowering(self, facts, indices)
+
+    def element(self, facts: Facts, indices: Indices) -> Expr:
+        """Refer to an element of a product's result at another place than this point's."""
+        own, value = self.available[facts.number]
+        places = []
+        for mine, index in zip(own, indices, strict=True):
+            if mine != index:
+                ((axis, _),) = mine.terms
+                places.append((axis, index))
+
+        def moved(expr: Expr) -> Expr | None:
+            arg = expr.arg, tuple(places)
+            return Expr("element", (), arg, expr.dtype) if expr.op == "ref" else None
+
+        return rewrite(value, {}, moved)
 
     def position(self, start: int, room: int) -> Index:
         """Where a slice begins: a number, or one passed to the kernel that is at most `room`."""

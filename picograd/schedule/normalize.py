@@ -5,7 +5,8 @@
     merge    for b in 3: for c in 4: s0[4*b + c]    ->  for d in 12: s0[d]
 
 Two axes merge where every index of the part treats them as one, and every compute binds them
-together in the same way. A division that no split removes stays as it is.
+together in the same way. A division that no split removes stays as it is, and so do the axes along
+which windows of a product's result lie.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,6 +20,7 @@ from picograd.schedule.index import (
     Dynamic,
     Index,
     Mod,
+    axes_of,
     axis_index,
     constant,
     position_over,
@@ -99,6 +101,8 @@ def split_axes(part: Part, bodies: Bodies) -> Part:
     cuts: dict[Axis, set[int]] = {}
     for index in chain(part_indices(part, bodies), end_indices(part)):
         collect_cuts(index, cuts)
+    for axis in placed_axes(bodies):
+        cuts.pop(axis, None)
     axes: dict[Axis, Index] = {}
     order: dict[Axis, list[Axis]] = {}
     for axis, found in cuts.items():
@@ -107,6 +111,16 @@ def split_axes(part: Part, bodies: Bodies) -> Part:
             order[axis] = pieces
             axes[axis] = position_over(pieces)
     return replace_axes(part, axes, order) if axes else part
+
+
+def placed_axes(bodies: Bodies) -> set[Axis]:
+    """Find the axes along which windows lie, those that count windows, and those inside them."""
+    found: set[Axis] = set()
+    for expr in chain.from_iterable(bodies):
+        if expr.op == "element":
+            for axis, index in expr.arg[1]:
+                found |= {axis, *axes_of(index)}
+    return found
 
 
 def collect_cuts(index: Index, cuts: dict[Axis, set[int]]) -> None:
@@ -215,6 +229,8 @@ def merge_axes(part: Part, bodies: Bodies) -> Part:
     """Merge neighbouring axes that every index and every compute treat as one."""
     forms, ends = linear_forms(part, bodies), list(map(plain_form, end_indices(part)))
     roles = axis_roles(part)
+    for axis in placed_axes(bodies):
+        roles[axis] = (*roles.get(axis, ()), -axis.number)
     axes: dict[Axis, Index] = {}
     order: dict[Axis, list[Axis]] = {}
     for run in runs(part):

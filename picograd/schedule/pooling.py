@@ -2,17 +2,29 @@
 
     max_pool2d(relu(conv2d(x, w) + b), 2)        the image of the convolution is nowhere in memory
 
-Windows lie side by side: they have the same elements, and none is left over. So a dimension of the
-result is two axes, one that counts windows and one inside of them, and blocks of rows hold whole
-windows.
+Blocks of rows hold whole windows where these lie side by side. Where they share elements, or take
+in padding, a task walks down an image, and keeps of each block the last rows for the next. Elements
+that no window has are computed only if they are stored.
 """
 
 from dataclasses import dataclass
 
 from picograd.graph.ends import ends_of
+from picograd.graph.row import Role
 from picograd.helpers import product
-from picograd.schedule.cost import PoolWork, pool_work
-from picograd.schedule.group import Facts, Group, Labels, Reasons, place, waits_for_rows
+from picograd.schedule.cost import PooledProduct, PoolWork, pool_work
+from picograd.schedule.group import (
+    AFTER,
+    CHAIN_LIMIT,
+    Facts,
+    Group,
+    Labels,
+    Reasons,
+    Windowed,
+    is_stored,
+    place,
+    waits_for_rows,
+)
 from picograd.schedule.heroes import has_every_axis, is_product, product_depth, product_sides
 from picograd.schedule.index import Axis, Index, axis_index
 from picograd.schedule.joining import has_room
@@ -25,23 +37,28 @@ Domain = dict[int, Index]  # of each dimension
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Windows of a product's result: `sizes` of those along its dimensions, where they have any.
+    """Windows of a product's result, along its dimensions.
 
     `places` are the dimensions along which those of the reduced value lie: its own, then windows.
     """
 
     home: Group
-    sizes: tuple[tuple[int, int], ...]
+    along: tuple[Windowed, ...]
     places: Labels
 
     @property
     def count(self) -> int:
         """Elements of a window."""
-        return product(size for _, size in self.sizes)
+        return product(each.kernel for each in self.along)
+
+    @property
+    def is_beside(self) -> bool:
+        """Tell whether no element is in two windows."""
+        return all(each.is_beside for each in self.along)
 
     def is_of(self, dimensions: set[int]) -> bool:
         """Tell whether all windows are along some dimensions."""
-        return all(d in dimensions for d, _ in self.sizes)
+        return all(each.dimension in dimensions for each in self.along)
 
 
 def join_windows(facts: Facts, target: Target, reasons: Reasons) -> Group | None:
@@ -53,7 +70,7 @@ def join_windows(facts: Facts, target: Target, reasons: Reasons) -> Group | None
     if not work.is_together:
         reasons.note(f"kept windows {facts.node.shape} apart from their product: {work}")
         return None
-    found.home.pooled = found.sizes
+    found.home.pooled = found.along
     facts.over = found.places
     return found.home
 
@@ -63,24 +80,38 @@ def windows_of(facts: Facts) -> Windows | None:
     cut = facts.inputs[0]
     if not cut.node.row.is_shifting or cut.is_loaded:
         return None
-    source = cut.inputs[0]
+    source, before = without_padding(cut.inputs[0])
     rank = len(source.node.shape)
     axes = tuple(range(rank, len(cut.node.shape)))
     if cut.windows != frozenset(axes) or set(facts.node.arg[1]) != set(axes):
         return None
     labels = places_of(source)
-    if source.home is None or labels is None:
+    if source.home is None or labels is None or before is None:
         return None
-    places, sizes = list(labels), {}
+    places, along = list(labels), []
     for axis, kernel, stride, dilation in cut.node.arg:
-        is_beside = kernel == stride and source.node.shape[axis] % kernel == 0
-        if not is_beside or (dilation != 1 and kernel != 1):
-            return None
         places.append(labels[axis])
-        if kernel != 1:
-            sizes[labels[axis]] = kernel
-    found = Windows(source.home, tuple(sorted(sizes.items())), tuple(places))
-    return found if suits(found) else None
+        sizes = cut.node.shape[axis], kernel, stride, dilation
+        if sizes[1:3] != (1, 1):
+            more = before.pop(axis, 0), source.node.shape[axis]
+            along.append(Windowed(labels[axis], *sizes, *more))
+    along.sort(key=lambda each: each.dimension)
+    found = Windows(source.home, tuple(along), tuple(places))
+    is_cheap = source.cost * found.count <= CHAIN_LIMIT or found.is_beside
+    return found if suits(found) and is_cheap and not before else None
+
+
+def without_padding(facts: Facts) -> tuple[Facts, dict[int, int] | None]:
+    """Look below a view that pads: what it pads, and by how much before which dimensions.
+
+    None of that if it is only known when the kernel runs.
+    """
+    node = facts.node
+    if facts.is_loaded or node.row.role is not Role.VIEW or node.row.is_showing:
+        return facts, {}
+    pads = {axis: low for axis, (low, high) in enumerate(node.arg[0]) if low or high}
+    is_known = all(type(size) is int and size >= 0 for pair in node.arg[0] for size in pair)
+    return facts.inputs[0], pads if is_known else None
 
 
 def places_of(source: Facts) -> Labels | None:
@@ -106,7 +137,7 @@ def suits(windows: Windows) -> bool:
         return False
     if hero.node.dtype.is_narrow_float:
         return False
-    if home.pooled not in ((), windows.sizes):
+    if home.pooled not in ((), windows.along):
         return False
     rows = product_sides(hero.node)[0]
     is_small = 1 < windows.count <= WINDOW_POINTS
@@ -117,29 +148,35 @@ def suits(windows: Windows) -> bool:
 def work_on_windows(windows: Windows, target: Target) -> PoolWork:
     """Estimate what it takes to reduce the windows where the product is computed."""
     hero = windows.home.members[0].node
-    first, size = windows.sizes[0]
-    rows = product_sides(hero)[0]
-    held = size * product(hero.shape[d] for d in rows if d > first)
-    depth = product_depth(hero)
-    return pool_work(held, hero.size, hero.dtype.itemsize, depth, target)
+    first = windows.along[0]
+    rows, columns = product_sides(hero)
+    least = max(first.stride, 0 if first.is_beside else first.extent)
+    held = least * product(hero.shape[d] for d in rows if d > first.dimension)
+    wide = product(hero.shape[d] for d in columns)
+    walks = 0 if first.is_beside else product(hero.shape[d] for d in rows if d < first.dimension)
+    made = PooledProduct(hero.size, wide, product_depth(hero), hero.dtype.itemsize)
+    return pool_work(made, held, walks, target)
 
 
-def split_windows(group: Group, axes: dict[int, Axis]) -> Domain:
-    """Give the index of each dimension of a domain: of one with windows, two axes."""
-    found = {d: axis_index(axis) for d, axis in axes.items()}
-    for d, size in group.pooled:
-        window = Axis(f"p{d}", axes[d].size // size)
-        inside = Axis(f"w{d}", size)
-        found[d] = axis_index(window) * size + axis_index(inside)
-    return found
+def computed_sizes(group: Group) -> tuple[int, ...]:
+    """Give the sizes of a group's dimensions without elements that nobody looks at.
+
+    Those are no window's, and in memory nowhere.
+    """
+    sizes = list(group.shape)
+    is_read = any(is_stored(m) for m in group.members if m.level not in AFTER)
+    for each in group.pooled:
+        sizes[each.dimension] = sizes[each.dimension] if is_read else each.covered
+    return tuple(sizes)
 
 
 def pooled_domain(group: Group, domain: Domain) -> Domain:
-    """Give the index of each dimension after pooling."""
-    sizes = dict(group.pooled)
-    return {d: index // sizes.get(d, 1) for d, index in domain.items()}
+    """Give the index of each dimension after pooling: a dimension with windows counts those."""
+    windows = {each.dimension: Axis(f"p{each.dimension}", each.count) for each in group.pooled}
+    return domain | {d: axis_index(axis) for d, axis in windows.items()}
 
 
-def inside_windows(group: Group, domain: Domain) -> Domain:
+def inside_windows(group: Group) -> Domain:
     """Give the index inside a window of each dimension that has windows."""
-    return {d: domain[d] % size for d, size in group.pooled}
+    inside = {each.dimension: Axis(f"w{each.dimension}", each.kernel) for each in group.pooled}
+    return {d: axis_index(axis) for d, axis in inside.items()}

@@ -16,10 +16,10 @@ from picograd.graph.starts import MOVING, fixed_graph, starts_of
 from picograd.helpers import paused_collection, product, row_major
 from picograd.schedule.alike import Outline, Shared, outline_of
 from picograd.schedule.arrange import Launch, arrange
-from picograd.schedule.assemble import assemble, is_stored
+from picograd.schedule.assemble import assemble
 from picograd.schedule.channels_last import lay_out
 from picograd.schedule.fuse import Fuser
-from picograd.schedule.group import Facts
+from picograd.schedule.group import Facts, is_stored
 from picograd.schedule.loop import Kernel
 from picograd.schedule.lower import KernelBuilder, Location, scalar_key
 from picograd.schedule.memory import Lifetime, place_temporaries

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from picograd.dtype import DType
 from picograd.errors import check
 from picograd.helpers import product
 from picograd.schedule.index import Atom, Axis, Index, axes_of, evaluate
@@ -209,7 +210,9 @@ class Checker:
         if expr.op == "load":
             self.visit_load(expr, tests)
         elif expr.op == "ref":
-            self.visit_ref(expr)
+            self.visit_ref(expr.arg, expr.dtype, self.bound)
+        elif expr.op == "element":
+            self.visit_element(expr, tests)
         elif expr.op == "scalar":
             known = 0 <= expr.arg < len(self.kernel.scalars)
             check(known, f"unknown scalar{expr.arg}", self.kernel)
@@ -227,12 +230,24 @@ class Checker:
         is_inside = is_proven or not is_disproved(index, tests, facts.size)
         check(is_inside, f"load outside s{slot}: {index} in {lo}..{hi}", self.kernel)
 
-    def visit_ref(self, expr: Expr) -> None:
-        """Check one reference to an earlier compute."""
-        check(0 <= expr.arg < self.number, f"%{self.number} refers to %{expr.arg}", self.kernel)
-        target = self.part.computes[expr.arg]
-        check(set(target.axes) <= self.bound, f"%{expr.arg} has axes unbound here", self.kernel)
-        check(target.dtype is expr.dtype, f"%{expr.arg} has another dtype", self.kernel)
+    def visit_ref(self, number: int, dtype: DType, bound: set[Axis]) -> None:
+        """Check one reference to an earlier compute, where some axes of it are known."""
+        check(0 <= number < self.number, f"%{self.number} refers to %{number}", self.kernel)
+        target = self.part.computes[number]
+        check(set(target.axes) <= bound, f"%{number} has axes unbound here", self.kernel)
+        check(target.dtype is dtype, f"%{number} has another dtype", self.kernel)
+
+    def visit_element(self, expr: Expr, tests: tuple[Condition, ...]) -> None:
+        """Check one reference to a place of an earlier compute."""
+        number, places = expr.arg
+        placed = {axis for axis, _ in places}
+        is_apart = placed.isdisjoint(self.bound)
+        check(is_apart, f"%{self.number} binds axes that it places in %{number}", self.kernel)
+        self.visit_ref(number, expr.dtype, self.bound | placed)
+        for axis, index in places:
+            lo, hi = narrowed(index, tests)
+            is_inside = lo >= 0 and hi < axis.size
+            check(is_inside, f"%{number} is read outside of {axis}: {index}", self.kernel)
 
 
 def narrowed(index: Index, tests: Iterable[Condition]) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from picograd.codegen.linearize_cpu import SHORT_ROW, linearize
+from picograd.codegen.linearize_cpu import SHORT_CHAIN, SHORT_ROW, linearize
 from picograd.codegen.nests import as_bounds, group_length, is_pointwise, stretches
 from picograd.codegen.render.llvm import render
 from picograd.codegen.templates.reduce import build
@@ -98,5 +98,27 @@ def ref(number: int) -> Expr:
 
 
 def test_a_row_shorter_than_a_vector_begins_with_half_of_one() -> None:
-    assert stretches(8) == [(0, 8)] and stretches(16) == [(0, 16)]
-    assert stretches(9) == [(0, 8), (8, 9)] and stretches(15) == [(0, 8), (8, 15)]
+    assert stretches(8, False) == [(0, 8)] and stretches(16, False) == [(0, 16)]
+    assert stretches(9, False) == [(0, 8), (8, 9)] and stretches(15, False) == [(0, 8), (8, 15)]
+
+
+def test_columns_are_whole_vectors_and_pieces_of_one() -> None:
+    assert stretches(8, True) == [(0, 8)] and stretches(48, True) == [(0, 48)]
+    assert stretches(15, True) == [(0, 8), (8, 12), (12, 14), (14, 15)]
+    assert stretches(33, True) == [(0, 32), (32, 33)]
+    assert stretches(1000, True) == [(0, 1000)], "what is left over of many takes little time"
+
+
+@pytest.mark.parametrize("length", [8, 12, 15, 16])
+def test_short_rows_that_are_worked_on_again_are_unrolled(length: int) -> None:
+    row, column, target = Axis("row", 100003), Axis("column", length), Target("llvm", "test", 64)
+    place = axis_index(row) * length + axis_index(column)
+    value = Expr("load", (), (0, place), float32)
+    total = Compute((row,), (column,), "max", value, float32)
+    away = Compute((row, column), (), None, Expr("sub", (value, ref(0)), None, float32), float32)
+    again = Compute((row,), (column,), "sum", ref(1), float32, (1, axis_index(row)))
+    slots = Slot(float32, row.size * length, "in"), Slot(float32, row.size, "out")
+    part = Part((row,), (total, away, again))
+    program = linearize(build(Kernel("rows", "reduce.row", slots, (), (part,)), target), target)
+    unrolled = [each.arg[1] for each in program.instructions if each.op == "loop"]
+    assert (True in unrolled) == (length <= SHORT_CHAIN)

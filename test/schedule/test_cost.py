@@ -1,8 +1,11 @@
 """Estimates: what fusion decides by grows and falls with what it should."""
 
+from dataclasses import replace
+
 import pytest
 
 from picograd.schedule.cost import (
+    PooledProduct,
     column_tile,
     machine,
     operand_work,
@@ -96,7 +99,17 @@ def test_few_columns_are_worked_on_one_row_of_them_after_the_other() -> None:
 
 
 def test_windows_are_reduced_where_a_cache_keeps_the_rows_they_are_of() -> None:
-    few, many = (pool_work(held, 1 << 20, 4, 576, cores(2)) for held in (56, 2048))
+    large, small = (PooledProduct(count, 64, 576, 4) for count in (1 << 20, 1 << 10))
+    few, many = (pool_work(large, held, 0, cores(2)) for held in (56, 2048))
     assert few.is_together and not many.is_together
-    assert "windows are of 56 rows" in str(few)
-    assert pool_work(2048, 1 << 10, 4, 576, cores(2)).is_together, "a launch takes longer"
+    assert "windows are of 56 rows, " in str(few)
+    assert pool_work(small, 2048, 0, cores(2)).is_together, "a launch takes longer"
+
+
+def test_images_that_tasks_walk_down_are_shared_by_workers() -> None:
+    made = PooledProduct(1 << 20, 64, 576, 4)
+    assert pool_work(made, 56, 2, cores(2)).is_together
+    alone = pool_work(made, 56, 1, cores(2))
+    assert not alone.is_together and "of 56 rows of 1 images" in str(alone)
+    wide = replace(made, columns=1024)
+    assert not pool_work(wide, 56, 2, cores(2)).is_together, "columns are packed for each block"

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from plan_support import POOL, SAME, TARGET, check_plan, leaf
 
@@ -9,10 +10,10 @@ from picograd.dtype import float16
 from picograd.graph import build
 from picograd.graph.node import Node
 from picograd.graph.shape import Window
-from picograd.schedule.group import Group
-from picograd.schedule.index import Axis, axes_of
+from picograd.schedule.group import Group, Windowed
+from picograd.schedule.index import Axis, axes_of, axis_index
 from picograd.schedule.plan import Plan
-from picograd.schedule.pooling import inside_windows, pooled_domain, split_windows
+from picograd.schedule.pooling import computed_sizes, inside_windows, pooled_domain
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
 
@@ -48,6 +49,10 @@ def test_pooling_is_part_of_the_convolution(monoid: str) -> None:
         ((2, 8, 8, 1), (3, 2, 2, 1)),
         ((3, 2, 2, 1), (2, 4, 4, 1)),
         ((2, 2, 2, 1),),
+        ((2, 3, 3, 1), (3, 2, 2, 1)),
+        ((2, 5, 5, 1), (3, 3, 3, 1)),
+        ((2, 2, 3, 1), (3, 1, 2, 1)),
+        ((2, 2, 4, 2), (3, 2, 2, 1)),
     ],
 )
 def test_windows_of_any_size_that_lie_side_by_side(windows: Window) -> None:
@@ -68,14 +73,8 @@ def test_the_image_is_stored_beside_its_windows_for_those_who_read_it() -> None:
 
 @pytest.mark.parametrize(
     "windows",
-    [
-        ((2, 3, 2, 1), (3, 3, 2, 1)),
-        ((2, 3, 3, 1), (3, 2, 2, 1)),
-        ((2, 2, 2, 2), (3, 2, 2, 1)),
-        ((1, 5, 5, 1), (3, 2, 2, 1)),
-        ((2, 8, 8, 1), (3, 6, 6, 1)),
-    ],
-    ids=["overlap", "rest", "dilated", "channels", "large"],
+    [((1, 5, 5, 1), (3, 2, 2, 1)), ((2, 8, 8, 1), (3, 6, 6, 1))],
+    ids=["channels", "large"],
 )
 def test_other_windows_are_read_from_memory(windows: Window) -> None:
     check_plan([pool(image(), windows)], 2)
@@ -104,9 +103,74 @@ def test_an_image_whose_rows_no_cache_keeps_is_stored() -> None:
     assert len(plan.kernels) == 2 and any("windows are of 1024 rows" in r for r in plan.reasons)
 
 
-def test_a_dimension_with_windows_is_two_axes() -> None:
-    group = Group(0, "conv", 1, (4, 6), (), "cpu", pooled=((1, 3),))
-    domain = split_windows(group, {0: Axis("a", 4), 1: Axis("b", 6)})
+def test_elements_of_no_window_are_computed_if_they_are_stored() -> None:
+    x = image(9, 7)
+    windows = pool(x)
+    assert shape_computed(check_plan([windows], 1)) == {2, 5, 8, 6}
+    assert shape_computed(check_plan([windows, x], 1)) == {2, 5, 9, 7}
+
+
+def shape_computed(plan: Plan) -> set[int]:
+    """Sizes of the axes of the first kernel's result."""
+    return {axis.size for axis in plan.kernels[0].parts[0].computes[0].axes}
+
+
+def test_a_dimension_with_windows_counts_them_afterwards() -> None:
+    group = Group(0, "conv", 1, (4, 7), (), "cpu", pooled=(Windowed(1, 2, 3, 3, 1, 0, 7),))
+    domain = {0: axis_index(Axis("a", 4)), 1: axis_index(Axis("b", 6))}
+    assert computed_sizes(group) == (4, 6)
     assert [axis.size for axis in axes_of(pooled_domain(group, domain)[1])] == [2]
-    assert [axis.size for axis in axes_of(inside_windows(group, domain)[1])] == [3]
+    assert [axis.size for axis in axes_of(inside_windows(group)[1])] == [3]
     assert pooled_domain(group, domain)[0] == domain[0]
+
+
+def test_windows_lie_side_by_side_unless_they_share_elements() -> None:
+    assert Windowed(0, 3, 2, 2, 1, 0, 6).is_beside and Windowed(0, 3, 2, 3, 2, 0, 9).is_beside
+    assert not Windowed(0, 3, 2, 2, 2, 0, 7).is_beside
+    assert not Windowed(0, 4, 2, 2, 1, 1, 7).is_beside, "the first begins on padding"
+    assert not Windowed(0, 4, 2, 2, 1, 0, 7).is_beside, "the last ends on padding"
+    assert Windowed(0, 3, 2, 3, 2, 0, 9).covered == 9
+    assert Windowed(0, 4, 2, 2, 1, 0, 7).covered == 7
+
+
+SHARING = [
+    ((2, 3, 2, 1), (3, 3, 2, 1)),
+    ((2, 2, 2, 2), (3, 2, 2, 1)),
+    ((2, 3, 1, 1), (3, 2, 2, 1)),
+    ((2, 2, 2, 1), (3, 3, 1, 1)),
+]
+
+
+@pytest.mark.parametrize("edges", [(0, 0), (1, 1), (0, 1)], ids=str)
+@pytest.mark.parametrize("windows", SHARING, ids=str)
+def test_windows_that_share_elements_or_take_in_padding(
+    windows: Window, edges: tuple[int, int]
+) -> None:
+    x = image(9, 7)
+    pads = (0, 0), (0, 0), edges, edges
+    padded = build.pad(x, pads, -np.inf) if any(edges) else x
+    check_plan([pool(padded, windows)], 1)
+    check_plan([pool(padded, windows), x], 1)
+
+
+def test_windows_of_one_element_and_padding() -> None:
+    x = image(4, 4).slice(((0, 2, 1), (0, 5, 1), (0, 3, 1), (0, 3, 1)))
+    check_plan([pool(build.pad(x, ((0, 0), (0, 0), (1, 0), (1, 0)), -1.0), POOL)])
+    whole = build.pad(image(4, 4), ((0, 0), (0, 0), (1, 0), (1, 0)), -1.0)
+    check_plan([pool(whole, ((2, 2, 4, 1), (3, 2, 4, 1)))], 1)
+
+
+def test_dear_elements_of_windows_that_share_them_are_stored() -> None:
+    dear = image()
+    for _ in range(10):
+        dear = dear + dear.unary("exp")
+    check_plan([pool(dear, ((2, 3, 2, 1), (3, 3, 2, 1)))], 2)
+
+
+def test_workers_without_images_store_the_image() -> None:
+    windows = ((2, 3, 2, 1), (3, 3, 2, 1))
+    x, weight = leaf(1, 1, 64, 64, 64), leaf(1, 64, 64, 3, 3)
+    single = pool(build.conv(x, weight, SAME).reshape((1, 64, 64, 64)), windows)
+    assert len(schedule([single], replace(TARGET, threads=1)).kernels) == 1
+    plan = schedule([single], replace(TARGET, threads=8))
+    assert len(plan.kernels) == 2 and any("rows of 1 images" in r for r in plan.reasons)

@@ -44,7 +44,7 @@ from picograd.codegen.templates.contract_sums import (
     leave,
     sums_of,
 )
-from picograd.codegen.templates.contract_windows import pool_block
+from picograd.codegen.templates.contract_windows import keep_rows, pool_block
 from picograd.codegen.templates.grid import balanced
 from picograd.codegen.tile import (
     Accumulate,
@@ -169,7 +169,8 @@ def packed_part(plan: Plan, more: Sequence[Plan] = ()) -> TilePart:
     before: tuple[Step, ...] = ()
     if plan.packs_all and plan.depth.size:
         before = tuple(s for p in every for s in loops(p.depth.outer, pack_columns(p)))
-    content: list[Step] = [clear(each) for each in every if not each.is_first]
+    content: list[Step] = [keep_rows(plan)] if plan.kept else []
+    content += [clear(each) for each in every if not each.is_first]
     for _, group in groupby(every, key=lambda each: (each.depth, each.reach[2])):
         content += multiply_deep(list(group))
     content += finish(plan, sums, more)
@@ -254,7 +255,7 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
     blocks = plan.depth.count if plan.packs_all else 1
     a = Tile(plan.a, a_shape, dtype, "shared", row_padding=pad)
     b = Tile(plan.b, (blocks, plan.panels, depth, lanes), dtype, "shared")
-    c = Tile(plan.c, (rows, width), dtype, "shared", row_padding=pad)
+    c = Tile(plan.c, (plan.kept + rows, width), dtype, "shared", row_padding=pad)
     operands = (b,) if plan.shares_a else (a, b)
     return (*operands, c) if depth else (c,)
 
@@ -262,8 +263,7 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
 def pack_rows(plan: Plan) -> list[Step]:
     """Evaluate the block of A into its tile."""
     found: list[Step] = []
-    for piece in plan.rows.pieces:
-        row = without_windows(piece, plan.product)
+    for row in plan.rows.pieces:
         for deep in plan.depth.pieces:
             expr = bind(plan.product.a, {**row.values, **deep.values})
             wanted = inside(plan.reach[0], plan.rows, row, plan.is_km)
@@ -340,22 +340,6 @@ def wanted_stretch(plan: Plan, stretch: Axis | None) -> tuple[Condition, ...]:
     return starts(plan.reach[1], panel + axis_index(stretch) * VECTOR, VECTOR)
 
 
-def without_windows(piece: Piece, product: Contraction) -> Piece:
-    """Walk rows, not the windows that they make: what neighbours in memory is packed in a row."""
-    for within in product.window:
-        steps = strides(bind(product.a, piece.values), piece.dims)
-        at = piece.dims.index(within)
-        window = piece.dims[at - 1] if at else None
-        if window is None or steps[window] != steps[within] * within.size:
-            continue
-        whole = Axis(window.name, window.size * within.size)
-        place = axis_index(whole)
-        moved = {window: place // within.size, within: place % within.size}
-        dims = (*piece.dims[: at - 1], whole, *piece.dims[at + 1 :])
-        piece = moved_piece(piece, moved, dims)
-    return piece
-
-
 def moved_piece(piece: Piece, moved: dict[Axis, Index], dims: tuple[Axis, ...]) -> Piece:
     """Walk a piece along other dims."""
     values = {x: substitute(v, moved) for x, v in piece.values.items()} | moved
@@ -392,7 +376,8 @@ def pack(tile: str, dims: Sequence[Axis], expr: Expr, index: Sequence[Index]) ->
 def clear(plan: Plan) -> Step:
     """Set the block of results to zero."""
     dims = (Axis("row", plan.rows_padded), Axis("column", plan.panels * plan.columns.lanes))
-    return pack(plan.c, dims, const(0, plan.product.dtype), tuple(map(axis_index, dims)))
+    row, column = map(axis_index, dims)
+    return pack(plan.c, dims, const(0, plan.product.dtype), (row + plan.kept, column))
 
 
 def multiply(plan: Plan) -> tuple[Step, ...]:
@@ -408,7 +393,7 @@ def multiply(plan: Plan) -> tuple[Step, ...]:
         a_is_km=plan.is_km,
         a_origin=(zero, row) if plan.is_km else (row, zero),
         b_origin=(block, axis_index(panel), zero, zero),
-        acc_origin=(row, axis_index(panel) * lanes),
+        acc_origin=(row + plan.kept, axis_index(panel) * lanes),
         block=(plan.height, lanes),
         is_first=plan.is_first,
         stop=stops[0] if stops else None,
@@ -436,7 +421,7 @@ def epilogue(plan: Plan, more: Sequence[Plan]) -> list[Step]:
     found: list[Step] = []
     for row in plan.rows.pieces:
         for column in plan.columns.cut.pieces:
-            index = row.position, column.position
+            index = row.position + plan.kept, column.position
             sums = {
                 each.product.number: Expr("tile", (), (each.c, index), each.product.dtype)
                 for each in (plan, *more)
@@ -448,7 +433,7 @@ def epilogue(plan: Plan, more: Sequence[Plan]) -> list[Step]:
             steps: list[Step] = [
                 Store(o.slot, o.index, dims, o.expr, (*row.guards, *wanted)) for o in outputs
             ]
-            if plan.product.window:
+            if plan.product.windows:
                 steps += pool_block(plan, row, column)
             found += guarded_steps((*row.when, *column.when), steps)
     return found

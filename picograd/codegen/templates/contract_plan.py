@@ -6,6 +6,7 @@ from math import gcd
 from picograd.codegen.cuts import Cut, Piece, nested_cut, range_cut, split_outer
 from picograd.codegen.operands import (
     Contraction,
+    Windows,
     bind,
     by_stride,
     output_strides,
@@ -109,6 +110,15 @@ class Plan:
         return self.depth.count == 1 and self.depth.size > 0 and not self.depth.guard
 
     @property
+    def kept(self) -> int:
+        """Rows of the block before that windows in a block take."""
+        first = walked_windows(self.product)
+        if first is None or not keeps_rows(first, self.rows):
+            return 0
+        rows = [axis for axis in self.product.rows if axis.size > 1]
+        return first.kept * size_of(rows[rows.index(first.axis) + 1 :])
+
+    @property
     def rows_padded(self) -> int:
         """Rows of the packed block: whole register blocks."""
         return round_up(self.rows.size, self.height)
@@ -131,7 +141,7 @@ def vector_lanes(dtype: DType, target: Target) -> int:
 
 def orient(product: Contraction, target: Target) -> Contraction:
     """Choose which side is N (vectors) and which M (broadcast): the cheaper by `side_cost`."""
-    if product.window:  # of rows
+    if product.windows:  # of rows
         return with_orders(product)
     lanes = vector_lanes(product.dtype, target)
     turned = swap(product)
@@ -161,7 +171,7 @@ def with_orders(product: Contraction) -> Contraction:
     """Order the axes of each role for packing and storing."""
     a_steps = strides(product.a, (*product.rows, *product.depth))
     b_steps = strides(product.b, (*product.columns, *product.depth))
-    if product.window or is_rowwise(product):
+    if product.windows or is_rowwise(product):
         rows = by_stride(product.rows, a_steps)
     else:
         rows = by_stride(product.rows, output_strides(product, product.rows))
@@ -248,12 +258,8 @@ def is_rowwise(product: Contraction) -> bool:
     steps = strides(product.a, (*product.rows, *product.depth))
 
     def key(axes: tuple[Axis, ...]) -> tuple[int, int]:
-        moving = [(steps[x], -length(x)) for x in axes if x.size > 1 and steps[x]]
+        moving = [(steps[x], -x.size) for x in axes if x.size > 1 and steps[x]]
         return min(moving, default=(1 << 61, 0))
-
-    def length(axis: Axis) -> int:
-        beside = (x for x in product.rows if steps[x] == steps[axis] * axis.size)
-        return axis.size * (next(beside, axis).size if axis in product.window else 1)
 
     return key(product.rows) < key(product.depth)
 
@@ -330,11 +336,13 @@ def choose(product: Contraction, target: Target, count: int = 1) -> Plan:
     wanted //= max(batch, 1)
     packs_all = round_up(n, lanes) * max(k, 1) * item <= CACHE_BYTES
     tall = max(most_rows(product, height, depth.size), window_rows(product))
+    walked = walked_windows(product)
     wide = CACHE_BYTES // 2 // (min(tall, m) * item)
     if not packs_all or depth.count > 1:
         wide = min(wide, CACHE_BYTES // 2 // (depth.size * item))
     least = 1 if packs_all and not is_nested(product) else ceil_div(m, tall), ceil_div(n, wide)
     is_deep = count == 1 and depth.count > 1 and not (packs_all and m > 8 * tall)
+    is_deep = is_deep and (walked is None or walked.is_beside)
     parts = min(wanted, depth.count) if is_deep else 1
     most = (min(wanted, ceil_div(m, height)), min(wanted, ceil_div(n, lanes)), max(parts, 1))
     block = height, lanes * vectors
@@ -388,14 +396,21 @@ def wide(axes: tuple[Axis, ...]) -> set[Axis]:
 def is_nested(product: Contraction) -> bool:
     """Tell whether blocks are of whole axes of M, and a part of another."""
     is_split = is_rowwise(product) and not is_range(swap(product), product.rows)
-    return is_split or bool(product.window)
+    return is_split or bool(product.windows)
 
 
 def window_rows(product: Contraction) -> int:
-    """Count the rows of a block that holds whole windows, at least: no axis of one is cut."""
-    rows, inside = [x for x in product.rows if x.size > 1], set(product.window)
-    first = next((n for n, axis in enumerate(rows) if axis in inside), len(rows))
-    return size_of(rows[first:])
+    """Count the rows of a block that holds windows, at least."""
+    first, rows = walked_windows(product), [axis for axis in product.rows if axis.size > 1]
+    if first is None:
+        return 1
+    return min(first.step, first.axis.size) * size_of(rows[rows.index(first.axis) + 1 :])
+
+
+def walked_windows(product: Contraction) -> Windows | None:
+    """Find the windows along the first axis that has any: blocks hold all others whole."""
+    along = {each.axis: each for each in product.windows}
+    return next((along[axis] for axis in product.rows if axis in along), None)
 
 
 def cut_rows(
@@ -407,13 +422,39 @@ def cut_rows(
     """
     is_km = is_rowwise(product)
     if is_nested(product):
-        rows = nested_cut(product.rows, max(min(share, tall), window_rows(product)))
-        return rows, rows.outer, Axis("row_block", 1)
+        return cut_nested(product, share, tall, packs_all)
     blocks = ceil_div(share, tall) if packs_all else 1
     size = round_up(ceil_div(share, blocks), height)
     tasks = ceil_div(ceil_div(size_of(product.rows), size), blocks)
     task, loop = Axis("rows", tasks), Axis("row_block", blocks)
     return range_cut(product.rows, size, (task, loop), not is_km), (task,), loop
+
+
+def cut_nested(
+    product: Contraction, share: int, tall: int, packs_all: bool
+) -> tuple[Cut, tuple[Axis, ...], Axis]:
+    """Divide M along whole axes: a task walks the blocks of a cut axis, or has one block.
+
+    It walks them if its windows take rows of the block before, and so as not to pack N for each.
+    """
+    first = walked_windows(product)
+    if first is None or first.is_beside:
+        most = max(min(share, tall), window_rows(product))
+    else:
+        most = tall
+    rows = nested_cut(product.rows, most, {} if first is None else {first.axis: first.step})
+    inner = rows.outer[-1:]
+    is_shared = packs_all and size_of(inner) * rows.size <= share
+    if inner and (is_shared or keeps_rows(first, rows)):
+        return rows, rows.outer[:-1], inner[0]
+    return rows, rows.outer, Axis("row_block", 1)
+
+
+def keeps_rows(first: Windows | None, rows: Cut) -> bool:
+    """Tell whether windows in a block take rows of the block before."""
+    if first is None or not first.kept:
+        return False
+    return any(first.axis in piece.values for piece in rows.pieces)
 
 
 def cut_columns(product: Contraction, width: int, lanes: int, vectors: int) -> Columns:

@@ -74,7 +74,7 @@ def sums_of(plan: Plan) -> Sums | None:
     """Find the reductions of the result: of its rows, or of its columns."""
     product = plan.product
     found = next((c for c in product.computes[1:] if c.reduce), None)
-    if found is None or product.window:
+    if found is None or product.windows:
         return None
     first = PARTS if plan.is_split else 0
     rows, columns = plan.rows, plan.columns.cut

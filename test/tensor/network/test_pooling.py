@@ -168,3 +168,48 @@ def test_padding_is_ints(padding):
     x = Tensor(np.ones((1, 2, 4, 4), np.float32))
     with pytest.raises(DTypeError, match="sizes must be ints"):
         functional.conv2d(x, x, padding=padding)
+
+
+# images, channels in and out, height and width; of the convolution; of the pooling
+STAGES = [
+    ((1, 1, 1, 5, 5), (3, 1, 1, 1), (2, 2, 0, 1)),
+    ((2, 3, 8, 9, 9), (3, 1, 1, 1), (2, 2, 0, 1)),
+    ((1, 3, 5, 9, 8), (3, 1, 0, 1), (2, 2, 0, 1)),
+    ((3, 4, 17, 13, 7), (3, 1, 1, 1), (3, 3, 0, 1)),
+    ((2, 16, 64, 27, 27), (3, 1, 1, 1), (2, 2, 0, 1)),
+    ((1, 3, 6, 29, 29), (5, 1, 0, 1), (2, 2, 0, 1)),
+    ((2, 8, 16, 15, 11), (3, 2, 1, 1), (2, 3, 0, 1)),
+    ((2, 5, 4, 12, 14), (3, 1, 2, 2), ((2, 3), (2, 4), 0, 1)),
+    ((1, 2, 33, 7, 6), (1, 1, 0, 1), (2, 2, 0, 1)),
+    ((5, 3, 2, 6, 6), (3, 1, 1, 1), (4, 4, 0, 1)),
+    ((2, 3, 8, 11, 11), (3, 1, 1, 1), (3, 2, 0, 1)),
+    ((2, 3, 8, 11, 10), (3, 1, 1, 1), (3, 2, 1, 1)),
+    ((1, 4, 16, 12, 13), (5, 2, 2, 1), (2, 1, 1, 1)),
+    ((2, 3, 9, 10, 9), (3, 1, 1, 1), (2, 2, 0, 2)),
+    ((2, 3, 9, 14, 9), (3, 1, 1, 1), (2, 3, 1, 2)),
+]
+
+
+@pytest.mark.parametrize("name", ["max_pool2d", "avg_pool2d"])
+@pytest.mark.parametrize(("sizes", "of_convolution", "of_windows"), STAGES, ids=str)
+def test_convolution_and_pooling(
+    name: str, sizes: Any, of_convolution: Any, of_windows: Any, device: str
+) -> None:
+    images, inputs, outputs, *size = sizes
+    kernel, stride, padding, dilation = of_convolution
+    extent, step, edge, gap = of_windows
+    options = {"dilation": gap} if name == "max_pool2d" else {}
+
+    def stage(conv: Any, pool: Any) -> Any:
+        def run(x: Any, weight: Any, bias: Any) -> Any:
+            y = conv(x, weight, bias, stride=stride, padding=padding, dilation=dilation)
+            return pool(y.relu(), extent, step, edge, **options)
+
+        return run
+
+    arrays = numbers((images, inputs, *size)), numbers((outputs, inputs, kernel, kernel))
+    arrays = *arrays, numbers((outputs,))
+    ours = stage(functional.conv2d, getattr(functional, name))
+    theirs = stage(F.conv2d, getattr(F, name))
+    for has_gradient in (False, True):
+        compare([Case(name, ours, arrays, theirs, has_gradient, scale=5)], device)
