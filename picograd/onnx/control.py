@@ -1,11 +1,17 @@
-"""ONNX operators with subgraphs: If, Loop, Scan. They run in Python, step by step."""
+"""ONNX operators with subgraphs: If, Loop, Scan.
+
+If and Loop run in Python, step by step; so does a Scan that is no loop of the graph.
+"""
 
 from typing import Any
 
 import numpy as np
 
+from picograd.errors import DTypeError, ShapeError, TraceError
 from picograd.onnx.table import Call, Value, operator
 from picograd.tensor.public import stack
+from picograd.tensor.tensor import Tensor
+from picograd.tensor.transforms.scan import scan as recorded_scan
 
 
 @operator("If")
@@ -46,25 +52,38 @@ def scan(
 ) -> Any:
     """Run a subgraph over slices of the inputs, forwards or backwards."""
     count = len(inputs) - num_scan_inputs
-    state = list(inputs[:count])
-    slices = []
-    for k, value in enumerate(inputs[count:]):
-        parts = list(call.tensor(value).unbind((scan_input_axes or [0] * num_scan_inputs)[k]))
-        backwards = (scan_input_directions or [0] * num_scan_inputs)[k]
-        slices.append(parts[::-1] if backwards else parts)
-    rows = []
-    for each in zip(*slices):
-        found = call.run(body, [*state, *each])
-        state = found[:count]
-        rows.append(found[count:])
     extra = len(body.output) - count
-    outputs = []
-    for k in range(extra):
-        column = [row[k] for row in rows]
-        backwards = (scan_output_directions or [0] * extra)[k]
-        axis = (scan_output_axes or [0] * extra)[k]
-        outputs.append(joined(call, column[::-1] if backwards else column, axis))
-    return (*state, *outputs)
+    before, after = scan_input_directions or [0] * num_scan_inputs, scan_output_directions
+    rows = [call.tensor(each) for each in inputs[count:]]
+    for k, axis in enumerate(scan_input_axes or [0] * num_scan_inputs):
+        moved = rows[k].movedim(axis, 0)
+        rows[k] = moved.flip(0) if before[k] else moved
+    state, columns = over_rows(call, body, list(inputs[:count]), rows)
+    axes, after = scan_output_axes or [0] * extra, after or [0] * extra
+    outputs = [each.flip(0) if turned else each for each, turned in zip(columns, after)]
+    return (*state, *(each.movedim(0, axis) for each, axis in zip(outputs, axes)))
+
+
+def over_rows(
+    call: Call, body: Any, state: list[Value], rows: list[Tensor]
+) -> tuple[list[Value], list[Tensor]]:
+    """Run a body over rows, as one loop of the graph where it can be; gives last state, columns."""
+    count = len(state)
+
+    def step(old: list[Value], row: list[Tensor]) -> tuple[list[Value], list[Value]]:
+        found = [call.tensor(each) for each in call.run(body, [*old, *row])]
+        return found[:count], found[count:]
+
+    try:
+        return recorded_scan(step, [call.tensor(each) for each in state], rows)
+    except (TraceError, ShapeError, DTypeError):  # a state that grows, values that decide
+        pass
+    steps = []
+    for row in zip(*(each.unbind(0) for each in rows)):
+        state, found = step(state, list(row))
+        steps.append(found)
+    extra = len(body.output) - count
+    return state, [joined(call, [found[k] for found in steps], 0) for k in range(extra)]
 
 
 @operator("Scan")

@@ -29,7 +29,8 @@ from picograd.onnx import (  # noqa: F401 (their rows)
 from picograd.onnx.graph import Body, Node, read_attribute, read_body
 from picograd.onnx.known import Known
 from picograd.onnx.table import HOSTED, Value, find_operator
-from picograd.onnx.values import NAMES, computed_on_host, constant, is_held, to_tensor
+from picograd.onnx.values import NAMES, computed_on_host, constant, dtype_of_onnx, is_held, to_tensor
+from picograd.tensor.public import full
 from picograd.tensor.tensor import Tensor
 
 ON_HOST = ("Shape", "Size", "Loop", "If", "Scan", "SequenceMap")  # these look at values themselves
@@ -67,6 +68,8 @@ class Model(Module):
         initial = {each.name for each in proto.graph.initializer}
         self.inputs = [name for name in self.body.input if name not in initial]
         self.outputs = list(self.body.output)
+        kinds = {each.name: each.type.tensor_type.elem_type for each in proto.graph.input}
+        self.dtypes = {name: dtype_of_onnx(kind) for name, kind in kinds.items()}
 
     def keep(self, body: Body) -> None:
         """Keep the constants of a body; those of floats are parameters."""
@@ -83,8 +86,11 @@ class Model(Module):
 
     def forward(self, *inputs: Any, **named: Any) -> Any:
         """Compute the outputs."""
-        names: dict[str, Value] = dict(zip(self.inputs, map(as_value, inputs)))
-        names |= {name: as_value(value) for name, value in named.items()}
+        given = dict(zip(self.inputs, inputs)) | named
+        names: dict[str, Value] = {
+            name: self.number(name, value) if isinstance(value, (int, float)) else as_value(value)
+            for name, value in given.items()
+        }
         missing = [name for name in self.inputs if name not in names]
         wanted = {name for name in missing if not is_optional(self.proto.graph, name)}
         if wanted or len(inputs) > len(self.inputs):
@@ -93,6 +99,14 @@ class Model(Module):
         found = Run(self).body(self.body, names, self.opsets, {})
         found = [to_tensor(each) if is_held(each) else each for each in found]
         return found[0] if len(found) == 1 else tuple(found)
+
+
+    def number(self, name: str, value: Any) -> Value:
+        """Take a number of Python: an int stays on the host, as a size or a choice."""
+        dtype = self.dtypes.get(name)
+        if isinstance(value, int) and (dtype is None or not dtype.is_float):
+            return np.asarray(int(value), dtype.numpy if dtype is not None else np.int64)
+        return full((), value, dtype=dtype)
 
 
 class Run:

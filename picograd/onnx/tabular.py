@@ -83,9 +83,9 @@ def binarizer(x: Tensor, threshold: float = 0.0) -> Tensor:
 @operator("ArrayFeatureExtractor", domain=ML)
 def array_feature_extractor(call: Call, x: Value, places: Value) -> Value:
     """Choose features."""
-    if is_held(x):
+    if is_held(x) and x.dtype.kind in "OU":
         return call.hosted([x, places])[0]
-    index = call.tensor(places).reshape(-1)
+    x, index = call.tensor(x), call.tensor(places).reshape(-1).long()
     return x.reshape(1, -1)[:, index] if x.ndim == 1 else x[..., index]
 
 

@@ -91,12 +91,12 @@ def laid_out(
     high = np.where(is_below, np.nextafter(values, -np.inf, dtype=values.dtype), values)
     answers = np.asarray(missing, bool)[nodes] ^ np.isin(names, SWAPPED)
     return Trees(
-        np.arange(len(roots)),
-        np.where(is_leaf, 0, np.asarray(features)[nodes]),
+        np.arange(len(roots), dtype=np.int32),
+        np.where(is_leaf, 0, np.asarray(features)[nodes]).astype(np.int32),
         np.where(np.isin(names, EQUAL), values, -np.inf).astype(values.dtype),
         np.where(is_leaf, np.inf, high).astype(values.dtype),
         answers | is_leaf,
-        np.asarray([first.get(node, place) for place, node in enumerate(nodes)]),
+        np.asarray([first.get(n, place) for place, n in enumerate(nodes)], np.int32),
         weights[nodes] * is_leaf[:, None],
         len(order) - 2,
     )
@@ -107,15 +107,20 @@ def walk(trees: Trees, x: Tensor) -> Tensor:
     features, children = Tensor(trees.features), Tensor(trees.children)
     low, high, missing = Tensor(trees.low), Tensor(trees.high), Tensor(trees.missing)
     has_low = bool((trees.low > -np.inf).any())
+    is_leaf = trees.children == np.arange(len(trees.children))
+    has_missing = bool((trees.missing & ~is_leaf).any())
+    if not has_missing:  # NaN means no, as what is above all thresholds does
+        x = where(x.isnan(), np.inf, x)
     place = Tensor(trees.roots).expand(x.shape[0], len(trees.roots))
     for _ in range(trees.depth):
-        value = x.gather(1, features[place])
-        is_yes = value <= high[place]
+        value = x.gather(1, features[place].long())
+        is_no = value > high[place]
         if has_low:
-            is_yes = is_yes & (value >= low[place])
-        is_yes = where(value.isnan(), missing[place], is_yes)
+            is_no = is_no | (value < low[place])
+        if has_missing:
+            is_no = where(value.isnan(), ~missing[place], is_no)
         # a leaf has itself for a child and says yes, so that it stays
-        place = children[place] + (~is_yes).long()
+        place = children[place] + is_no.to(children.dtype)
     return Tensor(trees.weights)[place]
 
 
