@@ -2,8 +2,8 @@
 
 python bench/onnx_models.py FOLDER [--only silero] [--rounds 15]
 
-FOLDER has .onnx files. Open sizes are 1 and reals normal draws, unless `models.json` in it says more:
-`{"net.onnx": {"kind": "speech", "inputs": [[[1, 576], 16000]]}}` is a list of calls, each a list of
+FOLDER has .onnx files. Open sizes are 1 and reals normal draws, unless `models.json` in it says
+more: `{"net.onnx": {"kind": "speech", "inputs": [[[1, 576], 16000]]}}` is a list of calls, each a list of
 inputs: a list is the shape of an array at random, `{"shape": [1, 9], "below": 257}` one of ints,
 `{"texts": [["a"]]}` one of texts, a number itself. Printed for each call: `error`, the largest
 difference between ONNX Runtime's outputs and ours, jitted, over the largest element of the output;
@@ -53,8 +53,13 @@ def made(declared, given, generator):
     return np.asarray(given).astype(kind.numpy)
 
 
+def nudge(array):
+    """Change reals in their last bits."""
+    return array * NUDGE if array.dtype.kind == "f" else array
+
+
 def distance(wanted, found):
-    """Give the largest difference over the largest element, of all outputs; texts have to be equal."""
+    """Give the largest difference over the largest element, of all outputs; texts are equal."""
     worst = 0.0
     for a, b in zip(wanted, found, strict=True):
         if isinstance(a, list):  # a sequence of maps: probabilities by class
@@ -89,7 +94,7 @@ def measure(path, model, kind, names, given, rounds):
     inputs = dict(zip(names, given))
     one, two, plain = session(path, 1), session(path, 2), session(path, 1, False)
     wanted = one.run(None, inputs)
-    nudged = {name: each * NUDGE if each.dtype.kind == "f" else each for name, each in inputs.items()}
+    nudged = {name: nudge(each) for name, each in inputs.items()}
     others = plain.run(None, inputs), one.run(None, nudged)
     spread = max(distance(wanted, each) for each in others)
     step = picograd.jit(model)

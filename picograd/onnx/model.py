@@ -2,6 +2,7 @@
 
 from collections import ChainMap
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,14 @@ from picograd.onnx import (  # noqa: F401 (their rows)
 from picograd.onnx.graph import Body, Node, read_attribute, read_body
 from picograd.onnx.known import Known
 from picograd.onnx.table import HOSTED, Value, find_operator
-from picograd.onnx.values import NAMES, computed_on_host, constant, dtype_of_onnx, is_held, to_tensor
+from picograd.onnx.values import (
+    NAMES,
+    computed_on_host,
+    constant,
+    dtype_of_onnx,
+    is_held,
+    to_tensor,
+)
 from picograd.tensor.public import full
 from picograd.tensor.tensor import Tensor
 
@@ -99,7 +107,6 @@ class Model(Module):
         found = Run(self).body(self.body, names, self.opsets, {})
         found = [to_tensor(each) if is_held(each) else each for each in found]
         return found[0] if len(found) == 1 else tuple(found)
-
 
     def number(self, name: str, value: Any) -> Value:
         """Take a number of Python: an int stays on the host, as a size or a choice."""
@@ -192,8 +199,7 @@ class Step:
 
         for place, value in enumerate(results):
             if isinstance(value, Tensor):
-                source: Callable[[], Any] = lambda place=place: computed(place)  # noqa: E731
-                self.process.known.remember(value, source)
+                self.process.known.remember(value, partial(computed, place))
 
     def once(self, make: Callable[[], Any]) -> Any:
         """Give what is made of the attributes of the node, made once."""
@@ -250,7 +256,7 @@ class Step:
 
     def called(self, body: Body, inputs: Sequence[Value]) -> list[Value]:
         """Run a function."""
-        names = {name: None for name in body.input} | dict(zip(body.input, inputs))
+        names = dict.fromkeys(body.input) | dict(zip(body.input, inputs))
         function = self.process.model.functions.get((self.node.domain, self.node.op_type))
         opsets, given = dict(self.opsets), self.attributes
         if function is not None:

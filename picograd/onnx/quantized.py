@@ -156,7 +156,7 @@ def dynamic_quantized_lstm(
     r_zero: Any,
     **settings: Any,
 ) -> Any:
-    """LSTM with weights in bytes, (directions, inputs, gates); inputs and states are rounded to bytes.
+    """LSTM with weights in bytes (directions, inputs, gates); it rounds its inputs and states.
 
     Products are sums of whole numbers times a scale: float32 has them but for its rounding.
     """

@@ -71,9 +71,7 @@ HOSTED = frozenset({
 })  # fmt: skip
 
 
-def operator(
-    *names: str, since: int = 1, domain: str = ""
-) -> Callable[[Definition], Definition]:
+def operator(*names: str, since: int = 1, domain: str = "") -> Callable[[Definition], Definition]:
     """Add a row for each name; gives the definition back as it is.
 
     A row without a domain is for all domains but those of `OWN`, whose names mean something else.

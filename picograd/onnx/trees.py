@@ -38,7 +38,7 @@ class Trees:
 
 
 def read_trees(attributes: dict[str, Any], leaves: str, targets: int) -> Trees:
-    """Read the attributes of TreeEnsembleClassifier ("class") or TreeEnsembleRegressor ("target")."""
+    """Read an ensemble whose leaves are nodes: a classifier's ("class"), a regressor's ("target")."""
     a = attributes
     values = a.get("nodes_values_as_tensor", np.asarray(a.get("nodes_values", ()), np.float32))
     amounts = a.get(f"{leaves}_weights_as_tensor")
@@ -145,7 +145,7 @@ def tree_regressor(call: Call, x: Value, **attributes: Any) -> Tensor:
 def tree_classifier(call: Call, x: Value, **attributes: Any) -> tuple[Value, Tensor]:
     """Give the label with the largest sum, and the scores of all."""
     texts, numbers = (attributes.get(f"classlabels_{kind}") for kind in ("strings", "int64s"))
-    count, transform = len(texts or numbers), attributes.get("post_transform", "NONE")
+    count, transform = len(texts or numbers or ()), attributes.get("post_transform", "NONE")
     said = sorted(set(attributes["class_ids"]))
     if count != 2 or len(said) != 1:
         scores = summed(call, x, attributes, "class", count)
@@ -193,4 +193,6 @@ def read_ensemble(a: dict[str, Any]) -> Trees:
     features = list(a["nodes_featureids"]) + [0] * more
     values = np.concatenate([splits, np.zeros(more, splits.dtype)])
     ends = (yes + [0] * more, no + [0] * more)
-    return laid_out(a["tree_roots"], modes + ["LEAF"] * more, features, values, missing, ends, weights)
+    return laid_out(
+        a["tree_roots"], modes + ["LEAF"] * more, features, values, missing, ends, weights
+    )
