@@ -7,6 +7,7 @@ import pytest
 
 import picograd
 from picograd import Tensor, nn
+from picograd.version import RELEASE
 
 torch = pytest.importorskip("torch")
 
@@ -50,4 +51,9 @@ def test_layers_draw_again() -> None:
 
 
 def test_version() -> None:
-    assert picograd.__version__.count(".") == 2
+    from packaging import version
+
+    release = version.parse(picograd.__version__)
+    assert release >= version.parse("2.0") and release.local == f"picograd.{RELEASE}"
+    assert tuple(map(int, picograd.__version__.split(".")[:2])) >= (2, 0)
+    assert picograd.__version__ >= "1.9" and not picograd.__version__ < "2.2"

@@ -38,7 +38,7 @@ class Trees:
 
 
 def read_trees(attributes: dict[str, Any], leaves: str, targets: int) -> Trees:
-    """Read an ensemble whose leaves are nodes: a classifier's ("class"), a regressor's ("target")."""
+    """Read an ensemble whose leaves are nodes: a classifier's ("class") or regressor's."""
     a = attributes
     values = a.get("nodes_values_as_tensor", np.asarray(a.get("nodes_values", ()), np.float32))
     amounts = a.get(f"{leaves}_weights_as_tensor")

@@ -1,0 +1,64 @@
+"""The version, as PyTorch's `torch.version` has it: whose names there are, then picograd's own.
+
+Programs choose by `torch.__version__` what they may call. The names here are those of the PyTorch
+that the public part tells; what follows the plus is picograd's release, as in its metadata.
+"""
+
+import re
+from typing import Any
+
+RELEASE = "0.1.0"
+NAMES_OF = "2.13.0"  # the PyTorch whose names and signatures the tests compare with
+cuda = hip = xpu = None  # nothing is compiled before it is needed
+debug = False
+
+
+def numbers_of(text: str) -> tuple[int, ...]:
+    """Read the numbers of a release: (2, 13, 0) of "2.13.0+picograd.0.1.0".
+
+    >>> from picograd.version import numbers_of
+    >>> numbers_of("1.8.1rc2")
+    (1, 8, 1)
+    """
+    found = re.match(r"\s*v?(\d+(?:\.\d+)*)", text)
+    return tuple(map(int, found[1].split("."))) if found else ()
+
+
+class TorchVersion(str):
+    """This class is a text that compares as versions do, with texts, and tuples of numbers.
+
+    >>> import picograd
+    >>> picograd.__version__ >= "1.8", picograd.__version__ >= (2, 2), picograd.__version__ < "10"
+    (True, True, True)
+    """
+
+    __slots__ = ()
+
+    def _order(self, other: Any) -> int | None:
+        """Tell where this is: before (-1), equal (0), after (1); None beside no version."""
+        theirs = numbers_of(other) if isinstance(other, str) else other
+        if not isinstance(theirs, (tuple, list)) or not theirs:
+            return None
+        ours = numbers_of(self)
+        length = max(len(ours), len(theirs))
+        left, right = ((*each, *[0] * (length - len(each))) for each in (ours, theirs))
+        return (left > right) - (left < right)
+
+    def __lt__(self, other: Any) -> bool:
+        order = self._order(other)
+        return NotImplemented if order is None else order < 0
+
+    def __le__(self, other: Any) -> bool:
+        order = self._order(other)
+        return NotImplemented if order is None else order <= 0
+
+    def __gt__(self, other: Any) -> bool:
+        order = self._order(other)
+        return NotImplemented if order is None else order > 0
+
+    def __ge__(self, other: Any) -> bool:
+        order = self._order(other)
+        return NotImplemented if order is None else order >= 0
+
+
+__version__ = TorchVersion(f"{NAMES_OF}+picograd.{RELEASE}")
