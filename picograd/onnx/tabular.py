@@ -1,6 +1,6 @@
 """ONNX operators of `ai.onnx.ml` on numbers: scalers, encoders, linear and support vector models.
 
-Those of texts and maps, and machines of several classes, run on the host; trees are in `trees.py`.
+Those of texts and maps, and `SVMClassifier`, run on the host; trees are in `trees.py`.
 """
 
 from collections.abc import Callable
@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from picograd.onnx.table import Call, Value, ints, operator
+from picograd.onnx.table import Call, Value, operator
 from picograd.onnx.values import is_held
-from picograd.tensor.public import cat, stack, where
+from picograd.tensor.public import cat, where
 from picograd.tensor.tensor import Tensor
 
 ML = "ai.onnx.ml"
@@ -50,10 +50,10 @@ def scored(scores: Tensor, transform: str) -> Tensor:
 
 def paired(score: Tensor, transform: str, is_probability: bool = False) -> Tensor:
     """Make the scores of two classes of that of the second one (N, 1)."""
-    if is_probability:
-        return cat([1 - score, score], 1)
     if transform == "LOGISTIC":
         return cat([(-score).sigmoid(), score.sigmoid()], 1)
+    if is_probability:
+        return cat([1 - score, score], 1)
     return scored(cat([-score, score], 1), transform)
 
 
@@ -135,7 +135,8 @@ def label_encoder(call: Call, x: Value, **attributes: Any) -> Value:
     usual = given.get("default", np.asarray(-1 if values.dtype.kind == "i" else -0.0))
     keys = Tensor(given["keys"].astype(x.dtype.numpy))
     matches = x[..., None] == keys
-    matches = matches | (x[..., None].isnan() & keys.isnan()) if x.dtype.is_float else matches
+    if x.dtype.is_float and call.opset >= 4:
+        matches = matches | (x[..., None].isnan() & keys.isnan())
     found = Tensor(values)[matches.to("uint8").argmax(-1)]
     return where(matches.any(-1), found, Tensor(usual.reshape(()).astype(values.dtype)))
 
@@ -180,7 +181,7 @@ def linear_classifier(
     count = len(classlabels_strings or classlabels_ints)
     if count == 2 and scores.shape[1] == 1:
         places = (scores[:, 0] > 0).long()
-        scores = paired(scores, post_transform)
+        scores = paired(scores, post_transform, True)
     else:
         places = scores.argmax(-1)
         scores = scored(scores, post_transform)
@@ -212,19 +213,3 @@ def svm_regressor(
         x = kernel_of(x, support_vectors, kernel_type, kernel_params)
     value = x @ weights.reshape(-1, 1) + rho[0]
     return where(value > 0, 1.0, -1.0) if one_class else scored(value, post_transform)
-
-
-@operator("SVMClassifier", domain=ML)
-def svm_classifier(call: Call, x: Value, **settings: Any) -> tuple[Value, ...]:
-    """Give labels and scores; machines of more than two classes run on the host."""
-    sizes = ints(settings.get("vectors_per_class", []))
-    given = settings.get("prob_a", ()), settings.get("prob_b", ())
-    if len(sizes) != 2 or settings.get("post_transform", "NONE") != "NONE" or not given[0]:
-        return tuple(call.hosted([x]))
-    kind, numbers = settings.get("kernel_type", "LINEAR"), settings.get("kernel_params")
-    kernel = kernel_of(call.tensor(x).float(), settings["support_vectors"], kind, numbers)
-    decision = kernel @ floats(settings["coefficients"]).reshape(-1) + settings["rho"][0]
-    first = (-decision * given[0][0] - given[1][0]).sigmoid()
-    scores = stack([first, 1 - first], -1)
-    labels = settings.get("classlabels_ints"), settings.get("classlabels_strings")
-    return labelled(call, scores.argmax(-1), *labels), scores

@@ -12,7 +12,7 @@ import numpy as np
 
 from picograd.onnx.table import Call, Value, operator
 from picograd.onnx.tabular import ML, labelled, paired, scored
-from picograd.tensor.public import where
+from picograd.tensor.public import cat, where
 from picograd.tensor.tensor import Tensor
 
 Array = Any
@@ -89,7 +89,9 @@ def laid_out(
     is_leaf, is_below = names == "LEAF", np.isin(names, BELOW)
     values = values[nodes]
     high = np.where(is_below, np.nextafter(values, -np.inf, dtype=values.dtype), values)
-    answers = np.asarray(missing, bool)[nodes] ^ np.isin(names, SWAPPED)
+    # NaN is not equal to any threshold, and no more than it either
+    unequal = names == "BRANCH_NEQ"
+    answers = (np.asarray(missing, bool)[nodes] | unequal) ^ np.isin(names, SWAPPED)
     return Trees(
         np.arange(len(roots), dtype=np.int32),
         np.where(is_leaf, 0, np.asarray(features)[nodes]).astype(np.int32),
@@ -158,7 +160,10 @@ def tree_classifier(call: Call, x: Value, **attributes: Any) -> tuple[Value, Ten
     one = {**attributes, "class_ids": [0] * len(attributes["class_ids"])}
     score = summed(call, x, one, "class", 1)
     places = (score[:, 0] > (0.5 if is_probability else 0.0)).long()
-    scores = paired(score, transform, is_probability).float()
+    if said == [0]:
+        scores = paired(score, transform, is_probability).float()
+    else:  # nothing is said of the first class
+        scores = scored(cat([score * 0, score], 1), transform).float()
     return labelled(call, places, numbers, texts), scores
 
 

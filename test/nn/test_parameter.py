@@ -44,7 +44,7 @@ def test_uninitialized_ones_wait_for_their_sizes() -> None:
     layer = nn.Identity()
     layer.weight, layer.mean = nn.UninitializedParameter(), nn.UninitializedBuffer()
     with pytest.raises(StateError, match="UninitializedParameter: it has no sizes yet"):
-        layer.weight.shape  # noqa: B018
+        layer.weight.shape
     assert repr(layer.weight) == "<UninitializedParameter>"
     layer.weight.materialize((2, 3))
     layer.mean.materialize(4, dtype="float64")

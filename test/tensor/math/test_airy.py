@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 POINTS = np.array([*np.linspace(-20, 20, 81), -3.5001, -3.4999, 3.4999, 3.5001, 60.0])
 FUNCTIONS: dict[str, tuple[Any, Any]] = {  # name: function, derivative
-    "airy_ai": (lambda x: scipy.airy(x)[0], lambda x: scipy.airy(x)[1]),
+    "airy_ai": (lambda x: scipy.airy(x)[0], lambda x: scipy.airy(x)[1])
 }
 
 

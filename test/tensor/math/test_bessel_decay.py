@@ -1,4 +1,4 @@
-"""Modified Bessel functions of the second kind: values equal SciPy's, gradients their derivatives; PyTorch has fewer digits."""
+"""Bessel functions K0 and K1: equal to SciPy's with their gradients; PyTorch has fewer digits."""
 
 from typing import Any
 
