@@ -1,7 +1,7 @@
 """A softmax over many classes, frequent ones first, in clusters (Grave et al., 2017)."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.nn.containers import ModuleList, Sequential
@@ -46,35 +46,42 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         dtype: DTypeLike | None = None,
     ) -> None:
         ends = [int(each) for each in cutoffs]
-        is_rising = ends == sorted(set(ends)) and all(0 < each < n_classes for each in ends)
-        if not ends or not is_rising or any(each != int(each) for each in cutoffs):
+        is_rising = ends == sorted(set(ends))
+        is_inside = all(0 < each < n_classes for each in ends)
+        is_whole = all(each == int(each) for each in cutoffs)
+        if not (ends and is_rising and is_inside and is_whole):
             problem = f"cutoffs={list(cutoffs)} of {n_classes} classes"
             fix = "pass rising ints between 0 and the number of classes, both excluded"
             raise ValueRangeError("AdaptiveLogSoftmaxWithLoss", problem, fix)
-        self.in_features, self.n_classes = in_features, n_classes
-        self.cutoffs, self.div_value, self.head_bias = [*ends, n_classes], div_value, head_bias
-        self.shortlist_size, self.n_clusters = ends[0], len(ends)
+        self.in_features = in_features
+        self.n_classes = n_classes
+        self.cutoffs = [*ends, n_classes]
+        self.div_value = div_value
+        self.head_bias = head_bias
+        self.shortlist_size = ends[0]
+        self.n_clusters = len(ends)
         self.head_size = self.shortlist_size + self.n_clusters
-        place = {"device": device, "dtype": dtype}
+        place: Any = {"device": device, "dtype": dtype}
         self.head = Linear(in_features, self.head_size, bias=head_bias, **place)
         self.tail = ModuleList()
         for number, (begin, end) in enumerate(zip(self.cutoffs, self.cutoffs[1:])):
             width = int(in_features // div_value ** (number + 1))
             down = Linear(in_features, width, bias=False, **place)
-            self.tail.append(Sequential(down, Linear(width, end - begin, bias=False, **place)))
+            up = Linear(width, end - begin, bias=False, **place)
+            self.tail.append(Sequential(down, up))
 
     def reset_parameters(self) -> None:
         """Draw the weights anew."""
-        self.head.reset_parameters()
-        for down, up in self.tail:
-            down.reset_parameters()
-            up.reset_parameters()
+        for layer in self.modules():
+            if isinstance(layer, Linear):
+                layer.reset_parameters()
 
     def forward(self, input_: Tensor, target_: Tensor) -> AdaptiveOutput:
         """Compute log-probabilities of targets: (N, F), (N,) -> (N,); or (F,), () -> ()."""
         need_tensor("AdaptiveLogSoftmaxWithLoss", input_, target_)
-        if input_.ndim != target_.ndim + 1 or input_.shape[:-1] != target_.shape:
-            problem = f"input {tuple(input_.shape)} and target {tuple(target_.shape)}"
+        sizes, wanted = tuple(input_.shape), tuple(target_.shape)
+        if sizes[:-1] != wanted or len(sizes) != len(wanted) + 1:
+            problem = f"input {sizes} and target {wanted}"
             raise ShapeError("AdaptiveLogSoftmaxWithLoss", problem, "pass (N, F) and (N,)")
         rows, target = input_.reshape(-1, self.in_features), target_.reshape(-1)
         scores = self.head(rows).log_softmax(1)
@@ -83,7 +90,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         for number, part in enumerate(self.tail):
             begin, end = self.cutoffs[number], self.cutoffs[number + 1]
             place = (target - begin).clamp(0, end - begin - 1)
-            inside = part(rows).log_softmax(1).gather(1, place[:, None])[:, 0]
+            inside = part(rows).log_softmax(1)
+            inside = inside.gather(1, place[:, None])[:, 0]
             is_here = (target >= begin) & (target < end)
             output = is_here.where(scores[:, first + number] + inside, output)
         output = output.reshape(target_.shape)

@@ -28,6 +28,13 @@ def starts(samples: Tensor, size: int, kernel: int, count: int) -> Tensor:
     return cat([(moved - (samples[..., None] * step).floor()).long(), last], -1)
 
 
+def check_one_is_given(name: str, output_size: Any, output_ratio: Any) -> None:
+    """Raise unless the number of windows is said in one of two ways."""
+    if (output_size is None) == (output_ratio is None):
+        problem = "one of output_size and output_ratio says how many windows there are"
+        raise ShapeError(name, problem, "pass one of them")
+
+
 def check_windows(name: str, sizes: Any, kernel: Any, counts: Any) -> None:
     """Raise unless the windows fit into the axes."""
     for size, width, count in zip(sizes, kernel, counts):
@@ -47,9 +54,7 @@ def fractional_max_pool(
 ) -> tuple[Tensor, Tensor]:
     """Pool (N, C, *S), or (C, *S); gives maxima and their places in the flattened axes."""
     need_tensor(name, x)
-    if (output_size is None) == (output_ratio is None):
-        problem = "one of output_size and output_ratio says how many windows there are"
-        raise ShapeError(name, problem, "pass one of them")
+    check_one_is_given(name, output_size, output_ratio)
     if x.ndim == axes + 1:
         found = fractional_max_pool(
             name, axes, x[None], kernel_size, output_size, output_ratio, samples
@@ -59,7 +64,7 @@ def fractional_max_pool(
     if output_ratio is not None:
         ratios = output_ratio if isinstance(output_ratio, tuple) else (output_ratio,) * axes
         output_size = tuple(int(size * ratio) for size, ratio in zip(sizes, ratios))
-    counts = per_axis(name, output_size, axes, "output_size")
+    counts = per_axis(name, output_size or 0, axes, "output_size")
     check_windows(name, sizes, kernel, counts)
     if samples is None:
         samples = rand(*x.shape[:2], axes, dtype=x.dtype, device=x.device)
@@ -134,9 +139,7 @@ class FractionalMaxPool(Module):
         _random_samples: Tensor | None = None,
     ) -> None:
         name = type(self).__name__
-        if (output_size is None) == (output_ratio is None):
-            problem = "one of output_size and output_ratio says how many windows there are"
-            raise ShapeError(name, problem, "pass one of them")
+        check_one_is_given(name, output_size, output_ratio)
         self.kernel_size = per_axis(name, kernel_size, self.axes, "kernel_size")
         self.output_size, self.output_ratio = output_size, output_ratio
         self.return_indices, self._random_samples = return_indices, _random_samples

@@ -55,9 +55,8 @@ class Uninitialized(Tensor):
         self, shape: Any, device: DeviceLike | None = None, dtype: DTypeLike | None = None
     ) -> None:
         """Take on sizes, with values of 0; it is an ordinary parameter or buffer from then on."""
-        place = Tensor(self._node)
         sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-        made = Tensor.zeros(*sizes, device=device or place.device, dtype=dtype or place.dtype)
+        made = Tensor.zeros(*sizes, device=device or self.device, dtype=dtype or self.dtype)
         learns = self.requires_grad
         self.__class__ = self.becomes
         self.node = made.node

@@ -53,15 +53,20 @@ def scan(
     """Run a subgraph over slices of the inputs, forwards or backwards."""
     count = len(inputs) - num_scan_inputs
     extra = len(body.output) - count
-    before, after = scan_input_directions or [0] * num_scan_inputs, scan_output_directions
-    rows = [call.tensor(each) for each in inputs[count:]]
-    for k, axis in enumerate(scan_input_axes or [0] * num_scan_inputs):
-        moved = rows[k].movedim(axis, 0)
-        rows[k] = moved.flip(0) if before[k] else moved
+    rows = []
+    axes = scan_input_axes or [0] * num_scan_inputs
+    turns = scan_input_directions or [0] * num_scan_inputs
+    for each, axis, is_turned in zip(inputs[count:], axes, turns):
+        row = call.tensor(each).movedim(axis, 0)
+        rows.append(row.flip(0) if is_turned else row)
     state, columns = over_rows(call, body, list(inputs[:count]), rows)
-    axes, after = scan_output_axes or [0] * extra, after or [0] * extra
-    outputs = [each.flip(0) if turned else each for each, turned in zip(columns, after)]
-    return (*state, *(each.movedim(0, axis) for each, axis in zip(outputs, axes)))
+    outputs = []
+    axes = scan_output_axes or [0] * extra
+    turns = scan_output_directions or [0] * extra
+    for column, axis, is_turned in zip(columns, axes, turns):
+        column = column.flip(0) if is_turned else column
+        outputs.append(column.movedim(0, axis))
+    return (*state, *outputs)
 
 
 def over_rows(
@@ -74,16 +79,21 @@ def over_rows(
         found = [call.tensor(each) for each in call.run(body, [*old, *row])]
         return found[:count], found[count:]
 
+    start = [call.tensor(each) for each in state]
     try:
-        return recorded_scan(step, [call.tensor(each) for each in state], rows)
+        return recorded_scan(step, start, rows)
     except (TraceError, ShapeError, DTypeError):  # a state that grows, values that decide
         pass
     steps = []
-    for row in zip(*(each.unbind(0) for each in rows)):
+    unbound = [each.unbind(0) for each in rows]
+    for row in zip(*unbound):
         state, found = step(state, list(row))
         steps.append(found)
-    extra = len(body.output) - count
-    return state, [joined(call, [found[k] for found in steps], 0) for k in range(extra)]
+    columns = []
+    for place in range(len(body.output) - count):
+        column = [found[place] for found in steps]
+        columns.append(joined(call, column, 0))
+    return state, columns
 
 
 @operator("Scan")

@@ -3,7 +3,6 @@
 Those of texts and maps, and `SVMClassifier`, run on the host; trees are in `trees.py`.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,14 +13,6 @@ from picograd.tensor.public import cat, where
 from picograd.tensor.tensor import Tensor
 
 ML = "ai.onnx.ml"
-KERNELS: dict[str, Callable[..., Tensor]] = {  # of x (N, K) and vectors (S, K)
-    "LINEAR": lambda x, vectors, gamma, shift, degree: x @ vectors.T,
-    "POLY": lambda x, vectors, gamma, shift, degree: (gamma * (x @ vectors.T) + shift) ** degree,
-    "SIGMOID": lambda x, vectors, gamma, shift, degree: (gamma * (x @ vectors.T) + shift).tanh(),
-    "RBF": lambda x, vectors, gamma, shift, degree: (
-        (x[:, None] - vectors[None]).square().sum(-1) * -gamma
-    ).exp(),
-}
 
 
 def floats(values: Any) -> Tensor:
@@ -43,15 +34,19 @@ def scored(scores: Tensor, transform: str) -> Tensor:
     if transform == "SOFTMAX":
         return scores.softmax(-1)
     if transform == "SOFTMAX_ZERO":  # a score of 0 stays 0
-        weights = where(scores == 0, 0.0, (scores - scores.amax(-1, True)).exp())
+        powers = (scores - scores.amax(-1, True)).exp()
+        weights = where(scores == 0, 0.0, powers)
         return weights / weights.sum(-1, True)
-    return 2**0.5 * (2 * scores - 1).erfinv() if transform == "PROBIT" else scores
+    if transform == "PROBIT":
+        return 2**0.5 * (2 * scores - 1).erfinv()
+    return scores
 
 
 def paired(score: Tensor, transform: str, is_probability: bool = False) -> Tensor:
     """Make the scores of two classes of that of the second one (N, 1)."""
     if transform == "LOGISTIC":
-        return cat([(-score).sigmoid(), score.sigmoid()], 1)
+        both = cat([-score, score], 1)
+        return both.sigmoid()
     if is_probability:
         return cat([1 - score, score], 1)
     return scored(cat([-score, score], 1), transform)
@@ -69,8 +64,10 @@ def normalizer(x: Tensor, norm: str = "MAX") -> Tensor:
     x = x.float()
     if norm == "L1":
         size = x.abs().sum(-1, True)
+    elif norm == "L2":
+        size = x.square().sum(-1, True).sqrt()
     else:
-        size = x.amax(-1, True) if norm == "MAX" else x.square().sum(-1, True).sqrt()
+        size = x.amax(-1, True)
     return x / where(size == 0, 1.0, size)
 
 
@@ -85,16 +82,21 @@ def array_feature_extractor(call: Call, x: Value, places: Value) -> Value:
     """Choose features."""
     if is_held(x) and x.dtype.kind in "OU":
         return call.hosted([x, places])[0]
-    x, index = call.tensor(x), call.tensor(places).reshape(-1).long()
-    return x.reshape(1, -1)[:, index] if x.ndim == 1 else x[..., index]
+    x = call.tensor(x)
+    index = call.tensor(places).reshape(-1).long()
+    if x.ndim == 1:
+        x = x.reshape(1, -1)
+    return x[..., index]
 
 
 @operator("FeatureVectorizer", domain=ML)
 def feature_vectorizer(*xs: Tensor, inputdimensions: Any) -> Tensor:
     """Join features."""
-    rows = [x.reshape(-1, 1) if x.ndim == 1 else x for x in xs]
-    sizes = zip(rows, inputdimensions)
-    return cat([row[:, :size].float() for row, size in sizes], 1)
+    parts = []
+    for x, size in zip(xs, inputdimensions):
+        rows = x.reshape(-1, 1) if x.ndim == 1 else x
+        parts.append(rows[:, :size].float())
+    return cat(parts, 1)
 
 
 @operator("Imputer", domain=ML)
@@ -109,8 +111,11 @@ def imputer(
     if not x.dtype.is_float:
         values = Tensor(np.asarray(imputed_value_int64s, np.int64))
         return where(x == replaced_value_int64, values, x)
-    is_missing = x.isnan() if np.isnan(replaced_value_float) else x == replaced_value_float
-    return where(is_missing, floats(imputed_value_floats).to(x.dtype), x)
+    is_missing = x == replaced_value_float
+    if np.isnan(replaced_value_float):
+        is_missing = x.isnan()
+    values = floats(imputed_value_floats).to(x.dtype)
+    return where(is_missing, values, x)
 
 
 @operator("OneHotEncoder", domain=ML)
@@ -120,7 +125,9 @@ def one_hot_encoder(
     """Write 1 at the place of a category."""
     if cats_strings or not zeros:
         return call.hosted([x])[0]
-    return (call.tensor(x).long()[..., None] == Tensor(np.asarray(cats_int64s))).float()
+    categories = Tensor(np.asarray(cats_int64s))
+    values = call.tensor(x).long()[..., None]
+    return (values == categories).float()
 
 
 @operator("LabelEncoder", domain=ML)
@@ -130,15 +137,17 @@ def label_encoder(call: Call, x: Value, **attributes: Any) -> Value:
     has_texts = any(each.dtype.kind in "OU" for each in given.values())
     if is_held(x) or "keys" not in given or "values" not in given or has_texts:
         return call.hosted([x])[0]
-    values = given["values"]
-    values = values.astype(np.float32) if values.dtype.kind == "f" else values
-    usual = given.get("default", np.asarray(-1 if values.dtype.kind == "i" else -0.0))
+    values, unknown = given["values"], -1.0
+    if values.dtype.kind == "f":
+        values, unknown = values.astype(np.float32), -0.0
+    usual = given.get("default", np.asarray(unknown))
     keys = Tensor(given["keys"].astype(x.dtype.numpy))
     matches = x[..., None] == keys
     if x.dtype.is_float and call.opset >= 4:
         matches = matches | (x[..., None].isnan() & keys.isnan())
-    found = Tensor(values)[matches.to("uint8").argmax(-1)]
-    return where(matches.any(-1), found, Tensor(usual.reshape(()).astype(values.dtype)))
+    places = matches.to("uint8").argmax(-1)
+    default = Tensor(usual.reshape(()).astype(values.dtype))
+    return where(matches.any(-1), Tensor(values)[places], default)
 
 
 @operator("ZipMap", domain=ML)
@@ -177,7 +186,8 @@ def linear_classifier(
 ) -> tuple[Value, Tensor]:
     """Give the label of the largest weighted sum, and the scores."""
     bias = floats(intercepts)
-    scores = call.tensor(x).float() @ floats(coefficients).reshape(bias.numel(), -1).T + bias
+    weights = floats(coefficients).reshape(bias.numel(), -1)
+    scores = call.tensor(x).float() @ weights.T + bias
     count = len(classlabels_strings or classlabels_ints)
     if count == 2 and scores.shape[1] == 1:
         places = (scores[:, 0] > 0).long()
@@ -188,11 +198,18 @@ def linear_classifier(
     return labelled(call, places, classlabels_ints, classlabels_strings), scores
 
 
-def kernel_of(x: Tensor, vectors: Any, kind: str, parameters: Any) -> Tensor:
-    """Compare rows (N, K) with support vectors: (N, S)."""
+def kernel_of(x: Tensor, vectors: Tensor, kind: str, parameters: Any) -> Tensor:
+    """Compare rows (N, K) with support vectors (S, K): (N, S)."""
     gamma, shift, degree = parameters or (0.0, 0.0, 0.0)
-    rows = floats(vectors).reshape(-1, x.shape[1])
-    return KERNELS[kind](x, rows, gamma, shift, degree)
+    if kind == "RBF":
+        gaps = x[:, None] - vectors[None]
+        distances = gaps.square().sum(-1)
+        return (distances * -gamma).exp()
+    products = x @ vectors.T
+    if kind == "LINEAR":
+        return products
+    moved = gamma * products + shift
+    return moved.tanh() if kind == "SIGMOID" else moved**degree
 
 
 @operator("SVMRegressor", domain=ML)
@@ -208,8 +225,12 @@ def svm_regressor(
     post_transform: str = "NONE",
 ) -> Tensor:
     """Give a weighted sum of what a kernel makes of a row and each support vector."""
-    x, weights = x.float(), floats(coefficients)
+    x = x.float()
     if n_supports:
-        x = kernel_of(x, support_vectors, kernel_type, kernel_params)
-    value = x @ weights.reshape(-1, 1) + rho[0]
-    return where(value > 0, 1.0, -1.0) if one_class else scored(value, post_transform)
+        vectors = floats(support_vectors).reshape(-1, x.shape[1])
+        x = kernel_of(x, vectors, kernel_type, kernel_params)
+    weights = floats(coefficients).reshape(-1, 1)
+    value = x @ weights + rho[0]
+    if one_class:
+        return where(value > 0, 1.0, -1.0)
+    return scored(value, post_transform)

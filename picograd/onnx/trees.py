@@ -19,7 +19,10 @@ Array = Any
 SWAPPED = ("BRANCH_GT", "BRANCH_GTE", "BRANCH_NEQ")  # the answer is the other one
 BELOW = ("BRANCH_LT", "BRANCH_GTE")  # the threshold itself is not included
 EQUAL = ("BRANCH_EQ", "BRANCH_NEQ")
+NAMES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ")
 MEMBER = 6  # the number of a question about members of a set
+METHODS = ("mean", "sum", "amin", "amax")
+TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 AGGREGATES = {"SUM": "sum", "AVERAGE": "mean", "MIN": "amin", "MAX": "amax"}
 
 
@@ -39,69 +42,104 @@ class Trees:
 
 def read_trees(attributes: dict[str, Any], leaves: str, targets: int) -> Trees:
     """Read an ensemble whose leaves are nodes: a classifier's ("class") or regressor's."""
-    a = attributes
-    values = a.get("nodes_values_as_tensor", np.asarray(a.get("nodes_values", ()), np.float32))
-    amounts = a.get(f"{leaves}_weights_as_tensor")
-    amounts = np.asarray(a.get(f"{leaves}_weights", ()), np.float32) if amounts is None else amounts
-    keys = list(zip(a["nodes_treeids"], a["nodes_nodeids"]))
+    values = tensor_or_floats(attributes, "nodes_values")
+    amounts = tensor_or_floats(attributes, f"{leaves}_weights")
+    owners = attributes["nodes_treeids"]
+    keys = list(zip(owners, attributes["nodes_nodeids"]))
     places = {key: place for place, key in enumerate(keys)}
-    modes = list(a["nodes_modes"])
-    firsts = {tree: place for place, (tree, _) in reversed(list(enumerate(keys)))}
-    yes, no = (
-        [places.get((tree, node), 0) for (tree, _), node in zip(keys, a[f"nodes_{name}nodeids"])]
-        for name in ("true", "false")
-    )
-    missing = a.get("nodes_missing_value_tracks_true") or [0] * len(keys)
+    roots: dict[int, int] = {}
+    for place, tree in enumerate(owners):
+        roots.setdefault(tree, place)
+    children = []
+    for name in ("nodes_truenodeids", "nodes_falsenodeids"):
+        below = zip(owners, attributes[name])
+        children.append([places.get(key, 0) for key in below])
     weights = np.zeros((len(keys), targets), values.dtype)
-    owners = zip(a[f"{leaves}_treeids"], a[f"{leaves}_nodeids"], a[f"{leaves}_ids"])
-    for (tree, node, target), amount in zip(owners, amounts):
-        weights[places[tree, node], target] += amount
+    leaf_keys = zip(attributes[f"{leaves}_treeids"], attributes[f"{leaves}_nodeids"])
+    for key, target, amount in zip(leaf_keys, attributes[f"{leaves}_ids"], amounts):
+        weights[places[key], target] += amount
     return laid_out(
-        list(firsts.values()), modes, a["nodes_featureids"], values, missing, (yes, no), weights
+        list(roots.values()),
+        list(attributes["nodes_modes"]),
+        np.asarray(attributes["nodes_featureids"]),
+        values,
+        tracked(attributes, len(keys)),
+        children,
+        weights,
     )
+
+
+def tensor_or_floats(attributes: dict[str, Any], name: str) -> Array:
+    """Read numbers that stand in a tensor, or in a list of float32."""
+    found = attributes.get(f"{name}_as_tensor")
+    if found is not None:
+        return found
+    return np.asarray(attributes.get(name, ()), np.float32)
+
+
+def tracked(attributes: dict[str, Any], count: int) -> Array:
+    """Read for which nodes NaN means yes: for none if nothing is said."""
+    found = attributes.get("nodes_missing_value_tracks_true")
+    if not found:
+        return np.zeros(count, bool)
+    return np.asarray(found, bool)
+
+
+def by_levels(
+    roots: Sequence[int], modes: Sequence[str], children: Sequence[Sequence[int]]
+) -> tuple[Array, Array, int]:
+    """Order the nodes by levels, children side by side: nodes, first children, depth."""
+    levels = [list(roots)]
+    first: dict[int, int] = {}
+    total = len(roots)
+    while levels[-1]:
+        below: list[int] = []
+        for node in levels[-1]:
+            if modes[node] == "LEAF":
+                continue
+            first[node] = total + len(below)
+            pair = [children[0][node], children[1][node]]
+            if modes[node] in SWAPPED:
+                pair.reverse()
+            below += pair
+        total += len(below)
+        levels.append(below)
+    nodes = [node for level in levels for node in level]
+    # a leaf is its own child
+    starts = [first.get(node, place) for place, node in enumerate(nodes)]
+    return np.asarray(nodes), np.asarray(starts, np.int32), len(levels) - 2
 
 
 def laid_out(
     roots: Sequence[int],
     modes: Sequence[str],
-    features: Any,
+    features: Array,
     values: Array,
-    missing: Any,
-    children: tuple[Sequence[int], Sequence[int]],
+    missing: Array,
+    children: Sequence[Sequence[int]],
     weights: Array,
 ) -> Trees:
-    """Order the nodes by levels, children side by side; questions become intervals."""
-    order = [list(roots)]
-    first: dict[int, int] = {}
-    total = len(roots)
-    while order[-1]:
-        below: list[int] = []
-        for node in order[-1]:
-            if modes[node] == "LEAF":
-                continue
-            pair = [children[0][node], children[1][node]]
-            first[node] = total + len(below)
-            below += pair[::-1] if modes[node] in SWAPPED else pair
-        total += len(below)
-        order.append(below)
-    nodes = np.asarray([node for level in order for node in level])
+    """Order the nodes by levels; questions become intervals."""
+    nodes, first, depth = by_levels(roots, modes, children)
     names = np.asarray(modes)[nodes]
-    is_leaf, is_below = names == "LEAF", np.isin(names, BELOW)
+    is_leaf = names == "LEAF"
     values = values[nodes]
-    high = np.where(is_below, np.nextafter(values, -np.inf, dtype=values.dtype), values)
+    low = np.full_like(values, -np.inf)
+    is_equal = np.isin(names, EQUAL)
+    low[is_equal] = values[is_equal]
+    high = values.copy()
+    is_below = np.isin(names, BELOW)
+    high[is_below] = np.nextafter(values, low, dtype=values.dtype)[is_below]
+    high[is_leaf] = np.inf
     # NaN is not equal to any threshold, and no more than it either
-    unequal = names == "BRANCH_NEQ"
-    answers = (np.asarray(missing, bool)[nodes] | unequal) ^ np.isin(names, SWAPPED)
-    return Trees(
-        np.arange(len(roots), dtype=np.int32),
-        np.where(is_leaf, 0, np.asarray(features)[nodes]).astype(np.int32),
-        np.where(np.isin(names, EQUAL), values, -np.inf).astype(values.dtype),
-        np.where(is_leaf, np.inf, high).astype(values.dtype),
-        answers | is_leaf,
-        np.asarray([first.get(n, place) for place, n in enumerate(nodes)], np.int32),
-        weights[nodes] * is_leaf[:, None],
-        len(order) - 2,
-    )
+    is_yes = missing[nodes] | (names == "BRANCH_NEQ")
+    is_yes = is_yes ^ np.isin(names, SWAPPED)
+    chosen = features[nodes].astype(np.int32)
+    chosen[is_leaf] = 0
+    added = weights[nodes]
+    added[~is_leaf] = 0
+    starts: Array = np.arange(len(roots), dtype=np.int32)
+    return Trees(starts, chosen, low, high, is_yes | is_leaf, first, added, depth)
 
 
 def walk(trees: Trees, x: Tensor) -> Tensor:
@@ -111,6 +149,7 @@ def walk(trees: Trees, x: Tensor) -> Tensor:
     has_low = bool((trees.low > -np.inf).any())
     is_leaf = trees.children == np.arange(len(trees.children))
     has_missing = bool((trees.missing & ~is_leaf).any())
+    x = x.to(high.dtype)
     if not has_missing:  # NaN means no, as what is above all thresholds does
         x = where(x.isnan(), np.inf, x)
     place = Tensor(trees.roots).expand(x.shape[0], len(trees.roots))
@@ -129,11 +168,10 @@ def walk(trees: Trees, x: Tensor) -> Tensor:
 def summed(call: Call, x: Value, attributes: dict[str, Any], leaves: str, count: int) -> Tensor:
     """Give what the trees say together, with the base values: (N, targets)."""
     trees = call.once(lambda: read_trees(attributes, leaves, count))
-    x = call.tensor(x).to(Tensor(trees.high).dtype)
     method = AGGREGATES[attributes.get("aggregate_function", "SUM")]
-    found = getattr(walk(trees, x), method)(1)
-    base = attributes.get("base_values_as_tensor", attributes.get("base_values"))
-    return found if base is None else found + Tensor(np.asarray(base, trees.high.dtype))
+    found = getattr(walk(trees, call.tensor(x)), method)(1)
+    base = tensor_or_floats(attributes, "base_values")
+    return found + Tensor(base) if base.size else found
 
 
 @operator("TreeEnsembleRegressor", domain=ML)
@@ -154,8 +192,7 @@ def tree_classifier(call: Call, x: Value, **attributes: Any) -> tuple[Value, Ten
         places = scores.argmax(-1)
         return labelled(call, places, numbers, texts), scored(scores, transform).float()
     # trees speak of one class alone: sums of positive weights are its probability
-    amounts = attributes.get("class_weights_as_tensor")
-    amounts = np.asarray(attributes.get("class_weights") if amounts is None else amounts)
+    amounts = tensor_or_floats(attributes, "class_weights")
     is_probability = bool((amounts >= 0).all())
     one = {**attributes, "class_ids": [0] * len(attributes["class_ids"])}
     score = summed(call, x, one, "class", 1)
@@ -173,31 +210,33 @@ def tree_ensemble(call: Call, x: Value, **attributes: Any) -> Tensor:
     if (np.asarray(attributes["nodes_modes"]) == MEMBER).any():
         return call.hosted([x])[0]
     trees = call.once(lambda: read_ensemble(attributes))
-    found = walk(trees, call.tensor(x).to(Tensor(trees.high).dtype))
-    method = ("mean", "sum", "amin", "amax")[attributes.get("aggregate_function", 1)]
-    transform = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
-    return scored(getattr(found, method)(1), transform[attributes.get("post_transform", 0)])
+    found = walk(trees, call.tensor(x))
+    method = METHODS[attributes.get("aggregate_function", 1)]
+    transform = TRANSFORMS[attributes.get("post_transform", 0)]
+    return scored(getattr(found, method)(1), transform)
 
 
-def read_ensemble(a: dict[str, Any]) -> Trees:
+def read_ensemble(attributes: dict[str, Any]) -> Trees:
     """Read the attributes of TreeEnsemble, where leaves are apart from the nodes that ask."""
-    names = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ")
-    asked, splits = len(a["nodes_featureids"]), np.asarray(a["nodes_splits"])
-    targets, amounts = a["leaf_targetids"], np.asarray(a["leaf_weights"])
-    modes = [names[mode] for mode in np.asarray(a["nodes_modes"]).tolist()]
-    is_leaf = a["nodes_trueleafs"], a["nodes_falseleafs"]
-    nexts = a["nodes_truenodeids"], a["nodes_falsenodeids"]
-    yes, no = (
-        [place + asked * leaf for place, leaf in zip(places, leaves)]
-        for places, leaves in zip(nexts, is_leaf)
-    )
-    count, more = asked + len(targets), len(targets)
-    weights = np.zeros((count, a["n_targets"]), amounts.dtype)
-    weights[np.arange(asked, count), targets] = amounts
-    missing = list(a.get("nodes_missing_value_tracks_true") or [0] * asked) + [0] * more
-    features = list(a["nodes_featureids"]) + [0] * more
-    values = np.concatenate([splits, np.zeros(more, splits.dtype)])
-    ends = (yes + [0] * more, no + [0] * more)
+    splits = np.asarray(attributes["nodes_splits"])
+    targets = attributes["leaf_targetids"]
+    amounts = np.asarray(attributes["leaf_weights"])
+    asked, leaves = len(splits), len(targets)
+    numbers = np.asarray(attributes["nodes_modes"]).tolist()
+    modes = [NAMES[number] for number in numbers] + ["LEAF"] * leaves
+    children = []
+    for name in ("true", "false"):
+        below = np.asarray(attributes[f"nodes_{name}nodeids"])
+        is_leaf = np.asarray(attributes[f"nodes_{name}leafs"], bool)
+        children.append((below + asked * is_leaf).tolist() + [0] * leaves)
+    weights = np.zeros((asked + leaves, attributes["n_targets"]), amounts.dtype)
+    weights[np.arange(asked, asked + leaves), targets] = amounts
     return laid_out(
-        a["tree_roots"], modes + ["LEAF"] * more, features, values, missing, ends, weights
+        attributes["tree_roots"],
+        modes,
+        np.pad(np.asarray(attributes["nodes_featureids"]), (0, leaves)),
+        np.pad(splits, (0, leaves)),
+        np.pad(tracked(attributes, asked), (0, leaves)),
+        children,
+        weights,
     )

@@ -1,4 +1,4 @@
-"""Bessel functions J0, J1, Y0, Y1: equal to SciPy's with their gradients; PyTorch has fewer digits."""
+"""Bessel functions J and Y: equal to SciPy's with their gradients; PyTorch has fewer digits."""
 
 from typing import Any
 
