@@ -4,7 +4,7 @@ python bench/onnx_models.py FOLDER [--only silero] [--rounds 15]
 
 FOLDER has .onnx files. Open sizes are 1 and reals normal draws, unless `models.json` in it says
 more: `{"net.onnx": {"kind": "speech", "inputs": [[[1, 576], 16000]]}}` is a list of calls, each a
-list of inputs: a list is the shape of an array at random, `{"shape": [1, 9], "below": 9}` one of ints,
+list of inputs: a list is the shape of an array at random, `{"shape": [9], "below": 2}` of ints,
 `{"texts": [["a"]]}` one of texts, a number itself. Printed for each call: `error`, the largest
 difference between ONNX Runtime's outputs and ours, jitted, over the largest element of the output;
 `spread`, the same for ONNX Runtime's own outputs without its rewriting of the graph, or of inputs
@@ -55,7 +55,7 @@ def made(declared, given, generator):
 
 def nudge(array):
     """Change reals in their last bits."""
-    return array * NUDGE if array.dtype.kind == "f" else array
+    return np.asarray(array * NUDGE) if array.dtype.kind == "f" else array
 
 
 def distance(wanted, found):
