@@ -4,7 +4,6 @@ Programs choose by `torch.__version__` what they may call. The names here are th
 that the public part tells; what follows the plus is picograd's release, as in its metadata.
 """
 
-import re
 from typing import Any
 
 RELEASE = "0.1.0"
@@ -20,8 +19,15 @@ def numbers_of(text: str) -> tuple[int, ...]:
     >>> numbers_of("1.8.1rc2")
     (1, 8, 1)
     """
-    found = re.match(r"\s*v?(\d+(?:\.\d+)*)", text)
-    return tuple(map(int, found[1].split("."))) if found else ()
+    found = []
+    for part in text.strip().removeprefix("v").split("."):
+        rest = part.lstrip("0123456789")
+        digits = part.removesuffix(rest)
+        if digits:
+            found.append(int(digits))
+        if rest or not digits:
+            break
+    return tuple(found)
 
 
 class TorchVersion(str):
