@@ -62,9 +62,8 @@ from picograd.tensor.transforms.jit_sizes import Dim
 from picograd.tensor.transforms.scan import scan
 from picograd.tensor.transforms.vmap import vmap
 from picograd.torch_paths import install
+from picograd.version import __version__
 from picograd.view import view
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Function", "Generator", "Tensor", "bfloat16", "bool", "checkpoint", "complex64",

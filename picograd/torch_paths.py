@@ -2,7 +2,7 @@
 
 A finder that Python asks last makes a module of a path below; its names are looked up in the rooms
 of the row. Nothing is imported before a program asks. A finder that Python asks first tells einops
-about tensors when a program imports it.
+about tensors when a program imports it, and our modules of the paths below them.
 """
 
 import importlib
@@ -45,6 +45,7 @@ PATHS = {
     "random": ("picograd",),
     "serialization": ("picograd",),
     "special": ("picograd.tensor.math.special",),
+    "torch_version": ("picograd.version",),
     "types": ("picograd.nn.torch_names", "picograd"),
     "utils.data._utils": ("picograd.nn.collate",),
     "utils.data._utils.collate": ("picograd.nn.collate",),
@@ -127,14 +128,19 @@ class Finder:
             sys.modules[module.__name__] = known
 
 
+# modules of ours below which there are such paths: `picograd.autograd.function`
+ABOVE = {f"picograd.{path.rpartition('.')[0]}" for path in PATHS if "." in path}
+ABOVE -= {f"picograd.{path}" for path in PATHS} | {"picograd.nn"}
+
+
 class Watcher:
-    """This class imports what others' modules need to know us, after them."""
+    """This class adds to modules as they run: to others' what knows us, to ours the paths below."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Find a module of others as Python does, and add to how it is run."""
-        if fullname not in AFTER:
+        if fullname not in AFTER and fullname not in ABOVE:
             return None
         spec = PathFinder.find_spec(fullname, path, target)
         loader: Any = spec and spec.loader
@@ -143,10 +149,25 @@ class Watcher:
 
             def run_both(module: ModuleType) -> None:
                 run(module)
-                importlib.import_module(AFTER[fullname])
+                if fullname in ABOVE:
+                    show_below(module)
+                else:
+                    importlib.import_module(AFTER[fullname])
 
             loader.exec_module = run_both
         return spec
+
+
+def show_below(module: ModuleType) -> None:
+    """Let the paths below a module be attributes of it, imported when they are asked for."""
+
+    def find(name: str) -> object:
+        path = f"{module.__name__}.{name}"
+        if path.partition(".")[2] in PATHS:
+            return importlib.import_module(path)
+        raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+
+    vars(module).setdefault("__getattr__", find)
 
 
 def homes_of(fullname: str) -> tuple[str, ...] | None:
@@ -161,6 +182,8 @@ def install() -> None:
         return
     sys.meta_path.append(Finder())
     sys.meta_path.insert(0, Watcher())
+    for name in ABOVE & set(sys.modules):
+        show_below(sys.modules[name])
     for name, ours in AFTER.items():
         if name in sys.modules:
             importlib.import_module(ours)

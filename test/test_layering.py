@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[1]
 
 # Lowest first. Rooms on one level are blind to each other.
 LEVELS = [
-    {"torch_paths"},
+    {"torch_paths", "version"},
     {"errors", "helpers", "html", "cores", "number_code", "late_names"},
     {"traced_number"},
     {"number"},

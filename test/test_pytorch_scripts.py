@@ -7,6 +7,7 @@ import pytest
 
 import picograd
 from picograd import Tensor, nn
+from picograd.version import RELEASE
 
 torch = pytest.importorskip("torch")
 
@@ -50,4 +51,5 @@ def test_layers_draw_again() -> None:
 
 
 def test_version() -> None:
-    assert picograd.__version__.count(".") == 2
+    assert picograd.__version__ >= "1.9" and not picograd.__version__ < "2.2"
+    assert picograd.__version__ > (1, 13) and picograd.__version__ == RELEASE

@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import subprocess
 import sys
 
 import pytest
@@ -36,6 +37,13 @@ def test_names_are_those_of_the_rooms() -> None:
     assert BatchNorm2d is picograd.nn.BatchNorm2d and issubclass(BatchNorm2d, _BatchNorm)
     assert _pair(3) == (3, 3) and Adam is picograd.optim.Adam
     assert picograd.nn.modules.conv.Conv2d is picograd.nn.Conv2d  # type: ignore
+
+
+def test_paths_are_attributes_without_an_import() -> None:
+    paths = [path for path in torch_paths.PATHS if path != "jit.annotations"]  # below a function
+    lines = "\n".join(f"picograd.{path}" for path in paths)
+    script = f"import picograd\n{lines}\nassert not hasattr(picograd.autograd, 'nothing')"
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 def test_what_is_not_there_is_not_made_up() -> None:

@@ -42,6 +42,7 @@ from picograd.nn.activations import (
     Tanhshrink,
     Threshold,
 )
+from picograd.nn.adaptive_softmax import AdaptiveLogSoftmaxWithLoss
 from picograd.nn.attention import MultiheadAttention
 from picograd.nn.containers import ModuleDict, ModuleList, Sequential
 from picograd.nn.conv import Conv1d, Conv2d, Conv3d
@@ -56,7 +57,9 @@ from picograd.nn.dropout import (
     FeatureAlphaDropout,
 )
 from picograd.nn.embedding import Embedding, EmbeddingBag
+from picograd.nn.fractional_pooling import FractionalMaxPool2d, FractionalMaxPool3d
 from picograd.nn.group_norm import (
+    CrossMapLRN2d,
     GroupNorm,
     InstanceNorm1d,
     InstanceNorm2d,
@@ -107,7 +110,7 @@ from picograd.nn.losses_regression import l1_loss, mse_loss
 from picograd.nn.module import Module
 from picograd.nn.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d, LayerNorm, SyncBatchNorm
 from picograd.nn.optim import lr, lr_scheduler
-from picograd.nn.parameter import Buffer, Parameter
+from picograd.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 from picograd.nn.parameter_containers import ParameterDict, ParameterList
 from picograd.nn.pooling import (
     AdaptiveAvgPool1d,
@@ -180,6 +183,7 @@ __all__ = [
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
     "AdaptiveAvgPool3d",
+    "AdaptiveLogSoftmaxWithLoss",
     "AdaptiveMaxPool1d",
     "AdaptiveMaxPool2d",
     "AdaptiveMaxPool3d",
@@ -215,6 +219,7 @@ __all__ = [
     "CosineEmbeddingLoss",
     "CosineSimilarity",
     "CrossEntropyLoss",
+    "CrossMapLRN2d",
     "DataLoader",
     "DataParallel",
     "Dataset",
@@ -227,6 +232,8 @@ __all__ = [
     "FeatureAlphaDropout",
     "Flatten",
     "Fold",
+    "FractionalMaxPool2d",
+    "FractionalMaxPool3d",
     "GRUCell",
     "GaussianNLLLoss",
     "GroupNorm",
@@ -333,6 +340,8 @@ __all__ = [
     "TripletMarginWithDistanceLoss",
     "Unflatten",
     "Unfold",
+    "UninitializedBuffer",
+    "UninitializedParameter",
     "Upsample",
     "UpsamplingBilinear2d",
     "UpsamplingNearest2d",

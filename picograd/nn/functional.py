@@ -6,6 +6,7 @@ functional_basic, _embedding and _shape, and in losses_regression, _margin and _
 functional.pyi, which `docs/stubs.py` writes.
 """
 
+from picograd.nn import fractional_pooling as fractional_pooling
 from picograd.nn import functional_basic as functional_basic
 from picograd.nn import functional_embedding as functional_embedding
 from picograd.nn import functional_shape as functional_shape

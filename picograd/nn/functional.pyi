@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from picograd.nn.fractional_pooling import Ratios
 from picograd.nn.losses_ctc import Lengths
 from picograd.tensor.core.annotations import DTypeLike, Scalar, Sizes, Tensor
 
@@ -46,6 +47,8 @@ __all__ = [
     "embedding_bag",
     "feature_alpha_dropout",
     "fold",
+    "fractional_max_pool2d",
+    "fractional_max_pool3d",
     "gaussian_nll_loss",
     "gelu",
     "glu",
@@ -384,6 +387,26 @@ def fold(
     *,
     out: Any = None,
 ) -> Tensor: ...
+def fractional_max_pool2d(
+    input: Tensor,
+    kernel_size: Sizes,
+    output_size: Sizes | None = None,
+    output_ratio: Ratios | None = None,
+    return_indices: bool = False,
+    _random_samples: Tensor | None = None,
+    *,
+    out: Any = None,
+) -> Any: ...
+def fractional_max_pool3d(
+    input: Tensor,
+    kernel_size: Sizes,
+    output_size: Sizes | None = None,
+    output_ratio: Ratios | None = None,
+    return_indices: bool = False,
+    _random_samples: Tensor | None = None,
+    *,
+    out: Any = None,
+) -> Any: ...
 def gaussian_nll_loss(
     input: Tensor,
     target: Tensor,

@@ -9,6 +9,7 @@ from picograd.tensor.core.annotations import DeviceLike, DTypeLike
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.network import normalization as functional
 from picograd.tensor.network.normalization import normalize_channels
+from picograd.tensor.public import arange
 from picograd.tensor.tensor import Tensor
 
 
@@ -208,6 +209,41 @@ class LocalResponseNorm(Module):
     def forward(self, x: Tensor) -> Tensor:
         """Divide."""
         return functional.local_response_norm(x, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        """Describe the settings."""
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+class CrossMapLRN2d(Module):
+    """This class divides by a power of sums of squares over channels, as old models of Torch did.
+
+    It is LocalResponseNorm but in two things that PyTorch keeps: of an even size, size - 1 channels
+    count; and the first channel stays in the sums of all that come after it.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.CrossMapLRN2d(2)(Tensor.ones(1, 3, 2, 2)).shape
+    (1, 3, 2, 2)
+    """
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
+        init.check_sizes("CrossMapLRN2d", 1, size=size)
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Divide."""
+        need_tensor("CrossMapLRN2d", input)
+        if input.ndim != 4:
+            raise ShapeError("CrossMapLRN2d", f"{tuple(input.shape)} given", "pass (B, C, H, W)")
+        side, channels = (self.size - 1) // 2, input.shape[1]
+        squares = input.square()
+        padded = squares.pad((0, 0, 0, 0, side, side))
+        total = padded.narrow(1, 0, channels)
+        for place in range(1, 2 * side + 1):
+            total = total + padded.narrow(1, place, channels)
+        later = arange(channels, device=input.device).reshape(1, -1, 1, 1) > side
+        total = total + later.where(squares[:, :1], 0.0)
+        return input * (total * (self.alpha / self.size) + self.k) ** -self.beta
 
     def extra_repr(self) -> str:
         """Describe the settings."""

@@ -2,7 +2,8 @@
 
 A parameter, buffer or module may sit in an attribute, or in lists, tuples and dicts in attributes,
 at any depth; its name is the path, as in PyTorch: `blocks.0.weight`. No `super().__init__()` is
-needed.
+needed. A module that `object.__setattr__` puts into an attribute is not inside, as in PyTorch, and
+walks do not enter a module again from what is inside it: a part may know its parent.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +17,17 @@ from picograd.nn import hooks
 from picograd.nn.hooks import Hooks, Registered
 from picograd.nn.members import Members
 from picograd.nn.parameter import Buffer, Parameter, as_tensor, overwrite, rebind, replace
+from picograd.nn.walks import (
+    Above,
+    Inner,
+    after_children,
+    members_of,
+    named_lines,
+    named_tensors,
+    once,
+    shown,
+    walk,
+)
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.gradient_hooks import HookHandle
@@ -49,7 +61,7 @@ class Forward(Protocol[P, R]):
         """Compute the output."""
 
 
-class Module:
+class Module(Inner):
     """This class is the base of every layer: write `forward`, assign parameters to attributes.
 
     >>> from picograd import Tensor, nn
@@ -63,7 +75,6 @@ class Module:
     """
 
     training: bool = True
-    _persistence: Mapping[str, bool] = {}  # attribute name -> is it part of the state dict?
     _hooks: Hooks | None = None
 
     def forward(self, *inputs: Any, **options: Any) -> Any:
@@ -86,11 +97,16 @@ class Module:
         """Refuse to hide a parameter, buffer or module behind something else."""
         if value is not None:
             self._check_kind(name, value)
-        if isinstance(value, Buffer) and name not in self._persistence:
+        if isinstance(value, Module):
+            self._note_inside(name)
+        elif isinstance(value, Buffer) and name not in self._persistence:
             self._persistence = {**self._persistence, name: value.persistent}
         if self.__dict__.get(name, self) is not value:
             note_change()
         object.__setattr__(self, name, value)
+
+    def _note_inside(self, name: str) -> None:
+        self.__dict__.setdefault("_inside", set()).add(name)
 
     def _check_kind(self, name: str, value: Any) -> None:
         old = self.__dict__.get(name)
@@ -144,12 +160,14 @@ class Module:
             problem = f"{name} is a {type(module).__name__}"
             raise DTypeError("add_module", problem, "pass a module or None")
         object.__setattr__(self, name, module)
+        self._note_inside(name)
         note_change()
 
     @property
     def _modules(self) -> Members:
         """The modules in attributes, by name: a dict that shows and changes them."""
-        return Members(self, lambda name, value: isinstance(value, Module))
+        inside = self._inside
+        return Members(self, lambda name, value: isinstance(value, Module) and name in inside)
 
     @property
     def _parameters(self) -> Members:
@@ -258,7 +276,7 @@ class Module:
 
     def named_children(self) -> Iterator[tuple[str, "Module"]]:
         """Yield (name, module) for the modules directly inside this one, each once."""
-        return _once((n, item) for n, item in _members(self) if isinstance(item, Module))
+        return once((n, item) for n, item in members_of(self) if isinstance(item, Module))
 
     def children(self) -> Iterator["Module"]:
         """Yield the modules directly inside this one."""
@@ -268,7 +286,7 @@ class Module:
         self, memo: Any = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, "Module"]]:
         """Yield (path, module) for this module and all inside it, each module once."""
-        return _once(_walk(self, prefix)) if remove_duplicate else _walk(self, prefix)
+        return once(walk(self, prefix)) if remove_duplicate else walk(self, prefix)
 
     def modules(self) -> Iterator["Module"]:
         """Yield this module and all inside it, each once."""
@@ -278,9 +296,9 @@ class Module:
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
         """Yield (path, parameter), a shared parameter once."""
-        named = _named_tensors(self, f"{prefix}." if prefix else "", recurse)
+        named = named_tensors(self, f"{prefix}." if prefix else "", recurse)
         found = ((n, value) for n, value, _ in named if isinstance(value, Parameter))
-        return _once(found) if remove_duplicate else found
+        return once(found) if remove_duplicate else found
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """Yield every parameter once, in order of definition."""
@@ -290,9 +308,9 @@ class Module:
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
         """Yield (path, buffer) for tensors given to `register_buffer`, a shared one once."""
-        named = _named_tensors(self, f"{prefix}." if prefix else "", recurse)
+        named = named_tensors(self, f"{prefix}." if prefix else "", recurse)
         found = ((n, value) for n, value, _ in named if not isinstance(value, Parameter))
-        return _once(found) if remove_duplicate else found
+        return once(found) if remove_duplicate else found
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """Yield every buffer once."""
@@ -300,7 +318,7 @@ class Module:
 
     def get_submodule(self, target: str) -> "Module":
         """Find a module by its path; "" is this one. Raises MemberError, an AttributeError."""
-        return _found(self, "get_submodule", target, dict(_walk(self, "")))
+        return _found(self, "get_submodule", target, dict(walk(self, "")))
 
     def get_parameter(self, target: str) -> Parameter:
         """Find a parameter by its path. Raises MemberError, an AttributeError."""
@@ -355,12 +373,12 @@ class Module:
             problem = f"the state is a {type(state_dict).__name__}"
             raise DTypeError("load_state_dict", problem, "pass the dict that nn.load returns")
         given, result = _prepared(self, state_dict, strict)
-        own = {name: x for name, x, is_state in _named_tensors(self, "") if is_state}
+        own = {name: x for name, x, is_state in named_tensors(self, "") if is_state}
         extra = _with_extra_state(self)
         known = {**own, **extra}
         result.missing_keys.extend(name for name in known if name not in given)
         result.unexpected_keys.extend(name for name in given if name not in known)
-        watching = [x for x in _after_children(self) if x._hooks and x._hooks.load_after]
+        watching = [x for x in after_children(self) if x._hooks and x._hooks.load_after]
         if strict and not watching:
             _check_names(result)
         values = {name: as_tensor(given[name], name) for name in own if name in given}
@@ -410,9 +428,8 @@ class Module:
 
     def apply(self: Self, fn: Callable[["Module"], Any]) -> Self:
         """Call a function on every module inside, children before parents, then on this one."""
-        for module in self.children():
-            module.apply(fn)
-        fn(self)
+        for module in after_children(self):
+            fn(module)
         return self
 
     # device and dtype
@@ -440,7 +457,7 @@ class Module:
         if dtype is not None and not to_dtype(dtype).is_differentiable:
             problem = f"parameters need a float or complex dtype, got {to_dtype(dtype).name}"
             raise DTypeError(f"{type(self).__name__}.to", problem, "use picograd.float16 or wider")
-        for _, value in _once((n, x) for n, x, _ in _named_tensors(self, "")):
+        for _, value in once((n, x) for n, x, _ in named_tensors(self, "")):
             rebind(value, device, dtype if value.dtype.is_differentiable else None)
         return self
 
@@ -490,9 +507,9 @@ class Module:
         return ""
 
     def __repr__(self) -> str:
-        lines = [
-            f"  ({name}): " + repr(child).replace("\n", "\n  ") for name, child in named_lines(self)
-        ]
+        with shown(self) as above:
+            inside = named_lines(self, above)
+            lines = [f"  ({name}): " + repr(each).replace("\n", "\n  ") for name, each in inside]
         extra = self.extra_repr()
         name = self.__class__.__name__
         if not lines:
@@ -515,15 +532,6 @@ def check_name(module: Module, op: str, name: Any) -> None:
         raise MemberError(op, problem, "use another name, or delete it first")
 
 
-HELD = (Module, Tensor)  # what attributes are searched for
-CONTAINERS = (list, tuple, dict)
-
-
-def named_lines(module: Module) -> list[tuple[str, Any]]:
-    """List what the repr of a module shows, a shared module under each of its names."""
-    return [(name, item) for name, item in _members(module) if isinstance(item, Module)]
-
-
 def _found(module: Module, op: str, target: str, named: Mapping[str, Any]) -> Any:
     if target not in named:
         problem = f"{type(module).__name__} has no {target!r}"
@@ -531,78 +539,21 @@ def _found(module: Module, op: str, target: str, named: Mapping[str, Any]) -> An
     return named[target]
 
 
-def _once(pairs: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
-    """Pass (name, object) on, every object once."""
-    seen: set[int] = set()
-    for name, value in pairs:
-        if id(value) not in seen:
-            seen.add(id(value))
-            yield name, value
-
-
-def _flatten(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield (path, item) of the tensors and modules in nested lists, tuples and dicts."""
-    if isinstance(value, HELD):
-        yield name, value
-    elif isinstance(value, CONTAINERS):
-        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _flatten(f"{name}.{key}", item)
-
-
-def _members(module: Module) -> Iterator[tuple[str, Any]]:
-    """Yield what attributes hold; a list or dict of what has a name of its own adds nothing."""
-    direct = {id(value) for value in vars(module).values() if isinstance(value, HELD)}
-    for name, value in list(vars(module).items()):
-        for path, found in _flatten(name, value):
-            if path is name or id(found) not in direct:
-                yield path, found
-
-
-def _walk(module: Module, prefix: str) -> Iterator[tuple[str, Module]]:
-    yield prefix, module
-    for name, child in named_lines(module):
-        yield from _walk(child, f"{prefix}.{name}" if prefix else name)
-
-
-def _named_tensors(
-    root: Module, prefix: str, recurse: bool = True
-) -> Iterator[tuple[str, Tensor, bool]]:
-    """Yield (path, tensor, is it state?): of each module its parameters, then its buffers.
-
-    A shared tensor appears under each path.
-    """
-    members = list(_members(root))
-    for name, value in members:
-        if isinstance(value, Parameter):
-            yield prefix + name, value, True
-    for name, value in members if root._persistence else ():
-        persistent = root._persistence.get(name)
-        is_buffer = isinstance(value, Tensor) and not isinstance(value, Parameter)
-        if persistent is not None and is_buffer:
-            yield prefix + name, value, persistent
-    for name, value in members if recurse else ():
-        if isinstance(value, Module):
-            yield from _named_tensors(value, f"{prefix}{name}.")
-
-
-def _after_children(module: Module) -> Iterator[Module]:
-    for _, child in named_lines(module):
-        yield from _after_children(child)
-    yield module
-
-
-def _save(module: Module, prefix: str, state: dict[str, Any], keep_vars: bool) -> None:
+def _save(
+    module: Module, prefix: str, state: dict[str, Any], keep_vars: bool, above: Above = ()
+) -> None:
     """Write the state of a module and of those inside it, calling their hooks."""
     if module._hooks is not None:
         hooks.show(module._hooks.state_before, "state_dict", module, prefix, keep_vars)
-    own = _named_tensors(module, prefix, recurse=False)
+    own = named_tensors(module, prefix, recurse=False)
     for name, value, is_state in own:
         if is_state:
             state[name] = value if keep_vars else value.detach()
     if type(module).get_extra_state is not Module.get_extra_state:
         state[prefix + EXTRA_STATE] = module.get_extra_state()
-    for name, child in named_lines(module):
-        _save(child, f"{prefix}{name}.", state, keep_vars)
+    above = (*above, module)
+    for name, child in named_lines(module, above):
+        _save(child, f"{prefix}{name}.", state, keep_vars, above)
     if module._hooks is not None:
         hooks.show(module._hooks.state_after, "state_dict", module, state, prefix, {})
 
@@ -612,7 +563,7 @@ def _prepared(
 ) -> tuple[dict[str, Any], LoadResult]:
     """Copy a state, and let hooks change the copy and note what is missing or unexpected."""
     given, result, errors = dict(state), LoadResult([], []), list[str]()
-    for path, module in _walk(root, ""):
+    for path, module in walk(root, ""):
         if module._hooks is not None:
             prefix = f"{path}." if path else ""
             shown: tuple[Any, ...] = (module, given, prefix, {}, strict, *result, errors)
@@ -627,7 +578,7 @@ def _with_extra_state(root: Module) -> dict[str, Module]:
     """Map the names of extra state to the modules that read it."""
     return {
         f"{path}.{EXTRA_STATE}" if path else EXTRA_STATE: module
-        for path, module in _walk(root, "")
+        for path, module in walk(root, "")
         if type(module).set_extra_state is not Module.set_extra_state
     }
 

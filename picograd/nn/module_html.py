@@ -3,9 +3,12 @@
 from typing import Any
 
 from picograd.html import Markup, details, table, written
+from picograd.nn.walks import named_lines, once
 
 
-def module_html(module: Any, name: str = "", is_open: bool = True) -> str:
+def module_html(
+    module: Any, name: str = "", is_open: bool = True, above: tuple[Any, ...] = ()
+) -> str:
     """Write a module, and the modules inside, as HTML."""
     title = type(module).__name__
     if name:
@@ -18,8 +21,9 @@ def module_html(module: Any, name: str = "", is_open: bool = True) -> str:
         shape = list(parameter.shape)
         rows.append([each, parameter.dtype.name, shape, parameter.device])
     parts = [table([], rows)] if rows else []
-    for each, child in module.named_children():
-        inside = module_html(child, each, False)
+    above = (*above, module)
+    for each, child in once(iter(named_lines(module, above))):
+        inside = module_html(child, each, False, above)
         parts.append(Markup(inside))
     if parts:
         return details(title, *parts, is_open=is_open)

@@ -1,7 +1,7 @@
 """Parameter: a tensor that a module trains; and how modules write into the tensors they own."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from picograd.errors import StateError
 from picograd.tensor.core.annotations import Data, DeviceLike, DTypeLike
@@ -39,6 +39,74 @@ class Buffer(Tensor):
         value = data if isinstance(data, Tensor) else Tensor(data)
         super().__init__(value.detach())
         self.persistent = persistent
+
+
+class Uninitialized(Tensor):
+    """This class waits for its sizes: `materialize` makes it what `becomes` says."""
+
+    becomes: ClassVar[Any]
+
+    @property
+    def shape(self) -> Any:
+        """Refuse: the sizes are not known."""
+        raise StateError(type(self).__name__, "it has no sizes yet", "call materialize first")
+
+    def materialize(
+        self, shape: Any, device: DeviceLike | None = None, dtype: DTypeLike | None = None
+    ) -> None:
+        """Take on sizes, with values of 0; it is an ordinary parameter or buffer from then on."""
+        sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+        made = Tensor.zeros(*sizes, device=device or self.device, dtype=dtype or self.dtype)
+        learns = self.requires_grad
+        self.__class__ = self.becomes
+        self.node = made.node
+        self.requires_grad = learns
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+
+class UninitializedParameter(Uninitialized, Parameter):
+    """This class is a parameter whose sizes the first input will tell.
+
+    >>> from picograd import nn
+    >>> weight = nn.UninitializedParameter()
+    >>> weight.materialize((2, 3))
+    >>> type(weight).__name__, weight.shape
+    ('Parameter', (2, 3))
+    """
+
+    becomes = Parameter
+
+    def __init__(
+        self,
+        requires_grad: bool = True,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
+    ) -> None:
+        super().__init__(Tensor.zeros(0, device=device, dtype=dtype), requires_grad)
+
+
+class UninitializedBuffer(Uninitialized, Buffer):
+    """This class is a buffer whose sizes the first input will tell.
+
+    >>> from picograd import nn
+    >>> mean = nn.UninitializedBuffer()
+    >>> mean.materialize(3)
+    >>> mean.tolist()
+    [0.0, 0.0, 0.0]
+    """
+
+    becomes = Buffer
+
+    def __init__(
+        self,
+        requires_grad: bool = False,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
+        persistent: bool = True,
+    ) -> None:
+        super().__init__(Tensor.zeros(0, device=device, dtype=dtype), persistent=persistent)
 
 
 def as_tensor(value: Any, name: str) -> Tensor:

@@ -1,11 +1,17 @@
-"""ONNX operators with subgraphs: If, Loop, Scan. They run in Python, step by step."""
+"""ONNX operators with subgraphs: If, Loop, Scan.
+
+If and Loop run in Python, step by step; so does a Scan that is no loop of the graph.
+"""
 
 from typing import Any
 
 import numpy as np
 
+from picograd.errors import DTypeError, ShapeError, TraceError
 from picograd.onnx.table import Call, Value, operator
 from picograd.tensor.public import stack
+from picograd.tensor.tensor import Tensor
+from picograd.tensor.transforms.scan import scan as recorded_scan
 
 
 @operator("If")
@@ -46,25 +52,48 @@ def scan(
 ) -> Any:
     """Run a subgraph over slices of the inputs, forwards or backwards."""
     count = len(inputs) - num_scan_inputs
-    state = list(inputs[:count])
-    slices = []
-    for k, value in enumerate(inputs[count:]):
-        parts = list(call.tensor(value).unbind((scan_input_axes or [0] * num_scan_inputs)[k]))
-        backwards = (scan_input_directions or [0] * num_scan_inputs)[k]
-        slices.append(parts[::-1] if backwards else parts)
-    rows = []
-    for each in zip(*slices):
-        found = call.run(body, [*state, *each])
-        state = found[:count]
-        rows.append(found[count:])
     extra = len(body.output) - count
+    rows = []
+    axes = scan_input_axes or [0] * num_scan_inputs
+    turns = scan_input_directions or [0] * num_scan_inputs
+    for each, axis, is_turned in zip(inputs[count:], axes, turns):
+        row = call.tensor(each).movedim(axis, 0)
+        rows.append(row.flip(0) if is_turned else row)
+    state, columns = over_rows(call, body, list(inputs[:count]), rows)
     outputs = []
-    for k in range(extra):
-        column = [row[k] for row in rows]
-        backwards = (scan_output_directions or [0] * extra)[k]
-        axis = (scan_output_axes or [0] * extra)[k]
-        outputs.append(joined(call, column[::-1] if backwards else column, axis))
+    axes = scan_output_axes or [0] * extra
+    turns = scan_output_directions or [0] * extra
+    for column, axis, is_turned in zip(columns, axes, turns):
+        column = column.flip(0) if is_turned else column
+        outputs.append(column.movedim(0, axis))
     return (*state, *outputs)
+
+
+def over_rows(
+    call: Call, body: Any, state: list[Value], rows: list[Tensor]
+) -> tuple[list[Value], list[Tensor]]:
+    """Run a body over rows, as one loop of the graph where it can be; gives last state, columns."""
+    count = len(state)
+
+    def step(old: list[Value], row: list[Tensor]) -> tuple[list[Value], list[Value]]:
+        found = [call.tensor(each) for each in call.run(body, [*old, *row])]
+        return found[:count], found[count:]
+
+    start = [call.tensor(each) for each in state]
+    try:
+        return recorded_scan(step, start, rows)
+    except (TraceError, ShapeError, DTypeError):  # a state that grows, values that decide
+        pass
+    steps = []
+    unbound = [each.unbind(0) for each in rows]
+    for row in zip(*unbound):
+        state, found = step(state, list(row))
+        steps.append(found)
+    columns = []
+    for place in range(len(body.output) - count):
+        column = [found[place] for found in steps]
+        columns.append(joined(call, column, 0))
+    return state, columns
 
 
 @operator("Scan")

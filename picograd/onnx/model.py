@@ -1,7 +1,8 @@
 """A loaded ONNX model: an `nn.Module` whose forward pass records the nodes of its graph."""
 
 from collections import ChainMap
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,21 +23,26 @@ from picograd.onnx import (  # noqa: F401 (their rows)
     reductions,
     shaping,
     signals,
+    tabular,
     training,
+    trees,
 )
+from picograd.onnx.graph import Body, Node, read_attribute, read_body
+from picograd.onnx.known import Known
 from picograd.onnx.table import HOSTED, Value, find_operator
 from picograd.onnx.values import (
     NAMES,
-    attributes_of,
     computed_on_host,
     constant,
+    dtype_of_onnx,
     is_held,
-    to_array,
     to_tensor,
 )
+from picograd.tensor.public import full
 from picograd.tensor.tensor import Tensor
 
 ON_HOST = ("Shape", "Size", "Loop", "If", "Scan", "SequenceMap")  # these look at values themselves
+RANDOM = ("RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial", "Dropout")
 Names = MutableMapping[str, Value]
 
 
@@ -45,8 +51,8 @@ class Model(Module):
 
     Inputs come by place, in the order of the graph, or by name: tensors, arrays, lists of them (a
     sequence), None for one that is left out. One output is given as it is, several as a tuple.
-    Constants of floats are parameters, `weights.` and their names in the file; they are trainable.
-    `inputs` and `outputs` list the names.
+    Constants of floats are parameters, `weights.` and their names in the file, in branches and
+    loops too; they are trainable. `inputs` and `outputs` list the names.
 
     Raises DataError for a model that ONNX's checker refuses and for an operator that is not known,
     ShapeError for missing inputs.
@@ -58,123 +64,163 @@ class Model(Module):
         super().__init__()
         self.proto = proto
         self.opsets = {each.domain or "": each.version for each in proto.opset_import}
+        self.body = read_body(proto.graph, folder)
         self.functions = {(each.domain, each.name): each for each in proto.functions}
+        self.bodies = {key: read_body(each, folder) for key, each in self.functions.items()}
+        self.expansions: dict[bytes, Body] = {}  # of operators without a row, by their texts
         self.weights: dict[str, Value] = {}
-        self.known: dict[int, Any] = {}  # small constants on the host, by the id of their tensor
-        for tensor in proto.graph.initializer:
-            self.keep(tensor.name, constant(tensor, folder))
-        for sparse in proto.graph.sparse_initializer:
-            self.keep(sparse.values.name, to_tensor(dense(sparse)))
-        initial = set(self.weights)
-        self.inputs = [each.name for each in proto.graph.input if each.name not in initial]
-        self.outputs = [each.name for each in proto.graph.output]
+        self.known = Known()
+        for body in (self.body, *self.bodies.values()):
+            for each in body.inner():
+                self.keep(each)
+        initial = {each.name for each in proto.graph.initializer}
+        self.inputs = [name for name in self.body.input if name not in initial]
+        self.outputs = list(self.body.output)
+        kinds = {each.name: each.type.tensor_type.elem_type for each in proto.graph.input}
+        self.dtypes = {name: dtype_of_onnx(kind) for name, kind in kinds.items()}
 
-    def keep(self, name: str, value: Value) -> None:
-        """Keep a constant; one of floats is a parameter."""
-        known = (
-            value.detach().numpy() if isinstance(value, Tensor) and value.numel() <= 64 else None
-        )
-        if isinstance(value, Tensor) and value.is_floating_point():
-            value = Parameter(value)
-        if known is not None:
-            self.known[id(value)] = known
-        self.weights[name] = value
+    def keep(self, body: Body) -> None:
+        """Keep the constants of a body; those of floats are parameters."""
+        for name, array in body.constants.items():
+            value, key, count = constant(array), name, 2
+            while key in self.weights:
+                key, count = f"{name}.{count}", count + 1
+            if isinstance(value, Tensor) and value.is_floating_point():
+                value = Parameter(value)
+            self.known.remember(value, array)
+            self.weights[key] = value
+            body.kept[name] = key
+        body.constants.clear()
 
     def forward(self, *inputs: Any, **named: Any) -> Any:
         """Compute the outputs."""
-        names: dict[str, Value] = dict(zip(self.inputs, map(as_value, inputs)))
-        names |= {name: as_value(value) for name, value in named.items()}
+        given = dict(zip(self.inputs, inputs)) | named
+        names: dict[str, Value] = {
+            name: self.number(name, value) if isinstance(value, (int, float)) else as_value(value)
+            for name, value in given.items()
+        }
         missing = [name for name in self.inputs if name not in names]
         wanted = {name for name in missing if not is_optional(self.proto.graph, name)}
         if wanted or len(inputs) > len(self.inputs):
             text = f"takes {', '.join(self.inputs)}; {len(names)} were given"
             raise ShapeError("onnx", text, "pass them in this order, or by name")
-        scope: Names = ChainMap(names, self.weights)
-        found = self.run(self.proto.graph, scope, self.opsets)
+        found = Run(self).body(self.body, names, self.opsets, {})
         found = [to_tensor(each) if is_held(each) else each for each in found]
         return found[0] if len(found) == 1 else tuple(found)
 
-    def run(
-        self, graph: Any, scope: Names, opsets: Mapping[str, int], given: Any = None
+    def number(self, name: str, value: Any) -> Value:
+        """Take a number of Python: an int stays on the host, as a size or a choice."""
+        dtype = self.dtypes.get(name)
+        if isinstance(value, int) and (dtype is None or not dtype.is_float):
+            return np.asarray(int(value), dtype.numpy if dtype is not None else np.int64)
+        return full((), value, dtype=dtype)
+
+
+class Run:
+    """This class is one call of a model: what is known on the host, of weights and on the way."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.known = Known(model.known)
+
+    def body(
+        self, body: Body, scope: Names, opsets: Mapping[str, int], given: Mapping[str, Any]
     ) -> list[Value]:
-        """Compute the nodes of a graph or function in order; gives its outputs."""
-        for tensor in getattr(graph, "initializer", ()):
-            if graph is not self.proto.graph:
-                scope[tensor.name] = constant(tensor)
-        for node in graph.node:
-            step = Step(self, node, scope, opsets, given or {})
-            results = step.compute()
-            for name, value in zip(node.output, results):
+        """Compute the nodes of a body in order; gives its outputs."""
+        for name, key in body.kept.items():
+            scope.setdefault(name, self.model.weights[key])
+        for name, array in body.constants.items():
+            scope[name] = constant(array)
+            self.known.remember(scope[name], array)
+        for node in body.nodes:
+            results = Step(self, node, scope, opsets, given).compute()
+            for name, value in zip(node.outputs, results):
                 if name:
                     scope[name] = value
-        names = [each if isinstance(each, str) else each.name for each in graph.output]
-        if isinstance(graph, onnx.FunctionProto):  # a body leaves out what nobody wants
-            return [scope.get(name) for name in names]
-        return [scope[name] for name in names]
+        if body.is_function:  # one leaves out what nobody wants
+            return [scope.get(name) for name in body.output]
+        return [scope[name] for name in body.output]
 
 
 class Step:
     """This class computes one node; rows of the table see it as their `call`."""
 
     def __init__(
-        self, model: Model, node: Any, scope: Names, opsets: Mapping[str, int], given: Any
+        self,
+        run: Run,
+        node: Node,
+        scope: Names,
+        opsets: Mapping[str, int],
+        given: Mapping[str, Any],
     ) -> None:
-        self.model, self.node, self.scope, self.opsets = model, node, scope, opsets
-        self.domain = "" if node.domain == "ai.onnx" else node.domain
-        self.opset = opsets.get(self.domain, 1)
-        self.outputs = sum(1 for name in node.output if name)
-        self.attributes = attributes_of(node, given)
+        self.process, self.read, self.node = run, node, node.proto
+        self.scope, self.opsets = scope, opsets
+        self.opset = opsets.get(node.domain, 1)
+        self.attributes = dict(node.attributes)
+        for name, outer in node.references.items():
+            if outer in given:
+                self.attributes[name] = given[outer]
+
+    @property
+    def outputs(self) -> int:
+        """Count the outputs that are wanted."""
+        return sum(1 for name in self.read.outputs if name)
 
     def compute(self) -> Sequence[Value]:
         """Compute the outputs."""
-        node = self.node
-        if node.op_type == "Constant" and not self.domain:
-            return [self.kept()]
-        inputs = [self.scope[name] if name else None for name in node.input]
-        function = self.model.functions.get((node.domain, node.op_type))
+        name, domain = self.node.op_type, self.read.domain
+        inputs = [self.scope[each] if each else None for each in self.read.inputs]
+        function = self.process.model.bodies.get((self.node.domain, name))
         if function is not None:
             return self.called(function, inputs)
-        operator = find_operator(node.op_type, self.opset)
-        is_hosted = node.op_type in HOSTED or self.domain == "ai.onnx.ml"
-        if is_hosted or (is_all_held(inputs) and node.op_type not in ON_HOST):
+        operator = find_operator(name, self.opset, domain)
+        is_hosted = name in HOSTED or (operator is None and domain == "ai.onnx.ml")
+        if is_hosted or (is_all_held(inputs) and name not in ON_HOST):
             return self.hosted(inputs)
         if operator is None:
             return self.expanded(inputs)
-        if not operator.takes_call:
-            inputs = [self.tensor(each) for each in inputs]
-        arguments = ([self] if operator.takes_call else []) + inputs
+        values = inputs if operator.takes_call else [self.tensor(each) for each in inputs]
+        arguments = ([self] if operator.takes_call else []) + values
         found = operator.definition(*arguments, **self.attributes)
-        return found if isinstance(found, tuple) else [found]
+        results = found if isinstance(found, tuple) else (found,)
+        if name not in (*ON_HOST, *RANDOM) and self.process.known.has_all(inputs):
+            self.note(inputs, results)
+        return results
 
-    def kept(self) -> Value:
-        """Give the value of a `Constant` node, made once."""
-        name = f"{self.node.output[0]} of {id(self.node)}"
-        if name not in self.model.weights:
-            key, value = next(iter(self.attributes.items()))
-            if key == "value" and isinstance(value, np.ndarray):
-                value = constant(onnx.numpy_helper.from_array(value))
-            elif key == "sparse_value":
-                value = to_tensor(dense(value))
-            else:
-                value = np.asarray(value, np.float32 if key.startswith("value_float") else None)
+    def note(self, inputs: Sequence[Value], results: Sequence[Value]) -> None:
+        """Note that the host can compute the results too: their inputs are known there."""
+        arrays: list[Any] = []
+
+        def computed(place: int) -> Any:
+            if not arrays:
+                known = [None if each is None else self.host(each) for each in inputs]
+                arrays.extend(self.computed(known))
+            return arrays[place]
+
+        for place, value in enumerate(results):
             if isinstance(value, Tensor):
-                self.model.known[id(value)] = value.detach().numpy()
-            self.model.weights[name] = value
-        return self.model.weights[name]
+                self.process.known.remember(value, partial(computed, place))
+
+    def once(self, make: Callable[[], Any]) -> Any:
+        """Give what is made of the attributes of the node, made once."""
+        if self.read.references:  # each call of its function may say others
+            return make()
+        if not self.read.made:
+            self.read.made.append(make())
+        return self.read.made[0]
 
     def host(self, value: Value) -> Any:
         """Give the values of an input on the host, as an array."""
-        known = self.model.known.get(id(value))
-        return to_array(value) if known is None else known
+        return self.process.known.array(value)
 
     def tensor(self, value: Value) -> Any:
         """Give an input as a tensor."""
         return to_tensor(value) if is_held(value) else value
 
-    def run(self, graph: Any, inputs: Sequence[Value]) -> list[Value]:
+    def run(self, body: Any, inputs: Sequence[Value]) -> list[Value]:
         """Run a subgraph on inputs; it sees the values around the node."""
-        names = {each.name: value for each, value in zip(graph.input, inputs)}
-        return self.model.run(graph, ChainMap(names, self.scope), self.opsets)
+        names = dict(zip(body.input, inputs))
+        return self.process.body(body, ChainMap(names, self.scope), self.opsets, {})
 
     def on_host(self, name: str, *inputs: Value, **attributes: Any) -> Value:
         """Let the `onnx` package compute an operator."""
@@ -184,25 +230,40 @@ class Step:
             raise unknown(self.node, self.opset) from error
         return to_tensor(found)
 
+    def computed(self, inputs: Sequence[Value]) -> list[Any]:
+        """Let it compute this node: arrays."""
+        name, count = self.node.op_type, len(self.read.outputs)
+        try:
+            return computed_on_host(
+                name, self.read.domain, self.opset, inputs, self.attributes, count
+            )
+        except NotImplementedError as error:
+            raise unknown(self.node, self.opset) from error
+
     def hosted(self, inputs: Sequence[Value]) -> list[Value]:
         """Compute on the host; what has sizes and axes stays there."""
-        node, count = self.node, len(self.node.output)
-        found = computed_on_host(
-            node.op_type, node.domain, self.opset, inputs, self.attributes, count
-        )
+        found = self.computed(inputs)
         found = [each.astype(object) if is_text(each) else each for each in found]
         is_small = all(isinstance(each, np.ndarray) and each.size <= 1024 for each in found)
         is_whole = is_small and all(each.dtype.kind in "biuOU" for each in found)
-        return found if is_all_held(inputs) and is_whole else [to_tensor(each) for each in found]
+        if is_all_held(inputs) and is_whole:
+            return found
+        results = [to_tensor(each) for each in found]
+        if is_all_held(inputs) and is_small:
+            for value, array in zip(results, found):
+                self.process.known.remember(value, array)
+        return results
 
-    def called(self, function: Any, inputs: Sequence[Value]) -> list[Value]:
-        """Run a function of the model."""
-        names = dict(zip(function.input, inputs))
-        names |= {name: None for name in function.input if name not in names}
-        defaults = {a.name: attributes_of_one(a) for a in function.attribute_proto}
-        opsets = dict(self.opsets) | {each.domain: each.version for each in function.opset_import}
-        scope: Names = ChainMap(names)
-        return self.model.run(function, scope, opsets, defaults | self.attributes)
+    def called(self, body: Body, inputs: Sequence[Value]) -> list[Value]:
+        """Run a function."""
+        names = dict.fromkeys(body.input) | dict(zip(body.input, inputs))
+        function = self.process.model.functions.get((self.node.domain, self.node.op_type))
+        opsets, given = dict(self.opsets), self.attributes
+        if function is not None:
+            opsets |= {each.domain: each.version for each in function.opset_import}
+            defaults = {each.name: read_attribute(each) for each in function.attribute_proto}
+            given = defaults | given
+        return self.process.body(body, ChainMap({}, names), opsets, given)
 
     def expanded(self, inputs: Sequence[Value]) -> list[Value]:
         """Run the function body that an operator's schema has."""
@@ -211,11 +272,16 @@ class Step:
             schema = defs.get_schema(node.op_type, self.opset, node.domain)
         except defs.SchemaError as error:
             raise unknown(node, self.opset) from error
-        body = body_of(schema, node, self.opset, inputs)
-        if body is None:
+        text = text_of(schema, node, self.opset, inputs)
+        if not text:
             raise unknown(node, self.opset)
+        body = self.process.model.expansions.get(text)
+        if body is None:
+            function = onnx.FunctionProto()
+            function.ParseFromString(text)
+            body = self.process.model.expansions[text] = read_body(function)
         declared = {
-            name: attributes_of_one(each.default_value)
+            name: read_attribute(each.default_value)
             for name, each in schema.attributes.items()
             if each.default_value.type
         }
@@ -223,8 +289,8 @@ class Step:
         return self.called(body, inputs)
 
 
-def body_of(schema: Any, node: Any, opset: int, inputs: Sequence[Value]) -> Any:
-    """Find the function body of a schema for a node; None without one."""
+def text_of(schema: Any, node: Any, opset: int, inputs: Sequence[Value]) -> Any:
+    """Find the function body of a schema for a node, as bytes; None without one."""
     if schema.has_context_dependent_function:
         types = [type_of(value).SerializeToString() for value in inputs]
         versions = [v for v in schema.context_dependent_function_opset_versions if v <= opset]
@@ -236,12 +302,8 @@ def body_of(schema: Any, node: Any, opset: int, inputs: Sequence[Value]) -> Any:
         versions = [v for v in schema.function_opset_versions if v <= opset]
         text = schema.get_function_with_opset_version(max(versions, default=schema.since_version))
     else:
-        return None
-    if not text:
-        return None
-    body = onnx.FunctionProto()
-    body.ParseFromString(text)
-    return body
+        text = None
+    return text
 
 
 def type_of(value: Value) -> Any:
@@ -253,13 +315,6 @@ def type_of(value: Value) -> Any:
     kind = NAMES[value.dtype] if isinstance(value.dtype, DType) else (
         onnx.helper.np_dtype_to_tensor_dtype(value.dtype))  # fmt: skip
     return onnx.helper.make_tensor_type_proto(kind, list(value.shape))
-
-
-def attributes_of_one(attribute: Any) -> Any:
-    """Read the value of one attribute."""
-    node = onnx.NodeProto()
-    node.attribute.append(attribute)
-    return attributes_of(node, {})[attribute.name]
 
 
 def is_all_held(inputs: Sequence[Value]) -> bool:
@@ -286,18 +341,6 @@ def as_value(given: Any) -> Value:
     if isinstance(given, (list, tuple)) and any(hasattr(each, "shape") for each in given):
         return [as_value(each) for each in given]
     return to_tensor(np.asarray(given))
-
-
-def dense(sparse: Any) -> Any:
-    """Spread a sparse tensor."""
-    values = np.asarray(onnx.numpy_helper.to_array(sparse.values))
-    places = np.asarray(onnx.numpy_helper.to_array(sparse.indices))
-    whole = np.zeros(tuple(sparse.dims), values.dtype)
-    if places.ndim == 1:
-        whole.reshape(-1)[places] = values
-    else:
-        whole[tuple(places.T)] = values
-    return whole
 
 
 def unknown(node: Any, opset: int) -> DataError:

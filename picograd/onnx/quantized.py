@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from picograd.onnx.network import conv
+from picograd.onnx.recurrent import lstm
 from picograd.onnx.table import Call, Value, operator
 from picograd.onnx.values import dtype_of_onnx, is_held
 from picograd.tensor.public import where
@@ -130,3 +131,46 @@ def quantized_conv(call: Call, *inputs: Any, **settings: Any) -> Value:
     factor = call.tensor(x_scale).double() * call.tensor(w_scale).double()
     factor = factor if factor.numel() == 1 else factor.reshape(-1, *[1] * (total.ndim - 2))
     return quantize(call, (total * factor).float(), call.tensor(scale), zero)
+
+
+def rounded(x: Tensor) -> Tensor:
+    """Quantise to bytes and back, with a scale found for all of it."""
+    quantized, scale, zero = dynamic_quantize(x)
+    return (quantized.float() - zero.float()) * scale
+
+
+@operator("DynamicQuantizeLSTM", domain="com.microsoft")
+def dynamic_quantized_lstm(
+    call: Call,
+    x: Any,
+    w: Any,
+    r: Any,
+    bias: Any,
+    lengths: Any,
+    initial: Any,
+    carried: Any,
+    peepholes: Any,
+    w_scale: Any,
+    w_zero: Any,
+    r_scale: Any,
+    r_zero: Any,
+    **settings: Any,
+) -> Any:
+    """LSTM with weights in bytes (directions, inputs, gates); it rounds its inputs and states.
+
+    Products are sums of whole numbers times a scale: float32 has them but for its rounding.
+    """
+    weights = [
+        (centred(each, None, call) - along_gates(call, zero).to("int32")).float()
+        * along_gates(call, scale).float()
+        for each, scale, zero in ((w, w_scale, w_zero), (r, r_scale, r_zero))
+    ]
+    given = [call.tensor(each) for each in (bias, lengths, initial, carried, peepholes)]
+    w, r = (each.transpose(1, 2) for each in weights)
+    return lstm(call, rounded(x), w, r, *given, rounded=rounded, **settings)
+
+
+def along_gates(call: Call, value: Any) -> Tensor:
+    """Give a scale or zero point (directions) or (directions, gates) the axes of a weight."""
+    value = call.tensor(value)
+    return value.reshape(value.shape[0] if value.ndim else 1, 1, -1)

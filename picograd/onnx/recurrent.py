@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from picograd.onnx.table import Call, ints, operator
-from picograd.tensor.public import stack, where
+from picograd.onnx.table import Call, operator
+from picograd.onnx.values import is_held
+from picograd.tensor.public import arange, stack, where
 from picograd.tensor.tensor import Tensor
+from picograd.tensor.transforms.scan import scan
 
 FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     "relu": lambda x, a, b: x.relu(),
@@ -63,8 +65,8 @@ def layer(
     x, hidden = x.transpose(0, 1) if layout else x, r.shape[-1]
     (steps, batch), count = x.shape[:2], w.shape[0]
     zeros = Tensor(np.zeros((batch, hidden), np.float32)).to(x.dtype)
-    given = [] if lengths is None else ints(call.host(lengths))
-    ends = given if any(end != steps for end in given) else None
+    is_whole = lengths is None or (is_held(lengths) and (lengths == steps).all())
+    ends = None if is_whole else call.tensor(lengths)
     rows, lasts = [], []
     for d in range(count):
         backwards = direction == "reverse" or d == 1
@@ -84,19 +86,21 @@ def layer(
 
 
 def over_time(
-    cell: Cell, x: Tensor, state: list[Any], fixed: Any, ends: list[int] | None, backwards: bool
+    cell: Cell, x: Tensor, state: list[Any], fixed: Any, ends: Tensor | None, backwards: bool
 ) -> tuple[Tensor, list[Tensor]]:
     """Run a cell over the steps of one direction; a sample that has ended keeps its state."""
-    steps, zeros = x.shape[0], state[0] * 0
-    outputs: list[Any] = [None] * steps
-    for t in reversed(range(steps)) if backwards else range(steps):
-        new = cell(x[t], state, *fixed)
-        there = None if ends is None else Tensor(np.array([[t < end] for end in ends]))
-        if there is not None:
-            new = [where(there, one, old) for one, old in zip(new, state)]
-        outputs[t] = new[0] if there is None else where(there, new[0], zeros)
-        state = new
-    return stack(outputs, 0), state
+
+    def step(old: list[Tensor], row: tuple[Tensor, Tensor]) -> tuple[list[Tensor], Tensor]:
+        given, time = row
+        new = cell(given, old, *fixed)
+        if ends is None:
+            return new, new[0]
+        is_there = (time < ends)[:, None]
+        kept = [where(is_there, one, before) for one, before in zip(new, old)]
+        return kept, where(is_there, new[0], 0.0)
+
+    last, outputs = scan(step, state, (x, arange(x.shape[0])), reverse=backwards)
+    return outputs, last
 
 
 @operator("RNN")
@@ -164,14 +168,18 @@ def lstm(
     peepholes: Any = None,
     clip: float | None = None,
     input_forget: int = 0,
+    rounded: Callable[[Tensor], Tensor] = lambda hidden: hidden,
     **settings: Any,
 ) -> Any:
-    """Long short-term memory; gates in the order input, output, forget, cell."""
+    """Long short-term memory; gates in the order input, output, forget, cell.
+
+    `rounded` is applied to the hidden state before its product, by quantised forms.
+    """
     size = r.shape[-1]
 
     def cell(p: Any, states: Any, weight: Any, b: Any, f: Any, d: int) -> list[Tensor]:
         old, kept = states
-        gates = p + old @ weight.T + (0 if b is None else b)
+        gates = p + rounded(old) @ weight.T + (0 if b is None else b)
         i, o, g, c = clipped(gates, clip).split(size, 1)
         peeps = None if peepholes is None else peepholes[d].split(size)
         if peeps is not None:

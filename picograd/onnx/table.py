@@ -31,6 +31,9 @@ class Call(Protocol):
     def host(self, value: Value) -> Array:
         """Give the values of an input on the host, as an array."""
 
+    def once(self, make: Callable[[], Any]) -> Any:
+        """Give what is made of the attributes of the node, made once."""
+
     def tensor(self, value: Value) -> Tensor:
         """Give an input as a tensor."""
 
@@ -55,9 +58,11 @@ class Operator:
     since: int  # the first opset that it is true for
     definition: Definition
     takes_call: bool
+    domain: str
 
 
 OPERATORS: dict[str, list[Operator]] = {}  # rows by name, the newest first
+OWN = ("ai.onnx.ml", "com.microsoft")  # domains with rows of their own
 # Text and coded pictures are no tensors: the `onnx` package computes them, and the operators of
 # `ai.onnx.ml`, on the host.
 HOSTED = frozenset({
@@ -66,25 +71,31 @@ HOSTED = frozenset({
 })  # fmt: skip
 
 
-def operator(*names: str, since: int = 1) -> Callable[[Definition], Definition]:
-    """Add a row for each name; gives the definition back as it is."""
+def operator(*names: str, since: int = 1, domain: str = "") -> Callable[[Definition], Definition]:
+    """Add a row for each name; gives the definition back as it is.
+
+    A row without a domain is for all domains but those of `OWN`, whose names mean something else.
+    """
 
     def add(definition: Definition) -> Definition:
         code = definition.__code__
         takes_call = code.co_argcount > 0 and code.co_varnames[0] == "call"
         for name in names:
             rows = OPERATORS.setdefault(name, [])
-            rows.append(Operator(name, since, definition, takes_call))
+            rows.append(Operator(name, since, definition, takes_call, domain))
             rows.sort(key=lambda row: -row.since)
         return definition
 
     return add
 
 
-def find_operator(name: str, opset: int) -> Operator | None:
-    """Find the row of an operator for an opset."""
-    rows = OPERATORS.get(name, [])
-    return next((row for row in rows if row.since <= opset), None)
+def find_operator(name: str, opset: int, domain: str = "") -> Operator | None:
+    """Find the row of an operator for an opset of its domain."""
+    rows = [row for row in OPERATORS.get(name, []) if row.since <= opset]
+    own = next((row for row in rows if row.domain == domain), None)
+    if own is not None or domain in OWN:
+        return own
+    return next((row for row in rows if not row.domain), None)
 
 
 def ints(values: Any) -> list[int]:

@@ -5,6 +5,7 @@ record a graph. What has inputs of the host alone is computed on the host.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -63,31 +64,11 @@ def to_array(value: Any) -> Any:
     return value.detach().numpy()
 
 
-def constant(proto: Any, base: str = "") -> Any:
-    """Read a constant tensor: integers of few elements and text for the host, others a Tensor."""
-    array = np.asarray(onnx.numpy_helper.to_array(proto, base))
+def constant(array: Any) -> Any:
+    """Keep a constant: integers of few elements and text for the host, others as a Tensor."""
     if array.dtype.kind in "biu" and array.size <= SMALL:
         return array
     return to_tensor(array)
-
-
-def attributes_of(node: Any, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Read a node's attributes; texts are decoded, tensors are arrays. `given` are a function's."""
-    found = {}
-    for each in node.attribute:
-        if each.ref_attr_name:
-            if each.ref_attr_name in given:
-                found[each.name] = given[each.ref_attr_name]
-            continue
-        value = onnx.helper.get_attribute_value(each)
-        if isinstance(value, bytes):
-            value = value.decode()
-        elif isinstance(value, onnx.TensorProto):
-            value = np.asarray(onnx.numpy_helper.to_array(value))
-        elif isinstance(value, list) and value and isinstance(value[0], bytes):
-            value = [one.decode() for one in value]
-        found[each.name] = value
-    return found
 
 
 def computed_on_host(
@@ -104,12 +85,20 @@ def computed_on_host(
     settings = {key: as_attribute(value) for key, value in attributes.items()}
     node = onnx.helper.make_node(name, takes, gives, domain=domain, **settings)
     feeds = {key: to_array(value) for key, value in zip(takes, inputs) if key}
-    named = [onnx.ValueInfoProto(name=key) for key in (*feeds, *gives)]
-    graph = onnx.helper.make_graph([node], name, named[: len(feeds)], named[len(feeds) :])
-    versions = {"": onnx.defs.onnx_opset_version(), domain: opset}
+    return list(evaluator(node.SerializeToString(), opset).run(None, feeds))
+
+
+@lru_cache(maxsize=1024)
+def evaluator(text: bytes, opset: int) -> ReferenceEvaluator:
+    """Make what computes a node on the host."""
+    node = onnx.NodeProto()
+    node.ParseFromString(text)
+    takes = [onnx.ValueInfoProto(name=key) for key in node.input if key]
+    gives = [onnx.ValueInfoProto(name=key) for key in node.output]
+    graph = onnx.helper.make_graph([node], node.op_type, takes, gives)
+    versions = {"": onnx.defs.onnx_opset_version(), node.domain: opset}
     opsets = [onnx.helper.make_opsetid(key, version) for key, version in versions.items()]
-    model = onnx.helper.make_model(graph, opset_imports=opsets)
-    return list(ReferenceEvaluator(model).run(None, feeds))
+    return ReferenceEvaluator(onnx.helper.make_model(graph, opset_imports=opsets))
 
 
 def as_attribute(value: Any) -> Any:

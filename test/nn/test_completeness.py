@@ -15,11 +15,7 @@ VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
 pytestmark = pytest.mark.skipif(VERSION < (2, 13), reason="signatures are those of PyTorch 2.13")
 
 ABSENT = {
-    "AdaptiveLogSoftmaxWithLoss": "a softmax in clusters: compose it of Linear and cross_entropy",
     "Container": "deprecated in PyTorch",
-    "CrossMapLRN2d": "a legacy spelling of LocalResponseNorm",
-    "FractionalMaxPool2d": "random window places: draw them with numpy and use max_pool2d",
-    "FractionalMaxPool3d": "as FractionalMaxPool2d",
     "LinearCrossEntropyLoss": "an unstable API of PyTorch: compose Linear and CrossEntropyLoss",
     "NLLLoss2d": "deprecated in PyTorch",
     "RNNBase": "an implementation detail of PyTorch",
@@ -39,6 +35,7 @@ OPEN |= {"LogSigmoid", "Sigmoid", "Softmax2d", "Softsign"}
 
 IMAGE = (2, 4, 3)
 ARGUMENTS = {
+    "AdaptiveLogSoftmaxWithLoss": (8, 20, [5, 10], 2.0),
     "AdaptiveAvgPool1d": (2,),
     "AdaptiveAvgPool2d": (2,),
     "AdaptiveAvgPool3d": (2,),
@@ -56,6 +53,9 @@ ARGUMENTS = {
     "ConstantPad1d": (2, 1.5),
     "ConstantPad2d": (2, 1.5),
     "ConstantPad3d": (2, 1.5),
+    "CrossMapLRN2d": (3,),
+    "FractionalMaxPool2d": (2, 3),
+    "FractionalMaxPool3d": (2, 3),
     "Conv1d": IMAGE,
     "Conv2d": IMAGE,
     "Conv3d": IMAGE,
@@ -200,10 +200,8 @@ ABSENT_FUNCTIONS = {
     "assert_int_or_pair": "a helper of PyTorch",
     "boolean_dispatch": "a helper of PyTorch",
     "conv_tbc": "conv1d of transposed axes",
-    "fractional_max_pool2d": ABSENT["FractionalMaxPool2d"],
-    "fractional_max_pool2d_with_indices": ABSENT["FractionalMaxPool2d"],
-    "fractional_max_pool3d": ABSENT["FractionalMaxPool2d"],
-    "fractional_max_pool3d_with_indices": ABSENT["FractionalMaxPool2d"],
+    "fractional_max_pool2d_with_indices": "fractional_max_pool2d with return_indices",
+    "fractional_max_pool3d_with_indices": "fractional_max_pool3d with return_indices",
     "grouped_mm": "an unstable API of PyTorch",
     "linear_cross_entropy": ABSENT["LinearCrossEntropyLoss"],
     "multi_head_attention_forward": "nn.MultiheadAttention",

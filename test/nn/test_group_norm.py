@@ -49,3 +49,15 @@ def test_wrong_channels_are_named():
         nn.GroupNorm(2, 4)(Tensor.ones(2, 3))
     with pytest.raises(ValueRangeError, match="LocalResponseNorm: size"):
         nn.LocalResponseNorm(0)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 9])
+def test_cross_map_norm(size, device):
+    data = array(2, 6, 3, 3)
+    ours = nn.CrossMapLRN2d(size, 0.1, k=2)
+    reference = torch.nn.CrossMapLRN2d(size, 0.1, k=2)
+    found = ours(Tensor(data, device=device)).numpy()
+    np.testing.assert_allclose(found, reference(torch.tensor(data)).numpy(), 1e-5, 1e-6)
+    assert repr(ours) == repr(reference)
+    with pytest.raises(ShapeError, match=r"CrossMapLRN2d: \(6, 3\) given"):
+        ours(Tensor.ones(6, 3))

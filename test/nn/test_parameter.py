@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from picograd import Tensor, nn
-from picograd.errors import DTypeError
+from picograd.errors import DTypeError, StateError
 from picograd.nn.parameter import Parameter, as_tensor, overwrite, realize, rebind
 from picograd.tensor.core.arguments import need_tensor
 
@@ -38,3 +38,21 @@ def test_realize_computes_all() -> None:
     realize([x, y])
     assert x.node.realized is not None or x.node.op == "buffer"
     assert (x.tolist(), y.tolist()) == ([2], [6])
+
+
+def test_uninitialized_ones_wait_for_their_sizes() -> None:
+    layer = nn.Identity()
+    layer.weight, layer.mean = nn.UninitializedParameter(), nn.UninitializedBuffer()
+    with pytest.raises(StateError, match="UninitializedParameter: it has no sizes yet"):
+        layer.weight.shape
+    assert repr(layer.weight) == "<UninitializedParameter>"
+    layer.weight.materialize((2, 3))
+    layer.mean.materialize(4, dtype="float64")
+    assert type(layer.weight) is Parameter and type(layer.mean) is nn.Buffer
+    assert layer.mean.dtype.name == "float64" and not layer.mean.requires_grad
+    assert {n: tuple(x.shape) for n, x in layer.state_dict().items()} == {
+        "weight": (2, 3),
+        "mean": (4,),
+    }
+    (layer.weight * 2).sum().backward()
+    assert layer.weight.grad is not None and layer.weight.grad.shape == (2, 3)

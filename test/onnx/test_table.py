@@ -31,3 +31,10 @@ def test_users_add_operators(monkeypatch: pytest.MonkeyPatch) -> None:
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("mine", 1)]
     model = picograd.onnx.load(helper.make_model(graph, opset_imports=opsets), check=False)
     assert model(np.ones(2, np.float32)).tolist() == [4.0, 4.0]
+
+
+def test_domains_with_names_of_their_own() -> None:
+    assert find_operator("Relu", 20, "com.microsoft") is None
+    assert find_operator("Relu", 20, "somebody") is find_operator("Relu", 20)
+    row = find_operator("Scaler", 1, "ai.onnx.ml")
+    assert row is not None and find_operator("Scaler", 20) is None

@@ -15,7 +15,10 @@ from picograd.tensor.core.operands import optional_dtype
 from picograd.tensor.core.recording import Recorded, apply
 from picograd.tensor.core.spelling import spell_functions
 from picograd.tensor.math import (
+    airy,
     bessel,
+    bessel_decay,
+    bessel_waves,
     elementwise,
     gamma,
     normal_distribution,
@@ -26,13 +29,15 @@ from picograd.tensor.math.arithmetic import xlog1py
 from picograd.tensor.reductions import reduce
 
 __all__ = [
+    "airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1",
     "chebyshev_polynomial_t", "chebyshev_polynomial_u", "chebyshev_polynomial_v",
     "chebyshev_polynomial_w", "digamma", "entr", "erf", "erfc", "erfcx", "erfinv", "exp2",
     "expit", "expm1", "gammainc", "gammaincc", "gammaln", "hermite_polynomial_h",
     "hermite_polynomial_he", "i0", "i0e", "i1", "i1e", "laguerre_polynomial_l",
     "legendre_polynomial_p", "log1p", "log_ndtr", "log_softmax", "logit", "logsumexp",
-    "modified_bessel_i0", "modified_bessel_i1", "multigammaln", "ndtr", "ndtri", "polygamma",
-    "psi", "round", "shifted_chebyshev_polynomial_t", "shifted_chebyshev_polynomial_u",
+    "modified_bessel_i0", "modified_bessel_i1", "modified_bessel_k0", "modified_bessel_k1",
+    "multigammaln", "ndtr", "ndtri", "polygamma", "psi", "round", "scaled_modified_bessel_k0",
+    "scaled_modified_bessel_k1", "shifted_chebyshev_polynomial_t", "shifted_chebyshev_polynomial_u",
     "shifted_chebyshev_polynomial_v", "shifted_chebyshev_polynomial_w", "sinc", "softmax",
     "spherical_bessel_j0", "xlog1py", "xlogy", "zeta",
 ]  # fmt: skip
@@ -450,6 +455,96 @@ def spherical_bessel_j0(input: Tensor) -> Tensor:
     """
     need_tensor("spherical_bessel_j0", input)
     return apply(transcendental.sinc, input / math.pi)
+
+
+def airy_ai(input: Tensor) -> Tensor:
+    """Compute Airy's function Ai.
+
+    >>> picograd.special.airy_ai(Tensor([0.0])).tolist()
+    [0.355...]
+    """
+    need_tensor("airy_ai", input)
+    return apply(airy.ai, input)
+
+
+def bessel_j0(input: Tensor) -> Tensor:
+    """Compute the Bessel function of the first kind J0.
+
+    >>> picograd.special.bessel_j0(Tensor([0.0])).tolist()
+    [1.0]
+    """
+    need_tensor("bessel_j0", input)
+    return apply(bessel_waves.j0, input)
+
+
+def bessel_j1(input: Tensor) -> Tensor:
+    """Compute the Bessel function of the first kind J1.
+
+    >>> picograd.special.bessel_j1(Tensor([0.0])).tolist()
+    [0.0]
+    """
+    need_tensor("bessel_j1", input)
+    return apply(bessel_waves.j1, input)
+
+
+def bessel_y0(input: Tensor) -> Tensor:
+    """Compute the Bessel function of the second kind Y0.
+
+    >>> picograd.special.bessel_y0(Tensor([0.0])).tolist()
+    [-inf]
+    """
+    need_tensor("bessel_y0", input)
+    return apply(bessel_waves.y0, input)
+
+
+def bessel_y1(input: Tensor) -> Tensor:
+    """Compute the Bessel function of the second kind Y1.
+
+    >>> picograd.special.bessel_y1(Tensor([0.0])).tolist()
+    [-inf]
+    """
+    need_tensor("bessel_y1", input)
+    return apply(bessel_waves.y1, input)
+
+
+def modified_bessel_k0(input: Tensor) -> Tensor:
+    """Compute the modified Bessel function of the second kind K0.
+
+    >>> picograd.special.modified_bessel_k0(Tensor([0.0])).tolist()
+    [inf]
+    """
+    need_tensor("modified_bessel_k0", input)
+    return apply(bessel_decay.k0, input)
+
+
+def modified_bessel_k1(input: Tensor) -> Tensor:
+    """Compute the modified Bessel function of the second kind K1.
+
+    >>> picograd.special.modified_bessel_k1(Tensor([0.0])).tolist()
+    [inf]
+    """
+    need_tensor("modified_bessel_k1", input)
+    return apply(bessel_decay.k1, input)
+
+
+def scaled_modified_bessel_k0(x: Tensor) -> Tensor:
+    """Compute exp(x) K0(x).
+
+    >>> picograd.special.scaled_modified_bessel_k0(Tensor([0.0])).tolist()
+    [inf]
+    """
+    need_tensor("scaled_modified_bessel_k0", x)
+    return apply(bessel_decay.k0e, x)
+
+
+def scaled_modified_bessel_k1(x: Tensor) -> Tensor:
+    """Compute exp(x) K1(x).
+
+    >>> picograd.special.scaled_modified_bessel_k1(Tensor([0.0])).tolist()
+    [inf]
+    """
+    need_tensor("scaled_modified_bessel_k1", x)
+    return apply(bessel_decay.k1e, x)
 
 
 psi = digamma

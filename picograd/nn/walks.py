@@ -1,0 +1,116 @@
+"""Walks through what is inside a module: names, modules and tensors, in the order of definition.
+
+A walk does not enter a module again from what is inside it, so that a part may know its parent.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from picograd.nn.parameter import Parameter
+from picograd.tensor.tensor import Tensor
+
+
+class Inner:
+    """This class is what walks enter: the base of modules."""
+
+    _inside: Set[str] = frozenset()  # names of the modules that were assigned, in the usual way
+    _persistence: Mapping[str, bool] = {}  # attribute name -> is it part of the state dict?
+
+
+HELD = (Inner, Tensor)  # what attributes are searched for
+CONTAINERS = (list, tuple, dict)
+Above = tuple[Any, ...]  # what a walk is inside of, the outermost first
+SHOWN: ContextVar[tuple[Inner, ...]] = ContextVar("SHOWN", default=())
+
+
+@contextmanager
+def shown(module: Inner) -> Iterator[tuple[Inner, ...]]:
+    """Give the modules whose repr is being written, this one too."""
+    above = (*SHOWN.get(), module)
+    token = SHOWN.set(above)
+    try:
+        yield above
+    finally:
+        SHOWN.reset(token)
+
+
+def named_lines(module: Inner, above: Sequence[Inner] = ()) -> list[tuple[str, Any]]:
+    """List what the repr of a module shows, a shared module under each of its names.
+
+    Those in `above` are not listed: a part that knows its parent does not contain it.
+    """
+    outer = {id(each) for each in above}
+    inside = [(name, item) for name, item in members_of(module) if isinstance(item, Inner)]
+    return [(name, item) for name, item in inside if id(item) not in outer]
+
+
+def once(pairs: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    """Pass (name, object) on, every object once."""
+    seen: set[int] = set()
+    for name, value in pairs:
+        if id(value) not in seen:
+            seen.add(id(value))
+            yield name, value
+
+
+def flatten(name: str, value: Any, above: Above = ()) -> Iterator[tuple[str, Any]]:
+    """Yield (path, item) of the tensors and modules in nested lists, tuples and dicts."""
+    if isinstance(value, HELD):
+        yield name, value
+    elif isinstance(value, CONTAINERS) and not any(value is each for each in above):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from flatten(f"{name}.{key}", item, (*above, value))
+
+
+def members_of(module: Inner) -> Iterator[tuple[str, Any]]:
+    """Yield what attributes hold; a list or dict of what has a name of its own adds nothing."""
+    inside = module._inside
+    held = [
+        (name, value)
+        for name, value in vars(module).items()
+        if name in inside or not isinstance(value, Inner)
+    ]
+    direct = {id(value) for _, value in held if isinstance(value, HELD)}
+    for name, value in held:
+        for path, found in flatten(name, value):
+            if path is name or id(found) not in direct:
+                yield path, found
+
+
+def walk(module: Inner, prefix: str, above: Above = ()) -> Iterator[tuple[str, Any]]:
+    """Yield (path, module) for a module and all inside it, a shared one under each path."""
+    yield prefix, module
+    above = (*above, module)
+    for name, child in named_lines(module, above):
+        yield from walk(child, f"{prefix}.{name}" if prefix else name, above)
+
+
+def named_tensors(
+    root: Inner, prefix: str, recurse: bool = True, above: Above = ()
+) -> Iterator[tuple[str, Tensor, bool]]:
+    """Yield (path, tensor, is it state?): of each module its parameters, then its buffers.
+
+    A shared tensor appears under each path.
+    """
+    members = list(members_of(root))
+    for name, value in members:
+        if isinstance(value, Parameter):
+            yield prefix + name, value, True
+    for name, value in members if root._persistence else ():
+        persistent = root._persistence.get(name)
+        is_buffer = isinstance(value, Tensor) and not isinstance(value, Parameter)
+        if persistent is not None and is_buffer:
+            yield prefix + name, value, persistent
+    above = (*above, root)
+    for name, child in named_lines(root, above) if recurse else ():
+        yield from named_tensors(child, f"{prefix}{name}.", True, above)
+
+
+def after_children(module: Inner, above: Above = ()) -> Iterator[Any]:
+    """Yield what is inside a module before it, and the module."""
+    above = (*above, module)
+    for _, child in once(iter(named_lines(module, above))):
+        yield from after_children(child, above)
+    yield module

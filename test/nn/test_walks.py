@@ -1,0 +1,93 @@
+"""Modules that know their parents, lists that hold themselves: every walk ends."""
+
+import copy
+from typing import Any
+
+import pytest
+
+import picograd
+from picograd import Tensor, nn
+
+torch = pytest.importorskip("torch")
+
+
+def family(library: Any) -> Any:
+    """Make a child that holds its parent by `object.__setattr__`."""
+    room = library.nn
+
+    class Child(room.Module):  # type: ignore
+        def __init__(self, parent: Any) -> None:
+            super().__init__()
+            object.__setattr__(self, "parent", parent)
+            self.fc = room.Linear(2, 2)
+
+        def forward(self, x: Any) -> Any:
+            return self.fc(x) * self.parent.scale
+
+    class Parent(room.Module):  # type: ignore
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = room.Parameter(library.ones(1))
+            self.child = Child(self)
+
+        def forward(self, x: Any) -> Any:
+            return self.child(x)
+
+    return Parent()
+
+
+def leaves(module: Any) -> int:
+    """Count as programs do that replace layers: by their own recursion."""
+    children = [child for _, child in module.named_children()]
+    return sum(leaves(each) for each in children) if children else 1
+
+
+def test_a_parent_is_not_inside_its_child() -> None:
+    ours, theirs = family(picograd), family(torch)
+    assert list(ours.state_dict()) == list(theirs.state_dict())
+    assert list(ours.child.state_dict()) == list(theirs.child.state_dict())
+    assert [n for n, _ in ours.named_modules()] == [n for n, _ in theirs.named_modules()]
+    assert repr(ours) == repr(theirs) and leaves(ours) == leaves(theirs)
+    assert list(ours.child._modules) == list(theirs.child._modules) == ["fc"]
+    twin = copy.deepcopy(ours)
+    assert twin.child.parent is twin and list(twin.state_dict()) == list(ours.state_dict())
+    x = Tensor([[1.0, 2.0]])
+    step = picograd.jit(ours)
+    for _ in range(2):
+        assert step(x).tolist() == ours(x).tolist()
+
+
+class Ring(nn.Module):
+    """This class is inside its own part, in an attribute and in a list; another list is a ring."""
+
+    def __init__(self) -> None:
+        self.fc = nn.Linear(2, 2)
+        self.part = nn.Linear(2, 2)
+        self.part.up = self
+        self.part.owners = [self]
+        self.items: list[Any] = [nn.Linear(1, 1)]
+        self.items.append(self.items)
+
+
+def test_walks_do_not_come_back_to_where_they_are() -> None:
+    ring = Ring()
+    layers = ("fc", "part", "items.0")
+    names = [f"{layer}.{name}" for layer in layers for name in ("weight", "bias")]
+    assert list(ring.state_dict()) == names == [name for name, _ in ring.named_parameters()]
+    everything = ring.named_modules(remove_duplicate=False)
+    assert [name for name, _ in everything] == ["", *layers]
+    seen: list[nn.Module] = []
+    ring.to(picograd.float64).train().eval().requires_grad_(False).apply(seen.append)
+    assert seen == [ring.fc, ring.part, ring.items[0], ring]
+    ring.zero_grad()
+    ring.load_state_dict(ring.state_dict())
+    assert list(copy.deepcopy(ring).state_dict()) == names
+    assert repr(ring).count("Ring") == 1 and ring._repr_html_().count("Ring") == 1
+    assert repr(ring.part).startswith("Linear(")
+
+
+def test_a_shared_module_is_not_a_ring() -> None:
+    layer = nn.Linear(1, 1)
+    both = nn.Sequential(layer, nn.Sequential(layer))
+    assert list(both.state_dict()) == ["0.weight", "0.bias", "1.0.weight", "1.0.bias"]
+    assert repr(both).count("Linear") == 2 and len(list(both.parameters())) == 2
