@@ -29,3 +29,27 @@ def check_functions(points: dict[str, Any], dtype: str, device: str) -> None:
         found = call(name)(Tensor(EDGES, device=device)).numpy()
         want = call(name)(torch.tensor(EDGES)).numpy()
         np.testing.assert_allclose(found, want, 1e-12, 1e-300)
+
+
+def check_exactly(
+    name: str, functions: tuple[Any, Any], points: Any, dtype: str, device: str
+) -> None:
+    """Compare a function and its gradient with functions of more digits than PyTorch has."""
+    function, slope = functions
+    points = points.astype(dtype)
+    x = Tensor(points, device=device, requires_grad=True)
+    y = call(name)(x)
+    y.sum().backward()
+    digits = 1e-12 if dtype == "float64" else 2e-6
+    exact = points.astype(np.float64)
+    assert y.dtype.name == dtype and library(x) is not torch
+    np.testing.assert_allclose(y.detach().numpy(), function(exact), digits, digits)
+    assert x.grad is not None
+    np.testing.assert_allclose(x.grad.numpy(), slope(exact), 10 * digits, digits)
+
+
+def check_edges(name: str, points: Any, device: str) -> None:
+    """Compare a function with PyTorch's where it may be nan or infinite, and of no element."""
+    found = call(name)(Tensor(points, device=device)).numpy()
+    np.testing.assert_allclose(found, call(name)(torch.tensor(points)).numpy(), 1e-5, 1e-5)
+    assert call(name)(Tensor(points[:0], device=device)).shape == (0,)

@@ -4,10 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from op_support import library
-from special_support import call
-
-from picograd import Tensor
+from special_support import check_edges, check_exactly
 
 scipy = pytest.importorskip("scipy.special")
 torch = pytest.importorskip("torch")
@@ -27,22 +24,10 @@ FUNCTIONS: dict[str, tuple[Any, Any]] = {  # name: function, derivative
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_values_and_gradients(name: str, dtype: str, device: str) -> None:
-    function, slope = FUNCTIONS[name]
-    points = POINTS.astype(dtype)
-    x = Tensor(points, device=device, requires_grad=True)
-    y = call(name)(x)
-    y.sum().backward()
-    digits = 1e-12 if dtype == "float64" else 2e-6
-    exact = points.astype(np.float64)
-    assert y.dtype.name == dtype and library(x) is not torch
-    np.testing.assert_allclose(y.detach().numpy(), function(exact), digits, digits)
-    assert x.grad is not None
-    np.testing.assert_allclose(x.grad.numpy(), slope(exact), 10 * digits, digits)
+    check_exactly(name, FUNCTIONS[name], POINTS, dtype, device)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_edges(name: str, device: str) -> None:
     points = np.array([0.0, -0.0, -1.0, np.inf, -np.inf, np.nan, 30.0])
-    found = call(name)(Tensor(points, device=device)).numpy()
-    np.testing.assert_allclose(found, call(name)(torch.tensor(points)).numpy(), 1e-5, 1e-5)
-    assert call(name)(Tensor(points[:0], device=device)).shape == (0,)
+    check_edges(name, points, device)
