@@ -124,7 +124,7 @@ def test_memory_that_runs_out_in_a_plan_can_be_asked_for_again(
         patch.setattr(pool, "reserve", lambda size: None)
         with pytest.raises(OutOfMemoryError, match="no memory for 11.4 MiB on cpu: ") as caught:
             large.realize()
-    assert re.search(r"largest buffers:\n  .* float\d\d\[", str(caught.value))
+    assert re.search(r"largest buffers:\n  .* \w+\d\[", str(caught.value))  # whoever's they are
     assert large.sum().item() == 2 * 3_000_017
     check_usable(kept, kept * 3.0)
 
