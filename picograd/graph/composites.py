@@ -12,6 +12,7 @@ from typing import Any
 from picograd.dtype import int32, int64
 from picograd.graph.batch_rules import Found, next_axis, next_windows, same
 from picograd.graph.bounds import place_of_extreme
+from picograd.graph.formula import is_text
 from picograd.graph.node import Node
 from picograd.graph.row import ANY, FLOAT, NUMBER, ORDERED, PLACES, DTypeRule, Op, Role, table
 from picograd.graph.shape import Shape, first_shape, reduce_shape, window_shape
@@ -250,16 +251,9 @@ class CustomGradient:
         if type(vjp) is not FunctionType or not vjp.__module__.startswith("picograd."):
             return None
         known = [cell.cell_contents for cell in vjp.__closure__ or ()]
-        if vjp.__defaults__ or not all(map(is_plain_value, known)):
+        if vjp.__defaults__ or not all(map(is_text, known)):
             return None
         return vjp.__code__, repr(known)
-
-
-def is_plain_value(value: Any) -> bool:
-    """Tell whether the text of a value says all that counts."""
-    if type(value) is tuple:
-        return all(map(is_plain_value, value))
-    return type(value) in (bool, int, float, str, type(None))
 
 
 def custom_vjp(gradient: Node, output: Node, *inputs: Node) -> Gradients:

@@ -27,7 +27,7 @@ from picograd.conversion import convert
 from picograd.dtype import DType, accumulate_dtype, int64
 from picograd.errors import DTypeError
 from picograd.graph.elementwise import ELEMENTWISE
-from picograd.graph.row import NUMBERS, OPS, PAIRS, POSITIONS, Op
+from picograd.graph.row import MOVES, NUMBERS, OPS, PAIRS, POSITIONS, Op
 from picograd.graph.shape import (
     ConvSpec,
     Shape,
@@ -419,8 +419,7 @@ def reduced_complex(node: Node, monoid: str, axes: Shape, keepdim: bool) -> Node
 
 def is_move(node: Node) -> bool:
     """Tell whether a node has all elements of its input, in another order or shape."""
-    view = node.row.view
-    return view is not None and view.inverse is not None
+    return node.op in MOVES
 
 
 def is_renaming(node: Node) -> bool:

@@ -18,8 +18,8 @@ def compare_bindings(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         if plan is not None:
             roots = [found.order[at] for at in found.key.rows[1]]
             other = sizes.bounded_plan(roots, found, realize.own_plan, {})
-            # None: the long way forgot the structure since, or gave it enough trials
-            if other is not None and other.inner is plan.inner:
+            assert other is not None
+            if other.inner is plan.inner:
                 assert repr(plan.bound) == repr(other.bound)  # 2 == 2.0
         return plan
 

@@ -663,7 +663,7 @@ def write_memory(target: "Recorded", node: Node) -> bool:
     """Give a leaf that has memory its next value there, the usual write; False for any other."""
     current = target._node
     is_plain_leaf = current.op in HELD and target.is_leaf and not RUNNING.active
-    if not is_plain_leaf or RUNNING.traces or foreign.are_read((current, node)):
+    if not is_plain_leaf or RUNNING.traces or foreign.are_read((current,)):
         return False
     if foreign.SHARED and foreign.reads(node):  # it is computed now
         return False

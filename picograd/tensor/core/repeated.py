@@ -29,7 +29,7 @@ from picograd.errors import check
 from picograd.graph.composites import CustomGradient
 from picograd.graph.formula import is_text
 from picograd.graph.node import Node, is_plain_leaf, toposort
-from picograd.graph.row import NUMBERS, OPS, PAIRS
+from picograd.graph.row import MOVES, NUMBERS, PAIRS
 from picograd.number import Given, GivenInt
 from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.known_values import LOOKS
@@ -39,7 +39,6 @@ Definition = TypeVar("Definition", bound=Callable[..., Any])
 KEPT = 256  # recordings of one function
 PLAIN = (bool, int, str, type(None), DType, type(Ellipsis))
 NUMBERS_GIVEN = (Given, GivenInt)
-MOVES = {op for op, row in OPS.items() if row.view is not None and row.view.inverse is not None}
 NEW, REFUSED = object(), object()
 Step = tuple[str, tuple[int, ...], Any, Any, DType, str]
 
