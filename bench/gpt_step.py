@@ -55,19 +55,9 @@ def picograd_step(sizes, data, options):
     return lambda: step(x, y).item()
 
 
-def torch_step(sizes, data, options):
-    """Make the same step for PyTorch, from weights of the same names."""
-    import torch
-
-    torch.set_num_threads(1)
-    functional = torch.nn.functional
-    state = {name: torch.tensor(each) for name, each in weights(sizes).items()}
-    del state["lm_head.weight"]
-    for each in state.values():
-        each.requires_grad_()
-    optimizer = torch.optim.AdamW(
-        list(state.values()), 1e-4, betas=(0.9, 0.99), weight_decay=0.1, fused=True
-    )
+def torch_loss(sizes, state):
+    """Make the loss of tokens and their followers from weights by the names of the example."""
+    from torch.nn import functional
 
     def linear(x, name):
         return functional.linear(x, state[f"{name}.weight"], state[f"{name}.bias"])
@@ -93,6 +83,23 @@ def torch_step(sizes, data, options):
         scores = functional.linear(norm(x, "transformer.ln_f"), table)
         return functional.cross_entropy(scores.flatten(0, 1), y.flatten())
 
+    return loss_of
+
+
+def torch_step(sizes, data, options):
+    """Make the same step for PyTorch, from weights of the same names."""
+    import torch
+
+    torch.set_num_threads(1)
+    state = {name: torch.tensor(each) for name, each in weights(sizes).items()}
+    del state["lm_head.weight"]
+    for each in state.values():
+        each.requires_grad_()
+    optimizer = torch.optim.AdamW(
+        list(state.values()), 1e-4, betas=(0.9, 0.99), weight_decay=0.1, fused=True
+    )
+
+    loss_of = torch_loss(sizes, state)
     loss_of = torch.compile(loss_of) if options.compile else loss_of
     x, y = (torch.tensor(part) for part in data)
 
