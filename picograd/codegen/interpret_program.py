@@ -33,6 +33,9 @@ SPECIAL: dict[str, Callable[..., Array]] = {
         else whole_quotient(a, b)
     ),
     "remainder": lambda a, b: np.fmod(a, b),
+    "quick_reciprocal": lambda a: 1 / a,
+    "quick_maximum": np.maximum,
+    "quick_minimum": np.minimum,
     "popcount": lambda a: sum(a >> np.uint32(bit) & np.uint32(1) for bit in range(32)),
     "fma": lambda a, b, c: a.astype(np.float64) * b.astype(np.float64) + c.astype(np.float64),
 }

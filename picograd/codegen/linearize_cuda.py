@@ -7,6 +7,7 @@ expressions are emitted by `emit`. Reductions are in `linearize_cuda_reduce`, ma
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 
 from picograd.codegen.block_cuda import (
     Block,
@@ -26,6 +27,7 @@ from picograd.codegen.linearize_runs_cuda import runs_cuda
 from picograd.codegen.linearize_scan_cuda import scan_cuda
 from picograd.codegen.linearize_sort_cuda import sort_cuda
 from picograd.codegen.program import Program
+from picograd.codegen.quick import relaxed
 from picograd.codegen.store_boxes_cuda import store_boxes
 from picograd.codegen.tile import (
     Accumulate,
@@ -141,6 +143,8 @@ def layout_of(block: Block, step: Store) -> Layout:
 
 def store(block: Block, step: Store) -> None:
     """Write a Store to a slot of the kernel."""
+    if block.kernel.slots[step.slot].dtype.bits == 16:
+        step = replace(step, expr=relaxed(step.expr))
     if step.box is not None:
         store_boxes(block, step)
         return

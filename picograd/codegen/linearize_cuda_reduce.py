@@ -7,13 +7,16 @@ dim is the fastest, as far apart as it has threads.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 
 from picograd.codegen.block_cuda import Block, inside, lane_of, loops, put, write_once
 from picograd.codegen.emit import Emitter, compute_dtype
 from picograd.codegen.layout import Blocked, WgmmaAccumulator
+from picograd.codegen.quick import relaxed
 from picograd.codegen.tile import Accumulate, Step, Store, Tile
 from picograd.codegen.walk_cuda import Walk
 from picograd.codegen.walk_cuda import walk as walk_layout
+from picograd.dtype import float32
 from picograd.errors import check, internal
 from picograd.helpers import product
 from picograd.schedule.index import Axis, Index, axis_index, constant, flatten, substitute
@@ -21,11 +24,14 @@ from picograd.schedule.loop import Expr, rewrite, walk
 from picograd.schedule.monoid import COMBINE, identity
 
 WARP = 32
+MANY_TERMS = 16  # of a sum, whose own error is above that of its terms
 CHAINS = 4  # of a row of a fragment: a sum waits for the one before it, about 4 cycles
 
 
 def combine(emitter: Emitter, monoid: str, a: int, b: int) -> int:
-    """Combine two values of a monoid."""
+    """Combine two values of a monoid: which of two zeros or NaNs is the extreme may differ."""
+    if monoid in ("max", "min") and emitter.dtype(a) is float32:
+        return emitter.add(COMBINE[monoid], float32, (a, b), "reduce", emitter.lanes(a))
     return emitter.apply(COMBINE[monoid], a, b)
 
 
@@ -99,6 +105,8 @@ def accumulate(block: Block, *every: Accumulate | Store) -> None:
     Stores of the elements are part of the loops.
     """
     steps = [each for each in every if isinstance(each, Accumulate)]
+    if len(steps) == len(every):
+        every = steps = [with_relaxed_terms(each) for each in steps]  # type: ignore[assignment]
     step, emitter = steps[0], block.emitter
     layout = step.layout
     if isinstance(layout, WgmmaAccumulator):
@@ -136,6 +144,14 @@ def accumulate(block: Block, *every: Accumulate | Store) -> None:
                 finish(block, each, found, block.tiles[each.tile], lane, value)
 
 
+def with_relaxed_terms(step: Accumulate) -> Accumulate:
+    """Let exponentials be quick where they are terms of a long sum."""
+    is_long = product(axis.size for axis in step.over) >= MANY_TERMS
+    if step.monoid != "sum" or not is_long:
+        return step
+    return replace(step, expr=relaxed(step.expr, ("exp",)))
+
+
 def accumulate_fragment(block: Block, step: Accumulate) -> None:
     """Reduce the rows of a fragment: in each thread, then over the four lanes of a row."""
     emitter, layout = block.emitter, step.layout
@@ -170,7 +186,7 @@ def accumulate_fragment(block: Block, step: Accumulate) -> None:
 
 
 def reduced(block: Block, monoid: str, a: int, b: int) -> int:
-    """Combine two values of a fragment: which of two zeros or NaNs is the maximum may differ."""
+    """Combine two values of a fragment, in any order."""
     return block.emitter.add(COMBINE[monoid], block.emitter.dtype(a), (a, b), "reduce")
 
 

@@ -21,6 +21,9 @@ from picograd.graph.elementwise import ELEMENTWISE
 SPELLING = {
     "neg": "-{0}",
     "quick_exp2": "quick_exp2({0})",
+    "quick_reciprocal": "quick_reciprocal({0})",
+    "quick_maximum": "quick_maximum({0}, {1})",
+    "quick_minimum": "quick_minimum({0}, {1})",
     "rsqrt": "1 / sqrt({0})",
     "reciprocal": "1 / {0}",
     "abs": "absolute({0})",

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from picograd.codegen.program import SCOPES, Instr, Program
 from picograd.codegen.render import cuda_async
-from picograd.codegen.render.c import FUNCTIONS, elementwise, literal, type_name
+from picograd.codegen.render.c import FUNCTIONS, elementwise, is_half, literal, type_name
 from picograd.dtype import DType, float32, int32
 from picograd.errors import check
 
@@ -91,20 +91,67 @@ DEVICE float quick_exp2(float a) {
 #endif
 }
 """
-QUICK_MAXIMUM = """\
-DEVICE float quick_maximum(float a, float b) {
+QUICK_RECIPROCAL = """\
+DEVICE float quick_reciprocal(float a) {
 #ifdef CUDA_SHIM
-  return maximum(a, b);
+  return 1 / a;
 #else
   float result;
-  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(a));
   return result;
 #endif
 }
 """
-# What only kernels that call it define. Which of two zeros or NaNs is the maximum of a reduction
+ROUND_LANES = """\
+#ifdef CUDA_SHIM
+template <typename T, int lanes> DEVICE Vector<T, lanes> round_lanes(Vector<float, lanes> a) {
+  Vector<T, lanes> result;
+  for (int i = 0; i < lanes; i++) result[i] = round_to<T>(a[i]);
+  return result;
+}
+#else
+template <typename T> DEVICE uint32 round_pair(float a, float b);
+template <> DEVICE uint32 round_pair<half>(float a, float b) {
+  uint32 result;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(b), "f"(a));
+  return result;
+}
+template <> DEVICE uint32 round_pair<bfloat16>(float a, float b) {
+  uint32 result;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(b), "f"(a));
+  return result;
+}
+template <typename T, int lanes> DEVICE Vector<T, lanes> round_lanes(Vector<float, lanes> a) {
+  struct __align__(2 * lanes) { uint32 pairs[lanes / 2]; } result;
+  for (int i = 0; i < lanes / 2; i++) result.pairs[i] = round_pair<T>(a[2 * i], a[2 * i + 1]);
+  return bit_cast<Vector<T, lanes>>(result);
+}
+#endif
+"""
+EXTREMES = ("maximum", "minimum")
+QUICK_EXTREME = """\
+DEVICE float quick_NAME(float a, float b) {
+#ifdef CUDA_SHIM
+  return NAME(a, b);
+#else
+  float result;
+  asm("INSTRUCTION.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+#endif
+}
+"""
+QUICK_EXTREMES = {
+    f"quick_{name}(": QUICK_EXTREME.replace("NAME", name).replace("INSTRUCTION", instruction)
+    for name, instruction in zip(EXTREMES, ("max", "min"), strict=True)
+}
+# What only kernels that call it define. Which of two zeros or NaNs is the extreme of a reduction
 # may differ.
-QUICK = {"quick_exp2(": QUICK_EXP2, "quick_maximum(": QUICK_MAXIMUM}
+QUICK = {
+    "quick_exp2(": QUICK_EXP2,
+    "quick_reciprocal(": QUICK_RECIPROCAL,
+    **QUICK_EXTREMES,
+    "round_lanes<": ROUND_LANES,
+}
 GRID = {"task": "blockIdx.x", "thread": "threadIdx.x"}
 PARAMETERS = {"param": "s", "scalar": "c", "tensor": "t"}  # first letters of their names
 
@@ -132,8 +179,8 @@ def needed(instr: Instr) -> tuple[str, ...]:
 
 
 def is_quick(instr: Instr) -> bool:
-    """Tell whether one instruction finds a maximum: of a reduction in float32."""
-    return (instr.op, instr.arg, instr.dtype, instr.lanes) == ("maximum", "reduce", float32, 1)
+    """Tell whether one instruction finds an extreme: of a reduction in float32."""
+    return instr.op in EXTREMES and instr.arg == "reduce" and instr.dtype is float32
 
 
 def once(text: str) -> str:
@@ -209,8 +256,6 @@ def value_text(program: Program, args: list[str], instr: Instr, dtype: DType) ->
         return GRID[instr.op]
     if instr.op in cuda_async.VALUES:
         return cuda_async.VALUES[instr.op](args, instr)
-    if is_quick(instr):
-        return f"quick_maximum({', '.join(args)})"
     if instr.op == "get":
         return f"{args[0]}[{args[1]}]"
     if instr.op == "splat":
@@ -228,8 +273,11 @@ def value_text(program: Program, args: list[str], instr: Instr, dtype: DType) ->
     sources = [program.instructions[a] for a in instr.args]
     dtypes = [source.dtype or int32 for source in sources]
     op = f"rare_{instr.arg}" if instr.op == "rare" else instr.op
+    op = f"quick_{op}" if is_quick(instr) else op
     if instr.lanes == 1:
         return elementwise(op, args, dtypes, dtype)
+    if op == "cast" and is_half(dtype) and dtypes == [float32] and sources[0].op != "const":
+        return f"round_lanes<{type_name(dtype)}>({args[0]})"
     lanes = []
     for lane in range(instr.lanes):
         picked = [

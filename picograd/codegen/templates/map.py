@@ -141,10 +141,12 @@ def vector_lanes(kernel: Kernel, part: Part, last: Axis) -> int:
     """Choose how many neighbours one CUDA thread handles: 16 bytes if every access allows it.
 
     What lies beyond an end may be computed: a vector that begins before one is computed whole.
+    What neighbours share, as the label of a row, narrows nothing.
     """
     part = replace(part, ends=())
-    slots = [c.store[0] for c in part.computes if c.store]
-    slots += [e.arg[0] for c in part.computes for e in walk(c.body) if e.op == "load"]
+    places = [c.store for c in part.computes if c.store]
+    places += [e.arg[:2] for c in part.computes for e in walk(c.body) if e.op == "load"]
+    slots = [slot for slot, index in places if last in axes_of(index)]
     lanes = 16 // max((kernel.slots[s].dtype.itemsize for s in slots), default=4)
     while lanes > 1 and last.size % lanes:
         lanes //= 2

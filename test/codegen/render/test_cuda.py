@@ -2,9 +2,19 @@
 
 import numpy as np
 import pytest
-from cuda_tools import compile_cuda, compile_host, from_raw, load, run_host, source_of, to_raw
+from cuda_tools import (
+    compile_cuda,
+    compile_host,
+    disassemble,
+    from_raw,
+    load,
+    run_host,
+    source_of,
+    to_raw,
+)
 
 from picograd.codegen.templates import map as map_template
+from picograd.codegen.templates import reduce
 from picograd.dtype import (
     ALL,
     bfloat16,
@@ -165,3 +175,26 @@ def test_special_float_constants():
     for number, value in enumerate(values):
         np.testing.assert_array_equal(got[2 * number], np.full(4, value, np.float32))
         np.testing.assert_array_equal(got[2 * number + 1], np.full(4, value))
+
+
+@pytest.mark.parametrize("dtype", [float16, bfloat16], ids=repr)
+def test_neighbours_are_rounded_two_at_a_time(dtype, tmp_path):
+    i = Axis("i", 4096)
+    body = Expr("cast", (load(0, axis_index(i), float32),), None, dtype)
+    part = Part((i,), (Compute((i,), (), None, body, dtype, (1, axis_index(i))),))
+    slots = (Slot(float32, 4096, "in"), Slot(dtype, 4096, "out"))
+    text = source_of(map_template.build(Kernel("rounding", "map", slots, (), (part,)), TARGET))[0]
+    assert "round_lanes<" in text
+    cubin, _ = compile_cuda(text, "sm_90a")
+    sass = disassemble(cubin, tmp_path)
+    assert "F2FP." in sass and "F2F." not in sass
+
+
+def test_extremes_of_reductions_are_one_instruction():
+    i, k = Axis("i", 64), Axis("k", 4096)
+    for monoid, name in (("max", "maximum"), ("min", "minimum")):
+        read = load(0, axis_index(i) * 4096 + axis_index(k), float32)
+        compute = Compute((i,), (k,), monoid, read, float32, (1, axis_index(i)))
+        slots = (Slot(float32, 64 * 4096, "in"), Slot(float32, 64, "out"))
+        kernel = Kernel("extreme", "reduce.row", slots, (), (Part((i,), (compute,)),))
+        assert f"quick_{name}(v" in source_of(reduce.build(kernel, TARGET))[0]

@@ -2,10 +2,13 @@
 
 import harness
 import structured
+from cases import kernel, load, op
 
 from picograd.codegen.templates.map import build
 from picograd.codegen.tile import Store
-from picograd.schedule.loop import walk
+from picograd.dtype import bfloat16, int64
+from picograd.schedule.index import Axis, axis_index
+from picograd.schedule.loop import Compute, Expr, Part, walk
 from picograd.target import cuda_target
 
 
@@ -23,3 +26,18 @@ def test_joined_arrays_are_computed_each_in_its_own_loop() -> None:
 def test_short_pieces_stay_together() -> None:
     (part,) = build(structured.pad().kernel, harness.TARGET).parts
     assert len(part.steps) == 1
+
+
+def test_what_neighbours_share_narrows_no_vector() -> None:
+    """A label of int64 for a row of bfloat16: a thread still takes 16 bytes."""
+    rows, columns = Axis("i", 6), Axis("j", 1024)
+    here = axis_index(rows) * 1024 + axis_index(columns)
+    for place, lanes in ((axis_index(rows), 8), (here, 2)):
+        label = Expr("cast", (load(1, int64, place),), None, bfloat16)
+        body = op("mul", load(0, bfloat16, here), label)
+        part = Part(
+            (rows, columns), (Compute((rows, columns), (), None, body, bfloat16, (2, here)),)
+        )
+        sizes = [(bfloat16, 6144, "in"), (int64, 6144, "in"), (bfloat16, 6144, "out")]
+        (built,) = build(kernel("labels", "map", sizes, part), cuda_target("sm_90a")).parts
+        assert built.steps[0].dims[-1].size == lanes

@@ -1,0 +1,112 @@
+"""Functions of float32 for GPUs: few instructions, and no branches.
+
+`tanh` stays within 1.5 units in the last place (bench/accuracy.py, on a GPU). A division in IEEE's
+way has a branch for rare operands, across which nothing is scheduled: the reciprocal is the
+function unit's, made good by a step of Newton's.
+
+`RELAXED` are for what is rounded to 16 bits or is a term of a sum. They use the unit's powers of 2,
+and are off by 2^-19 of the result at most, `exp` by 2^-22.
+"""
+
+from collections.abc import Callable, Iterable
+from math import log
+
+from picograd.codegen.polynomial import (
+    LN2_HIGH32,
+    LN2_LOW32,
+    ROUND32,
+    TANH,
+    copy_sign,
+    exp_excess,
+    horner,
+)
+from picograd.codegen.value import Value
+from picograd.dtype import float32, int32
+from picograd.schedule.loop import Expr, rewrite
+
+BIAS = ROUND32 + 127  # adding it rounds to n, and leaves the exponent of 2^n in the low bits
+SATURATED = 10.0  # tanh is 1 from here on
+LEAST_NORMAL, MOST_NORMAL = -87.0, 88.0  # 2^n is a normal number
+INVERSE_LN2_HIGH, INVERSE_LN2_LOW = 1.44269502162933349609375, 1.9259630335e-8  # a float32, a rest
+TANH_SERIES = (-1 / 3, 2 / 15, -17 / 315)
+RELAXED_NAME = "relaxed {}"
+
+
+def tanh(x: Value) -> Value:
+    """Compute tanh(x) in float32: a polynomial near 0, else 1 - 2 / (exp(2|x|) + 1)."""
+    size = x.raw("abs")
+    square = x * x
+    near = (size * square).fma(horner(TANH, square), size)
+    limited = (size < SATURATED).where(size, SATURATED)
+    far = reciprocal(power(limited + limited) + 1.0).fma(-2.0, 1.0)
+    is_far = x.constant(0.625) <= size  # not where it is NaN
+    return copy_sign(is_far.where(far, near), x)
+
+
+def power(x: Value) -> Value:
+    """Compute exp(x) where it is a normal number: 2^n exp(r) with r = x - n log(2)."""
+    shifted = x.fma(1 / log(2), BIAS)
+    n = shifted - BIAS
+    r = n.fma(-LN2_LOW32, n.fma(-LN2_HIGH32, x))
+    scale = power_of_bits(shifted)
+    return exp_excess(r).fma(scale, scale)
+
+
+def power_of_bits(shifted: Value) -> Value:
+    """Compute 2^n of n + BIAS: the low bits are its exponent, the high bits shift out."""
+    return shifted.bitcast(int32).raw("shift_left", 23).bitcast(float32)
+
+
+def reciprocal(x: Value) -> Value:
+    """Compute 1 / x of a number far from the largest and the least, by one step of Newton's."""
+    first = x.raw("quick_reciprocal")
+    return first.fma((-x).fma(first, 1.0), first)
+
+
+def relaxed_exp(x: Value) -> Value:
+    """Compute exp(x) to 2 units in the last place; denormals are right."""
+    limited = x.raw("quick_maximum", LEAST_NORMAL).raw("quick_minimum", MOST_NORMAL)
+    shifted = limited.fma(INVERSE_LN2_HIGH, BIAS)
+    rest = x.fma(INVERSE_LN2_LOW, x.fma(INVERSE_LN2_HIGH, -(shifted - BIAS)))
+    return rest.raw("quick_exp2") * power_of_bits(shifted)
+
+
+def relaxed_tanh(x: Value) -> Value:
+    """Compute tanh(x): three terms of its series near 0, else 1 - 2 / (exp(2x) + 1)."""
+    square = x * x
+    near = x * square.fma(horner(TANH_SERIES, square), 1.0)  # the zero of its sign at 0
+    power = (x * (2 * INVERSE_LN2_HIGH)).raw("quick_exp2")
+    far = (power + 1.0).raw("quick_reciprocal").fma(-2.0, 1.0)
+    return (x.raw("abs") < 0.3).where(near, far)
+
+
+def relaxed_sigmoid(x: Value) -> Value:
+    """Compute 1 / (1 + exp(-x))."""
+    power = (x * -INVERSE_LN2_HIGH).raw("quick_exp2")
+    return (power + 1.0).raw("quick_reciprocal")
+
+
+def relaxed_silu(x: Value) -> Value:
+    """Compute x / (1 + exp(-x)); NaN at minus infinity, as in PyTorch."""
+    return x * relaxed_sigmoid(x)
+
+
+QUICK: dict[str, Callable[[Value], Value]] = {"tanh": tanh}
+RELAXED: dict[str, Callable[[Value], Value]] = {
+    "exp": relaxed_exp,
+    "tanh": relaxed_tanh,
+    "sigmoid": relaxed_sigmoid,
+    "silu": relaxed_silu,
+}
+
+
+def relaxed(expr: Expr, ops: Iterable[str] = tuple(RELAXED)) -> Expr:
+    """Name the relaxed functions in a formula whose last digits nobody sees."""
+
+    def exchange(node: Expr) -> Expr | None:
+        is_single = node.op in ops and node.dtype.is_float and node.dtype.bits <= 32
+        if not is_single:
+            return None
+        return Expr(RELAXED_NAME.format(node.op), node.args, node.arg, node.dtype)
+
+    return rewrite(expr, {}, exchange)
