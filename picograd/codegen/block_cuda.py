@@ -20,6 +20,7 @@ from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, 
 from picograd.schedule.loop import Condition, Expr
 from picograd.schedule.loop import walk as walk_expr
 
+GIVEN = "given"  # the name of a value that is at hand
 FULL_UNROLL = 32  # longest loop that is unrolled for instruction-level parallelism alone
 
 
@@ -56,6 +57,7 @@ class Block:
         self.walk: Walk | None = None
         self.tensors: list[TensorMap] = []
         self.crew = self.thread
+        self.given = -1  # the value of what is read by the name of `GIVEN`
 
     def enter(self, part: TilePart, first_workspace: int) -> None:
         """Declare the tiles of a part."""
@@ -112,6 +114,8 @@ class Block:
     def read(self, emitter: Emitter, expr: Expr) -> int:
         """Read a tile at the present point."""
         name, index = expr.arg
+        if name == GIVEN:
+            return self.given
         tile = self.tiles[name]
         if tile.space == "register":
             check(self.walk is not None, f"{name} is read outside a walk")

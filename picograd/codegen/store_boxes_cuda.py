@@ -2,25 +2,32 @@
 
 A warp gathers 16 rows and 128 bytes of columns at a time in a slot of its own, swizzled so that
 its eight rows of four lanes hit different banks; one lane hands the slot over.
+
+Every register has its own instructions, so that a long formula would not fit the cache of them. It
+is computed in a second round, by a loop over the slots: each lane takes 16 bytes of a row, and
+reads other arrays in such pieces too.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from picograd.codegen.block_cuda import Block, before_widening, inside, lane_of
+from picograd.codegen.block_cuda import GIVEN, Block, before_widening, inside, lane_of
 from picograd.codegen.layout import WgmmaAccumulator
 from picograd.codegen.linearize_cuda_roles import first_lane
 from picograd.codegen.products_cuda import add
 from picograd.codegen.tile import Store, Tile
+from picograd.codegen.tile_pipeline import is_rounded_product, rounded_product
 from picograd.codegen.walk_cuda import Walk
 from picograd.errors import check, internal
+from picograd.helpers import product
 from picograd.schedule.index import Axis, Index, axis_index, constant, substitute
-from picograd.schedule.loop import Condition, rewrite
+from picograd.schedule.loop import Condition, Expr, rewrite
 
 ROWS = 16  # of a warp in a fragment
 FRAGMENT_ROWS = 64  # of a warpgroup
 CHUNK_BYTES = 16  # that the swizzle permutes
+WARP = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +55,105 @@ def store_boxes(block: Block, step: Store) -> None:
     parts = layout.stacked * slices
     tensor = block.tensor(box.tensor)
     name = block.emitter.add("tensor", None, arg=tensor)
+    if box.is_rolled:
+        store_rolled(block, step, layout, tile, name)
+        return
     # A slot is free again when `stages` later ones have been handed over, in this step or the next.
     check(parts % tile.stages == 0, "slots go round in every step", step)
     for turn in range(parts):
         fragment, number = divmod(turn, slices)
         slot = slot_place(block, tile, turn % tile.stages)
         part = Part(tile, slot, fragment, number)
-        with block.emitter.when(first_lane(block)):
-            add(block, "store_box_wait", (), tile.stages - 1)
-        add(block, "warp_barrier")
+        await_slots(block, tile.stages - 1)
         gather(block, step, layout, part)
-        add(block, "async_fence")
-        add(block, "warp_barrier")
-        start = corner(block, step, layout, part)
-        places = [block.emitter.index(index) for index in start]
-        with block.emitter.when(first_lane(block)):
-            slots = block.places[tile.name]
-            add(block, "store_box", (name, slots, slot, *places))
+        start = corner(block, step, layout, constant(fragment), constant(number * part.columns))
+        hand_over(block, (name, block.places[tile.name], slot), start)
+
+
+def await_slots(block: Block, pending: int) -> None:
+    """Wait until all but the last boxes of this warp have left their slots."""
+    with block.emitter.when(first_lane(block)):
+        add(block, "store_box_wait", (), pending)
+    add(block, "warp_barrier")
+
+
+def hand_over(block: Block, box: tuple[int, int, int], start: Sequence[Index]) -> None:
+    """Let a box leave, once all lanes have written to its slot."""
+    add(block, "async_fence")
+    add(block, "warp_barrier")
+    places = [block.emitter.index(index) for index in start]
+    with block.emitter.when(first_lane(block)):
+        add(block, "store_box", (*box, *places))
+
+
+def store_rolled(
+    block: Block, step: Store, layout: WgmmaAccumulator, tile: Tile, name: int
+) -> None:
+    """Leave the rounded product in the slots, then compute slot by slot and hand each over."""
+    emitter, slices = block.emitter, layout.n // tile.shape[-1]
+    parts = layout.stacked * slices
+    check(parts == tile.stages, "every part has a slot", step)
+    rounded = rounded_product(step.expr)
+    if rounded is None:
+        internal("what is rolled reads the product rounded, by one expression", step)
+    await_slots(block, 0)
+    for turn in range(parts):
+        fragment, number = divmod(turn, slices)
+        part = Part(tile, slot_place(block, tile, turn), fragment, number)
+        gather(block, replace(step, expr=rounded), layout, part)
+    add(block, "warp_barrier")
+    turn_axis = Axis("turn", parts)
+    with emitter.axis_loop(turn_axis, None):
+        turn_index = axis_index(turn_axis)
+        column = turn_index % slices * tile.shape[-1]
+        size = product(tile.shape[-2:])
+        slot = emitter.index(axis_index(block.crew) * (tile.stages * size) + turn_index * size)
+        start = corner(block, step, layout, turn_index // slices, column)
+        compute_slot(block, step, tile, slot, rows_of(block, layout, turn_index // slices), column)
+        hand_over(block, (name, block.places[tile.name], slot), start)
+
+
+def given(expr: Expr) -> Expr | None:
+    """Exchange the rounded product for what a slot holds."""
+    if not is_rounded_product(expr):
+        return None
+    return Expr("tile", (), (GIVEN, ()), expr.dtype)
+
+
+def compute_slot(
+    block: Block, step: Store, tile: Tile, slot: int, first_row: Index, first_column: Index
+) -> None:
+    """Compute the elements of a slot in place, 16 bytes of a row a lane at a time."""
+    emitter, dtype = block.emitter, tile.dtype
+    chunk = CHUNK_BYTES // dtype.itemsize
+    across = tile.shape[-1] // chunk  # lanes along a row
+    lane, lines = axis_index(block.thread) % WARP, Axis("line", ROWS * across // WARP)
+    neighbour = Axis("neighbour", chunk)
+    with emitter.axis_loop(lines, True):  # so that loads of several rows are under way
+        row = axis_index(lines) * (WARP // across) + lane // across
+        column = lane % across
+        values = {
+            step.dims[0]: first_row + row,
+            step.dims[1]: first_column + column * chunk + axis_index(neighbour),
+        }
+        numbers = emitter.index(column), emitter.index(row % 8)
+        permuted = emitter.raw("bitwise_xor", emitter.index_dtype, *numbers)
+        place = emitter.arithmetic("mul", permuted, emitter.integer(chunk))
+        place = emitter.arithmetic("add", place, emitter.index(row * tile.shape[-1]))
+        place = emitter.arithmetic("add", slot, place)
+        zero = emitter.integer(0)
+        with emitter.scope({neighbour: zero}, (neighbour, chunk)):
+            tests = [
+                (substitute(substitute(index, values), {neighbour: constant(0)}), low, high)
+                for index, low, high in step.conditions
+            ]
+            scope = emitter.scopes[-1]
+            scope.mask = emitter.both(scope.mask, emitter.conditions(tests))
+            block.given = emitter.load(block.places[tile.name], place, None, chunk)
+            expr = rewrite(step.expr, values, given)
+            value = before_widening(emitter, emitter.value(expr), dtype)
+            value = emitter.splat(emitter.cast(value, dtype), chunk)
+            emitter.store(block.places[tile.name], place, value)
 
 
 def slot_place(block: Block, tile: Tile, slot: int) -> int:
@@ -76,15 +165,19 @@ def slot_place(block: Block, tile: Tile, slot: int) -> int:
     return block.emitter.index(before * size)
 
 
-def corner(block: Block, step: Store, layout: WgmmaAccumulator, part: Part) -> list[Index]:
+def corner(
+    block: Block, step: Store, layout: WgmmaAccumulator, fragment: Index, column: Index
+) -> list[Index]:
     """Find where a part of this warp lies in the array."""
+    near, far, *batch = step.box.at  # type: ignore[union-attr]
+    return [near + column, far + rows_of(block, layout, fragment), *batch]
+
+
+def rows_of(block: Block, layout: WgmmaAccumulator, fragment: Index) -> Index:
+    """Find the first row of this warp in a fragment."""
     warp = axis_index(block.crew) % (4 * layout.groups)
     group, quarter = warp // 4, warp % 4
-    fragment = group * layout.stacked + part.fragment
-    row = fragment * FRAGMENT_ROWS + quarter * ROWS
-    column = part.number * part.columns
-    near, far, *batch = step.box.at  # type: ignore[union-attr]
-    return [near + column, far + row, *batch]
+    return (group * layout.stacked + fragment) * FRAGMENT_ROWS + quarter * ROWS
 
 
 def gather(block: Block, step: Store, layout: WgmmaAccumulator, part: Part) -> None:

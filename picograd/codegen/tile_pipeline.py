@@ -17,6 +17,7 @@ from typing import Any
 from picograd.code import TensorMap
 from picograd.helpers import ceil_div, product
 from picograd.schedule.index import Axis, Index
+from picograd.schedule.loop import Expr, walk
 
 Steps = tuple[Any, ...]  # of Tile IR: those of codegen/tile.py and these
 
@@ -105,8 +106,23 @@ class BoxStore:
 
     Each warp gathers 16 rows and 128 bytes of columns in a slot of the shared `tile`, a ring of its
     own, and the copy engine takes them from there; what lies outside of the array is not stored.
+    If it `is_rolled`, slots hold the rounded product first, of all parts at once, and a loop
+    computes from them what is stored.
     """
 
     tensor: TensorMap
     at: tuple[Index, ...]
     tile: str
+    is_rolled: bool = False
+
+
+def rounded_product(expr: Expr) -> Expr | None:
+    """Find the rounded accumulator in an expression; None if it reads another, or more than it."""
+    read = [each for each in walk(expr) if each.op == "tile"]
+    found = [each for each in walk(expr) if is_rounded_product(each)]
+    return found[0] if len(read) == len(found) == 1 else None
+
+
+def is_rounded_product(expr: Expr) -> bool:
+    """Tell whether an expression is an accumulator, rounded to 16 bits."""
+    return expr.op == "cast" and expr.dtype.bits == 16 and expr.args[0].op == "tile"

@@ -7,7 +7,7 @@ guarded: what lies outside of an array is copied in as 0 and not copied out.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from picograd.code import TensorMap
 from picograd.codegen.boxes import (
@@ -23,7 +23,7 @@ from picograd.codegen.boxes import (
 from picograd.codegen.layout import WgmmaAccumulator
 from picograd.codegen.operands import Contraction, role, stores
 from picograd.codegen.tile import Assign, Dot, Step, Store, Tile, TileKernel, TilePart
-from picograd.codegen.tile_pipeline import BoxStore, Persistent, Pipeline, Teams
+from picograd.codegen.tile_pipeline import BoxStore, Persistent, Pipeline, Teams, rounded_product
 from picograd.dtype import DType
 from picograd.helpers import ceil_div, product
 from picograd.schedule.index import Axis, Index, axis_index
@@ -67,6 +67,18 @@ class BoxSchedule:
     def threads(self) -> int:
         """Threads of a block."""
         return 128 * (1 + self.teams * self.groups)
+
+    @property
+    def parts(self) -> int:
+        """Pieces in which a warp stores its share of a tile of 16-bit numbers."""
+        return self.layout.stacked * ceil_div(2 * self.block[1], ROW_BYTES)
+
+    def with_slots(self) -> "BoxSchedule":
+        """Give each piece a slot, at the cost of stages."""
+        warps = 4 * self.teams * self.groups
+        more = max(0, self.parts - self.slots) * warps * WARP_ROWS * ROW_BYTES
+        stages = self.stages - ceil_div(more, sum(self.block) * ROW_BYTES)
+        return replace(self, slots=self.parts, stages=stages)
 
     @property
     def registers(self) -> tuple[int, int]:
@@ -116,8 +128,12 @@ def build(
 
 def candidates(c: Contraction) -> list[BoxSchedule]:
     """List the schedules whose accumulator leaves registers for what follows the product."""
-    limit = MOST_REGISTERS if is_light(c) else MOST_REGISTERS_BUSY
-    return [each for each in SCHEDULES if each.layout.register_count <= limit]
+    exprs = heavy(c)
+    limit = MOST_REGISTERS_BUSY if exprs else MOST_REGISTERS
+    found = [each for each in SCHEDULES if each.layout.register_count <= limit]
+    if exprs and all(each.dtype.bits == 16 and rounded_product(each) for each in exprs):
+        return [each.with_slots() for each in found]
+    return found
 
 
 def suits(c: Contraction, target: Target) -> bool:
@@ -130,10 +146,15 @@ def suits(c: Contraction, target: Target) -> bool:
     return min(m, n) >= LEAST and (4 * tiles >= target.multiprocessors or k <= DEEP)
 
 
-def is_light(c: Contraction) -> bool:
-    """Tell whether what follows the product needs few registers: no function of elements."""
-    bodies = [compute.body for compute in c.computes if not compute.reduce]
-    return all(not node.args or node.op in LIGHT for body in bodies for node in walk(body))
+def heavy(c: Contraction) -> list[Expr]:
+    """List what is stored of the accumulator that needs many instructions and registers."""
+    acc = Expr("tile", (), ("acc", ()), c.dtype)
+    return [out.expr for out in stores(c, {}, {c.number: acc}) if not is_light(out.expr)]
+
+
+def is_light(expr: Expr) -> bool:
+    """Tell whether a formula needs few registers: no function of elements."""
+    return all(not node.args or node.op in LIGHT for node in walk(expr))
 
 
 def tile_count(c: Contraction, schedule: BoxSchedule) -> int:
@@ -276,6 +297,9 @@ def epilogue(
             tiles.append(Tile(box.tile, shape, dtype, "shared", stages=schedule.slots))
         if tiles and tiles[0].dtype is not dtype:
             box = None
+        if box is not None and dtype.bits == 16 and schedule.slots == schedule.parts:
+            is_rolled = not is_light(out.expr) and rounded_product(out.expr) is not None
+            box = replace(box, is_rolled=is_rolled)
         steps.append(Store(slot, out.index, dims, out.expr, conditions, schedule.layout, box))
     return steps, tiles
 

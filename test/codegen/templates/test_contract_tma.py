@@ -207,6 +207,60 @@ def test_a_function_of_the_product_leaves_it_registers():
     assert contract_cuda.build(kernel, H200).parts[0].tiles[0].shape == (128, 192)
 
 
+@pytest.mark.parametrize("m, n", [(200, 200), (256, 264), (100, 128)])
+def test_what_is_dear_is_computed_in_a_loop_over_the_rounded_product(m, n):
+    """Each part of a tile waits in a slot; other arrays are read 16 bytes at a time."""
+    kernel = with_gelu_gradient(matmul_kernel(m, n, 72, bfloat16, b="nk"))
+    tiles = tiles_of(kernel)
+    store = tiles.parts[0].steps[0].body[-1]
+    assert store.box.is_rolled and tiles.parts[0].tiles[-1].stages == 4  # of 64 columns, 16 rows
+    generator = np.random.default_rng(0)
+    arrays = [generator.integers(-2, 3, slot.size).astype(float) for slot in kernel.slots]
+    values = [x.astype(np.float32) for x in arrays]
+    interpret_tile.interpret(tiles, values)
+    raw = [bits(x, slot.dtype) for x, slot in zip(arrays, kernel.slots, strict=True)]
+    interpret_program.interpret(program_of(tiles), raw)
+    product = arrays[0].reshape(m, 72) @ arrays[1].reshape(n, 72).T
+    want = product * np.tanh(arrays[3].reshape(m, n) * 0.25)
+    np.testing.assert_allclose(values[2].reshape(m, n), want, rtol=2**-8)
+    found = (raw[2].astype(np.uint32) << 16).view(np.float32).reshape(m, n)
+    np.testing.assert_allclose(found, want, rtol=2**-8)
+    source = render(program_of(contract_cuda.build(kernel, H200), H200))
+    assert source.count("quick_exp2(v") == 8  # the neighbours of a lane: no text for each register
+    assert "Vector<bfloat16, 8>*)(s3" in source
+
+
+def with_gelu_gradient(kernel):
+    """Multiply the rounded product by a function of another array of its shape."""
+    (part,) = kernel.parts
+    hero, end = part.computes
+    rounded = Expr("cast", (Expr("ref", (), 0, float32),), None, bfloat16)
+    other = Expr("cast", (Expr("load", (), (3, end.store[1]), bfloat16),), None, float32)
+    quarter = Expr("mul", (other, Expr("const", (), 0.25, float32)), None, float32)
+    factor = Expr("tanh", (quarter,), None, float32)
+    wide = Expr("cast", (rounded,), None, float32)
+    body = Expr("cast", (Expr("mul", (wide, factor), None, float32),), None, bfloat16)
+    computes = hero, dataclasses.replace(end, body=body)
+    slots = (*kernel.slots, Slot(bfloat16, kernel.slots[2].size, "in"))
+    parts = (dataclasses.replace(part, computes=computes),)
+    return dataclasses.replace(kernel, slots=slots, parts=parts)
+
+
+@pytest.mark.parametrize("is_rounded, dtype", [(False, bfloat16), (True, float32)])
+def test_a_dear_function_is_computed_where_the_exact_product_is(is_rounded, dtype):
+    kernel = matmul_kernel(200, 200, 72, bfloat16, b="nk", out_dtype=dtype)
+    (part,) = kernel.parts
+    hero, end = part.computes
+    product = Expr("ref", (), 0, float32)
+    if is_rounded:
+        product = Expr("cast", (Expr("cast", (product,), None, bfloat16),), None, float32)
+    body = Expr("cast", (Expr("exp", (product,), None, float32),), None, dtype)
+    parts = (dataclasses.replace(part, computes=(hero, dataclasses.replace(end, body=body))),)
+    tiles = tiles_of(dataclasses.replace(kernel, parts=parts))
+    assert not tiles.parts[0].steps[0].body[-1].box.is_rolled
+    program_of(tiles)
+
+
 def test_an_array_becomes_dimensions_of_a_map():
     kernel = matmul_kernel(128, 256, 64, bfloat16, b="nk", batch=3)
     (part,) = kernel.parts
