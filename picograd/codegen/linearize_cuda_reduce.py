@@ -18,12 +18,13 @@ from picograd.codegen.walk_cuda import Walk
 from picograd.codegen.walk_cuda import walk as walk_layout
 from picograd.dtype import float32
 from picograd.errors import check, internal
-from picograd.helpers import product
+from picograd.helpers import product, round_up
 from picograd.schedule.index import Axis, Index, axis_index, constant, flatten, substitute
 from picograd.schedule.loop import Expr, rewrite, walk
 from picograd.schedule.monoid import COMBINE, identity
 
 WARP = 32
+WIDEST = 16  # bytes of an element
 MANY_TERMS = 16  # of a sum, whose own error is above that of its terms
 CHAINS = 4  # of a row of a fragment: a sum waits for the one before it, about 4 cycles
 
@@ -136,12 +137,25 @@ def accumulate(block: Block, *every: Accumulate | Store) -> None:
             for other in every:
                 if isinstance(other, Store):
                     put_element(block, other, found, values)
-        for each, (partial, _) in zip(steps, partials, strict=True):
-            for lane in range(lanes):
-                dtype = emitter.dtype(partial)
-                value = emitter.add("get", dtype, (partial, emitter.integer(lane)))
-                value = across_threads(block, layout, count, each.monoid, value)
-                finish(block, each, found, block.tiles[each.tile], lane, value)
+        finish_all(block, found, count, lanes, [(s, p) for s, (p, _) in zip(steps, partials)])
+
+
+def finish_all(
+    block: Block, found: Walk, count: int, lanes: int, partials: Sequence[tuple[Accumulate, int]]
+) -> None:
+    """Combine what threads have of the lanes of several reductions, and hand it round."""
+    emitter, parts = block.emitter, []
+    for step, partial in partials:
+        for lane in range(lanes):
+            place = emitter.integer(lane)
+            parts.append((step, lane, emitter.add("get", emitter.dtype(partial), (partial, place))))
+    layout = partials[0][0].layout
+    if not isinstance(layout, Blocked):
+        internal("threads share what a Blocked layout gives them", partials[0][0])
+    together = [(step.monoid, value) for step, _, value in parts]
+    totals = across_threads(block, layout, count, together)
+    for (step, lane, _), total in zip(parts, totals, strict=True):
+        finish(block, step, found, block.tiles[step.tile], lane, total)
 
 
 def with_relaxed_terms(step: Accumulate) -> Accumulate:
@@ -235,8 +249,10 @@ def add_lanes(block: Block, monoid: str, found: Walk, partial: int, lanes: int, 
         emitter.add("set", None, (partial, at, new))
 
 
-def across_threads(block: Block, layout: Blocked, count: int, monoid: str, value: int) -> int:
-    """Combine a value over the threads that share an element; all of them get the result.
+def across_threads(
+    block: Block, layout: Blocked, count: int, values: Sequence[tuple[str, int]]
+) -> list[int]:
+    """Combine values, each of a monoid, over the threads that share an element; all get results.
 
     They are `stride` apart: as far as there are copies of each, or elements where those are faster.
     """
@@ -245,40 +261,54 @@ def across_threads(block: Block, layout: Blocked, count: int, monoid: str, value
     stride = block.threads // layout.thread_count
     if layout.is_first_fastest:
         stride = product(layout.threads[:count])
-    if shared == 1:
-        return value
     check(shared & (shared - 1) == 0, f"{shared} threads share an element: not a power of two")
-    mask = stride
-    while mask < min(shared * stride, WARP):
-        other = emitter.add("shuffle_xor", emitter.dtype(value), (value,), mask)
-        value = combine(emitter, monoid, value, other)
-        mask *= 2
-    if shared * stride <= WARP:
-        return value
+    found = []
+    for monoid, value in values:
+        mask = stride
+        while mask < min(shared * stride, WARP):
+            other = emitter.add("shuffle_xor", emitter.dtype(value), (value,), mask)
+            value = combine(emitter, monoid, value, other)
+            mask *= 2
+        found.append((monoid, value))
+    if shared == 1 or shared * stride <= WARP:
+        return [value for _, value in found]
     check(stride <= WARP and shared * stride % WARP == 0, "a reduction ends inside a warp")
     elements = stride if layout.is_first_fastest else 1
-    return across_warps(block, shared * stride // WARP, elements, monoid, value)
+    return across_warps(block, shared * stride // WARP, elements, found)
 
 
-def across_warps(block: Block, warps: int, elements: int, monoid: str, value: int) -> int:
-    """Combine what the first `elements` lanes of a warp hold over groups of `warps` warps."""
-    emitter = block.emitter
-    dtype, thread = emitter.dtype(value), axis_index(block.thread)
-    offset = block.scratch_for(block.threads // WARP * elements * dtype.itemsize)
-    place = emitter.add("shared", dtype, arg=offset)
+def across_warps(
+    block: Block, warps: int, elements: int, values: Sequence[tuple[str, int]]
+) -> list[int]:
+    """Combine what the first `elements` lanes of a warp hold over groups of `warps` warps.
+
+    All values at once: a block waits twice, however many there are.
+    """
+    emitter, thread = block.emitter, axis_index(block.thread)
+    count = block.threads // WARP * elements
+    sizes = [round_up(count * emitter.dtype(value).itemsize, WIDEST) for _, value in values]
+    offset = block.scratch_for(sum(sizes))
+    places = []
+    for (_, value), size in zip(values, sizes, strict=True):
+        places.append(emitter.add("shared", emitter.dtype(value), arg=offset))
+        offset += size
     emitter.add("barrier", None)
     is_first = emitter.conditions([(thread % WARP, 0, elements - 1)])
     warp, element = thread // WARP, thread % elements
-    at = warp * elements + element
-    emitter.store(place, emitter.index(at), value, is_first)
+    at = emitter.index(warp * elements + element)
+    for place, (_, value) in zip(places, values, strict=True):
+        emitter.store(place, at, value, is_first)
     emitter.add("barrier", None)
     group = thread // (WARP * warps)
     first = group * (warps * elements) + element
-    total = emitter.load(place, emitter.index(first))
-    for number in range(1, warps):
-        other = emitter.load(place, emitter.index(first + number * elements))
-        total = combine(emitter, monoid, total, other)
-    return total
+    totals = []
+    for place, (monoid, _) in zip(places, values, strict=True):
+        total = emitter.load(place, emitter.index(first))
+        for number in range(1, warps):
+            other = emitter.load(place, emitter.index(first + number * elements))
+            total = combine(emitter, monoid, total, other)
+        totals.append(total)
+    return totals
 
 
 def finish(block: Block, step: Accumulate, found: Walk, tile: Tile, lane: int, value: int) -> None:
