@@ -11,7 +11,7 @@ from collections.abc import Callable
 from picograd.codegen import angles, elementary, error_function, logistic, polynomial, portable
 from picograd.codegen.casts import encode_bfloat16
 from picograd.codegen.emit import Emitter, Function
-from picograd.codegen.quick import QUICK, RELAXED, RELAXED_NAME
+from picograd.codegen.quick import QUICK, RELAXED
 from picograd.codegen.value import Value
 from picograd.dtype import DType, bool_, float32
 
@@ -243,7 +243,7 @@ def to_bfloat16(emitter: Emitter, dtype: DType, x: int) -> int:
 CUDA: dict[str, Function] = {
     **PORTABLE,
     **{op: in_single(op) for op in ("exp", "tanh", "sin", "cos", "tan", "pow")},
-    **{RELAXED_NAME.format(op): by_formula(formula) for op, formula in RELAXED.items()},
+    **{name: by_formula(formula) for name, formula in RELAXED.items()},
 }
 LLVM: dict[str, Function] = {
     **COMMON,

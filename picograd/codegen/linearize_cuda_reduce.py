@@ -163,7 +163,7 @@ def with_relaxed_terms(step: Accumulate) -> Accumulate:
     is_long = product(axis.size for axis in step.over) >= MANY_TERMS
     if step.monoid != "sum" or not is_long:
         return step
-    return replace(step, expr=relaxed(step.expr, ("exp",)))
+    return replace(step, expr=relaxed(step.expr, ("relaxed_exp",)))
 
 
 def accumulate_fragment(block: Block, step: Accumulate) -> None:

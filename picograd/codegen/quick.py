@@ -29,7 +29,6 @@ SATURATED = 10.0  # tanh is 1 from here on
 LEAST_NORMAL, MOST_NORMAL = -87.0, 88.0  # 2^n is a normal number
 INVERSE_LN2_HIGH, INVERSE_LN2_LOW = 1.44269502162933349609375, 1.9259630335e-8  # a float32, a rest
 TANH_SERIES = (-1 / 3, 2 / 15, -17 / 315)
-RELAXED_NAME = "relaxed {}"
 
 
 def tanh(x: Value) -> Value:
@@ -91,22 +90,22 @@ def relaxed_silu(x: Value) -> Value:
     return x * relaxed_sigmoid(x)
 
 
-QUICK: dict[str, Callable[[Value], Value]] = {"tanh": tanh}
+QUICK: dict[str, Callable[[Value], Value]] = {formula.__name__: formula for formula in (tanh,)}
 RELAXED: dict[str, Callable[[Value], Value]] = {
-    "exp": relaxed_exp,
-    "tanh": relaxed_tanh,
-    "sigmoid": relaxed_sigmoid,
-    "silu": relaxed_silu,
+    "relaxed_exp": relaxed_exp,
+    "relaxed_tanh": relaxed_tanh,
+    "relaxed_sigmoid": relaxed_sigmoid,
+    "relaxed_silu": relaxed_silu,
 }
 
 
-def relaxed(expr: Expr, ops: Iterable[str] = tuple(RELAXED)) -> Expr:
+def relaxed(expr: Expr, names: Iterable[str] = tuple(RELAXED)) -> Expr:
     """Name the relaxed functions in a formula whose last digits nobody sees."""
 
     def exchange(node: Expr) -> Expr | None:
-        is_single = node.op in ops and node.dtype.is_float and node.dtype.bits <= 32
-        if not is_single:
+        name = f"relaxed_{node.op}"
+        if name not in names or node.dtype.bits > 32:
             return None
-        return Expr(RELAXED_NAME.format(node.op), node.args, node.arg, node.dtype)
+        return Expr(name, node.args, node.arg, node.dtype)
 
     return rewrite(expr, {}, exchange)

@@ -18,7 +18,6 @@ from picograd.codegen.linearize_cuda_roles import first_lane
 from picograd.codegen.products_cuda import add
 from picograd.codegen.tile import Store, Tile
 from picograd.codegen.tile_pipeline import is_rounded_product, rounded_product
-from picograd.codegen.walk_cuda import Walk
 from picograd.errors import check, internal
 from picograd.helpers import product
 from picograd.schedule.index import Axis, Index, axis_index, constant, substitute
@@ -92,6 +91,7 @@ def store_rolled(
     """Leave the rounded product in the slots, then compute slot by slot and hand each over."""
     emitter, slices = block.emitter, layout.n // tile.shape[-1]
     parts = layout.stacked * slices
+    slots = block.places[tile.name]
     check(parts == tile.stages, "every part has a slot", step)
     rounded = rounded_product(step.expr)
     if rounded is None:
@@ -107,10 +107,13 @@ def store_rolled(
         turn_index = axis_index(turn_axis)
         column = turn_index % slices * tile.shape[-1]
         size = product(tile.shape[-2:])
-        slot = emitter.index(axis_index(block.crew) * (tile.stages * size) + turn_index * size)
-        start = corner(block, step, layout, turn_index // slices, column)
-        compute_slot(block, step, tile, slot, rows_of(block, layout, turn_index // slices), column)
-        hand_over(block, (name, block.places[tile.name], slot), start)
+        before = axis_index(block.crew) * tile.stages + turn_index
+        slot = emitter.index(before * size)
+        fragment_index = turn_index // slices
+        first_row = rows_of(block, layout, fragment_index)
+        compute_slot(block, step, tile, slot, first_row, column)
+        start = corner(block, step, layout, fragment_index, column)
+        hand_over(block, (name, slots, slot), start)
 
 
 def given(expr: Expr) -> Expr | None:
@@ -127,33 +130,40 @@ def compute_slot(
     emitter, dtype = block.emitter, tile.dtype
     chunk = CHUNK_BYTES // dtype.itemsize
     across = tile.shape[-1] // chunk  # lanes along a row
-    lane, lines = axis_index(block.thread) % WARP, Axis("line", ROWS * across // WARP)
+    lane = axis_index(block.thread) % WARP
+    lines = Axis("line", ROWS * across // WARP)
     neighbour = Axis("neighbour", chunk)
     with emitter.axis_loop(lines, True):  # so that loads of several rows are under way
         row = axis_index(lines) * (WARP // across) + lane // across
-        column = lane % across
-        values = {
-            step.dims[0]: first_row + row,
-            step.dims[1]: first_column + column * chunk + axis_index(neighbour),
-        }
-        numbers = emitter.index(column), emitter.index(row % 8)
-        permuted = emitter.raw("bitwise_xor", emitter.index_dtype, *numbers)
-        place = emitter.arithmetic("mul", permuted, emitter.integer(chunk))
-        place = emitter.arithmetic("add", place, emitter.index(row * tile.shape[-1]))
+        number = lane % across
+        column = number * chunk + axis_index(neighbour)
+        down, along = step.dims
+        values = {down: first_row + row, along: first_column + column}
+        place = swizzled(block, number, row % 8, chunk)
+        row_start = emitter.index(row * tile.shape[-1])
+        place = emitter.arithmetic("add", place, row_start)
         place = emitter.arithmetic("add", slot, place)
-        zero = emitter.integer(0)
-        with emitter.scope({neighbour: zero}, (neighbour, chunk)):
-            tests = [
-                (substitute(substitute(index, values), {neighbour: constant(0)}), low, high)
-                for index, low, high in step.conditions
-            ]
+        first = emitter.integer(0)
+        with emitter.scope({neighbour: first}, (neighbour, chunk)):
+            tests = tests_of(step, neighbour, values)
             scope = emitter.scopes[-1]
             scope.mask = emitter.both(scope.mask, emitter.conditions(tests))
-            block.given = emitter.load(block.places[tile.name], place, None, chunk)
-            expr = rewrite(step.expr, values, given)
-            value = before_widening(emitter, emitter.value(expr), dtype)
-            value = emitter.splat(emitter.cast(value, dtype), chunk)
-            emitter.store(block.places[tile.name], place, value)
+            slots = block.places[tile.name]
+            block.given = emitter.load(slots, place, None, chunk)
+            value = emitter.value(rewrite(step.expr, values, given))
+            value = before_widening(emitter, value, dtype)
+            value = emitter.cast(value, dtype)
+            emitter.store(slots, place, emitter.splat(value, chunk))
+
+
+def swizzled(block: Block, number: Index, row: Index, chunk: int) -> int:
+    """Find where 16 bytes of a row lie: rows permute them, so that they hit different banks."""
+    emitter = block.emitter
+    number_value = emitter.index(number)
+    row_value = emitter.index(row)
+    permuted = emitter.raw("bitwise_xor", emitter.index_dtype, number_value, row_value)
+    chunk_value = emitter.integer(chunk)
+    return emitter.arithmetic("mul", permuted, chunk_value)
 
 
 def slot_place(block: Block, tile: Tile, slot: int) -> int:
@@ -187,7 +197,8 @@ def gather(block: Block, step: Store, layout: WgmmaAccumulator, part: Part) -> N
     found, values = block.walked(layout, step.dims, exprs, places, step.conditions)
     named = {axis.name: axis for axis, _ in found.loops}
     piece = Axis("piece", part.columns // 8)
-    conditions = [*found.conditions, *tests_of(step, found, values)]
+    lanes = found.vector[0] if found.vector else None
+    conditions = [*found.conditions, *tests_of(step, lanes, values)]
     with ExitStack() as stack:
         stack.enter_context(emitter.axis_loop(piece, True))
         before = part.number * piece.size
@@ -205,9 +216,9 @@ def gather(block: Block, step: Store, layout: WgmmaAccumulator, part: Part) -> N
         leave(block, part, value, piece, named)
 
 
-def tests_of(step: Store, found: Walk, values: Mapping[Axis, Index]) -> list[Condition]:
+def tests_of(step: Store, lanes: Axis | None, values: Mapping[Axis, Index]) -> list[Condition]:
     """Write the conditions of a store at the first place of a vector."""
-    first = {found.vector[0]: constant(0)} if found.vector else {}
+    first = {lanes: constant(0)} if lanes else {}
     tests: list[Condition] = []
     for index, low, high in step.conditions:
         walked = substitute(index, values)
@@ -223,11 +234,7 @@ def leave(block: Block, part: Part, value: int, piece: Axis, named: dict[str, Ax
     row, pair = lane // 4, lane % 4
     chunk = CHUNK_BYTES // dtype.itemsize
     column = axis_index(piece) * 8 + pair * 2
-    number = emitter.index(column // chunk)
-    row_value = emitter.index(row)
-    permuted = emitter.raw("bitwise_xor", emitter.index_dtype, number, row_value)
-    chunk_value = emitter.integer(chunk)
-    place = emitter.arithmetic("mul", permuted, chunk_value)
+    place = swizzled(block, column // chunk, row, chunk)
     row_start = (row + half * 8) * part.columns
     rest = row_start + column % chunk
     lanes = 2

@@ -124,5 +124,7 @@ def rounded_product(expr: Expr) -> Expr | None:
 
 
 def is_rounded_product(expr: Expr) -> bool:
-    """Tell whether an expression is an accumulator, rounded to 16 bits."""
-    return expr.op == "cast" and expr.dtype.bits == 16 and expr.args[0].op == "tile"
+    """Tell whether an expression is an accumulator, rounded: of fewer bits than what it is of."""
+    if len(expr.args) != 1 or expr.args[0].op != "tile":
+        return False
+    return expr.dtype.is_float and expr.dtype.bits == 16 < expr.args[0].dtype.bits

@@ -49,7 +49,7 @@ def errors(found, want, dtype):
 
 
 @pytest.mark.parametrize("dtype", [bfloat16, float16], ids=repr)
-@pytest.mark.parametrize("name", RELAXED)
+@pytest.mark.parametrize("name", EXACT)
 def test_rounded_results_are_those_of_exact_ones(name, dtype):
     found, text = computed(name, dtype)
     with np.errstate(all="ignore"):
@@ -73,11 +73,15 @@ def test_float32(name):
     assert "quick_exp2(v" not in text and " / v" not in text
 
 
+def test_every_relaxed_function_is_tested():
+    assert set(RELAXED) == {f"relaxed_{name}" for name in EXACT}
+
+
 def test_only_functions_of_single_precision_are_relaxed():
     x = Expr("scalar", (), 0, float32)
     for name in ("exp", "tanh"):
-        assert relaxed(Expr(name, (x,), None, float32)).op == f"relaxed {name}"
+        assert relaxed(Expr(name, (x,), None, float32)).op == f"relaxed_{name}"
     wide = Expr("cast", (x,), None, float64)
     assert relaxed(Expr("exp", (wide,), None, float64)).op == "exp"
-    assert relaxed(Expr("tanh", (x,), None, float32), ("exp",)).op == "tanh"
+    assert relaxed(Expr("tanh", (x,), None, float32), ("relaxed_exp",)).op == "tanh"
     assert relaxed(Expr("log", (x,), None, float32)).op == "log"

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from picograd.codegen.program import SCOPES, Instr, Program
 from picograd.codegen.render import cuda_async
-from picograd.codegen.render.c import FUNCTIONS, elementwise, is_half, literal, type_name
+from picograd.codegen.render.c import FUNCTIONS, SPELLING, elementwise, is_half, literal, type_name
 from picograd.dtype import DType, float32, int32
 from picograd.errors import check
 
@@ -128,11 +128,10 @@ template <typename T, int lanes> DEVICE Vector<T, lanes> round_lanes(Vector<floa
 }
 #endif
 """
-EXTREMES = ("maximum", "minimum")
 QUICK_EXTREME = """\
-DEVICE float quick_NAME(float a, float b) {
+DEVICE float quick_FUNCTION(float a, float b) {
 #ifdef CUDA_SHIM
-  return NAME(a, b);
+  return FUNCTION(a, b);
 #else
   float result;
   asm("INSTRUCTION.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
@@ -140,16 +139,15 @@ DEVICE float quick_NAME(float a, float b) {
 #endif
 }
 """
-QUICK_EXTREMES = {
-    f"quick_{name}(": QUICK_EXTREME.replace("NAME", name).replace("INSTRUCTION", instruction)
-    for name, instruction in zip(EXTREMES, ("max", "min"), strict=True)
-}
+QUICK_MAXIMUM = QUICK_EXTREME.replace("FUNCTION", "maximum").replace("INSTRUCTION", "max")
+QUICK_MINIMUM = QUICK_EXTREME.replace("FUNCTION", "minimum").replace("INSTRUCTION", "min")
 # What only kernels that call it define. Which of two zeros or NaNs is the extreme of a reduction
 # may differ.
 QUICK = {
     "quick_exp2(": QUICK_EXP2,
     "quick_reciprocal(": QUICK_RECIPROCAL,
-    **QUICK_EXTREMES,
+    "quick_maximum(": QUICK_MAXIMUM,
+    "quick_minimum(": QUICK_MINIMUM,
     "round_lanes<": ROUND_LANES,
 }
 GRID = {"task": "blockIdx.x", "thread": "threadIdx.x"}
@@ -180,7 +178,7 @@ def needed(instr: Instr) -> tuple[str, ...]:
 
 def is_quick(instr: Instr) -> bool:
     """Tell whether one instruction finds an extreme: of a reduction in float32."""
-    return instr.op in EXTREMES and instr.arg == "reduce" and instr.dtype is float32
+    return instr.arg == "reduce" and instr.dtype is float32 and f"quick_{instr.op}" in SPELLING
 
 
 def once(text: str) -> str:
@@ -276,7 +274,7 @@ def value_text(program: Program, args: list[str], instr: Instr, dtype: DType) ->
     op = f"quick_{op}" if is_quick(instr) else op
     if instr.lanes == 1:
         return elementwise(op, args, dtypes, dtype)
-    if op == "cast" and is_half(dtype) and dtypes == [float32] and sources[0].op != "const":
+    if op == "cast" and is_half(dtype) and dtypes == [float32]:
         return f"round_lanes<{type_name(dtype)}>({args[0]})"
     lanes = []
     for lane in range(instr.lanes):

@@ -31,6 +31,7 @@ from picograd.schedule.loop import Expr, Kernel, const, walk
 from picograd.target import Target
 
 WARP_ROWS = 16  # that a warp stores at once
+WHOLE = 8  # columns of 16 bytes
 MOST_REGISTERS, MOST_REGISTERS_BUSY = 192, 128  # of an accumulator: beyond, values spill
 LIGHT = {"cast", "add", "sub", "mul", "neg", "maximum", "minimum", "guard", "where"}
 LEAST = 16  # rows or columns of a product; fewer are read faster without boxes
@@ -76,8 +77,10 @@ class BoxSchedule:
     def with_slots(self) -> "BoxSchedule":
         """Give each piece a slot, at the cost of stages."""
         warps = 4 * self.teams * self.groups
-        more = max(0, self.parts - self.slots) * warps * WARP_ROWS * ROW_BYTES
-        stages = self.stages - ceil_div(more, sum(self.block) * ROW_BYTES)
+        slot_bytes = warps * WARP_ROWS * ROW_BYTES
+        stage_bytes = sum(self.block) * ROW_BYTES
+        more = max(0, self.parts - self.slots)
+        stages = self.stages - ceil_div(more * slot_bytes, stage_bytes)
         return replace(self, slots=self.parts, stages=stages)
 
     @property
@@ -129,9 +132,12 @@ def build(
 def candidates(c: Contraction) -> list[BoxSchedule]:
     """List the schedules whose accumulator leaves registers for what follows the product."""
     exprs = heavy(c)
-    limit = MOST_REGISTERS_BUSY if exprs else MOST_REGISTERS
+    limit = MOST_REGISTERS
+    if exprs:
+        limit = MOST_REGISTERS_BUSY
     found = [each for each in SCHEDULES if each.layout.register_count <= limit]
-    if exprs and all(each.dtype.bits == 16 and rounded_product(each) for each in exprs):
+    can_roll = [each.dtype.bits == 16 and rounded_product(each) is not None for each in exprs]
+    if exprs and all(can_roll):
         return [each.with_slots() for each in found]
     return found
 
@@ -149,7 +155,8 @@ def suits(c: Contraction, target: Target) -> bool:
 def heavy(c: Contraction) -> list[Expr]:
     """List what is stored of the accumulator that needs many instructions and registers."""
     acc = Expr("tile", (), ("acc", ()), c.dtype)
-    return [out.expr for out in stores(c, {}, {c.number: acc}) if not is_light(out.expr)]
+    exprs = [out.expr for out in stores(c, {}, {c.number: acc})]
+    return [expr for expr in exprs if not is_light(expr)]
 
 
 def is_light(expr: Expr) -> bool:
@@ -297,11 +304,19 @@ def epilogue(
             tiles.append(Tile(box.tile, shape, dtype, "shared", stages=schedule.slots))
         if tiles and tiles[0].dtype is not dtype:
             box = None
-        if box is not None and dtype.bits == 16 and schedule.slots == schedule.parts:
-            is_rolled = not is_light(out.expr) and rounded_product(out.expr) is not None
-            box = replace(box, is_rolled=is_rolled)
+        if box is not None and dtype.bits == 16:
+            box = replace(box, is_rolled=is_rolled(c, out.expr, schedule))
         steps.append(Store(slot, out.index, dims, out.expr, conditions, schedule.layout, box))
     return steps, tiles
+
+
+def is_rolled(c: Contraction, expr: Expr, schedule: BoxSchedule) -> bool:
+    """Tell whether an output is computed from what slots hold, in whole pieces of 16 bytes."""
+    has_slots = schedule.slots == schedule.parts
+    is_whole = c.sizes[2] % WHOLE == 0
+    if is_light(expr) or not has_slots or not is_whole:
+        return False
+    return rounded_product(expr) is not None
 
 
 def box_of(
