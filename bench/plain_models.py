@@ -1,10 +1,11 @@
-"""Plain training steps of 21 networks, without jit, beside PyTorch: losses, speed, plans.
+"""Training steps of 21 networks, plain or jitted, beside plain PyTorch: losses, speed, plans.
 
-python bench/plain_models.py [--device cuda] [--steps 110] [--only GPT] [--plans]
+python bench/plain_models.py [--jit] [--device cuda] [--steps 110] [--only GPT] [--plans]
 
 Both libraries start from the same weights and step in turn in one process, on one thread. Printed:
 how far the losses are apart, the steady times, the ratio, the time at the last steps over that at
-the tenth, the plans made after the third step. `--plans` prints a digest of the list of plans and
+the tenth, the plans made after the third step. On the CPU it is the time of the thread, as others
+may run too. `--jit` jits our steps, as a user would: PyTorch's stay plain. `--plans` prints a digest of the list of plans and
 their kernels only: it is the same in every process.
 """
 
@@ -30,7 +31,7 @@ COMPARED = 2  # later a relu whose input is 0 but for rounding takes float32 net
 class Training:
     """This class is one network with Adam in one library."""
 
-    def __init__(self, library, network, device, weights=None):
+    def __init__(self, library, network, device, weights=None, is_jitted=False):
         picograd.manual_seed(0)
         torch.manual_seed(0)
         set_device(library, device)
@@ -41,17 +42,21 @@ class Training:
         parameters = list(self.modules.parameters())
         rooms = library.optim if library is torch else library.nn.optim
         self.optimizer = rooms.Adam(parameters, lr=1e-3)
+        self.update = picograd.jit(self.learn) if is_jitted else self.learn
 
     def weights(self):
         state = self.modules.state_dict()
         return {name: value.detach().cpu().numpy() for name, value in state.items()}
 
-    def step(self):
+    def learn(self):
         self.optimizer.zero_grad()
         loss = self.loss()
         loss.backward()
         self.optimizer.step()
-        return loss.item()
+        return loss
+
+    def step(self):
+        return self.update().item()
 
 
 def set_device(library, device):
@@ -61,21 +66,22 @@ def set_device(library, device):
         picograd.config.device = device
 
 
-def timed(function):
-    start = time.perf_counter()
+def timed(function, device):
+    clock = time.thread_time if device == "cpu" else time.perf_counter
+    start = clock()
     value = function()
-    return value, (time.perf_counter() - start) * 1e3
+    return value, (clock() - start) * 1e3
 
 
-def measure(name, device, steps):
+def measure(name, device, steps, is_jitted):
     """Step both libraries in turn, print one row, and return the ratio of their speeds."""
     theirs = Training(torch, NETWORKS[name], device)
-    ours = Training(picograd, NETWORKS[name], device, theirs.weights())
+    ours = Training(picograd, NETWORKS[name], device, theirs.weights(), is_jitted)
     mine, others, apart, third = [], [], 0.0, 0
     for number in range(steps):
-        found, milliseconds = timed(ours.step)
+        found, milliseconds = timed(ours.step, device)
         mine.append(milliseconds)
-        wanted, milliseconds = timed(theirs.step)
+        wanted, milliseconds = timed(theirs.step, device)
         others.append(milliseconds)
         if number < COMPARED:
             apart = max(apart, abs(found - wanted) / max(abs(wanted), 1e-3))
@@ -116,6 +122,7 @@ def main():
     parser.add_argument("--steps", type=int, default=110)
     parser.add_argument("--only", default="")
     parser.add_argument("--plans", action="store_true")
+    parser.add_argument("--jit", action="store_true")
     options = parser.parse_args()
     refuse_pinned_blas()
     torch.set_num_threads(1)
@@ -126,7 +133,7 @@ def main():
             digest(name, options.device)
         return
     print(machine(), options.device)
-    ratios = [measure(name, options.device, options.steps) for name in chosen]
+    ratios = [measure(name, options.device, options.steps, options.jit) for name in chosen]
     middle = math.exp(statistics.fmean(math.log(ratio) for ratio in ratios))
     print(f"geometric mean {middle:.2f}, slowest {min(ratios):.2f}, of {len(ratios)} networks")
 
