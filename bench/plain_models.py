@@ -5,8 +5,8 @@ python bench/plain_models.py [--jit] [--device cuda] [--steps 110] [--only GPT] 
 Both libraries start from the same weights and step in turn in one process, on one thread. Printed:
 how far the losses are apart, the steady times, the ratio, the time at the last steps over that at
 the tenth, the plans made after the third step. On the CPU it is the time of the thread, as others
-may run too. `--jit` jits our steps, as a user would: PyTorch's stay plain. `--plans` prints a digest of the list of plans and
-their kernels only: it is the same in every process.
+may run too. `--jit` jits our steps, as a user would: PyTorch's stay plain. `--plans` prints a
+digest of the list of plans and their kernels only: it is the same in every process.
 """
 
 import argparse

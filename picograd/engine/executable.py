@@ -7,6 +7,7 @@ moving addresses in between; with host calls in it, step by step.
 """
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -178,6 +179,7 @@ class CompiledPlan:
         if isinstance(first, TapeRun) and set(self.devices) == {first.device.name}:
             self.stretch = first
         made = plan.slots[len(self.input_numbers) :]
+        self.unkept: list[Any] = [None] * len(made)
         # of results what a buffer is made of, of temporaries where they are in the arena
         self.places: list[Any] = [
             (slot.dtype, slot.size) if slot.kind == "output" else max(slot.offset, 0)
@@ -197,17 +199,31 @@ class CompiledPlan:
         return False
 
     def run(
-        self, buffers: Sequence[Buffer], values: Sequence[int | float], origin: str = ""
-    ) -> list[Buffer]:
-        """Run on the buffers and scalars of a graph key; returns one buffer a root."""
+        self, buffers: Sequence[Buffer], values: Sequence[int | float], origin: str = "",
+        kept: list[Any] | None = None,
+    ) -> list[Buffer]:  # fmt: skip
+        """Run on the buffers and scalars of a graph key; returns one buffer a root.
+
+        What it makes may lie in buffers that are `kept`, at the places of `new_results`.
+        """
         inputs = [buffers[number] for number in self.input_numbers]
         numbers = self.scalar_numbers
         scalars = [values[number] for number in numbers] if numbers else ()
-        return self.launch(inputs, scalars, origin)
+        return self.launch(inputs, scalars, origin, kept)
+
+    def new_results(self) -> list[int]:
+        """Say for each root where in `kept` a buffer for it would stand; -1 where it is none."""
+        first, slots = len(self.input_numbers), self.plan.slots
+        counts = Counter(self.plan.outputs)
+        return [
+            slot - first if slots[slot].kind == "output" and counts[slot] == 1 else -1
+            for slot in self.plan.outputs
+        ]
 
     def launch(
-        self, inputs: list[Buffer], scalars: Sequence[int | float], origin: str = ""
-    ) -> list[Buffer]:
+        self, inputs: list[Buffer], scalars: Sequence[int | float], origin: str = "",
+        kept: list[Any] | None = None,
+    ) -> list[Buffer]:  # fmt: skip
         """Run on the buffers and scalars that it takes, in its own order."""
         if self.family is not None:
             self.family.last = -1
@@ -221,9 +237,10 @@ class CompiledPlan:
             (size,) = plan.arenas.values()
             arena = device.allocate(size)
             base = arena.address
-        for place in self.places:
-            buffer = None
-            if isinstance(place, int):
+        for place, buffer in zip(self.places, kept or self.unkept):
+            if buffer is not None:
+                addresses.append(buffer.address)
+            elif isinstance(place, int):
                 addresses.append(base + place)
             else:
                 dtype, count = place

@@ -10,6 +10,7 @@ A plan is built once per structural key and set of settings; after that a graph 
 structure costs one walk, one dictionary look-up and one launch tape.
 """
 
+import ctypes
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -182,6 +183,14 @@ def buffer_view(buffer: Buffer, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     cpu: Any = get_device(buffer.device)
     raw: np.ndarray[Any, Any] = cpu.view(buffer).view(buffer.dtype.storage)
     return raw[: buffer.count].reshape(shape)
+
+
+def flat_view(buffer: Buffer) -> np.ndarray[Any, Any]:
+    """Show the memory of a CPU buffer in a row, for as long as the caller holds the buffer."""
+    if not buffer.count:
+        return np.empty(0, buffer.dtype.storage)
+    memory = (ctypes.c_char * buffer.nbytes).from_address(buffer.address)
+    return np.frombuffer(memory, buffer.dtype.storage)
 
 
 def leaf(buffer: Buffer, shape: tuple[int, ...]) -> Node:

@@ -146,7 +146,10 @@ class Jitted(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the plan kept for arguments like these, or trace."""
         with pending.LOCK:
-            found: Any = MISSED if self.closure is None or kwargs else self.closure.run(args)
+            closure = self.closure
+            found: Any = MISSED
+            if closure is not None and not closure.bound and not kwargs:
+                found = closure.run(args)
             result: R = self.call(args, kwargs, ()) if found is MISSED else found
         return result
 
@@ -440,6 +443,7 @@ class Jitted(Generic[P, R]):
 
     def gone(self, identity: int, reference: Any = None) -> None:
         """Let the traces of an object go that died."""
+        self.closure = None
         self.objects.pop(identity, None)
         for key in [key for key in self.captures if identity in key[3]]:
             del self.captures[key]
@@ -488,7 +492,13 @@ class BoundJitted(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the plan kept for the instance and arguments like these, or trace."""
         with pending.LOCK:
-            result: R = self.__func__.call(args, kwargs, (self.__self__,))
+            closure, bound = self.__func__.closure, (id(self.__self__),)
+            found: Any = MISSED
+            if closure is not None and closure.bound == bound and not kwargs:
+                found = closure.run(args)
+            if found is MISSED:
+                found = self.__func__.call(args, kwargs, (self.__self__,))
+        result: R = found
         return result
 
     def __getattr__(self, name: str) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 from picograd.buffer import Buffer
 from picograd.engine.executable import Runnable
 from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer
-from picograd.engine.realize import buffer_view, check_later, find_plan
+from picograd.engine.realize import buffer_view, check_later, find_plan, flat_view
 from picograd.errors import PicogradError
 from picograd.graph.node import Node, is_cut
 from picograd.graph.row import Role
@@ -49,8 +49,11 @@ class Look:
 
     def at(self, inputs: Sequence[Buffer]) -> None:
         """Raise for wrong values."""
-        values = buffer_view(inputs[self.position], self.shape)
-        self.look(seen_through(values, self.views))
+        buffer = inputs[self.position]
+        if self.views:
+            self.look(seen_through(buffer_view(buffer, self.shape), self.views))
+        else:
+            self.look(flat_view(buffer))
 
 
 @dataclass(slots=True)

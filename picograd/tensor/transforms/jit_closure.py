@@ -1,16 +1,14 @@
-"""The short way of a replay: a call like the last one, of a trace that only computes.
+"""The short way of a replay: a call like the last one, of a trace that computes, or trains.
 
-Such a trace writes nothing, draws nothing, asks no gradients, and was called with tensors alone.
-Then all that a replay does is to see that nothing changed, to run the plan on the memory of its
-arguments and of the tensors it captured, and to hand out the results. What is seen at each call is
-compared one by one, without the key that finds traces in general; whatever differs is left to the
-long way.
+Such a trace was called with tensors alone, and hands out new ones; what it changes are gradients
+and what it writes in place (`jit_changes`). Then all that a replay does is to see that nothing
+changed, to run the plan on the memory of its arguments and of the tensors it captured, and to hand
+out the results. What is seen at each call is compared one by one, without the key that finds traces
+in general; whatever differs is left to the long way.
 """
 
-import weakref
 from typing import Any
 
-from picograd.buffer import Buffer, Storage
 from picograd.config import config
 from picograd.engine import pending
 from picograd.engine.carried import entries
@@ -19,30 +17,33 @@ from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.tracing import RUNNING
 from picograd.engine.watch import PROFILES
-from picograd.graph.node import Node
 from picograd.graph.row import MEMORY
 from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE
-from picograd.tensor.core.recording import fill
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_arguments import Place, structure_of_tensors
-from picograd.tensor.transforms.jit_replay import put_together
-from picograd.tensor.transforms.jit_trace import Capture
+from picograd.tensor.transforms.jit_changes import Changes, changes_of
+from picograd.tensor.transforms.jit_replay import computed, put_together
+from picograd.tensor.transforms.jit_trace import Capture, Result
 
 MISSED = object()  # the call is none of a closure's
 # What a trace does that needs the long way.
 MORE = (
-    "read", "copies", "drawn", "gradients", "replaced", "written", "written_gradients",
-    "escapes", "checks", "early", "sizes", "graph", "traced", "stores", "opened", "refusals",
+    "read", "copies", "replaced", "written_gradients", "escapes", "checks", "sizes", "graph",
+    "traced", "stores", "opened", "refusals",
 )  # fmt: skip
+CHANGES = "drawn", "gradients", "written", "early"
 
 
 class Closure:
     """This class runs one trace for tensors like those of one call."""
 
-    def __init__(self, capture: Capture, key: Any, known: dict[int, Any]) -> None:
-        _, described, self.same, _, modes, _ = key
-        self.capture, self.known = capture, known
+    def __init__(
+        self, capture: Capture, key: Any, known: dict[int, Any], changes: Changes | None
+    ) -> None:
+        _, described, self.same, self.bound, modes, _ = key
+        self.capture, self.known, self.changes = capture, known, changes
+        self.are_shown = False  # views show captured tensors
         self.is_recording, _, self.epoch = modes
         self.wanted = [(*each[:3], each[4]) for each in described]
         self.holds = capture.guard.holds
@@ -71,11 +72,14 @@ class Closure:
             inputs[position] = buffers[number]
         if capture.captured and not self.take(inputs):
             return MISSED
-        if plan.fills_one and self.is_single and not (config.debug or PROFILES):
+        if self.changes is not None:
+            found = self.changes.run(plan, args, inputs, self.are_shown)
+        elif plan.fills_one and self.is_single and not (config.debug or PROFILES):
             ((_, shape, is_made),) = self.results
             taken = [inputs[number] for number in plan.input_numbers]
             return computed(plan.fill(taken), shape, is_made)
-        found = plan.run(inputs, scalar_values(capture.scalars) if capture.scalars else ())
+        else:
+            found = plan.run(inputs, scalar_values(capture.scalars) if capture.scalars else ())
         made = [computed(found[number], shape, is_made) for number, shape, is_made in self.results]
         return made[0] if self.is_single else put_together(capture, made, ())
 
@@ -100,6 +104,7 @@ class Closure:
 
     def take(self, inputs: list[Any]) -> bool:
         """Fill in the memory of captured tensors; False if one is not what it was."""
+        self.are_shown = False
         for each in self.capture.captured:
             tensor = each.find()
             if tensor is None or tensor._tracks is not each.tracks:
@@ -109,20 +114,11 @@ class Closure:
                 return False
             if tensor._is_frozen is not each.is_frozen:
                 return False
+            if tensor._views is not None or tensor._view is not None:
+                self.are_shown = True
             if each.position >= 0:
                 inputs[each.position] = leaf_buffer(node)
         return True
-
-
-def computed(buffer: Buffer, shape: tuple[int, ...], is_made: bool) -> Tensor:
-    """Make a tensor of memory that a plan filled; `is_made` if nothing leads to it."""
-    node = Node("buffer", (), Storage(buffer), shape, buffer.dtype, buffer.device)
-    tensor = Tensor.__new__(Tensor)
-    fill(tensor, node, False)
-    pending.enter(node, tensor)
-    if is_made:
-        node.leaf = weakref.ref(tensor)
-    return tensor
 
 
 def shared(arguments: Any, buffers: Any) -> tuple[int, ...]:
@@ -141,18 +137,31 @@ def shared(arguments: Any, buffers: Any) -> tuple[int, ...]:
 
 def closure_of(capture: Capture, plan: Any, key: Any, known: dict[int, Any]) -> Closure | None:
     """Make the closure of a trace, for calls with a key; None if it does more than compute."""
-    structure, described, _, objects, modes, numbers = key
-    if structure != (structure_of_tensors(len(described)), ()) or objects or modes[1] or numbers:
+    structure, described, _, _, modes, numbers = key
+    if structure != (structure_of_tensors(len(described)), ()) or modes[1] or numbers:
         return None
     if any(each[3] or each[4] == "tracks" for each in described):
         return None
     if type(plan) is not CompiledPlan or any(getattr(capture, name) for name in MORE):
         return None
-    if any(scalar.renew is not None for scalar in capture.scalars):
-        return None
     program = capture.program
     if program.slots or program.guards or program.variables:
         return None
-    if any(each.kind != "root" or each.tracks or each.sizes for each in capture.outputs):
+    if any(each.kind != "root" or is_leaf_made(each) or each.sizes for each in capture.outputs):
         return None
-    return Closure(capture, key, known)
+    changes = None
+    if any(getattr(capture, name) for name in CHANGES) or renews(capture):
+        changes = changes_of(capture, plan)
+        if changes is None:
+            return None
+    return Closure(capture, key, known, changes)
+
+
+def is_leaf_made(result: Result) -> bool:
+    """Tell whether a result asks for gradients itself; one that was computed has them already."""
+    return result.tracks and result.is_leaf
+
+
+def renews(capture: Capture) -> bool:
+    """Tell whether a trace takes numbers that are others at every call."""
+    return any(scalar.renew is not None for scalar in capture.scalars)

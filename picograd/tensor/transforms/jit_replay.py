@@ -2,11 +2,12 @@
 
 import dataclasses
 import sys
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from picograd.buffer import Buffer, Overwritten
+from picograd.buffer import Buffer, Overwritten, Storage
 from picograd.config import config
 from picograd.engine import pending
 from picograd.engine.backends import get_device
@@ -14,9 +15,10 @@ from picograd.engine.carried import FREE
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import check_later, leaf, realize
 from picograd.graph import build
+from picograd.graph.node import Node
 from picograd.graph.row import MEMORY
+from picograd.tensor.core.recording import fill, note_view, renew_views, same_value, spread, wrap
 from picograd.tensor.core.recording import made as made_leaf
-from picograd.tensor.core.recording import note_view, renew_views, same_value, spread, wrap
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_arguments import Place, rebuilt
 from picograd.tensor.transforms.jit_gradient import Recording
@@ -277,6 +279,17 @@ def copy_of(buffer: Buffer) -> Buffer:
     fresh = device.new_buffer(buffer.dtype, buffer.count)
     device.copy(fresh, buffer)
     return fresh
+
+
+def computed(buffer: Buffer, shape: tuple[int, ...], is_made: bool) -> Tensor:
+    """Make a tensor of memory that a plan filled; `is_made` if nothing leads to it."""
+    node = Node("buffer", (), Storage(buffer), shape, buffer.dtype, buffer.device)
+    tensor = Tensor.__new__(Tensor)
+    fill(tensor, node, False)
+    pending.enter(node, tensor)
+    if is_made:
+        node.leaf = weakref.ref(tensor)
+    return tensor
 
 
 def check_results(capture: Capture, results: Sequence[Buffer]) -> None:

@@ -46,17 +46,34 @@ def test_results_come_in_the_containers_of_the_function() -> None:
     assert found["y"][1][0].tolist() == [2.0]
 
 
-def test_what_writes_draws_or_differentiates_does_not() -> None:
-    state = tensor(1.0)
-    weight = Tensor([2.0], requires_grad=True)
+def test_what_hands_out_more_than_new_tensors_does_not() -> None:
+    weight, kept = Tensor([2.0], requires_grad=True), []
 
-    def writing(x: Tensor) -> Tensor:
-        state.add_(x)
-        return state * 2.0
+    def storing(x: Tensor) -> Tensor:
+        kept[:] = [x * 3.0]
+        return x * 2.0
 
-    functions = (writing, lambda x: x + Tensor.rand(1), lambda x: (x * weight).sum())
+    functions = (lambda x: (x * weight).sum(), lambda x: x[:1], lambda x: x, storing)
     for function in functions:
-        assert not short(picograd.jit(function), tensor(1.0))
+        assert not short(picograd.jit(function), tensor(1.0, 2.0))
+
+
+def test_methods_take_it_each_for_its_instance() -> None:
+    class Scale:
+        def __init__(self, factor: float) -> None:
+            self.factor = tensor(factor)
+
+        @picograd.jit
+        def scaled(self, x: Tensor) -> Tensor:
+            return x * self.factor
+
+    first, second, x = Scale(2.0), Scale(3.0), tensor(5.0)
+    for each, wanted in ((first, 10.0), (second, 15.0)) * 3:
+        assert each.scaled(x).tolist() == [wanted] and each.scaled(x).tolist() == [wanted]
+    closure = Scale.scaled.closure
+    assert closure.bound == (id(second),) and closure.run((x,)).tolist() == [15.0]
+    del second, each, closure
+    assert Scale.scaled.closure is None  # another object may get its identity
 
 
 @pytest.mark.parametrize("change", [

@@ -1,0 +1,208 @@
+"""Training steps by the short way: what they change, and whose memory they may write."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import picograd
+from picograd import Tensor, nn
+from picograd.errors import AxisError
+
+
+@pytest.fixture(autouse=True)
+def own_plans():
+    """Whether a plan serves many sizes hangs on what ran before: these have plans of their own."""
+    with picograd.config.override(dynamic=False):
+        yield
+
+
+class Step:
+    """This class learns w of y = w x by gradient descent, and counts what took the short way."""
+
+    def __init__(self) -> None:
+        weight = self.weight = Tensor([1.0, 2.0], requires_grad=True)
+        self.expected = np.array([1.0, 2.0])
+
+        @picograd.jit
+        def learn(x: Tensor) -> Tensor:
+            weight.grad = None
+            loss = (weight * x).square().sum()
+            loss.backward()
+            with picograd.no_grad():
+                weight.sub_(0.1 * weight.grad)
+            return loss
+
+        self.jitted: Any = learn
+
+    def __call__(self, *values: float) -> Any:
+        """Step, and compare everything with NumPy."""
+        x, before = np.array(values), self.expected
+        loss = self.jitted(Tensor(x.astype(np.float32)).realize())
+        gradient = 2 * before * x * x
+        self.expected = before - 0.1 * gradient
+        np.testing.assert_allclose(loss.item(), (before * x) @ (before * x), rtol=1e-5)
+        np.testing.assert_allclose(self.weight.grad.numpy(), gradient, rtol=1e-5)
+        np.testing.assert_allclose(self.weight.detach().numpy(), self.expected, rtol=1e-5)
+        return loss
+
+    def is_short(self) -> bool:
+        """Tell whether calls take the short way now."""
+        return self.jitted.closure is not None and self.jitted.closure.changes is not None
+
+
+def address(tensor: Any) -> int:
+    return tensor._node.arg.buffer.address
+
+
+def test_a_step_takes_the_short_way_and_writes_its_own_gradient_again() -> None:
+    step = Step()
+    losses = [step(1.0, 0.5), step(0.5, 1.0), step(0.25, 2.0)]
+    assert step.is_short()
+    gradient, place = step.weight.grad, address(step.weight.grad)
+    del gradient
+    losses.append(step(0.5, 0.5))
+    assert address(step.weight.grad) == place
+    assert len({address(each) for each in losses}) == len(losses)
+
+
+@pytest.mark.parametrize("hold", [
+    lambda gradient: gradient,
+    lambda gradient: gradient.detach(),
+    lambda gradient: gradient[:1],
+    lambda gradient: gradient * 2.0,
+    lambda gradient: gradient._node,
+    lambda gradient: gradient._node.arg,
+    lambda gradient: np.from_dlpack(gradient),
+    lambda gradient: memoryview(np.asarray(gradient)),
+    lambda gradient: {"x": [gradient]},
+])  # fmt: skip
+def test_a_gradient_that_something_else_holds_stays(hold: Any) -> None:
+    step = Step()
+    for _ in range(4):
+        step(1.0, 0.5)
+    assert step.is_short()
+    held, gradient, before = hold(step.weight.grad), step.weight.grad, step.weight.grad.tolist()
+    read = gradient.numpy().copy()
+    del gradient
+    shown = np.asarray(held) if isinstance(held, (Tensor, memoryview, np.ndarray)) else None
+    shown = None if shown is None else shown.copy()
+    assert before != (step(2.0, 3.0), step.weight.grad.tolist())[1]
+    if shown is not None:
+        np.testing.assert_array_equal(np.asarray(held), shown)
+    if isinstance(held, dict):
+        assert held["x"][0].tolist() == before == read.tolist()
+
+
+def test_a_pending_reader_of_a_gradient_sees_the_old_one() -> None:
+    step = Step()
+    for _ in range(4):
+        step(1.0, 0.5)
+    twice = step.weight.grad * 2.0
+    wanted = (2 * step.weight.grad.numpy()).tolist()
+    step(2.0, 3.0)
+    assert twice.tolist() == wanted
+
+
+def test_a_pending_reader_of_a_weight_sees_the_old_one() -> None:
+    step = Step()
+    for _ in range(4):
+        step(1.0, 0.5)
+    before, view = step.weight.detach() * 3.0, step.weight.detach()[1:]
+    wanted = (3 * step.weight.detach().numpy()).tolist()
+    step(2.0, 3.0)
+    assert before.tolist() == wanted
+    np.testing.assert_allclose(view.numpy(), step.expected[1:], rtol=1e-5)
+
+
+def test_gradients_that_are_gone_or_of_another_kind_are_made_anew() -> None:
+    step = Step()
+    for _ in range(4):
+        step(1.0, 0.5)
+    step.weight.grad = None
+    step(1.0, 1.0)
+    step.weight.grad = Tensor([7.0, 7.0])
+    step(1.0, 2.0)
+    step.weight.grad.mul_(2.0)
+    step(0.5, 2.0)
+    step.weight.data = Tensor(step.expected.astype(np.float32) + 1)
+    step.expected = step.expected + 1
+    step(0.5, 1.0)
+    step(0.5, 1.5)
+
+
+def test_equal_gradients_of_two_tensors_are_two_tensors() -> None:
+    a, b = (Tensor([1.0, 2.0], requires_grad=True) for _ in range(2))
+
+    def learn(x: Tensor) -> Tensor:
+        a.grad = b.grad = None
+        loss = ((a + b) * x).sum()
+        loss.backward()
+        return loss
+
+    jitted = picograd.jit(learn)
+    for k in range(5):
+        loss = jitted(Tensor([1.0 * k, 2.0]).realize())
+        assert loss.item() == 2.0 * k + 8.0
+        assert a.grad.tolist() == b.grad.tolist() == [1.0 * k, 2.0]
+    a.grad.mul_(3.0)
+    assert a.grad.tolist() == [12.0, 6.0] and b.grad.tolist() == [4.0, 2.0]
+
+
+def test_wrong_labels_change_nothing() -> None:
+    model = nn.Linear(3, 4)
+    optimizer = nn.optim.SGD(model.parameters(), lr=0.1)
+
+    @picograd.jit
+    def learn(x: Tensor, y: Tensor) -> Tensor:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    x = Tensor(np.ones((2, 3), np.float32)).realize()
+    good, bad = Tensor([0, 3]).realize(), Tensor([0, 4]).realize()
+    for _ in range(4):
+        learn(x, good)
+    assert learn.closure is not None and learn.closure.changes is not None
+    before = [each.numpy().copy() for p in model.parameters() for each in (p.detach(), p.grad)]
+    with pytest.raises(AxisError, match="label 4 is out of range for 4 classes"):
+        learn(x, bad)
+    after = [each.numpy() for p in model.parameters() for each in (p.detach(), p.grad)]
+    for was, now in zip(before, after, strict=True):
+        np.testing.assert_array_equal(was, now)
+
+
+def test_random_numbers_go_on() -> None:
+    x = Tensor([0.0] * 4).realize()
+    drawn = picograd.jit(lambda a: a + Tensor.rand(4))
+    picograd.manual_seed(3)
+    wanted = [Tensor.rand(4).tolist() for _ in range(5)]
+    picograd.manual_seed(3)
+    assert [drawn(x).tolist() for _ in range(5)] == wanted
+    assert drawn.closure is not None
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_loops_and_adam_train_as_without_jit(kind: str) -> None:
+    losses = [recurrent_losses(kind, picograd.jit), recurrent_losses(kind, lambda plain: plain)]
+    np.testing.assert_allclose(*losses, rtol=1e-6)
+
+
+def recurrent_losses(kind: str, wrapped: Any) -> list[float]:
+    """Train layers that loop over time, and list the losses."""
+    picograd.manual_seed(0)
+    model = getattr(nn, kind)(3, 5, batch_first=True)
+    optimizer = nn.optim.Adam(model.parameters(), lr=1e-2)
+
+    def learn(x: Tensor) -> Tensor:
+        optimizer.zero_grad()
+        loss = model(x)[0].square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    step = wrapped(learn)
+    x = Tensor(np.random.default_rng(0).standard_normal((2, 6, 3)).astype(np.float32)).realize()
+    return [step(x).item() for _ in range(6)]
