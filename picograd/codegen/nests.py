@@ -93,14 +93,17 @@ def group_length(steps: Sequence[Step], first: int) -> int:
 def as_bounds(
     condition: Condition, axis: Axis, inner: Sequence[Axis]
 ) -> tuple[Index, Index] | None:
-    """Turn lo <= axis + rest <= hi into begin <= axis < end; None if it has another form."""
+    """Turn lo <= step * axis + rest <= hi into begin <= axis < end; None if it has another form."""
     index, lo, hi = condition
     direct = [c for atom, c in index.terms if atom is axis]
     rest = Index(tuple((a, c) for a, c in index.terms if a is not axis), index.const)
     mentioned = axes_of(rest)
-    if direct != [1] or axis in mentioned or not mentioned.isdisjoint(inner):
+    if len(direct) != 1 or axis in mentioned or not mentioned.isdisjoint(inner):
         return None
-    return rest * -1 + lo, rest * -1 + (hi + 1)
+    (step,) = direct
+    if step < 1:
+        return None
+    return (rest * -1 + (lo + step - 1)) // step, (rest * -1 + hi) // step + 1
 
 
 def split_guards(steps: Sequence[Accumulate]) -> tuple[list[Expr], tuple[Condition, ...]]:

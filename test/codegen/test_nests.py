@@ -8,7 +8,7 @@ from picograd.codegen.render.llvm import render
 from picograd.codegen.templates.reduce import build
 from picograd.codegen.tile import Accumulate, Assign, Store
 from picograd.dtype import float32
-from picograd.schedule.index import Axis, axis_index
+from picograd.schedule.index import Axis, axis_index, constant
 from picograd.schedule.loop import Compute, Expr, Kernel, Part, Slot, const
 from picograd.target import Target
 
@@ -53,7 +53,16 @@ def test_assignments_at_one_point_share_a_nest() -> None:
 def test_conditions_on_an_axis_are_bounds() -> None:
     low, high = as_bounds((axis_index(ROW) - 3, 0, 9), ROW, ()) or (None, None)
     assert (low, high) == (axis_index(ROW) * 0 + 3, axis_index(ROW) * 0 + 13)
-    assert as_bounds((axis_index(ROW) * 2, 0, 9), ROW, ()) is None
+    assert as_bounds((axis_index(ROW) * -1, 0, 9), ROW, ()) is None
+
+
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_bounds_of_an_axis_that_moves_in_steps_hold_what_fulfils_the_condition(step: int) -> None:
+    for offset in range(-7, 8):
+        test = axis_index(ROW) * step + offset, 0, 9
+        low, high = as_bounds(test, ROW, ()) or (constant(0), constant(0))
+        inside = [n for n in range(-9, 20) if 0 <= step * n + offset <= 9]
+        assert list(range(low.const, high.const)) == inside
 
 
 @pytest.mark.parametrize("length", [4, 8, 20])

@@ -28,6 +28,7 @@ from picograd.codegen.operands import (
     swap,
 )
 from picograd.codegen.reach import exist, inside, starts
+from picograd.codegen.templates import contract_taps
 from picograd.codegen.templates.contract_plan import (
     WORK_PER_TASK,
     Plan,
@@ -87,6 +88,8 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     """Write one product."""
     every = [analyse(kernel, part, number) for number in products_of(part.computes)]
     first, *others = every
+    if not others and contract_taps.is_tapped(first):
+        return contract_taps.build_part(part, first)
     product = orient(first, target)
     if 0 in product.sizes[:3]:
         return TilePart((Axis("none", 0),), (), ())
