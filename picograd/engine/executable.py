@@ -38,7 +38,16 @@ from picograd.graph.row import INPUTS
 from picograd.helpers import product
 from picograd.number import Given, GivenInt
 from picograd.runtime.device import Device, Executable, Rule, Tape, TapeLaunch, at_step
-from picograd.schedule.plan import CopyStep, HostStep, KernelLaunch, LoopStep, Plan, RowCopy, Step
+from picograd.schedule.plan import (
+    Binding,
+    CopyStep,
+    HostStep,
+    KernelLaunch,
+    LoopStep,
+    Plan,
+    RowCopy,
+    Step,
+)
 
 ADDRESS = attrgetter("address")
 # Bytes that a plan takes for each row of its key, slot, and launch with its Loop IR (measured).
@@ -60,21 +69,22 @@ class LoopRun:
     device: Device
     step: LoopStep
     actions: tuple["Action", ...]
+    offsets: tuple[int, ...]  # of the body's slots, among its temporaries
+    moves: tuple[tuple[Binding, int, tuple[int, int, int, int]], ...]  # bytes of a row, a rule
 
     def run(self, outer: Sequence[int], scalars: Sequence[int | float], is_timed: bool) -> None:
         """Run all steps on the addresses of the outer plan's slots, with its scalars."""
-        step, slots = self.step, self.step.body.slots
+        step = self.step
         missing = step.missing(scalars)
         length = step.length - missing
         for copy in step.copies_before(missing):
             self.copy(copy, outer)
         space = outer[step.space] if step.space >= 0 else 0
-        addresses = [space + max(slot.offset, 0) for slot in slots]
+        addresses = [space + offset for offset in self.offsets]
         rules: list[Rule] = []
-        for number, binding in step.bindings:
-            size = slots[number].nbytes
+        for binding, size, (number, move, mask, shift) in self.moves:
             base = outer[binding.slot] + binding.first_of(missing) * size
-            rules.append((number, base, binding.step * size, binding.mask, binding.shift))
+            rules.append((number, base, move, mask, shift))
         first = self.actions[0] if len(self.actions) == 1 else None
         if isinstance(first, TapeRun) and is_timed:
             time_loop(first, addresses, rules, length)
@@ -131,6 +141,18 @@ class HostRun:
         for profile in PROFILES:
             profile.add_span("host", f"host {self.step.call}", start, seconds, shapes)
         log_host_call(self.step.call, self.step.shapes, seconds)
+
+
+def loop_run(device: Device, step: LoopStep, actions: tuple["Action", ...]) -> LoopRun:
+    """Prepare a loop: what is the same in every run is found once."""
+    slots = step.body.slots
+    offsets = tuple([max(slot.offset, 0) for slot in slots])
+    moves = []
+    for number, binding in step.bindings:
+        size = slots[number].nbytes
+        rule = number, binding.step * size, binding.mask, binding.shift
+        moves.append((binding, size, rule))
+    return LoopRun(device, step, actions, offsets, tuple(moves))
 
 
 Action = Union[TapeRun, CopyStep, HostRun, LoopRun]
@@ -228,7 +250,7 @@ class CompiledPlan:
         if self.family is not None:
             self.family.last = -1
         if self.stretch is None or config.debug or PROFILES:
-            return self.run_actions(inputs, scalars, origin)
+            return self.run_actions(inputs, scalars, origin, kept)
         device, plan = self.stretch.device, self.plan
         found: list[Any] = inputs
         addresses = [*map(ADDRESS, inputs)]
@@ -266,16 +288,20 @@ class CompiledPlan:
         return buffer
 
     def run_actions(
-        self, inputs: Sequence[Buffer], scalars: Sequence[int | float], origin: str
-    ) -> list[Buffer]:
+        self, inputs: Sequence[Buffer], scalars: Sequence[int | float], origin: str,
+        kept: list[Any] | None = None,
+    ) -> list[Buffer]:  # fmt: skip
         """Run what is no single stretch of launches, or is watched."""
         watch = start_watch() if config.debug or PROFILES else None
         plan = self.plan
         arenas = {name: self.devices[name].allocate(size) for name, size in plan.arenas.items()}
         found: list[Any] = list(inputs)
         addresses = [buffer.address for buffer in inputs]
-        for slot in plan.slots[len(inputs) :]:
-            if slot.kind == "output":
+        for slot, own in zip(plan.slots[len(inputs) :], kept or self.unkept):
+            if own is not None:
+                found.append(own)
+                addresses.append(own.address)
+            elif slot.kind == "output":
                 buffer = self.devices[slot.device].new_buffer(slot.dtype, slot.size, origin)
                 found.append(buffer)
                 addresses.append(buffer.address)
@@ -448,7 +474,7 @@ def compile_steps(
                 actions.append(HostRun(devices[step.device], step, dtypes))
             else:
                 body = compile_steps(step.body, devices, loaded)
-                actions.append(LoopRun(devices[step.device], step, body))
+                actions.append(loop_run(devices[step.device], step, body))
         if launches:
             device = devices[name]
             tape = device.make_tape(launches, len(plan.slots), scalar_dtypes)
