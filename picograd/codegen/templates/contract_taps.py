@@ -16,6 +16,7 @@ from picograd.codegen.operands import Contraction, expr_axes, strides
 from picograd.codegen.templates.grid import Cut, cut, ended, rebind
 from picograd.codegen.templates.map import guarded, inline
 from picograd.codegen.tile import Accumulate, Assign, Step, Store, Tile, TilePart, When
+from picograd.dtype import DType
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant
 from picograd.schedule.loop import Condition, Expr, Part, const, rewrite
 
@@ -36,7 +37,9 @@ def is_tapped(product: Contraction) -> bool:
         return False
     first, *others = product.computes
     for compute in others:
-        if compute.reduce or compute.axes != first.axes:
+        if compute.reduce:
+            return False
+        if compute.axes != first.axes:
             return False
     return is_near(product) and has_bounds(product)
 
@@ -50,7 +53,8 @@ def is_near(product: Contraction) -> bool:
         return False
     tests = tests_of(product)
     is_cut = any(last in axes_of(test[0]) for test in tests)
-    return last.size >= (SHORTEST_CUT if is_cut else SHORTEST)
+    least = SHORTEST_CUT if is_cut else SHORTEST
+    return last.size >= least
 
 
 def has_bounds(product: Contraction) -> bool:
@@ -94,8 +98,7 @@ def build_part(part: Part, product: Contraction) -> TilePart:
         points = max(points, PIXELS * last.size)
     space = ended(cut(axes, points), part)
     dims, dtype = space.dims, product.dtype
-    shape = tuple(axis.size for axis in dims)
-    tiles = [Tile("c", shape, dtype, "register")]
+    tiles = [tile_over("c", dims, dtype)]
     steps: list[Step] = []
     own, weights = sides(product)
     if is_along(product, dims[-1]) and weights.op != "guard":
@@ -105,8 +108,8 @@ def build_part(part: Part, product: Contraction) -> TilePart:
     steps.append(Assign("c", dims, const(0, dtype)))
     both = bare(own), bare(weights)
     steps += each_tap(product, space, Expr("mul", both, None, dtype))
-    here = tuple(map(axis_index, dims))
-    steps += followed(product, space, Expr("tile", (), ("c", here), dtype))
+    total = element("c", dims, dtype)
+    steps += followed(product, space, total)
     return TilePart(space.grid, tuple(tiles), tuple(steps))
 
 
@@ -121,11 +124,22 @@ def packed(product: Contraction, last: Axis) -> tuple[Tile, Step, Expr]:
     """Lay weights out as the innermost loop reads them: the tile, what fills it, what reads it."""
     _, weights = sides(product)
     axes = (*product.depth, last)
+    tile = tile_over("taps", axes, product.dtype)
+    filling = Assign("taps", axes, weights)
+    read = element("taps", axes, product.dtype)
+    return tile, filling, read
+
+
+def tile_over(name: str, axes: tuple[Axis, ...], dtype: DType) -> Tile:
+    """Make a tile with an element for every point of some axes."""
     shape = tuple(axis.size for axis in axes)
+    return Tile(name, shape, dtype, "register")
+
+
+def element(name: str, axes: tuple[Axis, ...], dtype: DType) -> Expr:
+    """Read the element of such a tile at the present point."""
     here = tuple(map(axis_index, axes))
-    tile = Tile("taps", shape, product.dtype, "register")
-    read = Expr("tile", (), ("taps", here), product.dtype)
-    return tile, Assign("taps", axes, weights), read
+    return Expr("tile", (), (name, here), dtype)
 
 
 def each_tap(product: Contraction, space: Cut, term: Expr) -> Iterator[Step]:
