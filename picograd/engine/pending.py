@@ -26,14 +26,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from picograd.buffer import Overwritten, Storage
-from picograd.engine import carried, direct, small
+from picograd.engine import carried, direct, realize, small, update
 from picograd.engine.carried import FREE, LEAVES_OF_THE_GRAPH, become_leaf, entries
 from picograd.engine.debug import PACKAGE
 from picograd.engine.live import LiveTable
-from picograd.engine.plan_key import graph_key, leaf_buffer, walk_pending
+from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, walk_pending
 from picograd.engine.realize import CHECK_LIMIT, check_later, pending_roots, realize_roots
 from picograd.engine.small import SmallGraph
 from picograd.engine.tracing import is_tracing
+from picograd.engine.update import Update
 from picograd.errors import PicogradError, check
 from picograd.graph.node import Node
 
@@ -347,10 +348,29 @@ def compute(nodes: Sequence[Node]) -> None:
         compute_with_checks(nodes, graph)
 
 
-def compute_with_checks(nodes: Sequence[Node], graph: SmallGraph | None) -> None:
+@locked
+def compute_updates(updates: Sequence[Update]) -> bool:
+    """Compute updates, and all that was written before; False, and nothing, where that cannot be.
+
+    They are for one device, and all that waits to be written is on it.
+    """
+    device = updates[0].whole.device
+    writes = [*pending_writes(), *changed_values(), *(each.whole for each in updates)]
+    is_one = all(node.device == device for node in writes)
+    if is_tracing() or not is_one or not all(each.can_write() for each in updates):
+        return False
+    flushed()
+    compute_with_checks([], None, updates)
+    return True
+
+
+def compute_with_checks(
+    nodes: Sequence[Node], graph: SmallGraph | None, updates: Sequence[Update] = ()
+) -> None:
     """Compute nodes, and the bools that wait for a computation on their device."""
-    checks = [each for each in WAITING if nodes and each[0].device == nodes[0].device]
-    compute_all([*nodes, *(failed for failed, _ in checks)], graph)
+    first = nodes[0] if nodes else updates[0].whole if updates else None
+    checks = [each for each in WAITING if first and each[0].device == first.device]
+    compute_all([*nodes, *(failed for failed, _ in checks)], graph, updates)
     if checks:
         WAITING[:] = [each for each in WAITING if each not in checks]
     for failed, error in checks:
@@ -360,25 +380,37 @@ def compute_with_checks(nodes: Sequence[Node], graph: SmallGraph | None) -> None
             check_later(buffer, error)
 
 
-def compute_all(nodes: Sequence[Node], graph: SmallGraph | None) -> None:
+def compute_all(
+    nodes: Sequence[Node], graph: SmallGraph | None, updates: Sequence[Update] = ()
+) -> None:
     """Compute nodes, with what was written before; `graph` is that under them if it is small."""
-    wanted, roots, order = with_readers(nodes)
+    wanted, roots, order = with_readers(nodes, updates)
     if carried.STARTS and store_starts(order, roots):
-        graph, (wanted, roots, order) = None, with_readers(nodes)
-    if roots:
+        graph, (wanted, roots, order) = None, with_readers(nodes, updates)
+    if roots or updates:
         again = [*carried.read_again(order), *kept_calls(order, roots)]
         again += carried.read_ahead(order, roots, LIVE)
         if again:
             wanted = [*again, *wanted]
             roots = pending_roots(wanted)
-            order = walk_pending(roots)
+            order = walk_pending([*roots, *(each.whole for each in updates)])
         found = graph_key(roots, order)
-        plan = realize_roots(roots, found)
-        if graph is not None and not again:
-            small.note(graph, found, plan)
+        if updates:
+            realize_updates(updates, roots, found)
+        else:
+            plan = realize_roots(roots, found)
+            if graph is not None and not again:
+                small.note(graph, found, plan)
         carried.cut_past(found, again)
         carried.note(found, LIVE)
     settle(wanted)
+
+
+def realize_updates(updates: Sequence[Update], roots: Sequence[Node], found: GraphKey) -> None:
+    """Compute pending nodes and updates, whose key was found; the updates settle."""
+    buffers = update.run(updates, roots, found)
+    realize.settle(roots, buffers[: len(roots)])
+    update.settle(updates, buffers[len(roots) :], LIVE)
 
 
 def store_starts(order: Sequence[Node], roots: Sequence[Node]) -> bool:
@@ -417,30 +449,35 @@ def changed_values() -> list[Node]:
     return found
 
 
-def with_readers(nodes: Sequence[Node]) -> tuple[list[Node], list[Node], list[Node]]:
+def with_readers(
+    nodes: Sequence[Node], updates: Sequence[Update] = ()
+) -> tuple[list[Node], list[Node], list[Node]]:
     """Add to the nodes asked for what runs with them: what was written in place before.
 
     All pending writes join (a write may read what another overwrites), and every live tensor that
     reads contents about to be overwritten, first. Only for another device they wait, as long as
-    nothing asked for depends on one. The second list is those of them that are to be computed, the
-    third what is under these, as `walk_pending` lists it.
+    nothing asked for depends on one; `updates` are of one device. The second list is those of them
+    that are to be computed, the third what is under these and the updates, by `walk_pending`.
     """
     writes = pending_writes() if entries(WRITES) else []
     changed = changed_values() if entries(CHANGED) else []
-    if not nodes or not (writes or changed):
+    if not updates and not (nodes and (writes or changed)):
         roots = pending_roots(nodes)
         return list(nodes), roots, walk_pending(roots)
-    if len({node.device for node in (*nodes, *writes, *changed)}) > 1:
+    if not updates and len({node.device for node in (*nodes, *writes, *changed)}) > 1:
         wanted = {id(node) for node in walk_pending(nodes)}
         changed = [node for node in changed if node.device == nodes[0].device]
         if not any(id(node) in wanted for node in writes):
             roots = pending_roots([*nodes, *changed])
             return [*nodes, *changed], roots, walk_pending(roots)
     seen: set[Node] = set()
-    order = walk_pending([*pending_roots(nodes), *writes, *changed], seen)
-    pending = waiting_nodes() if writes else []
+    wholes = [each.whole for each in updates]
+    order = walk_pending([*pending_roots(nodes), *writes, *changed, *wholes], seen)
+    pending = waiting_nodes() if writes or updates else []
     beside = walk_pending(pending, seen)
-    readers = readers_of([node.inputs[0] for node in writes], pending, order + beside)
+    written = [node.inputs[0] for node in writes]
+    written += [leaf for each in updates for leaf in each.written()]
+    readers = readers_of(written, pending, order + beside)
     if beside:
         order += walk_pending(readers, set(order))
     together = [*(node for node in readers if node.op != "assign"), *nodes, *writes, *changed]

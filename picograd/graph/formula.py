@@ -58,12 +58,12 @@ class Formula:
 
     def folded(self, inputs: Sequence[Node]) -> list[Node]:
         """Make the results as nodes of one that stands for all steps."""
+        return results_of(self.over(inputs))
+
+    def over(self, inputs: Sequence[Node]) -> Node:
+        """Make the node that stands for all steps."""
         first = inputs[0]
-        whole = Node(FOLDED, tuple(inputs), self, (), first.dtype, first.device)
-        return [
-            Node(RESULT, (whole,), number, shape, dtype, first.device)
-            for number, (shape, dtype) in enumerate(self.kinds)
-        ]
+        return Node(FOLDED, tuple(inputs), self, (), first.dtype, first.device)
 
     def expand(self, result: Node) -> None:
         """Turn a result of a folded formula into the value itself: what walks a graph sees that."""
@@ -79,6 +79,15 @@ class Formula:
 
 STAMPED: "weakref.WeakKeyDictionary[Node, list[Node]]" = weakref.WeakKeyDictionary()
 KNOWN: "weakref.WeakValueDictionary[str, Formula]" = weakref.WeakValueDictionary()
+
+
+def results_of(whole: Node) -> list[Node]:
+    """Make the results of a folded formula."""
+    formula: Formula = whole.arg
+    return [
+        Node(RESULT, (whole,), number, shape, dtype, whole.device)
+        for number, (shape, dtype) in enumerate(formula.kinds)
+    ]
 
 
 def formula_of(inputs: Sequence[Node], results: Sequence[Node]) -> Formula | None:

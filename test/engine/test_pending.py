@@ -11,7 +11,8 @@ import pytest
 
 import picograd
 from picograd import Tensor, nn
-from picograd.engine import pending
+from picograd.buffer import Buffer
+from picograd.engine import pending, update
 from picograd.engine import realize as engine
 from picograd.engine.executable import CompiledPlan
 from picograd.engine.plan_key import GraphKey
@@ -198,13 +199,18 @@ def run_in_threads(work: Callable[[int], None], count: int) -> None:
 def plan_keys(steps: int, step: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> list[list]:
     """List the keys of the plans that each step asks for."""
     asked: list[list] = []
-    find = engine.find_plan
+    find, run = engine.find_plan, update.run
 
     def noted(found: GraphKey, roots: Sequence[Node]) -> CompiledPlan:
         asked[-1].append(found.key.rows)
         return find(found, roots)
 
+    def noted_update(updates: Any, roots: Sequence[Node], found: GraphKey) -> list[Buffer]:
+        asked[-1].append(found.key.rows)
+        return run(updates, roots, found)
+
     monkeypatch.setattr(engine, "find_plan", noted)
+    monkeypatch.setattr(update, "run", noted_update)
     for _ in range(steps):
         asked.append([])
         step()

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from picograd.dtype import DType
+from picograd.engine.pending import compute_updates
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_to_numpy
 from picograd.engine.tracing import (
@@ -31,6 +32,7 @@ from picograd.engine.tracing import (
     note_object,
     note_undo,
 )
+from picograd.engine.update import Update
 from picograd.errors import DTypeError, GradientError, ShapeError, ValueRangeError
 from picograd.graph.complex_numbers import view_as_complex, view_as_real
 from picograd.graph.formula import Formula, formula_of
@@ -55,6 +57,7 @@ from picograd.tensor.tensor import Tensor
 from picograd.traced_number import value_of
 
 Slots = dict[str, Tensor]
+Change = tuple[Tensor, Node]  # and its new value
 Result = tuple[Tensor, Slots]
 
 
@@ -217,15 +220,25 @@ class Optimizer:
                 loss = closure()
         if not self.state and not RUNNING.traces:
             self._store_parameters()
-        changed: list[tuple[Tensor, Node]] = []
+        recorded: list[Update | list[Change]] = []
         for group in self.param_groups:
             if self.is_own_rule():
                 group.follow_all()
-            for batch in self._batches(group):
-                changed += self._record(group, batch)
+            recorded += [self._record(group, batch) for batch in self._batches(group)]
+        self._write(recorded)
+        return loss
+
+    def _write(self, recorded: Sequence[Update | list[Change]]) -> None:
+        """Compute a step and write what it changes: by a node each, unless all are updates."""
+        updates = [each for each in recorded if isinstance(each, Update)]
+        is_usual = bool(updates) and len(updates) == len(recorded) and self.found_inf is None
+        if is_usual and compute_updates(updates):
+            return
+        changed: list[Change] = []
+        for each in recorded:
+            changed += each.pairs() if isinstance(each, Update) else each
         if changed:
             realize(self._assign(changed))
-        return loss
 
     def _store_parameters(self) -> None:
         """Compute what parameters begin with before the first step.
@@ -238,7 +251,7 @@ class Optimizer:
         if pending:
             realize(pending)
 
-    def _assign(self, changed: list[tuple[Tensor, Node]]) -> list[Tensor]:
+    def _assign(self, changed: list[Change]) -> list[Tensor]:
         """Record the in-place writes."""
         for tensor, node in changed:
             if self.found_inf is not None:
@@ -299,28 +312,27 @@ class Optimizer:
         """Let later calls of a jitted function find state; an optimizer made in it has its own."""
         note_kept(tensor, self if is_born_here(self._birth) else None)
 
-    def _record(self, group: ParameterGroup, batch: Batch) -> list[tuple[Tensor, Node]]:
-        """Record the update of one batch: (tensor, new value) of parameters and state.
+    def _record(self, group: ParameterGroup, batch: Batch) -> Update | list[Change]:
+        """Record the update of one batch, of parameters and state.
 
         The rules of picograd compute the same at every step: what was recorded is stamped out.
         """
         sources = self._sources(group, batch)
-        nodes = [tensor.node for tensor in sources]
+        nodes = [tensor._node for tensor in sources]
         if self.is_own_rule() or not is_plain(nodes):
             return [(tensor, value.node) for tensor, value in self._recorded(group, batch)]
         kinds = [(node.shape, node.dtype.name, node.device) for node in nodes]
         key = group.flags(), tuple(batch.numbers), tuple(kinds)
         known = group.formulas.get(key)
-        if known is not None:
-            return stamped(*known, sources, nodes)
-        changed = [(tensor, value.node) for tensor, value in self._recorded(group, batch)]
-        found = formula_of(nodes, [value for _, value in changed])
-        if found is None:
-            return changed
-        numbers = {id(tensor): number for number, tensor in enumerate(sources)}
-        targets = [numbers[id(tensor)] for tensor, _ in changed]
-        group.keep(key, found, targets)
-        return stamped(found, targets, sources, nodes)
+        if known is None:
+            changed = [(tensor, value.node) for tensor, value in self._recorded(group, batch)]
+            found = formula_of(nodes, [value for _, value in changed])
+            if found is None:
+                return changed
+            numbers = {id(tensor): number for number, tensor in enumerate(sources)}
+            known = found, tuple([numbers[id(tensor)] for tensor, _ in changed])
+            group.keep(key, *known)
+        return stamped(*known, sources, nodes)
 
     def _sources(self, group: ParameterGroup, batch: Batch) -> list[Tensor]:
         """List the tensors that the update of a batch reads, those that it changes among them."""
@@ -420,11 +432,13 @@ class Optimizer:
 
 
 def stamped(
-    formula: Formula, targets: Sequence[int], sources: Sequence[Tensor], nodes: Sequence[Node]
-) -> list[tuple[Tensor, Node]]:
+    formula: Formula, targets: tuple[int, ...], sources: Sequence[Tensor], nodes: Sequence[Node]
+) -> Update | list[Change]:
     """Record by a formula what a step computes of the sources: each target, its new value."""
-    made = formula.folded(nodes) if formula.is_plain else formula.stamp(nodes)
-    return list(zip([sources[number] for number in targets], made))
+    tensors = [sources[number] for number in targets]
+    if formula.is_plain:
+        return Update(formula.over(nodes), targets, tensors)
+    return list(zip(tensors, formula.stamp(nodes)))
 
 
 def in_parts(tensor: Tensor, dtype: DType) -> Tensor:

@@ -82,7 +82,7 @@ class ParameterGroup(MutableMapping[str, Any]):
         self.numbers: dict[tuple[str, DType], Numbers] = {}
         self.read: set[str] = set()  # options that a jitted function read, and no trace follows
         # what steps recorded, with the numbers of the tensors that it changes
-        self.formulas: dict[Any, tuple[Formula, list[int]]] = {}
+        self.formulas: dict[Any, tuple[Formula, tuple[int, ...]]] = {}
         if formula is None:  # options of an optimizer with a step of its own
             self.options = dict(options)
             return
@@ -136,7 +136,7 @@ class ParameterGroup(MutableMapping[str, Any]):
         exact = [f"{k} {v!r}" for k, v in self.options.items() if k not in NO_FLAGS]
         return (*exact, *[f"{k} {bool(self.options.get(k))}" for k in ASKED])
 
-    def keep(self, key: Any, formula: Formula, targets: list[int]) -> None:
+    def keep(self, key: Any, formula: Formula, targets: tuple[int, ...]) -> None:
         """Keep what a step recorded for the steps that will record the same."""
         if len(self.formulas) >= FORMULA_LIMIT:
             self.formulas.clear()
