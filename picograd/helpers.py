@@ -56,3 +56,23 @@ def paused_collection() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+class Key:
+    """A structural key, hashed once: a cache asks for the hash again and again."""
+
+    __slots__ = ("hash", "rows")
+
+    def __init__(self, rows: tuple[Any, ...]) -> None:
+        self.rows, self.hash = rows, hash(rows)
+
+    def __hash__(self) -> int:
+        return self.hash
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Key) or self.hash != other.hash:
+            return False
+        return self.rows == other.rows
+
+    def __repr__(self) -> str:
+        return repr(self.rows)

@@ -26,11 +26,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from picograd.buffer import Overwritten, Storage
-from picograd.engine import carried, direct, realize, small, update
+from picograd.engine import carried, direct, quick, realize, small, update
 from picograd.engine.carried import FREE, LEAVES_OF_THE_GRAPH, become_leaf, entries
 from picograd.engine.debug import PACKAGE
 from picograd.engine.live import LiveTable
 from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, walk_pending
+from picograd.engine.quick import Walk
 from picograd.engine.realize import CHECK_LIMIT, check_later, pending_roots, realize_roots
 from picograd.engine.small import SmallGraph
 from picograd.engine.tracing import is_tracing
@@ -384,18 +385,19 @@ def compute_all(
     nodes: Sequence[Node], graph: SmallGraph | None, updates: Sequence[Update] = ()
 ) -> None:
     """Compute nodes, with what was written before; `graph` is that under them if it is small."""
-    wanted, roots, order = with_readers(nodes, updates)
-    if carried.STARTS and store_starts(order, roots):
-        graph, (wanted, roots, order) = None, with_readers(nodes, updates)
+    wanted, roots, walk = with_readers(nodes, updates)
+    if carried.STARTS and store_starts(walk.order, roots):
+        graph, (wanted, roots, walk) = None, with_readers(nodes, updates)
     if roots or updates:
+        order = walk.order
         again = [*carried.read_again(order), *kept_calls(order, roots)]
         again += carried.read_ahead(order, roots, LIVE)
         if again:
             wanted = [*again, *wanted]
-            roots = pending_roots(wanted)
-            order = walk_pending([*roots, *(each.whole for each in updates)])
-        found = graph_key(roots, order)
-        if updates:
+            roots, walk = pending_roots(wanted), Walk()
+            walk.add([*roots, *(each.whole for each in updates)])
+        found = walk.key(roots)
+        if updates or walk.places:
             realize_updates(updates, roots, found)
         else:
             plan = realize_roots(roots, found)
@@ -408,7 +410,7 @@ def compute_all(
 
 def realize_updates(updates: Sequence[Update], roots: Sequence[Node], found: GraphKey) -> None:
     """Compute pending nodes and updates, whose key was found; the updates settle."""
-    buffers = update.run(updates, roots, found)
+    buffers = quick.run(updates, roots, found)
     realize.settle(roots, buffers[: len(roots)])
     update.settle(updates, buffers[len(roots) :], LIVE)
 
@@ -451,37 +453,44 @@ def changed_values() -> list[Node]:
 
 def with_readers(
     nodes: Sequence[Node], updates: Sequence[Update] = ()
-) -> tuple[list[Node], list[Node], list[Node]]:
+) -> tuple[list[Node], list[Node], Walk]:
     """Add to the nodes asked for what runs with them: what was written in place before.
 
     All pending writes join (a write may read what another overwrites), and every live tensor that
     reads contents about to be overwritten, first. Only for another device they wait, as long as
     nothing asked for depends on one; `updates` are of one device. The second list is those of them
-    that are to be computed, the third what is under these and the updates, by `walk_pending`.
+    that are to be computed, the third what is under these and the updates.
     """
     writes = pending_writes() if entries(WRITES) else []
     changed = changed_values() if entries(CHANGED) else []
     if not updates and not (nodes and (writes or changed)):
-        roots = pending_roots(nodes)
-        return list(nodes), roots, walk_pending(roots)
+        return alone(nodes)
     if not updates and len({node.device for node in (*nodes, *writes, *changed)}) > 1:
         wanted = {id(node) for node in walk_pending(nodes)}
         changed = [node for node in changed if node.device == nodes[0].device]
         if not any(id(node) in wanted for node in writes):
-            roots = pending_roots([*nodes, *changed])
-            return [*nodes, *changed], roots, walk_pending(roots)
-    seen: set[Node] = set()
-    wholes = [each.whole for each in updates]
-    order = walk_pending([*pending_roots(nodes), *writes, *changed, *wholes], seen)
+            return alone([*nodes, *changed])
+    walk = (
+        Walk()
+    )  # first what has blocks under it: gradients are in updates, and in the last writes
+    walk.add([*(each.whole for each in updates), *reversed(writes)])
+    walk.add([*changed, *pending_roots(nodes)])
     pending = waiting_nodes() if writes or updates else []
-    beside = walk_pending(pending, seen)
+    beside = walk if walk.seen.issuperset(pending) else walk.copy()
+    beside.add(pending)
     written = [node.inputs[0] for node in writes]
     written += [leaf for each in updates for leaf in each.written()]
-    readers = readers_of(written, pending, order + beside)
-    if beside:
-        order += walk_pending(readers, set(order))
+    readers = readers_of(written, pending, beside.order)
+    walk.add(readers)
     together = [*(node for node in readers if node.op != "assign"), *nodes, *writes, *changed]
-    return together, pending_roots(together), order
+    return together, pending_roots(together), walk
+
+
+def alone(nodes: Sequence[Node]) -> tuple[list[Node], list[Node], Walk]:
+    """Give nodes that nothing has to run with."""
+    roots, walk = pending_roots(nodes), Walk()
+    walk.add(roots)
+    return list(nodes), roots, walk
 
 
 def readers_of(
@@ -491,17 +500,17 @@ def readers_of(
 
     One walk over what is under them, marking a node when one of its inputs is marked.
     """
-    marked = {id(node) for node in written}
+    marked = set(written)
     buffers = {id(leaf_buffer(node)) for node in written}
     buffers.discard(id(None))
     for node in order:
         inputs = node.inputs
         if inputs and node.realized is None:
-            if node.op != "assign" and not marked.isdisjoint(map(id, inputs)):
-                marked.add(id(node))
+            if node.op != "assign" and not marked.isdisjoint(inputs):
+                marked.add(node)
         elif id(leaf_buffer(node)) in buffers:
-            marked.add(id(node))
-    return [node for node in pending if id(node) in marked]
+            marked.add(node)
+    return [node for node in pending if node in marked]
 
 
 def settle(nodes: Sequence[Node]) -> None:

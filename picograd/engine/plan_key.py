@@ -19,28 +19,8 @@ from picograd.graph.ends import End, EndedNode
 from picograd.graph.node import Node
 from picograd.graph.row import MEMORY, NUMBERS, SCALARS
 from picograd.graph.starts import MOVING, placed, starts_of
+from picograd.helpers import Key
 from picograd.number import GIVEN, Given, GivenInt
-
-
-class Key:
-    """A structural key, hashed once: a cache asks for the hash again and again."""
-
-    __slots__ = ("hash", "rows")
-
-    def __init__(self, rows: tuple[Any, ...]) -> None:
-        self.rows, self.hash = rows, hash(rows)
-
-    def __hash__(self) -> int:
-        return self.hash
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Key) or self.hash != other.hash:
-            return False
-        return self.rows == other.rows
-
-    def __repr__(self) -> str:
-        return repr(self.rows)
-
 
 NO_KEY = Key(())
 
@@ -99,10 +79,22 @@ def walk_pending(roots: Sequence[Node], seen: set[Node] | None = None) -> list[N
 def graph_key(roots: Sequence[Node], order: list[Node] | None = None) -> GraphKey:
     """Walk the graph once, in the order of `walk_pending`; see the module docstring."""
     order = walk_pending(roots) if order is None else order
-    numbers: dict[int, int] = {}
-    found = GraphKey(NO_KEY, order, [], [], [], numbers)
-    rows: list[Any] = []
-    for node in order:
+    found, rows = GraphKey(NO_KEY, order, [], [], [], {}), []  # type: ignore[var-annotated]
+    add_rows(order, 0, found, rows)
+    return with_key(found, rows, roots)
+
+
+def with_key(found: GraphKey, rows: list[Any], roots: Sequence[Node]) -> GraphKey:
+    """Give a key to what was found of a graph."""
+    numbers = found.numbers
+    found.key = Key((tuple(rows), tuple([numbers[id(root)] for root in roots])))
+    return found
+
+
+def add_rows(order: Sequence[Node], start: int, found: GraphKey, rows: list[Any]) -> None:
+    """Describe nodes, listed inputs first and numbered from a start on: a row each."""
+    numbers = found.numbers
+    for number, node in enumerate(order, start):
         inputs = node.inputs
         if inputs and node.realized is None:
             op, arg = node.op, node.arg
@@ -119,10 +111,8 @@ def graph_key(roots: Sequence[Node], order: list[Node] | None = None) -> GraphKe
                 row += ends_of(node, partial(name_count, found))
         else:
             row = leaf_row(node, found)
-        numbers[id(node)] = len(rows)
+        numbers[id(node)] = number
         rows.append(row)
-    found.key = Key((tuple(rows), tuple([numbers[id(root)] for root in roots])))
-    return found
 
 
 def leaf_row(node: Node, found: GraphKey) -> tuple[Any, ...]:

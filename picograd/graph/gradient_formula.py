@@ -12,29 +12,37 @@ walk.
              these: others are differentiated anew. The number is an input of the formula, so that
              it stays an argument of the plan
 
+What a folded gradient reads of the walk, and what that is made of, is a *block*: who looks for a
+plan takes it as one thing that the key tells, and looks at its ends alone (engine/quick.py).
+
 No key have graphs with a rule of a user's own, with leaves that were overwritten, and with sizes
 that vary: their gradients are recorded each time (docs/design/0017-gradients-by-formula.md).
 """
 
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any
 
 from picograd.buffer import Overwritten
 from picograd.config import config
 from picograd.dtype import DType
 from picograd.graph.composites import CustomGradient
-from picograd.graph.formula import Change, Formula, formula_over
-from picograd.graph.node import RESULT, Node, toposort
-from picograd.graph.row import MOVING, NUMBERS, OPS
+from picograd.graph.formula import Change, Formula, formula_over, results_of
+from picograd.graph.node import Node, toposort
+from picograd.graph.row import MOVING, NUMBERS, PASSING, SHOWING, WRITES
 from picograd.graph.shape import Shape
 from picograd.graph.starts import arg_at, placed, starts_of
+from picograd.helpers import Key
 from picograd.number import GIVEN, Given
 
 LIMIT = 256  # graphs whose gradients are known
 ASKS = 1  # what a leaf's flag is if gradients stop at it
+BLOCK_LIMIT = 16  # blocks that are kept
 REFUSED = (Overwritten, CustomGradient)
+INPUTS, REALIZED = attrgetter("inputs"), attrgetter("realized")
 Flag = Callable[[Node], int]
 
 
@@ -45,7 +53,9 @@ class Walked:
     order: list[Node] = field(default_factory=list)
     key: Any = None
     given: list[Any] = field(default_factory=list)
-    positions: set[int] = field(default_factory=set)  # which of those are positions
+    # which of those are positions, and of which node
+    positions: dict[int, int] = field(default_factory=dict)
+    ends: set[int] = field(default_factory=set)  # nodes below which it did not go
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +72,31 @@ class GivenNumber:
         return Node("const", (), value, *self.kind)
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Block:
+    """What of a walk is under the inputs of a formula: nodes inside, ends, and given positions."""
+
+    inner: tuple[int, ...]
+    ends: tuple[int, ...]
+    starts: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Placed:
+    """A block in a graph."""
+
+    block: Block
+    inner: list[Node]
+    ends: list[Node]
+    starts: list[Any]
+
+    def is_whole(self, seen: set[Node]) -> bool:
+        """Tell whether all inside is still to be computed, and nothing of it was met."""
+        inner = self.inner
+        is_pending = all(map(INPUTS, inner)) and not any(map(REALIZED, inner))
+        return is_pending and seen.isdisjoint(inner)
+
+
 @dataclass(frozen=True, slots=True)
 class Known:
     """The gradients of a graph; of None nothing can be kept."""
@@ -72,8 +107,11 @@ class Known:
     given: tuple[str, ...] | None = None  # the numbers it is for; None for any
     is_placed: bool = False  # positions count among them
     positions: Mapping[int, int] = field(default_factory=dict)  # by identity: which number it is
+    block: Block | None = None
+    key: Any = None  # its own in `KNOWN`
 
 
+BLOCKS: "weakref.WeakKeyDictionary[Node, Placed]" = weakref.WeakKeyDictionary()  # by what reads it
 KNOWN: "OrderedDict[Any, Known]" = OrderedDict()
 
 
@@ -86,42 +124,43 @@ def walk(root: Node, flag_of: Flag) -> Walked | None:
     while stack:
         node = pop()
         if node is not None:
-            key, inputs = id(node), node.inputs
-            if key in numbers:
+            if node in numbers:
                 continue
+            inputs = node.inputs
             flag = 0 if node.leaf is None else flag_of(node)
-            numbers[key] = flag
+            numbers[node] = flag
             if inputs and is_entered(node, flag):
                 push(node)
                 push(None)
                 stack += inputs[::-1]
                 continue
             row: Any = end_row(node, given)
+            found.ends.add(len(order))
         else:
             node = pop()
-            key = id(node)
-            flag, row = numbers[key], inner_row(node, numbers, found)
+            flag, inputs = numbers[node], node.inputs
+            row = inner_row(node, found)
+            read = numbers[inputs[0]] if len(inputs) == 1 else tuple([numbers[x] for x in inputs])
+            row = row and (*row, read)
         if row is None:
             return None
-        numbers[key] = len(order)
+        numbers[node] = len(order)
         rows.append((row, flag, node.shape, node.dtype.name, node.device, node.realized is None))
         order.append(node)
-    found.key = tuple(rows), config.epoch
+    found.key = Key((tuple(rows), config.epoch))
     return found
 
 
 def is_entered(node: Node, flag: int) -> bool:
     """Tell whether a walk goes below a node: a gradient does, or constructors look through it."""
-    if node.op == RESULT:  # it stands behind a detach: no gradient, and nothing looks through it
-        return False
-    row = OPS[node.op]
-    if flag != ASKS and row.vjp is not None and node.dtype.is_differentiable:
+    op = node.op
+    if flag != ASKS and op in PASSING and node.dtype.is_differentiable:
         return True
-    return row.view is not None and node.realized is None
+    return op in SHOWING and node.realized is None
 
 
-def inner_row(node: Node, numbers: dict[int, int], found: Walked) -> Any:
-    """Describe a node by its inputs; None where that does not say what its gradient is."""
+def inner_row(node: Node, found: Walked) -> Any:
+    """Describe a node beside its inputs; None where that does not say what its gradient is."""
     op, arg = node.op, node.arg
     if type(node) is not Node:
         return None
@@ -132,12 +171,12 @@ def inner_row(node: Node, numbers: dict[int, int], found: Walked) -> Any:
     if op in MOVING and starts_of(node):
 
         def name(start: Any) -> str:
-            found.positions.add(len(found.given))
+            found.positions[len(found.given)] = len(found.order)
             found.given.append(start)
             return "at"
 
         arg = placed(node, name)
-    return op, arg, *[numbers[id(child)] for child in node.inputs]
+    return op, arg
 
 
 def end_row(node: Node, given: list[Any]) -> Any:
@@ -156,6 +195,7 @@ def keep(walked: Walked, targets: Sequence[Node], gradients: Sequence[Node | Non
     """Keep the gradients of a graph, None for some targets, for the next one with its key."""
     there = [(target, made) for target, made in zip(targets, gradients) if made is not None]
     known = known_of(walked, [target for target, _ in there], [made for _, made in there])
+    known = replace(known, block=block_of(walked, known), key=walked.key)
     KNOWN[walked.key] = known
     KNOWN.move_to_end(walked.key)
     while len(KNOWN) > LIMIT:
@@ -215,7 +255,7 @@ def find(walked: Walked) -> Known | None:
         return None
     if known.given is not None and known.given != texts(walked, known.is_placed):
         return None
-    KNOWN.move_to_end(walked.key)
+    KNOWN.move_to_end(known.key)  # the same object: nothing is compared
     return known
 
 
@@ -231,8 +271,47 @@ def again(walked: Walked, known: Known, is_folded: bool) -> list[Node]:
             nodes.append(order[source])
     is_one = is_folded and formula.is_plain
     change = mover(known.positions, given) if known.positions else None
-    made: list[Node] = formula.folded(nodes) if is_one else formula.stamp(nodes, change)
-    return made
+    if not is_one:
+        made: list[Node] = formula.stamp(nodes, change)
+        return made
+    whole = formula.over(nodes)
+    if known.block is not None:
+        note_block(walked, known.block, whole)
+    return results_of(whole)
+
+
+def block_of(walked: Walked, known: Known) -> Block | None:
+    """Find what of a walk is under the inputs of a formula; None if that is no block."""
+    order, ends = walked.order, walked.ends
+    places = {id(node): number for number, node in enumerate(order)}
+    stack = [source for source in known.inputs if type(source) is int]
+    found: set[int] = set()
+    while stack:
+        number = stack.pop()
+        if number not in found:
+            found.add(number)
+            if number not in ends:
+                stack += [places[id(child)] for child in order[number].inputs]
+    inner = sorted(found - ends)
+    if not inner or any(is_fleeting(order[number]) for number in inner):
+        return None
+    starts = [place for place, number in walked.positions.items() if number in found]
+    return Block(tuple(inner), tuple(sorted(found & ends)), tuple(starts))
+
+
+def is_fleeting(node: Node) -> bool:
+    """Tell whether a node has its value, or may become memory."""
+    return node.realized is not None or node.op in WRITES
+
+
+def note_block(walked: Walked, block: Block, whole: Node) -> None:
+    """Let who looks for a plan know what a folded gradient is made of."""
+    order, given = walked.order, walked.given
+    inner = [order[number] for number in block.inner]
+    ends = [order[number] for number in block.ends]
+    if len(BLOCKS) >= BLOCK_LIMIT:
+        BLOCKS.clear()
+    BLOCKS[whole] = Placed(block, inner, ends, [given[place] for place in block.starts])
 
 
 def mover(positions: Mapping[int, int], given: Sequence[Any]) -> Change:

@@ -256,6 +256,8 @@ OPS: dict[str, Op] = {}  # by name; whole once graph/ops.py is imported
 BY_ROLE: dict[Role, set[str]] = {role: set() for role in Role}
 MOVING: set[str] = set()  # ops with starts
 MOVES: set[str] = set()  # views of all elements, in another order or shape
+SHOWING: set[str] = set()  # views
+PASSING: set[str] = set()  # ops that gradients flow through
 
 
 def table(*rows: Op) -> dict[str, Op]:
@@ -265,8 +267,12 @@ def table(*rows: Op) -> dict[str, Op]:
         BY_ROLE[row.role].add(row.name)
         if row.starts is not None:
             MOVING.add(row.name)
-        if row.view is not None and row.view.inverse is not None:
-            MOVES.add(row.name)
+        if row.view is not None:
+            SHOWING.add(row.name)
+            if row.view.inverse is not None:
+                MOVES.add(row.name)
+        if row.vjp is not None:
+            PASSING.add(row.name)
     return {row.name: row for row in rows}
 
 

@@ -12,7 +12,7 @@ import pytest
 import picograd
 from picograd import Tensor, nn
 from picograd.buffer import Buffer
-from picograd.engine import pending, update
+from picograd.engine import pending, quick
 from picograd.engine import realize as engine
 from picograd.engine.executable import CompiledPlan
 from picograd.engine.plan_key import GraphKey
@@ -199,7 +199,7 @@ def run_in_threads(work: Callable[[int], None], count: int) -> None:
 def plan_keys(steps: int, step: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> list[list]:
     """List the keys of the plans that each step asks for."""
     asked: list[list] = []
-    find, run = engine.find_plan, update.run
+    find, run = engine.find_plan, quick.run
 
     def noted(found: GraphKey, roots: Sequence[Node]) -> CompiledPlan:
         asked[-1].append(found.key.rows)
@@ -210,7 +210,7 @@ def plan_keys(steps: int, step: Callable[[], None], monkeypatch: pytest.MonkeyPa
         return run(updates, roots, found)
 
     monkeypatch.setattr(engine, "find_plan", noted)
-    monkeypatch.setattr(update, "run", noted_update)
+    monkeypatch.setattr(quick, "run", noted_update)
     for _ in range(steps):
         asked.append([])
         step()

@@ -5,7 +5,7 @@ import pytest
 
 import picograd
 from picograd import Tensor, nn
-from picograd.engine import update
+from picograd.engine import quick, update
 from picograd.errors import GradientError, InternalError
 
 VALUES = np.random.default_rng(0).standard_normal((5, 3)).astype(np.float32)
@@ -14,20 +14,22 @@ VALUES = np.random.default_rng(0).standard_normal((5, 3)).astype(np.float32)
 @pytest.fixture
 def runs(monkeypatch):
     """List the updates that ran: whether their plans were known."""
-    update.KNOWN.clear()
+    quick.KNOWN.clear()
     found = []
-    run, anew = update.run, update.run_anew
+    run, anew = quick.run, quick.run_anew
 
-    def noted(*args):
-        found.append(True)
-        return run(*args)
+    def noted(updates, *others):
+        if updates:
+            found.append(True)
+        return run(updates, *others)
 
-    def noted_anew(*args):
-        found[-1] = False
-        return anew(*args)
+    def noted_anew(updates, *others):
+        if updates:
+            found[-1] = False
+        return anew(updates, *others)
 
-    monkeypatch.setattr(update, "run", noted)
-    monkeypatch.setattr(update, "run_anew", noted_anew)
+    monkeypatch.setattr(quick, "run", noted)
+    monkeypatch.setattr(quick, "run_anew", noted_anew)
     return found
 
 
@@ -118,7 +120,7 @@ def test_checks_compare_with_the_writes(device, runs):
     layers, optimizer, x = network(device, nn.optim.SGD)
     train(layers, optimizer, x, 4)
     assert runs[-1]
-    for known in update.KNOWN.values():
+    for known in quick.KNOWN.values():
         known.buffers.reverse()
     with pytest.raises(InternalError, match="other memory"):
         train(layers, optimizer, x, 1)

@@ -8,7 +8,7 @@ from optim_support import array, compare, compare_states, set_gradients, start, 
 
 import picograd
 from picograd import Tensor, nn
-from picograd.engine import pending, update
+from picograd.engine import pending, quick
 from picograd.errors import StateError, ValueRangeError
 
 JITTED = {
@@ -206,13 +206,13 @@ def test_a_step_stores_parameters_and_state_only(device, monkeypatch):
     """A value still held by a tensor when it is computed would be stored beside its target."""
     ours, _ = start(device)
     optimizer, stored = nn.optim.Adam(ours), []
-    run = update.run
+    run = quick.run
 
     def watch(updates, roots, found):
         stored.append([node.op for node in roots])
         return run(updates, roots, found)
 
-    monkeypatch.setattr(update, "run", watch)
+    monkeypatch.setattr(quick, "run", watch)
     for parameter in ours:
         parameter.grad = Tensor(array(*parameter.shape), device=device).realize()
     for _ in range(2):  # the first gives parameters and state their buffers

@@ -1,0 +1,167 @@
+"""Plans of graphs that were told in larger parts than nodes.
+
+Most of a training step is told already when its plan is looked for: what its gradients read, by
+the key of the gradients (a block, graph/gradient_formula.py), and what its optimizer writes, by
+formulas (engine/update.py). So the walk takes a block as it stands, and the key has a row for each:
+
+    op, inputs, arg ...        a node
+    block, ends, positions     all nodes of a block
+
+Where such a key is new, all nodes are looked at, the plan is found as for any graph, and remembered
+here with the places of what it takes. With PICOGRAD_VERIFY that is done each time, and both must
+ask for the same.
+"""
+
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from picograd.buffer import Buffer, Overwritten
+from picograd.config import config
+from picograd.engine import realize
+from picograd.engine.debug import user_line
+from picograd.engine.executable import CompiledPlan, scalar_values
+from picograd.engine.plan_cache import PLANS
+from picograd.engine.plan_key import GraphKey, add_rows, graph_key, name_of, with_key
+from picograd.engine.small import places_in
+from picograd.engine.update import Update
+from picograd.errors import check
+from picograd.graph.gradient_formula import BLOCKS, Placed
+from picograd.graph.node import Node
+from picograd.helpers import Key
+
+KNOWN_LIMIT = 64
+
+
+class Walk:
+    """What is under some nodes, inputs first, as `walk_pending` lists it, and the blocks in it."""
+
+    __slots__ = ("blocks", "order", "places", "seen")
+
+    def __init__(self) -> None:
+        self.order: list[Node] = []
+        self.seen: set[Node] = set()
+        self.places: list[tuple[int, Placed]] = []  # where in the order blocks begin
+        self.blocks = {id(whole): placed for whole, placed in [*BLOCKS.items()]}
+
+    def copy(self) -> "Walk":
+        """Begin another walk where this one is."""
+        made = Walk()
+        made.order, made.seen = [*self.order], {*self.seen}
+        made.places, made.blocks = [*self.places], {**self.blocks}
+        return made
+
+    def add(self, roots: Sequence[Node]) -> None:
+        """Add what is under some nodes and not yet in the list."""
+        order, seen, blocks = self.order, self.seen, self.blocks
+        stack: list[Node | None] = [*reversed(roots)]
+        pop, push = stack.pop, stack.append
+        while stack:
+            node = pop()
+            if node is None:  # what is below it has all that it reads in the list
+                done: Any = pop()
+                order.append(done)
+            elif node not in seen:
+                if blocks and id(node) in blocks:
+                    self.add_block(blocks.pop(id(node)))
+                seen.add(node)
+                inputs = node.inputs
+                is_end = not inputs or node.realized is not None
+                if is_end or (len(inputs) == 1 and inputs[0] in seen):
+                    order.append(node)
+                else:
+                    push(node)
+                    push(None)
+                    stack += inputs[::-1]
+
+    def add_block(self, placed: Placed) -> None:
+        """Add a block after what its ends are made of, unless its nodes must be looked at."""
+        if any(type(node.arg) is Overwritten for node in placed.ends):
+            return
+        self.add(placed.ends)
+        if placed.is_whole(self.seen):
+            self.places.append((len(self.order), placed))
+            self.order += placed.inner
+            self.seen.update(placed.inner)
+
+    def key(self, roots: Sequence[Node]) -> GraphKey:
+        """Describe the list: a row for each block, and one for each other node."""
+        order, start = self.order, 0
+        found, rows = GraphKey(Key(()), order, [], [], [], {}), []  # type: ignore[var-annotated]
+        numbers = found.numbers
+        for place, placed in self.places:
+            add_rows(order[start:place], start, found, rows)
+            ends = tuple([numbers[id(node)] for node in placed.ends])
+            rows.append((placed.block, ends, tuple([name_of(found, x) for x in placed.starts])))
+            numbers.update(zip(map(id, placed.inner), count(place)))
+            start = place + len(placed.inner)
+        add_rows(order[start:] if start else order, start, found, rows)
+        return with_key(found, rows, roots)
+
+
+@dataclass(slots=True)
+class Known:
+    """A plan, the key that found it, and where it takes its buffers and scalars from, in order."""
+
+    plan: "weakref.ref[CompiledPlan]"
+    key: Key
+    buffers: list[int]
+    scalars: list[int]
+
+
+KNOWN: dict[Any, Known] = {}
+
+
+def run(updates: Sequence[Update], roots: Sequence[Node], found: GraphKey) -> list[Buffer]:
+    """Compute roots and updates, of which a `Walk` found the key: a buffer a root, one a write."""
+    named = [(found.numbers[id(each.whole)], each.targets) for each in updates]
+    key = found.key, tuple(named), config.epoch
+    known = KNOWN.get(key)
+    plan = None if known is None else known.plan()
+    if known is None or plan is None or not PLANS.touch(plan):
+        return run_anew(updates, roots, found, key)
+    if config.verify:
+        check_known(known, updates, roots, found)
+    buffers = [found.buffers[number] for number in known.buffers]
+    scalars = [found.scalars[number].value for number in known.scalars]
+    return plan.launch(buffers, scalars, user_line())
+
+
+def with_writes(updates: Sequence[Update], roots: Sequence[Node]) -> list[Node]:
+    """Add the nodes of all writes to roots."""
+    return [*roots, *(node for each in updates for node in each.writes())]
+
+
+def run_anew(
+    updates: Sequence[Update], roots: Sequence[Node], found: GraphKey, key: Any
+) -> list[Buffer]:
+    """Find or make the plan by the nodes of the writes, and remember it."""
+    together = with_writes(updates, roots)
+    full = graph_key(together)
+    plan = realize.find_plan(full, together)
+    if type(plan) is CompiledPlan:
+        if len(KNOWN) >= KNOWN_LIMIT:
+            KNOWN.clear()
+        buffers = [full.buffers[number] for number in plan.input_numbers]
+        scalars = [full.scalars[number] for number in plan.scalar_numbers]
+        places = places_in(found.buffers, buffers), places_in(found.scalars, scalars)
+        KNOWN[key] = Known(weakref.ref(plan), full.key, *places)
+    return plan.run(full.buffers, scalar_values(full.scalars), user_line())
+
+
+def check_known(
+    known: Known, updates: Sequence[Update], roots: Sequence[Node], found: GraphKey
+) -> None:
+    """Check that the nodes of the writes ask for the same plan on the same memory."""
+    full = graph_key(with_writes(updates, roots))
+    plan: Any = known.plan()
+    check(full.key == known.key, "an update took the plan of another graph")
+    for listed, places, numbers, mine in (
+        (full.buffers, known.buffers, plan.input_numbers, found.buffers),
+        (full.scalars, known.scalars, plan.scalar_numbers, found.scalars),
+    ):
+        pairs = zip(places, numbers, strict=True)
+        same = all(mine[place] is listed[number] for place, number in pairs)  # type: ignore[index]
+        check(same, "an update took other memory than its writes")

@@ -1,0 +1,124 @@
+"""Blocks: what gradients read is told by their key, and finds the plan that its nodes find."""
+
+import numpy as np
+import pytest
+
+import picograd
+from picograd import Tensor
+from picograd.engine import pending, quick
+from picograd.errors import InternalError
+from picograd.graph import gradient_formula
+
+
+@pytest.fixture
+def blocks(monkeypatch):
+    """List how many blocks the walks of computations had."""
+    quick.KNOWN.clear()
+    gradient_formula.KNOWN.clear()
+    gradient_formula.BLOCKS.clear()
+    found = []
+    key = quick.Walk.key
+
+    def noted(walk, roots):
+        found.append(len(walk.places))
+        return key(walk, roots)
+
+    monkeypatch.setattr(quick.Walk, "key", noted)
+    return found
+
+
+def leaf(*shape, seed=0):
+    values = np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+    return Tensor(values, requires_grad=True)
+
+
+def steps(loss_of, weight, count, look=False):
+    losses = []
+    for number in range(count):
+        weight.grad = None
+        loss = loss_of(weight, number)
+        loss.backward()
+        if look:
+            loss.item()
+        with picograd.no_grad():
+            weight -= weight.grad * 0.1
+        losses.append(loss.item())
+    return losses, weight.numpy()
+
+
+def dense(weight, number):
+    return (Tensor([[1.0, 2.0, number]]) @ weight).tanh().square().sum()
+
+
+DATA = leaf(5, 3, seed=2).detach()
+
+
+def sliced(weight, number):
+    at = number % 3
+    return ((DATA[at : at + 2] * DATA[at + 1]) @ weight).tanh().square().sum()
+
+
+def detached(weight, number):
+    hidden = weight.tanh()
+    return (hidden * (hidden.detach() > 0).float() * hidden.exp().detach()).sum()
+
+
+@pytest.mark.parametrize("loss_of", [dense, sliced, detached])
+def test_steps_by_hand_have_blocks_and_compute_the_same(loss_of, blocks, monkeypatch):
+    found = steps(loss_of, leaf(3, 4), 6)
+    assert blocks[-1] == (0 if loss_of is detached else 1)  # there an end reads what is inside
+    monkeypatch.setattr(gradient_formula, "note_block", lambda *args: None)
+    gradient_formula.KNOWN.clear()
+    wanted = steps(loss_of, leaf(3, 4), 6)
+    assert blocks[-1] == 0
+    assert found[0] == wanted[0]
+    np.testing.assert_array_equal(found[1], wanted[1])
+
+
+def test_what_was_computed_meanwhile_is_no_block(blocks):
+    found = steps(dense, leaf(3, 4), 4, look=True)
+    wanted = steps(dense, leaf(3, 4), 4)
+    np.testing.assert_allclose(found[1], wanted[1], rtol=1e-6)
+
+
+def test_a_gradient_that_is_left_over_reads_no_overwritten_memory(blocks):
+    """That of a linear function: nothing of what was overwritten is in it."""
+    for _ in range(3):
+        weight, x = leaf(2, 3), Tensor([[1.0, 2.0]])
+        (x @ weight).sum().backward()
+        with picograd.no_grad():
+            weight += 1
+        weight.realize()
+        np.testing.assert_array_equal(weight.grad.numpy(), [[1, 1, 1], [2, 2, 2]])
+
+
+def test_batches_of_one_update_have_a_block_each(blocks):
+    weight = leaf(3, 4)
+    for _ in range(4):
+        weight.grad = None
+        for number in range(3):
+            dense(weight, number).backward()
+        with picograd.no_grad():
+            weight -= weight.grad * 0.1
+        weight.realize()
+    assert blocks[-1] == 3
+
+
+def test_checks_compare_with_the_nodes(blocks):
+    weight = leaf(3, 4)
+    steps(dense, weight, 4)
+    for known in quick.KNOWN.values():
+        known.buffers.reverse()
+    with pytest.raises(InternalError, match="other memory"):
+        steps(dense, weight, 1)
+
+
+def test_a_walk_lists_what_is_under_nodes_once():
+    x, y = leaf(2), leaf(2, seed=1)
+    z = (x * y + x) * y
+    walk = quick.Walk()
+    walk.add([z._node])
+    assert walk.order == pending.walk_pending([z._node])
+    longer = walk.copy()
+    longer.add([(z + x)._node])
+    assert len(longer.order) == len(walk.order) + 1
