@@ -464,12 +464,12 @@ def with_readers(
     writes = pending_writes() if entries(WRITES) else []
     changed = changed_values() if entries(CHANGED) else []
     if not updates and not (nodes and (writes or changed)):
-        return alone(nodes)
+        return by_itself(nodes)
     if not updates and len({node.device for node in (*nodes, *writes, *changed)}) > 1:
         wanted = {id(node) for node in walk_pending(nodes)}
         changed = [node for node in changed if node.device == nodes[0].device]
         if not any(id(node) in wanted for node in writes):
-            return alone([*nodes, *changed])
+            return by_itself([*nodes, *changed])
     walk = (
         Walk()
     )  # first what has blocks under it: gradients are in updates, and in the last writes
@@ -486,7 +486,7 @@ def with_readers(
     return together, pending_roots(together), walk
 
 
-def alone(nodes: Sequence[Node]) -> tuple[list[Node], list[Node], Walk]:
+def by_itself(nodes: Sequence[Node]) -> tuple[list[Node], list[Node], Walk]:
     """Give nodes that nothing has to run with."""
     roots, walk = pending_roots(nodes), Walk()
     walk.add(roots)
