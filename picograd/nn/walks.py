@@ -20,6 +20,7 @@ class Inner:
 
 
 HELD = (Inner, Tensor)  # what attributes are searched for
+PLAIN = frozenset((bool, int, float, str, type(None)))  # of most attributes: nothing is in them
 CONTAINERS = (list, tuple, dict)
 Above = tuple[Any, ...]  # what a walk is inside of, the outermost first
 SHOWN: ContextVar[tuple[Inner, ...]] = ContextVar("SHOWN", default=())
@@ -70,13 +71,16 @@ def members_of(module: Inner) -> Iterator[tuple[str, Any]]:
     held = [
         (name, value)
         for name, value in vars(module).items()
-        if name in inside or not isinstance(value, Inner)
+        if type(value) not in PLAIN and (name in inside or not isinstance(value, Inner))
     ]
     direct = {id(value) for _, value in held if isinstance(value, HELD)}
     for name, value in held:
-        for path, found in flatten(name, value):
-            if path is name or id(found) not in direct:
-                yield path, found
+        if id(value) in direct:
+            yield name, value
+        elif isinstance(value, CONTAINERS):
+            for path, found in flatten(name, value):
+                if id(found) not in direct:
+                    yield path, found
 
 
 def walk(module: Inner, prefix: str, above: Above = ()) -> Iterator[tuple[str, Any]]:

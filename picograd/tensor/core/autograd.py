@@ -378,6 +378,22 @@ def gradients_of(outputs: Sequence[tuple[Node, Node]], inputs: Sequence[Any]) ->
     return [total([found[id(node)] for node in former[id(tensor)]]) for tensor in inputs]
 
 
+def known_gradients(root: Node, inputs: Sequence[Any], is_final: bool) -> list[Node | None] | None:
+    """Find the gradient of each input tensor as `known_backward` does; None if it cannot.
+
+    All inputs must be leaves that asked, which `backward` would serve.
+    """
+    if not all(each._tracks and leaf_of(each._node) is each for each in inputs):
+        return None
+    known = known_backward(root, is_final)
+    if known is None:
+        return None
+    parts: dict[int, list[Node | None]] = {}
+    for leaf, node in known:
+        parts.setdefault(id(leaf), []).append(node)
+    return [total(parts.get(id(each), ())) for each in inputs]
+
+
 def total(parts: Sequence[Node | None]) -> Node | None:
     """Add the gradients that exist."""
     result: Node | None = None

@@ -1015,20 +1015,35 @@ def grad(
     if materialize_grads and allow_unused is False:
         text = "materialize_grads=True contradicts allow_unused=False"
         raise ValueRangeError("grad", text, "leave allow_unused out")
+    found, first = None, sources[0] if grad_outputs is None and len(sources) == 1 else None
+    if first is not None and first._tracks and not is_grads_batched:
+        found = autograd.known_gradients(started(first), targets, not create_graph)
     batch = cases_of(given) if is_grads_batched else None
-    pairs = []
-    for source, beginning in zip(sources, given):
-        root = source._history if source._history is not None else source._node
-        node = None if beginning is None else beginning._node
-        start = node if batch is None or node is None else batch.sample(node)
-        pairs.append((root, autograd.start_gradient("grad", root, start)))
-    found = autograd.gradients_of(pairs, targets)
+    if found is None:
+        found = autograd.gradients_of(beginnings(sources, given, batch), targets)
     if batch is not None:
         found = [None if node is None else batch.full(node) for node in found]
     return [
         answered(node, target, create_graph, allow_unused, materialize_grads, position)
         for position, (node, target) in enumerate(zip(found, targets))
     ]
+
+
+def started(tensor: "Recorded") -> Node:
+    """Give the node that gradients of a tensor start from."""
+    return tensor._node if tensor._history is None else tensor._history
+
+
+def beginnings(
+    sources: Sequence[Any], given: Sequence[Any], batch: Batch | None
+) -> list[tuple[Node, Node]]:
+    """Pair what gradients start from with what they start with."""
+    pairs = []
+    for source, beginning in zip(sources, given):
+        root, node = started(source), None if beginning is None else beginning._node
+        start = node if batch is None or node is None else batch.sample(node)
+        pairs.append((root, autograd.start_gradient("grad", root, start)))
+    return pairs
 
 
 def listed(values: Any) -> list[Any]:

@@ -10,6 +10,7 @@ import pytest
 import picograd
 from picograd import Tensor, nn
 from picograd.errors import GradientError
+from picograd.tensor.core import autograd
 
 
 def test_leaves_that_asked_get_gradients() -> None:
@@ -323,3 +324,19 @@ def back(first, gradient):
     """Put a gradient back to where `first` showed it from."""
     w = picograd.zeros(4, 6).requires_grad_()
     return picograd.autograd.grad(first(w), w, gradient)[0].numpy()
+
+
+def test_grad_finds_what_it_recorded_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    w, b, unused = (Tensor([1.0, float(n)], requires_grad=True) for n in range(3))
+    x = Tensor([2.0, 5.0])
+
+    def found() -> list[Tensor]:
+        return picograd.grad(((w * x + b).tanh() * w).sum(), [b, w, b])
+
+    wanted = [each.tolist() for each in found()]
+    monkeypatch.setattr(autograd, "node_gradient", None)  # no gradient by the rules
+    assert [each.tolist() for each in found()] == wanted
+    loss = ((w * x + b).tanh() * w).sum()
+    assert picograd.grad(loss, [unused, w], allow_unused=True)[0] is None
+    with pytest.raises(GradientError, match="not used"):
+        picograd.grad(loss, [unused])
