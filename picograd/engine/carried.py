@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from picograd.buffer import Storage
+from picograd.engine.below import below
 from picograd.engine.debug import user_line
 from picograd.engine.plan_key import GraphKey, leaf_buffer, walk_pending
 from picograd.graph.node import Node
@@ -141,11 +142,16 @@ def waiting(numbers: Mapping[int, int], live: Any, stored: set[int]) -> list[tup
     NEW.clear()
     if not entries(WAITING):
         return []
-    left = [FARTHEST]
-    return [
+    left, computed = [FARTHEST], numbers.keys()
+    near = [
         (node, is_free)
         for node, is_free in WAITING.items()
-        if node.realized is None and id(node) not in numbers and reads(node, numbers, stored, left)
+        if node.realized is None and not computed.isdisjoint(below(node).names)
+    ]
+    return [
+        (node, is_free)
+        for node, is_free in near
+        if id(node) not in numbers and reads(node, numbers, stored, left)
     ]
 
 

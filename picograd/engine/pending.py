@@ -27,6 +27,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from picograd.buffer import Overwritten, Storage
 from picograd.engine import carried, direct, quick, realize, small, update
+from picograd.engine.below import reads_any
 from picograd.engine.carried import FREE, LEAVES_OF_THE_GRAPH, become_leaf, entries
 from picograd.engine.debug import PACKAGE
 from picograd.engine.live import LiveTable
@@ -117,7 +118,7 @@ def next_leaf(node: Node) -> Node:
 def before_writes(nodes: Sequence[Node]) -> None:
     """Compute what live tensors still have to read of memory that a jitted plan will write."""
     pending = waiting_nodes()
-    readers = readers_of(nodes, pending, walk_pending(pending))
+    readers = readers_of(nodes, pending, Walk())
     if readers:
         compute(readers)
 
@@ -476,11 +477,9 @@ def with_readers(
     walk.add([*(each.whole for each in updates), *reversed(writes)])
     walk.add([*changed, *pending_roots(nodes)])
     pending = waiting_nodes() if writes or updates else []
-    beside = walk if walk.seen.issuperset(pending) else walk.copy()
-    beside.add(pending)
     written = [node.inputs[0] for node in writes]
     written += [leaf for each in updates for leaf in each.written()]
-    readers = readers_of(written, pending, beside.order)
+    readers = readers_of(written, pending, walk)
     walk.add(readers)
     together = [*(node for node in readers if node.op != "assign"), *nodes, *writes, *changed]
     return together, pending_roots(together), walk
@@ -493,23 +492,24 @@ def by_itself(nodes: Sequence[Node]) -> tuple[list[Node], list[Node], Walk]:
     return list(nodes), roots, walk
 
 
-def readers_of(
-    written: Sequence[Node], pending: Sequence[Node], order: Sequence[Node]
-) -> list[Node]:
+def readers_of(written: Sequence[Node], pending: Sequence[Node], walk: Walk) -> list[Node]:
     """List the pending nodes that read, other than through a write, what will be written.
 
-    One walk over what is under them, marking a node when one of its inputs is marked.
+    One walk over what is listed, marking a node when one of its inputs is marked; of pending nodes
+    that are not listed it is known what they read.
     """
-    marked = set(written)
+    marked, first = set(written), set(written)
     buffers = {id(leaf_buffer(node)) for node in written}
     buffers.discard(id(None))
-    for node in order:
+    for node in walk.order:
         inputs = node.inputs
         if inputs and node.realized is None:
             if node.op != "assign" and not marked.isdisjoint(inputs):
                 marked.add(node)
         elif id(leaf_buffer(node)) in buffers:
             marked.add(node)
+    beside = [node for node in pending if node not in walk.seen]
+    marked.update([node for node in beside if reads_any(node, first, buffers)])
     return [node for node in pending if node in marked]
 
 

@@ -46,13 +46,6 @@ class Walk:
         self.places: list[tuple[int, Placed]] = []  # where in the order blocks begin
         self.blocks = {id(whole): placed for whole, placed in [*BLOCKS.items()]}
 
-    def copy(self) -> "Walk":
-        """Begin another walk where this one is."""
-        made = Walk()
-        made.order, made.seen = [*self.order], {*self.seen}
-        made.places, made.blocks = [*self.places], {**self.blocks}
-        return made
-
     def add(self, roots: Sequence[Node]) -> None:
         """Add what is under some nodes and not yet in the list."""
         order, seen, blocks = self.order, self.seen, self.blocks

@@ -1,0 +1,66 @@
+"""What waiting tensors are made of, kept: each computation asks that of all that wait.
+
+A program may hold any number of tensors that nobody asked for yet: the first values of another
+network, or results for later. Each computation has to know which of them read what is about to be
+written, and which read what it computes. A node never changes what it reads, so that is looked up
+once, and again when some of it was computed meanwhile.
+"""
+
+import weakref
+from collections.abc import Container
+from dataclasses import dataclass
+from operator import attrgetter
+
+from picograd.engine.plan_key import leaf_buffer
+from picograd.graph.node import Node
+from picograd.graph.row import WRITES
+
+INPUTS, REALIZED = attrgetter("inputs"), attrgetter("realized")
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    """What is still to be computed below a node, and the memory and writes where that ends."""
+
+    inner: tuple[Node, ...]
+    names: frozenset[int]  # of `inner` and of writes
+    memory: tuple[Node, ...]
+
+    def is_present(self) -> bool:
+        """Tell whether nothing of it was computed meanwhile."""
+        return all(map(INPUTS, self.inner)) and not any(map(REALIZED, self.inner))
+
+
+KNOWN: "weakref.WeakKeyDictionary[Node, Below]" = weakref.WeakKeyDictionary()
+
+
+def below(node: Node) -> Below:
+    """Find what a waiting node is made of."""
+    found = KNOWN.get(node)
+    if found is None or not found.is_present():
+        found = KNOWN[node] = look_below(node)
+    return found
+
+
+def look_below(node: Node) -> Below:
+    """Walk what a node is made of, as far as memory and writes."""
+    inner, memory = [], []  # type: ignore[var-annotated]
+    stack, seen = [*node.inputs], {node}
+    while stack:
+        each = stack.pop()
+        if each in seen:
+            continue
+        seen.add(each)
+        if each.realized is None and each.inputs and each.op not in WRITES:
+            inner.append(each)
+            stack += each.inputs
+        elif each.inputs or leaf_buffer(each) is not None:
+            memory.append(each)
+    names = [id(each) for each in (*inner, *memory)]
+    return Below(tuple(inner), frozenset(names), tuple(memory))
+
+
+def reads_any(node: Node, written: Container[Node], buffers: Container[int]) -> bool:
+    """Tell whether a waiting node is made of some nodes, or of buffers, which are given by id."""
+    memory = below(node).memory
+    return any(each in written or id(leaf_buffer(each)) in buffers for each in memory)
