@@ -21,6 +21,7 @@ from typing import Any
 from picograd.buffer import Buffer, Overwritten
 from picograd.config import config
 from picograd.engine import realize
+from picograd.engine.carried import entries
 from picograd.engine.debug import user_line
 from picograd.engine.executable import CompiledPlan, scalar_values
 from picograd.engine.plan_cache import PLANS
@@ -44,7 +45,8 @@ class Walk:
         self.order: list[Node] = []
         self.seen: set[Node] = set()
         self.places: list[tuple[int, Placed]] = []  # where in the order blocks begin
-        self.blocks = {id(whole): placed for whole, placed in [*BLOCKS.items()]}
+        listed = list(entries(BLOCKS).items())  # other threads may record
+        self.blocks = {id(whole()): placed for whole, placed in listed}
 
     def add(self, roots: Sequence[Node]) -> None:
         """Add what is under some nodes and not yet in the list."""
