@@ -24,6 +24,7 @@ from picograd.tensor.core.operands import (
     read_scalar,
 )
 from picograd.tensor.core.repeated import repeated
+from picograd.tensor.linalg import host
 from picograd.tensor.math import elementwise
 
 
@@ -197,22 +198,23 @@ def argmin(x: Node, dim: int | None = None, keepdim: bool = False) -> Node:
 @recorded()
 @repeated
 def var(
-    x: Node, dim: Axes = None, keepdim: bool = False, *, correction: Scalar = 1,
-    unbiased: bool | None = None,
+    x: Node, dim: Axes = None, unbiased: bool | None = None, keepdim: bool = False, *,
+    correction: Scalar | None = None,
 ) -> Node:  # fmt: skip
-    """Compute the variance, divided by n - correction; unbiased=False is correction 0.
+    """Compute the variance, divided by n - correction (1); unbiased=False is correction 0.
 
     >>> Tensor([1.0, 2.0, 3.0]).var().item()
     1.0
     """
-    return variance("var", x, dim, keepdim, lost(correction, unbiased))
+    axes, lost = spread_over(dim, unbiased, correction)
+    return variance("var", x, axes, keepdim, lost)
 
 
 @recorded()
 @repeated
 def std(
-    x: Node, dim: Axes = None, keepdim: bool = False, *, correction: Scalar = 1,
-    unbiased: bool | None = None,
+    x: Node, dim: Axes = None, unbiased: bool | None = None, keepdim: bool = False, *,
+    correction: Scalar | None = None,
 ) -> Node:  # fmt: skip
     """Compute the standard deviation; its gradient at 0 is 0, as PyTorch's.
 
@@ -220,15 +222,15 @@ def std(
     1.0
     """
     check_computed("std", x.dtype)
-    lost_ones = lost(correction, unbiased)
-    return root(variance("std", x.accumulated(), dim, keepdim, lost_ones)).cast(x.dtype.real)
+    axes, lost = spread_over(dim, unbiased, correction)
+    return root(variance("std", x.accumulated(), axes, keepdim, lost)).cast(x.dtype.real)
 
 
 @recorded()
 @repeated
 def var_mean(
-    x: Node, dim: Axes = None, keepdim: bool = False, *, correction: Scalar = 1,
-    unbiased: bool | None = None,
+    x: Node, dim: Axes = None, unbiased: bool | None = None, keepdim: bool = False, *,
+    correction: Scalar | None = None,
 ) -> tuple[Node, Node]:  # fmt: skip
     """Compute the variance and the mean.
 
@@ -236,14 +238,14 @@ def var_mean(
     >>> var.item(), mean.item()
     (1.0, 2.0)
     """
-    spread = var(x, dim, keepdim, correction=correction, unbiased=unbiased)
-    return spread, mean(x, dim, keepdim)
+    axes, lost = spread_over(dim, unbiased, correction)
+    return var(x, axes, keepdim=keepdim, correction=lost), mean(x, axes, keepdim)
 
 
 @recorded()
 def std_mean(
-    x: Node, dim: Axes = None, keepdim: bool = False, *, correction: Scalar = 1,
-    unbiased: bool | None = None,
+    x: Node, dim: Axes = None, unbiased: bool | None = None, keepdim: bool = False, *,
+    correction: Scalar | None = None,
 ) -> tuple[Node, Node]:  # fmt: skip
     """Compute the standard deviation and the mean.
 
@@ -251,8 +253,8 @@ def std_mean(
     >>> std.item(), mean.item()
     (1.0, 2.0)
     """
-    spread = std(x, dim, keepdim, correction=correction, unbiased=unbiased)
-    return spread, mean(x, dim, keepdim)
+    axes, lost = spread_over(dim, unbiased, correction)
+    return std(x, axes, keepdim=keepdim, correction=lost), mean(x, axes, keepdim)
 
 
 @recorded()
@@ -333,14 +335,31 @@ def norm(
 ) -> Node:  # fmt: skip
     """Compute the vector norm of order p; powers of 16-bit floats are taken in float32.
 
+    "fro" is order 2; "nuc" sums the singular values of the matrices in two axes.
+
     >>> Tensor([3.0, 4.0]).norm().item()
     5.0
     """
     x = x if dtype is None else x.cast(dtype)
+    if p == "nuc":
+        return nuclear(x, dim, keepdim)
     if x.dtype.is_complex:
         x = elementwise.absolute(x)
     need_float("norm", x)
     return wide_norm(x.accumulated(), p, dim, keepdim).cast(x.dtype)
+
+
+def nuclear(x: Node, dim: Axes, keepdim: bool) -> Node:
+    """Sum the singular values of the matrices in two axes."""
+    axes = as_axes(dim, x.rank, "norm")
+    if len(axes) != 2:
+        problem = f'"nuc" over {len(axes)} axes of {x.shape}'
+        raise AxisError("norm", problem, "name two axes")
+    others = tuple(n for n in range(x.rank) if n not in axes)
+    values = host.svd(x.permute((*others, *axes)))[1]
+    kept = tuple(1 if n in axes else size for n, size in enumerate(x.shape))
+    found = values.reduce("sum", (values.rank - 1,))
+    return found.reshape(kept) if keepdim else found
 
 
 # what they are made of
@@ -360,11 +379,18 @@ def total(op: str, node: Node, axis: Axes, keepdim: bool, dtype: DType | None) -
     return reduce(op, op, node if dtype is None else node.cast(dtype), axis, keepdim)
 
 
-def lost(correction: Scalar, unbiased: bool | None) -> Scalar:
-    """Read the older spelling of a correction."""
+def spread_over(dim: Axes, unbiased: bool | None, correction: Scalar | None) -> tuple[Axes, Scalar]:
+    """Read which axes a variance is over, and how many elements less it is divided by.
+
+    A flag where axes belong is `unbiased`, the older spelling of a correction: `x.var(False)`.
+    """
     if isinstance(correction, complex):
         raise DTypeError("var", f"correction={correction} is complex", "pass a real number")
-    return correction if unbiased is None else int(unbiased)
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    if unbiased is not None:
+        return dim, int(unbiased)
+    return dim, 1 if correction is None else correction
 
 
 def extreme(op: str, x: Node, dim: Axes | Node, keepdim: bool) -> Node | tuple[Node, Node]:

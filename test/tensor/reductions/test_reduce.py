@@ -25,6 +25,14 @@ X = leaf(A)
         (r.argmin(X), A.argmin()),
         (r.variance("var", X, 1, False, 1), A.var(1, ddof=1)),
         (r.std(X, correction=0), A.std()),
+        (r.var(X, 1, False), A.var(1)),
+        (r.var(X, False), A.var()),
+        (r.var(X, None, correction=None), A.var(ddof=1)),
+        (r.std(X, 1, True, True), A.std(1, ddof=1, keepdims=True)),
+        (r.var_mean(X, 1, False, True)[0], A.var(1, keepdims=True)),
+        (r.std_mean(X, False)[1], A.mean()),
+        (r.norm(X, "nuc", (0, 2)), np.linalg.norm(A, "nuc", (0, 2))),
+        (r.norm(X, "nuc", (1, 2), True), np.linalg.norm(A, "nuc", (1, 2), True)),
         (r.any(leaf(A > 2), 0), (A > 2).any(0)),
         (r.all(leaf(A > -2), 0), (A > -2).all(0)),
         (r.norm(X, 2, 1, False), np.linalg.norm(A, 2, 1)),
@@ -47,5 +55,7 @@ def test_nothing_has_no_extreme() -> None:
     assert value(r.amax(empty, 1)).shape == (0,)
     with pytest.raises(AxisError):
         r.amax(empty, 0)
+    with pytest.raises(AxisError, match="over 3 axes"):
+        r.norm(X, "nuc")
     with pytest.raises(PicogradError):
         r.total("sum", X, 3, False, None)
