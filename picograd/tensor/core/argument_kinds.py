@@ -7,6 +7,7 @@ of a call that has failed, and harder: a tensor without axes may stand for a num
 
 import functools
 import inspect
+import operator
 import sys
 from collections.abc import Callable, Sequence
 from types import NoneType, UnionType
@@ -150,14 +151,21 @@ def any_of(kinds: Sequence[Any]) -> Callable[[Any], bool]:
     return lambda value: any(DOOR[each](value) for each in kinds)
 
 
-def check_arguments(op: str, checks: tuple[Check, ...], args: Sequence[Any]) -> None:
-    """Raise DTypeError for a value of another kind than an int, a number, ... where one belongs."""
+def check_arguments(op: str, checks: tuple[Check, ...], args: Any) -> Any:
+    """Raise DTypeError for a value of another kind than an int, a number, ... where one belongs.
+
+    A tensor that stands for an int is read: what is asked for one is known when it is recorded.
+    """
     count = len(args)
     for place, name, fits, word, is_optional in checks:
         if place < count:
             value = args[place]
             if not (fits(value) or value is UNSET or (is_optional and value is None)):
                 raise wrong(op, name, word, value)
+            if word is int and isinstance(value, Recorded):
+                number: Any = value
+                args = [*args[:place], operator.index(number), *args[place + 1 :]]
+    return args
 
 
 def check_call(

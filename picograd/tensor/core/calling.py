@@ -222,7 +222,7 @@ def taking(row: Function, spelling: Spelling, has_out: bool) -> FunctionType:
             out = options.pop("out", None) if has_out and not is_plain else None
             listed = args if is_plain else read(args, options)
             if checks:
-                check_arguments(row.name, checks, listed)
+                listed = check_arguments(row.name, checks, listed)
             result = record(core, *listed)
         except RAW as error:
             raise explained(call, error, args, options)  # noqa: B904

@@ -83,8 +83,11 @@ def as_axes(axes: Any, rank: int, op: str) -> Shape:
 
 def as_sizes(sizes: Sequence[Any], op: str) -> Shape:
     """Read `f(2, 3)` and `f((2, 3))` alike."""
-    if len(sizes) == 1 and not isinstance(sizes[0], (int, np.integer)):
-        sizes = sizes[0]
+    if len(sizes) == 1:
+        (only,) = sizes
+        is_number = isinstance(only, (int, np.integer))
+        has_none = getattr(only, "ndim", None) == 0  # axes: a tensor of one number
+        sizes = sizes if is_number or has_none else only
     try:
         is_ordered = not isinstance(sizes, (str, bytes, Mapping, Set))
         read = tuple(map(size_of, sizes if is_ordered else [sizes]))
@@ -160,6 +163,10 @@ def read_scalar(op: str, value: Any) -> Scalar:
     if isinstance(value, np.generic) and value.dtype.kind in "biufc":
         number: Scalar = value.item()
         return given(number) if type(number) is float else number
+    has_axes = getattr(value, "ndim", 1)
+    is_learned = getattr(value, "requires_grad", True)
+    if not has_axes and not is_learned:
+        return read_scalar(op, value.item())
     text = f"operand must be a Tensor or a number, not {type(value).__name__}"
     raise DTypeError(op, text, "wrap it in picograd.Tensor(...)")
 

@@ -1,11 +1,13 @@
 """Writing by index on nodes: fills, puts, scatters with a reduction; the input stays as it is."""
 
+import operator
 from typing import Any
 
 from picograd.dtype import bool_, category, int64
 from picograd.engine.tracing import is_tracing
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
 from picograd.graph.node import Node
+from picograd.graph.shape import broadcast_shapes
 from picograd.helpers import product
 from picograd.tensor.core.annotations import Scalar, Tensor
 from picograd.tensor.core.function import composed, recorded, within
@@ -81,7 +83,8 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     >>> Tensor([0, 2]).one_hot(3).tolist()
     [[1, 0, 0], [0, 0, 1]]
     """
-    count = selecting.count_classes(input) if num_classes == -1 else num_classes
+    given = operator.index(num_classes)  # of a tensor, too
+    count = selecting.count_classes(input) if given == -1 else given
     return apply(selecting.mark_classes, input, count)
 
 
@@ -238,7 +241,8 @@ def masked_scatter(x: Node, mask: Node, source: Node) -> Node:
     """
     if mask.dtype is not bool_:
         raise DTypeError("masked_scatter", f"mask is {mask.dtype.name}", "compare it")
-    wide = broadcast_to(mask, x.shape)
+    shape = broadcast_shapes(x.shape, mask.shape, op="masked_scatter")
+    x, wide = broadcast_to(x, shape), broadcast_to(mask, shape)
     if is_tracing() and known_values(wide) is None:
         return masking.masked_scatter(x, wide, source)
     found = selecting.nonzero(wide.reshape((wide.size,)))

@@ -2,7 +2,7 @@
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from picograd.dtype import bool_
 from picograd.errors import AxisError, DTypeError, ShapeError
@@ -441,6 +441,8 @@ def split(x: Node, sizes: Sizes, dim: int = 0) -> list[Node]:
     need_rank("split", x, 1)
     position = as_axis(dim, len(x.shape), "split")
     size = x.shape[position]
+    if getattr(sizes, "ndim", 1) == 0:  # a number in a tensor
+        sizes = operator.index(cast(Any, sizes))
     if isinstance(sizes, int):
         if sizes <= 0:
             raise ShapeError("split", f"piece size {sizes} is not positive", "use at least 1")
@@ -483,8 +485,9 @@ def unbind(x: Node, dim: int = 0) -> list[Node]:
     >>> [row.tolist() for row in Tensor([[1.0, 2.0], [3.0, 4.0]]).unbind()]
     [[1.0, 2.0], [3.0, 4.0]]
     """
+    if not x.shape:
+        raise AxisError("unbind", "a zero-dim tensor has no axis", "call .reshape(1)")
     position = as_axis(dim, len(x.shape), "unbind")
-    need_rank("unbind", x, 1)
     count = x.shape[position]
     check_pieces("unbind", count)
     rest = (*x.shape[:position], *x.shape[position + 1 :])

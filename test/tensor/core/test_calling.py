@@ -34,3 +34,40 @@ def test_arguments_by_name_are_put_in_place() -> None:
     ):
         with pytest.raises(TypeError, match=text):
             call()
+
+
+NUMBERS = """
+L.arange(n) | L.arange(n, 9) | L.arange(f, 5, f) | L.full((2,), f) | L.full((2,), n)
+L.linspace(f, 4, n)
+L.full_like(x, f) | x.new_full((n,), f) | x.repeat(n, n) | x.chunk(n, 1)[2] | x.split(n, 1)[0]
+x.topk(n - 1, 1).values | x.kthvalue(n - 1, 1).values | x.cumsum(n - 2)
+x.tril(n - 2) | x.diagonal(n - 3)
+x.unfold(1, n - 1, 1) | x.tensor_split(n, 1)[1] | L.nn.functional.one_hot(i, n) | x.select(1, n - 1)
+"""
+
+
+@pytest.mark.parametrize("call", NUMBERS.strip().replace("\n", " | ").split(" | "))
+def test_a_tensor_of_one_number_stands_for_it(call: str) -> None:
+    torch = pytest.importorskip("torch")
+    results = []
+    for lib in (picograd, torch):
+        x = lib.arange(6.0).reshape(2, 3)
+        names = {
+            "L": lib,
+            "x": x,
+            "n": lib.tensor(3),
+            "f": lib.tensor(2.5),
+            "i": lib.tensor([0, 2]),
+        }
+        results.append(eval(call, names))
+    found, wanted = results
+    assert found.dtype.name == str(wanted.dtype)[6:]
+    assert found.tolist() == wanted.tolist()
+
+
+def test_a_number_that_is_learned_is_no_option() -> None:
+    slope = Tensor(2.0, requires_grad=True)
+    with pytest.raises(TypeError, match="full: operand must be"):
+        picograd.full((2,), slope)
+    with pytest.raises(TypeError, match="is not an index|must be an int"):
+        Tensor([1.0, 2.0]).topk(Tensor(1.0))

@@ -33,6 +33,15 @@ def draw(*shape: int, dtype: str = "float32") -> Any:
     return values.astype(dtype)
 
 
+def test_a_mask_that_is_wider(device: str) -> None:
+    x, mask, source = draw(4), draw(3, 4) > 1, draw(3, 4)
+    found = Tensor(x, device=device).masked_scatter(
+        Tensor(mask, device=device), Tensor(source, device=device)
+    )
+    wanted = torch.tensor(x).masked_scatter(torch.tensor(mask), torch.tensor(source))
+    assert found.tolist() == wanted.tolist()
+
+
 @pytest.mark.parametrize("pattern", ["random", "same", "sorted", "reversed", "two", "none", "one"])
 def test_patterns(pattern: str, device: str) -> None:
     for count in (COUNT, LONG):

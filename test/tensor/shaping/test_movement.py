@@ -70,6 +70,7 @@ def test_pieces(found, wanted) -> None:
         lambda: m.expand(X, (2, 5, 4)), lambda: m.cat([X, S]), lambda: m.cat([]),
         lambda: m.split(X, (1, 1), 2), lambda: m.pad_mode(S, (4, 0), "reflect"),
         lambda: m.narrow(X, 2, 3, 2), lambda: m.unflatten(X, 2, (3, -1)),
+        lambda: m.unbind(leaf(np.float32(1))),
     ],
 )  # fmt: skip
 def test_mistakes(make) -> None:
