@@ -97,6 +97,8 @@ def in_real(node: Node, inputs: list[Node | Pair]) -> Node | Pair:
     if role is Role.PARTS:
         (source,) = inputs
         return pair_of(source) if isinstance(source, Node) else shown(node, source)
+    if role is Role.COMPOSITE and any(isinstance(each, Pair) for each in inputs):
+        return inputs[-1]  # the value beside a gradient of its own: others take real numbers
     if not node.dtype.is_complex:
         return node.with_inputs(tuple(map(real_node, inputs, [node] * len(inputs))))
     if role is Role.HOST:

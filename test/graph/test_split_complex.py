@@ -29,6 +29,14 @@ def test_writes_in_place() -> None:
         Tensor([1.0]).add_(1j)
 
 
+def test_nothing_has_parts_too() -> None:
+    z = picograd.zeros(0, 3, dtype=picograd.complex64, requires_grad=True)
+    pairs = picograd.stack([z, z], -1)
+    assert pairs.numpy().shape == (0, 3, 2) and pairs.dtype is picograd.complex64
+    (gradient,) = picograd.autograd.grad(pairs.sum(), z)
+    assert gradient.numpy().shape == (0, 3)
+
+
 def test_jit_and_vmap() -> None:
     traced = picograd.jit(lambda z, w: (z @ w.conj().T).exp() + z.sum())
     for factor in (1, 2j):

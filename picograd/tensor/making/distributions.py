@@ -120,8 +120,11 @@ def normal_(
     >>> picograd.zeros(2).normal_(5.0, 0.0).tolist()
     [5.0, 5.0]
     """
-    need_floats("normal_", input)
+    need_tensor("normal_", input)
     random.check_spread("normal_", mean, std)
+    if input.dtype.is_complex:
+        return rewrite(input, "normal", normals(input, generator) * std + mean)
+    need_floats("normal_", input)
     return rewrite(input, "normal", affine(normals(input, generator), std, mean))
 
 

@@ -5,6 +5,7 @@ neither the order of realisation nor the backend changes a value: the bits are t
 (seed, offset + position). Dropout and the like are recomputed from them, never stored.
 """
 
+import math
 import operator
 import os
 from collections.abc import Iterator, Sequence
@@ -206,13 +207,16 @@ def random_bits(shape: Shape, device: str, generator: Generator | None) -> Node:
 def float_dtype(op: str, dtype: DType | None) -> DType:
     """Check the dtype of a random float tensor; None is float32."""
     wanted = default_float() if dtype is None else dtype
-    if wanted.kind != "float":  # 8-bit floats are too coarse
+    if wanted.real.kind != "float":  # 8-bit floats are too coarse
         raise DTypeError(op, f"needs a float dtype, got {wanted.name}", "use randint for integers")
     return wanted
 
 
 def uniform(shape: Shape, dtype: DType, device: str, generator: Generator | None) -> Node:
-    """Draw from [0, 1)."""
+    """Draw from [0, 1), each part of complex numbers."""
+    if dtype.is_complex:
+        real, imag = (uniform(shape, dtype.real, device, generator) for _ in range(2))
+        return real.paired(imag)
     if dtype is float64:
         high = random_bits(shape, device, generator).binary("shift_right", 5).cast(float64)
         low = random_bits(shape, device, generator).binary("shift_right", 6).cast(float64)
@@ -223,7 +227,10 @@ def uniform(shape: Shape, dtype: DType, device: str, generator: Generator | None
 
 
 def normal(shape: Shape, dtype: DType, device: str, generator: Generator | None) -> Node:
-    """Draw from the standard normal by Box and Muller."""
+    """Draw from the standard normal by Box and Muller; complex numbers have variance 1 as well."""
+    if dtype.is_complex:
+        real, imag = (normal(shape, dtype.real, device, generator) for _ in range(2))
+        return (real * math.sqrt(0.5)).paired(imag * math.sqrt(0.5))
     compute = inverse_sampling.wide_dtype(dtype)
     u = uniform(shape, compute, device, generator)
     v = uniform(shape, compute, device, generator)

@@ -47,6 +47,15 @@ def test_dtypes(device: str) -> None:
         x = Tensor.rand(1000, dtype=dtype, device=device)
         assert x.dtype.name == dtype and x.numpy().max() < 1
     assert Tensor.randint(10, size=(2,)).dtype is picograd.int64
+    for dtype in ("complex64", "complex128"):
+        unit = Tensor.rand(4000, dtype=dtype, device=device).numpy()
+        parts = np.stack([unit.real, unit.imag])
+        assert unit.dtype.name == dtype and 0 <= parts.min() and 0.9 < parts.max() < 1
+        normal = Tensor.randn(4000, dtype=dtype, device=device).numpy()
+        spread = np.array([normal.real.var(), normal.imag.var()])
+        np.testing.assert_allclose(spread, 0.5, atol=0.06)
+        again = Tensor.empty(4000, dtype=dtype, device=device).normal_(2.0, 0.0)
+        assert np.array_equal(again.numpy(), np.full(4000, 2, dtype))
     with pytest.raises(TypeError, match="needs a float dtype"):
         Tensor.rand(3, dtype="int32")
     with pytest.raises(ValueError, match="is empty"):
