@@ -17,9 +17,9 @@ from picograd.tensor.shaping import joining, assembling, movement
 from picograd.tensor.linalg import host, products
 from picograd.tensor.reductions import reduce
 from picograd.tensor.core.guard import guard_functions
-from picograd.tensor.core.arguments import need_tensor
+from picograd.tensor.core.arguments import is_tensor, need_tensor
 from picograd.tensor.linalg.systems import (
-    eye_like, lstsq, lu, lu_factor, lu_solve, matrix_exp, matrix_rank, multi_dot,
+    eye_like, hermitian_of, lstsq, lu, lu_factor, lu_solve, matrix_exp, matrix_rank, multi_dot,
     need_square, solve_triangular, tensorinv, tensorsolve,
 )  # fmt: skip
 from picograd.tensor.core.recording import Recorded, apply, decided, read, several, wrap
@@ -213,19 +213,24 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
 @composed("pinverse")
 def pinv(
     A: Tensor,
-    rcond: float | None = None,
+    rcond: float | Tensor | None = None,
     *,
-    atol: float | None = None,
-    rtol: float | None = None,
+    atol: float | Tensor | None = None,
+    rtol: float | Tensor | None = None,
     hermitian: bool = False,
 ) -> Tensor:
     """Compute the Moore-Penrose inverse; singular values up to max(atol, rtol * largest) are 0.
+
+    `hermitian` says that A equals its conjugate transpose: its lower triangle is read.
 
     >>> picograd.linalg.pinv(picograd.Tensor([[2.0, 0.0], [0.0, 0.0]])).tolist()
     [[0.5, 0.0], [0.0, 0.0]]
     """
     need_tensor("linalg.pinv", A)
-    return decided(apply(host.pinv, A, rcond if rtol is None else rtol, atol))
+    relative = rcond if rtol is None else rtol
+    limits = (limit.item() if is_tensor(limit) else limit for limit in (relative, atol))
+    x = A + (hermitian_of(A) - A).detach() if hermitian else A  # the gradient goes to all of A
+    return decided(apply(host.pinv, x, *limits))
 
 
 @composed()
@@ -364,7 +369,8 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     [[1, 2], [1, 3]]
     """
     need_tensor("linalg.vander", x)
-    return joining.powers_of(x, x.shape[-1] if N is None else N)
+    row = x if x.ndim else x.reshape(1)
+    return joining.powers_of(row, row.shape[-1] if N is None else N)
 
 
 def eig(A: Tensor) -> Eig:

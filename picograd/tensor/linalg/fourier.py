@@ -457,10 +457,11 @@ def istft(
     step, shape = framing("istft", n_fft, hop_length, win_length, window, input)
     x = input.reshape(-1, *input.shape[-2:]).mT
     x = x * (n_fft**0.5 if normalized else 1.0)
-    if onesided is False:
-        rows = ifft(x) if return_complex else ifft(x).real
+    is_half = not return_complex if onesided is None else onesided
+    if return_complex and not is_half:
+        rows = ifft(x)
     else:
-        rows = irfft(x, n_fft)
+        rows = irfft(x[..., : n_fft // 2 + 1], n_fft)
     total = overlaid(rows * shape, step)
     weight = overlaid((shape * shape).expand(1, *rows.shape[1:]), step)
     low = n_fft // 2 if center else 0

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from picograd.dtype import promote
+from picograd.dtype import int64, promote
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.check_inputs import check_device
@@ -166,7 +166,8 @@ def drop_repeated(
 def sum_labels(node: Node, labels: list[str], wanted: set[str]) -> Labelled:
     """Sum over the axes whose labels nothing needs."""
     axes = tuple(at for at, label in enumerate(labels) if label not in wanted)
-    if axes:
+    if axes:  # as `sum`, which does not overflow where numbers are small
+        node = node if node.dtype.is_differentiable else node.cast(int64)
         node = node.reduce("sum", axes)
     return node, [label for label in labels if label in wanted]
 

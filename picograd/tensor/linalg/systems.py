@@ -51,6 +51,11 @@ def need_square(op: str, x: Tensor) -> None:
         raise ShapeError(op, f"{tuple(x.shape)} is not square", "pass square matrices")
 
 
+def hermitian_of(A: Tensor) -> Tensor:
+    """Read the lower triangle of a matrix that equals its conjugate transpose."""
+    return A.tril() + A.tril(-1).mH
+
+
 def eye_like(x: Tensor) -> Tensor:
     """Make the identity of a stack's last axis."""
     return Recorded.kind.eye(x.shape[-1], dtype=x.dtype, device=x.device)
@@ -260,14 +265,17 @@ def matrix_rank(
     """
     need_tensor("linalg.matrix_rank", A)
     atol = tol if atol is None else atol
-    x = as_float(A)
-    _, values, _ = decided(*several(x, host.svd(read(x.detach()))))
+    x = as_float(A).detach()
+    x = hermitian_of(x) if hermitian else x
+    _, values, _ = decided(*several(x, host.svd(read(x))))
+    if not values.shape[-1]:
+        return values.sum(-1).long()
     if rtol is None:
         eps = float(np.finfo(values.dtype.numpy).eps) * max(x.shape[-2:])
         rtol = eps if atol is None else 0.0
-    limit = values.amax(-1, True) * rtol
+    limit = values.amax(-1) * rtol
     limit = limit if atol is None else limit.clamp(atol, None)
-    return (values > limit).sum(-1)
+    return (values > limit.unsqueeze(-1)).sum(-1)
 
 
 def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
@@ -298,9 +306,9 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tens
     if dims is not None:
         A = A.movedim(tuple(dims), tuple(range(A.ndim - len(dims), A.ndim)))
     shape = tuple(A.shape[B.ndim :])
-    if product(shape) != B.numel() or tuple(A.shape[: B.ndim]) != tuple(B.shape):
+    if product(shape) != B.numel() or A.numel() != B.numel() ** 2:
         text = f"{tuple(A.shape)} and {tuple(B.shape)} do not fit"
-        raise ShapeError(op, text, "A needs B's axes first, then as many elements")
+        raise ShapeError(op, text, "A needs B's elements first, then as many again")
     square = A.reshape(B.numel(), B.numel())
     return decided(apply(host.solve, square, B.reshape(B.numel()))).reshape(*shape)
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from graph_support import leaf, value
 
+from picograd.dtype import uint8
 from picograd.errors import PicogradError, ShapeError
 from picograd.tensor.linalg.products import (
     einsum,
@@ -38,6 +39,12 @@ def test_matmul(a, b) -> None:
 def test_einsum(equation: str, arrays) -> None:
     wanted = np.einsum(equation, *arrays)
     np.testing.assert_allclose(value(einsum(equation, [leaf(a) for a in arrays])), wanted)
+
+
+def test_einsum_adds_small_integers_up_in_int64() -> None:
+    small = leaf(np.full((2, 100), 100, np.uint8))
+    assert value(einsum("ij->i", [small])).tolist() == [10_000, 10_000]
+    assert einsum("ij,ij->ij", [small, small]).dtype is uint8
 
 
 def test_linear_and_outer() -> None:

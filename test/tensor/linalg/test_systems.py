@@ -10,11 +10,13 @@ import picograd
 from picograd import Tensor
 from picograd.errors import PicogradError
 
+torch = pytest.importorskip("torch")
 STACK = numbers((2, 3, 3)) + 6 * np.eye(3)
 B = numbers((2, 3, 2), seed=2)
 TALL = numbers((5, 3)) + np.eye(5, 3) * 4
 SPD = STACK @ np.swapaxes(STACK, 1, 2)
 LOWER = np.linalg.cholesky(SPD)
+BOX = (numbers((6, 6)) + 6 * np.eye(6)).reshape(3, 2, 6)
 
 
 def test_values_and_gradients(device: str) -> None:
@@ -48,6 +50,7 @@ def test_values_and_gradients(device: str) -> None:
         "lstsq": (lin("lstsq", pick=0), [TALL, numbers((5, 2))]),
         "tensorinv": (lin("tensorinv", ind=1), [STACK[0].reshape(3, 3, 1)]),
         "tensorsolve": (lin("tensorsolve"), [STACK[0].reshape(3, 3, 1), B[0, :, 0]]),
+        "tensorsolve dims": (lin("tensorsolve", dims=(0, 2)), [BOX, B[0]]),
         "matrix_exp": (lin("matrix_exp"), [STACK / 3]),
         "multi_dot": (lambda *x: library(x[0]).linalg.multi_dot(list(x)), chain),
         "multi_dot vectors": (lambda *x: library(x[0]).linalg.multi_dot(list(x)),
@@ -69,6 +72,23 @@ def test_values_and_gradients(device: str) -> None:
     compare([Case(n, f, x, dtype="float64", scale=10) for n, (f, x) in calls.items()], device)
 
 
+def test_ranks(device: str) -> None:
+    low = STACK.copy()
+    low[1, 2] = low[1, 0] + low[1, 1]
+    x, t = Tensor(low, device=device), torch.tensor(low)
+    limits = np.array([0.5, 1e-6])
+    y, u = Tensor(limits, device=device), torch.tensor(limits)
+    for ours, theirs in (
+        (picograd.linalg.matrix_rank(x), torch.linalg.matrix_rank(t)),
+        (picograd.linalg.matrix_rank(x, rtol=y), torch.linalg.matrix_rank(t, rtol=u)),
+        (picograd.linalg.matrix_rank(x, atol=y), torch.linalg.matrix_rank(t, atol=u)),
+        (picograd.linalg.matrix_rank(x, hermitian=True),
+         torch.linalg.matrix_rank(t, hermitian=True)),
+        (picograd.linalg.matrix_rank(x[:, :0]), torch.linalg.matrix_rank(t[:, :0])),
+    ):  # fmt: skip
+        assert ours.tolist() == theirs.tolist()
+
+
 def test_mistakes(device: str) -> None:
     a, b = Tensor(STACK, device=device), Tensor(B, device=device)
     tall = Tensor(TALL, device=device, requires_grad=True)
@@ -80,6 +100,7 @@ def test_mistakes(device: str) -> None:
         lambda: picograd.linalg.lstsq(tall, b[0]),
         lambda: picograd.linalg.tensorinv(a),
         lambda: picograd.linalg.tensorsolve(a, b),
+        lambda: picograd.linalg.cross(tall, tall[:, :1]),
         lambda: picograd.linalg.multi_dot([tall]),
         lambda: picograd.linalg.eig(tall),
         lambda: picograd.linalg.matrix_exp(tall),
