@@ -23,6 +23,7 @@ from picograd.tensor.core.arguments import (
     promoted,
 )
 from picograd.tensor.core.autocast import listed
+from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.function import composed, within
 from picograd.tensor.core.operands import as_axis
 from picograd.tensor.core.recording import Recorded, apply, as_tensor, read, wrap
@@ -131,25 +132,27 @@ def nanquantile(
     if interpolation not in sorting.INTERPOLATIONS:
         text = f"unknown interpolation={interpolation!r}"
         raise ValueRangeError(op, text, f"use one of {sorting.INTERPOLATIONS}")
-    given: Any = q.tolist() if is_tensor(q) else q
-    if isinstance(given, (list, tuple)):
-        each = [nanquantile(input, x, dim, keepdim, interpolation=interpolation) for x in given]
+    known: Any = q.tolist() if is_tensor(q) else q
+    if isinstance(known, (list, tuple)):
+        parts: Any = q if isinstance(q, Recorded) else known
+        each = [nanquantile(input, x, dim, keepdim, interpolation=interpolation) for x in parts]
         return Recorded.kind.stack(each)
-    if not 0 <= given <= 1:
-        raise ValueRangeError(op, f"q={given} is not in 0..1", "use fractions")
+    if not 0 <= known <= 1:
+        raise ValueRangeError(op, f"q={known} is not in 0..1", "use fractions")
     if dim is None:
-        flat = nanquantile(input.reshape(input.numel()), given, 0, interpolation=interpolation)
+        flat = nanquantile(input.reshape(input.numel()), q, 0, interpolation=interpolation)
         return flat.reshape(*(1,) * input.ndim) if keepdim else flat
     axis = axis_of(op, input, dim)
     if not input.ndim:
         return input
     ordered, _ = input.sort(axis)
     last = input.isnan().logical_not().sum(axis, True) - 1
-    result = between(ordered, axis, last, float(given), interpolation)
+    share = q if is_tensor(q) else float(known)
+    result = between(ordered, axis, last, share, interpolation)
     return result if keepdim else result.squeeze(axis)
 
 
-def between(ordered: Tensor, axis: int, last: Tensor, q: float, interpolation: str) -> Tensor:
+def between(ordered: Tensor, axis: int, last: Tensor, q: Any, interpolation: str) -> Tensor:
     """Interpolate at the place q * last of each sorted row."""
     place = last.clamp(0, None).cast(ordered.dtype) * q
     if interpolation == "nearest":
@@ -179,6 +182,11 @@ def quantile(
     2.0
     """
     given: Any = q
+    is_learned = is_tensor(given) and given.requires_grad
+    if is_learned and MODE.enabled:
+        found = nanquantile(input, given, dim, keepdim, interpolation=interpolation)
+        has_hole = input.isnan().any(dim, keepdim)
+        return has_hole.where(float("nan"), found)
     wanted = given.tolist() if isinstance(q, Recorded) else q
     return apply(sorting.quantile, input, wanted, dim, keepdim, interpolation)
 
@@ -446,6 +454,8 @@ def diff(
         raise ShapeError("diff", "a zero-dim tensor has no neighbours", "pass a vector")
     if n < 0:
         raise ValueRangeError("diff", f"n={n} is negative", "use 0 or more")
+    if n == 0:
+        return input
     parts = [each for each in (prepend, input, append) if each is not None]
     x = Recorded.kind.cat(parts, dim) if len(parts) > 1 else input
     axis = as_axis(dim, x.ndim, "diff")
@@ -460,13 +470,13 @@ def diff(
 def gradient(
     input: Tensor,
     *,
-    spacing: float | Sequence[Any] | Tensor = 1,
+    spacing: float | Sequence[Any] | Tensor | None = None,
     dim: Axis = None,
     edge_order: int = 1,
 ) -> tuple[Tensor, ...]:
     """Estimate derivatives along axes by central differences, one-sided at the ends.
 
-    `spacing` is one distance, one per axis, or one tensor of coordinates per axis.
+    `spacing` is one distance (1), one per axis, or one tensor of coordinates per axis.
 
     >>> [x.tolist() for x in picograd.gradient(picograd.Tensor([1.0, 2.0, 4.0]))]
     [[1.0, 1.5, 2.0]]
@@ -476,7 +486,9 @@ def gradient(
     listed = range(input.ndim) if dim is None else (dim,) if isinstance(dim, int) else dim
     axes = [as_axis(each, input.ndim, op) for each in listed]
     is_list = isinstance(spacing, (list, tuple))
-    given: Any = spacing
+    given: Any = 1 if spacing is None else spacing
+    if len(set(axes)) != len(axes):
+        raise AxisError(op, f"dim={dim} names an axis twice", "name each axis once")
     steps = list(given) if is_list else [given] * len(axes)
     if len(steps) != len(axes) or edge_order not in (1, 2):
         text = f"{len(steps)} spacings for {len(axes)} axes, edge_order={edge_order}"
@@ -532,6 +544,9 @@ def cov(
     need_tensor(op, input)
     if input.ndim > 2:
         raise ShapeError(op, f"{tuple(input.shape)} has more than 2 axes", "pass a matrix")
+    if fweights is not None and fweights.dtype.is_differentiable:
+        text = f"fweights say how often, but are {fweights.dtype.name}"
+        raise DTypeError(op, text, "pass integers, or aweights")
     x = as_float(input).reshape(1, input.numel()) if input.ndim < 2 else as_float(input)
     weights = observation_weights(op, x, fweights, aweights)
     if weights is None:
@@ -545,7 +560,7 @@ def cov(
             spread = total - correction * (weights * aweights).sum() / total
         weighted = centred * weights
         result = weighted @ centred.mH / spread.clamp(0, None)
-    return result if input.ndim > 1 else result.reshape(())
+    return result if result.numel() != 1 else result.reshape(())
 
 
 def observation_weights(op: str, x: Tensor, fweights: Any, aweights: Any) -> Any:
@@ -556,7 +571,7 @@ def observation_weights(op: str, x: Tensor, fweights: Any, aweights: Any) -> Any
             if tuple(given.shape) != (x.shape[1],):
                 text = f"weights {tuple(given.shape)} for {x.shape[1]} observations"
                 raise ShapeError(op, text, "give one weight per observation")
-            each = given if given.dtype.is_float else given.cast(x.dtype)
+            each = given if given.dtype.is_float else given.cast(x.dtype.real)
             result = each if result is None else result * each
     return result
 

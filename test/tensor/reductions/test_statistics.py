@@ -52,6 +52,23 @@ def test_order_statistics(device: str) -> None:
     np.testing.assert_allclose(several.numpy(), want.numpy())
 
 
+@pytest.mark.parametrize("name", ["quantile", "nanquantile"])
+@pytest.mark.parametrize("how", ["linear", "lower", "higher", "nearest", "midpoint"])
+def test_fractions_that_are_learned(name: str, how: str, device: str) -> None:
+    fractions = np.array([0.1, 0.6, 1.0])
+    options = {"interpolation": how}
+    calls = [
+        Case("all", call(name, **options), [A, fractions]),
+        Case("row", call(name, 1, **options), [A, fractions]),
+        Case("kept", call(name, 0, True, **options), [A, fractions[1]]),
+    ]
+    compare([Case(c.name, c.function, c.inputs, dtype="float64") for c in calls], device)
+    rows = Tensor(HOLES, device=device), Tensor(0.4, device=device, requires_grad=True)
+    found = getattr(picograd, name)(*rows, 1).detach().numpy()
+    want = getattr(torch, name)(torch.tensor(HOLES), torch.tensor(0.4).double(), 1).numpy()
+    np.testing.assert_allclose(found, want, rtol=1e-6)
+
+
 @pytest.mark.parametrize("values", [[3, 1, 3, 1, 2], [5], [2, 2, 1, 1, 1, 3, 3, 3]])
 def test_mode(values: list[int], device: str) -> None:
     found, want = Tensor(values, device=device).mode(), torch.tensor(values).mode()
@@ -72,6 +89,7 @@ def test_moments(device: str) -> None:
         compare([case], device)
     cases = [Case("cov row", call("cov"), [A[0]]), Case("corrcoef", call("corrcoef"), [A])]
     cases += [Case("corrcoef row", call("corrcoef"), [A[0]], has_gradient=False)]
+    cases += [Case("cov one row", call("cov"), [A[:1]])]  # a number, as of a vector
     compare(cases, device)
     assert whole.sum() == 7
     pairs = Case("pdist", picograd.pdist, [A], torch.nn.functional.pdist)
@@ -89,6 +107,8 @@ def test_integrals(device: str) -> None:
         Case("cumulative 0", call("cumulative_trapezoid", dim=0), [A]),
         Case("diff", call("diff", 2), [A]),
         Case("diff many", call("diff", 9), [A]),
+        Case("diff none", lambda x: library(x).diff(x, 0, append=x), [A]),
+        Case("gradient of one step", call("gradient", spacing=None, pick=0), [A]),
         Case("diff 0", lambda x, y: library(x).diff(x, dim=0, prepend=y, append=y), [A, A[:1]]),
     ]
     for order in (1, 2):
@@ -141,6 +161,8 @@ def test_mistakes(device: str) -> None:
         lambda: picograd.diff(x[0, 0]),
         lambda: picograd.gradient(x[:1], dim=0),
         lambda: picograd.gradient(x, edge_order=3),
+        lambda: picograd.gradient(x, dim=(1, 1)),
+        lambda: picograd.cov(x, fweights=x[0]),
         lambda: picograd.cov(x.reshape(1, 3, 5)),
         lambda: picograd.cov(x, fweights=x[0, :2]),
         lambda: picograd.renorm(x, 2, 0, -1.0),
