@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from picograd.errors import ShapeError
+from picograd.errors import ShapeError, ValueRangeError
 from picograd.nn.functional_basic import pairwise_distance
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.autocast import listed
@@ -27,7 +27,7 @@ def margin_ranking_loss(
     ...     1])).item()
     0.5
     """
-    same_shape("margin_ranking_loss", input1, input2)
+    need_tensor("margin_ranking_loss", input1, input2)
     loss = (margin - target * (input1 - input2)).clamp(min=0.0)
     return reduce_loss("margin_ranking_loss", loss, reduction)
 
@@ -43,7 +43,7 @@ def hinge_embedding_loss(
     >>> nn.functional.hinge_embedding_loss(Tensor([2.0, 0.5]), Tensor([1, -1])).item()
     1.25
     """
-    same_shape("hinge_embedding_loss", input, target)
+    need_tensor("hinge_embedding_loss", input, target)
     far = (target != 1).where((margin - input).clamp(min=0.0), 0.0)
     loss = (target != -1).where(input, 0.0) + far
     return reduce_loss("hinge_embedding_loss", loss, reduction)
@@ -100,6 +100,9 @@ def multi_margin_loss(
     """
     op = "multi_margin_loss"
     need_tensor(op, input, target)
+    input = input if input.ndim else input.reshape(1)
+    if input.ndim == 1 and target.numel() == 1:
+        target = target.reshape(())
     if tuple(target.shape) != tuple(input.shape[:-1]):
         problem = f"target of shape {tuple(target.shape)} for input {tuple(input.shape)}"
         raise ShapeError(op, problem, "give one class number per row")
@@ -141,6 +144,12 @@ def cosine_embedding_loss(
     return reduce_loss(op, loss, reduction)
 
 
+def check_margin(op: str, margin: float) -> None:
+    """Raise ValueRangeError for a margin that triplets have anyway."""
+    if margin <= 0:
+        raise ValueRangeError(op, f"margin={margin} is not positive", "use a positive number")
+
+
 @within("functional")
 @listed
 def triplet_margin_loss(
@@ -163,6 +172,7 @@ def triplet_margin_loss(
     0.5
     """
     op = "triplet_margin_loss"
+    check_margin(op, margin)
     same_shape(op, anchor, positive)
     same_shape(op, anchor, negative)
     near = pairwise_distance(anchor, positive, p, eps)
@@ -193,6 +203,7 @@ def triplet_margin_with_distance_loss(
     0.5
     """
     op = "triplet_margin_with_distance_loss"
+    check_margin(op, margin)
     same_shape(op, anchor, positive)
     same_shape(op, anchor, negative)
     distance = pairwise_distance if distance_function is None else distance_function
@@ -216,6 +227,8 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean
     op = "multilabel_margin_loss"
     same_shape(op, input, target)
     need_integer(op, target.node, "target")
+    if not input.ndim:
+        input, target = input.reshape(1), target.reshape(1)
     classes = Tensor.arange(input.shape[-1], device=input.device)
     is_listed = (target < 0).cast("int64").cumsum(-1) == 0  # ... C
     matches = (target.unsqueeze(-1) == classes) & is_listed.unsqueeze(-1)  # ... listed C

@@ -841,10 +841,10 @@ class Methods(Recorded):
     def outer(self, other: Tensor) -> Tensor: ...
     def pinverse(
         self,
-        rcond: float | None = None,
+        rcond: float | Tensor | None = None,
         *,
-        atol: float | None = None,
-        rtol: float | None = None,
+        atol: float | Tensor | None = None,
+        rtol: float | Tensor | None = None,
         hermitian: bool = False,
     ) -> Tensor: ...
     def polygamma(self, n: int) -> Tensor: ...
@@ -1065,20 +1065,20 @@ class Methods(Recorded):
     def std(
         self,
         dim: Axis = None,
+        unbiased: bool | None = None,
         keepdim: bool = False,
         *,
-        correction: Scalar = 1,
-        unbiased: bool | None = None,
+        correction: Scalar | None = None,
         axis: Axis = ...,
         keepdims: bool = ...,
     ) -> Tensor: ...
     def std_mean(
         self,
         dim: Axis = None,
+        unbiased: bool | None = None,
         keepdim: bool = False,
         *,
-        correction: Scalar = 1,
-        unbiased: bool | None = None,
+        correction: Scalar | None = None,
         axis: Axis = ...,
         keepdims: bool = ...,
     ) -> tuple[Tensor, Tensor]: ...
@@ -1173,20 +1173,20 @@ class Methods(Recorded):
     def var(
         self,
         dim: Axis = None,
+        unbiased: bool | None = None,
         keepdim: bool = False,
         *,
-        correction: Scalar = 1,
-        unbiased: bool | None = None,
+        correction: Scalar | None = None,
         axis: Axis = ...,
         keepdims: bool = ...,
     ) -> Tensor: ...
     def var_mean(
         self,
         dim: Axis = None,
+        unbiased: bool | None = None,
         keepdim: bool = False,
         *,
-        correction: Scalar = 1,
-        unbiased: bool | None = None,
+        correction: Scalar | None = None,
         axis: Axis = ...,
         keepdims: bool = ...,
     ) -> tuple[Tensor, Tensor]: ...

@@ -285,12 +285,17 @@ class Tensor(
     ) -> "Tensor":
         """Copy to a device, convert to a dtype, or both; either order, or like another tensor.
 
-        Every copy may overlap with the host: `non_blocking` changes nothing.
+        Every copy may overlap with the host: `non_blocking` changes nothing. By place it comes
+        after these, and `copy` after it.
 
         >>> Tensor([1.0]).to("cpu").device
         'cpu'
         """
+        flags = [arg for arg in args if isinstance(arg, builtins.bool)]
+        copy = flags[1] if len(flags) > 1 else copy
         for arg in args:
+            if isinstance(arg, builtins.bool):
+                continue
             if isinstance(arg, Tensor):
                 dtype, device = arg.dtype, arg.device
             elif isinstance(arg, DType) or creation.is_dtype(arg):

@@ -5,13 +5,18 @@ import pytest
 from nn_support import array, compare_loss, half
 
 from picograd import Tensor, nn
-from picograd.errors import ShapeError
+from picograd.errors import ShapeError, ValueRangeError
 
 SIGNS = np.array([1, -1, 1, -1, 1])
 LISTED = np.array([[3, 0, -1, 1], [-1, 2, 3, 0], [0, 1, 2, 3]])
 CASES = {
     "ranking": ("MarginRankingLoss", {"margin": 0.3}, lambda: [array(5), array(5), SIGNS]),
     "hinge": ("HingeEmbeddingLoss", {}, lambda: [array(5), SIGNS]),
+    "ranking_wide": ("MarginRankingLoss", {}, lambda: [array(5, 1), array(1, 4), SIGNS[:, None]]),
+    "hinge_wide": ("HingeEmbeddingLoss", {}, lambda: [array(3, 5), SIGNS[None]]),
+    "multi_margin_one": ("MultiMarginLoss", {}, lambda: [array(4), np.array([2])]),
+    "multi_margin_number": ("MultiMarginLoss", {}, lambda: [array(), np.array(0)]),
+    "multilabel_number": ("MultiLabelMarginLoss", {}, lambda: [array(), np.array(0)]),
     "soft_margin": ("SoftMarginLoss", {}, lambda: [array(5), SIGNS]),
     "multi_soft": ("MultiLabelSoftMarginLoss", {}, lambda: [array(5, 4), half(5, 4)]),
     "multi_margin": ("MultiMarginLoss", {"p": 2}, lambda: [array(5, 4), np.arange(5) % 4]),
@@ -38,5 +43,7 @@ def test_wrong_use_is_named():
     x = Tensor.ones(3, 4)
     with pytest.raises(ShapeError, match="cosine_embedding_loss: target of shape"):
         nn.CosineEmbeddingLoss()(x, x, Tensor.ones(4))
-    with pytest.raises(ShapeError, match="hinge_embedding_loss"):
+    with pytest.raises(ShapeError, match="do not broadcast"):
         nn.HingeEmbeddingLoss()(x, Tensor.ones(4, 4))
+    with pytest.raises(ValueRangeError, match="triplet_margin_loss: margin=0"):
+        nn.functional.triplet_margin_loss(x, x, x, margin=0)

@@ -205,4 +205,5 @@ IDLE_METHODS = (
     "clone", "contiguous", "is_contiguous", "gather", "repeat_interleave", "to", "copy_",
     "zeros", "ones", "empty", "full", "eye", "arange", "linspace", "rand", "randn", "randint",
     "randperm", "new_zeros", "new_ones", "new_empty", "new_full", "new_tensor",
+    "float", "double", "half", "bfloat16", "int", "long", "short", "byte", "char", "bool",
 )  # fmt: skip

@@ -432,4 +432,7 @@ def masked_fill(x: Node, mask: Node, value: Operand) -> Node:
     """
     if mask.dtype is not bool_:
         raise DTypeError("masked_fill", f"mask must be bool, got {mask.dtype.name}", "compare it")
+    if isinstance(value, Node) and value.shape:
+        problem = f"value has shape {value.shape}"
+        raise ShapeError("masked_fill", problem, "pass a number, or use picograd.where")
     return elementwise.where(mask, value_node(x, value), x)

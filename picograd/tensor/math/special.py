@@ -332,7 +332,7 @@ def of_degree(input: Any, n: Any, name: str, is_shifted: bool = False) -> Tensor
     if not isinstance(n, Recorded):
         return apply(polynomials.polynomial, input, name, int(n), is_shifted)
     degrees: Any = n
-    total = input * (degrees * 0)
+    total = apply(polynomials.polynomial, input, name, 0, is_shifted) * (degrees * 0)
     for degree in sorted(set(degrees.flatten().tolist())):
         found = apply(polynomials.polynomial, input, name, int(degree), is_shifted)
         total = total + (degrees == degree).where(found, 0)

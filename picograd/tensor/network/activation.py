@@ -129,6 +129,8 @@ def hard_limit(x: Node, min_val: Scalar = -1.0, max_val: Scalar = 1.0) -> Node:
     if min_val > max_val:
         text = f"min_val={min_val} is larger than max_val={max_val}"
         raise ValueRangeError("hardtanh", text, "swap them")
+    if not x.dtype.is_differentiable:  # limits of whole numbers are whole
+        min_val, max_val = int(min_val), int(max_val)
     below, above = (compare("less_equal", x, min_val), compare("less_equal", max_val, x))
     return where(below, min_val, where(above, max_val, x))
 

@@ -169,6 +169,9 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     [-0.5, 0.0, 2.0]
     """
     count = weight.numel()
+    if weight.ndim > 1:
+        problem = f"weight of shape {tuple(weight.shape)} has {weight.ndim} axes"
+        raise ShapeError("prelu", problem, "pass a vector")
     if count == 1:
         return (input > 0).where(input, weight.reshape(()) * input)
     channels = input.shape[1] if len(input.shape) > 1 else 1

@@ -30,6 +30,13 @@ def per_axis(op: str, name: str, value: Any, rank: int, least: int = 1) -> Shape
     return sizes
 
 
+def window_stride(op: str, given: Any, kernel: Shape) -> Shape:
+    """Read the stride of windows: their sizes where it is None, or empty, as in traces."""
+    if given is None or given in ((), []):
+        return kernel
+    return per_axis(op, "stride", given, len(kernel))
+
+
 def same_padding(op: str, kernel: Shape, stride: Shape, dilation: Shape) -> list[tuple[int, int]]:
     """Split the padding that keeps the sizes, the odd element going to the high end."""
     if any(each != 1 for each in stride):
@@ -161,8 +168,7 @@ def windows(
         text = f"input {x.shape} has fewer than {rank + 1} axes"
         raise ShapeError(op, text, "it needs a channel axis and the spatial axes")
     kernel = per_axis(op, "kernel_size", options["kernel_size"], rank)
-    given = options["stride"]
-    stride = kernel if given is None else per_axis(op, "stride", given, rank)
+    stride = window_stride(op, options["stride"], kernel)
     dilation = per_axis(op, "dilation", options.get("dilation", 1), rank)
     margin = per_axis(op, "padding", options["padding"], rank, 0)
     if any(2 * low > size for low, size in zip(margin, kernel)):
@@ -246,8 +252,7 @@ def window_lengths(
     """
     at = len(x.shape) - rank + axis
     kernel = per_axis(op, "kernel_size", options["kernel_size"], rank)
-    given = options["stride"]
-    stride = (kernel if given is None else per_axis(op, "stride", given, rank))[axis]
+    stride = window_stride(op, options["stride"], kernel)[axis]
     margin = per_axis(op, "padding", options["padding"], rank, 0)[axis]
     counted = margin if options["count_include_pad"] else 0
     first = like.iota(at) * stride - margin

@@ -249,7 +249,7 @@ def rms_norm(
     [[1.0, -1.0]]
     """
     rank = len(normalized_shape)
-    if tuple(input.shape[len(input.shape) - rank :]) != tuple(normalized_shape):
+    if not rank or tuple(input.shape[len(input.shape) - rank :]) != tuple(normalized_shape):
         problem = f"input of shape {tuple(input.shape)} does not end in {tuple(normalized_shape)}"
         raise ShapeError("rms_norm", problem, "pass the sizes of the last axes")
     wide = input.cast(accumulate_dtype(input.dtype))

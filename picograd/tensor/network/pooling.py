@@ -23,7 +23,7 @@ from picograd.tensor.indexing import selecting
 from picograd.tensor.math import elementwise
 from picograd.tensor.network import convolution
 from picograd.tensor.network.adaptive_cells import cell_table
-from picograd.tensor.network.convolution import output_sizes, per_axis
+from picograd.tensor.network.convolution import output_sizes, per_axis, window_stride
 from picograd.tensor.shaping import movement
 
 
@@ -113,8 +113,7 @@ def max_unpool(rank: int, x: Node, index: Node, options: dict[str, Any]) -> Node
 def unpool_sizes(op: str, rank: int, x: Node, options: dict[str, Any]) -> Shape:
     """Invert the size rule of max pooling."""
     kernel = per_axis(op, "kernel_size", options["kernel_size"], rank)
-    given = options["stride"]
-    stride = kernel if given is None else per_axis(op, "stride", given, rank)
+    stride = window_stride(op, options["stride"], kernel)
     margin = per_axis(op, "padding", options["padding"], rank, 0)
     spatial = x.shape[len(x.shape) - rank :]
     each = zip(spatial, stride, margin, kernel)

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from picograd.errors import DTypeError, ShapeError, ValueRangeError
+from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.build_composite import custom
 from picograd.graph.complex_rules import conjugate
@@ -123,8 +123,11 @@ def cross(x: Node, other: Node, dim: int | None = -1) -> Node:
     """
     first, second = pair("cross", x, other)
     at = as_axis(dim, len(first.shape), "cross")
-    if not first.shape or first.shape[at] != 3:
-        raise ShapeError("cross", f"axis {dim} of {first.shape} is not 3", "name an axis of 3")
+    for node in (x, other):
+        below = at - len(first.shape)  # counted from the end, where both have it
+        if not first.shape or -below > node.rank or node.shape[below] != 3:
+            problem = f"axis {dim} of {x.shape} and {other.shape} is not 3"
+            raise ShapeError("cross", problem, "name an axis of 3")
 
     def turned(node: Node, steps: int) -> Node:
         return movement.roll(node, -steps, at)
@@ -203,6 +206,8 @@ def tensor_split(x: Node, indices_or_sections: Sizes | Node, dim: int = 0) -> li
     need_rank("tensor_split", x, 1)
     at = as_axis(dim, len(x.shape), "tensor_split")
     size = x.shape[at]
+    if getattr(indices_or_sections, "ndim", 1) == 0:  # a number in a tensor
+        indices_or_sections = operator.index(cast(Any, indices_or_sections))
     if isinstance(indices_or_sections, int):
         if indices_or_sections < 1:
             raise ValueRangeError("tensor_split", f"{indices_or_sections} pieces", "use at least 1")
@@ -280,6 +285,8 @@ def rotate(x: Node, k: int = 1, dims: Sequence[int] = (0, 1)) -> Node:
     """
     need_rank("rot90", x, 2)
     a, b = (as_axis(axis, len(x.shape), "rot90") for axis in dims)
+    if a == b:
+        raise AxisError("rot90", f"dims={dims} name one axis", "name the two axes of a plane")
     k %= 4
     if k == 2:
         return build.flip(x, (a, b))
@@ -313,7 +320,8 @@ def tensordot(a: Node, other: Node, dims: int | Sequence[Sequence[int]] = 2) -> 
         left, right = ([each] if isinstance(each, int) else list(each) for each in dims)
     first = [as_axis(axis, len(a.shape), "tensordot") for axis in left]
     second = [as_axis(axis, len(other.shape), "tensordot") for axis in right]
-    if [a.shape[axis] for axis in first] != [other.shape[axis] for axis in second]:
+    pairs = [(a.shape[one], other.shape[two]) for one, two in zip(first, second)]
+    if len(first) != len(second) or any(x != y and 1 not in (x, y) for x, y in pairs):
         text = f"axes {left} of {a.shape} do not match axes {right} of {other.shape}"
         raise ShapeError("tensordot", text, "contract axes of equal sizes")
     count = len(a.shape)
@@ -323,7 +331,18 @@ def tensordot(a: Node, other: Node, dims: int | Sequence[Sequence[int]] = 2) -> 
     labels_a = tuple(range(count))
     kept = tuple(n for n in (*labels_a, *names) if not (n in labels_a and n in names))
     x, y = pair_dtype(a, other)
+    if any(one != two for one, two in pairs):  # an axis of size 1 meets every element
+        longest = [max(pair) for pair in pairs]
+        x, y = stretched(x, first, longest), stretched(y, second, longest)
     return build.contract(x, y, (labels_a, tuple(names), kept), "tensordot")
+
+
+def stretched(x: Node, axes: list[int], sizes: list[int]) -> Node:
+    """Broadcast some axes of size 1."""
+    shape = list(x.shape)
+    for axis, size in zip(axes, sizes):
+        shape[axis] = size
+    return broadcast_to(x, tuple(shape))
 
 
 def pair_dtype(a: Node, b: Node) -> tuple[Node, Node]:

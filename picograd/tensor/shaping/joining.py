@@ -256,7 +256,7 @@ def unravel_index(indices: Tensor, shape: Sizes) -> tuple[Tensor, ...]:
     """
     need_tensor("unravel_index", indices)
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-    found, rest = [], indices
+    found, rest = [], indices.long()
     for size in reversed(sizes):
         found.append(rest % size)
         rest = rest // size

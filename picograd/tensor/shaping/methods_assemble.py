@@ -5,7 +5,7 @@ Each method records one function on nodes; the class is a base of `Tensor` (tens
 
 from typing import Any, Final
 
-from picograd.errors import DTypeError
+from picograd.errors import DTypeError, ShapeError
 from picograd.number import position_of
 from picograd.tensor.core import aliasing
 from picograd.tensor.core.annotations import Sizes, Tensor
@@ -91,6 +91,8 @@ class AssemblyMethods(Recorded):
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).flipud().tolist()
         [[3.0, 4.0], [1.0, 2.0]]
         """
+        if not self.ndim:
+            raise ShapeError("flipud", "a zero-dim tensor has no rows", "pass a vector")
         return apply(movement.flip, self, (0,))
 
     # diagonals and products

@@ -73,6 +73,9 @@ class MovementMethods(Recorded):
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).t().tolist()
         [[1.0, 3.0], [2.0, 4.0]]
         """
+        if self.ndim > 2:
+            problem = f"{tuple(self.shape)} has more than two axes"
+            raise ShapeError("t", problem, "use .mT or .transpose(a, b)")
         return apply(movement.permute, self, tuple(reversed(range(self.ndim))))
 
     @property

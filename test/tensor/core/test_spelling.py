@@ -20,6 +20,8 @@ L.exp(input=x) | L.add(input=x, other=y, alpha=2) | L.sum(input=x, dim=1)
 L.bmm(x[None], mat2=m[None]) | L.mm(input=x, mat2=m) | L.outer(input=x[0], vec2=x[1])
 L.dot(x[0], tensor=x[1]) | L.split(tensor=x, split_size_or_sections=2, dim=1)[1]
 x.split(split_size=2, dim=1)[1] | L.swapdims(x, dim0=0, dim1=1) | x.swapdims(dim0=0, dim1=1)
+x.float(memory_format=L.preserve_format) | x.short(memory_format=L.contiguous_format)
+x.to("cpu", L.float64, True, True) | x.to(L.int32, False, True) | x.to(m, True)
 L.tile(input=x, dims=(2, 1)) | x.tile(dims=(2,)) | x.repeat(repeats=(2, 1))
 x.expand(size=(4, 2, 3)) | x.broadcast_to(size=(4, 2, 3)) | L.tensordot(a=x, b=m, dims=1)
 L.where(input=x, condition=x > 0, other=y) | L.zeros(size=(2, 3))

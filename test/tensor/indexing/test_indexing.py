@@ -36,6 +36,8 @@ def test_put_writes_what_take_reads(items) -> None:
 
 def test_masked_fill_and_gather() -> None:
     found = value(i.masked_fill(leaf(A), leaf(A % 2 == 0), -1.0))
+    with pytest.raises(PicogradError, match="masked_fill: value has shape"):
+        i.masked_fill(leaf(A), leaf(A % 2 == 0), leaf(A))
     np.testing.assert_array_equal(found, np.where(A % 2 == 0, -1, A))
     order = A.astype(np.int64)[:, :, :2] % 5
     found = value(i.gather("gather", leaf(A), 2, leaf(order)))

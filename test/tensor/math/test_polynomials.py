@@ -45,6 +45,8 @@ def test_kinds_of_numbers(device: str) -> None:
     assert picograd.special.legendre_polynomial_p(ones, 2).tolist() == [1.0, 5.5]
     half = picograd.special.hermite_polynomial_h(Tensor([0.5], dtype="float16", device=device), 3)
     assert half.dtype == picograd.float16 and half.tolist() == [-5.0]
+    empty = picograd.special.hermite_polynomial_h(ones[:0], ones[:0])
+    assert empty.dtype == picograd.float32 and empty.shape == (0,)
     assert len(FAMILIES) == 8
     with pytest.raises(PicogradError):
         picograd.special.laguerre_polynomial_l("x", 2)

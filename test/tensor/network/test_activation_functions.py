@@ -3,6 +3,8 @@
 import pytest
 from nn_support import array, compare, torch
 
+from picograd import Tensor
+from picograd.errors import ShapeError
 from picograd.nn import functional
 
 CALLS = {
@@ -23,6 +25,19 @@ def test_options_by_position(name, device):
         return lambda x: getattr(library, name)(x * 1.0, *CALLS[name])
 
     compare(calls(functional), calls(torch.nn.functional), [array(3, 4)], device)
+
+
+def test_limits_of_whole_numbers(device):
+    values = [-3, -1, 0, 1, 3]
+    found = functional.hardtanh(Tensor(values, device=device), -1.5, 2.5)
+    wanted = torch.nn.functional.hardtanh(torch.tensor(values), -1.5, 2.5)
+    assert found.tolist() == wanted.tolist() and found.dtype.is_integer
+
+
+def test_a_slope_is_a_vector(device):
+    x = Tensor.ones(2, 4, 3, device=device)
+    with pytest.raises(ShapeError, match=r"prelu: weight of shape \(2, 2\)"):
+        functional.prelu(x, Tensor.ones(2, 2, device=device))
 
 
 def test_rows_shorter_than_eps(device):

@@ -12,6 +12,8 @@ SHAPES = {1: (2, 2, 7), 2: (1, 2, 6, 5), 3: (1, 1, 4, 4, 3)}
 CASES = {
     "max_pool": dict(kernel_size=2, stride=1, padding=1, return_indices=True),
     "avg_pool": dict(kernel_size=2, padding=1, count_include_pad=False),
+    "max_pool ": dict(kernel_size=2, stride=()),
+    "avg_pool ": dict(kernel_size=2, stride=[]),
     "lp_pool": dict(norm_type=3, kernel_size=2, stride=1),
     "adaptive_max_pool": dict(output_size=2, return_indices=True),
     "adaptive_avg_pool": dict(output_size=3),
@@ -21,7 +23,9 @@ CASES = {
 @pytest.mark.parametrize("rank", SHAPES)
 @pytest.mark.parametrize("name", CASES)
 def test_pooling_equals_pytorch(name, rank, device):
-    ours, reference = (getattr(f, f"{name}{rank}d") for f in (functional, torch.nn.functional))
+    ours, reference = (
+        getattr(f, f"{name.strip()}{rank}d") for f in (functional, torch.nn.functional)
+    )
     options = CASES[name]
     data = abs(array(*SHAPES[rank])) if name == "lp_pool" else array(*SHAPES[rank])
     calls = (lambda x: ours(x, **options)), (lambda x: reference(x, **options))

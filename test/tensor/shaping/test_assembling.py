@@ -4,7 +4,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from op_support import Case, compare, integers, numbers
+from op_support import Case, compare, integers, library, numbers
+
+from picograd import Tensor
+from picograd.errors import PicogradError
 
 torch = pytest.importorskip("torch")
 X = numbers((3, 4, 5))
@@ -106,8 +109,23 @@ def test_empty_and_zero_dim(device: str) -> None:
         Case("nan_to_num", lambda x: x.nan_to_num(1, 2, 3),
              [np.array([np.nan, np.inf, -np.inf, 1])], has_gradient=False),
         Case("tile", lambda x: x.tile(3), [np.array(2.0)]),
+        Case("tensordot of an axis of one", lambda x, y: library(x).tensordot(
+            x, y, dims=([0, 1], [2, 0])), [X[:1, :1], X[:2, :3, :2]]),
     ]  # fmt: skip
     compare(cases, device)
+
+
+def test_mistakes(device: str) -> None:
+    x = Tensor(X, device=device)
+    for wrong in (
+        lambda: x.rot90(1, (1, -2)),
+        lambda: x[0, 0, 0].flipud(),
+        lambda: x.t(),
+        lambda: x[:, :, :3].cross(x[:, :, :1], dim=2),
+        lambda: x.tensordot(x, ([0, 1], [0])),
+    ):
+        with pytest.raises(PicogradError):
+            wrong()
 
 
 def test_integers(device: str) -> None:

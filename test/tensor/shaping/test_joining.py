@@ -56,6 +56,7 @@ def test_whole_numbers(device: str) -> None:
     found = picograd.unravel_index(Tensor([7, 0, 23], device=device), (2, 3, 4))
     want = torch.unravel_index(torch.tensor([7, 0, 23]), (2, 3, 4))
     assert [x.tolist() for x in found] == [x.tolist() for x in want]
+    assert picograd.unravel_index(Tensor([200], dtype="uint8"), (20, 20))[1].dtype is picograd.int64
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3), (2, 3, 4, 5)])
