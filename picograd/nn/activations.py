@@ -30,9 +30,9 @@ class ReLU(Module):
     def __init__(self, inplace: bool = False) -> None:
         self.inplace = inplace
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Apply ReLU to each element."""
-        return functional.relu(x, self.inplace)
+        return functional.relu(input, self.inplace)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -50,9 +50,9 @@ class ReLU6(Module):
     def __init__(self, inplace: bool = False) -> None:
         self.inplace = inplace
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Limit each element to [0, 6]."""
-        return functional.relu6(x, self.inplace)
+        return functional.relu6(input, self.inplace)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -73,9 +73,9 @@ class LeakyReLU(Module):
     def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
         self.negative_slope, self.inplace = negative_slope, inplace
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the leaky ReLU to each element."""
-        return functional.leaky_relu(x, self.negative_slope, self.inplace)
+        return functional.leaky_relu(input, self.negative_slope, self.inplace)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -104,9 +104,9 @@ class PReLU(Module):
         self.num_parameters, self.init = num_parameters, init
         self.weight = Parameter(constant((num_parameters,), self.init, device, dtype))
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the slopes where x is not positive."""
-        return functional.prelu(x, self.weight)
+        return functional.prelu(input, self.weight)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -130,9 +130,9 @@ class RReLU(Module):
     ) -> None:
         self.lower, self.upper, self.inplace = lower, upper, inplace
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Apply random slopes, or their middle in evaluation mode."""
-        return functional.rrelu(x, self.lower, self.upper, self.training, self.inplace)
+        return functional.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -153,9 +153,9 @@ class ELU(Module):
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         self.alpha, self.inplace = alpha, inplace
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Apply ELU to each element."""
-        return functional.elu(x, self.alpha, self.inplace)
+        return functional.elu(input, self.alpha, self.inplace)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -176,9 +176,9 @@ class CELU(Module):
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         self.alpha, self.inplace = alpha, inplace
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Apply CELU to each element."""
-        return functional.celu(x, self.alpha, self.inplace)
+        return functional.celu(input, self.alpha, self.inplace)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -196,9 +196,9 @@ class SELU(Module):
     def __init__(self, inplace: bool = False) -> None:
         self.inplace = inplace
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Apply SELU to each element."""
-        return functional.selu(x, self.inplace)
+        return functional.selu(input, self.inplace)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -216,9 +216,9 @@ class GELU(Module):
     def __init__(self, approximate: str = "none") -> None:
         self.approximate = approximate
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Apply GELU to each element."""
-        return x.gelu(approximate=self.approximate)
+        return input.gelu(approximate=self.approximate)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -236,9 +236,9 @@ class SiLU(Module):
     def __init__(self, inplace: bool = False) -> None:
         self.inplace = inplace
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Apply SiLU to each element."""
-        return functional.silu(x, self.inplace)
+        return functional.silu(input, self.inplace)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -256,9 +256,9 @@ class Mish(Module):
     def __init__(self, inplace: bool = False) -> None:
         self.inplace = inplace
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Apply Mish to each element."""
-        return functional.mish(x, self.inplace)
+        return functional.mish(input, self.inplace)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -276,9 +276,9 @@ class Hardswish(Module):
     def __init__(self, inplace: bool = False) -> None:
         self.inplace = inplace
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Apply hardswish to each element."""
-        return functional.hardswish(x, self.inplace)
+        return functional.hardswish(input, self.inplace)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -296,9 +296,9 @@ class Hardsigmoid(Module):
     def __init__(self, inplace: bool = False) -> None:
         self.inplace = inplace
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Apply hardsigmoid to each element."""
-        return functional.hardsigmoid(x, self.inplace)
+        return functional.hardsigmoid(input, self.inplace)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -320,9 +320,9 @@ class Hardtanh(Module):
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
         self.min_val, self.max_val, self.inplace = min_val, max_val, inplace
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Limit each element."""
-        return functional.hardtanh(x, self.min_val, self.max_val, self.inplace)
+        return functional.hardtanh(input, self.min_val, self.max_val, self.inplace)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -343,9 +343,9 @@ class Softplus(Module):
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         self.beta, self.threshold = beta, threshold
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Apply softplus to each element."""
-        return x.softplus(self.beta, self.threshold)
+        return input.softplus(self.beta, self.threshold)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -360,9 +360,9 @@ class Softsign(Module):
     [-0.5, 0.0, 0.75]
     """
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Apply softsign to each element."""
-        return functional.softsign(x)
+        return functional.softsign(input)
 
 
 class Softshrink(Module):
@@ -376,9 +376,9 @@ class Softshrink(Module):
     def __init__(self, lambd: float = 0.5) -> None:
         self.lambd = lambd
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Shrink each element."""
-        return functional.softshrink(x, self.lambd)
+        return functional.softshrink(input, self.lambd)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -396,9 +396,9 @@ class Hardshrink(Module):
     def __init__(self, lambd: float = 0.5) -> None:
         self.lambd = lambd
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Shrink each element."""
-        return functional.hardshrink(x, self.lambd)
+        return functional.hardshrink(input, self.lambd)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -413,9 +413,9 @@ class Tanhshrink(Module):
     [-0.2384..., 0.0, 1.0359...]
     """
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Shrink each element."""
-        return functional.tanhshrink(x)
+        return functional.tanhshrink(input)
 
 
 class Threshold(Module):
@@ -433,9 +433,9 @@ class Threshold(Module):
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         self.threshold, self.value, self.inplace = threshold, value, inplace
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Replace elements."""
-        return functional.threshold(x, self.threshold, self.value, self.inplace)
+        return functional.threshold(input, self.threshold, self.value, self.inplace)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -450,9 +450,9 @@ class Tanh(Module):
     [-0.7615..., 0.0, 0.9640...]
     """
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Apply tanh to each element."""
-        return x.tanh()
+        return input.tanh()
 
 
 class Sigmoid(Module):
@@ -463,9 +463,9 @@ class Sigmoid(Module):
     [0.2689..., 0.5, 0.8807...]
     """
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the sigmoid to each element."""
-        return x.sigmoid()
+        return input.sigmoid()
 
 
 class LogSigmoid(Module):
@@ -476,9 +476,9 @@ class LogSigmoid(Module):
     [-1.3132..., -0.6931..., -0.1269...]
     """
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Apply the logarithm of the sigmoid to each element."""
-        return x.logsigmoid()
+        return input.logsigmoid()
 
 
 class GLU(Module):
@@ -492,9 +492,9 @@ class GLU(Module):
     def __init__(self, dim: int = -1) -> None:
         self.dim = dim
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Gate the first half by the second."""
-        return functional.glu(x, self.dim)
+        return functional.glu(input, self.dim)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -512,9 +512,9 @@ class Softmax(Module):
     def __init__(self, dim: int | None = None) -> None:
         self.dim = dim
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Apply softmax along the axis."""
-        return functional.softmax(x, self.dim)
+        return functional.softmax(input, self.dim)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -532,9 +532,9 @@ class Softmin(Module):
     def __init__(self, dim: int | None = None) -> None:
         self.dim = dim
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Apply softmin along the axis."""
-        return functional.softmin(x, self.dim)
+        return functional.softmin(input, self.dim)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -549,9 +549,9 @@ class Softmax2d(Module):
     [[[[0.5]], [[0.5]]]]
     """
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Apply softmax along axis -3."""
-        return x.softmax(-3)
+        return input.softmax(-3)
 
 
 class LogSoftmax(Module):
@@ -565,9 +565,9 @@ class LogSoftmax(Module):
     def __init__(self, dim: int | None = None) -> None:
         self.dim = dim
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Apply log-softmax along the axis."""
-        return functional.log_softmax(x, self.dim)
+        return functional.log_softmax(input, self.dim)
 
     def extra_repr(self) -> str:
         """Describe the settings."""

@@ -19,9 +19,9 @@ class CosineSimilarity(Module):
     def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
         self.dim, self.eps = dim, eps
 
-    def forward(self, a: Tensor, b: Tensor) -> Tensor:
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         """Compare."""
-        return functional.cosine_similarity(a, b, self.dim, self.eps)
+        return functional.cosine_similarity(x1, x2, self.dim, self.eps)
 
 
 class PairwiseDistance(Module):
@@ -39,6 +39,6 @@ class PairwiseDistance(Module):
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
         self.norm, self.eps, self.keepdim = (p, eps, keepdim)
 
-    def forward(self, a: Tensor, b: Tensor) -> Tensor:
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         """Measure."""
-        return functional.pairwise_distance(a, b, self.norm, self.eps, self.keepdim)
+        return functional.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)

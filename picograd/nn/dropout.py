@@ -26,9 +26,9 @@ class Dropout(Module):
             raise ValueRangeError(type(self).__name__, problem, "use 0 <= p <= 1")
         self.p, self.inplace = p, inplace
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Drop elements in training mode; do nothing in evaluation mode."""
-        return dropout(x, self.p, self.training, self.inplace)
+        return dropout(input, self.p, self.training, self.inplace)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -43,9 +43,9 @@ class Dropout1d(Dropout):
     [[[1.0, 2.0]]]
     """
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Drop channels in training mode."""
-        return functional.dropout1d(x, self.p, self.training, self.inplace)
+        return functional.dropout1d(input, self.p, self.training, self.inplace)
 
 
 class Dropout2d(Dropout):
@@ -58,9 +58,9 @@ class Dropout2d(Dropout):
     [[[[1.0, 2.0]]]]
     """
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Drop channels in training mode."""
-        return functional.dropout2d(x, self.p, self.training, self.inplace)
+        return functional.dropout2d(input, self.p, self.training, self.inplace)
 
 
 class Dropout3d(Dropout):
@@ -71,9 +71,9 @@ class Dropout3d(Dropout):
     [[[[[1.0, 2.0]]]]]
     """
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Drop channels in training mode."""
-        return functional.dropout3d(x, self.p, self.training, self.inplace)
+        return functional.dropout3d(input, self.p, self.training, self.inplace)
 
 
 class AlphaDropout(Dropout):
@@ -86,9 +86,9 @@ class AlphaDropout(Dropout):
     [1.0, 2.0, 3.0]
     """
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Drop elements in training mode."""
-        return functional.alpha_dropout(x, self.p, self.training, self.inplace)
+        return functional.alpha_dropout(input, self.p, self.training, self.inplace)
 
 
 class FeatureAlphaDropout(Dropout):
@@ -99,6 +99,6 @@ class FeatureAlphaDropout(Dropout):
     [[[1.0, 2.0]]]
     """
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Drop channels in training mode."""
-        return functional.feature_alpha_dropout(x, self.p, self.training, self.inplace)
+        return functional.feature_alpha_dropout(input, self.p, self.training, self.inplace)

@@ -125,10 +125,10 @@ class Embedding(Table):
         options = (padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
         return cls(rows, columns, *options, _weight=embeddings, _freeze=freeze)
 
-    def forward(self, index: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Look up one row for each index."""
         limits = (self.padding_idx, self.max_norm, self.norm_type)
-        return embedding(index, self.weight, *limits, self.scale_grad_by_freq)
+        return embedding(input, self.weight, *limits, self.scale_grad_by_freq)
 
 
 class EmbeddingBag(Table):
@@ -169,12 +169,12 @@ class EmbeddingBag(Table):
         self.mode, self.include_last_offset = mode, include_last_offset
 
     def forward(
-        self, index: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None
+        self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None
     ) -> Tensor:
         """Look up and reduce; `per_sample_weights` (shape of the index) with mode "sum" only."""
         limits = (self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode, self.sparse)
         places = (self.include_last_offset, self.padding_idx)
-        return embedding_bag(index, self.weight, offsets, *limits, per_sample_weights, *places)
+        return embedding_bag(input, self.weight, offsets, *limits, per_sample_weights, *places)
 
     def extra_repr(self) -> str:
         """Describe the settings."""

@@ -56,13 +56,13 @@ class GroupNorm(Module):
         """Set the weight to ones and the bias to zeros."""
         init.begin_norm(self)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Normalise, scale and shift."""
-        need_tensor("GroupNorm", x)
-        if len(x.shape) < 2 or x.shape[1] != self.num_channels:
-            problem = f"input of shape {tuple(x.shape)} for {self.num_channels} channels"
+        need_tensor("GroupNorm", input)
+        if len(input.shape) < 2 or input.shape[1] != self.num_channels:
+            problem = f"input of shape {tuple(input.shape)} for {self.num_channels} channels"
             raise ShapeError("GroupNorm", problem, "channels are axis 1")
-        return functional.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
+        return functional.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -91,19 +91,19 @@ class InstanceNorm(BatchNorm):
         options = (eps, momentum, affine, track_running_stats, device, dtype)
         super().__init__(num_features, *options, bias=bias)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Normalise; (C, *S) without a batch is taken too."""
-        need_tensor(type(self).__name__, x)
-        if len(x.shape) == self.ranks[0] - 1:
-            return self.forward(x.unsqueeze(0)).squeeze(0)
-        self._check(x)
+        need_tensor(type(self).__name__, input)
+        if len(input.shape) == self.ranks[0] - 1:
+            return self.forward(input.unsqueeze(0)).squeeze(0)
+        self._check(input)
         if not self.training and self.track_running_stats:
             stats = (self.running_mean, self.running_var)
-            return normalize_channels(x, *stats, self.weight, self.bias, self.eps)
+            return normalize_channels(input, *stats, self.weight, self.bias, self.eps)
         if self.training and self.track_running_stats:
-            self._track_samples(x.detach())
+            self._track_samples(input.detach())
         scale, shift = self.weight, self.bias
-        return functional.instance_norm(x, weight=scale, bias=shift, eps=self.eps)
+        return functional.instance_norm(input, weight=scale, bias=shift, eps=self.eps)
 
     def _track_samples(self, x: Tensor) -> None:
         """Record the statistics of the samples, averaged over the batch."""
@@ -206,9 +206,9 @@ class LocalResponseNorm(Module):
         init.check_sizes("LocalResponseNorm", 1, size=size)
         self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Divide."""
-        return functional.local_response_norm(x, self.size, self.alpha, self.beta, self.k)
+        return functional.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
 
     def extra_repr(self) -> str:
         """Describe the settings."""

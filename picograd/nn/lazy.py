@@ -41,16 +41,16 @@ class Lazy(Module):
         """Tell that the sizes are not known yet."""
         return True
 
-    def forward(self, x: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Any:
         """Become the layer that fits an input, and compute its output."""
         kind: Any = self.kind
-        size, given = x.shape[self.axis], self.given
-        options = {"device": x.device, "dtype": x.dtype, **self.options}
+        size, given = input.shape[self.axis], self.given
+        options = {"device": input.device, "dtype": input.dtype, **self.options}
         del self.given, self.options
         layer: Any = self
         layer.__class__ = kind
         kind.__init__(layer, size, *given, **options)
-        return layer.forward(x)
+        return layer.forward(input)
 
 
 class LazyLinear(Lazy):

@@ -41,10 +41,10 @@ class Linear(Module):
         """Draw the weight and the bias anew."""
         init.draw_again(self, self.in_features)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Multiply by the weight and add the bias."""
-        need_tensor("Linear", x)
-        return x.linear(self.weight, self.bias)
+        need_tensor("Linear", input)
+        return input.linear(self.weight, self.bias)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -88,14 +88,14 @@ class Bilinear(Module):
         """Draw the weight and the bias anew."""
         init.draw_again(self, self.in1_features)
 
-    def forward(self, a: Tensor, b: Tensor) -> Tensor:
+    def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
         """Multiply from both sides and add the bias. Raises ShapeError for other sizes."""
-        need_tensor("Bilinear", a, b)
+        need_tensor("Bilinear", input1, input2)
         wanted = (self.in1_features, self.in2_features)
-        if (a.shape[-1], b.shape[-1]) != wanted or a.shape[:-1] != b.shape[:-1]:
-            problem = f"inputs {tuple(a.shape)} and {tuple(b.shape)} do not fit {wanted}"
+        if (input1.shape[-1], input2.shape[-1]) != wanted or input1.shape[:-1] != input2.shape[:-1]:
+            problem = f"inputs {tuple(input1.shape)} and {tuple(input2.shape)} do not fit {wanted}"
             raise ShapeError("Bilinear", problem, "give (..., I) and (..., J)")
-        return functional.bilinear(a, b, self.weight, self.bias)
+        return functional.bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self) -> str:
         """Describe the settings."""

@@ -53,10 +53,10 @@ class Loss(Module):
             else:
                 setattr(self, parameter.name, value)
 
-    def forward(self, *tensors: Tensor) -> Tensor:
-        """Compute the loss of the function's tensors: (input, target), or as it says."""
+    def forward(self, *tensors: Tensor, **named: Tensor) -> Tensor:
+        """Compute the loss of the function's tensors: (input, target), or as it names them."""
         options = {name: getattr(self, name) for name in self._options}
-        return self.compute(*tensors, **options)
+        return self.compute(*tensors, **named, **options)
 
     def extra_repr(self) -> str:
         """Describe the settings that were given."""
@@ -176,6 +176,12 @@ class PoissonNLLLoss(Loss):
     """
 
     compute = staticmethod(losses_regression.poisson_nll_loss)
+
+    def forward(self, *tensors: Tensor, **named: Tensor) -> Tensor:
+        """Compute the loss of (log_input, target); the function has an option `log_input`."""
+        if "log_input" in named:
+            tensors = (named.pop("log_input"), *tensors)
+        return super().forward(*tensors, **named)
 
 
 class GaussianNLLLoss(Loss):

@@ -124,7 +124,8 @@ def kl_div(
     else:
         loss = target.xlogy(target) - target * input
     if reduction == "batchmean":
-        return loss.sum() / max(1, input.shape[0])
+        batch = input.shape[0] if input.ndim else 1
+        return loss.sum() / max(1, batch)
     return reduce_loss(op, loss, reduction)
 
 
@@ -171,8 +172,8 @@ def gaussian_nll_loss(
 ) -> Tensor:
     """Compute (log v + (x - t)^2 / v) / 2 with v = max(var, eps) (Nix and Weigend, 1994).
 
-    `var` has the input's shape, or its last axis is 1 or missing; the cut at eps does not stop the
-    gradient. `full` adds log(2 pi) / 2.
+    `var` has the input's shape, or axes of it are 1, or the last one is missing; the cut at eps
+    does not stop the gradient. `full` adds log(2 pi) / 2.
 
     >>> from picograd import Tensor, nn
     >>> nn.functional.gaussian_nll_loss(Tensor([1.0, 2.0]), Tensor([2.0, 2.0]), Tensor([1.0,
@@ -184,8 +185,8 @@ def gaussian_nll_loss(
     check_between(op, "var", var.node, 0.0, math.inf)
     if tuple(var.shape) == tuple(input.shape[:-1]) != tuple(input.shape):
         var = var.unsqueeze(-1)
-    wanted = (tuple(input.shape), (*input.shape[:-1], 1))
-    if tuple(var.shape) not in wanted:
+    is_spread = var.ndim == input.ndim and all(a in (1, b) for a, b in zip(var.shape, input.shape))
+    if not is_spread:
         problem = f"var of shape {tuple(var.shape)} for input {tuple(input.shape)}"
         raise ShapeError(op, problem, "give one variance per element, or per row")
     spread = var + (var.maximum(eps) - var).detach()

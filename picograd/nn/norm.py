@@ -69,15 +69,15 @@ class BatchNorm(Module):
         self.reset_running_stats()
         init.begin_norm(self)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Normalise, and in training mode record the new running statistics."""
-        self._check(x)
+        self._check(input)
         if not self.training and self.track_running_stats:
             stats = (self.running_mean, self.running_var)
-            return functional.normalize_channels(x, *stats, self.weight, self.bias, self.eps)
-        y, mean, var = functional.batch_normalize(x, self.weight, self.bias, self.eps)
+            return functional.normalize_channels(input, *stats, self.weight, self.bias, self.eps)
+        y, mean, var = functional.batch_normalize(input, self.weight, self.bias, self.eps)
         if self.training and self.track_running_stats:
-            self._track(mean, var, x.numel() // max(1, self.num_features))
+            self._track(mean, var, input.numel() // max(1, self.num_features))
         return y
 
     def _track(self, mean: Tensor, var: Tensor, count: int) -> None:
@@ -218,10 +218,10 @@ class LayerNorm(Module):
         """Set the weight to ones and the bias to zeros."""
         init.begin_norm(self)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Normalise, scale and shift."""
         shape = self.normalized_shape
-        return functional.layer_norm(x, shape, self.weight, self.bias, self.eps)
+        return functional.layer_norm(input, shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
         """Describe the settings."""

@@ -286,9 +286,11 @@ class RNN(Recurrent):
         options = (num_layers, bias, batch_first, dropout, bidirectional)
         super().__init__(input_size, hidden_size, *options, device=device, dtype=dtype)
 
-    def forward(self, x: Tensor | PackedSequence, hx: Tensor | None = None) -> tuple[Any, Tensor]:
+    def forward(
+        self, input: Tensor | PackedSequence, hx: Tensor | None = None
+    ) -> tuple[Any, Tensor]:
         """Run over time; the first states are zero unless given."""
-        y, last = self.run(x, None if hx is None else (hx,))
+        y, last = self.run(input, None if hx is None else (hx,))
         return y, last[0]
 
 
@@ -307,10 +309,10 @@ class LSTM(Recurrent):
     mode = "LSTM"
 
     def forward(
-        self, x: Tensor | PackedSequence, hx: Sequence[Tensor] | None = None
+        self, input: Tensor | PackedSequence, hx: Sequence[Tensor] | None = None
     ) -> tuple[Any, State]:
         """Run over time; the first states are zero unless given."""
-        return self.run(x, None if hx is None else tuple(hx))
+        return self.run(input, None if hx is None else tuple(hx))
 
 
 class GRU(Recurrent):
@@ -326,7 +328,9 @@ class GRU(Recurrent):
 
     mode = "GRU"
 
-    def forward(self, x: Tensor | PackedSequence, hx: Tensor | None = None) -> tuple[Any, Tensor]:
+    def forward(
+        self, input: Tensor | PackedSequence, hx: Tensor | None = None
+    ) -> tuple[Any, Tensor]:
         """Run over time; the first states are zero unless given."""
-        y, last = self.run(x, None if hx is None else (hx,))
+        y, last = self.run(input, None if hx is None else (hx,))
         return y, last[0]

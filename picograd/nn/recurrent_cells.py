@@ -134,9 +134,9 @@ class RNNCell(Cell):
         self.nonlinearity, self.mode = nonlinearity, mode_of("RNNCell", nonlinearity)
         super().__init__(input_size, hidden_size, bias, device, dtype)
 
-    def forward(self, x: Tensor, hx: Tensor | None = None) -> Tensor:
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         """Advance one step; the first state is zero unless given."""
-        return self.advance(x, None if hx is None else (hx,))[0]
+        return self.advance(input, None if hx is None else (hx,))[0]
 
 
 class LSTMCell(Cell):
@@ -150,9 +150,9 @@ class LSTMCell(Cell):
 
     mode = "LSTM"
 
-    def forward(self, x: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> State:
+    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> State:
         """Advance one step; the first states are zero unless given."""
-        return self.advance(x, hx)
+        return self.advance(input, hx)
 
 
 class GRUCell(Cell):
@@ -165,9 +165,9 @@ class GRUCell(Cell):
 
     mode = "GRU"
 
-    def forward(self, x: Tensor, hx: Tensor | None = None) -> Tensor:
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         """Advance one step; the first state is zero unless given."""
-        return self.advance(x, None if hx is None else (hx,))[0]
+        return self.advance(input, None if hx is None else (hx,))[0]
 
 
 def mode_of(op: str, nonlinearity: str) -> str:

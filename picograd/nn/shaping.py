@@ -24,9 +24,9 @@ class Identity(Module):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Return the input."""
-        return x
+        return input
 
 
 class Flatten(Module):
@@ -43,9 +43,9 @@ class Flatten(Module):
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         self.start_dim, self.end_dim = start_dim, end_dim
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Merge the axes."""
-        return x.flatten(self.start_dim, self.end_dim)
+        return input.flatten(self.start_dim, self.end_dim)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -66,9 +66,9 @@ class Unflatten(Module):
     def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
         self.dim, self.unflattened_size = dim, tuple(unflattened_size)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Split the axis."""
-        return x.unflatten(self.dim, self.unflattened_size)
+        return input.unflatten(self.dim, self.unflattened_size)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -88,9 +88,9 @@ class PixelShuffle(Module):
     def __init__(self, upscale_factor: int) -> None:
         self.upscale_factor = upscale_factor
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Rearrange."""
-        return functional.pixel_shuffle(x, self.upscale_factor)
+        return functional.pixel_shuffle(input, self.upscale_factor)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -108,9 +108,9 @@ class PixelUnshuffle(Module):
     def __init__(self, downscale_factor: int) -> None:
         self.downscale_factor = downscale_factor
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Rearrange."""
-        return functional.pixel_unshuffle(x, self.downscale_factor)
+        return functional.pixel_unshuffle(input, self.downscale_factor)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -128,9 +128,9 @@ class ChannelShuffle(Module):
     def __init__(self, groups: int) -> None:
         self.groups = groups
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Rearrange."""
-        return functional.channel_shuffle(x, self.groups)
+        return functional.channel_shuffle(input, self.groups)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -165,10 +165,10 @@ class Upsample(Module):
         self.align_corners = align_corners
         self.recompute_scale_factor = recompute_scale_factor
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Enlarge."""
         options = (self.mode, self.align_corners, self.recompute_scale_factor)
-        return interpolate(x, self.size, self.scale_factor, *options)
+        return interpolate(input, self.size, self.scale_factor, *options)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -217,9 +217,9 @@ class Pad(Module):
         count = 2 * self.axes
         self.padding = (padding,) * count if isinstance(padding, int) else tuple(padding)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Pad."""
-        return functional.pad(x, self.padding, self.mode, self.value)
+        return functional.pad(input, self.padding, self.mode, self.value)
 
     def extra_repr(self) -> str:
         """Describe the settings."""

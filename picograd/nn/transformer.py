@@ -305,14 +305,18 @@ class Transformer(Module):
         src_key_padding_mask: Mask = None,
         tgt_key_padding_mask: Mask = None,
         memory_key_padding_mask: Mask = None,
+        src_is_causal: bool | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
     ) -> Tensor:
         """Encode (S, B, E), decode (L, B, E) -> (L, B, E)."""
         if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
             problem = f"inputs {tuple(src.shape)}, {tuple(tgt.shape)}"
             raise ShapeError("Transformer", problem, f"give {self.d_model} features")
-        memory = self.encoder(src, src_mask, src_key_padding_mask)
+        memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal)
         padding = (tgt_key_padding_mask, memory_key_padding_mask)
-        return self.decoder(tgt, memory, tgt_mask, memory_mask, *padding)
+        causal = (tgt_is_causal, memory_is_causal)
+        return self.decoder(tgt, memory, tgt_mask, memory_mask, *padding, *causal)
 
     @staticmethod
     def generate_square_subsequent_mask(

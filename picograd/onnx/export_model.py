@@ -73,7 +73,7 @@ def export(
 
     `args` are the arguments of an example call: a tensor, or a tuple. Modules are written as they
     compute in `eval` mode. Inputs have the names of the function's parameters, weights those of
-    `state_dict`. `dynamic={"x": {0: "batch"}}` leaves the sizes of axes open; axes of one name
+    `state_dict`. `dynamic={"input": {0: "batch"}}` leaves the sizes of axes open; axes of one name
     have one size, and `picograd.Dim` bounds it. `external` puts weights into a file beside the
     model: None does above 2 GB. `onnx.checker` checks what is written.
 
@@ -81,9 +81,9 @@ def export(
     where Python depends on a size that is left open, ValueRangeError for an opset it cannot write.
 
     >>> layer = picograd.nn.Linear(3, 2)
-    >>> made = picograd.onnx.export(layer, picograd.ones(4, 3), dynamic={"x": {0: "batch"}})
+    >>> made = picograd.onnx.export(layer, picograd.ones(4, 3), dynamic={"input": {0: "batch"}})
     >>> [each.name for each in made.graph.input], [each.name for each in made.graph.initializer][:2]
-    (['x'], ['weight', 'bias'])
+    (['input'], ['weight', 'bias'])
     """
     if opset not in OPSETS:
         text = f"opset {opset} is not one of {OPSETS[0]} to {OPSETS[-1]}"

@@ -14,6 +14,8 @@ CASES = {
     "poisson": ("PoissonNLLLoss", {"full": True}, lambda: [array(5, 4), counts(5, 4)]),
     "poisson_plain": ("PoissonNLLLoss", {"log_input": False}, lambda: [unit(5, 4), counts(5, 4)]),
     "gaussian": ("GaussianNLLLoss", {"full": True}, lambda: [array(5, 4), array(5, 4), unit(5, 4)]),
+    "gaussian_column": ("GaussianNLLLoss", {}, lambda: [array(5, 4), array(5, 4), unit(1, 4)]),
+    "kl_number": ("KLDivLoss", {"log_target": True}, lambda: [array(), array()]),
     "gaussian_row": ("GaussianNLLLoss", {}, lambda: [array(5, 4), array(5, 4), unit(5, 1)]),
 }
 

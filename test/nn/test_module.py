@@ -1,4 +1,5 @@
 import copy
+import inspect
 import pickle
 
 import numpy as np
@@ -282,3 +283,34 @@ def test_a_dict_of_modules_that_have_names_adds_none() -> None:
             self._by_name = {"weight": self.first, "other": nn.Linear(1, 1, bias=False)}
 
     assert list(Named().state_dict()) == ["first.weight", "first.bias", "_by_name.other.weight"]
+
+
+def parameters_of(kind):
+    return [name for name in inspect.signature(kind.forward).parameters if name != "self"]
+
+
+def test_inputs_have_their_names_of_pytorch():
+    torch = pytest.importorskip("torch")
+    own = {"Module", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "DataParallel"}
+    names = [name for name in dir(torch.nn) if name not in own and hasattr(nn, name)]
+    kinds = [name for name in names if isinstance(getattr(nn, name), type)]
+    layers = [name for name in kinds if issubclass(getattr(nn, name), nn.Module)]
+    assert len(layers) > 120
+    for name in layers:
+        ours, theirs = (parameters_of(getattr(library.nn, name)) for library in (picograd, torch))
+        if ours != ["tensors", "named"] and not name.startswith("LazyConvTranspose"):
+            assert ours == theirs, name
+
+
+@pytest.mark.parametrize("name", ["CrossEntropyLoss", "MSELoss", "L1Loss", "KLDivLoss", "NLLLoss"])
+def test_losses_take_their_inputs_by_name(name):
+    scores, target = Tensor([[0.25, 0.5], [0.5, 0.25]]), Tensor([[0.5, 0.5], [0.0, 1.0]])
+    target = Tensor([0, 1]) if name == "NLLLoss" else target
+    loss = getattr(nn, name)()
+    wanted = loss(scores, target).item()
+    assert loss(input=scores, target=target).item() == wanted
+    assert loss(scores, target=target).item() == wanted
+    with pytest.raises(TypeError, match="inputs"):
+        loss(inputs=scores, target=target)
+    counts = nn.PoissonNLLLoss()
+    assert counts(log_input=scores, target=scores).item() == counts(scores, scores).item()
