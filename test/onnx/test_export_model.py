@@ -195,7 +195,7 @@ def test_weights_beside_the_model(tmp_path: Path) -> None:
         assert picograd.onnx.load(path).weights["weight"].shape == (30, 40)
         session = runtime.InferenceSession(str(path))
         np.testing.assert_allclose(
-            session.run(None, {"x": x})[0], computed(model, (x,))[0][0], 1e-4, 1e-5
+            session.run(None, {"input": x})[0], computed(model, (x,))[0][0], 1e-4, 1e-5
         )
 
 
