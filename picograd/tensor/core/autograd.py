@@ -385,7 +385,10 @@ def known_gradients(root: Node, inputs: Sequence[Any], is_final: bool) -> list[N
     """
     if not all(each._tracks and leaf_of(each._node) is each for each in inputs):
         return None
-    known = known_backward(root, is_final)
+    try:
+        known = known_backward(root, is_final)
+    except GradientError:  # perhaps of a leaf that nobody asked for
+        return None
     if known is None:
         return None
     parts: dict[int, list[Node | None]] = {}

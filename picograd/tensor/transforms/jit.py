@@ -251,6 +251,7 @@ class Jitted(Generic[P, R]):
         marked: Marked | None = None,
     ) -> Any:  # fmt: skip
         """Trace with numbers that are followed; where they are in the way, with the values."""
+        self.closure = None  # of a trace that may be let go, as where the state was cleared
         numbers = Numbers(found.numbers, user_line)
         if isinstance(reason, Difference):
             reason = worded(reason, self.names_of(call, found, marked))

@@ -180,3 +180,28 @@ def test_results_are_let_go() -> None:
     for _ in range(3 * live.limit):
         jitted(x)
     assert len(live.data) <= live.limit + 1
+
+
+def test_a_trace_of_state_that_was_cleared_is_not_taken_for_the_next() -> None:
+    """The first tensors of an optimizer live on in what was saved of it."""
+    found = []
+    for jit in (picograd.jit, lambda function: function):
+        weight = Tensor([1.0, 2.0], requires_grad=True)
+        optimizer = picograd.optim.Adam([weight], lr=0.1)
+
+        @jit
+        def step(x: Tensor, optimizer: Any = optimizer, weight: Tensor = weight) -> Tensor:
+            optimizer.zero_grad()
+            loss = (weight * x).square().sum()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        x, saved = tensor(0.5, 1.5), None
+        for number in range(10):
+            saved = saved or (optimizer.state_dict() if number == 2 else None)
+            if number == 6:
+                optimizer.state.clear()
+            step(x)
+        found.append(weight.detach().numpy())
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
