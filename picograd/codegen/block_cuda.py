@@ -11,7 +11,7 @@ from picograd.code import TensorMap
 from picograd.codegen.decompose import CUDA
 from picograd.codegen.emit import Emitter, compute_dtype, is_unit
 from picograd.codegen.layout import Blocked, Layout, RowsOf, WgmmaOperand
-from picograd.codegen.tile import Tile, TileKernel, TilePart
+from picograd.codegen.tile import Store, Tile, TileKernel, TilePart
 from picograd.codegen.walk_cuda import Walk, replicas_of, walk
 from picograd.dtype import DType, int32, int64, uint32
 from picograd.errors import check
@@ -206,6 +206,16 @@ def inside(block: Block, stack: ExitStack, found: Walk, mask: int | None) -> Non
     stack.enter_context(emitter.scope(axes, found.vector))
     emitter.scopes[-1].mask = emitter.both(emitter.scopes[-1].mask, mask)
     block.walk = found
+
+
+def tests_of(step: Store, lanes: Axis | None, values: Mapping[Axis, Index]) -> list[Condition]:
+    """Write the conditions of a store at the first place of a vector."""
+    first = {lanes: constant(0)} if lanes else {}
+    tests: list[Condition] = []
+    for index, low, high in step.conditions:
+        walked = substitute(index, values)
+        tests.append((substitute(walked, first), low, high))
+    return tests
 
 
 def lane_of(emitter: Emitter, value: int, lane: int) -> int:

@@ -16,6 +16,7 @@ from picograd.codegen.block_cuda import (
     loops,
     put,
     set_registers,
+    tests_of,
     write_once,
 )
 from picograd.codegen.layout import Layout, WgmmaOperand
@@ -52,7 +53,7 @@ from picograd.codegen.tile_pipeline import Persistent
 from picograd.dtype import int32
 from picograd.errors import check, internal
 from picograd.helpers import product
-from picograd.schedule.index import Axis, axis_index, constant, substitute, unflatten
+from picograd.schedule.index import Axis, axis_index, substitute, unflatten
 from picograd.schedule.loop import Expr, rewrite
 from picograd.schedule.loop import walk as walk_expr
 from picograd.target import Target
@@ -151,14 +152,11 @@ def store(block: Block, step: Store) -> None:
     emitter, layout = block.emitter, layout_of(block, step)
     found, values = block.walked(layout, step.dims, [step.expr], [step.index], step.conditions)
     has_registers = any(reads(block, step.expr))
-    first_lane = {found.vector[0]: constant(0)} if found.vector else {}
+    lanes = found.vector[0] if found.vector else None
     with ExitStack() as stack:
         once = write_once(block, layout)
         loops(block, stack, [axis for axis, _ in found.loops], has_registers)
-        tests = [
-            (substitute(substitute(index, values), first_lane), lo, hi)
-            for index, lo, hi in step.conditions
-        ]
+        tests = tests_of(step, lanes, values)
         mask = emitter.conditions([*found.conditions, *tests])
         inside(block, stack, found, emitter.both(once, mask))
         value = emitter.value(rewrite(step.expr, values))

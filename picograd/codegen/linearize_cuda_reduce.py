@@ -186,22 +186,17 @@ def accumulate_fragment(block: Block, step: Accumulate) -> None:
             value = emitter.value(rewrite(step.expr, values))
             place = emitter.index(chain)
             old = emitter.add("get", dtype, (partial, place))
-            new = reduced(block, step.monoid, old, emitter.cast(value, dtype))
+            new = combine(emitter, step.monoid, old, emitter.cast(value, dtype))
             emitter.add("set", None, (partial, place, new))
         parts = [emitter.add("get", dtype, (partial, emitter.integer(n))) for n in range(CHAINS)]
         while len(parts) > 1:
             pairs = zip(parts[::2], parts[1::2], strict=True)
-            parts = [reduced(block, step.monoid, a, b) for a, b in pairs]
+            parts = [combine(emitter, step.monoid, a, b) for a, b in pairs]
         (value,) = parts
         for mask in (1, 2):
             other = emitter.add("shuffle_xor", dtype, (value,), mask)
-            value = reduced(block, step.monoid, value, other)
+            value = combine(emitter, step.monoid, value, other)
         finish(block, step, found, block.tiles[step.tile], 0, value)
-
-
-def reduced(block: Block, monoid: str, a: int, b: int) -> int:
-    """Combine two values of a fragment, in any order."""
-    return block.emitter.add(COMBINE[monoid], block.emitter.dtype(a), (a, b), "reduce")
 
 
 def put_element(block: Block, step: Store, found: Walk, values: Mapping[Axis, Index]) -> None:

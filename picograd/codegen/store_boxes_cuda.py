@@ -8,20 +8,19 @@ is computed in a second round, by a loop over the slots: each lane takes 16 byte
 reads other arrays in such pieces too.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
-from picograd.codegen.block_cuda import GIVEN, Block, before_widening, inside, lane_of
+from picograd.codegen.block_cuda import GIVEN, Block, before_widening, inside, lane_of, tests_of
 from picograd.codegen.layout import WgmmaAccumulator
 from picograd.codegen.linearize_cuda_roles import first_lane
 from picograd.codegen.products_cuda import add
 from picograd.codegen.tile import Store, Tile
 from picograd.codegen.tile_pipeline import is_rounded_product, rounded_product
 from picograd.errors import check, internal
-from picograd.helpers import product
-from picograd.schedule.index import Axis, Index, axis_index, constant, substitute
-from picograd.schedule.loop import Condition, Expr, rewrite
+from picograd.schedule.index import Axis, Index, axis_index, constant
+from picograd.schedule.loop import Expr, rewrite
 
 ROWS = 16  # of a warp in a fragment
 FRAGMENT_ROWS = 64  # of a warpgroup
@@ -106,9 +105,7 @@ def store_rolled(
     with emitter.axis_loop(turn_axis, None):
         turn_index = axis_index(turn_axis)
         column = turn_index % slices * tile.shape[-1]
-        size = product(tile.shape[-2:])
-        before = axis_index(block.crew) * tile.stages + turn_index
-        slot = emitter.index(before * size)
+        slot = slot_place(block, tile, turn_index)
         fragment_index = turn_index // slices
         first_row = rows_of(block, layout, fragment_index)
         compute_slot(block, step, tile, slot, first_row, column)
@@ -166,7 +163,7 @@ def swizzled(block: Block, number: Index, row: Index, chunk: int) -> int:
     return emitter.arithmetic("mul", permuted, chunk_value)
 
 
-def slot_place(block: Block, tile: Tile, slot: int) -> int:
+def slot_place(block: Block, tile: Tile, slot: int | Index) -> int:
     """Find where a slot of this warp begins."""
     rows, columns = tile.shape[-2:]
     size = rows * columns
@@ -214,16 +211,6 @@ def gather(block: Block, step: Store, layout: WgmmaAccumulator, part: Part) -> N
         inside(block, stack, found, emitter.conditions(conditions))
         value = emitter.value(rewrite(step.expr, values))
         leave(block, part, value, piece, named)
-
-
-def tests_of(step: Store, lanes: Axis | None, values: Mapping[Axis, Index]) -> list[Condition]:
-    """Write the conditions of a store at the first place of a vector."""
-    first = {lanes: constant(0)} if lanes else {}
-    tests: list[Condition] = []
-    for index, low, high in step.conditions:
-        walked = substitute(index, values)
-        tests.append((substitute(walked, first), low, high))
-    return tests
 
 
 def leave(block: Block, part: Part, value: int, piece: Axis, named: dict[str, Axis]) -> None:

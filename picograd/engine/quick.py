@@ -13,8 +13,9 @@ ask for the same.
 """
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -25,7 +26,7 @@ from picograd.engine.carried import entries
 from picograd.engine.debug import user_line
 from picograd.engine.executable import CompiledPlan, scalar_values
 from picograd.engine.plan_cache import PLANS
-from picograd.engine.plan_key import GraphKey, add_rows, graph_key, name_of, with_key
+from picograd.engine.plan_key import GraphKey, add_rows, graph_key, name_of, walk_pending, with_key
 from picograd.engine.small import places_in
 from picograd.engine.update import Update
 from picograd.errors import check
@@ -45,31 +46,13 @@ class Walk:
         self.order: list[Node] = []
         self.seen: set[Node] = set()
         self.places: list[tuple[int, Placed]] = []  # where in the order blocks begin
-        listed = list(entries(BLOCKS).items())  # other threads may record
-        self.blocks = {id(whole()): placed for whole, placed in listed}
+        self.blocks: dict[int, Callable[[], None]] = {}
+        for whole, placed in list(entries(BLOCKS).items()):  # other threads may record
+            self.blocks[id(whole())] = partial(self.add_block, placed)
 
     def add(self, roots: Sequence[Node]) -> None:
         """Add what is under some nodes and not yet in the list."""
-        order, seen, blocks = self.order, self.seen, self.blocks
-        stack: list[Node | None] = [*reversed(roots)]
-        pop, push = stack.pop, stack.append
-        while stack:
-            node = pop()
-            if node is None:  # what is below it has all that it reads in the list
-                done: Any = pop()
-                order.append(done)
-            elif node not in seen:
-                if blocks and id(node) in blocks:
-                    self.add_block(blocks.pop(id(node)))
-                seen.add(node)
-                inputs = node.inputs
-                is_end = not inputs or node.realized is not None
-                if is_end or (len(inputs) == 1 and inputs[0] in seen):
-                    order.append(node)
-                else:
-                    push(node)
-                    push(None)
-                    stack += inputs[::-1]
+        walk_pending(roots, self.seen, self.order, self.blocks)
 
     def add_block(self, placed: Placed) -> None:
         """Add a block after what its ends are made of, unless its nodes must be looked at."""
@@ -83,13 +66,15 @@ class Walk:
 
     def key(self, roots: Sequence[Node]) -> GraphKey:
         """Describe the list: a row for each block, and one for each other node."""
-        order, start = self.order, 0
-        found, rows = GraphKey(Key(()), order, [], [], [], {}), []  # type: ignore[var-annotated]
-        numbers = found.numbers
+        order = self.order
+        found = GraphKey(Key(()), order, [], [], [], {})
+        rows: list[Any] = []
+        numbers, start = found.numbers, 0
         for place, placed in self.places:
             add_rows(order[start:place], start, found, rows)
-            ends = tuple([numbers[id(node)] for node in placed.ends])
-            rows.append((placed.block, ends, tuple([name_of(found, x) for x in placed.starts])))
+            ends = [numbers[id(node)] for node in placed.ends]
+            starts = [name_of(found, each) for each in placed.starts]
+            rows.append((placed.block, tuple(ends), tuple(starts)))
             numbers.update(zip(map(id, placed.inner), count(place)))
             start = place + len(placed.inner)
         add_rows(order[start:] if start else order, start, found, rows)
@@ -111,10 +96,13 @@ KNOWN: dict[Any, Known] = {}
 
 def run(updates: Sequence[Update], roots: Sequence[Node], found: GraphKey) -> list[Buffer]:
     """Compute roots and updates, of which a `Walk` found the key: a buffer a root, one a write."""
-    named = [(found.numbers[id(each.whole)], each.targets) for each in updates]
+    numbers = found.numbers
+    named = [(numbers[id(each.whole)], each.targets) for each in updates]
     key = found.key, tuple(named), config.epoch
     known = KNOWN.get(key)
-    plan = None if known is None else known.plan()
+    plan = None
+    if known is not None:
+        plan = known.plan()
     if known is None or plan is None or not PLANS.touch(plan):
         return run_anew(updates, roots, found, key)
     if config.verify:
@@ -141,8 +129,9 @@ def run_anew(
             KNOWN.clear()
         buffers = [full.buffers[number] for number in plan.input_numbers]
         scalars = [full.scalars[number] for number in plan.scalar_numbers]
-        places = places_in(found.buffers, buffers), places_in(found.scalars, scalars)
-        KNOWN[key] = Known(weakref.ref(plan), full.key, *places)
+        buffer_places = places_in(found.buffers, buffers)
+        scalar_places = places_in(found.scalars, scalars)
+        KNOWN[key] = Known(weakref.ref(plan), full.key, buffer_places, scalar_places)
     return plan.run(full.buffers, scalar_values(full.scalars), user_line())
 
 

@@ -80,28 +80,6 @@ template <typename T> DEVICE T shuffle_xor(T a, int mask) {
 }
 """
 
-QUICK_EXP2 = """\
-DEVICE float quick_exp2(float a) {
-#ifdef CUDA_SHIM
-  return exp2(a);
-#else
-  float result;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(a));
-  return result;
-#endif
-}
-"""
-QUICK_RECIPROCAL = """\
-DEVICE float quick_reciprocal(float a) {
-#ifdef CUDA_SHIM
-  return 1 / a;
-#else
-  float result;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(a));
-  return result;
-#endif
-}
-"""
 ROUND_LANES = """\
 #ifdef CUDA_SHIM
 template <typename T, int lanes> DEVICE Vector<T, lanes> round_lanes(Vector<float, lanes> a) {
@@ -128,26 +106,42 @@ template <typename T, int lanes> DEVICE Vector<T, lanes> round_lanes(Vector<floa
 }
 #endif
 """
-QUICK_EXTREME = """\
-DEVICE float quick_FUNCTION(float a, float b) {
+QUICK_TEXT = """\
+DEVICE float NAME(PARAMETERS) {
 #ifdef CUDA_SHIM
-  return FUNCTION(a, b);
+  return EXACT;
 #else
   float result;
-  asm("INSTRUCTION.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  asm("INSTRUCTION" : "=f"(result) : OPERANDS);
   return result;
 #endif
 }
 """
-QUICK_MAXIMUM = QUICK_EXTREME.replace("FUNCTION", "maximum").replace("INSTRUCTION", "max")
-QUICK_MINIMUM = QUICK_EXTREME.replace("FUNCTION", "minimum").replace("INSTRUCTION", "min")
+
+
+def quick_text(name: str, names: str, exact: str, instruction: str) -> str:
+    """Write a function of one instruction; on the host it is exact."""
+    places = ", ".join(f"%{number}" for number in range(1 + len(names)))
+    replacements = {
+        "NAME": name,
+        "PARAMETERS": ", ".join(f"float {each}" for each in names),
+        "EXACT": exact,
+        "INSTRUCTION": f"{instruction} {places};",
+        "OPERANDS": ", ".join(f'"f"({each})' for each in names),
+    }
+    text = QUICK_TEXT
+    for word, meaning in replacements.items():
+        text = text.replace(word, meaning)
+    return text
+
+
 # What only kernels that call it define. Which of two zeros or NaNs is the extreme of a reduction
 # may differ.
 QUICK = {
-    "quick_exp2(": QUICK_EXP2,
-    "quick_reciprocal(": QUICK_RECIPROCAL,
-    "quick_maximum(": QUICK_MAXIMUM,
-    "quick_minimum(": QUICK_MINIMUM,
+    "quick_exp2(": quick_text("quick_exp2", "a", "exp2(a)", "ex2.approx.ftz.f32"),
+    "quick_reciprocal(": quick_text("quick_reciprocal", "a", "1 / a", "rcp.approx.ftz.f32"),
+    "quick_maximum(": quick_text("quick_maximum", "ab", "maximum(a, b)", "max.NaN.f32"),
+    "quick_minimum(": quick_text("quick_minimum", "ab", "minimum(a, b)", "min.NaN.f32"),
     "round_lanes<": ROUND_LANES,
 }
 GRID = {"task": "blockIdx.x", "thread": "threadIdx.x"}
