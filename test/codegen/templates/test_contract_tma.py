@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -256,9 +257,21 @@ def test_a_dear_function_is_computed_where_the_exact_product_is(is_rounded, dtyp
         product = Expr("cast", (Expr("cast", (product,), None, bfloat16),), None, float32)
     body = Expr("cast", (Expr("exp", (product,), None, float32),), None, dtype)
     parts = (dataclasses.replace(part, computes=(hero, dataclasses.replace(end, body=body))),)
-    tiles = tiles_of(dataclasses.replace(kernel, parts=parts))
-    assert not tiles.parts[0].steps[0].body[-1].box.is_rolled
-    program_of(tiles)
+    for block in ((128, 128), (64, 128)):  # the slots of the latter are as many as its pieces
+        tiles = tiles_of(dataclasses.replace(kernel, parts=parts), block)
+        assert not tiles.parts[0].steps[0].body[-1].box.is_rolled
+        program_of(tiles)
+
+
+def test_rolled_stores_are_of_whole_pieces():
+    """An output may leave in boxes of rows that end between two pieces of 16 bytes."""
+    schedule = contract_tma.SCHEDULES[1].with_slots()
+    rounded = Expr("cast", (Expr("tile", (), ("acc", ()), float32),), None, bfloat16)
+    wide = Expr("cast", (rounded,), None, float32)
+    expr = Expr("cast", (Expr("tanh", (wide,), None, float32),), None, bfloat16)
+    for columns, is_whole in ((200, True), (203, False)):
+        contraction = SimpleNamespace(sizes=(1, 200, columns, 72))
+        assert contract_tma.is_rolled(contraction, expr, schedule) == is_whole
 
 
 def test_an_array_becomes_dimensions_of_a_map():
