@@ -107,4 +107,81 @@ def small(library, count=1000):
     return parameters, lambda: sum((each * each).sum() for each in parameters)
 
 
-NETWORKS = {"cnn": cnn, "gpt": gpt, "mobilenet": mobile, "adam1000": small}
+def gpt2(library):
+    """GPT-2 124M on 4 pieces of 512 tokens, in mixed precision on a GPU."""
+    nn, data, width = library.nn, Data(library), 768
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+            self.attend, self.project = nn.Linear(width, 3 * width), nn.Linear(width, width)
+            self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+        def forward(self, x):
+            batch, length = x.shape[:2]
+            parts = self.attend(self.norm1(x)).reshape(batch, length, 3, 12, 64)
+            q, k, v = parts.permute(2, 0, 3, 1, 4)
+            y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            x = x + self.project(y.transpose(1, 2).reshape(batch, length, width))
+            return x + self.down(nn.functional.gelu(self.up(self.norm2(x)), approximate="tanh"))
+
+    blocks = nn.Sequential(*[Block() for _ in range(12)], nn.LayerNorm(width))
+    words, places = nn.Embedding(50304, width), nn.Embedding(1024, width)
+    tokens, length = data.below(50304, 4, 513), 512
+
+    def loss():
+        with library.autocast(tokens.device.type, dtype=library.bfloat16):
+            x = words(tokens[:, :-1]) + places.weight[:length]
+            scores = blocks(x) @ words.weight.T
+            wanted = tokens[:, 1:].reshape(-1)
+            return nn.functional.cross_entropy(scores.reshape(-1, 50304), wanted)
+
+    modules = (blocks, words, places)
+    return [each for module in modules for each in module.parameters()], loss
+
+
+def resnet50(library):
+    """ResNet-50 on 32 pictures of 224 x 224, in mixed precision on a GPU."""
+    nn, data = library.nn, Data(library)
+
+    def conv(inputs, outputs, size, stride=1):
+        layer = nn.Conv2d(inputs, outputs, size, stride, (size - 1) // 2, bias=False)
+        return nn.Sequential(layer, nn.BatchNorm2d(outputs))
+
+    class Bottleneck(nn.Module):
+        def __init__(self, inside, width, stride):
+            super().__init__()
+            self.conv1, self.conv2 = conv(inside, width, 1), conv(width, width, 3, stride)
+            self.conv3 = conv(width, 4 * width, 1)
+            is_resized = stride != 1 or inside != 4 * width
+            self.resize = conv(inside, 4 * width, 1, stride) if is_resized else nn.Identity()
+
+        def forward(self, x):
+            y = self.conv3(self.conv2(self.conv1(x).relu()).relu())
+            return (y + self.resize(x)).relu()
+
+    layers, inside = [conv(3, 64, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1)], 64
+    for number, count in enumerate((3, 4, 6, 3)):
+        for place in range(count):
+            stride = 2 if number and not place else 1
+            layers.append(Bottleneck(inside, 64 << number, stride))
+            inside = 256 << number
+    model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, 1000))
+    x, y = data.normal(32, 3, 224, 224), data.below(1000, 32)
+
+    def loss():
+        with library.autocast(x.device.type, dtype=library.bfloat16):
+            return nn.functional.cross_entropy(model(x), y)
+
+    return list(model.parameters()), loss
+
+
+NETWORKS = {
+    "cnn": cnn,
+    "gpt": gpt,
+    "mobilenet": mobile,
+    "adam1000": small,
+    "gpt2": gpt2,
+    "resnet50": resnet50,
+}

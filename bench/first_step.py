@@ -7,6 +7,7 @@ time of the process and its children, which a machine under load changes least. 
 on disk, as after an installation: a process that is not counted writes it.
 
     python bench/first_step.py [--network cnn gpt mobilenet adam1000] [--rounds 3] [--parts]
+    python bench/first_step.py --network cnn gpt2 resnet50 --device cuda
 
 `--parts` tells where one process spends its time.
 """
@@ -101,7 +102,7 @@ def watch(stopwatch):
                         setattr(each, key, tuple(rows))
 
 
-def step(name, library_name, is_watched):
+def step(name, library_name, device, is_watched):
     """Take the first step, in a process made for it."""
     sys.path[:0] = [str(ROOT / "bench"), str(ROOT)]
     stopwatch = Stopwatch()
@@ -110,6 +111,8 @@ def step(name, library_name, is_watched):
     rooms = library.optim if library_name == "torch" else library.nn.optim
     from first_networks import NETWORKS
 
+    if device != "cpu":
+        library.set_default_device(device)
     stopwatch.turn()
     stopwatch.stack = ["rest"]
     if is_watched:
@@ -134,7 +137,9 @@ def step(name, library_name, is_watched):
 
 def seconds(arguments, cache):
     """Run one process and time it from outside: by the clock, and processor time."""
-    environment = {**os.environ, "PICOGRAD_CACHE": cache}
+    # NVRTC and the driver keep what they compile in a folder of their own.
+    caches = {"PICOGRAD_CACHE": cache, "CUDA_CACHE_PATH": os.path.join(cache, "cuda")}
+    environment = {**os.environ, **caches}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.perf_counter()
@@ -146,16 +151,16 @@ def seconds(arguments, cache):
     return wall, used
 
 
-def measure(name, rounds):
+def measure(name, rounds, device):
     """Print the row of a network."""
     found = {"cold": [], "second": [], "torch": []}
     for library in ("picograd", "torch"):
-        seconds([name, library], "0")
+        seconds([name, library, device], "0")
     for _ in range(rounds):
         cache = tempfile.mkdtemp()
-        found["cold"].append(seconds([name, "picograd"], cache))
-        found["second"].append(seconds([name, "picograd"], cache))
-        found["torch"].append(seconds([name, "torch"], cache))
+        found["cold"].append(seconds([name, "picograd", device], cache))
+        found["second"].append(seconds([name, "picograd", device], cache))
+        found["torch"].append(seconds([name, "torch", device], cache))
         shutil.rmtree(cache)
     for kind, pairs in found.items():
         wall, used = ([pair[n] for pair in pairs] for n in (0, 1))
@@ -171,16 +176,17 @@ def main():
     parser.add_argument("--network", nargs="*", default=["cnn", "gpt", "mobilenet", "adam1000"])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--parts", action="store_true")
-    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         step(*options.child, options.parts)
         return
     for name in options.network:
         if options.parts:
-            step(name, "picograd", True)
+            step(name, "picograd", options.device, True)
         else:
-            measure(name, options.rounds)
+            measure(name, options.rounds, options.device)
 
 
 if __name__ == "__main__":
