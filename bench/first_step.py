@@ -137,9 +137,9 @@ def step(name, library_name, device, is_watched):
 
 def seconds(arguments, cache):
     """Run one process and time it from outside: by the clock, and processor time."""
-    # NVRTC and the driver keep what they compile in a folder of their own.
-    caches = {"PICOGRAD_CACHE": cache, "CUDA_CACHE_PATH": os.path.join(cache, "cuda")}
-    environment = {**os.environ, **caches}
+    environment = {**os.environ, "PICOGRAD_CACHE": cache}
+    if cache != "0":  # NVRTC and the driver keep what they compile in a folder of their own
+        environment["CUDA_CACHE_PATH"] = os.path.join(cache, "cuda")
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.perf_counter()

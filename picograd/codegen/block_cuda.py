@@ -4,8 +4,8 @@ Vectors exist only where memory is touched: a step is walked in vectors when som
 1 along the vector and all such accesses are aligned; everything else is done lane by lane.
 """
 
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 
 from picograd.code import TensorMap
 from picograd.codegen.decompose import CUDA
@@ -58,6 +58,8 @@ class Block:
         self.tensors: list[TensorMap] = []
         self.crew = self.thread
         self.given = -1  # the value of what is read by the name of `GIVEN`
+        self.part = TilePart((), (), ())
+        self.chosen: int | None = None  # the number of its member that a block belongs to
 
     def enter(self, part: TilePart, first_workspace: int) -> None:
         """Declare the tiles of a part."""
@@ -78,8 +80,36 @@ class Block:
                 offset = self.reserve(size * tile.dtype.itemsize * tile.stages)
                 self.places[tile.name] = self.emitter.add("shared", tile.dtype, arg=offset)
             else:
-                number = self.first_workspace + tile.workspace
-                self.places[tile.name] = self.emitter.add("workspace", tile.dtype, arg=number)
+                self.places[tile.name] = self.workspace(tile.workspace, tile.dtype)
+
+    @contextmanager
+    def member(self, part: TilePart, number: int | None) -> Iterator[None]:
+        """Let the first slots, scalars and workspaces of a part stand for those of a member."""
+        emitter = self.emitter
+        slots, scalars, self.part, self.chosen = emitter.slots, emitter.scalars, part, number
+        if number is not None:
+            emitter.slots, emitter.scalars = list(slots), list(scalars)
+            for places in zip(*[each.slots for each in part.members], strict=True):
+                emitter.slots[places[0]] = self.choose([slots[place] for place in places])
+            for places in zip(*[each.scalars for each in part.members], strict=True):
+                emitter.scalars[places[0]] = self.choose([scalars[place] for place in places])
+        yield
+        emitter.slots, emitter.scalars = slots, scalars
+
+    def choose(self, options: Sequence[int]) -> int:
+        """Choose the pointer or number of the member that a block belongs to."""
+        if self.chosen is None or len(set(options)) == 1:
+            return options[0]
+        first = self.emitter.instructions[options[0]]
+        role = self.kernel.slots[first.arg].role if first.op == "param" else first.op
+        return self.emitter.add("choose", first.dtype, (self.chosen, *options), role)
+
+    def workspace(self, number: int, dtype: DType) -> int:
+        """Point to a workspace of the part, as elements of a dtype."""
+        each = len(self.part.workspaces)
+        first = self.first_workspace + number
+        places = [first + each * member for member in range(self.part.count)]
+        return self.choose([self.emitter.add("workspace", dtype, arg=place) for place in places])
 
     def tensor(self, tensor: TensorMap) -> int:
         """Number a tensor map of the launch."""

@@ -202,6 +202,12 @@ class Run:
             return "bytes", self.scratch[instr.arg :], instr.dtype
         return "shared", self.shared[instr.arg :], instr.dtype
 
+    def choose(self, instr: Instr) -> Any:
+        """Choose a pointer or a number by a position that all threads share."""
+        position, *options = instr.args
+        (chosen,) = {int(each) for each in np.ravel(self.values[position])}
+        return self.values[options[chosen]]
+
     def view(self, number: int) -> tuple[Array, str]:
         """View the memory behind a pointer in its storage type."""
         space, array, dtype = self.values[number]
@@ -376,7 +382,7 @@ METHODS: dict[str, Callable[[Run, Instr], Any]] = {
     **dict.fromkeys(("cast", "bitcast"), Run.convert),
     **dict.fromkeys(("splat", "pack", "extract"), Run.lanes),
     "load": Run.load, "store": Run.store, "array": Run.array, "get": Run.get, "set": Run.set,
-    "rare": Run.rare,
+    "rare": Run.rare, "choose": Run.choose,
     "atomic_add": Run.atomic_add, "barrier": Run.barrier, "shuffle_xor": Run.shuffle,
     "fence": lambda run, instr: None, "warp_barrier": Run.warp_barrier, "match_any": Run.match_any,
     **ASYNC,

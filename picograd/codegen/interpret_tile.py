@@ -20,6 +20,7 @@ from picograd.codegen.tile import (
     For,
     LastBlock,
     MainLoop,
+    Member,
     RadixStep,
     RunStep,
     ScanStep,
@@ -62,7 +63,19 @@ def interpret(
     """Run a tile kernel on flat arrays, writing its outputs."""
     with np.errstate(all="ignore"):
         for part in tiles.parts:
-            BlockInterpreter(tiles, part, slots, scalars).run(is_reversed)
+            first, *_ = members = part.members or (Member((), ()),)
+            for each in members:
+                own = renamed(slots, first.slots, each.slots)
+                numbers = renamed(scalars, first.scalars, each.scalars)
+                BlockInterpreter(tiles, part, own, numbers).run(is_reversed)
+
+
+def renamed(values: Sequence[Any], names: Sequence[int], places: Sequence[int]) -> list[Any]:
+    """Put the values at `places` where the first member's have their names."""
+    found = list(values)
+    for name, place in zip(names, places, strict=True):
+        found[name] = values[place]
+    return found
 
 
 class BlockInterpreter:

@@ -52,7 +52,6 @@ from picograd.codegen.tile import (
 from picograd.codegen.tile_pipeline import Persistent
 from picograd.dtype import int32
 from picograd.errors import check, internal
-from picograd.helpers import product
 from picograd.schedule.index import Axis, axis_index, substitute, unflatten
 from picograd.schedule.loop import Expr, rewrite
 from picograd.schedule.loop import walk as walk_expr
@@ -63,22 +62,24 @@ def linearize(tile_kernel: TileKernel, target: Target) -> Program:
     """Write the program of one block."""
     kernel, block = tile_kernel.kernel, Block(tile_kernel)
     emitter = block.emitter
-    blocks = [product(axis.size for axis in part.grid) for part in tile_kernel.parts]
-    task = Axis("task", sum(blocks))
+    task = Axis("task", sum(part.blocks for part in tile_kernel.parts))
     emitter.bind(task, emitter.add("task", emitter.index_dtype))
     emitter.bind(block.thread, emitter.add("thread", emitter.index_dtype))
     first = 0
     workspaces: list[tuple[int, bool]] = []
-    for part, count in zip(tile_kernel.parts, blocks, strict=True):
-        where = emitter.conditions([(axis_index(task), first, first + count - 1)])
+    for part in tile_kernel.parts:
+        where = emitter.conditions([(axis_index(task), first, first + part.blocks - 1)])
         with emitter.when(where):
-            block.enter(part, len(workspaces))
-            grid = unflatten(axis_index(task) - first, tuple(axis.size for axis in part.grid))
-            for axis, index in zip(part.grid, grid, strict=True):
-                emitter.bind(axis, emitter.index(index))
-            steps(block, part.steps)
-        first += count
-        workspaces += part.workspaces
+            place, each = axis_index(task) - first, part.blocks // part.count
+            member = emitter.index(place // each) if part.members else None
+            grid = unflatten(place % each if part.members else place, part.shape)
+            with block.member(part, member):
+                block.enter(part, len(workspaces))
+                for axis, index in zip(part.grid, grid, strict=True):
+                    emitter.bind(axis, emitter.index(index))
+                steps(block, part.steps)
+        first += part.blocks
+        workspaces += part.workspaces * part.count
     check(block.shared_bytes <= target.shared_bytes, f"{block.shared_bytes} shared bytes", kernel)
     return Program(
         kernel.name,
@@ -189,8 +190,7 @@ def last_block(block: Block, step: LastBlock) -> None:
     """
     emitter = block.emitter
     flag = emitter.add("shared", int32, arg=block.reserve(4))
-    number = block.first_workspace + step.counter
-    counter = emitter.add("workspace", int32, arg=number)
+    counter = block.workspace(step.counter, int32)
     cell, zero = emitter.index(step.cell), emitter.const(0, int32)
     is_first = emitter.conditions([(axis_index(block.thread), 0, 0)])
     emitter.add("fence", None)

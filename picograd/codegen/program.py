@@ -18,6 +18,8 @@ memory      param arg=number -> pointer; workspace arg=number; scratch arg=byte 
             store args=(pointer, index, value[, mask])
             array arg=size, dtype -> register array; get args=(array, index)
             set args=(array, index, value)
+            choose args=(position, options...) arg="in", "out" or "inout" (params of that role),
+            "workspace" or "scalar": the one at a position that all threads of a block share
 values      const arg=value; scalar arg=number; elementwise op names of graph/ops.py; cast; bitcast;
             fma args=(a, b, c); and/or/not on masks (dtype bool);
             splat args=(scalar,) lanes; pack args=(scalars...) lanes
@@ -127,9 +129,7 @@ def verify_instruction(program: Program, number: int, instr: Instr) -> None:
         is_there = isinstance(instr.arg, int) and 0 <= instr.arg < count
         check(is_there, f"%{number} names {instr.op} {instr.arg} of {count}", program)
     if instr.op == "store":
-        target = program.instructions[instr.args[0]]
-        is_input = target.op == "param" and program.parameters[target.arg][1] == "in"
-        check(not is_input, f"%{number} stores to an input", program)
+        check(not is_input(program, instr.args[0]), f"%{number} stores to an input", program)
     if instr.op in MASKED and len(instr.args) == MASKED[instr.op]:
         mask = program.instructions[instr.args[-1]]
         is_mask = mask.dtype is bool_ and mask.lanes in (1, instr.lanes)
@@ -138,6 +138,14 @@ def verify_instruction(program: Program, number: int, instr: Instr) -> None:
         return
     lanes = {program.instructions[arg].lanes for arg in instr.args}
     check(len(lanes) == 1, f"the arguments of %{number} differ in lanes", program)
+
+
+def is_input(program: Program, number: int) -> bool:
+    """Tell whether an instruction points to memory that is only read."""
+    instr = program.instructions[number]
+    if instr.op == "choose":
+        return any(is_input(program, option) for option in instr.args[1:])
+    return instr.op == "param" and program.parameters[instr.arg][1] == "in"
 
 
 def format_program(program: Program) -> str:

@@ -33,6 +33,7 @@ from picograd.codegen.layout import Blocked, Layout, Swizzled
 from picograd.codegen.tile_pipeline import BoxStore, CopyBox, Persistent, Pipeline
 from picograd.dtype import DType
 from picograd.errors import internal
+from picograd.helpers import product
 from picograd.schedule.index import Axis, Index, axes_of, constant
 from picograd.schedule.loop import Condition, Expr, Kernel, indices_of, walk
 
@@ -304,18 +305,47 @@ class TileKernel:
 
 
 @dataclass(frozen=True, slots=True)
+class Member:
+    """The slots and runtime scalars of one of several parts that are alike."""
+
+    slots: tuple[int, ...]
+    scalars: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TilePart:
-    """The program of one block of one part; the grid is row-major, last axis fastest."""
+    """The program of one block of one part; the grid is row-major, last axis fastest.
+
+    With `members` it stands for parts that are alike: what the steps read and write is named as in
+    the first of them, and the blocks of each member follow those of the one before it.
+    """
 
     grid: tuple[Axis, ...]
     tiles: tuple[Tile, ...]
     steps: tuple[Step, ...]
     workspaces: tuple[tuple[int, bool], ...] = field(default=())  # (bytes, is_zeroed)
+    members: tuple[Member, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """Number of parts of the kernel it stands for."""
+        return max(len(self.members), 1)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the grid of one member."""
+        return tuple(axis.size for axis in self.grid)
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks, of all members."""
+        return product(self.shape) * self.count
 
 
 def verify(tiles: TileKernel) -> TileKernel:
     """Check names, ranks and bindings of a tile kernel, and return it."""
     for part in tiles.parts:
+        verify_members(tiles, part)
         known = {tile.name: tile for tile in part.tiles}
         if len(known) != len(part.tiles):
             internal("two tiles of one name", format_tiles(tiles))
@@ -326,6 +356,20 @@ def verify(tiles: TileKernel) -> TileKernel:
         for step in part.steps:
             verify_step(tiles, part, known, step, set(part.grid))
     return tiles
+
+
+def verify_members(tiles: TileKernel, part: TilePart) -> None:
+    """Check that all members of a part have slots and scalars of the same kinds."""
+    slots, scalars = tiles.kernel.slots, tiles.kernel.scalars
+    kinds = {
+        (
+            tuple([(slots[n].dtype, slots[n].size, slots[n].role) for n in member.slots]),
+            tuple([scalars[n] for n in member.scalars]),
+        )
+        for member in part.members
+    }
+    if len(kinds) > 1:
+        internal("members of a part differ", format_tiles(tiles))
 
 
 def verify_step(
@@ -427,6 +471,7 @@ def format_tiles(tiles: TileKernel) -> str:
     lines = [f"tiles {tiles.kernel.name} (threads {tiles.threads})"]
     for part in tiles.parts:
         lines.append(f"  part grid [{', '.join(map(repr, part.grid))}]")
+        lines += [f"    member {each.slots} {each.scalars}" for each in part.members]
         for tile in part.tiles:
             shape = ", ".join(map(str, tile.shape))
             layout = f" {format_layout(tile.layout)}" if tile.layout else ""

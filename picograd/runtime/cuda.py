@@ -22,7 +22,6 @@ from picograd.code import Code
 from picograd.cores import usable_cores
 from picograd.dtype import DType
 from picograd.errors import DeviceError, check
-from picograd.helpers import ceil_div
 from picograd.runtime.box_kernels import kernel as box_kernel
 from picograd.runtime.box_kernels import launches as box_launches
 from picograd.runtime.boxes import common_box
@@ -53,7 +52,6 @@ MEMORY_CLOCK, BUS_WIDTH = 36, 37  # kHz, bits
 FREE_SHARED = 48 << 10  # dynamic shared memory a kernel may use without asking (CUDA C guide)
 TIMED = 128  # launches timed at once: the queue of a stream holds about 1000 commands
 MODULE_BYTES = 16 << 10  # of a loaded module beside its cubin: what the driver keeps, about
-BATCH = 16  # kernels a compilation: together 60 ms, apart 500 ms (measured)
 FORMATS = {
     "bool": "?7x",
     "uint8": "B7x",
@@ -198,7 +196,7 @@ class CudaDevice(Device):
 
     def compile_many(self, codes: Iterable[Code]) -> Iterator[tuple[int, bytes]]:
         """Compile in batches; the kernels of a batch share one cubin."""
-        yield from compile_batches(list(codes), self.target.arch)
+        yield from compile_batches(codes, self.target.arch)
 
     def load(self, code: Code, binary: bytes) -> Executable:
         """Load a cubin, once however many kernels share it."""
@@ -409,13 +407,16 @@ def cell(dtype: DType) -> str:
     return FORMATS[dtype.name]
 
 
-def compile_batches(codes: Sequence[Code], arch: str) -> Iterator[tuple[int, bytes]]:
-    """Compile kernels in batches, one thread a batch (NVRTC runs without Python's lock)."""
-    threads = usable_cores()
-    size = min(BATCH, ceil_div(len(codes), threads)) or 1
+def compile_batches(codes: Iterable[Code], arch: str) -> Iterator[tuple[int, bytes]]:
+    """Compile kernels in batches on all cores, while the next are written.
+
+    NVRTC runs without Python's lock. It reads one program at a time, and compiles side by side
+    what it has read.
+    """
+    listed: list[Code] = []
 
     def compile_batch(positions: list[int]) -> list[tuple[int, bytes]]:
-        members = [codes[position] for position in positions]
+        members = [listed[position] for position in positions]
         together = compile_together(members, arch) if len(members) > 1 else None
         # Where a batch fails, one by one, to find the kernel at fault.
         return [
@@ -423,9 +424,10 @@ def compile_batches(codes: Sequence[Code], arch: str) -> Iterator[tuple[int, byt
             for position, code in zip(positions, members, strict=True)
         ]
 
-    with ThreadPoolExecutor(threads) as pool:
-        for compiled in pool.map(compile_batch, batches(codes, size)):
-            yield from compiled
+    with ThreadPoolExecutor(usable_cores()) as pool:
+        jobs = [pool.submit(compile_batch, batch) for batch in batches(codes, listed)]
+        for job in jobs:
+            yield from job.result()
 
 
 def open_cuda(ordinal: int = 0) -> CudaDevice:

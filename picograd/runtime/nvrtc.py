@@ -7,7 +7,7 @@ text: every helper in a source guards itself against a second definition, and en
 
 import importlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -17,6 +17,8 @@ from picograd.runtime.device import compile_error
 
 # Arithmetic is rounded as written, as on the CPU; matrix products say fma where they mean it.
 OPTIONS = ("-default-device", "-fmad=false")
+# Helpers take 30 ms to read, once a batch; 16 small kernels 60 ms together and 500 ms apart.
+BATCH_TEXT = 100_000
 ERROR_LINE = re.compile(r"\((\d+)\): (?:catastrophic )?error")
 INSTALL = "pip install 'cuda-bindings>=13.0.3,<14' nvidia-cuda-nvrtc"
 
@@ -91,16 +93,21 @@ def compile_together(codes: Sequence[Code], arch: str) -> bytes | None:
     return cubin
 
 
-def batches(codes: Sequence[Code], size: int) -> list[list[int]]:
-    """Split kernels into batches of at most `size` whose entries all differ; their positions."""
-    result: list[tuple[list[int], set[str]]] = []
+def batches(codes: Iterable[Code], listed: list[Code]) -> Iterator[list[int]]:
+    """Put kernels into batches as they come, adding them to `listed`; the positions of each.
+
+    A batch is full with BATCH_TEXT characters, or where an entry would have the name of another.
+    """
+    batch: list[int] = []
+    entries: set[str] = set()
+    size = 0
     for position, code in enumerate(codes):
-        for members, entries in result:
-            if len(members) < size and code.entry not in entries:
-                break
-        else:
-            members, entries = [], set()
-            result.append((members, entries))
-        members.append(position)
+        listed.append(code)
+        if batch and (size + len(code.source) > BATCH_TEXT or code.entry in entries):
+            yield batch
+            batch, entries, size = [], set(), 0
+        batch.append(position)
         entries.add(code.entry)
-    return [members for members, _ in result]
+        size += len(code.source)
+    if batch:
+        yield batch

@@ -8,12 +8,17 @@ from dataclasses import dataclass, field
 
 from picograd.schedule.group import GROUP_LIMIT, Group
 from picograd.schedule.write_order import order_updates, reads_of
+from picograd.target import Target
 
 PART_LIMIT = 64  # parts of one kernel
+ALIKE_LIMIT = 256  # and where those that are alike are written once
 DELAY_LIMIT = 4  # depths a reduction may wait: what it reads stays in memory
 FAMILY_LIMIT = 4  # groups that read a leaf, at most, for it to tie them together
 LARGE = 30  # operations of a map that makes a new part only in a launch within GROUP_LIMIT
 SLOT_LIMIT = 400  # pointers of one kernel: 4 KiB of parameters on CUDA, with some to spare
+
+
+Outline = tuple[object, ...]
 
 
 @dataclass(eq=False, slots=True)
@@ -29,9 +34,11 @@ class Launch:
     contents: set[int] = field(default_factory=set)  # numbers of the assignments they read
     slots: int = 0  # at most: what parts share counts twice
     operations: int = 0
+    outlines: set[Outline] = field(default_factory=set)
+    writes_once: bool = False  # parts that are alike (codegen/templates/members.py)
 
 
-def arrange(groups: list[Group]) -> list[Launch]:
+def arrange(groups: list[Group], target: Target) -> list[Launch]:
     """Order groups into launches; marks the members that must be stored."""
     sink(groups)
     delay(groups)
@@ -51,7 +58,8 @@ def arrange(groups: list[Group]) -> list[Launch]:
         elif group.kind != "map":
             key = (*key, group.number)
         family = families[group.number]
-        add_group(launches.setdefault(key, []), group, family, slots.pop(family, 0))
+        bucket = launches.setdefault(key, [])
+        add_group(bucket, group, family, slots.pop(family, 0), target)
     every = [launch for bucket in launches.values() for launch in bucket]
     found = sorted(every, key=lambda launch: launch.depth)
     for launch in found:
@@ -188,7 +196,9 @@ def mark_reads(group: Group) -> None:
             group.contents.add(facts.number)
 
 
-def add_group(bucket: list[Launch], group: Group, family: int, family_slots: int) -> None:
+def add_group(
+    bucket: list[Launch], group: Group, family: int, family_slots: int, target: Target
+) -> None:
     """Put a group in the last launch of its bucket: beside its like, or as a new part.
 
     `family_slots` is what the family takes that starts with this group, else 0. Groups of one
@@ -197,10 +207,10 @@ def add_group(bucket: list[Launch], group: Group, family: int, family_slots: int
     wanted = max(group.slots, min(family_slots, SLOT_LIMIT // 2))
     if bucket and bucket[-1].slots + wanted <= SLOT_LIMIT:
         launch = bucket[-1]
-        part = launch.families.get((family, group.shape)) or find_part(launch, group)
-        has_room = len(launch.parts) < PART_LIMIT
+        part = launch.families.get((family, group.shape)) or find_part(launch, group, target)
+        has_room = len(launch.parts) < part_limit(target)
         if group.kind == "map" and group.operations > LARGE:  # equal kernels compile once
-            has_room &= launch.operations + group.operations <= GROUP_LIMIT
+            has_room &= launch.operations + new_operations(launch, group) <= GROUP_LIMIT
         if part is None and has_room:
             part = []
             launch.parts.append(part)
@@ -212,17 +222,29 @@ def add_group(bucket: list[Launch], group: Group, family: int, family_slots: int
     first = [group]
     families = {(family, group.shape): first}
     launch = Launch(group.kind, group.depth, group.device, [first], families)
+    launch.writes_once = target.has_blocks and group.kind in ("map", "reduce")
     grow(launch, group)
     bucket.append(launch)
 
 
-def find_part(launch: Launch, group: Group) -> list[Group] | None:
-    """Find a part over the same domain with room for a group."""
+def part_limit(target: Target) -> int:
+    """Number of parts that a kernel may have."""
+    return ALIKE_LIMIT if target.has_blocks else PART_LIMIT
+
+
+def find_part(launch: Launch, group: Group, target: Target) -> list[Group] | None:
+    """Find a part over the same domain with room for a group.
+
+    Where blocks run side by side, maps without a large array in common are parts of their own:
+    those that are alike are written once then, an optimizer's step over many parameters say.
+    """
     if group.kind not in ("map", "reduce"):
         return None
+    is_apart = target.has_blocks and group.kind == "map" and len(launch.parts) < part_limit(target)
     for part in launch.parts:
         is_small = sum(g.operations for g in part) + group.operations <= GROUP_LIMIT
-        if part[0].shape == group.shape and is_small:
+        is_near = not is_apart or any(shared_loads(group, other) for other in part)
+        if part[0].shape == group.shape and is_small and is_near:
             return part
     return None
 
@@ -232,4 +254,16 @@ def grow(launch: Launch, group: Group) -> None:
     launch.leaves |= group.leaves
     launch.contents |= group.contents
     launch.slots += group.slots
-    launch.operations += group.operations
+    launch.operations += new_operations(launch, group)
+    launch.outlines.add(outline_of(group))
+
+
+def new_operations(launch: Launch, group: Group) -> int:
+    """Count what a group adds to the text of a launch: nothing, if another in it is alike."""
+    is_written = launch.writes_once and outline_of(group) in launch.outlines
+    return 0 if is_written else group.operations
+
+
+def outline_of(group: Group) -> Outline:
+    """Tell what a group computes, whatever it reads: groups of one outline are alike mostly."""
+    return group.shape, tuple([(each.node.op, each.node.dtype) for each in group.members])

@@ -33,6 +33,14 @@ class Numbering:
         self.rows: dict[Any, int] = {}  # with the types of arguments: 1 is not True
         self.targets: list[Expr] = []  # alive: their identities are keys
 
+    def slot(self, number: int) -> int:
+        """Name a slot."""
+        return number
+
+    def scalar(self, number: int) -> int:
+        """Name a runtime scalar."""
+        return number
+
     def axis(self, axis: Axis) -> tuple[int, int]:
         """Number and size of an axis."""
         return self.axes.setdefault(axis, len(self.axes)), axis.size
@@ -55,7 +63,9 @@ class Numbering:
         if expr.op == "const":
             return type(expr.arg).__name__, repr(expr.arg)
         if expr.op == "load":
-            return expr.arg[0], self.index(expr.arg[1])
+            return self.slot(expr.arg[0]), self.index(expr.arg[1])
+        if expr.op == "scalar":
+            return self.scalar(expr.arg)
         if expr.op == "index":
             return self.index(expr.arg)
         if expr.op == "guard":
@@ -84,7 +94,7 @@ class Numbering:
             slot, place = compute.store
             for atom in dynamics_of(place):
                 self.expression(atom.expr)
-            store = slot, self.index(place)
+            store = self.slot(slot), self.index(place)
         body = self.expression(compute.body)
         return axes, over, compute.monoid, body, compute.dtype.name, store
 

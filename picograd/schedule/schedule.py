@@ -160,7 +160,7 @@ def fuse(draft: Draft) -> None:
 
 def order_launches(draft: Draft) -> None:
     """Put groups into launches, in an order where everything is computed before it is read."""
-    draft.launches = merge_launches(arrange(draft.fuser.groups), draft.target)
+    draft.launches = merge_launches(arrange(draft.fuser.groups, draft.target), draft.target)
 
 
 def assign_slots(draft: Draft) -> None:

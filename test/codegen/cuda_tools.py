@@ -102,7 +102,7 @@ def call_text(tile_kernel: TileKernel, shared: int) -> str:
     """Host function that runs all blocks of a kernel; arguments in the order of the signature."""
     kernel = tile_kernel.kernel
     name = kernel.name
-    slots, count = len(kernel.slots), sum(len(p.workspaces) for p in tile_kernel.parts)
+    slots, count = len(kernel.slots), sum(len(p.workspaces) * p.count for p in tile_kernel.parts)
     args = [f"({type_name(s.dtype)}*)p[{n}]" for n, s in enumerate(kernel.slots)]
     args += [f"(unsigned char*)p[{slots + n}]" for n in range(count)]
     args += [f"*({type_name(d)}*)p[{slots + count + n}]" for n, d in enumerate(kernel.scalars)]
@@ -149,11 +149,11 @@ def run_host(library, tile_kernel: TileKernel, inputs: dict, scalars=(), is_reve
         else:
             raw = np.full(slot.size * slot.dtype.itemsize, 0xFF, np.uint8)
             buffers.append(aligned(raw.view(slot.dtype.storage)))
-    spaces = [w for part in tile_kernel.parts for w in part.workspaces]
+    spaces = [w for part in tile_kernel.parts for w in part.workspaces * part.count]
     buffers += [aligned(np.full(n, 0 if z else 0xFF, np.uint8)) for n, z in spaces]
     buffers += [np.array([s], d.numpy) for s, d in zip(scalars, kernel.scalars, strict=True)]
     pointers = (ctypes.c_void_p * len(buffers))(*(b.ctypes.data for b in buffers))
-    blocks = sum(int(np.prod([a.size for a in p.grid])) for p in tile_kernel.parts)
+    blocks = sum(part.blocks for part in tile_kernel.parts)
     function = getattr(library, f"run_{kernel.name}")
     function(pointers, blocks, tile_kernel.threads, int(is_reversed))
     for (_, is_zeroed), buffer in zip(spaces, buffers[len(kernel.slots) :], strict=False):

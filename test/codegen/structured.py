@@ -312,12 +312,13 @@ def scatter_where() -> Case:
     return case
 
 
-def adam() -> Case:
+def adam(sizes: tuple[int, ...] = (5, 1200), rates: tuple[int, ...] = (0, 0)) -> Case:
+    """Updates of several parameters in one launch, with the runtime scalars of these numbers."""
     parts, slots = [], []
-    for number, size in enumerate((5, 1200)):
+    for number, (size, scalar) in enumerate(zip(sizes, rates, strict=True)):
         i, s = Axis(f"i{number}", size), 4 * number
         p, g, m, v = (load(s + k, float32, axis_index(i)) for k in range(4))
-        rate = Expr("scalar", (), 0, float32)
+        rate = Expr("scalar", (), scalar, float32)
         moment = op("add", op("mul", m, const(0.9, float32)), op("mul", g, const(0.1, float32)))
         fresh = op("mul", op("mul", g, g), const(0.01, float32))
         square = op("add", op("mul", v, const(0.99, float32)), fresh)
@@ -331,8 +332,8 @@ def adam() -> Case:
         roles = ("inout", "in", "inout", "inout")
         slots += [(float32, size, role) for role in roles]
         parts.append(Part((i,), computes))
-    made = kernel("adam", "map", slots, *parts, scalars=(float32, int32))
-    return build(made, [0.125, 3])
+    made = kernel("adam", "map", slots, *parts, scalars=(float32, int32, float32))
+    return build(made, [0.125, 3, 0.5])
 
 
 def beside(*cases: Case) -> Case:
@@ -387,5 +388,7 @@ STRUCTURED: dict[str, Callable[[], Case]] = {
     "scatter_max": lambda: scatter("max"),
     "scatter_where": scatter_where,
     "adam": adam,
+    "adam_alike": lambda: adam((600, 5, 600, 600), (0, 0, 2, 0)),
     "beside": lambda: beside(softmax(), column_sum(), total(), cross_entropy(), transpose()),
+    "beside_alike": lambda: beside(softmax(), column_sum(), softmax(), column_sum(), softmax()),
 }

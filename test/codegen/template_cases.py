@@ -8,6 +8,7 @@ from compare import check_arrays, inputs
 from cuda_tools import H200, compile_cuda, compile_host, run_host, source_of
 from structured import (
     STRUCTURED,
+    beside,
     column_statistics,
     column_sum,
     cross_entropy,
@@ -32,6 +33,7 @@ LARGE = {
     "streamed_long_rows": lambda: streamed(2, 40000, is_column=False),
     "total_split": lambda: total(40001),
     "total_vectors": lambda: total(41000),
+    "beside_split": lambda: beside(column_sum(500, 132), total(40001), column_sum(500, 132)),
     "cross_entropy_wide": lambda: cross_entropy(19, 1500),
 }
 CASES = {**STRUCTURED, **LARGE}

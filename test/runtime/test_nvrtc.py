@@ -46,11 +46,25 @@ def test_kernels_share_a_program():
     assert nvrtc.compile_together([*codes, cuda_code("bad", "nonsense")], "sm_90a") is None
 
 
-def test_batches_hold_different_entries():
+def test_batches_hold_different_entries(monkeypatch):
     codes = [cuda_code(name) for name in "abcab"]
-    assert nvrtc.batches(codes, 2) == [[0, 1], [2, 3], [4]]
-    assert nvrtc.batches(codes, 9) == [[0, 1, 2], [3, 4]]
-    assert nvrtc.batches([], 4) == []
+    listed: list[Code] = []
+    assert list(nvrtc.batches(codes, listed)) == [[0, 1, 2], [3, 4]] and listed == codes
+    monkeypatch.setattr(nvrtc, "BATCH_TEXT", 2 * len(codes[0].source))
+    assert list(nvrtc.batches(codes, [])) == [[0, 1], [2, 3], [4]]
+    assert list(nvrtc.batches([], [])) == []
+
+
+def test_a_batch_is_full_before_the_next_kernel_is_asked_for():
+    asked: list[str] = []
+
+    def codes():
+        for name in "aab":
+            asked.append(name)
+            yield cuda_code(name)
+
+    found = nvrtc.batches(codes(), [])
+    assert next(found) == [0] and asked == ["a", "a"]
 
 
 def test_missing_packages_are_named(monkeypatch):

@@ -7,6 +7,7 @@ from picograd.graph.node import Node
 from picograd.schedule.arrange import LARGE, arrange, is_sink, reads_of
 from picograd.schedule.group import Group
 from picograd.schedule.schedule import Draft, fuse, number_inputs
+from picograd.target import cuda_target
 
 
 def fused(*roots: Node) -> list[Group]:
@@ -25,7 +26,7 @@ def test_a_group_runs_after_what_it_reads() -> None:
     total = x.reduce("sum", (0,))
     groups = fused(build.contiguous(total) + 1.0, total.reduce("max", (0,)))
     position = {}
-    for number, launch in enumerate(arrange(groups)):
+    for number, launch in enumerate(arrange(groups, TARGET)):
         for part in launch.parts:
             position.update((id(g), number) for g in part)
     assert len(position) == len(groups)
@@ -37,13 +38,15 @@ def test_a_group_runs_after_what_it_reads() -> None:
 
 def test_reductions_over_one_domain_share_a_launch() -> None:
     x = leaf(4, 5)
-    launches = arrange(fused(x.reduce("sum", (1,)), x.reduce("max", (1,)), x.reduce("sum", (0,))))
+    launches = arrange(
+        fused(x.reduce("sum", (1,)), x.reduce("max", (1,)), x.reduce("sum", (0,))), TARGET
+    )
     assert sorted(len(launch.parts) for launch in launches) == [1, 1]
 
 
 def test_sums_of_whole_arrays_share_a_launch() -> None:
     sums = [leaf(4, 5 + n).reduce("sum", (0, 1)) for n in range(3)]
-    launches = arrange(fused(*sums, leaf(4, 5).reduce("sum", (1,))))
+    launches = arrange(fused(*sums, leaf(4, 5).reduce("sum", (1,))), TARGET)
     assert [len(launch.parts) for launch in launches] == [3, 1]
 
 
@@ -52,15 +55,29 @@ def test_maps_nobody_reads_sink_to_one_launch() -> None:
     rows = [build.contiguous(x * 2.0), build.contiguous(y * 3.0)]
     late = spread(x.reduce("sum", (0,)), (4,)) + 1.0
     groups = fused(*rows, late)
-    last = arrange(groups)[-1]
+    last = arrange(groups, TARGET)[-1]
     assert sum(is_sink(g) for g in groups) == 2
     assert last.kind == "map" and sum(len(part) for part in last.parts) >= 2
 
 
 def test_launches_are_bounded() -> None:
-    (launch,) = arrange([group(number, operations=LARGE) for number in range(40)])
+    (launch,) = arrange([group(number, operations=LARGE) for number in range(40)], TARGET)
     assert len(launch.parts) == 4, "too long for one part"
-    launches = arrange([group(number, operations=LARGE) for number in range(70 * 13)])
+    launches = arrange([group(number, operations=LARGE) for number in range(70 * 13)], TARGET)
     assert [len(launch.parts) for launch in launches] == [64, 6]
-    launches = arrange([group(number, operations=300) for number in range(3)])
+    launches = arrange([group(number, operations=300) for number in range(3)], TARGET)
     assert [len(launch.parts) for launch in launches] == [1, 1, 1], "equal ones compile once"
+
+
+def test_maps_without_a_common_array_are_parts_of_their_own_on_a_gpu() -> None:
+    shared, other = leaf(4), leaf(4)
+    roots = [build.contiguous(shared * 2.0), build.contiguous(shared * 3.0), other * 4.0]
+    for target, parts in ((TARGET, 1), (cuda_target("sm_90a"), 2)):
+        (launch,) = arrange(fused(*roots), target)
+        assert len(launch.parts) == parts
+
+
+def test_groups_that_are_alike_add_no_text_on_a_gpu() -> None:
+    groups = [group(number, operations=300) for number in range(100)]
+    assert [len(each.parts) for each in arrange(groups, TARGET)] == [1] * 100
+    assert [len(each.parts) for each in arrange(groups, cuda_target("sm_90a"))] == [100]

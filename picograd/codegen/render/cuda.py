@@ -325,6 +325,15 @@ def render_workspace(name: str, args: list[str], instr: Instr) -> list[str]:
     return [f"{typed}* const {name} = ({typed}*)w{instr.arg};"]
 
 
+def render_choose(name: str, args: list[str], instr: Instr) -> list[str]:
+    """Choose by a jump that a whole block takes: selections would cost each thread every option."""
+    pointer = "" if instr.arg == "scalar" else "*" if instr.arg == "workspace" else "* __restrict__"
+    const = "const " if instr.arg == "in" else ""
+    cases = [f"case {n}: {name} = {option}; break;" for n, option in enumerate(args[1:-1])]
+    declared = f"{const}{type_name(instr.dtype or int32)}{pointer} {name};"
+    return [declared, f"switch ({args[0]}) {{ {' '.join(cases)} default: {name} = {args[-1]}; }}"]
+
+
 Statement = Callable[[str, list[str], Instr], list[str]]
 STATEMENTS: dict[str, Statement] = {
     "loop": render_loop,
@@ -335,6 +344,7 @@ STATEMENTS: dict[str, Statement] = {
     "set": lambda name, args, instr: [f"{args[0]}[{args[1]}] = {args[2]};"],
     "shared": render_shared,
     "workspace": render_workspace,
+    "choose": render_choose,
     "barrier": lambda name, args, instr: ["__syncthreads();"],
     "warp_barrier": lambda name, args, instr: ["__syncwarp();"],
     "fence": lambda name, args, instr: ["__threadfence();"],

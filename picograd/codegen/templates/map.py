@@ -14,10 +14,10 @@ from picograd.codegen.templates.grid import (
     cut_flat,
     cut_square,
     ended,
-    merge_part,
     part_indices,
     rebind,
 )
+from picograd.codegen.templates.members import build_parts
 from picograd.codegen.tile import Accumulate, Assign, Step, Store, Tile, TileKernel, TilePart
 from picograd.errors import check
 from picograd.helpers import product
@@ -30,12 +30,13 @@ SMALL_POINTS = 16384  # below this one worker is faster than waking others
 CUDA_THREADS = 256
 TRANSPOSED_SIZE = 16  # shorter axes fit into the caches without tiles
 LEAST_PIECE, MOST_PIECES = 16, 8  # elements of a piece between guards, and pieces
+DEAR = 64  # operations of an element that take longer than storing it: a generator has 80
 CPU_SIDE, CUDA_SIDE = 64, 32  # of a square tile: 16 KiB of float32, and one warp across
 
 
 def build(kernel: Kernel, target: Target) -> TileKernel:
     """Write a map kernel for the target."""
-    parts = tuple(build_part(kernel, merge_part(part), target) for part in kernel.parts)
+    parts = build_parts(kernel, target, build_part)
     return TileKernel(kernel, parts, CUDA_THREADS if target.has_blocks else 1)
 
 
@@ -141,11 +142,16 @@ def vector_lanes(kernel: Kernel, part: Part, last: Axis) -> int:
     """Choose how many neighbours one CUDA thread handles: 16 bytes if every access allows it.
 
     What lies beyond an end may be computed: a vector that begins before one is computed whole.
-    What neighbours share, as the label of a row, narrows nothing.
+    What neighbours share, as the label of a row, narrows nothing. Where much is computed from no
+    array, as random numbers are, memory waits for arithmetic: one element, a quarter of the text.
     """
     part = replace(part, ends=())
     places = [c.store for c in part.computes if c.store]
-    places += [e.arg[:2] for c in part.computes for e in walk(c.body) if e.op == "load"]
+    expressions = {id(e): e for c in part.computes for e in walk(c.body)}.values()
+    loads = [e.arg[:2] for e in expressions if e.op == "load"]
+    if len(expressions) > DEAR and not any(last in axes_of(index) for _, index in loads):
+        return 1
+    places += loads
     slots = [slot for slot, index in places if last in axes_of(index)]
     lanes = 16 // max((kernel.slots[s].dtype.itemsize for s in slots), default=4)
     while lanes > 1 and last.size % lanes:

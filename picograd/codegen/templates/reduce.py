@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from picograd.codegen.templates import map as map_template
-from picograd.codegen.templates.grid import Cut, balanced, cut, ended, merge_part
+from picograd.codegen.templates.grid import Cut, balanced, cut, ended
+from picograd.codegen.templates.members import build_parts
 from picograd.codegen.templates.rows import Rows
 from picograd.codegen.templates.sharing import share_elements
 from picograd.codegen.templates.threads import Threads, threads_along
@@ -38,7 +39,7 @@ BLOCKS_PER_MULTIPROCESSOR = 8  # of 256 threads: all a multiprocessor can hold
 
 def build(kernel: Kernel, target: Target) -> TileKernel:
     """Write a reduction kernel for the target."""
-    parts = tuple(build_part(kernel, merge_part(part), target) for part in kernel.parts)
+    parts = build_parts(kernel, target, build_part)
     return TileKernel(kernel, parts, CUDA_THREADS if target.has_blocks else 1)
 
 
