@@ -31,6 +31,7 @@ ROWS, COLUMNS = 1024, 2048
 IMAGES = (64, 32, 28, 28)
 TOKENS, CLASSES = 512, 50304
 LAYER = (8, 128, 256)  # sequences, tokens, features
+TEXTS = (4, 1024, 768)
 
 
 def leaf(device: str, *shape: int, grad: bool = False) -> Tensor:
@@ -275,6 +276,40 @@ def transformer_layer() -> nn.Module:
 
 add_module("transformer_layer_eval", transformer_layer, *LAYER, train=False)
 add_module("transformer_layer_train", transformer_layer, *LAYER)
+
+
+def layer_step(layer: nn.Module, device: str, *more: Tensor) -> Step:
+    """Forward and gradients of a layer of a language model, products in bfloat16."""
+    layer, x = layer.to(device), leaf(device, *TEXTS, grad=True)
+    seed, parameters = leaf(device, *TEXTS), [x, *layer.parameters()]
+
+    def step() -> list[Any]:
+        for p in parameters:
+            p.grad = None
+        with picograd.autocast(x.device.type, dtype=picograd.bfloat16):
+            y = layer(x, *more)
+        y.backward(seed)
+        return [y, *(p.grad for p in parameters)]
+
+    return step
+
+
+@graph
+def gpt2_layer_train(device: str) -> Step:
+    """A layer of GPT-2 124M."""
+    from gpt import GPT2, Block
+
+    return layer_step(Block(GPT2), device)
+
+
+@graph
+def llama_layer_train(device: str) -> Step:
+    """A layer of a small Llama: rotary positions, SwiGLU, four heads of keys for twelve."""
+    from decoder import Block, Sizes
+
+    angles = (leaf(device, 1, TEXTS[1], 32) for _ in range(2))
+    layer = Block(Sizes(32000, 1024, TEXTS[2], 2048, 1, 12, 4, 64))
+    return layer_step(layer, device, tuple(angles))
 
 
 @graph

@@ -148,8 +148,7 @@ class Block:
             return self.given
         tile = self.tiles[name]
         if tile.space == "register":
-            check(self.walk is not None, f"{name} is read outside a walk")
-            where = self.walk.register(len(tile.shape))  # type: ignore[union-attr]
+            where = self.register(tile, index)
         else:
             where = self.place(tile, index)
         vector = emitter.scopes[-1].vector
@@ -163,6 +162,18 @@ class Block:
         lanes = vector[1] if vector and is_varying else 1
         mask = emitter.scopes[-1].mask
         return emitter.load(self.places[name], emitter.index(where), mask, lanes)
+
+    def register(self, tile: Tile, index: Sequence[Index]) -> Index:
+        """Find the register of a coordinate: that of the present point, or of one near to it.
+
+        A thread that walks windows has several elements of each in its patch of a tile.
+        """
+        check(self.walk is not None, f"{tile.name} is read outside a walk")
+        found, count = self.walk, len(tile.shape)
+        patch = tuple(size for _, size in found.lanes[:count])  # type: ignore[union-attr]
+        if isinstance(tile.layout, Blocked) and patch != tile.layout.vector:
+            return register_of(tile.layout, index)
+        return found.register(count)  # type: ignore[union-attr]
 
     def walked(
         self,
@@ -204,6 +215,14 @@ class Block:
                     indices.append(substitute(self.place(tile, index), values))
         units = [index for index in indices if is_unit(index, axis)]
         return bool(units) and all(is_multiple(index, axis, lanes) for index in units)
+
+
+def register_of(layout: Blocked, index: Sequence[Index]) -> Index:
+    """Find the register of a coordinate in the thread that holds it."""
+    sizes = list(zip(index, layout.threads, layout.vector, strict=True))
+    steps = [place // (threads * vector) for place, threads, vector in sizes]
+    lanes = [place % vector for place, _, vector in sizes]
+    return flatten([*steps, *lanes], [*layout.steps, *layout.vector])
 
 
 def is_multiple(index: Index, axis: Axis, lanes: int) -> bool:

@@ -15,7 +15,7 @@ from picograd.schedule.index import Axis, axis_index, flatten
 from picograd.schedule.loop import Condition
 from picograd.schedule.monoid import COMBINE, identity
 
-SHORT_ROW = 8  # elements of rows that LLVM scans side by side; longer ones it unrolls for nothing
+SHORT_ROW = 16  # elements of rows that LLVM scans side by side; longer ones it unrolls for nothing
 
 
 class Nests(Protocol):

@@ -56,12 +56,8 @@ def ctc_loss(
         return ctc_loss(*inputs, times, sizes, blank, kept, zero_infinity)
     steps, batch, _ = _check(log_probs, blank)
     times = _lengths("input_lengths", input_lengths, batch, steps, log_probs)
-    if len(targets.shape) == 1:
-        targets = _padded(targets, target_lengths)
+    targets = _in_rows(targets, target_lengths, batch)
     sizes = _lengths("target_lengths", target_lengths, batch, targets.shape[1], log_probs)
-    if targets.shape[0] != batch:
-        problem = f"targets of shape {tuple(targets.shape)} for {batch} sequences"
-        raise ShapeError("ctc_loss", problem, "give (B, S), or (sum of lengths,)")
     symbols = _with_blanks(targets.cast("int64"), blank)  # B L
     alpha = _forward(log_probs, symbols, times, blank)
     loss = -_ending(alpha, sizes)
@@ -81,6 +77,15 @@ def _check(log_probs: Tensor, blank: int) -> tuple[int, ...]:
         problem = f"blank={blank} is no class of {shape[2]}"
         raise ValueRangeError("ctc_loss", problem, "use one of the classes")
     return shape
+
+
+def _in_rows(targets: Tensor, lengths: Lengths, batch: int) -> Tensor:
+    """Give each sequence a row (B, S)."""
+    rows = _padded(targets, lengths) if len(targets.shape) == 1 else targets
+    if rows.shape[0] != batch:
+        problem = f"targets of shape {tuple(rows.shape)} for {batch} sequences"
+        raise ShapeError("ctc_loss", problem, "give (B, S), or (sum of lengths,)")
+    return rows
 
 
 def _batched(lengths: Any) -> Any:

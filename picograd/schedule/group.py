@@ -66,6 +66,12 @@ class Windowed:
         is_inside = not self.before and self.end <= self.size
         return is_inside and self.extent <= self.stride
 
+    @property
+    def is_whole(self) -> bool:
+        """Tell whether windows follow one another from the first element to the last."""
+        is_full = self.dilation == 1 and self.kernel == self.stride
+        return is_full and not self.before and self.end == self.size
+
 
 @dataclass(eq=False, slots=True)
 class Group:

@@ -10,6 +10,7 @@ from picograd.schedule.index import Axis, Index, Indices, axis_index
 from picograd.schedule.loop import Condition, Expr
 from picograd.schedule.lower import as_index
 from picograd.schedule.views import strip_views
+from picograd.target import Target
 
 Operand = tuple[Indices, tuple[Condition, ...]]
 
@@ -109,6 +110,12 @@ def is_product(hero: Facts) -> bool:
     if hero.node.size == 0 or product_depth(hero.node) <= 1:
         return False
     return all(source.loads or strip_views(source).is_loaded for source in hero.inputs)
+
+
+def uses_tensor_cores(hero: Facts, target: Target) -> bool:
+    """Tell whether the kernel of a contraction may multiply on tensor cores."""
+    bits = [strip_views(source).node.dtype.bits for source in hero.inputs]
+    return target.tensor_cores and max(bits) <= (32 if target.tf32 else 16)
 
 
 def has_every_axis(source: Facts) -> bool:

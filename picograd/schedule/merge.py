@@ -4,6 +4,7 @@
                  blocks of the other leave idle
     small work   beside other maps and reductions, earlier or later if what it reads and writes
                  allows it: a check of labels, the powers of an optimizer, running statistics
+reductions       on a GPU, that nothing in the plan reads: gradients of biases, of norms' weights
 
 A launch is small if reading its inputs once more takes no longer than launching a kernel: it may
 run where they are no longer in a cache.
@@ -18,14 +19,14 @@ from picograd.helpers import product
 from picograd.schedule.arrange import PART_LIMIT, SLOT_LIMIT, Launch, overwritten
 from picograd.schedule.cost import is_small, machine
 from picograd.schedule.group import GROUP_LIMIT, PRODUCTS, Facts, Group
-from picograd.schedule.heroes import is_product
-from picograd.schedule.views import strip_views
+from picograd.schedule.heroes import is_product, uses_tensor_cores
 from picograd.schedule.write_order import reads_of
 from picograd.target import Target
 
 MERGED = ("map", "reduce")
 PRODUCT_LIMIT = 4  # products of one kernel: more compile slowly
 TRIES = 4  # launches looked at on each side
+WAIT_LIMIT = 2  # depths that a large reduction waits for others: what it reads stays in memory
 
 
 @dataclass(eq=False, slots=True)
@@ -69,9 +70,7 @@ def may_share(hero: Facts, target: Target) -> bool:
 
     Those of 16-bit floats differ in threads and shared memory on tensor cores.
     """
-    bits = [strip_views(source).node.dtype.bits for source in hero.inputs]
-    is_alike = not target.tensor_cores or max(bits) > (32 if target.tf32 else 16)
-    return is_alike and is_product(hero)
+    return not uses_tensor_cores(hero, target) and is_product(hero)
 
 
 def fits(host: Launch, launch: Launch, parts: int) -> bool:
@@ -98,6 +97,7 @@ class Merger:
 
     def __init__(self, launches: list[Launch], target: Target) -> None:
         self.launches, self.machine = launches, machine(target)
+        self.has_blocks = target.has_blocks
         self.bounds = {launch: Bounds() for launch in launches}
         self.reads: dict[int, list[Launch]] = {}  # of each leaf
         self.writes: dict[int, list[Launch]] = {}
@@ -128,18 +128,30 @@ class Merger:
                 if host is not None:
                     self.move(launch, host)
                     gone.add(launch)
+        for launch in every if self.has_blocks else ():
+            if launch not in gone and self.may_wait(launch):
+                host = self.find(launch, every, gone, launch.depth + WAIT_LIMIT)
+                if host is not None:
+                    self.move(launch, host)
+                    gone.add(launch)
         return [launch for launch in self.launches if launch not in gone]
+
+    def may_wait(self, launch: Launch) -> bool:
+        """Tell whether a launch is reductions that nothing in the plan reads."""
+        return launch.kind == "reduce" and not self.bounds[launch].readers and is_movable(launch)
 
     def is_small(self, launch: Launch) -> bool:
         """Tell whether a launch takes no longer than launching it."""
         size = max(product(group.shape) for group in groups_of(launch))
         return is_small(self.bounds[launch].nbytes + 4 * size, self.machine)
 
-    def find(self, launch: Launch, hosts: Sequence[Launch], gone: set[Launch]) -> Launch | None:
-        """Find a host: one that runs at the same time, or after it, or before."""
+    def find(
+        self, launch: Launch, hosts: Sequence[Launch], gone: set[Launch], last: int = 1 << 60
+    ) -> Launch | None:
+        """Find a host: one that runs at the same time, or after it up to a depth, or before."""
         own = self.bounds[launch]
         least = max((source.depth for source in own.sources), default=0) + 1
-        most = min((reader.depth for reader in own.readers), default=1 << 60) - 1
+        most = min([reader.depth - 1 for reader in own.readers] + [last])
         start = bisect_left(hosts, launch.depth, key=lambda each: each.depth)
         later = [each for each in hosts[start : start + TRIES] if each.depth <= most]
         earlier = hosts[max(start - TRIES, 0) : start][::-1]

@@ -2,9 +2,10 @@
 
     max_pool2d(relu(conv2d(x, w) + b), 2)        the image of the convolution is nowhere in memory
 
-Blocks of rows hold whole windows where these lie side by side. Where they share elements, or take
-in padding, a task walks down an image, and keeps of each block the last rows for the next. Elements
-that no window has are computed only if they are stored.
+On a CPU blocks of rows hold whole windows where these lie side by side. Where they share elements,
+or take in padding, a task walks down an image, and keeps of each block the last rows for the next.
+Elements that no window has are computed only if they are stored. On a GPU a thread holds windows of
+up to 4 elements that take in all of the image.
 """
 
 from dataclasses import dataclass
@@ -25,12 +26,19 @@ from picograd.schedule.group import (
     place,
     waits_for_rows,
 )
-from picograd.schedule.heroes import has_every_axis, is_product, product_depth, product_sides
+from picograd.schedule.heroes import (
+    has_every_axis,
+    is_product,
+    product_depth,
+    product_sides,
+    uses_tensor_cores,
+)
 from picograd.schedule.index import Axis, Index, axis_index
 from picograd.schedule.joining import has_room
 from picograd.target import Target
 
 WINDOW_POINTS = 16  # elements of a window: the kernel computes each where it combines them
+PATCH_BYTES = 16  # along a side of a GPU thread's patch of a tile; elements of 4 bytes at least
 
 Domain = dict[int, Index]  # of each dimension
 
@@ -63,8 +71,8 @@ class Windows:
 
 def join_windows(facts: Facts, target: Target, reasons: Reasons) -> Group | None:
     """Find the product whose result is reduced in windows, and tell it, if that is no slower."""
-    found = windows_of(facts) if target.packs_operands else None
-    if found is None:
+    found = windows_of(facts)
+    if found is None or (target.has_blocks and not fits_patches(found, target)):
         return None
     work = work_on_windows(found, target)
     if not work.is_together:
@@ -145,10 +153,24 @@ def suits(windows: Windows) -> bool:
     return is_small and is_known and windows.is_of(rows)
 
 
+def fits_patches(windows: Windows, target: Target) -> bool:
+    """Tell whether a thread of a GPU holds whole windows in its patch of a tile.
+
+    Tensor cores spread the elements of a window over threads.
+    """
+    hero = windows.home.members[0]
+    patch = PATCH_BYTES // max(hero.node.dtype.itemsize, 4)
+    is_whole = all(each.is_whole for each in windows.along) and patch % windows.count == 0
+    return is_whole and not uses_tensor_cores(hero, target)
+
+
 def work_on_windows(windows: Windows, target: Target) -> PoolWork:
     """Estimate what it takes to reduce the windows where the product is computed."""
     hero = windows.home.members[0].node
     first = windows.along[0]
+    if target.has_blocks:
+        made = PooledProduct(hero.size, 0, product_depth(hero), hero.dtype.itemsize)
+        return pool_work(made, windows.count, 0, target)
     rows, columns = product_sides(hero)
     least = max(first.stride, 0 if first.is_beside else first.extent)
     held = least * product(hero.shape[d] for d in rows if d > first.dimension)

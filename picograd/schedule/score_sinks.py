@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from picograd.graph.row import Role
 from picograd.schedule.group import Facts, Group, Reasons
 from picograd.schedule.index import Axis, Indices
-from picograd.schedule.scores import Region, Sink, find_regions
+from picograd.schedule.scores import EXPONENTIALS, Region, Sink, find_regions
 
 
 @dataclass(eq=False, slots=True)
@@ -225,7 +225,12 @@ def find_streams(
 
     `missing` says why the target has no kernel for a stream.
     """
-    regions = [r for r in find_regions(values, wanted) if r.has_exponential and r.sinks]
+    # All members of a region have as many elements: one with an exponential as that has.
+    sizes = {x.node.size for x in values if x.node.op in EXPONENTIALS and not x.is_source}
+    if not sizes:
+        return []
+    regions = find_regions(values, wanted, sizes)
+    regions = [region for region in regions if region.has_exponential and region.sinks]
     sinks = [sink.facts.number for region in regions for sink in region.sinks]
     bits = {number: 1 << n for n, number in enumerate(dict.fromkeys(sinks))}
     waits = waits_of(values, bits) if bits else {}
@@ -282,7 +287,18 @@ def ordered(values: Sequence[Facts], streams: Sequence[Stream]) -> list[Facts]:
             before[sink.facts.number] = reads
     order: list[Facts] = []
     seen: set[int] = set()
-    stack: list[tuple[Facts, bool]] = [(facts, False) for facts in reversed(values)]
+    for facts in values:
+        if facts.number in before:
+            pull(facts, before, seen, order)
+        elif facts.number not in seen:
+            seen.add(facts.number)
+            order.append(facts)
+    return order
+
+
+def pull(top: Facts, before: dict[int, list[Facts]], seen: set[int], order: list[Facts]) -> None:
+    """List a node after all that it reads, and what a stream reads before its first sink."""
+    stack = [(top, False)]
     while stack:
         facts, is_done = stack.pop()
         if is_done:
@@ -292,7 +308,6 @@ def ordered(values: Sequence[Facts], streams: Sequence[Stream]) -> list[Facts]:
             stack.append((facts, True))
             below = () if facts.is_source else facts.inputs
             stack += [(x, False) for x in (*before.get(facts.number, ()), *below)]
-    return order
 
 
 def outer_reads(top: Facts, inside: Container[int]) -> Iterator[tuple[Facts, Facts]]:

@@ -12,10 +12,11 @@ Every element of a region has a place: `at` gives, for each node, its indices ov
 region, so that views of scores are only other indices.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass, field
 
-from picograd.graph.row import Role
+from picograd.graph.ops import OPS
+from picograd.graph.row import Role, ops_of
 from picograd.helpers import product
 from picograd.schedule.group import Facts
 from picograd.schedule.index import (
@@ -32,6 +33,8 @@ from picograd.schedule.views import dimension_map
 
 MOST_DEPTH = 256  # of a product that is computed again wherever its elements are read
 LEAST_SIDE = 16  # rows, and columns: fewer are faster as products of vectors
+CONTRACTIONS = ops_of(Role.CONTRACT)
+EXPONENTIALS = {name for name, row in OPS.items() if row.is_exponential}
 Sides = tuple[frozenset[Axis], frozenset[Axis]]
 
 
@@ -72,12 +75,15 @@ class Region:
     @property
     def has_exponential(self) -> bool:
         """Tell whether a softmax may be in it."""
-        return any(each.node.row.is_exponential for each in self.members)
+        return any(each.node.op in EXPONENTIALS for each in self.members)
 
 
-def find_regions(values: Sequence[Facts], wanted: Collection[Facts]) -> list[Region]:
-    """List the regions of nodes, listed inputs first; `wanted` are stored."""
-    finder = Finder()
+def find_regions(
+    values: Sequence[Facts], wanted: Collection[Facts], sizes: Container[int] | None = None
+) -> list[Region]:
+    """List the regions of nodes, listed inputs first, those of so many elements; `wanted` are
+    stored."""
+    finder = Finder(sizes)
     for facts in values:
         finder.visit(facts)
     for facts in wanted:
@@ -89,8 +95,9 @@ def find_regions(values: Sequence[Facts], wanted: Collection[Facts]) -> list[Reg
 class Finder:
     """This class is the state of the walk: the region of every node that is in one."""
 
-    def __init__(self) -> None:
+    def __init__(self, sizes: Container[int] | None) -> None:
         self.homes: dict[int, Region] = {}
+        self.sizes = sizes
 
     def visit(self, facts: Facts) -> None:
         """Let a node open a region, spread one, end one, or keep one in memory."""
@@ -99,8 +106,10 @@ class Finder:
         homes = [self.homes[x.number] for x in facts.inputs if x.number in self.homes]
         if homes:
             self.read(facts, homes)
-        if is_seed(facts) and facts.number not in self.homes:
-            self.open(facts)
+        if facts.node.op in CONTRACTIONS and facts.number not in self.homes:
+            is_fit = self.sizes is None or facts.node.size in self.sizes
+            if is_fit and is_seed(facts):
+                self.open(facts)
 
     def read(self, facts: Facts, homes: Sequence[Region]) -> None:
         """Look at what a reader of regions does."""

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from picograd.graph.ends import EndedNode
 from picograd.graph.node import Node
 from picograd.graph.row import Role
+from picograd.schedule.scores import EXPONENTIALS
 from picograd.schedule.views import dimension_map
 from picograd.schedule.weighted_sums import is_product, is_reshaped, replaced, wide
 from picograd.target import Target
@@ -32,10 +33,11 @@ def turn_products(roots: Sequence[Node], order: Sequence[Node], target: Target) 
     for node in order:
         if node.realized is not None or not node.inputs:
             continue
-        is_weighted = any(id(child) in weights for child in node.inputs)
-        is_between = is_weighted and node.row.role in BETWEEN
-        if node.row.is_exponential or is_between:
+        is_weighted = bool(weights) and not weights.isdisjoint(map(id, node.inputs))
+        if node.op in EXPONENTIALS or (is_weighted and node.row.role in BETWEEN):
             weights.add(id(node))
+            continue
+        if not weights:
             continue
         is_ended = type(node) is EndedNode  # it says where a size that varies ends: it stays
         if is_weighted and is_product(node) and not is_ended:
@@ -56,7 +58,7 @@ def turn_products(roots: Sequence[Node], order: Sequence[Node], target: Target) 
                 turned[id(product)] = made.permute(inverse(axes))
     if not turned:
         return list(roots)
-    return replaced(roots, turned)
+    return replaced(roots, order, turned)
 
 
 def permutation_of(node: Node) -> tuple[int, ...] | None:

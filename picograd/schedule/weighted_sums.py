@@ -13,10 +13,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from picograd.graph.node import Node
-from picograd.graph.row import NUMBERS, Role
+from picograd.graph.row import NUMBERS, Role, ops_of
 from picograd.target import Target
 
 Factors = Counter[tuple[Any, Any]]  # (kind, what)
+CONTRACTIONS, REDUCTIONS = map(ops_of, (Role.CONTRACT, Role.REDUCE))
 MOST_STEPS = 32  # from a product to its factors
 
 
@@ -26,56 +27,78 @@ def shorten_sums(roots: Sequence[Node], order: Sequence[Node], target: Target) -
     `order` lists the nodes under the roots, inputs first, and not below realized ones.
     """
     products: dict[int, list[Node]] = {}  # by each of their operands
+    sums: list[Node] = []
     for node in order:
-        if is_product(node):
+        if node.op in REDUCTIONS:
+            sums.append(node)
+        elif node.op in CONTRACTIONS and node.realized is None:
             for operand in set(map(id, node.inputs)):
                 known = products.setdefault(operand, [])
                 known.append(node)
     shorter = {}
-    for node in order if products else ():
+    for node in sums if products else ():
         if is_sum(node):
             found = shortened(node, products)
             if found is not None:
                 shorter[id(node)] = found
     if not shorter:
         return list(roots)
-    return replaced(roots, shorter)
+    return replaced(roots, order, shorter)
 
 
-def replaced(roots: Sequence[Node], new: dict[int, Node]) -> list[Node]:
+def replaced(roots: Sequence[Node], order: Sequence[Node], new: dict[int, Node]) -> list[Node]:
     """Rebuild a graph with some nodes replaced by others made of its nodes.
 
-    What a replacement is made of is rebuilt with it: it may hold a node that is replaced too.
+    What a replacement is made of is rebuilt with it: it may hold a node that is replaced too, or
+    one that comes later in `order`.
     """
-    done: dict[int, Node] = {}
-    stack = [(root, False) for root in reversed(roots)]
+    changed: dict[int, Node] = {}
+    seen: set[int] = set()
+    for node in order:
+        if id(node) in new:
+            rebuild(node, new, changed, seen)
+        elif id(node) not in seen:
+            seen.add(id(node))
+            if changed:
+                change(node, changed)
+    return [changed.get(id(root), root) for root in roots]
+
+
+def rebuild(top: Node, new: dict[int, Node], changed: dict[int, Node], seen: set[int]) -> None:
+    """Rebuild a node, after all below it that was not seen."""
+    stack = [(top, False)]
     while stack:
         node, is_ready = stack.pop()
-        if id(node) in done:
-            continue
         instead = new.get(id(node))
-        below = () if node.realized is not None else node.inputs
-        below = below if instead is None else (instead,)
-        if not is_ready:
+        if is_ready and instead is not None:
+            changed[id(node)] = changed.get(id(instead), instead)
+        elif is_ready:
+            change(node, changed)
+        elif id(node) not in seen:
+            seen.add(id(node))
+            below = () if node.realized is not None else node.inputs
+            below = below if instead is None else (instead,)
             stack.append((node, True))
             stack += [(child, False) for child in below]
-        elif instead is not None:
-            done[id(node)] = done[id(instead)]
-        else:
-            inputs = tuple([done[id(child)] for child in below])
-            done[id(node)] = node.with_inputs(inputs) if inputs else node
-    return [done[id(root)] for root in roots]
+
+
+def change(node: Node, changed: dict[int, Node]) -> None:
+    """Rebuild a node over what its inputs have become, if any has changed."""
+    for child in node.inputs if node.realized is None else ():
+        if id(child) in changed:
+            inputs = tuple([changed.get(id(child), child) for child in node.inputs])
+            changed[id(node)] = node.with_inputs(inputs)
+            return
 
 
 def is_product(node: Node) -> bool:
     """Tell whether a node is a product that is not in memory yet."""
-    return node.realized is None and node.row.role is Role.CONTRACT
+    return node.realized is None and node.op in CONTRACTIONS
 
 
 def is_sum(node: Node) -> bool:
     """Tell whether a node is a sum over dimensions that is not in memory yet."""
-    is_reduction = node.realized is None and node.row.role is Role.REDUCE
-    return is_reduction and node.arg[0] == "sum"
+    return node.realized is None and node.op in REDUCTIONS and node.arg[0] == "sum"
 
 
 def shortened(node: Node, products: dict[int, list[Node]]) -> Node | None:

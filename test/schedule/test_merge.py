@@ -11,6 +11,8 @@ from picograd.schedule.plan import Plan
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
 
+GPU = cuda_target("sm_90a")
+
 
 def shape_of(plan: Plan) -> list[tuple[str, int]]:
     return [(kernel.hero, len(kernel.parts)) for kernel in plan.kernels]
@@ -20,9 +22,9 @@ def test_products_that_do_not_wait_for_each_other_are_one_launch() -> None:
     x = leaf(20, 6)
     roots = [build.matmul(x, leaf(6, n)) for n in (5, 7)]
     assert shape_of(check_plan(roots, 1)) == [("contract", 2)]
-    assert shape_of(schedule(roots, cuda_target("sm_90a"))) == [("contract", 2)]
+    assert shape_of(schedule(roots, GPU)) == [("contract", 2)]
     narrow = [build.matmul(leaf(20, 6).cast(float16), leaf(6, n).cast(float16)) for n in (5, 7)]
-    plan = schedule(narrow, cuda_target("sm_90a"))
+    plan = schedule(narrow, GPU)
     assert [parts for hero, parts in shape_of(plan) if hero == "contract"] == [1, 1], "two shapes"
     after = build.matmul(roots[0], leaf(5, 4))
     assert shape_of(check_plan([*roots, after])) == [("contract", 2), ("contract", 1)]
@@ -50,6 +52,21 @@ def test_large_reductions_stay_where_their_input_is_in_cache() -> None:
     late = build.contiguous(y.reduce("sum", (0,)) * 2.0).reduce("max", (0,))
     plan = schedule([x.reduce("sum", (0,)), late], replace(TARGET, threads=1))
     assert ("reduce.col", 2) not in shape_of(plan)
+
+
+def test_large_reductions_that_nothing_reads_wait_for_others_on_a_gpu() -> None:
+    x, y = leaf(40_000, 768), leaf(40_000, 1000)
+    bias, row = x.reduce("sum", (0,)), y.reduce("sum", (1,)) * 2.0
+    after = build.matmul(row.reshape((200, 200)), leaf(200, 300))
+    assert shape_of(schedule([bias, after], GPU))[0] == ("reduce.row", 2)
+    assert ("reduce.col", 1) in shape_of(schedule([bias, after], TARGET))
+    late = build.matmul(y, leaf(1000, 768)).reduce("sum", (0,))
+    assert ("reduce.col", 2) in shape_of(schedule([bias, late], GPU)), "a depth later"
+    deep = y
+    for _ in range(4):
+        deep = build.matmul(deep, leaf(1000, 1000))
+    plan = schedule([bias, deep.reduce("sum", (0,))], GPU)
+    assert ("reduce.col", 2) not in shape_of(plan), "what it reads would stay in memory"
 
 
 def test_memory_written_in_place_is_read_before() -> None:

@@ -92,8 +92,34 @@ def test_floats_of_16_bits_are_rounded_in_memory() -> None:
     check_plan([pool(narrow)], 2, tolerance=1e-2)
 
 
-def test_a_gpu_reads_the_image_from_memory() -> None:
-    assert len(schedule([pool(image())], cuda_target("sm_90a")).kernels) == 2
+GPU = cuda_target("sm_90a")
+
+
+@pytest.mark.parametrize("windows", [POOL, ((2, 4, 4, 1),), ((2, 1, 1, 1), (3, 2, 2, 1))], ids=str)
+def test_a_thread_of_a_gpu_holds_whole_windows(windows: Window) -> None:
+    x = image()
+    plan = schedule([pool(x, windows)], GPU)
+    assert len(plan.kernels) == 1 and len(stored(plan)) == 1
+    assert len(stored(schedule([pool(x, windows), x], GPU))) == 2
+
+
+@pytest.mark.parametrize(
+    "windows",
+    [
+        ((2, 3, 2, 1), (3, 3, 2, 1)),
+        ((2, 2, 3, 1), (3, 1, 1, 1)),
+        ((2, 8, 8, 1),),
+        ((3, 2, 4, 1),),
+        ((2, 2, 4, 2),),
+    ],
+    ids=str,
+)
+def test_other_windows_of_a_gpu_are_read_from_memory(windows: Window) -> None:
+    assert len(schedule([pool(image(), windows)], GPU).kernels) == 2
+
+
+def test_tensor_cores_spread_windows_over_threads() -> None:
+    assert len(schedule([pool(image())], replace(GPU, tf32=True)).kernels) > 1
 
 
 def test_an_image_whose_rows_no_cache_keeps_is_stored() -> None:

@@ -29,6 +29,7 @@ from picograd.codegen.operands import (
 )
 from picograd.codegen.reach import below, depth_ends, single_axis
 from picograd.codegen.templates import contract_tma
+from picograd.codegen.templates.contract_patches import split_windows, store_windows, windows_last
 from picograd.codegen.tensor_core import MmaSchedule, SimtSchedule
 from picograd.codegen.tile import (
     Assign,
@@ -52,6 +53,8 @@ from picograd.target import Target
 
 MOST_SPLITS = 64
 
+Arranged = tuple[Contraction, DType, tuple[bool, bool]]  # with operands' dtype and majors
+
 
 @dataclass(frozen=True, slots=True)
 class Grid:
@@ -72,7 +75,7 @@ def build(
 
     Its products are tiles of one grid, one after the other: all have as many threads.
     """
-    products = [arrange(analyse(kernel, part), target) for part in kernel.parts]
+    products = [arranged(analyse(kernel, part), target) for part in kernel.parts]
     boxes = contract_tma.build(kernel, *products[0], target, select)
     if boxes is not None:
         return boxes
@@ -91,11 +94,14 @@ def build(
     return TileKernel(kernel, tuple(parts), threads)
 
 
+def arranged(c: Contraction, target: Target) -> Arranged:
+    """Choose sides and axis orders, with the elements of each window next to one another."""
+    found, dtype, majors = arrange(split_windows(c), target)
+    return windows_last(found), dtype, majors
+
+
 def choose(
-    kernel: Kernel,
-    arranged: tuple[Contraction, DType, tuple[bool, bool]],
-    schedules: Iterable[Schedule],
-    target: Target,
+    kernel: Kernel, arranged: Arranged, schedules: Iterable[Schedule], target: Target
 ) -> tuple[Schedule, TilePart]:
     """Write a product with the first schedule that can run well, or else the last."""
     contraction, dtype, _ = arranged
@@ -220,6 +226,8 @@ def write_part(c: Contraction, schedule: Schedule, grid: Grid, dtype: DType) -> 
     main = MainLoop("acc", (m, n, k), bound[0], bound[1], schedule, stops_of(c, first))
     acc = Tile("acc", (block_m, block_n), c.dtype, "register", schedule.layout)
     ends = epilogue(c, (m, n), rows, columns, schedule)
+    if isinstance(schedule, SimtSchedule):
+        ends += tuple(store_windows(c, schedule, (grid.row, grid.column)))
     axes = (*grid.batch, grid.tile, grid.split)
     if grid.split.size == 1:
         part = TilePart(axes, (acc,), (main, *ends))

@@ -8,7 +8,7 @@ is left over. Or a task walks down an image, and has above each block the last r
 before (`Plan.kept`), so that every window is whole in the block with its last row.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product as combinations
 
@@ -19,6 +19,8 @@ from picograd.codegen.tile import Assign, Step, Store, When
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, substitute
 from picograd.schedule.loop import Compute, Condition, Expr, rewrite
 from picograd.schedule.monoid import COMBINE
+
+Inside = dict[Axis, Index]  # a place inside a window
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +67,33 @@ def pool_block(plan: Plan, row: Piece, column: Piece) -> list[Step]:
 
 def reduced(block: Block) -> Iterator[Step]:
     """Reduce windows, and store what is computed of them."""
-    product = block.plan.product
+
+    def value(compute: Compute, inside: Inside, done: Mapping[int, Expr]) -> Expr:
+        return element_of(block, compute, inside, done)
+
+    for (slot, index), total in after_product(block.plan.product, value):
+        place = substitute(index, block.values)
+        yield Store(slot, place, block.dims, total, block.guards)
+
+
+def after_product(
+    product: Contraction, value: Callable[[Compute, Inside, Mapping[int, Expr]], Expr]
+) -> Iterator[tuple[tuple[int, Index], Expr]]:
+    """Combine the elements of windows, in order, and compute what follows; yield what is stored.
+
+    `value` computes the body of a compute at a place inside a window, of what has been computed.
+    """
     done: dict[int, Expr] = {}
     for number, compute in enumerate(product.computes):
         if number == product.number or is_element(product, compute):
             continue
-        if compute.reduce:
-            done[number] = combined(block, compute, done)
-        else:
-            done[number] = element_of(block, compute, {}, done)
+        op = COMBINE[compute.monoid or "sum"]
+        total, *rest = [value(compute, inside, done) for inside in points_of(compute.reduce)]
+        for each in rest:
+            total = Expr(op, (total, each), None, compute.dtype)
+        done[number] = total
         if compute.store:
-            slot, index = compute.store
-            place = substitute(index, block.values)
-            yield Store(slot, place, block.dims, done[number], block.guards)
+            yield compute.store, total
 
 
 def windows_in(plan: Plan, row: Piece, column: Piece) -> Iterator[Block]:
@@ -146,26 +162,14 @@ def beginning(row: Piece, axis: Axis) -> tuple[Axis | None, Index]:
     return local, value if local is None else value - axis_index(local)
 
 
-def combined(block: Block, compute: Compute, done: Mapping[int, Expr]) -> Expr:
-    """Combine the elements of a window, in order."""
-    op = COMBINE[compute.monoid or "sum"]
-    points = points_of(compute.reduce)
-    total, *rest = [element_of(block, compute, inside, done) for inside in points]
-    for each in rest:
-        total = Expr(op, (total, each), None, compute.dtype)
-    return total
-
-
-def points_of(axes: tuple[Axis, ...]) -> Iterator[dict[Axis, Index]]:
+def points_of(axes: tuple[Axis, ...]) -> Iterator[Inside]:
     """Yield every point of some axes, row-major."""
     places = [range(axis.size) for axis in axes]
     for point in combinations(*places):
         yield dict(zip(axes, map(constant, point), strict=True))
 
 
-def element_of(
-    block: Block, compute: Compute, inside: dict[Axis, Index], done: Mapping[int, Expr]
-) -> Expr:
+def element_of(block: Block, compute: Compute, inside: Inside, done: Mapping[int, Expr]) -> Expr:
     """Compute what is combined at one place inside a window, or what follows of windows."""
     product = block.plan.product
 

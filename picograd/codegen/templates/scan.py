@@ -8,6 +8,7 @@ Long axes come in chunks (graph/scanning.py), which are axes of the grid here.
 
 from dataclasses import replace
 
+from picograd.codegen.operands import strides
 from picograd.codegen.templates.grid import Cut, cut, cut_flat, merge_part, rebind
 from picograd.codegen.tile import For, ScanStep, Step, TileKernel, TilePart, When
 from picograd.errors import check, internal
@@ -15,6 +16,7 @@ from picograd.schedule.loop import Kernel, Part, Scan, rewrite
 from picograd.target import Target
 
 CPU_COLUMNS = 1024  # 4 KiB of running totals: they stay in the first-level cache
+CROSSED_COLUMNS = 32  # lines of 32 columns stay in the cache, which has 12 or 16 a power of 2 apart
 CPU_POINTS = 65536  # elements of a task made of short rows
 CUDA_THREADS = 256
 CUDA_LANES = 4  # neighbouring elements of a thread: 16 bytes of float32
@@ -61,7 +63,7 @@ def step_of(scan: Scan, space: Cut) -> ScanStep:
 def cpu_part(scan: Scan) -> TilePart:
     """Give a task some columns, or some rows one after the other."""
     if scan.inner:
-        space = cut(scan.inner, CPU_COLUMNS)
+        space = cut(scan.inner, CROSSED_COLUMNS if is_crossed(scan) else CPU_COLUMNS)
         return TilePart((*scan.outer, *space.grid), (), (step_of(scan, space),))
     space = cut(scan.outer, max(1, CPU_POINTS // scan.axis.size))
     rows, tests = space.dims, space.conditions
@@ -71,6 +73,12 @@ def cpu_part(scan: Scan) -> TilePart:
     for axis in reversed(rows):
         body = (For(axis, body),)
     return TilePart(space.grid, (), body)
+
+
+def is_crossed(scan: Scan) -> bool:
+    """Tell whether columns are read along themselves, each in cache lines of its own."""
+    steps = strides(scan.body, (scan.axis, scan.inner[-1]))
+    return steps[scan.axis] == 1 and steps[scan.inner[-1]] > 1
 
 
 def column_part(scan: Scan) -> TilePart:

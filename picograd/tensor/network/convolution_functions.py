@@ -5,6 +5,8 @@ Inputs are (N, C, *S) or (C, *S). Sizes are one int, or one per spatial axis; pa
 that do not fit and kernels larger than the padded input, ValueRangeError for wrong sizes.
 """
 
+from typing import Any
+
 from picograd.tensor.core.annotations import Sizes
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.function import composed, within
@@ -92,10 +94,8 @@ def conv_transpose1d(
     >>> Tensor([[[1.0, 2.0]]]).conv_transpose1d(Tensor([[[1.0, 1.0]]])).tolist()
     [[[1.0, 3.0, 2.0]]]
     """
-    need_tensor("conv_transpose1d", input)
-    name, options = "conv_transpose1d", dict(stride=stride, padding=padding)
-    options |= dict(output_padding=output_padding, groups=groups, dilation=dilation)
-    return apply(convolution.convolve_transposed, name, 1, input, weight, bias, options)
+    settings = stride, padding, output_padding, groups, dilation
+    return transposed(1, input, weight, bias, *settings)
 
 
 @composed()
@@ -115,10 +115,8 @@ def conv_transpose2d(
     >>> Tensor([[[[1.0, 2.0]]]]).conv_transpose2d(Tensor([[[[1.0, 1.0]]]])).tolist()
     [[[[1.0, 3.0, 2.0]]]]
     """
-    need_tensor("conv_transpose2d", input)
-    name, options = "conv_transpose2d", dict(stride=stride, padding=padding)
-    options |= dict(output_padding=output_padding, groups=groups, dilation=dilation)
-    return apply(convolution.convolve_transposed, name, 2, input, weight, bias, options)
+    settings = stride, padding, output_padding, groups, dilation
+    return transposed(2, input, weight, bias, *settings)
 
 
 @composed()
@@ -138,7 +136,13 @@ def conv_transpose3d(
     >>> Tensor([[[[[1.0, 2.0]]]]]).conv_transpose3d(Tensor([[[[[1.0, 1.0]]]]])).tolist()
     [[[[[1.0, 3.0, 2.0]]]]]
     """
-    need_tensor("conv_transpose3d", input)
-    name, options = "conv_transpose3d", dict(stride=stride, padding=padding)
-    options |= dict(output_padding=output_padding, groups=groups, dilation=dilation)
-    return apply(convolution.convolve_transposed, name, 3, input, weight, bias, options)
+    settings = stride, padding, output_padding, groups, dilation
+    return transposed(3, input, weight, bias, *settings)
+
+
+def transposed(rank: int, x: Any, weight: Any, bias: Any, *settings: Any) -> Any:
+    """Apply the adjoint of a convolution over `rank` axes."""
+    name, names = f"conv_transpose{rank}d", ("stride", "padding", "output_padding")
+    need_tensor(name, x)
+    options = dict(zip((*names, "groups", "dilation"), settings, strict=True))
+    return apply(convolution.convolve_transposed, name, rank, x, weight, bias, options)

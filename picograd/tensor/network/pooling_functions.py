@@ -14,6 +14,8 @@ from picograd.tensor.core.function import composed, within
 from picograd.tensor.core.recording import Same, apply, read, several
 from picograd.tensor.network import convolution, pooling
 
+SIZES = "kernel_size", "stride", "padding"
+
 
 @composed()
 @within("functional")
@@ -31,10 +33,7 @@ def max_pool1d(
     >>> Tensor([[[1.0, 2.0, 3.0, 4.0]]]).max_pool1d(2).tolist()
     [[[2.0, 4.0]]]
     """
-    need_tensor("max_pool1d", input)
-    options = dict(kernel_size=kernel_size, stride=stride, padding=padding)
-    options |= dict(dilation=dilation, ceil_mode=ceil_mode)
-    return max_pool(1, input, options, return_indices)
+    return max_pool(1, input, return_indices, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 @composed()
@@ -53,10 +52,7 @@ def max_pool2d(
     >>> Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]).max_pool2d(2).tolist()
     [[[[4.0]]]]
     """
-    need_tensor("max_pool2d", input)
-    options = dict(kernel_size=kernel_size, stride=stride, padding=padding)
-    options |= dict(dilation=dilation, ceil_mode=ceil_mode)
-    return max_pool(2, input, options, return_indices)
+    return max_pool(2, input, return_indices, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 @composed()
@@ -75,10 +71,7 @@ def max_pool3d(
     >>> Tensor([[[[[1.0, 2.0], [3.0, 4.0]]]]]).max_pool3d((1, 2, 2)).tolist()
     [[[[[4.0]]]]]
     """
-    need_tensor("max_pool3d", input)
-    options = dict(kernel_size=kernel_size, stride=stride, padding=padding)
-    options |= dict(dilation=dilation, ceil_mode=ceil_mode)
-    return max_pool(3, input, options, return_indices)
+    return max_pool(3, input, return_indices, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 @composed()
@@ -97,11 +90,8 @@ def avg_pool1d(
     >>> Tensor([[[1.0, 2.0, 3.0, 4.0]]]).avg_pool1d(2).tolist()
     [[[1.5, 3.5]]]
     """
-    need_tensor("avg_pool1d", input)
-    options = dict(kernel_size=kernel_size, stride=stride, padding=padding)
-    options |= dict(ceil_mode=ceil_mode, count_include_pad=count_include_pad)
-    options["divisor"] = divisor_override
-    return apply(convolution.average_pool, 1, input, options)
+    more = ceil_mode, count_include_pad, divisor_override
+    return average_pool(1, input, kernel_size, stride, padding, *more)
 
 
 @composed()
@@ -120,11 +110,8 @@ def avg_pool2d(
     >>> Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]).avg_pool2d(2).tolist()
     [[[[2.5]]]]
     """
-    need_tensor("avg_pool2d", input)
-    options = dict(kernel_size=kernel_size, stride=stride, padding=padding)
-    options |= dict(ceil_mode=ceil_mode, count_include_pad=count_include_pad)
-    options["divisor"] = divisor_override
-    return apply(convolution.average_pool, 2, input, options)
+    more = ceil_mode, count_include_pad, divisor_override
+    return average_pool(2, input, kernel_size, stride, padding, *more)
 
 
 @composed()
@@ -143,11 +130,8 @@ def avg_pool3d(
     >>> Tensor([[[[[1.0, 2.0], [3.0, 4.0]]]]]).avg_pool3d((1, 2, 2)).tolist()
     [[[[[2.5]]]]]
     """
-    need_tensor("avg_pool3d", input)
-    options = dict(kernel_size=kernel_size, stride=stride, padding=padding)
-    options |= dict(ceil_mode=ceil_mode, count_include_pad=count_include_pad)
-    options["divisor"] = divisor_override
-    return apply(convolution.average_pool, 3, input, options)
+    more = ceil_mode, count_include_pad, divisor_override
+    return average_pool(3, input, kernel_size, stride, padding, *more)
 
 
 @composed()
@@ -170,10 +154,7 @@ def adaptive_max_pool1d(input: Same, output_size: Sizes, return_indices: bool = 
     >>> Tensor([[[1.0, 2.0, 3.0, 4.0]]]).adaptive_max_pool1d(2).tolist()
     [[[2.0, 4.0]]]
     """
-    need_tensor("adaptive_max_pool1d", input)
-    pair = several(input, pooling.adaptive_max_pool(1, read(input), output_size))
-    result: Any = pair if return_indices else pair[0]
-    return result
+    return adaptive_max_pool(1, input, output_size, return_indices)
 
 
 @composed(function=False)
@@ -192,10 +173,7 @@ def max_unpool1d(
     >>> values.max_unpool1d(places, 2).tolist()
     [[[0.0, 3.0, 0.0, 4.0]]]
     """
-    need_tensor("max_unpool1d", input, indices)
-    options = dict(kernel_size=kernel_size, stride=stride, padding=padding)
-    options["output_size"] = output_size
-    return apply(pooling.max_unpool, 1, input, indices, options)
+    return max_unpool(1, input, indices, kernel_size, stride, padding, output_size)
 
 
 @composed()
@@ -220,10 +198,7 @@ def adaptive_max_pool2d(
     >>> Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]).adaptive_max_pool2d(1).tolist()
     [[[[4.0]]]]
     """
-    need_tensor("adaptive_max_pool2d", input)
-    pair = several(input, pooling.adaptive_max_pool(2, read(input), output_size))
-    result: Any = pair if return_indices else pair[0]
-    return result
+    return adaptive_max_pool(2, input, output_size, return_indices)
 
 
 @composed(function=False)
@@ -242,10 +217,7 @@ def max_unpool2d(
     >>> values.max_unpool2d(places, 2).tolist()
     [[[[0.0, 0.0], [0.0, 4.0]]]]
     """
-    need_tensor("max_unpool2d", input, indices)
-    options = dict(kernel_size=kernel_size, stride=stride, padding=padding)
-    options["output_size"] = output_size
-    return apply(pooling.max_unpool, 2, input, indices, options)
+    return max_unpool(2, input, indices, kernel_size, stride, padding, output_size)
 
 
 @composed()
@@ -270,10 +242,7 @@ def adaptive_max_pool3d(
     >>> Tensor([[[[[1.0, 2.0], [3.0, 4.0]]]]]).adaptive_max_pool3d(1).tolist()
     [[[[[4.0]]]]]
     """
-    need_tensor("adaptive_max_pool3d", input)
-    pair = several(input, pooling.adaptive_max_pool(3, read(input), output_size))
-    result: Any = pair if return_indices else pair[0]
-    return result
+    return adaptive_max_pool(3, input, output_size, return_indices)
 
 
 @composed(function=False)
@@ -292,10 +261,7 @@ def max_unpool3d(
     >>> values.max_unpool3d(places, (1, 1, 2)).tolist()
     [[[[[0.0, 2.0]]]]]
     """
-    need_tensor("max_unpool3d", input, indices)
-    options = dict(kernel_size=kernel_size, stride=stride, padding=padding)
-    options["output_size"] = output_size
-    return apply(pooling.max_unpool, 3, input, indices, options)
+    return max_unpool(3, input, indices, kernel_size, stride, padding, output_size)
 
 
 @composed(function=False)
@@ -312,9 +278,7 @@ def lp_pool1d(
     >>> Tensor([[[3.0, 4.0]]]).lp_pool1d(2, 2).tolist()
     [[[5.0]]]
     """
-    need_tensor("lp_pool1d", input)
-    options = dict(kernel_size=kernel_size, stride=stride, ceil_mode=ceil_mode)
-    return apply(pooling.norm_pool, 1, input, norm_type, options)
+    return norm_pool(1, input, norm_type, kernel_size, stride, ceil_mode)
 
 
 @composed(function=False)
@@ -331,9 +295,7 @@ def lp_pool2d(
     >>> Tensor([[[[3.0, 4.0]]]]).lp_pool2d(2, (1, 2)).tolist()
     [[[[5.0]]]]
     """
-    need_tensor("lp_pool2d", input)
-    options = dict(kernel_size=kernel_size, stride=stride, ceil_mode=ceil_mode)
-    return apply(pooling.norm_pool, 2, input, norm_type, options)
+    return norm_pool(2, input, norm_type, kernel_size, stride, ceil_mode)
 
 
 @composed(function=False)
@@ -350,9 +312,7 @@ def lp_pool3d(
     >>> Tensor([[[[[3.0, 4.0]]]]]).lp_pool3d(2, (1, 1, 2)).tolist()
     [[[[[5.0]]]]]
     """
-    need_tensor("lp_pool3d", input)
-    options = dict(kernel_size=kernel_size, stride=stride, ceil_mode=ceil_mode)
-    return apply(pooling.norm_pool, 3, input, norm_type, options)
+    return norm_pool(3, input, norm_type, kernel_size, stride, ceil_mode)
 
 
 # patches
@@ -397,8 +357,41 @@ def fold(
     return apply(pooling.overlay, input, output_size, options)
 
 
-def max_pool(rank: int, x: Any, options: dict[str, Any], has_indices: Any) -> Any:
-    """Pool over `rank` axes, with the positions if they are wanted."""
+# over `rank` axes
+
+
+def max_pool(rank: int, x: Any, has_indices: Any, *settings: Any) -> Any:
+    """Pool, with the positions if they are wanted."""
+    need_tensor(f"max_pool{rank}d", x)
+    options = dict(zip((*SIZES, "dilation", "ceil_mode"), settings, strict=True))
     if has_indices:
         return several(x, pooling.max_pool_indices(rank, read(x), options))
     return apply(convolution.max_pool, rank, x, options)
+
+
+def average_pool(rank: int, x: Any, *settings: Any) -> Any:
+    """Average windows."""
+    need_tensor(f"avg_pool{rank}d", x)
+    names = *SIZES, "ceil_mode", "count_include_pad", "divisor"
+    return apply(convolution.average_pool, rank, x, dict(zip(names, settings, strict=True)))
+
+
+def norm_pool(rank: int, x: Any, power: float, *settings: Any) -> Any:
+    """Take the norm of windows."""
+    need_tensor(f"lp_pool{rank}d", x)
+    options = dict(zip(("kernel_size", "stride", "ceil_mode"), settings, strict=True))
+    return apply(pooling.norm_pool, rank, x, power, options)
+
+
+def max_unpool(rank: int, x: Any, indices: Any, *settings: Any) -> Any:
+    """Put elements at their positions."""
+    need_tensor(f"max_unpool{rank}d", x, indices)
+    options = dict(zip((*SIZES, "output_size"), settings, strict=True))
+    return apply(pooling.max_unpool, rank, x, indices, options)
+
+
+def adaptive_max_pool(rank: int, x: Any, output_size: Any, has_indices: bool) -> Any:
+    """Pool to sizes, with the positions if they are wanted."""
+    need_tensor(f"adaptive_max_pool{rank}d", x)
+    pair = several(x, pooling.adaptive_max_pool(rank, read(x), output_size))
+    return pair if has_indices else pair[0]
