@@ -53,6 +53,12 @@ PROBLEMS = {
         (3072, 768, 8192, TN),
         (768, 768, 8192, TN),
     ],
+    "gradients": [  # of the weights of GPT-2, of 16 x 1,024 tokens
+        (3072, 768, 16384, TN),
+        (768, 3072, 16384, TN),
+        (2304, 768, 16384, TN),
+        (768, 768, 16384, TN),
+    ],
     "small": [
         (256, 256, 256, NT),
         (512, 512, 512, NT),
@@ -114,8 +120,8 @@ def programs(kernel, target, options):
 
 
 def name_of(schedule):
-    """Name a schedule: teams x m x n."""
-    return f"{schedule.teams}x{schedule.block[0]}x{schedule.block[1]}"
+    """Name a schedule: teams x m x n, and s where blocks share tiles."""
+    return f"{schedule.teams}x{schedule.block[0]}x{schedule.block[1]}" + "s" * schedule.is_shared
 
 
 def only(wanted):
@@ -130,7 +136,7 @@ def chosen_of(kernel, target):
     if not isinstance(step, contract_tma.Persistent):
         return "old"
     m, n = tiles.parts[0].tiles[0].shape
-    return f"{step.teams.count}x{m}x{n}"
+    return f"{step.teams.count}x{m}x{n}" + "s" * (step.shares is not None)
 
 
 def loaded(program, cubin):

@@ -88,14 +88,15 @@ def compare(sizes, options, ours):
     torch.set_float32_matmul_precision("high")
     theirs = torch_step(sizes, options, False)
     print("torch's", [round(theirs().item(), 4) for _ in range(options.steps)][:: options.show])
+    peak = torch.cuda.max_memory_allocated()  # before there is a second set of weights
     rivals = {"picograd": repeated(ours), "torch compile": repeated(theirs)}
     if "captured" in options.rivals:
         rivals["torch captured"] = captured(torch_step(sizes, options, True), STEPS, warm_up=4)
     print(machine(), torch.cuda.get_device_name())
     title = f"GPT-2 124M, {STEPS} steps of {options.batch_size} x {options.length}, bfloat16"
     report(title, interleave(rivals, options.rounds), "picograd")
-    print(f"torch's peak memory {torch.cuda.max_memory_allocated() / 2**30:.1f} GiB,", end=" ")
-    print(f"picograd's {picograd.memory_stats('cuda')['peak'] / 2**30:.1f} GiB")
+    ours_peak = picograd.memory_stats("cuda")["peak"]
+    print(f"peak memory: torch's {peak / 2**30:.2f} GiB, picograd's {ours_peak / 2**30:.2f} GiB")
 
 
 def main():

@@ -112,23 +112,52 @@ def stage(operand: Operand, dtype: DType) -> Swizzled:
 def row_side(
     c: Contraction, operand: Operand, plain: Expr, depth: Depth, step: Index
 ) -> Side | None:
-    """Describe an operand whose rows are those of an array."""
+    """Describe an operand whose rows are those of an array, or of each of several arrays."""
     slot, index = plain.arg
-    near, far = depth.inner, operand.axes
-    k, corner = depth.position(step), operand.corner
+    layout = stage(operand, plain.dtype)
+    slab = Axis("slab", layout.slabs)
+    along = axis_index(slab) * layout.span
+    k, row = depth.position(step), operand.corner
+    if operand.is_k_major:
+        k = k + along
+    else:
+        row = row + along
+    # of the rows that a box has together
+    together = operand.size if operand.is_k_major else layout.span
+    outer, rows = parted(index, operand.axes, together)
+    values = depth.values(step)
+    sizes = tuple(axis.size for axis in outer)
+    if outer:
+        places = unflatten(row // size_of(rows), sizes)
+        values |= dict(zip(outer, places, strict=True))
+        row = row % size_of(rows)
+    near, far, at = (depth.inner, rows, (k, row))
     if not operand.is_k_major:
-        near, far, k, corner = far, near, corner, k
-    view = view_of(index, near, far, (*c.batch, *depth.outer), plain.dtype.itemsize)
+        near, far, at = rows, depth.inner, (row, k)
+    single = *c.batch, *depth.outer, *outer
+    view = view_of(index, near, far, single, plain.dtype.itemsize)
     if view is None:
         return None
-    layout = stage(operand, plain.dtype)
     box = (layout.span, layout.shape[0], *(1 for _ in view.wide))
     tensor = TensorMap(slot, plain.dtype, view.offset, view.sizes, view.strides, box)
-    slab = Axis("slab", layout.slabs)
-    values = depth.values(step)
     rest = [place_of(view, axis, values.get(axis, axis_index(axis))) for axis in view.wide]
-    at = (k + axis_index(slab) * layout.span, corner, *rest)
-    return Side(CopyBox(operand.name, tensor, at, slab), layout, operand.is_k_major)
+    copy = CopyBox(operand.name, tensor, (*at, *rest), slab)
+    return Side(copy, layout, operand.is_k_major)
+
+
+def parted(
+    index: Index, axes: tuple[Axis, ...], together: int
+) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
+    """Split rows into those of an array and the axes that number arrays, if they are several.
+
+    Boxes of so many rows `together` must not reach from one array into the next.
+    """
+    wide = tuple(axis for axis in axes if axis.size > 1)
+    for place in range(len(wide)):
+        if chain(index, wide[place:]) is not None:
+            is_whole = size_of(wide[place:]) % together == 0
+            return (wide[:place], wide[place:]) if is_whole else ((), axes)
+    return (), axes
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,6 +139,35 @@ def wait(run: Any, instr: Instr) -> None:
         barrier.filled, barrier.stored = [], []
 
 
+# -- flags ----------------------------------------------------------------------------------------
+
+
+def flags_of(run: Any, instr: Instr) -> tuple[Array, Array]:
+    """Find the flags in memory, and those that active threads name."""
+    flags, _ = run.view(instr.args[0])
+    places = np.broadcast_to(run.values[instr.args[1]], (run.threads, 1))
+    return flags, places[run.mask]
+
+
+def flag_raise(run: Any, instr: Instr) -> None:
+    """Raise flags."""
+    flags, places = flags_of(run, instr)
+    check(not flags[places].any(), "a flag is raised twice", run.program)
+    flags[places] = 1
+
+
+def is_raised(run: Any, instr: Instr) -> bool:
+    """Tell whether the flags that active threads wait for are raised."""
+    flags, places = flags_of(run, instr)
+    return bool(flags[places].all())
+
+
+def flag_wait(run: Any, instr: Instr) -> None:
+    """Lower the flags that were waited for."""
+    flags, places = flags_of(run, instr)
+    flags[places] = 0
+
+
 # -- boxes ----------------------------------------------------------------------------------------
 
 
@@ -367,6 +396,7 @@ def operand(run: Any, spec: Wgmma, bits: int, rows: int, is_left: bool) -> tuple
     return from_bits(raw, spec.dtype).astype(np.float64), each.reshape(-1)
 
 
+WAITS = {"barrier_wait": is_ended, "flag_wait": is_raised}  # whether what is waited for came
 ASYNC: dict[str, Callable[[Any, Instr], Any]] = {
     "tensor": lambda run, instr: None,
     "elect": elect,
@@ -376,6 +406,8 @@ ASYNC: dict[str, Callable[[Any, Instr], Any]] = {
     "barrier_arrive": arrive,
     "barrier_expect": arrive,
     "barrier_wait": wait,
+    "flag_raise": flag_raise,
+    "flag_wait": flag_wait,
     "copy_box": copy_box,
     "store_box": store_box,
     "store_box_wait": store_box_wait,

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from picograd.codegen.interpret_async import ASYNC, Queues, Traffic, is_ended
+from picograd.codegen.interpret_async import ASYNC, WAITS, Queues, Traffic
 from picograd.codegen.program import RARE_FROM, SCOPES, Instr, Program
 from picograd.conversion import convert, from_bits, to_bits
 from picograd.dtype import DType, bfloat16
@@ -113,7 +113,7 @@ class Run:
                 yield from self.structure(number, instr)
                 number = self.ends[number] + 1
                 continue
-            while instr.op == "barrier_wait" and not is_ended(self, instr):
+            while instr.op in WAITS and not WAITS[instr.op](self, instr):
                 yield
             self.values[number] = self.instruction(number, instr)
             number += 1

@@ -32,7 +32,7 @@ from picograd.codegen.tile import (
     TilePart,
     When,
 )
-from picograd.codegen.tile_pipeline import CopyBox, Persistent, Pipeline
+from picograd.codegen.tile_pipeline import CopyBox, Join, Persistent, Pipeline
 from picograd.conversion import convert
 from picograd.dtype import DType
 from picograd.errors import check, internal
@@ -150,6 +150,8 @@ class BlockInterpreter:
             self.main_loop(step)
         elif isinstance(step, Persistent | Pipeline | CopyBox):
             self.pipelined(step)
+        elif isinstance(step, Join):
+            self.join(step)
         else:
             check(isinstance(step, Barrier), f"no meaning for {step}")
 
@@ -330,11 +332,36 @@ class BlockInterpreter:
                 self.outer[step.axis] = constant(position)
                 self.steps((*step.produce, *step.consume))
         else:
-            shape = tuple(axis.size for axis in step.points)
-            first = int(self.index(axis_index(step.block), ()))
-            for point in step.points_of(first):
-                self.outer.update(zip(step.points, unflatten(constant(point), shape), strict=True))
-                self.steps(step.body)
+            block = int(self.index(axis_index(step.block), ()))
+            if step.shares is None:
+                for point in step.points_of(block):
+                    self.point(step, point)
+                return
+            count = product(axis.size for axis in step.points)
+            for point, first, stop in step.shares.stretch(count, step.block.size, block):
+                self.outer[step.shares.first] = constant(first)
+                self.outer[step.shares.stop] = constant(stop)
+                self.point(step, point)
+
+    def point(self, step: Persistent, point: int) -> None:
+        """Run the body of a persistent loop at one of its points."""
+        shape = tuple(axis.size for axis in step.points)
+        self.outer.update(zip(step.points, unflatten(constant(point), shape), strict=True))
+        self.steps(step.body)
+
+    def join(self, step: Join) -> None:
+        """Leave a part of a point, or add the others' parts and go on."""
+        block, first = (int(self.index(i, ())) for i in (axis_index(step.block), step.first))
+        acc, parts = self.memory(step.acc)[0], self.memory(step.partial)[0]
+        parts, flags = parts.reshape(step.block.size, -1), self.arrivals[step.flags]
+        if not self.held((step.last,), ()).all():
+            parts[block], flags[block] = acc.reshape(-1), 1
+            return
+        for other in range(first, block):
+            check(flags[other] == 1, "a part is read that nobody has left", self.part)
+            flags[other] = 0
+            acc += parts[other].reshape(acc.shape)
+        self.steps(step.body)
 
     def copy_box(self, step: CopyBox) -> None:
         """Fill the slabs of a tile with boxes of a slot."""

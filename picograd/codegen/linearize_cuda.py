@@ -19,6 +19,7 @@ from picograd.codegen.block_cuda import (
     tests_of,
     write_once,
 )
+from picograd.codegen.join_cuda import join
 from picograd.codegen.layout import Layout, WgmmaOperand
 from picograd.codegen.linearize_cuda_mainloop import main_loop
 from picograd.codegen.linearize_cuda_reduce import accumulate, combine, shared_loops
@@ -49,7 +50,7 @@ from picograd.codegen.tile import (
     TileKernel,
     When,
 )
-from picograd.codegen.tile_pipeline import Persistent
+from picograd.codegen.tile_pipeline import Join, Persistent
 from picograd.dtype import int32
 from picograd.errors import check, internal
 from picograd.schedule.index import Axis, axis_index, substitute, unflatten
@@ -234,6 +235,11 @@ def persistent_loop(block: Block, step: Persistent) -> None:
     persistent(block, step, steps)
 
 
+def joined(block: Block, step: Join) -> None:
+    """Write a join with the steps of this table."""
+    join(block, step, steps)
+
+
 def unsupported(block: Block, step: Dot) -> None:
     """Refuse a Dot outside of a pipeline."""
     internal("Dot is written for CUDA in a Pipeline only", step)
@@ -254,5 +260,6 @@ STEPS: dict[type, Callable[..., None]] = {
     RunStep: runs_cuda,
     MainLoop: main_loop,
     Persistent: persistent_loop,
+    Join: joined,
     Dot: unsupported,
 }

@@ -16,14 +16,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from picograd.codegen.block_cuda import Block
+from picograd.codegen.deal_cuda import points, steps_before
 from picograd.codegen.products_cuda import add, dot, swizzled
 from picograd.codegen.program_async import Role
 from picograd.codegen.tile import Accumulate, Assign, Dot, Step, Store, When
-from picograd.codegen.tile_pipeline import CopyBox, Persistent, Pipeline
+from picograd.codegen.tile_pipeline import CopyBox, Join, Persistent, Pipeline
 from picograd.dtype import bool_, uint64
 from picograd.errors import check, internal
 from picograd.helpers import product
-from picograd.schedule.index import Axis, axis_index, constant, substitute, unflatten
+from picograd.schedule.index import Axis, axis_index, constant, substitute
 from picograd.schedule.loop import walk
 
 GROUP = 128  # threads of a warpgroup
@@ -112,50 +113,6 @@ def role(block: Block, which: Role) -> Iterator[None]:
     with block.emitter.scope():
         yield
     add(block, "end")
-
-
-@contextmanager
-def points(block: Block, step: Persistent, team: int) -> Iterator[None]:
-    """Open the loop of a team over its points."""
-    emitter = block.emitter
-    if step.is_dealt:
-        with dealt_points(block, step):
-            yield
-        return
-    shape = tuple(axis.size for axis in step.points)
-    flat, blocks = Axis("point", product(shape)), step.block.size
-    skipped = emitter.arithmetic("mul", team, emitter.integer(blocks))
-    first = emitter.arithmetic("add", emitter.axis_value(step.block), skipped)
-    stride = blocks * step.teams.count
-    with emitter.loop(first, emitter.integer(flat.size), stride, None) as variable:
-        emitter.bind(flat, variable)
-        for axis, index in zip(step.points, unflatten(axis_index(flat), shape), strict=True):
-            emitter.bind(axis, emitter.index(index))
-        yield
-
-
-@contextmanager
-def dealt_points(block: Block, step: Persistent) -> Iterator[None]:
-    """Open the loop over points that are dealt in rounds, forth and back."""
-    emitter, blocks = block.emitter, step.block.size
-    groups, *inner = step.points
-    shape = tuple(axis.size for axis in inner)
-    turn, place = Axis("turn", groups.size * step.rounds), Axis("point", step.rounds * blocks)
-    own = emitter.axis_value(step.block)
-    with emitter.axis_loop(turn, None):
-        back = emitter.index(axis_index(step.block) * -1 + (blocks - 1))
-        is_back = emitter.raw(
-            "equal", bool_, emitter.index(axis_index(turn) % 2), emitter.integer(1)
-        )
-        number = emitter.raw("where", emitter.index_dtype, is_back, back, own)
-        first = emitter.index(axis_index(turn) % step.rounds * blocks)
-        emitter.bind(place, emitter.arithmetic("add", first, number))
-        is_there = emitter.conditions([(axis_index(place), 0, product(shape) - 1)])
-        with emitter.when(is_there):
-            emitter.bind(groups, emitter.index(axis_index(turn) // step.rounds))
-            for axis, index in zip(inner, unflatten(axis_index(place), shape), strict=True):
-                emitter.bind(axis, emitter.index(index))
-            yield
 
 
 def variable(block: Block, value: int) -> int:
@@ -336,7 +293,7 @@ def run_points(block: Block, step: Persistent, consumer: Consumer, team: int) ->
     """Write what a team does at each of its points."""
     emitter, teams = block.emitter, step.teams
     ring, pipeline = consumer.ring, pipeline_of(step)
-    if teams.count == 1 and not is_plain(pipeline):
+    if teams.count == 1 and not is_plain(step, pipeline):
         run_streams(block, step, consumer, team)
         return
     depth = pipeline.axis.size
@@ -345,7 +302,10 @@ def run_points(block: Block, step: Persistent, consumer: Consumer, team: int) ->
     turn = variable(block, emitter.cast(is_leader, emitter.index_dtype))
     with points(block, step, team):
         count = Axis("stages", (1 << 31) - 1)
-        emitter.bind(count, read(block, done))
+        if step.shares is None:
+            emitter.bind(count, read(block, done))
+        else:
+            emitter.bind(count, steps_before(block, step, step.shares))
         stage = emitter.index(axis_index(count) % ring.stages)
         parity = emitter.index(axis_index(count) // ring.stages % 2)
         place = Place(variable(block, stage), variable(block, parity))
@@ -362,10 +322,11 @@ def run_points(block: Block, step: Persistent, consumer: Consumer, team: int) ->
             multiply_stages(block, ring, pipeline, place, begun)
 
 
-def is_plain(pipeline: Pipeline) -> bool:
-    """Tell whether a pipeline multiplies stages and does nothing else, as often at every point."""
+def is_plain(step: Persistent, pipeline: Pipeline) -> bool:
+    """Tell whether a pipeline multiplies stages and does nothing else, as often as is known."""
     is_whole = pipeline.first is None and pipeline.stop is None
-    return is_whole and all(isinstance(each, Dot) for each in pipeline.consume)
+    is_known = is_whole or step.shares is not None
+    return is_known and all(isinstance(each, Dot) for each in pipeline.consume)
 
 
 def run_streams(block: Block, step: Persistent, consumer: Consumer, team: int) -> None:
@@ -455,7 +416,8 @@ def multiply_stages(
     emitter = block.emitter
     before = variable(block, emitter.integer(0))
     accumulators = {}
-    with emitter.axis_loop(pipeline.axis, None):
+    first = pipeline.first or constant(0)
+    with stages_of(block, pipeline):
         stage = arrived(block, ring, place)
         add(block, "wgmma_fence")
         for each in pipeline.consume:
@@ -464,7 +426,8 @@ def multiply_stages(
             dot(block, each)  # type: ignore[arg-type]
         add(block, "wgmma_commit")
         add(block, "wgmma_wait", (), 1)
-        with emitter.when(emitter.conditions([(axis_index(pipeline.axis), 1, pipeline.axis.size)])):
+        later = axis_index(pipeline.axis) - first
+        with emitter.when(emitter.conditions([(later, 1, pipeline.axis.size)])):
             release(block, ring, read(block, before))
         assign(block, before, stage)
         advance(block, ring, place, stage)
@@ -485,7 +448,8 @@ def release(block: Block, ring: Ring, stage: int) -> None:
 
 def finish_boxes(block: Block, step: Persistent) -> None:
     """Wait until the copy engine has read the last boxes: then shared memory may go."""
-    if any(isinstance(each, Store) and each.box for each in step.body):
+    ends = [inner for each in step.body if isinstance(each, Join) for inner in each.body]
+    if any(isinstance(each, Store) and each.box for each in (*step.body, *ends)):
         with block.emitter.when(first_lane(block)):
             add(block, "store_box_wait", (), 0)
 

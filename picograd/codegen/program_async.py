@@ -9,6 +9,9 @@ barriers  live in shared memory (`shared` of uint64), `index` counts them; a pha
           barrier_init args=(barriers, index) arg=arrivals; barrier_publish
           barrier_arrive args=(barriers, index); barrier_expect, the same with arg=bytes to come
           barrier_wait args=(barriers, index, parity): until a phase of that parity has ended
+flags     int32 in a zeroed workspace
+          flag_raise args=(flags, index): what this warp stored before its last warp_barrier is
+          there for whoever waits; flag_wait args=(flags, index): until it is raised, and lowers it
 copies    tensor arg=number -> a tensor map of the launch
           copy_box args=(tensor, shared, place, barriers, index, *at): the bytes arrive there;
           of windows: args=(..., *at, *offsets) arg=how many offsets
@@ -42,10 +45,10 @@ SPREAD = {
     "barrier_init", "barrier_publish", "barrier_arrive", "barrier_expect",
     "barrier_wait", "copy_box", "store_box", "store_box_wait", "async_fence",
     "descriptor", "wgmma", "wgmma_fence", "wgmma_commit", "wgmma_wait",
-    "wgmma_pack", "wgmma_keep",
+    "wgmma_pack", "wgmma_keep", "flag_raise", "flag_wait",
 }  # fmt: skip
 K_BYTES = 32  # of each row, that one `wgmma` multiplies
-ARRIVES = ("barrier_arrive", "barrier_expect")
+ARRIVES = ("barrier_arrive", "barrier_expect", "flag_raise")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,8 @@ def verify_async(program: object, instructions: Sequence[Any]) -> None:
             is_free.pop()
         elif instr.op == "barrier_wait":
             waited[instr.args[0]], is_free[-1] = number, True
+        elif instr.op == "flag_wait":
+            waited[instr.args[0]] = number
         elif instr.op in ARRIVES:
             arrived.add(instr.args[0])
         elif instr.op == "copy_box":

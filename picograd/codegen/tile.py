@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from typing import Any, Union
 
 from picograd.codegen.layout import Blocked, Layout, Swizzled
-from picograd.codegen.tile_pipeline import BoxStore, CopyBox, Persistent, Pipeline
+from picograd.codegen.tile_pipeline import BoxStore, CopyBox, Join, Persistent, Pipeline
 from picograd.dtype import DType
 from picograd.errors import internal
 from picograd.helpers import product
@@ -289,6 +289,7 @@ Step = Union[
     Persistent,
     Pipeline,
     CopyBox,
+    Join,
 ]
 
 
@@ -380,6 +381,9 @@ def verify_step(
         bound = bound | {step.axis}
     if isinstance(step, Persistent):
         bound = bound | set(step.points)
+        bound |= {step.shares.first, step.shares.stop} if step.shares is not None else set()
+    if isinstance(step, Join):
+        verify_join(tiles, known, step, bound)
     if isinstance(step, Pipeline):
         held = {each.tile for each in copies_in(part.steps)}
         verify_pipeline(tiles, known, step, held)
@@ -429,7 +433,7 @@ def steps_inside(step: Step) -> tuple[Step, ...]:
     """List the steps that a step runs."""
     if isinstance(step, Pipeline):
         return (*step.produce, *step.consume)
-    return step.body if isinstance(step, For | When | LastBlock | Persistent) else ()
+    return step.body if isinstance(step, For | When | LastBlock | Persistent | Join) else ()
 
 
 def copies_in(steps: Sequence[Step]) -> list[CopyBox]:
@@ -450,6 +454,16 @@ def verify_pipeline(
     is_same = sorted(boxes) == sorted(read) and len(filled) == len(step.produce)
     if not is_same or len(set(filled)) != len(filled) or len(stages) != 1:
         internal(f"a pipeline fills {filled} and reads {sorted(read)}", format_tiles(tiles))
+
+
+def verify_join(tiles: TileKernel, known: Mapping[str, Tile], step: Join, bound: set[Axis]) -> None:
+    """Check that there is a place for the part of every block."""
+    acc, partial = (known.get(name) for name in (step.acc, step.partial))
+    shape = None if acc is None else (step.block.size, *acc.shape)
+    fits = partial is not None and partial.space == "workspace" and partial.shape == shape
+    places = axes_of(step.first) | axes_of(step.last[0])
+    if not fits or not places <= bound:
+        internal(f"parts of {step.acc} are left in {step.partial}", format_tiles(tiles))
 
 
 def verify_dot(tiles: TileKernel, step: Step, bound: set[Axis]) -> None:
@@ -494,8 +508,10 @@ def format_layout(layout: Layout) -> str:
 def format_step(step: Step, depth: int) -> list[str]:
     """Print one step and the steps inside it."""
     head = "  " * depth
-    if isinstance(step, For | When | LastBlock):
+    if isinstance(step, For | When | LastBlock | Join):
         title = f"for {step.axis!r}" if isinstance(step, For) else "last block"
+        if isinstance(step, Join):
+            title = f"{step.acc} += {step.partial}[{step.first}..], {step.last[1]}=={step.last[0]}"
         if isinstance(step, When):
             title = "when " + " & ".join(f"{lo}<={i}<={hi}" for i, lo, hi in step.conditions)
         return [f"{head}{title}:", *(x for s in step.body for x in format_step(s, depth + 1))]
@@ -523,7 +539,8 @@ def format_pipeline(step: Persistent | Pipeline, depth: int) -> list[str]:
     """Print a persistent loop or a pipeline."""
     head = "  " * depth
     if isinstance(step, Persistent):
-        lines = [f"{head}persistent {step.points} by {step.block!r}, {step.teams}:"]
+        dealt = "" if step.shares is None else f", {step.shares}"
+        lines = [f"{head}persistent {step.points} by {step.block!r}, {step.teams}{dealt}:"]
         return [*lines, *(x for s in step.body for x in format_step(s, depth + 1))]
     lines = [f"{head}pipeline {step.axis!r} produces:"]
     lines += [x for s in step.produce for x in format_step(s, depth + 1)]

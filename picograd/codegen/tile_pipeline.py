@@ -3,6 +3,7 @@
     Persistent = points, block, teams, body     every block runs the body at many points of the grid
     Pipeline   = axis, produce, consume         one after the other in meaning, overlapped in time
     CopyBox    = tile, tensor, at, slab, ...    shared tile = boxes of a slot, 0 outside of it
+    Join       = acc, partial, flags, ..., body adds up what blocks have of a point that they share
     BoxStore   = tensor, at, tile               how a `Store` leaves: shared memory, then boxes
 
 Their meaning is sequential: for every point, for every stage, produce, then consume. Who runs what
@@ -17,7 +18,7 @@ from typing import Any
 from picograd.code import TensorMap
 from picograd.helpers import ceil_div, product
 from picograd.schedule.index import Axis, Index
-from picograd.schedule.loop import Expr, walk
+from picograd.schedule.loop import Condition, Expr, walk
 
 Steps = tuple[Any, ...]  # of Tile IR: those of codegen/tile.py and these
 
@@ -36,13 +37,41 @@ class Teams:
 
 
 @dataclass(frozen=True, slots=True)
+class Shares:
+    """How points are dealt by their steps, where they are too few to keep all blocks busy.
+
+    The `depth` steps of all points, one point after the other, fall into as many equal stretches
+    as there are blocks. A block runs the body for each point that it has steps of, the last one
+    first, with `first` and `stop` bound to where its steps of that point begin and end.
+    """
+
+    depth: int
+    first: Axis
+    stop: Axis
+
+    def stretch(self, points: int, blocks: int, block: int) -> list[tuple[int, int, int]]:
+        """List the points that a block has steps of: (point, first step, stop)."""
+        low, high = (number * points * self.depth // blocks for number in (block, block + 1))
+        found = []
+        for point in reversed(range(low // self.depth, ceil_div(high, self.depth))):
+            start = point * self.depth
+            found.append((point, max(low - start, 0), min(high - start, self.depth)))
+        return found
+
+    def first_block(self, point: Index, points: int, blocks: int) -> Index:
+        """Find the block that has the first step of a point."""
+        return ((point * self.depth + 1) * blocks - 1) // (points * self.depth)
+
+
+@dataclass(frozen=True, slots=True)
 class Persistent:
     """Run `body` at points block, block + blocks, ... of `points` (row-major, last axis fastest).
 
     `block` is the grid axis of the part: as many blocks as the device runs at once. If they are
     `is_dealt`, the points of each position of the first axis are dealt by themselves, in rounds:
     block after block in one round, back from the last block in the next. So all work on the same
-    few, and a block that had more to do in one round has less to do in the other.
+    few, and a block that had more to do in one round has less to do in the other. With `shares`
+    the steps of points are dealt, and a `Join` of the body adds up what blocks have of a point.
     """
 
     points: tuple[Axis, ...]
@@ -50,6 +79,7 @@ class Persistent:
     teams: Teams
     body: Steps
     is_dealt: bool = False
+    shares: Shares | None = None
 
     @property
     def rounds(self) -> int:
@@ -69,6 +99,26 @@ class Persistent:
             if place < count // groups:
                 found.append(group * (count // groups) + place)
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Run `body` in the block that has the last steps of a point, with all parts of it in `acc`.
+
+    Any other block leaves its part in partial[block], a workspace tile. Where `last` holds, the
+    parts of the blocks from `first` up to this one are added to `acc` in order, so that sums are
+    the same in every run. `flags` numbers a zeroed workspace of int32, one for each warp that
+    leaves its share of a part; they are left zero. Blocks wait for those of smaller numbers alone,
+    which have left their part before they wait for anybody.
+    """
+
+    acc: str
+    partial: str
+    flags: int
+    block: Axis
+    first: Index
+    last: Condition
+    body: Steps
 
 
 @dataclass(frozen=True, slots=True)

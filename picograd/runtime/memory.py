@@ -17,6 +17,8 @@ from picograd.runtime.log import log_action
 
 SMALLEST = 512  # bytes; a multiple of every alignment vector loads want
 STEPS_AN_OCTAVE = 8  # so that rounding up wastes at most 1/8 of a block
+LARGE = 256 << 20  # bytes; of so large blocks there are few, and they waste at most 1/64
+STEPS_OF_LARGE = 64
 WATCHERS: list[Callable[[str, int], None]] = []  # told of a device's bytes in use at every change
 
 
@@ -25,7 +27,8 @@ def size_class(nbytes: int) -> int:
     if nbytes <= SMALLEST:
         return SMALLEST
     octave = (1 << (nbytes - 1).bit_length()) // 2  # the largest power of two below
-    return round_up(nbytes, max(octave // STEPS_AN_OCTAVE, SMALLEST))
+    steps = STEPS_OF_LARGE if nbytes > LARGE else STEPS_AN_OCTAVE
+    return round_up(nbytes, max(octave // steps, SMALLEST))
 
 
 class Allocation:

@@ -20,6 +20,7 @@ from picograd.schedule.assemble import assemble
 from picograd.schedule.channels_last import lay_out
 from picograd.schedule.fuse import Fuser
 from picograd.schedule.group import Facts, is_stored
+from picograd.schedule.in_place import lives_of, write_in_place
 from picograd.schedule.loop import Kernel
 from picograd.schedule.lower import KernelBuilder, Location, scalar_key
 from picograd.schedule.memory import Lifetime, place_temporaries
@@ -448,22 +449,28 @@ def copy_output(draft: Draft, root: Node, source: int, is_leaf: bool) -> int:
     return step.target
 
 
+def share_memory(draft: Draft) -> None:
+    """Let maps write where they read, at the steps where most memory is taken."""
+    before = (*draft.steps, *draft.copies)
+    steps = write_in_place(draft.slots, before)
+    if draft.is_verified:
+        for old, new in zip(before, steps):
+            if isinstance(old, KernelLaunch) and isinstance(new, KernelLaunch):
+                if new.kernel is not old.kernel:
+                    verify_kernel(new.kernel)
+    draft.steps = steps[: len(draft.steps)]
+
+
 def place_memory(draft: Draft) -> None:
     """Place temporaries in the arena of their device."""
-    first: dict[int, int] = {}
-    last: dict[int, int] = {}
-    for number, step in enumerate((*draft.steps, *draft.copies)):
-        touched = (step.source, step.target) if isinstance(step, CopyStep) else step.slots
-        for slot in touched:
-            first.setdefault(slot, number)
-            last[slot] = number
+    lives = lives_of((*draft.steps, *draft.copies))
     by_device: dict[str, list[int]] = {}
     for number, plan_slot in enumerate(draft.slots):
-        if plan_slot.kind == "temporary" and number in first:
+        if plan_slot.kind == "temporary" and number in lives:
             by_device.setdefault(plan_slot.device, []).append(number)
     for device, numbers in by_device.items():
-        lives = [Lifetime(draft.slots[n].nbytes, first[n], last[n]) for n in numbers]
-        offsets, draft.arenas[device] = place_temporaries(lives)
+        lifetimes = [Lifetime(draft.slots[n].nbytes, *lives[n]) for n in numbers]
+        offsets, draft.arenas[device] = place_temporaries(lifetimes)
         for number, offset in zip(numbers, offsets, strict=True):
             draft.slots[number] = replace(draft.slots[number], offset=offset)
 
@@ -475,5 +482,6 @@ STAGES: tuple[Callable[[Draft], None], ...] = (
     assign_slots,
     lower,
     place_outputs,
+    share_memory,
     place_memory,
 )

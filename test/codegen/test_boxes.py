@@ -2,12 +2,19 @@
 
 from dataclasses import replace
 
-from cuda_tools import matmul_kernel
+import numpy as np
+import pytest
+from box_products import TWO, numbers, program_of, tiles_of
+from cuda_tools import from_raw, matmul_kernel
 
-from picograd.codegen import boxes
+from picograd.codegen import boxes, interpret_program, interpret_tile
 from picograd.codegen.operands import analyse
+from picograd.codegen.templates import contract_cuda
+from picograd.codegen.tile_pipeline import Persistent
 from picograd.dtype import bfloat16, float32
+from picograd.helpers import product
 from picograd.schedule.index import Axis, axis_index, constant
+from picograd.schedule.loop import Compute, Expr, Kernel, Part, Slot
 
 
 def test_a_step_is_a_position_of_the_outer_axes_and_64_of_the_inner_ones():
@@ -20,10 +27,10 @@ def test_a_step_is_a_position_of_the_outer_axes_and_64_of_the_inner_ones():
 
 
 def test_depths_are_whole_or_by_the_last_axis():
-    product = analyse(matmul_kernel(64, 64, 128, bfloat16))
-    assert [each.count for each in boxes.depths(product, bfloat16)] == [2]
-    assert [each.count for each in boxes.depths(product, float32)] == [4], "32 of a row"
-    whole = replace(product, depth=(Axis("taps", 9), Axis("c", 64)))
+    plain = analyse(matmul_kernel(64, 64, 128, bfloat16))
+    assert [each.count for each in boxes.depths(plain, bfloat16)] == [2]
+    assert [each.count for each in boxes.depths(plain, float32)] == [4], "32 of a row"
+    whole = replace(plain, depth=(Axis("taps", 9), Axis("c", 64)))
     assert [each.count for each in boxes.depths(whole, bfloat16)] == [9, 9]
     few = replace(whole, depth=(Axis("taps", 9), Axis("c", 4)))
     assert [each.count for each in boxes.depths(few, bfloat16)] == [1]
@@ -43,3 +50,58 @@ def test_what_no_map_has():
     assert not boxes.is_possible(1, (64, 64), (64,), 2), "16 bytes"
     assert not boxes.is_possible(0, (64, 64), (63,), 2)
     assert not boxes.is_possible(0, (64,) * 6, (64,) * 5, 2), "five dimensions"
+
+
+def row_major(*axes):
+    """Number positions over axes, the last one fastest."""
+    place = constant(0)
+    for axis in axes:
+        place = place * axis.size + axis_index(axis)
+    return place
+
+
+def in_heads(rows, heads, width, columns, is_turned):
+    """Make the product of an array [part, image, head, row, width] and a matrix, or its gradient.
+
+    In the arrays of heads, rows and columns of the product's left operand are several axes.
+    """
+    part, image, head = Axis("part", 2), Axis("image", 2), Axis("head", heads)
+    row, lane, column = Axis("row", rows), Axis("lane", width), Axis("column", columns)
+    left = row_major(part, image, head, row, lane)
+    tall, wide = (image, row), (part, head, lane)
+    if is_turned:
+        tall, wide = wide, tall
+    right, out = row_major(*wide, column), row_major(*tall, column)
+    slots = [Slot(bfloat16, 4 * heads * rows * width, "in")]
+    slots.append(Slot(bfloat16, columns * product(axis.size for axis in wide), "in"))
+    slots.append(Slot(float32, columns * product(axis.size for axis in tall), "out"))
+    loads = (Expr("load", (), (n, index), bfloat16) for n, index in enumerate((left, right)))
+    body = Expr("mul", tuple(Expr("cast", (x,), None, float32) for x in loads), None, float32)
+    space = (*tall, column)
+    compute = Compute(space, wide, "sum", body, float32)
+    end = Compute(space, (), None, Expr("ref", (), 0, float32), float32, (2, out))
+    return Kernel("heads", "contract", tuple(slots), (), (Part(space, (compute, end)),))
+
+
+@pytest.mark.parametrize("is_turned", [False, True])
+def test_rows_may_be_of_several_arrays(is_turned):
+    """Boxes of 128 rows lie in one of them, and so do slabs of 64 columns."""
+    kernel = in_heads(128, 3, 64, 72, is_turned)
+    tiles = tiles_of(kernel)
+    arrays = numbers(kernel)
+    left, right = (from_raw(x, bfloat16).astype(float) for x in arrays[:2])
+    left = left.reshape(2, 2, 3, 128, 64)  # part, image, head, row, lane
+    order = (0, 2, 4, 1, 3) if is_turned else (1, 3, 0, 2, 4)
+    left = left.transpose(order).reshape((384, 256) if is_turned else (256, 384))
+    want = left @ right.reshape(left.shape[1], 72)
+    values = [from_raw(x, s.dtype).copy() for x, s in zip(arrays, kernel.slots, strict=True)]
+    interpret_tile.interpret(tiles, values)
+    interpret_program.interpret(program_of(tiles), arrays)
+    for found in (values[2], arrays[2]):
+        np.testing.assert_allclose(found.reshape(want.shape), want, atol=1e-5 * np.abs(want).max())
+
+
+def test_boxes_do_not_reach_from_one_array_into_the_next():
+    for rows, width, is_turned in ((100, 64, False), (128, 24, True)):
+        tiles = contract_cuda.build(in_heads(rows, 3, width, 72, is_turned), TWO)
+        assert not isinstance(tiles.parts[0].steps[0], Persistent)

@@ -10,6 +10,7 @@ from cuda_tools import H200, compile_cuda, disassemble, source_of
 
 from picograd.code import TensorMap, Windows
 from picograd.codegen.interpret_async import read_box
+from picograd.codegen.templates import contract_tma
 from picograd.codegen.windows import windows_of
 from picograd.dtype import bfloat16, float32
 from picograd.errors import InternalError
@@ -48,6 +49,18 @@ def test_forward(name):
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_gradients(name):
     assert run(plan_of(both_gradients(**GRADIENTS[name]))) == 2
+
+
+def test_blocks_share_the_tiles_of_a_gradient(monkeypatch):
+    """Three tiles for four blocks: each has steps in the midst of the images."""
+    shared = [each for each in contract_tma.SCHEDULES if each.is_shared]
+    monkeypatch.setattr(contract_tma, "SCHEDULES", tuple(shared))
+    target = replace(TWO, multiprocessors=4)
+    _, gradient = both_gradients((8, 64, 6, 6), (64, 64, 3, 3), padding=1)
+    plan = plan_of([gradient], target)
+    (tiles,) = products(plan, target)
+    assert tiles.parts[0].steps[0].shares is not None
+    assert run(plan, target) == 1
 
 
 def test_the_gradient_of_the_weight_of_a_stem():

@@ -42,6 +42,12 @@ def test_size_classes_waste_little():
     assert size_class(size_class(10**7)) == size_class(10**7)
 
 
+def test_large_blocks_waste_less():
+    for nbytes in [(256 << 20) + 1, 10**9, 9 * 10**9, (1 << 33) + 1]:
+        size = size_class(nbytes)
+        assert nbytes <= size <= nbytes * 65 / 64 and size_class(size) == size
+
+
 def test_dropped_blocks_are_reused():
     pool, source = make_pool()
     first = pool.allocate(1000)

@@ -119,6 +119,18 @@ DEVICE void wgmma_pack_{kind}(uint32 (&to)[count], const float (&from)[size]) {{
   }}
 }}
 """
+FLAGS = """\
+DEVICE void flag_raise(int* flag) {
+  asm volatile("st.release.gpu.global.b32 [%0], 1;" :: "l"(flag) : "memory");
+}
+DEVICE void flag_wait(int* flag) {
+  int is_raised;
+  do {
+    asm volatile("ld.acquire.gpu.global.b32 %0, [%1];" : "=r"(is_raised) : "l"(flag) : "memory");
+  } while (!is_raised);
+  asm volatile("st.relaxed.gpu.global.b32 [%0], 0;" :: "l"(flag) : "memory");
+}
+"""
 TYPES = {"bfloat16": "bf16", "float16": "f16", "float32": "tf32"}
 
 
@@ -202,6 +214,8 @@ def helpers(instr: Instr) -> tuple[str, ...]:
         return HELPERS, box_text(COPY, len(instr.args) - 5, 3)
     if instr.op == "store_box":
         return HELPERS, box_text(STORE, len(instr.args) - 3, 2)
+    if instr.op in ("flag_raise", "flag_wait"):
+        return HELPERS, FLAGS
     if instr.op == "wgmma_keep":
         return HELPERS, KEEP
     if instr.op == "wgmma_pack":
@@ -260,6 +274,8 @@ STATEMENTS: dict[str, Statement] = {
         f"barrier_expect({args[0]} + {args[1]}, {instr.arg});"
     ],
     "barrier_wait": lambda name, args, instr: [f"barrier_wait({args[0]} + {args[1]}, {args[2]});"],
+    "flag_raise": lambda name, args, instr: [f"flag_raise({args[0]} + {args[1]});"],
+    "flag_wait": lambda name, args, instr: [f"flag_wait({args[0]} + {args[1]});"],
     "copy_box": copy_call,
     "store_box": lambda name, args, instr: [
         f"store_box({args[0]}, {args[1]} + {args[2]}, {', '.join(args[3:])});"

@@ -8,6 +8,7 @@ guarded: what lies outside of an array is copied in as 0 and not copied out.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import gcd
 
 from picograd.code import TensorMap
 from picograd.codegen.boxes import (
@@ -23,13 +24,22 @@ from picograd.codegen.boxes import (
 from picograd.codegen.layout import WgmmaAccumulator
 from picograd.codegen.operands import Contraction, role, stores
 from picograd.codegen.tile import Assign, Dot, Step, Store, Tile, TileKernel, TilePart
-from picograd.codegen.tile_pipeline import BoxStore, Persistent, Pipeline, Teams, rounded_product
+from picograd.codegen.tile_pipeline import (
+    BoxStore,
+    Join,
+    Persistent,
+    Pipeline,
+    Shares,
+    Teams,
+    rounded_product,
+)
 from picograd.dtype import DType
 from picograd.helpers import ceil_div, product
-from picograd.schedule.index import Axis, Index, axis_index
+from picograd.schedule.index import Axis, Index, axis_index, flatten
 from picograd.schedule.loop import Expr, Kernel, const, walk
 from picograd.target import Target
 
+WARP = 32  # threads of a warp
 WARP_ROWS = 16  # that a warp stores at once
 WHOLE = 8  # columns of 16 bytes
 MOST_REGISTERS, MOST_REGISTERS_BUSY = 192, 128  # of an accumulator: beyond, values spill
@@ -41,6 +51,9 @@ DEEP = 6400  # K from which blocks that share a tile beat one that multiplies it
 # and elsewhere: as so many products of two elements.
 ALONE = 128
 ALIGNED, MISALIGNED = 54, 135
+# To leave a part of a tile and to wait for others, and to add each of them: as so much of K.
+SHARED, JOINED = 700, 200
+FULL = 1.15  # times as long: all processors at work wait for power and the cache
 GROUP_ROWS = 8  # tiles of rows that run together, for the L2 cache
 
 
@@ -49,7 +62,8 @@ class BoxSchedule:
     """How blocks multiply: `teams` take tiles of `block` (m, n) in turn, `stages` are ahead.
 
     A team is `groups` warpgroups. `slots` hold what a warp is storing. `rate`: how fast a
-    processor multiplies tiles of this size, compared with others.
+    processor multiplies tiles of this size, compared with others. If `is_shared`, blocks share
+    tiles: all have as many steps of K, wherever these begin.
     """
 
     block: tuple[int, int]
@@ -58,6 +72,7 @@ class BoxSchedule:
     stages: int
     slots: int
     rate: float
+    is_shared: bool = False
 
     @property
     def layout(self) -> WgmmaAccumulator:
@@ -99,6 +114,7 @@ SCHEDULES = (
     BoxSchedule((64, 192), 2, 1, 5, 3, 0.75),
     BoxSchedule((128, 256), 1, 2, 4, 2, 0.8),
     BoxSchedule((128, 64), 2, 1, 8, 2, 0.6),
+    BoxSchedule((128, 192), 2, 1, 4, 3, 1.0, is_shared=True),
 )
 
 
@@ -117,7 +133,9 @@ def build(
         return None
     best: tuple[float, BoxSchedule, tuple[Frame, Sides]] | None = None
     for schedule in candidates(contraction):
-        found = operands(contraction, dtype, majors, schedule) if select(schedule) else None
+        if schedule.is_shared and not may_share(contraction, schedule, target):
+            continue
+        found = operands(contraction, dtype, majors, schedule, target) if select(schedule) else None
         if found is not None:
             estimate = cost(contraction, schedule, *found, target)
             if best is None or estimate < best[0]:
@@ -152,6 +170,16 @@ def suits(c: Contraction, target: Target) -> bool:
     return min(m, n) >= LEAST and (4 * tiles >= target.multiprocessors or k <= DEEP)
 
 
+def may_share(c: Contraction, schedule: BoxSchedule, target: Target) -> bool:
+    """Tell whether tiles are too few to go round, but not much too few.
+
+    Where they are many, blocks that are at other places of K lose what the cache would give; where
+    they are fewer still, most of the time would be spent on adding parts.
+    """
+    points, blocks = tile_count(c, schedule), target.multiprocessors
+    return points % blocks > 0 and blocks <= 2 * points < 4 * blocks
+
+
 def heavy(c: Contraction) -> list[Expr]:
     """List what is stored of the accumulator that needs many instructions and registers."""
     acc = Expr("tile", (), ("acc", ()), c.dtype)
@@ -177,15 +205,18 @@ def cost(
 
     The unit is one product of two elements, where tiles of 128 x 192 are multiplied.
     """
-    points = tile_count(c, schedule)
-    waves = ceil_div(points, target.multiprocessors)
+    points, blocks = tile_count(c, schedule), target.multiprocessors
+    waves: float = ceil_div(points, blocks)
+    more = 0
+    if schedule.is_shared:
+        waves, more = FULL * points / blocks, SHARED + JOINED * ceil_div(blocks, points)
     multiplied = waves * product(schedule.block) / schedule.rate
     lines = [ALIGNED if is_aligned(side) else MISALIGNED for side in sides]
     brought = sum(size * line for size, line in zip(schedule.block, lines, strict=True))
-    moved = points / target.multiprocessors * brought
+    moved = points / blocks * brought
     depth = frame.depth.count * frame.depth.size
     waves_alone = waves if schedule.teams == 1 else 1
-    alone = waves_alone * product(schedule.block) * ALONE
+    alone = (waves_alone * ALONE + more) * product(schedule.block)
     return max(multiplied, moved) * depth + alone
 
 
@@ -207,11 +238,11 @@ class Frame:
 
 
 def operands(
-    c: Contraction, dtype: DType, majors: tuple[bool, bool], schedule: BoxSchedule
+    c: Contraction, dtype: DType, majors: tuple[bool, bool], schedule: BoxSchedule, target: Target
 ) -> tuple[Frame, Sides] | None:
     """Describe both operands; None if one cannot be copied in boxes."""
     for depth in depths(c, dtype):
-        frame = frame_of(c, schedule, depth)
+        frame = frame_of(c, schedule, depth, target)
         exprs, roles = (c.a, c.b), (c.rows, c.columns)
         given = zip("ab", exprs, roles, frame.corners, schedule.block, majors, strict=True)
         found = []
@@ -225,13 +256,17 @@ def operands(
     return None
 
 
-def frame_of(c: Contraction, schedule: BoxSchedule, depth: Depth) -> Frame:
-    """Number the tiles of the output, and the steps of K."""
+def frame_of(c: Contraction, schedule: BoxSchedule, depth: Depth, target: Target) -> Frame:
+    """Number the tiles of the output, and the steps of K.
+
+    Where blocks share tiles, those that begin at the same place of K are neighbours.
+    """
     block_m, block_n = schedule.block
     _, m, n, _ = c.sizes
     rows, columns = ceil_div(m, block_m), ceil_div(n, block_n)
     tile = Axis("tile", rows * columns)
-    row, column = order(axis_index(tile), rows, columns)
+    number = order_of_shares if schedule.is_shared else order
+    row, column = number(axis_index(tile), rows, columns, target.multiprocessors)
     return Frame(tile, Axis("k_tile", depth.count), (row * block_m, column * block_n), depth)
 
 
@@ -263,18 +298,55 @@ def write_part(
     ends, boxes = epilogue(kernel, c, dims, frame.corners, schedule)
     main = clear, Pipeline(frame.step, copies, (multiply,))
     points = (*c.batch, frame.tile)
-    count = min(product(axis.size for axis in points), target.multiprocessors)
-    block = Axis("block", count)
+    count = product(axis.size for axis in points)
+    blocks = target.multiprocessors if schedule.is_shared else min(count, target.multiprocessors)
+    block = Axis("block", blocks)
     teams = Teams(schedule.teams, 128 * schedule.groups, schedule.registers)
     loop = Persistent(points, block, teams, (*main, *ends))
-    return TilePart((block,), (acc, *stages, *boxes), (loop,))
+    tiles = acc, *stages, *boxes
+    if schedule.is_shared:
+        return shared(loop, tiles)
+    return TilePart((block,), tiles, (loop,))
 
 
-def order(position: Index, rows: int, columns: int) -> tuple[Index, Index]:
+def shared(loop: Persistent, tiles: tuple[Tile, ...]) -> TilePart:
+    """Let blocks share the points of a loop over products: each leaves its part, one adds them."""
+    clear, pipeline, *ends = loop.body
+    acc, *_ = tiles
+    depth, blocks = pipeline.axis.size, loop.block.size
+    shares = Shares(depth, Axis("first", depth), Axis("stop", depth + 1))
+    first, stop = axis_index(shares.first), axis_index(shares.stop)
+    sizes = tuple(axis.size for axis in loop.points)
+    point = flatten([axis_index(axis) for axis in loop.points], sizes)
+    begin = shares.first_block(point, product(sizes), blocks)
+    partial = Tile("partial", (blocks, *acc.shape), acc.dtype, "workspace", workspace=0)
+    join = Join("acc", "partial", 1, loop.block, begin, (stop, depth, depth), tuple(ends))
+    body = clear, replace(pipeline, first=first, stop=stop), join
+    warps = blocks * loop.teams.threads // WARP
+    spaces = (product(partial.shape) * acc.dtype.itemsize, False), (4 * warps, True)
+    return TilePart(
+        (loop.block,), (*tiles, partial), (replace(loop, body=body, shares=shares),), spaces
+    )
+
+
+def order(position: Index, rows: int, columns: int, blocks: int) -> tuple[Index, Index]:
     """Number tiles so that those that run together share operands in the L2 cache."""
     group = next(g for g in (GROUP_ROWS, 4, 2, 1) if rows % g == 0)
     inside = position % (group * columns)
     return position // (group * columns) * group + inside % group, inside // group
+
+
+def order_of_shares(position: Index, rows: int, columns: int, blocks: int) -> tuple[Index, Index]:
+    """Number tiles that blocks share so that those at one place of K read few long operands.
+
+    Tiles a `period` apart begin at the same place, and are neighbours along the shorter side.
+    """
+    count = gcd(rows * columns, blocks)
+    period = rows * columns // count
+    number = position % period * count + position // period
+    if columns <= rows:
+        return number // columns, number % columns
+    return number % rows, number // rows
 
 
 def epilogue(

@@ -35,6 +35,7 @@ CUDA_THREADS = 256
 CUDA_COLUMN_THREADS = 32
 UNROLLED = 4  # rows that a thread of a column reads ahead
 BLOCKS_PER_MULTIPROCESSOR = 8  # of 256 threads: all a multiprocessor can hold
+BLOCKS_OF_COLUMNS = 4  # whose threads read several rows ahead, and leave longer partial results
 
 
 def build(kernel: Kernel, target: Target) -> TileKernel:
@@ -99,7 +100,8 @@ def split_count(part: Part, length: int, is_column: bool, target: Target) -> int
         return max(1, wanted // tiles)
     width = CUDA_COLUMN_THREADS * 4
     tiles = ceil_div(rows, width) if is_column else rows
-    wanted = ceil_div(BLOCKS_PER_MULTIPROCESSOR * target.multiprocessors, tiles)
+    blocks = BLOCKS_OF_COLUMNS if is_column else BLOCKS_PER_MULTIPROCESSOR
+    wanted = ceil_div(blocks * target.multiprocessors, tiles)
     # A block should reduce at least 4096 elements, or the combination costs more than it saves.
     per_tile = length * (min(rows, width) if is_column else 1)
     return max(1, min(wanted, per_tile // 4096))

@@ -5,17 +5,15 @@ its owner holds the last one, nobody can tell a new gradient from the old one wi
 then the plan writes into the same memory, and no tensor is made.
 """
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from picograd.buffer import Buffer, Storage
+from picograd.buffer import Buffer
 from picograd.engine import pending
 from picograd.engine.executable import CompiledPlan, scalar_values
-from picograd.runtime.memory import Allocation
 from picograd.tensor.tensor import Tensor
+from picograd.tensor.transforms.jit_memory import own_memory
 from picograd.tensor.transforms.jit_replay import (
-    Alone,
     computed,
     draw_again,
     prepare_writes,
@@ -76,37 +74,6 @@ class Changes:
             is_none = result.kind == "none"
             buffer = None if is_none else results[result.number]
             owner._grad = buffer and computed(buffer, result.shape, result.is_made)
-
-
-def own_memory(owner: Any, shape: tuple[int, ...]) -> Buffer | None:
-    """Give the memory of a tensor's gradient, if all that leads to it is the tensor itself."""
-    if held(owner, "_grad") != ALONE:
-        return None
-    gradient: Any = owner._grad
-    is_plain = type(gradient) is Tensor and not gradient._tracks and gradient._view is None
-    if not is_plain or gradient._hooks is not None or gradient._history is not None:
-        return None
-    if held(gradient, "_node") != ALONE:
-        return None
-    node = gradient._node
-    if type(node.arg) is not Storage or node.shape != shape or held(node, "arg") != ALONE:
-        return None
-    storage = node.arg
-    if held(storage, "buffer") != ALONE:
-        return None
-    buffer: Any = storage.buffer
-    if type(buffer.handle) is not Allocation or held(buffer, "handle") != ALONE:
-        return None
-    storage.version += 1
-    return buffer  # type: ignore[no-any-return]
-
-
-def held(owner: Any, name: str) -> int:
-    """Count the references to what an attribute holds."""
-    return sys.getrefcount(getattr(owner, name))
-
-
-ALONE = held(Alone(object()), "_node")  # differs between versions of Python
 
 
 def changes_of(capture: Capture, plan: CompiledPlan) -> Changes | None:

@@ -1,10 +1,8 @@
 """Replays: put the present buffers into the plan of a trace, run it, hand its results out."""
 
 import dataclasses
-import sys
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from picograd.buffer import Buffer, Overwritten, Storage
@@ -12,6 +10,7 @@ from picograd.config import config
 from picograd.engine import pending
 from picograd.engine.backends import get_device
 from picograd.engine.carried import FREE
+from picograd.engine.executable import CompiledPlan
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import check_later, leaf, realize
 from picograd.graph import build
@@ -22,6 +21,7 @@ from picograd.tensor.core.recording import made as made_leaf
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_arguments import Place, rebuilt
 from picograd.tensor.transforms.jit_gradient import Recording
+from picograd.tensor.transforms.jit_memory import ALONE, held, own_memory
 from picograd.tensor.transforms.jit_trace import Capture, Captured, Result, Target, describe
 from picograd.tensor.transforms.jit_variables import store
 from picograd.traced_number import TracedNumber
@@ -109,7 +109,7 @@ def replay(
     for position in capture.copies:
         inputs[position] = copy_of(inputs[position])
     values = draw_again(capture, numbers)
-    results = [] if plan is None else plan.run(inputs, values)
+    results = [] if plan is None else run(capture, plan, arguments, inputs, values)
     spread_writes(capture, arguments)
     outputs = hand_out(capture, arguments, results, values, numbers)
     if capture.stores:
@@ -118,6 +118,21 @@ def replay(
     if capture.checks:
         check_results(capture, results)
     return outputs
+
+
+def run(
+    capture: Capture, plan: Any, arguments: Sequence[Tensor], inputs: list[Buffer], values: Any
+) -> list[Buffer]:
+    """Run a plan; gradients that it does not read, and nothing else holds, lie where they lay."""
+    if type(plan) is not CompiledPlan or capture.read or not capture.gradients:
+        return plan.run(inputs, values)  # type: ignore[no-any-return]
+    kept, places = list(plan.unkept), plan.new_results()
+    for target, result in capture.gradients:
+        owner = found(target, arguments)
+        place = places[result.number] if result.kind == "root" else -1
+        if owner is not None and place >= 0 and not result.tracks and not result.sizes:
+            kept[place] = own_memory(owner, result.shape)
+    return plan.run(inputs, values, "", kept)
 
 
 def spread_writes(capture: Capture, arguments: Sequence[Tensor]) -> None:
@@ -325,24 +340,9 @@ def prepare_writes(capture: Capture, arguments: Sequence[Tensor]) -> None:
     tensors += [owner._grad for owner in owners if owner is not None]
     written = [each for each in tensors if each is not None]
     shared = [
-        each for each in written if references(each) > UNSHARED or each._node.op not in MEMORY
+        each for each in written if held(each, "_node") > ALONE or each._node.op not in MEMORY
     ]
     if shared:
         pending.before_writes([tensor.node for tensor in shared])
         for tensor in shared:
             tensor._move(pending.next_leaf(tensor.node))
-
-
-def references(tensor: Any) -> int:
-    """Count the references to a tensor's node."""
-    return sys.getrefcount(tensor._node)
-
-
-@dataclass(slots=True)
-class Alone:
-    """Holds the only reference to an object, as a tensor does that no graph reads."""
-
-    _node: object
-
-
-UNSHARED = references(Alone(object()))  # differs between versions of Python

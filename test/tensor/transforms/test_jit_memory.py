@@ -1,0 +1,58 @@
+"""Memory of gradients: a replay writes new ones where old ones are that nothing else holds."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import picograd
+from picograd import Tensor, nn
+
+
+def make_step() -> tuple[Any, nn.Linear]:
+    """Make a training step whose labels are checked late, so that it takes the long way."""
+    model = nn.Linear(3, 4)
+    optimizer = nn.optim.SGD(model.parameters(), lr=0.1)
+
+    @picograd.jit
+    def learn(x: Tensor, y: Tensor) -> Tensor:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y + model.weight.detach().abs().long().sum())
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return learn, model
+
+
+def address(model: nn.Linear) -> int:
+    gradient: Any = model.weight.grad
+    return gradient._node.arg.buffer.address  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("is_held", [False, True])
+def test_a_replay_writes_gradients_where_they_lie_unless_somebody_holds_them(is_held: bool) -> None:
+    learn, model = make_step()
+    x, y = Tensor(np.ones((2, 3), np.float32)).realize(), Tensor([0, 3]).realize()
+    for _ in range(3):
+        learn(x, y)
+    assert not learn.closure
+    place, held = address(model), model.weight.grad if is_held else None
+    before = None if held is None else held.numpy().copy()
+    learn(x * 2.0, y)
+    assert (address(model) == place) is not is_held
+    if held is not None:
+        np.testing.assert_array_equal(held.numpy(), before)
+
+
+def test_gradients_that_add_up_are_read_before_they_are_written() -> None:
+    weight = Tensor([1.0, 2.0], requires_grad=True)
+
+    @picograd.jit
+    def add(x: Tensor) -> None:
+        (weight * x).sum().backward()
+
+    x = Tensor([1.0, 3.0]).realize()
+    for count in range(1, 6):
+        add(x)
+        assert weight.grad is not None and weight.grad.tolist() == [1.0 * count, 3.0 * count]
