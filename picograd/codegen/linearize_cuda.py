@@ -108,12 +108,14 @@ def assign(block: Block, step: Assign) -> None:
     layout = layout or default_layout(block, step.dims)
     where = [axis_index(a) for a in step.dims] if step.index is None else list(step.index)
     places = [] if is_register else [block.place(tile, where)]
-    found, values = block.walked(layout, step.dims, [step.expr], places)
+    found, values = block.walked(layout, step.dims, [step.expr], places, step.conditions)
     has_registers = is_register or any(reads(block, step.expr))
     with ExitStack() as stack:
         mask = None if is_register else write_once(block, layout)
         loops(block, stack, [axis for axis, _ in found.loops], has_registers)
-        inside(block, stack, found, emitter.both(mask, emitter.conditions(found.conditions)))
+        tests = [(substitute(index, values), low, high) for index, low, high in step.conditions]
+        wanted = emitter.conditions([*found.conditions, *tests])
+        inside(block, stack, found, emitter.both(mask, wanted))
         value = emitter.value(rewrite(step.expr, values))
         if is_register:
             set_registers(block, found, tile, value)
@@ -194,12 +196,12 @@ def last_block(block: Block, step: LastBlock) -> None:
     cell, zero = emitter.index(step.cell), emitter.const(0, int32)
     is_first = emitter.conditions([(axis_index(block.thread), 0, 0)])
     emitter.add("fence", None)
-    emitter.add("barrier", None)
+    emitter.add("barrier", None, arg=block.team)
     with emitter.when(is_first):
         one = emitter.const(1, int32)
         ticket = emitter.add("atomic_add", int32, (counter, cell, one))
         emitter.store(flag, emitter.integer(0), ticket)
-    emitter.add("barrier", None)
+    emitter.add("barrier", None, arg=block.team)
     ticket = emitter.load(flag, emitter.integer(0))
     is_last = emitter.apply("equal", ticket, emitter.const(step.total - 1, int32))
     with emitter.when(is_last):

@@ -9,14 +9,17 @@ indices tell whether it is shown whole, in part or not at all.
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from picograd.codegen.operands import expr_axes
 from picograd.codegen.streams import Stream, binary, replaced
 from picograd.dtype import bool_, int64
 from picograd.graph.ops import OPS
-from picograd.graph.row import SCALARS, Role
+from picograd.graph.row import Role
 from picograd.schedule.index import Axis, Dynamic, Index, atom_index, constant, substitute
-from picograd.schedule.loop import Condition, Expr, const, walk
+from picograd.schedule.loop import Condition, Expr, const, rewrite, walk
 
 LOWEST = float("-inf")
+GIVEN = ("load", "scalar")  # numbers that are known before a kernel runs
+FARTHEST = 1 << 29  # position of any row or place; four of them are below 2**31
 
 
 def affine(expr: Expr) -> Index | None:
@@ -26,6 +29,8 @@ def affine(expr: Expr) -> Index | None:
         found: Index | None = expr.arg
     elif is_constant(expr) and not expr.dtype.is_float:
         found = constant(int(expr.arg))
+    elif expr.op in GIVEN and expr.dtype.is_integer:
+        found = clamped(expr)
     elif row is not None and row.keeps_value and expr.dtype.is_integer:
         found = affine(expr.args[0])
     elif row is not None and row.factors and expr.dtype.is_integer:
@@ -36,6 +41,14 @@ def affine(expr: Expr) -> Index | None:
     else:
         found = None
     return found
+
+
+def clamped(expr: Expr) -> Index:
+    """Use a length in memory as an index: beyond all positions it does not matter how far."""
+    wide = expr if expr.dtype is int64 else Expr("cast", (expr,), None, int64)
+    low, high = (const(bound, int64) for bound in (-FARTHEST, FARTHEST))
+    value = binary("minimum", binary("maximum", wide, low), high)
+    return atom_index(Dynamic(value, -FARTHEST, FARTHEST))
 
 
 def seen_where(condition: Expr) -> list[Index] | None:
@@ -239,13 +252,20 @@ def scaled(expr: Expr, factor: float) -> Expr:
 
 def minimum_of(indices: Sequence[Index]) -> Index:
     """Write the least of some indices as one."""
+    return extreme_of("minimum", indices)
+
+
+def extreme_of(op: str, indices: Sequence[Index]) -> Index:
+    """Write the least or the greatest of some indices as one."""
+    indices = list(dict.fromkeys(indices))
     if len(indices) == 1:
         return indices[0]
-    least = Expr("index", (), indices[0], int64)
+    found = Expr("index", (), indices[0], int64)
     for index in indices[1:]:
-        least = Expr("minimum", (least, Expr("index", (), index, int64)), None, int64)
-    lo, hi = min(x.lo for x in indices), min(x.hi for x in indices)
-    return atom_index(Dynamic(least, lo, hi))
+        found = binary(op, found, Expr("index", (), index, int64))
+    choose = min if op == "minimum" else max
+    lo, hi = choose(x.lo for x in indices), choose(x.hi for x in indices)
+    return atom_index(Dynamic(found, lo, hi))
 
 
 def extreme(
@@ -253,14 +273,14 @@ def extreme(
 ) -> Index:
     """Bound an index over all positions of the `free` axes, once `values` are put in.
 
-    Exact where it is a sum of positions, else as far as its own bounds tell.
+    Exact where it is a sum of positions and given numbers, else as far as its own bounds tell.
     """
-    moved = substitute(index, values)
+    moved = substitute(index, values, lambda expr: rewrite(expr, values))
     kept, rest = [], moved.const
     for atom, factor in moved.terms:
-        is_scalar = isinstance(atom, Dynamic) and atom.expr.op in SCALARS
-        is_fixed = isinstance(atom, Axis) and atom not in free
-        if is_fixed or is_scalar:
+        axes = expr_axes(atom.expr) if isinstance(atom, Dynamic) else {atom}
+        is_lone = isinstance(atom, Axis | Dynamic)
+        if is_lone and not any(axis in free for axis in axes):
             kept.append((atom, factor))
             continue
         low, high = atom.bounds

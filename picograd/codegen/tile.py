@@ -61,6 +61,7 @@ class Assign:
     expr: Expr
     index: tuple[Index, ...] | None = None  # where in the tile, if not at `dims` itself
     layout: Layout | None = None  # how threads walk dims when the tile is not in registers
+    conditions: tuple[Condition, ...] = ()  # of a tile that is not in registers
 
 
 @dataclass(frozen=True, slots=True)

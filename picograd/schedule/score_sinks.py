@@ -220,12 +220,14 @@ def find_streams(
     wanted: Collection[Facts],
     missing: Callable[[Stream], str],
     reasons: Reasons,
+    least: int,
 ) -> list[Stream]:
     """List the kernels that stream over scores; `reasons` says what kept others in memory.
 
-    `missing` says why the target has no kernel for a stream.
+    `missing` says why the target has no kernel for a stream; `least` as in `find_regions`.
     """
-    regions = [r for r in find_regions(values, wanted) if r.has_exponential and r.sinks]
+    every = find_regions(values, wanted, least)
+    regions = [r for r in every if r.has_exponential and r.sinks]
     sinks = [sink.facts.number for region in regions for sink in region.sinks]
     bits = {number: 1 << n for n, number in enumerate(dict.fromkeys(sinks))}
     waits = waits_of(values, bits) if bits else {}

@@ -31,7 +31,7 @@ from picograd.schedule.index import (
 from picograd.schedule.views import dimension_map
 
 MOST_DEPTH = 256  # of a product that is computed again wherever its elements are read
-LEAST_SIDE = 16  # rows, and columns: fewer are faster as products of vectors
+LEAST_SIDE = 16  # rows, and columns: fewer are faster as products of vectors, on a CPU
 Sides = tuple[frozenset[Axis], frozenset[Axis]]
 
 
@@ -75,9 +75,14 @@ class Region:
         return any(each.node.row.is_exponential for each in self.members)
 
 
-def find_regions(values: Sequence[Facts], wanted: Collection[Facts]) -> list[Region]:
-    """List the regions of nodes, listed inputs first; `wanted` are stored."""
-    finder = Finder()
+def find_regions(
+    values: Sequence[Facts], wanted: Collection[Facts], least: int = LEAST_SIDE
+) -> list[Region]:
+    """List the regions of nodes, listed inputs first; `wanted` are stored.
+
+    Regions have `least` rows and columns or more, and `LEAST_SIDE` of one of them.
+    """
+    finder = Finder(least)
     for facts in values:
         finder.visit(facts)
     for facts in wanted:
@@ -89,7 +94,8 @@ def find_regions(values: Sequence[Facts], wanted: Collection[Facts]) -> list[Reg
 class Finder:
     """This class is the state of the walk: the region of every node that is in one."""
 
-    def __init__(self) -> None:
+    def __init__(self, least: int) -> None:
+        self.least = least
         self.homes: dict[int, Region] = {}
 
     def visit(self, facts: Facts) -> None:
@@ -99,7 +105,7 @@ class Finder:
         homes = [self.homes[x.number] for x in facts.inputs if x.number in self.homes]
         if homes:
             self.read(facts, homes)
-        if is_seed(facts) and facts.number not in self.homes:
+        if is_seed(facts, self.least) and facts.number not in self.homes:
             self.open(facts)
 
     def read(self, facts: Facts, homes: Sequence[Region]) -> None:
@@ -228,7 +234,7 @@ def lone_axis(index: Index) -> Axis | None:
     return atom if isinstance(atom, Axis) else None
 
 
-def is_seed(facts: Facts) -> bool:
+def is_seed(facts: Facts, least: int) -> bool:
     """Tell whether a node is a product whose elements are cheap to compute again."""
     node = facts.node
     if node.row.role is not Role.CONTRACT or not node.dtype.is_float:
@@ -242,4 +248,5 @@ def is_seed(facts: Facts) -> bool:
     depth = product(sizes[name] for name in summed)
     rows = product(sizes[name] for name in out if name not in labels_b)
     columns = product(sizes[name] for name in out if name not in labels_a)
-    return 1 < depth <= MOST_DEPTH and min(rows, columns) >= LEAST_SIDE
+    is_large = min(rows, columns) >= least and max(rows, columns) >= LEAST_SIDE
+    return 1 < depth <= MOST_DEPTH and is_large

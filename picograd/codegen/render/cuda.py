@@ -325,6 +325,11 @@ def render_workspace(name: str, args: list[str], instr: Instr) -> list[str]:
     return [f"{typed}* const {name} = ({typed}*)w{instr.arg};"]
 
 
+def barrier_text(threads: int | None) -> str:
+    """Wait for all threads of the block, or for those of a role."""
+    return f'asm volatile("bar.sync 1, {threads};" ::: "memory");' if threads else "__syncthreads();"
+
+
 Statement = Callable[[str, list[str], Instr], list[str]]
 STATEMENTS: dict[str, Statement] = {
     "loop": render_loop,
@@ -335,7 +340,7 @@ STATEMENTS: dict[str, Statement] = {
     "set": lambda name, args, instr: [f"{args[0]}[{args[1]}] = {args[2]};"],
     "shared": render_shared,
     "workspace": render_workspace,
-    "barrier": lambda name, args, instr: ["__syncthreads();"],
+    "barrier": lambda name, args, instr: [barrier_text(instr.arg)],
     "warp_barrier": lambda name, args, instr: ["__syncwarp();"],
     "fence": lambda name, args, instr: ["__threadfence();"],
     "mma": lambda name, args, instr: [f"{instr.arg.function}({', '.join(args)});"],

@@ -16,7 +16,15 @@ import math
 from collections.abc import Mapping
 
 from picograd.codegen.layout import WgmmaOperand
-from picograd.codegen.operands import bind_roles, cast, guarded, narrow, role, size_of
+from picograd.codegen.operands import (
+    bind_roles,
+    cast,
+    expr_axes,
+    guarded,
+    narrow,
+    role,
+    size_of,
+)
 from picograd.codegen.stream_masks import emptied, hiding, scaled, settled, unmasked, unscaled
 from picograd.codegen.streams import (
     Stream,
@@ -30,18 +38,20 @@ from picograd.codegen.streams import (
     unconverted,
 )
 from picograd.codegen.templates import attention_gradient_cuda
-from picograd.codegen.templates.attention_frame import SPAN, WARPGROUP, Frame, Schedule
+from picograd.codegen.templates.attention_frame import ROWS, SPAN, WARPGROUP, Frame, Schedule
+from picograd.codegen.templates.attention_splits import leave_split, split_count
 from picograd.codegen.tile import Accumulate, Assign, Dot, Step, TileKernel, TilePart
 from picograd.errors import internal
 from picograd.graph.ops import OPS
 from picograd.helpers import round_up
 from picograd.schedule.index import Axis, axis_index
-from picograd.schedule.loop import Compute, Expr, Kernel, const
+from picograd.schedule.loop import Compute, Condition, Expr, Kernel, const, walk
 from picograd.schedule.monoid import COMBINE, identity
 from picograd.target import Target
 
 REGISTERS = {2: (40, 232), 3: (32, 160)}  # of a thread that copies, of one that multiplies
 LONG, LONGER = 1024, 4096  # places of a stream
+PLACES = 128  # of a block of few rows
 
 
 def build(kernel: Kernel, target: Target) -> TileKernel:
@@ -50,17 +60,20 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
     stream = analyse(kernel, part)
     if stream.peak is None:
         return attention_gradient_cuda.build(kernel, stream, target)
-    schedule = schedule_of(stream)
+    schedule = schedule_of(stream, target)
     program = Writer(Frame(stream, schedule, target)).part()
     return TileKernel(kernel, (program,), WARPGROUP * (1 + schedule.groups))
 
 
-def schedule_of(stream: Stream) -> Schedule:
+def schedule_of(stream: Stream, target: Target) -> Schedule:
     """Choose how many warpgroups there are: three gain a tenth of long streams of narrow heads.
 
     Tiles of rows are then few and high, which costs more where a stream is short or where a mask
-    hides much of a high tile (H200, docs/records/0012-attention).
+    hides much of a high tile (H200, docs/records/0012-attention). Few rows are one tile, of one
+    warpgroup.
     """
+    if size_of(stream.rows) <= ROWS:
+        return Schedule(1, PLACES, (0, 0), split_count(stream, PLACES, target))
     depths = [size_of(score.depth) for score in stream.scores]
     widths = [size_of(each.columns) for each in stream.products]
     width = max(depths + widths)
@@ -96,7 +109,8 @@ class Writer:
         frame.fill_memory(())
         if stream.peak is not None:
             frame.factors[stream.peak] = self.scale
-        return frame.part(begun, frame.pipeline((), steps))
+        after = leave_split(frame, self.factor) if frame.split.size > 1 else ()
+        return frame.part(begun, frame.pipeline((), steps), after)
 
     def pack_rows(self) -> list[Step]:
         """Hold the rows where boxes bring them; else round them to a left operand."""
@@ -125,7 +139,7 @@ class Writer:
         dot = Dot(self.score, self.rows, streamed, depth, "wgmma", b_is_nk=True, is_first=True)
         weights: dict[int, str] = {}
         whole, edge = self.edit(True), self.edit(False)
-        edited = frame.chosen(whole, edge)
+        edited = frame.chosen(whole, edge, self.conditions)
         weighed = self.weigh(weights)
         steps: list[Step] = [dot, *edited, *weighed]
         for each in self.stream.products:
@@ -147,10 +161,17 @@ class Writer:
                 return []
             return [Assign(self.score, self.dims, found)]
         fill = const(identity("max", found.dtype), found.dtype)
-        if frame.conditions:
-            found = Expr("guard", (found, fill), frame.conditions, found.dtype)
+        if self.conditions:
+            found = Expr("guard", (found, fill), self.conditions, found.dtype)
         score = cast(found, self.dtype)
         return [Assign(self.score, self.dims, score)]
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """Where edits are made: rows behind the end are nobody's, but nothing is read for them."""
+        loads = [part for part in walk(self.inner) if part.op == "load"]
+        is_reading = any(expr_axes(each).intersection(self.stream.rows) for each in loads)
+        return self.frame.conditions if is_reading else self.frame.over.conditions
 
     # -- elements of a block ----------------------------------------------------------------------
 
@@ -217,6 +238,12 @@ class Writer:
         safe = read("safe", self.point[:1], score.dtype)
         less = binary("sub", self.exponent(score), safe)
         return Expr("quick_exp2", (less,), None, score.dtype)
+
+    def factor(self, peak: Expr, greatest: Expr) -> Expr:
+        """Write what sums are scaled by whose peak was lower than the greatest."""
+        highest, own = (self.exponent(scaled(each, self.scale)) for each in (greatest, peak))
+        less = binary("sub", own, subtracted(greatest, highest))
+        return Expr("quick_exp2", (less,), None, peak.dtype)
 
     def exponent(self, score: Expr) -> Expr:
         """Multiply by the logarithm, base 2, of the base of the exponentials."""
