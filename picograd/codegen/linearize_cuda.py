@@ -20,6 +20,7 @@ from picograd.codegen.block_cuda import (
     write_once,
 )
 from picograd.codegen.layout import Layout, WgmmaOperand
+from picograd.codegen.linearize_cuda_dot import simple_dot
 from picograd.codegen.linearize_cuda_mainloop import main_loop
 from picograd.codegen.linearize_cuda_reduce import accumulate, combine, shared_loops
 from picograd.codegen.linearize_cuda_roles import persistent
@@ -51,7 +52,7 @@ from picograd.codegen.tile import (
 )
 from picograd.codegen.tile_pipeline import Persistent
 from picograd.dtype import int32
-from picograd.errors import check, internal
+from picograd.errors import check
 from picograd.helpers import product
 from picograd.schedule.index import Axis, axis_index, substitute, unflatten
 from picograd.schedule.loop import Expr, rewrite
@@ -236,11 +237,6 @@ def persistent_loop(block: Block, step: Persistent) -> None:
     persistent(block, step, steps)
 
 
-def unsupported(block: Block, step: Dot) -> None:
-    """Refuse a Dot outside of a pipeline."""
-    internal("Dot is written for CUDA in a Pipeline only", step)
-
-
 STEPS: dict[type, Callable[..., None]] = {
     Assign: assign,
     Accumulate: accumulate,
@@ -256,5 +252,5 @@ STEPS: dict[type, Callable[..., None]] = {
     RunStep: runs_cuda,
     MainLoop: main_loop,
     Persistent: persistent_loop,
-    Dot: unsupported,
+    Dot: simple_dot,
 }

@@ -27,6 +27,7 @@ from picograd.schedule.index import (
     flatten,
 )
 from picograd.schedule.score_sinks import (
+    Limits,
     Stream,
     find_streams,
     is_product,
@@ -40,7 +41,8 @@ from picograd.schedule.viewindex import view_source
 from picograd.schedule.views import strip_views
 from picograd.target import Target
 
-LEAST_COLUMNS, MOST_COLUMNS = 8, 128  # of an operand: its registers beside those of the scores
+LEAST_COLUMNS, MOST_COLUMNS = 8, 256  # of an operand: its registers beside those of the scores
+GPU_LIMITS = Limits(least=1, most_columns=MOST_COLUMNS)  # blocks share the places of few rows
 ALIGNMENT = 16  # bytes
 
 
@@ -50,8 +52,8 @@ def stream_scores(
     """Mark what streams over scores that are nowhere in memory; gives the nodes in an order where
     all that a stream reads comes before it."""
     missing = partial(has_kernel, target=target)
-    least = 1 if target.has_blocks else LEAST_SIDE  # few rows stream too: blocks share the places
-    streams = find_streams(values, wanted, missing, reasons, least)
+    limits = GPU_LIMITS if target.has_blocks else Limits()
+    streams = find_streams(values, wanted, missing, reasons, limits)
     if not streams:
         return list(values)
     mark(streams, values, wanted)
@@ -68,14 +70,17 @@ def has_kernel(stream: Stream, target: Target) -> str:
     """
     if target.packs_operands:
         return ""
-    if target.arch != "sm_90a" or not (is_forward(stream) or is_known(stream)):
-        return "it is no forward pass with a maximum, or the GPU has no kernel for it"
+    if not (is_forward(stream) or is_known(stream)):
+        return "it is no forward pass with a maximum, nor one whose maximum is known"
     if product(axis.size for axis in stream.over) < LEAST_SIDE:
         return "so few columns are faster as products of vectors"
     cuts: set[int] = set()
-    for boxed in boxed_operands(stream):
-        if not is_boxed(boxed, cuts):
-            return "an operand is no array of up to 128 16-bit floats that boxes can have"
+    every_boxed = list(boxed_operands(stream))
+    if not all(is_boxed(boxed, cuts) for boxed in every_boxed):
+        return "an operand is no array of up to 256 floats that boxes can have"
+    dtypes = {boxed.operand.node.dtype for boxed in every_boxed}
+    if len(dtypes) > 1 or (max(x.bits for x in dtypes) < 32 and target.arch != "sm_90a"):
+        return "the GPU has no kernel for its dtypes"
     every = (*stream.region.members, *(sink.facts for sink in stream.sinks))
     if any(type(each.node) is EndedNode for each in every):
         raise NoRule("attention, whose kernel is far faster for sizes of its own")
@@ -166,8 +171,8 @@ def is_boxed(boxed: Boxed, cuts: set[int]) -> bool:
     dtype, shape = boxed.operand.node.dtype, boxed.operand.node.shape
     axes = [Axis(f"d{number}", size) for number, size in enumerate(shape)]
     index = memory_index(boxed.operand, tuple(map(axis_index, axes)))
-    is_half = dtype.is_float and dtype.bits == 16
-    if not is_half or index is None or len(boxed.near) != 1:
+    is_known = dtype.is_float and dtype.bits in (16, 32)
+    if not is_known or index is None or len(boxed.near) != 1:
         return False
     names = dict(zip(axes, boxed.labels, strict=True))
     (near,) = (axis for axis in axes if names[axis] in boxed.near)

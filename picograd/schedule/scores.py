@@ -234,7 +234,7 @@ def lone_axis(index: Index) -> Axis | None:
     return atom if isinstance(atom, Axis) else None
 
 
-def is_seed(facts: Facts, least: int) -> bool:
+def is_seed(facts: Facts, least: int = LEAST_SIDE) -> bool:
     """Tell whether a node is a product whose elements are cheap to compute again."""
     node = facts.node
     if node.row.role is not Role.CONTRACT or not node.dtype.is_float:

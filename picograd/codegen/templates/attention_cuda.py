@@ -14,6 +14,7 @@ multiplies. A fragment of scores lies in registers as the left operand of the ne
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 from picograd.codegen.layout import WgmmaOperand
 from picograd.codegen.operands import (
@@ -37,8 +38,15 @@ from picograd.codegen.streams import (
     subtracted,
     unconverted,
 )
-from picograd.codegen.templates import attention_gradient_cuda
-from picograd.codegen.templates.attention_frame import ROWS, SPAN, WARPGROUP, Frame, Schedule
+from picograd.codegen.templates import attention_gradient_cuda, attention_plain
+from picograd.codegen.templates.attention_frame import (
+    MEMORY,
+    ROWS,
+    SPAN,
+    WARPGROUP,
+    Frame,
+    Schedule,
+)
 from picograd.codegen.templates.attention_splits import leave_split, split_count
 from picograd.codegen.tile import Accumulate, Assign, Dot, Step, TileKernel, TilePart
 from picograd.errors import internal
@@ -50,19 +58,49 @@ from picograd.schedule.monoid import COMBINE, identity
 from picograd.target import Target
 
 REGISTERS = {2: (40, 232), 3: (32, 160)}  # of a thread that copies, of one that multiplies
+PLAIN_ROWS, PLAIN_PLACES = (8, 16, 32, 64), (64, 32, 16)  # of a block on CUDA cores
+SPARE = 1024  # bytes of shared memory that steps exchange values in
 LONG, LONGER = 1024, 4096  # places of a stream
-PLACES = 128  # of a block of few rows
+PLACES = 128, 96, 64  # of a block of the stream
+MOST_LIVE = 200  # registers of a thread for fragments
 
 
 def build(kernel: Kernel, target: Target) -> TileKernel:
     """Write an attention kernel of one part."""
     (part,) = kernel.parts
-    stream = analyse(kernel, part)
+    stream = with_long_rows(analyse(kernel, part))
+    if narrow(stream.scores[0].streamed).dtype.bits == 32:
+        return TileKernel(kernel, (build_plain(stream, target),), attention_plain.COUNT)
     if stream.peak is None:
         return attention_gradient_cuda.build(kernel, stream, target)
     schedule = schedule_of(stream, target)
     program = Writer(Frame(stream, schedule, target)).part()
     return TileKernel(kernel, (program,), WARPGROUP * (1 + schedule.groups))
+
+
+def build_plain(stream: Stream, target: Target) -> TilePart:
+    """Write the part for CUDA cores, of as many places at once as shared memory holds."""
+    writer = attention_gradient_cuda.Writer if stream.peak is None else Writer
+    count = size_of(stream.rows)
+    rows = next(rows for rows in PLAIN_ROWS if rows >= count or rows == ROWS)
+    for size in PLAIN_PLACES:
+        is_few = stream.peak is not None and count <= ROWS
+        splits = split_count(stream, size, target) if is_few else 1
+        frame = Frame(stream, Schedule(1, size, (0, 0), splits, rows), target)
+        part = attention_plain.plain(writer(frame).part())
+        if attention_plain.shared_bytes(part) <= target.shared_bytes - SPARE:
+            break
+    return part
+
+
+def with_long_rows(stream: Stream) -> Stream:
+    """Let rows be those of one axis where they fill tiles: masks then hide whole blocks of them.
+
+    Heads that share keys are rows of one tile where they are few, and a batch where they are long.
+    """
+    if size_of(stream.rows) <= ROWS:
+        return stream
+    return replace(stream, batch=(*stream.batch, *stream.rows[:-1]), rows=stream.rows[-1:])
 
 
 def schedule_of(stream: Stream, target: Target) -> Schedule:
@@ -73,7 +111,8 @@ def schedule_of(stream: Stream, target: Target) -> Schedule:
     warpgroup.
     """
     if size_of(stream.rows) <= ROWS:
-        return Schedule(1, PLACES, (0, 0), split_count(stream, PLACES, target))
+        size = places_of(stream, 1)
+        return Schedule(1, size, (0, 0), split_count(stream, size, target))
     depths = [size_of(score.depth) for score in stream.scores]
     widths = [size_of(each.columns) for each in stream.products]
     width = max(depths + widths)
@@ -81,7 +120,28 @@ def schedule_of(stream: Stream, target: Target) -> Schedule:
     least = LONGER if emptied(stream) else LONG
     is_long = width <= SPAN and size_of(stream.over) >= least
     groups = 3 if is_held and is_long else 2
-    return Schedule(groups, 128, REGISTERS[groups])
+    return Schedule(groups, places_of(stream, groups), REGISTERS[groups])
+
+
+def places_of(stream: Stream, groups: int) -> int:
+    """Choose how many places a block has: as registers and two stages of memory allow.
+
+    A thread holds half a value for each column of the result and of the scores, and a quarter for
+    each place of the weights, which are packed.
+    """
+    depth, width = (
+        sum(round_up(size_of(axes), SPAN) for axes in every)
+        for every in (
+            [score.depth for score in stream.scores],
+            [each.columns for each in stream.products],
+        )
+    )
+    for size in PLACES:
+        live = width // 2 + size * 3 // 4
+        memory = 2 * (ROWS * groups * depth + 2 * size * (depth + width))
+        if live <= MOST_LIVE and memory <= MEMORY:
+            return size
+    return PLACES[-1]
 
 
 class Writer:

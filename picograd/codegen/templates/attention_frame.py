@@ -51,6 +51,7 @@ class Schedule:
     size: int
     registers: tuple[int, int]
     splits: int = 1
+    rows: int = ROWS  # of a group
 
 
 def head_axes(stream: Stream, itemsize: int, is_read_again: bool) -> tuple[Axis, Axis]:
@@ -83,7 +84,7 @@ class Frame:
         self.dtype = stream.computes[first.number].dtype
         self.half = narrow(first.streamed).dtype
         self.size = schedule.size
-        self.height = ROWS * schedule.groups
+        self.height = schedule.rows * schedule.groups
         blocks = ceil_div(size_of(stream.over), self.size)
         tiles = ceil_div(size_of(stream.rows), self.height)
         self.block = Axis("block", ceil_div(blocks, schedule.splits))
@@ -106,6 +107,7 @@ class Frame:
         self.held: list[CopyBox] = []
         self.factors: dict[int, float] = {}  # of results, that their tiles are without
         self.workspaces: list[tuple[int, bool]] = []
+        self.stages = 0  # of the rings
 
     def cut_batch(self) -> Role:
         """Find the values of the axes of the batch: of a head in a group."""
@@ -249,8 +251,8 @@ class Frame:
         rings = [each.tile for each in self.ring]
         rings += values
         left_over = MEMORY - size * stages
-        count = left_over // self.bytes_of(rings)
-        self.set_stages(rings, min(count, MOST_STAGES))
+        self.stages = min(left_over // self.bytes_of(rings), MOST_STAGES)
+        self.set_stages(rings, self.stages)
 
     def bytes_of(self, names: Sequence[str]) -> int:
         """Count the bytes of one stage of some tiles."""

@@ -52,16 +52,17 @@ SIZES = 128, 112, 96, 64, 32  # of a block of the stream
 
 def build(kernel: Kernel, stream: Stream, target: Target) -> TileKernel:
     """Write a kernel of one part."""
-    size = block_size(stream)
-    schedule = Schedule(GROUPS, size, REGISTERS)
-    frame = Frame(stream, schedule, target)
-    program = Writer(frame).part()
+    for size in block_sizes(stream):
+        frame = Frame(stream, Schedule(GROUPS, size, REGISTERS), target)
+        program = Writer(frame).part()
+        if frame.stages >= 2:
+            break
     threads = WARPGROUP * (1 + GROUPS)
     return TileKernel(kernel, (program,), threads)
 
 
-def block_size(stream: Stream) -> int:
-    """Find how many places of the stream there are registers for.
+def block_sizes(stream: Stream) -> list[int]:
+    """List how many places of the stream there are registers for, the most first.
 
     A thread holds half a value for each column of what is summed and of each score, and a quarter
     for each place of the weights, which are packed.
@@ -69,11 +70,12 @@ def block_size(stream: Stream) -> int:
     widths = [round_up(size_of(each.columns), SPAN) for each in stream.products]
     is_twice = is_read_twice(stream)
     scores = len(stream.scores) + bool(stream.sums) + is_twice
+    found: list[int] = []
     for size in SIZES:
         live = sum(widths) // 2 + scores * size // 2 + len(widths) * size // 4
         if live <= MOST_LIVE and (size <= SPAN or not is_twice):
-            return size
-    return SIZES[-1]
+            found.append(size)
+    return found or [SIZES[-1]]
 
 
 def is_read_twice(stream: Stream) -> bool:

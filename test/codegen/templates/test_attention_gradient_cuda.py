@@ -14,6 +14,7 @@ from attention_forms import (
     boolean,
     causal,
     causal_twice,
+    grouped,
     merged_batch,
     plain,
     softcap,
@@ -109,6 +110,11 @@ def test_programs_mean_what_the_graph_means(form):
 @pytest.mark.parametrize("rows, columns, depth, width", [(40, 200, 32, 96), (300, 70, 128, 128)])
 def test_sides_of_different_sizes(rows, columns, depth, width):
     check(plain, shapes_of(rows, columns, depth, width), run_tiles, float16)
+
+
+def test_heads_that_share_keys():
+    """Gradients of the keys are those of every head, and are added up behind."""
+    check(grouped, ((1, 4, 150, 64), (1, 2, 150, 64), (1, 2, 150, 64)), run_tiles)
 
 
 def test_sums_of_rows_stream_where_no_result_is_known():
