@@ -164,6 +164,7 @@ def compare(edit, mode, shape, target, options):
     """Time one attention beside FlexAttention; their ratio."""
     given = tensors_of(edit, shape)
     _, shown = flex_edits(edit, given["x"])
+    torch._dynamo.reset()  # else it gives up compiling after eight cases
     flex = torch.compile(flex_attention, dynamic=False)
     mask = create_block_mask(shown, None, None, shape[2], shape[2], device="cuda")
     theirs = flex_call(edit, mode, given, mask, flex)

@@ -31,6 +31,7 @@ from picograd.codegen.linearize_sort_cuda import sort_cuda
 from picograd.codegen.program import Program
 from picograd.codegen.quick import relaxed
 from picograd.codegen.store_boxes_cuda import store_boxes
+from picograd.codegen.stream_masks import affine
 from picograd.codegen.tile import (
     Accumulate,
     Assign,
@@ -51,13 +52,16 @@ from picograd.codegen.tile import (
     When,
 )
 from picograd.codegen.tile_pipeline import Persistent
-from picograd.dtype import int32
+from picograd.dtype import float32, int32
 from picograd.errors import check
 from picograd.helpers import product
-from picograd.schedule.index import Axis, axis_index, substitute, unflatten
+from picograd.schedule.index import Axis, Index, axis_index, substitute, unflatten
 from picograd.schedule.loop import Expr, rewrite
 from picograd.schedule.loop import walk as walk_expr
 from picograd.target import Target
+
+
+EXACT = 1 << 24  # integers up to here are float32 numbers
 
 
 def linearize(tile_kernel: TileKernel, target: Target) -> Program:
@@ -117,7 +121,7 @@ def assign(block: Block, step: Assign) -> None:
         tests = [(substitute(index, values), low, high) for index, low, high in step.conditions]
         wanted = emitter.conditions([*found.conditions, *tests])
         inside(block, stack, found, emitter.both(mask, wanted))
-        value = emitter.value(rewrite(step.expr, values))
+        value = emitter.value(in_parts(rewrite(step.expr, values), found.loops))
         if is_register:
             set_registers(block, found, tile, value)
         else:
@@ -126,6 +130,30 @@ def assign(block: Block, step: Assign) -> None:
     if isinstance(tile.layout, WgmmaOperand):
         args = block.packed[tile.name], block.arrays[tile.name]
         emitter.add("wgmma_pack", None, args, tile.dtype)
+
+
+def in_parts(root: Expr, loops: Iterable[tuple[Axis, int]]) -> Expr:
+    """Convert positions to floats by parts: what unrolled loops add is known to the compiler.
+
+    Both parts, and their sum, are integers that a float32 holds exactly.
+    """
+    unrolled = {axis for axis, _ in loops}
+
+    def split(expr: Expr) -> Expr | None:
+        if expr.op != "cast" or expr.dtype is not float32:
+            return None
+        index = affine(expr.args[0]) if expr.args[0].dtype.is_integer else None
+        if index is None or max(-index.lo, index.hi) > EXACT:
+            return None
+        terms = [(atom, step) for atom, step in index.terms if atom in unrolled]
+        part = Index(tuple(terms), 0)
+        rest = index - part
+        if not terms or not rest.terms or max(-rest.lo, rest.hi) > EXACT:
+            return None
+        wide = (Expr("cast", (Expr("index", (), each, int32),), None, float32) for each in (rest, part))
+        return Expr("add", tuple(wide), None, float32)
+
+    return rewrite(root, {}, split)
 
 
 def reads(block: Block, expr: Expr) -> Iterable[Tile]:

@@ -209,6 +209,18 @@ def hiding(score: Expr) -> set[Expr]:
     return set()
 
 
+def shown_of(score: Expr) -> Expr:
+    """Find what masks show of a score, under all of them."""
+    row = OPS.get(score.op)
+    if row is not None and row.linear == (1, 2):
+        shown = [each for each in score.args[1:] if not is_number(each, LOWEST)]
+        if len(shown) == 1:
+            return shown_of(shown[0])
+    if row is not None and row.keeps_value and score.dtype is score.args[0].dtype:
+        return shown_of(score.args[0])
+    return score
+
+
 def unmasked(weight: Expr, hidden: set[Expr]) -> Expr:
     """Leave masks out of a weight that hide only scores that are -inf: it is 0 there anyway."""
 

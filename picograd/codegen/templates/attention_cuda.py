@@ -26,6 +26,7 @@ from picograd.codegen.operands import (
     role,
     size_of,
 )
+from picograd.codegen.stream_formulas import with_few_operations
 from picograd.codegen.stream_masks import emptied, hiding, scaled, settled, unmasked, unscaled
 from picograd.codegen.streams import (
     Stream,
@@ -68,7 +69,7 @@ MOST_LIVE = 200  # registers of a thread for fragments
 def build(kernel: Kernel, target: Target) -> TileKernel:
     """Write an attention kernel of one part."""
     (part,) = kernel.parts
-    stream = with_long_rows(analyse(kernel, part))
+    stream = with_long_rows(analyse(kernel, with_few_operations(part)))
     if narrow(stream.scores[0].streamed).dtype.bits == 32:
         return TileKernel(kernel, (build_plain(stream, target),), attention_plain.COUNT)
     if stream.peak is None:
@@ -213,7 +214,7 @@ class Writer:
         """Edit the scores of a block where they are, and hide those that are not seen."""
         frame = self.frame
         body = settled(self.inner) if is_whole else self.inner
-        found = replaced(body, self.of_score)
+        found = frame.relaxed(replaced(body, self.of_score))
         found = bind_roles(found, frame.rows, frame.over)
         if is_whole:
             found = unconverted(found)

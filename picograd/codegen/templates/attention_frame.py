@@ -12,6 +12,7 @@ from picograd.code import TensorMap
 from picograd.codegen.boxes import place_of, view_of
 from picograd.codegen.layout import Layout, RowsOf, Swizzled, WgmmaAccumulator
 from picograd.codegen.operands import Role, narrow, role, size_of
+from picograd.codegen.quick import relaxed
 from picograd.codegen.stream_masks import (
     edges,
     emptied,
@@ -36,6 +37,7 @@ ROWS = 64  # of a warpgroup
 MEMORY = 200 << 10  # bytes of shared memory, for what is copied
 MOST_STAGES = 4
 CACHED = 24 << 20  # bytes, half of the second-level cache
+RELAXED = "relaxed_tanh", "relaxed_sigmoid", "relaxed_silu"  # exponentials are powers of 2
 SPAN = 64  # columns of a slab
 WARPGROUP = 128  # threads
 
@@ -179,6 +181,10 @@ class Frame:
         name = self.add_rows(f"value{number}", dtype)
         start = const(identity(monoid, dtype), dtype)
         return Assign(name, (self.row,), start)
+
+    def relaxed(self, expr: Expr) -> Expr:
+        """Write functions of scores that are made of 16-bit floats with few instructions."""
+        return relaxed(expr, RELAXED) if self.half.bits == 16 else expr
 
     # -- boxes ------------------------------------------------------------------------------------
 

@@ -28,6 +28,7 @@ from picograd.codegen.stream_masks import (
     is_number,
     scaled,
     settled,
+    shown_of,
     unmasked,
     unscaled,
 )
@@ -205,15 +206,51 @@ class Writer:
         shared = dict.fromkeys(found, value)
         for number, body in visible.items():
             bodies[number] = replaced(body, shared.get)
+        core = shown_of(power.score)
+        if self.is_shared(core, bodies.values()):
+            return self.share_core(core, power, bodies, is_masked)
         name, steps = self.edit(power.score, bodies)
         edited = read(name, frame.point, frame.dtype)
         score = binary("mul", edited, power.factor)
         less = self.prepared(power.less(is_masked))
         frame.add_scores("power", frame.dtype)
-        exponent = binary("sub", score, less)
-        exponential = Expr("quick_exp2", (exponent,), None, frame.dtype)
-        assign = Assign("power", frame.dims, exponential)
-        return [*steps, assign]
+        return [*steps, Assign("power", frame.dims, power_of_two(score, less))]
+
+    def is_shared(self, core: Expr, bodies: Iterable[Expr]) -> bool:
+        """Tell whether weights read an edit that powers are made of, and no score but by it."""
+        own = refs_of([core])
+        if core.op == "ref" or len(own) != 1:
+            return False
+        bodies = list(bodies)
+        rest = [replaced(body, {core: const(0.0, core.dtype)}.get) for body in bodies]
+        return not own.isdisjoint(refs_of(bodies)) and own.isdisjoint(refs_of(rest))
+
+    def share_core(
+        self, core: Expr, power: "Power", bodies: dict[int, Expr], is_masked: bool
+    ) -> list[Step]:
+        """Edit scores where they are, before any mask; what it hides has powers of 0."""
+        frame = self.frame
+        (number,) = refs_of([core])
+        name = self.names[number]
+        shared = {core: read(name, frame.point, core.dtype)}
+        for each, body in bodies.items():
+            bodies[each] = replaced(body, shared.get)
+        edited = self.prepared(core)
+        if any(map(needs_guard, walk(edited))):
+            edited = guarded(edited, frame.conditions)
+        score = replaced(power.score, shared.get)
+        whole = unrounded(self.prepared(settled(score)))
+        edge = cast(self.prepared(score), frame.dtype)
+        if frame.conditions:
+            fill = const(identity("max", frame.dtype), frame.dtype)
+            edge = Expr("guard", (edge, fill), frame.conditions, frame.dtype)
+        less = self.prepared(power.less(is_masked))
+        plain, hidden = (
+            Assign("power", frame.dims, power_of_two(binary("mul", each, power.factor), less))
+            for each in (whole, edge)
+        )
+        frame.add_scores("power", frame.dtype)
+        return [Assign(name, frame.dims, edited), *frame.chosen([plain], [hidden])]
 
     def edit(self, score: Expr, bodies: Mapping[int, Expr]) -> tuple[str, list[Step]]:
         """Edit scores, where they are if nobody else reads them; -inf where they are hidden."""
@@ -290,7 +327,7 @@ class Writer:
                 return None
             return read(self.names[expr.arg], frame.point, expr.dtype)
 
-        return bind_roles(replaced(found, find), frame.rows, frame.over)
+        return bind_roles(frame.relaxed(replaced(found, find)), frame.rows, frame.over)
 
     def with_vectors(self, body: Expr) -> Expr:
         """Replace the largest parts that have one value a row, or a place, by reads of those."""
@@ -478,6 +515,12 @@ def is_power(expr: Expr) -> bool:
     """Tell whether an expression is an exponential."""
     row = OPS.get(expr.op)
     return row is not None and row.is_exponential
+
+
+def power_of_two(score: Expr, less: Expr) -> Expr:
+    """Write the power of 2 of a score less what is of its row."""
+    exponent = binary("sub", score, less)
+    return Expr("quick_exp2", (exponent,), None, exponent.dtype)
 
 
 def needs_guard(expr: Expr) -> bool:
