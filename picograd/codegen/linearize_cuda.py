@@ -61,6 +61,7 @@ from picograd.schedule.loop import walk as walk_expr
 from picograd.target import Target
 
 
+EDITS = "relaxed_tanh", "relaxed_sigmoid", "relaxed_silu"  # of scores, before their exponential
 EXACT = 1 << 24  # integers up to here are float32 numbers
 
 
@@ -121,7 +122,8 @@ def assign(block: Block, step: Assign) -> None:
         tests = [(substitute(index, values), low, high) for index, low, high in step.conditions]
         wanted = emitter.conditions([*found.conditions, *tests])
         inside(block, stack, found, emitter.both(mask, wanted))
-        value = emitter.value(in_parts(rewrite(step.expr, values), found.loops))
+        expr = relaxed(step.expr, EDITS) if step.is_relaxed else step.expr
+        value = emitter.value(in_parts(rewrite(expr, values), found.loops))
         if is_register:
             set_registers(block, found, tile, value)
         else:
@@ -150,7 +152,9 @@ def in_parts(root: Expr, loops: Iterable[tuple[Axis, int]]) -> Expr:
         rest = index - part
         if not terms or not rest.terms or max(-rest.lo, rest.hi) > EXACT:
             return None
-        wide = (Expr("cast", (Expr("index", (), each, int32),), None, float32) for each in (rest, part))
+        wide = (
+            Expr("cast", (Expr("index", (), each, int32),), None, float32) for each in (rest, part)
+        )
         return Expr("add", tuple(wide), None, float32)
 
     return rewrite(root, {}, split)

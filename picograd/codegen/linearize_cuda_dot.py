@@ -39,8 +39,7 @@ def simple_dot(block: Block, step: Dot) -> None:
     thread = axis_index(block.thread)
     down = [thread // layout.threads[1] + n * layout.threads[0] for n in range(rows)]
     across = [
-        (thread % layout.threads[1] + n * layout.threads[1]) * lanes
-        for n in range(layout.steps[1])
+        (thread % layout.threads[1] + n * layout.threads[1]) * lanes for n in range(layout.steps[1])
     ]
     with emitter.axis_loop(group), ExitStack() as stack:
         first = axis_index(group) * GROUP
@@ -59,9 +58,7 @@ def simple_dot(block: Block, step: Dot) -> None:
         emitter.add("set", None, (acc, at, emitter.add("fma", dtype, (a, b, old))))
 
 
-def fill_along(
-    block: Block, name: str, places: Sequence[Index], first: Index, side: int
-) -> None:
+def fill_along(block: Block, name: str, places: Sequence[Index], first: Index, side: int) -> None:
     """Load a group of the depth at each place of an operand that runs along it."""
     emitter, tile = block.emitter, block.tiles[name]
     for number, place in enumerate(places):

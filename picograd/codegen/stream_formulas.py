@@ -23,7 +23,8 @@ def with_few_operations(part: Part) -> Part:
 def gathered(expr: Expr) -> Expr | None:
     """Gather the numbers of a product, or of a division by a number, whose parts have theirs."""
     row = OPS.get(expr.op)
-    if row is None or expr.dtype is not float32 or len(expr.args) != 2:
+    is_float = expr.dtype.is_float and expr.dtype.bits <= float32.bits  # computed in float32
+    if row is None or not is_float or len(expr.args) != 2:
         return None
     first, second = expr.args
     if row.linear == (0,) and is_constant(second) and float(second.arg):

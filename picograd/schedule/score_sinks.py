@@ -177,8 +177,8 @@ class Matcher:
                 self.waits[number] & self.bits[x] or self.waits[x] & self.bits[number]
                 for x in others
             )
-            columns = sum(map(columns_of, (*stream.sinks, sink)))
-            if is_apart and columns <= self.most_columns:
+            every = (*stream.sinks, sink)
+            if is_apart and sum(map(columns_of, every)) <= self.most_columns:
                 stream.sinks.append(sink)
                 return
         self.streams.append(Stream(self.region, sink.side, [sink]))

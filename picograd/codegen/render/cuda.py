@@ -327,7 +327,9 @@ def render_workspace(name: str, args: list[str], instr: Instr) -> list[str]:
 
 def barrier_text(threads: int | None) -> str:
     """Wait for all threads of the block, or for those of a role."""
-    return f'asm volatile("bar.sync 1, {threads};" ::: "memory");' if threads else "__syncthreads();"
+    return (
+        f'asm volatile("bar.sync 1, {threads};" ::: "memory");' if threads else "__syncthreads();"
+    )
 
 
 Statement = Callable[[str, list[str], Instr], list[str]]

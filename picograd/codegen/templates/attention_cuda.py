@@ -17,15 +17,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from picograd.codegen.layout import WgmmaOperand
-from picograd.codegen.operands import (
-    bind_roles,
-    cast,
-    expr_axes,
-    guarded,
-    narrow,
-    role,
-    size_of,
-)
+from picograd.codegen.operands import bind_roles, cast, expr_axes, guarded, narrow, role, size_of
 from picograd.codegen.stream_formulas import with_few_operations
 from picograd.codegen.stream_masks import emptied, hiding, scaled, settled, unmasked, unscaled
 from picograd.codegen.streams import (
@@ -214,7 +206,7 @@ class Writer:
         """Edit the scores of a block where they are, and hide those that are not seen."""
         frame = self.frame
         body = settled(self.inner) if is_whole else self.inner
-        found = frame.relaxed(replaced(body, self.of_score))
+        found = replaced(body, self.of_score)
         found = bind_roles(found, frame.rows, frame.over)
         if is_whole:
             found = unconverted(found)

@@ -12,15 +12,7 @@ from picograd.code import TensorMap
 from picograd.codegen.boxes import place_of, view_of
 from picograd.codegen.layout import Layout, RowsOf, Swizzled, WgmmaAccumulator
 from picograd.codegen.operands import Role, narrow, role, size_of
-from picograd.codegen.quick import relaxed
-from picograd.codegen.stream_masks import (
-    edges,
-    emptied,
-    extreme,
-    extreme_of,
-    minimum_of,
-    scaled,
-)
+from picograd.codegen.stream_masks import edges, emptied, extreme, extreme_of, minimum_of, scaled
 from picograd.codegen.streams import Product, Stream, binary, is_tile, left, read, replaced
 from picograd.codegen.tile import Assign, Step, Store, Tile, TilePart, When
 from picograd.codegen.tile_pipeline import CopyBox, Persistent, Pipeline, Teams
@@ -37,7 +29,6 @@ ROWS = 64  # of a warpgroup
 MEMORY = 200 << 10  # bytes of shared memory, for what is copied
 MOST_STAGES = 4
 CACHED = 24 << 20  # bytes, half of the second-level cache
-RELAXED = "relaxed_tanh", "relaxed_sigmoid", "relaxed_silu"  # exponentials are powers of 2
 SPAN = 64  # columns of a slab
 WARPGROUP = 128  # threads
 
@@ -182,10 +173,6 @@ class Frame:
         start = const(identity(monoid, dtype), dtype)
         return Assign(name, (self.row,), start)
 
-    def relaxed(self, expr: Expr) -> Expr:
-        """Write functions of scores that are made of 16-bit floats with few instructions."""
-        return relaxed(expr, RELAXED) if self.half.bits == 16 else expr
-
     # -- boxes ------------------------------------------------------------------------------------
 
     def streamed(self, operand: Expr, axes: tuple[Axis, ...]) -> str:
@@ -294,6 +281,8 @@ class Frame:
         """Write the main loop over the blocks that a mask shows."""
         first, stop = self.shown()
         copies = (*self.ring, *values)
+        if self.half.bits == 16:
+            steps = [relaxed(each) for each in steps]
         return Pipeline(self.block, copies, tuple(steps), first, stop)
 
     # -- masks ------------------------------------------------------------------------------------
@@ -409,6 +398,13 @@ class Frame:
             return binary("mul", above, factor)
 
         return replaced(value, find)
+
+
+def relaxed(step: Step) -> Step:
+    """Let scores that are made of 16-bit floats be edited by functions of few instructions."""
+    if isinstance(step, When):
+        return replace(step, body=tuple(map(relaxed, step.body)))
+    return replace(step, is_relaxed=True) if isinstance(step, Assign) else step
 
 
 def is_quotient(expr: Expr) -> bool:

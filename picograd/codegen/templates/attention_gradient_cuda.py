@@ -327,7 +327,7 @@ class Writer:
                 return None
             return read(self.names[expr.arg], frame.point, expr.dtype)
 
-        return bind_roles(frame.relaxed(replaced(found, find)), frame.rows, frame.over)
+        return bind_roles(replaced(found, find), frame.rows, frame.over)
 
     def with_vectors(self, body: Expr) -> Expr:
         """Replace the largest parts that have one value a row, or a place, by reads of those."""
