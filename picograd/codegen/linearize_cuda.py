@@ -60,7 +60,6 @@ from picograd.schedule.loop import Expr, rewrite
 from picograd.schedule.loop import walk as walk_expr
 from picograd.target import Target
 
-
 EDITS = "relaxed_tanh", "relaxed_sigmoid", "relaxed_silu"  # of scores, before their exponential
 EXACT = 1 << 24  # integers up to here are float32 numbers
 

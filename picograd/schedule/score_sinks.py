@@ -20,7 +20,6 @@ from picograd.schedule.group import Facts, Group, Reasons
 from picograd.schedule.index import Axis, Indices
 from picograd.schedule.scores import LEAST_SIDE, Region, Sink, find_regions
 
-
 NO_LIMIT = 1 << 31
 
 
