@@ -15,17 +15,7 @@ from picograd.graph.row import Role
 from picograd.graph.starts import starts_of
 from picograd.helpers import product
 from picograd.schedule.group import Facts, Reasons
-from picograd.schedule.index import (
-    Axis,
-    Div,
-    Index,
-    Indices,
-    Mod,
-    atom_index,
-    axes_of,
-    axis_index,
-    flatten,
-)
+from picograd.schedule.index import Axis, Dynamic, Index, Indices, axis_index, flatten
 from picograd.schedule.score_sinks import (
     Limits,
     Stream,
@@ -182,9 +172,10 @@ def is_boxed(boxed: Boxed, cuts: set[int]) -> bool:
     for atom, _ in rest:
         if isinstance(atom, Axis):
             continue
-        (axis, *others) = axes_of(atom_index(atom))
-        is_cut = isinstance(atom, Div | Mod) and atom.index == axis_index(axis)
-        if others or not is_cut or names[axis] not in boxed.shared or axis.size % atom.n:
+        if isinstance(atom, Dynamic):
+            return False
+        axis = lone_axis(atom.index)
+        if axis is None or names[axis] not in boxed.shared or axis.size % atom.n:
             return False
         cuts.add(atom.n)
     steps = [index.const, *(step for _, step in rest)]

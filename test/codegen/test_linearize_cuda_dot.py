@@ -58,5 +58,5 @@ def test_values(b_is_nk, is_first, vector):
 
 
 def test_others_are_refused():
-    with pytest.raises(InternalError, match="rows along its depth"):
+    with pytest.raises(InternalError, match="groups of their depth"):
         linearize(tiles_of(False, True, depth=6), TARGET)

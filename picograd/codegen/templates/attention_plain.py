@@ -30,6 +30,7 @@ from picograd.codegen.tile import (
     When,
 )
 from picograd.codegen.tile_pipeline import CopyBox, Persistent, Pipeline
+from picograd.errors import internal
 from picograd.helpers import product
 from picograd.schedule.index import Axis, Index, axis_index, constant, substitute
 from picograd.schedule.loop import Condition, Expr
@@ -43,19 +44,25 @@ WIDE = LANES * THREADS[1]
 def plain(part: TilePart) -> TilePart:
     """Write a part without roles, rings, boxes and fragments."""
     (loop,) = part.steps
-    assert isinstance(loop, Persistent)
-    kinds = {tile.name: tile.layout for tile in part.tiles}
-    packed = {name for name, layout in kinds.items() if isinstance(layout, WgmmaOperand)}
-    writer = Plain({tile.name: plain_tile(tile) for tile in part.tiles}, packed)
+    if not isinstance(loop, Persistent):
+        internal("attention is a persistent loop", part)
+    packed = {tile.name for tile in part.tiles if isinstance(tile.layout, WgmmaOperand)}
+    tiles = {tile.name: plain_tile(tile) for tile in part.tiles}
+    writer = Plain(tiles, packed)
     steps = tuple(writer.every(loop.body))
-    return TilePart(loop.points, tuple(writer.tiles.values()), steps, part.workspaces)
+    every = tuple(tiles.values())
+    return TilePart(loop.points, every, steps, part.workspaces)
 
 
 def shared_bytes(part: TilePart) -> int:
     """Count the bytes of the shared tiles of a part."""
-    tiles = [tile for tile in part.tiles if tile.space == "shared"]
-    rows = [(product(tile.shape[:-1]), tile.shape[-1] + tile.row_padding) for tile in tiles]
-    return sum(a * b * tile.dtype.itemsize for (a, b), tile in zip(rows, tiles, strict=True))
+    total = 0
+    for tile in part.tiles:
+        if tile.space == "shared":
+            *above, columns = tile.shape
+            row = columns + tile.row_padding
+            total += product(above) * row * tile.dtype.itemsize
+    return total
 
 
 def plain_tile(tile: Tile) -> Tile:
@@ -121,21 +128,23 @@ class Plain:
     def copy(self, step: CopyBox) -> Step:
         """Load the elements of a box that are in the array."""
         self.is_written = True
-        tensor, tile = step.tensor, self.tiles[step.tile]
-        dims = Axis("far", tile.shape[0]), Axis("near", tile.shape[1])
-        far, near = map(axis_index, dims)
-        start, first, *rest = (substitute(i, {step.slab: constant(0)}) for i in step.at)
-        places: list[Index] = [start + near, first + far, *rest]
-        index = constant(tensor.offset) + places[0]
-        for place, stride in zip(places[1:], tensor.strides, strict=True):
+        tensor = step.tensor
+        shape = self.tiles[step.tile].shape
+        far, near = Axis("far", shape[0]), Axis("near", shape[1])
+        begin = {step.slab: constant(0)}
+        start, first, *rest = (substitute(index, begin) for index in step.at)
+        column = start + axis_index(near)
+        row = first + axis_index(far)
+        index = constant(tensor.offset) + column
+        places: list[Index] = [row, *rest]
+        for place, stride in zip(places, tensor.strides, strict=True):
             index = index + place * stride
-        bounds: list[Condition] = [
-            (place, 0, size - 1) for place, size in zip(places[:2], tensor.sizes[:2], strict=True)
-        ]
+        width, height, *_ = tensor.sizes
+        bounds: list[Condition] = [(column, 0, width - 1), (row, 0, height - 1)]
         load = Expr("load", (), (tensor.slot, index), tensor.dtype)
-        rows = COUNT // THREADS[1]
-        layout = Blocked(tile.shape, (rows, THREADS[1]), (1, LANES))
-        return Assign(step.tile, dims, guarded(load, bounds), layout=layout)
+        layout = Blocked(shape, THREADS, (1, LANES))
+        value = guarded(load, bounds)
+        return Assign(step.tile, (far, near), value, layout=layout)
 
     def loop(self, step: Pipeline) -> Step:
         """Write a main loop over the blocks that a mask shows."""

@@ -16,6 +16,7 @@ from picograd.codegen.operands import role, size_of
 from picograd.codegen.streams import Stream, binary, left, read
 from picograd.codegen.templates.attention_frame import SPAN, Frame
 from picograd.codegen.tile import Accumulate, Assign, LastBlock, Step, Store, Tile
+from picograd.errors import internal
 from picograd.helpers import ceil_div, product, round_up
 from picograd.schedule.index import Axis, Index, axis_index
 from picograd.schedule.loop import Condition, Expr
@@ -25,6 +26,7 @@ Factor = Callable[[Expr, Expr], Expr]  # of a peak and the greatest one
 MOST_SPLITS = 64
 FILLING, ADDING = 2, 2  # blocks of a stream that a tile, and adding up, take as long as
 LANES, LINES = 4, 8  # columns of a thread, rows at once
+THREADS = LINES, SPAN // LANES
 
 
 def split_count(stream: Stream, size: int, target: Target) -> int:
@@ -32,14 +34,19 @@ def split_count(stream: Stream, size: int, target: Target) -> int:
     stored = [compute for compute in stream.computes if compute.store is not None]
     if any(stream.product_like(compute) is None for compute in stored):
         return 1
-    heads, blocks = size_of(stream.batch), ceil_div(size_of(stream.over), size)
+    heads = size_of(stream.batch)
+    length = size_of(stream.over)
+    blocks = ceil_div(length, size)
 
     def time(splits: int) -> int:
-        rounds = ceil_div(heads * splits, target.multiprocessors)
+        points = heads * splits
+        rounds = ceil_div(points, target.multiprocessors)
         each = ceil_div(blocks, splits) + FILLING
-        return rounds * each + (ADDING if splits > 1 else 0)
+        last = ADDING if splits > 1 else 0
+        return rounds * each + last
 
-    return min(range(1, min(blocks, MOST_SPLITS) + 1), key=time)
+    most = min(blocks, MOST_SPLITS)
+    return min(range(1, most + 1), key=time)
 
 
 def leave_split(frame: Frame, factor: Factor) -> list[Step]:
@@ -51,82 +58,125 @@ class Splits:
     """This class writes what comes after the main loop."""
 
     def __init__(self, frame: Frame, factor: Factor) -> None:
-        self.frame, self.factor = frame, factor
-        self.line = Axis("line", round_up(size_of(frame.stream.rows), LINES))
+        self.frame = frame
+        self.stream = frame.stream
+        self.factor = factor
+        rows = frame.stream.rows
+        lines = round_up(size_of(rows), LINES)
+        self.line = Axis("line", lines)
         self.part = Axis("part", frame.split.size)
-        self.role = frame.in_batch(frame.stream.rows, axis_index(self.line))
+        self.role = frame.in_batch(rows, axis_index(self.line))
+        self.heads = size_of(frame.stream.batch)
 
     def steps(self) -> list[Step]:
         """Write the steps."""
-        frame, stream = self.frame, self.frame.stream
+        frame = self.frame
+        stream = self.stream
         steps: list[Step] = []
+        rows = RowsOf(frame.scored)
         for number in stream.reductions:
-            steps.append(self.leave(number, (frame.row,), RowsOf(frame.scored)))
+            step = self.leave(number, (frame.row,), rows)
+            steps.append(step)
         for each in stream.products:
             width = frame.width(each)
-            column = Axis("column", width)
-            steps.append(self.leave(each.number, (frame.row, column), frame.fragment(width)))
+            dims = frame.row, Axis("column", width)
+            layout = frame.fragment(width)
+            step = self.leave(each.number, dims, layout)
+            steps.append(step)
         body: list[Step] = []
         for number, compute in enumerate(stream.computes):
             if compute.store is not None:
                 body += self.store(number)
-        counter = len(frame.workspaces)
-        frame.workspaces.append((4 * size_of(stream.batch), True))
-        return [*steps, LastBlock(counter, frame.number, self.part.size, tuple(body))]
+        counter = self.reserve(4 * self.heads, True)
+        last = LastBlock(counter, frame.number, self.part.size, tuple(body))
+        return [*steps, last]
+
+    def reserve(self, size: int, is_zeroed: bool) -> int:
+        """Reserve memory that all blocks share, and number it."""
+        every = self.frame.workspaces
+        every.append((size, is_zeroed))
+        return len(every) - 1
 
     def leave(self, number: int, dims: tuple[Axis, ...], layout: Layout) -> Step:
         """Store a value of the rows that there are."""
-        frame, dtype = self.frame, self.frame.dtype
-        count = size_of(frame.stream.batch)
-        shape = count, self.part.size, self.line.size, *(axis.size for axis in dims[1:])
-        place = len(frame.workspaces)
-        frame.workspaces.append((product(shape) * dtype.itemsize, False))
+        frame = self.frame
+        dtype = frame.dtype
+        columns = [axis.size for axis in dims[1:]]
+        shape = self.heads, self.part.size, self.line.size, *columns
+        place = self.reserve(product(shape) * dtype.itemsize, False)
         name = f"left{number}"
         frame.tiles[name] = Tile(name, shape, dtype, "workspace", workspace=place)
         index = tuple(map(axis_index, dims))
         value = read(f"value{number}", index, dtype)
-        at = frame.number, axis_index(frame.split), *index
-        return Assign(name, dims, value, at, layout, frame.rows.conditions)
+        split = axis_index(frame.split)
+        at = frame.number, split, *index
+        conditions = frame.rows.conditions
+        return Assign(name, dims, value, at, layout, conditions)
 
     def found(self, number: int, *rest: Index) -> Expr:
         """Read what a split left; of lines behind the last row it is anything, and not stored."""
-        at = self.frame.number, axis_index(self.part), axis_index(self.line), *rest
+        part = axis_index(self.part)
+        line = axis_index(self.line)
+        at = self.frame.number, part, line, *rest
         return read(f"left{number}", at, self.frame.dtype)
 
     def store(self, number: int) -> list[Step]:
         """Add up whatever a result is made of, and store it."""
-        frame, stream = self.frame, self.frame.stream
-        each = stream.product_like(stream.computes[number])
-        axes = each.columns if each is not None else ()
-        column = Axis("column", frame.width(each) if each is not None else 1)
-        dims = self.line, column
-        threads, lanes = (LINES, SPAN // LANES), (1, LANES)
-        shape = self.line.size, column.size
-        layout = Blocked(shape, threads, lanes)
-        added = Blocked((*shape, self.part.size), (*threads, 1), (*lanes, 1))
-        index = tuple(map(axis_index, dims))
-        steps: list[Step] = []
-
-        def whole(source: int, monoid: str, value: Expr) -> Expr:
-            name = f"whole{number}_{source}"
-            if name not in frame.tiles:
-                frame.tiles[name] = Tile(name, shape, frame.dtype, "register", layout)
-                steps.append(Accumulate(name, dims, (self.part,), monoid, value, layout=added))
-            return read(name, index, frame.dtype)
-
-        peak = stream.peak
-
-        def held(source: int, ref: Expr) -> Expr:
-            greatest = None if peak is None else whole(peak, "max", self.found(peak))
-            if source == peak and greatest is not None:
-                return greatest
-            rest = () if source in stream.reductions else index[1:]
-            value = self.found(source, *rest)
-            if peak is not None and greatest is not None and stream.is_repaired(source):
-                value = binary("mul", value, self.factor(self.found(peak), greatest))
-            return whole(source, str(stream.computes[source].monoid), value)
-
-        beside = role(axes, axis_index(column))
-        slot, target, value = left(stream, number, (self.role, beside), held)
+        compute = self.stream.computes[number]
+        each = self.stream.product_like(compute)
+        if each is None:
+            internal("what splits leave are products", self.stream)
+        column = Axis("column", self.frame.width(each))
+        whole = Whole(self, number, column)
+        beside = role(each.columns, axis_index(column))
+        roles = self.role, beside
+        slot, target, value = left(self.stream, number, roles, whole.held)
         conditions: tuple[Condition, ...] = (*self.role.conditions, *beside.conditions)
-        return [*steps, Store(slot, target, dims, value, conditions, layout)]
+        store = Store(slot, target, whole.dims, value, conditions, whole.layout)
+        return [*whole.steps, store]
+
+
+class Whole:
+    """This class adds up what a result is made of."""
+
+    def __init__(self, splits: Splits, number: int, column: Axis) -> None:
+        self.splits = splits
+        self.number = number
+        self.dims = splits.line, column
+        self.shape = splits.line.size, column.size
+        self.layout = Blocked(self.shape, THREADS, (1, LANES))
+        self.steps: list[Step] = []
+
+    def held(self, source: int, ref: Expr) -> Expr:
+        """Read the sum of what all splits left, of a peak the greatest."""
+        splits = self.splits
+        stream = splits.stream
+        if stream.peak is None or source == stream.peak:
+            return self.added(source, splits.found(source))
+        own = splits.found(stream.peak)
+        greatest = self.added(stream.peak, own)
+        is_row = source in stream.reductions
+        rest = () if is_row else (axis_index(self.dims[1]),)
+        value = splits.found(source, *rest)
+        if stream.is_repaired(source):
+            factor = splits.factor(own, greatest)
+            value = binary("mul", value, factor)
+        return self.added(source, value)
+
+    def added(self, source: int, value: Expr) -> Expr:
+        """Add up, once."""
+        frame = self.splits.frame
+        tiles = frame.tiles
+        dtype = frame.dtype
+        name = f"whole{self.number}_{source}"
+        if name not in tiles:
+            tiles[name] = Tile(name, self.shape, dtype, "register", self.layout)
+            part = self.splits.part
+            shape = *self.shape, part.size
+            layout = Blocked(shape, (*THREADS, 1), (1, LANES, 1))
+            compute = frame.stream.computes[source]
+            monoid = str(compute.monoid)
+            step = Accumulate(name, self.dims, (part,), monoid, value, layout=layout)
+            self.steps.append(step)
+        index = tuple(map(axis_index, self.dims))
+        return read(name, index, dtype)
