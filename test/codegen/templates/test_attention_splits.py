@@ -13,6 +13,7 @@ from attention_forms import repeated
 from cuda_tools import compile_cuda
 from plan_support import VALUES, leaf
 
+from picograd.buffer import Storage
 from picograd.codegen import interpret_program, interpret_tile
 from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.program import verify as verify_program
@@ -25,6 +26,7 @@ from picograd.conversion import from_bits, to_bits
 from picograd.dtype import bfloat16, int64
 from picograd.graph import build
 from picograd.graph.interpret import interpret
+from picograd.graph.node import Node
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
 
@@ -118,8 +120,9 @@ def test_blocks_behind_a_length_are_not_brought():
 def test_a_part_of_every_processor_is_used():
     target = cuda_target("sm_90a", multiprocessors=132)
     for heads, length, least in ((8, 32768, 16), (64, 32768, 2), (512, 32768, 1), (8, 128, 1)):
-        plan, _ = plan_of((1, heads, 1, 64), *((1, heads, length, 64),) * 2, target=target)
-        (kernel,) = plan.kernels
+        shapes = (1, heads, 1, 64), *((1, heads, length, 64),) * 2
+        leaves = [Node("buffer", (), Storage(None), shape, bfloat16, "cpu") for shape in shapes]
+        (kernel,) = schedule([decoded(*leaves)], target).kernels
         count = split_count(analyse(kernel, kernel.parts[0]), 128, target)
         assert count == least
 
