@@ -151,13 +151,43 @@ def emptied(stream: Stream) -> list[Index]:
     return [x for x in first if all(x in each for each in others)]
 
 
-def zero_where(weight: Expr) -> list[Index]:
-    """List indices of which one below 0 says that a weight is 0."""
-    row, choice = OPS.get(weight.op), choice_of(weight)
+def filled(choice: Expr, fill: float) -> tuple[list[Index], Expr | None]:
+    """Read a `where` that is a number but where indices are all 0 or more: these, and the rest."""
+    condition, yes, no = choice.args
+    if is_number(no, fill):
+        return needed_where(condition), yes
+    if is_number(yes, fill):
+        fails = Expr("logical_not", (condition,), None, bool_)
+        return needed_where(fails), no
+    return [], None
+
+
+def needed_where(condition: Expr) -> list[Index]:
+    """List indices of which one below 0 says that a condition fails, whatever else it asks for."""
+    row = OPS.get(condition.op)
     if row is None:
         return []
-    if choice is not None and is_number(choice.other, 0.0):
-        return [*choice.seen, *zero_where(choice.shown)]
+    if row.logic == "both":
+        return [index for part in condition.args for index in needed_where(part)]
+    if row.logic == "not":
+        (inner,) = condition.args
+        row = OPS.get(inner.op)
+        if row is not None and row.logic == "either":
+            fails = (Expr(condition.op, (part,), None, bool_) for part in inner.args)
+            return [index for part in fails for index in needed_where(part)]
+        if row is not None and row.logic == "not":
+            return needed_where(inner.args[0])
+    return seen_where(condition) or []
+
+
+def zero_where(weight: Expr) -> list[Index]:
+    """List indices of which one below 0 says that a weight is 0."""
+    row = OPS.get(weight.op)
+    if row is None:
+        return []
+    if row.linear == (1, 2):
+        needed, shown = filled(weight, 0.0)
+        return needed if shown is None else [*needed, *zero_where(shown)]
     if row.keeps_value or row.linear == (0, 1):
         return [x for each in weight.args for x in zero_where(each)]
     if row.linear == (0,) and len(weight.args) == 2:  # a quotient
@@ -169,11 +199,12 @@ def zero_where(weight: Expr) -> list[Index]:
 
 def hidden_scores(score: Expr) -> list[Index]:
     """List indices of which one below 0 says that a score is -inf."""
-    row, choice = OPS.get(score.op), choice_of(score)
+    row = OPS.get(score.op)
     if row is None:
         return []
-    if choice is not None and is_number(choice.other, LOWEST):
-        return [*choice.seen, *hidden_scores(choice.shown)]
+    if row.linear == (1, 2):
+        needed, shown = filled(score, LOWEST)
+        return needed if shown is None else [*needed, *hidden_scores(shown)]
     if row.keeps_value or row.factors == (1, 1):
         return [x for each in score.args for x in hidden_scores(each)]
     return []

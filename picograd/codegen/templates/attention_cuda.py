@@ -41,6 +41,7 @@ from picograd.codegen.templates.attention_frame import (
     Schedule,
 )
 from picograd.codegen.templates.attention_splits import leave_split, split_count
+from picograd.codegen.templates.attention_vectors import Vectors
 from picograd.codegen.tile import Accumulate, Assign, Dot, Step, TileKernel, TilePart
 from picograd.errors import internal
 from picograd.graph.ops import OPS
@@ -149,6 +150,7 @@ class Writer:
         (score,) = self.stream.scores
         self.score = frame.add_scores(f"score{score.number}", frame.dtype)
         self.inner, self.scale = unscaled(self.peak.body)
+        self.vectors = Vectors(frame)
 
     # -- the block --------------------------------------------------------------------------------
 
@@ -159,11 +161,13 @@ class Writer:
         begun += [frame.start_product(each) for each in stream.products]
         begun += self.pack_rows()
         steps = self.consume()
-        frame.fill_memory(())
+        begun += self.vectors.hold_rows()
+        values = self.vectors.fill_places()
+        frame.fill_memory([each.tile for each in values])
         if stream.peak is not None:
             frame.factors[stream.peak] = self.scale
         after = leave_split(frame, self.factor) if frame.split.size > 1 else ()
-        return frame.part(begun, frame.pipeline((), steps), after)
+        return frame.part(begun, frame.pipeline(values, steps), after)
 
     def pack_rows(self) -> list[Step]:
         """Hold the rows where boxes bring them; else round them to a left operand."""
@@ -206,7 +210,7 @@ class Writer:
         """Edit the scores of a block where they are, and hide those that are not seen."""
         frame = self.frame
         body = settled(self.inner) if is_whole else self.inner
-        found = replaced(body, self.of_score)
+        found = self.vectors.read(replaced(body, self.of_score))
         found = bind_roles(found, frame.rows, frame.over)
         if is_whole:
             found = unconverted(found)
@@ -222,7 +226,8 @@ class Writer:
     @property
     def conditions(self) -> tuple[Condition, ...]:
         """Where edits are made: rows behind the end are nobody's, but nothing is read for them."""
-        loads = [part for part in walk(self.inner) if part.op == "load"]
+        inner = self.vectors.read(self.inner)
+        loads = [part for part in walk(inner) if part.op == "load"]
         is_reading = any(expr_axes(each).intersection(self.stream.rows) for each in loads)
         return self.frame.conditions if is_reading else self.frame.over.conditions
 

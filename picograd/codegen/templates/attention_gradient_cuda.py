@@ -16,17 +16,15 @@ the stream comes to shared memory with the boxes, computed by a warp of its own:
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 
 from picograd.codegen.layout import WgmmaOperand
-from picograd.codegen.operands import bind_roles, cast, expr_axes, guarded, size_of
+from picograd.codegen.operands import bind_roles, cast, guarded, size_of
 from picograd.codegen.stream_masks import hiding, settled, shown_of, unmasked
 from picograd.codegen.stream_powers import (
     Power,
     exponentials_of,
     is_multiple,
     needs_guard,
-    outermost,
     power_of,
     power_of_two,
     refs_of,
@@ -35,9 +33,9 @@ from picograd.codegen.stream_powers import (
 )
 from picograd.codegen.streams import Product, Stream, binary, is_tile, read, replaced
 from picograd.codegen.templates.attention_frame import SPAN, WARPGROUP, Frame, Schedule
-from picograd.codegen.tile import Accumulate, Assign, Dot, Step, Tile, TileKernel, TilePart
+from picograd.codegen.templates.attention_vectors import Vectors
+from picograd.codegen.tile import Accumulate, Assign, Dot, Step, TileKernel, TilePart
 from picograd.helpers import round_up
-from picograd.schedule.index import Axis
 from picograd.schedule.loop import Expr, Kernel, const, walk
 from picograd.schedule.monoid import COMBINE, identity
 from picograd.target import Target
@@ -88,21 +86,13 @@ def is_read_twice(stream: Stream) -> bool:
     return not inside.isdisjoint(rest)
 
 
-@dataclass(slots=True)
-class Vectors:
-    """Parts of expressions that have one value a row, or one a place of the stream."""
-
-    of_rows: dict[Expr, str] = field(default_factory=dict)
-    of_places: dict[Expr, str] = field(default_factory=dict)
-
-
 class Writer:
     """This class writes the part; see the module docstring."""
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
         self.stream = frame.stream
-        self.vectors = Vectors()
+        self.vectors = Vectors(frame)
         self.names: dict[int, str] = {}
         for score in self.stream.scores:
             number = score.number
@@ -119,8 +109,8 @@ class Writer:
         begun: list[Step] = []
         begun += map(frame.start_reduction, stream.reductions)
         begun += map(frame.start_product, stream.products)
-        begun += self.hold_rows()
-        values = self.fill_places()
+        begun += self.vectors.hold_rows()
+        values = self.vectors.fill_places()
         names = [each.tile for each in values]
         frame.fill_memory(names)
         pipeline = frame.pipeline(values, steps)
@@ -305,7 +295,7 @@ class Writer:
     def prepared(self, body: Expr) -> Expr:
         """Write a body at one place of a block: powers of 2, vectors, and scores in tiles."""
         frame = self.frame
-        found = self.with_vectors(replaced(body, power_of))
+        found = self.vectors.read(replaced(body, power_of))
 
         def find(expr: Expr) -> Expr | None:
             if expr.op != "ref":
@@ -313,66 +303,3 @@ class Writer:
             return read(self.names[expr.arg], frame.point, expr.dtype)
 
         return bind_roles(replaced(found, find), frame.rows, frame.over)
-
-    def with_vectors(self, body: Expr) -> Expr:
-        """Replace the largest parts that have one value a row, or a place, by reads of those."""
-        stream = self.stream
-        axes: dict[int, set[Axis]] = {}
-        is_loaded: dict[int, bool] = {}
-        rows = {*stream.rows, *stream.batch}
-        over = {*stream.over, *stream.batch}
-        for expr in walk(body):
-            key = id(expr)
-            below = list(map(id, expr.args))
-            inner = [axes[each] for each in below]
-            loaded = [is_loaded[each] for each in below]
-            is_score = expr.op == "ref"
-            axes[key] = rows | over if is_score else own_axes(expr).union(*inner)
-            is_loaded[key] = expr.op == "load" or any(loaded)
-
-        def find(expr: Expr) -> Expr | None:
-            key = id(expr)
-            if not is_loaded[key] or expr.dtype.bits != 32:
-                return None
-            if axes[key] <= rows:
-                return self.vector(expr, self.vectors.of_rows, "row", 0)
-            if axes[key] <= over:
-                return self.vector(expr, self.vectors.of_places, "place", 1)
-            return None
-
-        return outermost(body, find)
-
-    def vector(self, expr: Expr, known: dict[Expr, str], kind: str, dim: int) -> Expr:
-        """Read what has one value a row, or a place; it is added where it is new."""
-        number = len(known)
-        name = known.setdefault(expr, f"{kind}{number}")
-        position = self.frame.point[dim]
-        return read(name, (position,), expr.dtype)
-
-    def hold_rows(self) -> list[Step]:
-        """Load what has one value a row."""
-        frame = self.frame
-        steps: list[Step] = []
-        for expr, name in self.vectors.of_rows.items():
-            frame.add_rows(name, expr.dtype)
-            value = guarded(bind_roles(expr, frame.rows), frame.rows.conditions)
-            steps.append(Assign(name, (frame.row,), value))
-        return steps
-
-    def fill_places(self) -> list[Assign]:
-        """Compute what has one value a place of the stream, as a stage of a ring."""
-        frame = self.frame
-        steps: list[Assign] = []
-        for expr, name in self.vectors.of_places.items():
-            frame.tiles[name] = Tile(name, (frame.size,), expr.dtype, "shared")
-            bound = bind_roles(expr, frame.over)
-            value = guarded(bound, frame.over.conditions)
-            assign = Assign(name, (frame.place,), value)
-            steps.append(assign)
-        return steps
-
-
-def own_axes(expr: Expr) -> set[Axis]:
-    """Find the axes of an expression itself, without what it is made of."""
-    alone = Expr(expr.op, (), expr.arg, expr.dtype)
-    return expr_axes(alone)
