@@ -21,7 +21,7 @@ from picograd.codegen.stream_masks import (
     zero_where,
 )
 from picograd.dtype import bool_, float32, int64
-from picograd.schedule.index import Axis, axis_index, evaluate
+from picograd.schedule.index import Axis, axis_index, constant, evaluate, substitute
 from picograd.schedule.loop import Expr, const
 
 DOWN, ACROSS = Axis("i", 7), Axis("j", 9)
@@ -81,9 +81,10 @@ def test_numbers_in_memory_are_positions():
     length = Expr("load", (), (1, axis_index(DOWN)), int64)
     (index,) = seen_where(op("less", COLUMN, length))
     for value, seen in ((4, 4), (1 << 40, 9), (-(1 << 40), 0)):
-        slots = lambda expr: np.clip(value, -FARTHEST, FARTHEST)  # noqa: E731
-        found = [evaluate(index, {DOWN: 0, ACROSS: j}, slots) >= 0 for j in range(9)]
-        assert sum(found) == seen
+        near = np.clip(value, -FARTHEST, FARTHEST)
+        rest = substitute(index, {DOWN: constant(0)})
+        found = [evaluate(rest, {ACROSS: j}, lambda expr, near=near: near) for j in range(9)]
+        assert sum(each >= 0 for each in found) == seen
     most = extreme(index, {}, {ACROSS}, True)
     assert most.hi - most.lo >= FARTHEST, "it is known once the row is"
     assert not extreme(index, {}, {ACROSS, DOWN}, True).terms
