@@ -278,7 +278,8 @@ class Run:
 
     def barrier(self, instr: Instr) -> None:
         """Let every thread see what was written."""
-        check(self.mask.all() or not self.mask.any(), "a barrier in a branch", self.program)
+        wanted = instr.arg or self.threads
+        check(self.mask.sum() in (0, wanted), "a barrier in a branch", self.program)
         self.writers[...] = -1
 
     def warp_barrier(self, instr: Instr) -> None:

@@ -120,7 +120,10 @@ class BlockInterpreter:
         if isinstance(step, Assign):
             index = step.index or tuple(Index(((d, 1),), 0) for d in step.dims)
             value = self.value(step.expr, step.dims)
-            self.write(step.tile, self.places(step.tile, index, step.dims), value)
+            places, held = self.places(step.tile, index, step.dims), ...
+            if step.conditions:
+                held = self.held(step.conditions, step.dims)
+            self.write(step.tile, places[held], value[held])
         elif isinstance(step, Accumulate):
             self.accumulate(step)
         elif isinstance(step, Store):

@@ -21,6 +21,7 @@ from picograd.codegen.block_cuda import (
 )
 from picograd.codegen.join_cuda import join
 from picograd.codegen.layout import Layout, WgmmaOperand
+from picograd.codegen.linearize_cuda_dot import simple_dot
 from picograd.codegen.linearize_cuda_mainloop import main_loop
 from picograd.codegen.linearize_cuda_reduce import accumulate, combine, shared_loops
 from picograd.codegen.linearize_cuda_roles import persistent
@@ -31,6 +32,7 @@ from picograd.codegen.linearize_sort_cuda import sort_cuda
 from picograd.codegen.program import Program
 from picograd.codegen.quick import relaxed
 from picograd.codegen.store_boxes_cuda import store_boxes
+from picograd.codegen.stream_masks import affine
 from picograd.codegen.tile import (
     Accumulate,
     Assign,
@@ -51,12 +53,15 @@ from picograd.codegen.tile import (
     When,
 )
 from picograd.codegen.tile_pipeline import Join, Persistent
-from picograd.dtype import int32
-from picograd.errors import check, internal
-from picograd.schedule.index import Axis, axis_index, substitute, unflatten
+from picograd.dtype import float32, int32
+from picograd.errors import check
+from picograd.schedule.index import Axis, Index, axis_index, substitute, unflatten
 from picograd.schedule.loop import Expr, rewrite
 from picograd.schedule.loop import walk as walk_expr
 from picograd.target import Target
+
+EDITS = "relaxed_tanh", "relaxed_sigmoid", "relaxed_silu"  # of scores, before their exponential
+EXACT = 1 << 24  # integers up to here are float32 numbers
 
 
 def linearize(tile_kernel: TileKernel, target: Target) -> Program:
@@ -110,13 +115,16 @@ def assign(block: Block, step: Assign) -> None:
     layout = layout or default_layout(block, step.dims)
     where = [axis_index(a) for a in step.dims] if step.index is None else list(step.index)
     places = [] if is_register else [block.place(tile, where)]
-    found, values = block.walked(layout, step.dims, [step.expr], places)
+    found, values = block.walked(layout, step.dims, [step.expr], places, step.conditions)
     has_registers = is_register or any(reads(block, step.expr))
     with ExitStack() as stack:
         mask = None if is_register else write_once(block, layout)
         loops(block, stack, [axis for axis, _ in found.loops], has_registers)
-        inside(block, stack, found, emitter.both(mask, emitter.conditions(found.conditions)))
-        value = emitter.value(rewrite(step.expr, values))
+        tests = [(substitute(index, values), low, high) for index, low, high in step.conditions]
+        wanted = emitter.conditions([*found.conditions, *tests])
+        inside(block, stack, found, emitter.both(mask, wanted))
+        expr = relaxed(step.expr, EDITS) if step.is_relaxed else step.expr
+        value = emitter.value(in_parts(rewrite(expr, values), found.loops))
         if is_register:
             set_registers(block, found, tile, value)
         else:
@@ -125,6 +133,32 @@ def assign(block: Block, step: Assign) -> None:
     if isinstance(tile.layout, WgmmaOperand):
         args = block.packed[tile.name], block.arrays[tile.name]
         emitter.add("wgmma_pack", None, args, tile.dtype)
+
+
+def in_parts(root: Expr, loops: Iterable[tuple[Axis, int]]) -> Expr:
+    """Convert positions to floats by parts: what unrolled loops add is known to the compiler.
+
+    Both parts, and their sum, are integers that a float32 holds exactly.
+    """
+    unrolled = {axis for axis, _ in loops}
+
+    def split(expr: Expr) -> Expr | None:
+        if expr.op != "cast" or expr.dtype is not float32:
+            return None
+        index = affine(expr.args[0]) if expr.args[0].dtype.is_integer else None
+        if index is None or max(-index.lo, index.hi) > EXACT:
+            return None
+        terms = [(atom, step) for atom, step in index.terms if atom in unrolled]
+        part = Index(tuple(terms), 0)
+        rest = index - part
+        if not terms or not rest.terms or max(-rest.lo, rest.hi) > EXACT:
+            return None
+        wide = (
+            Expr("cast", (Expr("index", (), each, int32),), None, float32) for each in (rest, part)
+        )
+        return Expr("add", tuple(wide), None, float32)
+
+    return rewrite(root, {}, split)
 
 
 def reads(block: Block, expr: Expr) -> Iterable[Tile]:
@@ -195,12 +229,12 @@ def last_block(block: Block, step: LastBlock) -> None:
     cell, zero = emitter.index(step.cell), emitter.const(0, int32)
     is_first = emitter.conditions([(axis_index(block.thread), 0, 0)])
     emitter.add("fence", None)
-    emitter.add("barrier", None)
+    emitter.add("barrier", None, arg=block.team)
     with emitter.when(is_first):
         one = emitter.const(1, int32)
         ticket = emitter.add("atomic_add", int32, (counter, cell, one))
         emitter.store(flag, emitter.integer(0), ticket)
-    emitter.add("barrier", None)
+    emitter.add("barrier", None, arg=block.team)
     ticket = emitter.load(flag, emitter.integer(0))
     is_last = emitter.apply("equal", ticket, emitter.const(step.total - 1, int32))
     with emitter.when(is_last):
@@ -240,11 +274,6 @@ def joined(block: Block, step: Join) -> None:
     join(block, step, steps)
 
 
-def unsupported(block: Block, step: Dot) -> None:
-    """Refuse a Dot outside of a pipeline."""
-    internal("Dot is written for CUDA in a Pipeline only", step)
-
-
 STEPS: dict[type, Callable[..., None]] = {
     Assign: assign,
     Accumulate: accumulate,
@@ -261,5 +290,5 @@ STEPS: dict[type, Callable[..., None]] = {
     MainLoop: main_loop,
     Persistent: persistent_loop,
     Join: joined,
-    Dot: unsupported,
+    Dot: simple_dot,
 }

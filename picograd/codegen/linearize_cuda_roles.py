@@ -284,9 +284,10 @@ def consume(block: Block, step: Persistent, consumer: Consumer) -> None:
         team = emitter.index(axis_index(block.crew) // (teams.threads // 32))
         block.thread, block.threads = Axis("thread", teams.threads), teams.threads
         emitter.bind(block.thread, emitter.index(axis_index(within) % teams.threads))
+        block.team = teams.threads if teams.count == 1 else 0
         run_points(block, step, consumer, team)
         finish_boxes(block, step)
-    block.thread, block.threads = outer
+    (block.thread, block.threads), block.team = outer, 0
 
 
 def run_points(block: Block, step: Persistent, consumer: Consumer, team: int) -> None:

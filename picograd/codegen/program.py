@@ -30,7 +30,7 @@ values      const arg=value; scalar arg=number; elementwise op names of graph/op
             reassociated
             rare args=(x, usual) arg=op: usual, but the library's op(x) where |x| >= RARE_FROM;
             float32, on the CPU: a vector leaves the straight line only if one of its lanes must
-parallel    task (linear block or task number); thread; barrier; fence;
+parallel    task (linear block or task number); thread; fence; barrier (arg: threads of a role);
             shuffle_xor args=(value,) arg=lane mask; atomic_add args=(pointer, index, value) -> old
             (acquires and releases at the scope of the device)
             warp_barrier; match_any args=(value,) arg=bits -> uint32: the lanes of the warp whose

@@ -9,14 +9,17 @@ indices tell whether it is shown whole, in part or not at all.
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from picograd.codegen.operands import expr_axes
 from picograd.codegen.streams import Stream, binary, replaced
 from picograd.dtype import bool_, int64
 from picograd.graph.ops import OPS
-from picograd.graph.row import SCALARS, Role
+from picograd.graph.row import Role
 from picograd.schedule.index import Axis, Dynamic, Index, atom_index, constant, substitute
-from picograd.schedule.loop import Condition, Expr, const, walk
+from picograd.schedule.loop import Condition, Expr, const, rewrite, walk
 
 LOWEST = float("-inf")
+GIVEN = ("load", "scalar")  # numbers that are known before a kernel runs
+FARTHEST = 1 << 29  # position of any row or place; four of them are below 2**31
 
 
 def affine(expr: Expr) -> Index | None:
@@ -26,6 +29,8 @@ def affine(expr: Expr) -> Index | None:
         found: Index | None = expr.arg
     elif is_constant(expr) and not expr.dtype.is_float:
         found = constant(int(expr.arg))
+    elif expr.op in GIVEN and expr.dtype.is_integer:
+        found = clamped(expr)
     elif row is not None and row.keeps_value and expr.dtype.is_integer:
         found = affine(expr.args[0])
     elif row is not None and row.factors and expr.dtype.is_integer:
@@ -36,6 +41,14 @@ def affine(expr: Expr) -> Index | None:
     else:
         found = None
     return found
+
+
+def clamped(expr: Expr) -> Index:
+    """Use a length in memory as an index: beyond all positions it does not matter how far."""
+    wide = expr if expr.dtype is int64 else Expr("cast", (expr,), None, int64)
+    low, high = (const(bound, int64) for bound in (-FARTHEST, FARTHEST))
+    value = binary("minimum", binary("maximum", wide, low), high)
+    return atom_index(Dynamic(value, -FARTHEST, FARTHEST))
 
 
 def seen_where(condition: Expr) -> list[Index] | None:
@@ -138,13 +151,43 @@ def emptied(stream: Stream) -> list[Index]:
     return [x for x in first if all(x in each for each in others)]
 
 
-def zero_where(weight: Expr) -> list[Index]:
-    """List indices of which one below 0 says that a weight is 0."""
-    row, choice = OPS.get(weight.op), choice_of(weight)
+def filled(choice: Expr, fill: float) -> tuple[list[Index], Expr | None]:
+    """Read a `where` that is a number but where indices are all 0 or more: these, and the rest."""
+    condition, yes, no = choice.args
+    if is_number(no, fill):
+        return needed_where(condition), yes
+    if is_number(yes, fill):
+        fails = Expr("logical_not", (condition,), None, bool_)
+        return needed_where(fails), no
+    return [], None
+
+
+def needed_where(condition: Expr) -> list[Index]:
+    """List indices of which one below 0 says that a condition fails, whatever else it asks for."""
+    row = OPS.get(condition.op)
     if row is None:
         return []
-    if choice is not None and is_number(choice.other, 0.0):
-        return [*choice.seen, *zero_where(choice.shown)]
+    if row.logic == "both":
+        return [index for part in condition.args for index in needed_where(part)]
+    if row.logic == "not":
+        (inner,) = condition.args
+        row = OPS.get(inner.op)
+        if row is not None and row.logic == "either":
+            fails = (Expr(condition.op, (part,), None, bool_) for part in inner.args)
+            return [index for part in fails for index in needed_where(part)]
+        if row is not None and row.logic == "not":
+            return needed_where(inner.args[0])
+    return seen_where(condition) or []
+
+
+def zero_where(weight: Expr) -> list[Index]:
+    """List indices of which one below 0 says that a weight is 0."""
+    row = OPS.get(weight.op)
+    if row is None:
+        return []
+    if row.linear == (1, 2):
+        needed, shown = filled(weight, 0.0)
+        return needed if shown is None else [*needed, *zero_where(shown)]
     if row.keeps_value or row.linear == (0, 1):
         return [x for each in weight.args for x in zero_where(each)]
     if row.linear == (0,) and len(weight.args) == 2:  # a quotient
@@ -156,11 +199,12 @@ def zero_where(weight: Expr) -> list[Index]:
 
 def hidden_scores(score: Expr) -> list[Index]:
     """List indices of which one below 0 says that a score is -inf."""
-    row, choice = OPS.get(score.op), choice_of(score)
+    row = OPS.get(score.op)
     if row is None:
         return []
-    if choice is not None and is_number(choice.other, LOWEST):
-        return [*choice.seen, *hidden_scores(choice.shown)]
+    if row.linear == (1, 2):
+        needed, shown = filled(score, LOWEST)
+        return needed if shown is None else [*needed, *hidden_scores(shown)]
     if row.keeps_value or row.factors == (1, 1):
         return [x for each in score.args for x in hidden_scores(each)]
     return []
@@ -194,6 +238,18 @@ def hiding(score: Expr) -> set[Expr]:
     if row.keeps_value or row.factors == (1, 1):
         return set().union(*map(hiding, score.args))
     return set()
+
+
+def shown_of(score: Expr) -> Expr:
+    """Find what masks show of a score, under all of them."""
+    row = OPS.get(score.op)
+    if row is not None and row.linear == (1, 2):
+        shown = [each for each in score.args[1:] if not is_number(each, LOWEST)]
+        if len(shown) == 1:
+            return shown_of(shown[0])
+    if row is not None and row.keeps_value and score.dtype is score.args[0].dtype:
+        return shown_of(score.args[0])
+    return score
 
 
 def unmasked(weight: Expr, hidden: set[Expr]) -> Expr:
@@ -239,13 +295,20 @@ def scaled(expr: Expr, factor: float) -> Expr:
 
 def minimum_of(indices: Sequence[Index]) -> Index:
     """Write the least of some indices as one."""
+    return extreme_of("minimum", indices)
+
+
+def extreme_of(op: str, indices: Sequence[Index]) -> Index:
+    """Write the least or the greatest of some indices as one."""
+    indices = list(dict.fromkeys(indices))
     if len(indices) == 1:
         return indices[0]
-    least = Expr("index", (), indices[0], int64)
+    found = Expr("index", (), indices[0], int64)
     for index in indices[1:]:
-        least = Expr("minimum", (least, Expr("index", (), index, int64)), None, int64)
-    lo, hi = min(x.lo for x in indices), min(x.hi for x in indices)
-    return atom_index(Dynamic(least, lo, hi))
+        found = binary(op, found, Expr("index", (), index, int64))
+    choose = min if op == "minimum" else max
+    lo, hi = choose(x.lo for x in indices), choose(x.hi for x in indices)
+    return atom_index(Dynamic(found, lo, hi))
 
 
 def extreme(
@@ -253,14 +316,14 @@ def extreme(
 ) -> Index:
     """Bound an index over all positions of the `free` axes, once `values` are put in.
 
-    Exact where it is a sum of positions, else as far as its own bounds tell.
+    Exact where it is a sum of positions and given numbers, else as far as its own bounds tell.
     """
-    moved = substitute(index, values)
+    moved = substitute(index, values, lambda expr: rewrite(expr, values))
     kept, rest = [], moved.const
     for atom, factor in moved.terms:
-        is_scalar = isinstance(atom, Dynamic) and atom.expr.op in SCALARS
-        is_fixed = isinstance(atom, Axis) and atom not in free
-        if is_fixed or is_scalar:
+        axes = expr_axes(atom.expr) if isinstance(atom, Dynamic) else {atom}
+        is_lone = isinstance(atom, Axis | Dynamic)
+        if is_lone and not any(axis in free for axis in axes):
             kept.append((atom, factor))
             continue
         low, high = atom.bounds

@@ -62,6 +62,8 @@ class Assign:
     expr: Expr
     index: tuple[Index, ...] | None = None  # where in the tile, if not at `dims` itself
     layout: Layout | None = None  # how threads walk dims when the tile is not in registers
+    conditions: tuple[Condition, ...] = ()  # of a tile that is not in registers
+    is_relaxed: bool = field(default=False, repr=False)  # nobody sees the last digits
 
 
 @dataclass(frozen=True, slots=True)

@@ -284,7 +284,7 @@ UNARY = (
     unary("portable_cos_turn", FLOAT, cos_turn, cos_turn_vjp, cost=10),
     unary("isnan", FLOAT_TEST, np.isnan),
     unary("logical_not", LOGICAL, np.logical_not, logic="not"),
-    unary("bitwise_not", BITS, np.invert),
+    unary("bitwise_not", BITS, np.invert, logic="not"),
     # What it gives is converted to the node's dtype.
     unary("cast", ANY, lambda x: x, cast_vjp, keeps_value=True, bounds=cast_bounds, linear=(0,)),
     unary("bitcast", ANY, reinterpret=lambda x, dtype, other: from_bits(to_bits(x, dtype), other)),
@@ -396,8 +396,8 @@ BINARY = (
     binary("not_equal", EQUALITY, np.not_equal),
     binary("logical_and", LOGICAL, np.logical_and, logic="both"),
     binary("logical_or", LOGICAL, np.logical_or, logic="either"),
-    binary("bitwise_and", BITS, np.bitwise_and),
-    binary("bitwise_or", BITS, np.bitwise_or),
+    binary("bitwise_and", BITS, np.bitwise_and, logic="both"),
+    binary("bitwise_or", BITS, np.bitwise_or, logic="either"),
     binary("bitwise_xor", BITS, np.bitwise_xor),
     binary("shift_left", INTEGER, np.left_shift, domain=(0.0, 6.0), operand="code"),
     binary(

@@ -6,15 +6,18 @@ bytes. Gradients, other dtypes and other GPUs read scores from memory.
 """
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from picograd.graph.axes import NoRule
 from picograd.graph.ends import EndedNode
 from picograd.graph.row import Role
 from picograd.graph.starts import starts_of
-from picograd.helpers import row_major
+from picograd.helpers import product
 from picograd.schedule.group import Facts, Reasons
+from picograd.schedule.index import Axis, Dynamic, Index, Indices, axis_index, flatten
 from picograd.schedule.score_sinks import (
+    Limits,
     Stream,
     find_streams,
     is_product,
@@ -23,11 +26,13 @@ from picograd.schedule.score_sinks import (
     ordered,
     outer_reads,
 )
-from picograd.schedule.scores import lone_axis
+from picograd.schedule.scores import LEAST_SIDE, lone_axis
+from picograd.schedule.viewindex import view_source
 from picograd.schedule.views import strip_views
 from picograd.target import Target
 
-LEAST_COLUMNS, MOST_COLUMNS = 8, 128  # of an operand: its registers beside those of the scores
+LEAST_COLUMNS, MOST_COLUMNS = 8, 256  # of an operand: its registers beside those of the scores
+GPU_LIMITS = Limits(least=1, most_columns=MOST_COLUMNS)  # blocks share the places of few rows
 ALIGNMENT = 16  # bytes
 
 
@@ -37,7 +42,8 @@ def stream_scores(
     """Mark what streams over scores that are nowhere in memory; gives the nodes in an order where
     all that a stream reads comes before it."""
     missing = partial(has_kernel, target=target)
-    streams = find_streams(values, wanted, missing, reasons)
+    limits = GPU_LIMITS if target.has_blocks else Limits()
+    streams = find_streams(values, wanted, missing, reasons, limits)
     if not streams:
         return list(values)
     mark(streams, values, wanted)
@@ -54,11 +60,19 @@ def has_kernel(stream: Stream, target: Target) -> str:
     """
     if target.packs_operands:
         return ""
-    if target.arch != "sm_90a" or not (is_forward(stream) or is_known(stream)):
-        return "it is no forward pass with a maximum, or the GPU has no kernel for it"
-    for operand, labels, near in boxed_operands(stream):
-        if not is_boxed(operand, labels, near):
-            return "an operand is no array of up to 128 16-bit floats that boxes can have"
+    if not (is_forward(stream) or is_known(stream)):
+        return "it is no forward pass with a maximum, nor one whose maximum is known"
+    if product(axis.size for axis in stream.over) < LEAST_SIDE:
+        return "so few columns are faster as products of vectors"
+    cuts: set[int] = set()
+    every_boxed = list(boxed_operands(stream))
+    if not all(is_boxed(boxed, cuts) for boxed in every_boxed):
+        return "an operand is no array of up to 256 floats that boxes can have"
+    dtypes = {boxed.operand.node.dtype for boxed in every_boxed}
+    if len(dtypes) > 1 or (max(x.bits for x in dtypes) < 32 and target.arch != "sm_90a"):
+        return "the GPU has no kernel for its dtypes"
+    if max(x.bits for x in dtypes) == 32 and not is_forward(stream):
+        return "a GPU's gradients of float32 are products of their own"
     every = (*stream.region.members, *(sink.facts for sink in stream.sinks))
     if any(type(each.node) is EndedNode for each in every):
         raise NoRule("attention, whose kernel is far faster for sizes of its own")
@@ -88,20 +102,34 @@ def seeds_of(stream: Stream) -> list[Facts]:
     return list(found.values())
 
 
-Boxed = tuple[Facts, tuple[int, ...], set[int]]  # an operand, its labels, those next to one another
+@dataclass(frozen=True, slots=True)
+class Boxed:
+    """What a stream reads in boxes: an operand, its labels, and which of them are what.
+
+    Elements of the `near` one lie next to one another; `shared` ones count products of a batch.
+    """
+
+    operand: Facts
+    labels: tuple[int, ...]
+    near: set[int]
+    shared: set[int]
 
 
 def boxed_operands(stream: Stream) -> Iterator[Boxed]:
     """Yield what a stream reads in boxes: what is streamed, and rows where there are maxima."""
     for seed in seeds_of(stream):
-        depth = set(seed.node.arg[0]) - set(seed.node.arg[2])
+        *labels, out = seed.node.arg
+        depth = set(labels[0]) - set(out)
+        shared = set(labels[0]) & set(labels[1]) - depth
         streamed = streamed_operand(seed, stream)
         for number in (streamed,) if stream.total is not None else (0, 1):
-            yield seed.inputs[number], seed.node.arg[number], depth
+            yield Boxed(seed.inputs[number], labels[number], depth, shared)
     for sink in filter(is_product, stream.sinks):
         number, node = 1 - sink.operand, sink.facts.node
-        columns = set(node.arg[number]) - set(node.arg[sink.operand])
-        yield sink.facts.inputs[number], node.arg[number], columns
+        labels, out = node.arg[number], set(node.arg[2])
+        others = set(node.arg[sink.operand])
+        columns, shared = set(labels) - others, set(labels) & others & out
+        yield Boxed(sink.facts.inputs[number], labels, columns, shared)
 
 
 def is_seed(facts: Facts) -> bool:
@@ -112,8 +140,8 @@ def is_seed(facts: Facts) -> bool:
 def box_operands(streams: Sequence[Stream]) -> None:
     """Tell what streams read in boxes: it has to be stored as it lies."""
     for stream in streams:
-        for operand, _, _ in boxed_operands(stream):
-            operand.is_boxed = True
+        for each in boxed_operands(stream):
+            each.operand.is_boxed = True
 
 
 def streamed_operand(seed: Facts, stream: Stream) -> int:
@@ -127,37 +155,43 @@ def streamed_operand(seed: Facts, stream: Stream) -> int:
     return 1
 
 
-def is_boxed(facts: Facts, labels: tuple[int, ...], near: set[int]) -> bool:
-    """Tell whether an operand is an array whose dimension `near` is contiguous."""
-    dtype = facts.node.dtype
-    strides = memory_strides(facts)
-    is_half = dtype.is_float and dtype.bits == 16
-    if not is_half or strides is None or len(near) != 1:
+def is_boxed(boxed: Boxed, cuts: set[int]) -> bool:
+    """Tell whether an operand is an array whose dimension `near` is contiguous.
+
+    Heads may be repeated: products of a batch read those before `cuts` of an axis in turn.
+    """
+    dtype, shape = boxed.operand.node.dtype, boxed.operand.node.shape
+    axes = [Axis(f"d{number}", size) for number, size in enumerate(shape)]
+    index = memory_index(boxed.operand, tuple(map(axis_index, axes)))
+    is_known = dtype.is_float and dtype.bits in (16, 32)
+    if not is_known or index is None or len(boxed.near) != 1:
         return False
-    for label, size, step in zip(labels, facts.node.shape, strides, strict=True):
-        if label in near:
-            is_fit = step == 1 and LEAST_COLUMNS <= size <= MOST_COLUMNS
-        else:
-            is_fit = size == 1 or step * dtype.itemsize % ALIGNMENT == 0
-        if not is_fit:
+    names = dict(zip(axes, boxed.labels, strict=True))
+    (near,) = (axis for axis in axes if names[axis] in boxed.near)
+    if not LEAST_COLUMNS <= near.size <= MOST_COLUMNS or dict(index.terms).get(near) != 1:
+        return False
+    rest = [(atom, step) for atom, step in index.terms if atom is not near]
+    for atom, _ in rest:
+        if isinstance(atom, Axis):
+            continue
+        if isinstance(atom, Dynamic):
             return False
-    return True
+        axis = lone_axis(atom.index)
+        if axis is None or names[axis] not in boxed.shared or axis.size % atom.n:
+            return False
+        cuts.add(atom.n)
+    steps = [index.const, *(step for _, step in rest)]
+    return len(cuts) <= 1 and all(step * dtype.itemsize % ALIGNMENT == 0 for step in steps)
 
 
-def memory_strides(facts: Facts) -> tuple[int, ...] | None:
-    """Find the strides of views of an array that is stored row-major; None if they copy."""
-    chain: list[Facts] = []
+def memory_index(facts: Facts, indices: Indices) -> Index | None:
+    """Find where in memory views of a row-major array have an element; None if they copy."""
     base = strip_views(facts)
     while facts is not base:
-        chain.append(facts)
+        node = facts.node
+        is_shown = node.row.view is not None and node.row.is_showing and not starts_of(node)
+        if not is_shown:
+            return None
+        indices = view_source(node, indices)
         facts = facts.inputs[0]
-    strides: tuple[int, ...] | None = row_major(base.node.shape)
-    for each in reversed(chain):
-        node, view = each.node, each.node.row.view
-        if strides is None or view is None or starts_of(node):
-            return None
-        offset = 0 if view.offset is None else view.offset(node, strides)
-        if offset * node.dtype.itemsize % ALIGNMENT:
-            return None
-        strides = view.strides(node, strides)
-    return strides
+    return flatten(indices, base.node.shape)

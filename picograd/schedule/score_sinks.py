@@ -15,9 +15,20 @@ from collections.abc import Callable, Collection, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from picograd.graph.row import Role
+from picograd.helpers import product
 from picograd.schedule.group import Facts, Group, Reasons
 from picograd.schedule.index import Axis, Indices
-from picograd.schedule.scores import EXPONENTIALS, Region, Sink, find_regions
+from picograd.schedule.scores import EXPONENTIALS, LEAST_SIDE, Region, Sink, find_regions
+
+NO_LIMIT = 1 << 31
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a target has kernels for: `least` rows, so many columns of the products of one."""
+
+    least: int = LEAST_SIDE
+    most_columns: int = NO_LIMIT
 
 
 @dataclass(eq=False, slots=True)
@@ -66,6 +77,7 @@ class Matcher:
     bits: dict[int, int]  # of each sink
     streams: list[Stream] = field(default_factory=list)
     problem: str = ""
+    most_columns: int = NO_LIMIT
 
     def match(self) -> None:
         """Put every sink in a stream; `problem` says why that is impossible."""
@@ -164,7 +176,8 @@ class Matcher:
                 self.waits[number] & self.bits[x] or self.waits[x] & self.bits[number]
                 for x in others
             )
-            if is_apart:
+            every = (*stream.sinks, sink)
+            if is_apart and sum(map(columns_of, every)) <= self.most_columns:
                 stream.sinks.append(sink)
                 return
         self.streams.append(Stream(self.region, sink.side, [sink]))
@@ -173,6 +186,13 @@ class Matcher:
 def is_product(sink: Sink) -> bool:
     """Tell whether a sink is a product."""
     return sink.facts.node.row.role is Role.CONTRACT
+
+
+def columns_of(sink: Sink) -> int:
+    """Count the columns of a product of weights."""
+    node, other = sink.facts.node, 1 - sink.operand
+    sizes = zip(node.arg[other], node.inputs[other].shape, strict=True)
+    return product(size for name, size in sizes if name not in node.arg[sink.operand])
 
 
 def is_sum_of(facts: Facts) -> bool:
@@ -220,17 +240,18 @@ def find_streams(
     wanted: Collection[Facts],
     missing: Callable[[Stream], str],
     reasons: Reasons,
+    limits: Limits,
 ) -> list[Stream]:
     """List the kernels that stream over scores; `reasons` says what kept others in memory.
 
-    `missing` says why the target has no kernel for a stream.
+    `missing` says why the target has no kernel for a stream; `limits` are its own.
     """
     # All members of a region have as many elements: one with an exponential as that has.
     sizes = {x.node.size for x in values if x.node.op in EXPONENTIALS and not x.is_source}
     if not sizes:
         return []
-    regions = find_regions(values, wanted, sizes)
-    regions = [region for region in regions if region.has_exponential and region.sinks]
+    every = find_regions(values, wanted, limits.least, sizes)
+    regions = [r for r in every if r.has_exponential and r.sinks]
     sinks = [sink.facts.number for region in regions for sink in region.sinks]
     bits = {number: 1 << n for n, number in enumerate(dict.fromkeys(sinks))}
     waits = waits_of(values, bits) if bits else {}
@@ -238,7 +259,7 @@ def find_streams(
     for region in regions:
         if not any(is_product(sink) for sink in region.sinks):
             continue
-        matcher = Matcher(region, waits, bits)
+        matcher = Matcher(region, waits, bits, most_columns=limits.most_columns)
         if not region.problem:
             matcher.match()
         problem = region.problem or matcher.problem

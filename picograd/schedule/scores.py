@@ -32,7 +32,7 @@ from picograd.schedule.index import (
 from picograd.schedule.views import dimension_map
 
 MOST_DEPTH = 256  # of a product that is computed again wherever its elements are read
-LEAST_SIDE = 16  # rows, and columns: fewer are faster as products of vectors
+LEAST_SIDE = 16  # rows, and columns: fewer are faster as products of vectors, on a CPU
 CONTRACTIONS = ops_of(Role.CONTRACT)
 EXPONENTIALS = {name for name, row in OPS.items() if row.is_exponential}
 Sides = tuple[frozenset[Axis], frozenset[Axis]]
@@ -79,11 +79,17 @@ class Region:
 
 
 def find_regions(
-    values: Sequence[Facts], wanted: Collection[Facts], sizes: Container[int] | None = None
+    values: Sequence[Facts],
+    wanted: Collection[Facts],
+    least: int = LEAST_SIDE,
+    sizes: Container[int] | None = None,
 ) -> list[Region]:
     """List the regions of nodes, listed inputs first, those of so many elements; `wanted` are
-    stored."""
-    finder = Finder(sizes)
+    stored.
+
+    Regions have `least` rows and columns or more, and `LEAST_SIDE` of one of them.
+    """
+    finder = Finder(least, sizes)
     for facts in values:
         finder.visit(facts)
     for facts in wanted:
@@ -95,7 +101,8 @@ def find_regions(
 class Finder:
     """This class is the state of the walk: the region of every node that is in one."""
 
-    def __init__(self, sizes: Container[int] | None) -> None:
+    def __init__(self, least: int, sizes: Container[int] | None) -> None:
+        self.least = least
         self.homes: dict[int, Region] = {}
         self.sizes = sizes
 
@@ -108,7 +115,7 @@ class Finder:
             self.read(facts, homes)
         if facts.node.op in CONTRACTIONS and facts.number not in self.homes:
             is_fit = self.sizes is None or facts.node.size in self.sizes
-            if is_fit and is_seed(facts):
+            if is_fit and is_seed(facts, self.least):
                 self.open(facts)
 
     def read(self, facts: Facts, homes: Sequence[Region]) -> None:
@@ -237,7 +244,7 @@ def lone_axis(index: Index) -> Axis | None:
     return atom if isinstance(atom, Axis) else None
 
 
-def is_seed(facts: Facts) -> bool:
+def is_seed(facts: Facts, least: int = LEAST_SIDE) -> bool:
     """Tell whether a node is a product whose elements are cheap to compute again."""
     node = facts.node
     if node.row.role is not Role.CONTRACT or not node.dtype.is_float:
@@ -251,4 +258,5 @@ def is_seed(facts: Facts) -> bool:
     depth = product(sizes[name] for name in summed)
     rows = product(sizes[name] for name in out if name not in labels_b)
     columns = product(sizes[name] for name in out if name not in labels_a)
-    return 1 < depth <= MOST_DEPTH and min(rows, columns) >= LEAST_SIDE
+    is_large = min(rows, columns) >= least and max(rows, columns) >= LEAST_SIDE
+    return 1 < depth <= MOST_DEPTH and is_large

@@ -6,19 +6,22 @@ import numpy as np
 import pytest
 
 from picograd.codegen.stream_masks import (
+    FARTHEST,
     affine,
     choices,
     extreme,
+    hidden_scores,
     hidden_where,
     hiding,
     minimum_of,
+    needed_where,
     seen_where,
     settled,
     unmasked,
     zero_where,
 )
 from picograd.dtype import bool_, float32, int64
-from picograd.schedule.index import Axis, axis_index, evaluate
+from picograd.schedule.index import Axis, axis_index, constant, evaluate, substitute
 from picograd.schedule.loop import Expr, const
 
 DOWN, ACROSS = Axis("i", 7), Axis("j", 9)
@@ -36,6 +39,7 @@ CASES = {
     "causal": (BEFORE, lambda i, j: j <= i),
     "less": (op("less", COLUMN, ROW), lambda i, j: j < i),
     "both": (op("logical_and", BEFORE, NEAR), lambda i, j: j <= i and j > i - 3),
+    "bits": (op("bitwise_and", BEFORE, NEAR), lambda i, j: j <= i and j > i - 3),
     "not": (op("logical_not", BEFORE), lambda i, j: j > i),
     "neither": (
         op("logical_not", op("logical_or", BEFORE, op("less", const(6, int64), COLUMN))),
@@ -59,6 +63,31 @@ def test_what_is_not_known():
     assert seen_where(op("logical_or", BEFORE, NEAR)) is None
     assert hidden_where(op("logical_and", BEFORE, NEAR)) is None
     assert affine(op("mul", ROW, COLUMN, dtype=int64)) is None
+
+
+def test_a_part_of_a_condition_may_be_needed_alone():
+    data = Expr("load", (), (1, axis_index(ACROSS)), bool_)
+    every = op("bitwise_and", op("bitwise_and", BEFORE, data), NEAR)
+    assert needed_where(every) == [*seen_where(BEFORE), *seen_where(NEAR)]
+    none = op("logical_not", op("bitwise_or", data, op("bitwise_not", BEFORE)))
+    assert needed_where(none) == seen_where(BEFORE)
+    assert needed_where(op("bitwise_or", BEFORE, data)) == needed_where(data) == []
+    hidden = op("where", every, SCORE, const(float("-inf"), float32), dtype=float32)
+    assert hidden_scores(hidden) == needed_where(every) and not choices(hidden)
+
+
+def test_numbers_in_memory_are_positions():
+    """Those far away are as far as any position."""
+    length = Expr("load", (), (1, axis_index(DOWN)), int64)
+    (index,) = seen_where(op("less", COLUMN, length))
+    for value, seen in ((4, 4), (1 << 40, 9), (-(1 << 40), 0)):
+        near = np.clip(value, -FARTHEST, FARTHEST)
+        rest = substitute(index, {DOWN: constant(0)})
+        found = [evaluate(rest, {ACROSS: j}, lambda expr, near=near: near) for j in range(9)]
+        assert sum(each >= 0 for each in found) == seen
+    most = extreme(index, {}, {ACROSS}, True)
+    assert most.hi - most.lo >= FARTHEST, "it is known once the row is"
+    assert not extreme(index, {}, {ACROSS, DOWN}, True).terms
 
 
 def test_choices_are_settled_where_all_is_seen():

@@ -97,6 +97,19 @@ def merged_batch(q, k, v):
     return w.contract(v, ((0, 1, 3), (0, 3, 2), (0, 1, 2)))
 
 
+def repeated(x: Node, copies: int) -> Node:
+    """Repeat heads as `repeat_interleave` does."""
+    b, h, s, d = x.shape
+    wide = x.reshape((b, h, 1, s, d)).expand((b, h, copies, s, d))
+    return wide.reshape((b, h * copies, s, d))
+
+
+def grouped(q, k, v):
+    """Heads of queries share those of keys, by groups."""
+    copies = q.shape[1] // k.shape[1]
+    return causal_twice(q, repeated(k, copies), repeated(v, copies))
+
+
 def log_softmax(q, k, v):
     return weigh(build.log_softmax(product(q, k) * 0.3, 3).unary("exp"), v)
 

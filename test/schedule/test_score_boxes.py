@@ -1,10 +1,10 @@
 """Which streams a GPU has a kernel for."""
 
 import pytest
-from attention_forms import by_hand, causal, plain, with_gradients
+from attention_forms import by_hand, causal, plain, repeated, with_gradients
 from plan_support import TARGET, leaf
 
-from picograd.dtype import bfloat16, float16, float32
+from picograd.dtype import bfloat16, float16, float32, float64
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
 
@@ -36,17 +36,54 @@ def test_views_that_boxes_can_have():
 @pytest.mark.parametrize(
     "shape, dtype, target",
     [
-        (SHAPE, float32, HOPPER),
-        ((2, 3, 40, 160), bfloat16, HOPPER),  # too many columns for the registers
+        (SHAPE, float64, HOPPER),
         ((2, 3, 40, 36), bfloat16, HOPPER),  # rows of 72 bytes
         (SHAPE, bfloat16, cuda_target("sm_80")),
     ],
-    ids=["float32", "wide", "rows", "sm_80"],
+    ids=["float64", "rows", "sm_80"],
 )
 def test_others_are_in_memory_and_the_plan_says_why(shape, dtype, target):
     found, reasons = heroes([plain(*operands(shape, dtype))], target)
     assert "attention" not in found
     assert any("kept scores" in reason for reason in reasons)
+
+
+def test_values_of_more_columns_than_registers_hold_are_in_memory():
+    q, k, _ = operands()
+    found, reasons = heroes([plain(q, k, leaf(2, 3, 40, 264, dtype=bfloat16))])
+    assert "attention" not in found and any("up to 256" in reason for reason in reasons)
+
+
+@pytest.mark.parametrize("target", [HOPPER, cuda_target("sm_80")], ids=["sm_90a", "sm_80"])
+def test_float32_streams_on_every_gpu(target):
+    assert heroes([causal(*operands(dtype=float32))], target)[0] == ["attention"]
+    found = heroes(with_gradients(plain, SHAPE, SHAPE, SHAPE), target)[0]
+    assert found.count("attention") == 3
+
+
+def test_operands_of_two_dtypes_are_in_memory():
+    q, k, v = operands(dtype=float32)
+    half = k.cast(bfloat16).cast(float32)
+    assert "attention" not in heroes([plain(q, half, v)])[0]
+
+
+@pytest.mark.parametrize("rows, columns, count", [(1, 40, 1), (40, 1, 0), (1, 1, 0)])
+def test_few_rows_stream_and_few_columns_do_not(rows, columns, count):
+    q, k, v = (leaf(2, 3, size, 64, dtype=bfloat16) for size in (rows, columns, columns))
+    assert heroes([plain(q, k, v)])[0].count("attention") == count
+
+
+def test_heads_may_be_repeated_in_one_way():
+    q, k, v = (leaf(2, heads, 40, 64, dtype=bfloat16) for heads in (6, 3, 3))
+    assert heroes([plain(q, repeated(k, 2), repeated(v, 2))])[0] == ["attention"]
+    fewer = leaf(2, 2, 40, 64, dtype=bfloat16)
+    assert "attention" not in heroes([plain(q, repeated(k, 2), repeated(fewer, 3))])[0]
+
+
+def test_gradients_of_wide_heads_are_kernels_of_their_own():
+    shape = 2, 3, 40, 192
+    found = heroes(with_gradients(plain, shape, shape, shape))[0]
+    assert found.count("attention") == 4
 
 
 def gradients(dtype, target):
@@ -63,5 +100,5 @@ def test_gradients_of_16_bit_floats_stream():
 
 
 def test_gradients_of_others_are_in_memory_on_a_gpu():
-    assert "attention" not in gradients(float32, HOPPER)
+    assert "attention" not in gradients(float64, HOPPER)
     assert gradients(float32, TARGET).count("attention") == 3

@@ -334,6 +334,13 @@ def render_choose(name: str, args: list[str], instr: Instr) -> list[str]:
     return [declared, f"switch ({args[0]}) {{ {' '.join(cases)} default: {name} = {args[-1]}; }}"]
 
 
+def barrier_text(threads: int | None) -> str:
+    """Wait for all threads of the block, or for those of a role."""
+    return (
+        f'asm volatile("bar.sync 1, {threads};" ::: "memory");' if threads else "__syncthreads();"
+    )
+
+
 Statement = Callable[[str, list[str], Instr], list[str]]
 STATEMENTS: dict[str, Statement] = {
     "loop": render_loop,
@@ -345,7 +352,7 @@ STATEMENTS: dict[str, Statement] = {
     "shared": render_shared,
     "workspace": render_workspace,
     "choose": render_choose,
-    "barrier": lambda name, args, instr: ["__syncthreads();"],
+    "barrier": lambda name, args, instr: [barrier_text(instr.arg)],
     "warp_barrier": lambda name, args, instr: ["__syncwarp();"],
     "fence": lambda name, args, instr: ["__threadfence();"],
     "mma": lambda name, args, instr: [f"{instr.arg.function}({', '.join(args)});"],

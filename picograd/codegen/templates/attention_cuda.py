@@ -14,9 +14,11 @@ multiplies. A fragment of scores lies in registers as the left operand of the ne
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 from picograd.codegen.layout import WgmmaOperand
-from picograd.codegen.operands import bind_roles, cast, guarded, narrow, role, size_of
+from picograd.codegen.operands import bind_roles, cast, expr_axes, guarded, narrow, role, size_of
+from picograd.codegen.stream_formulas import with_few_operations
 from picograd.codegen.stream_masks import emptied, hiding, scaled, settled, unmasked, unscaled
 from picograd.codegen.streams import (
     Stream,
@@ -29,38 +31,82 @@ from picograd.codegen.streams import (
     subtracted,
     unconverted,
 )
-from picograd.codegen.templates import attention_gradient_cuda
-from picograd.codegen.templates.attention_frame import SPAN, WARPGROUP, Frame, Schedule
+from picograd.codegen.templates import attention_gradient_cuda, attention_plain
+from picograd.codegen.templates.attention_frame import (
+    MEMORY,
+    ROWS,
+    SPAN,
+    WARPGROUP,
+    Frame,
+    Schedule,
+)
+from picograd.codegen.templates.attention_splits import leave_split, split_count
+from picograd.codegen.templates.attention_vectors import Vectors
 from picograd.codegen.tile import Accumulate, Assign, Dot, Step, TileKernel, TilePart
 from picograd.errors import internal
 from picograd.graph.ops import OPS
 from picograd.helpers import round_up
 from picograd.schedule.index import Axis, axis_index
-from picograd.schedule.loop import Compute, Expr, Kernel, const
+from picograd.schedule.loop import Compute, Condition, Expr, Kernel, const, walk
 from picograd.schedule.monoid import COMBINE, identity
 from picograd.target import Target
 
 REGISTERS = {2: (40, 232), 3: (32, 160)}  # of a thread that copies, of one that multiplies
+PLAIN_ROWS, PLAIN_PLACES = (8, 16, 32, 64), (64, 32, 16)  # of a block on CUDA cores
+SPARE = 1024  # bytes of shared memory that steps exchange values in
 LONG, LONGER = 1024, 4096  # places of a stream
+PLACES = 128, 96, 64  # of a block of the stream
+MOST_LIVE = 200  # registers of a thread for fragments
 
 
 def build(kernel: Kernel, target: Target) -> TileKernel:
     """Write an attention kernel of one part."""
     (part,) = kernel.parts
-    stream = analyse(kernel, part)
+    stream = with_long_rows(analyse(kernel, with_few_operations(part)))
+    if narrow(stream.scores[0].streamed).dtype.bits == 32:
+        return TileKernel(kernel, (build_plain(stream, target),), attention_plain.COUNT)
     if stream.peak is None:
         return attention_gradient_cuda.build(kernel, stream, target)
-    schedule = schedule_of(stream)
+    schedule = schedule_of(stream, target)
     program = Writer(Frame(stream, schedule, target)).part()
     return TileKernel(kernel, (program,), WARPGROUP * (1 + schedule.groups))
 
 
-def schedule_of(stream: Stream) -> Schedule:
+def build_plain(stream: Stream, target: Target) -> TilePart:
+    """Write the part for CUDA cores, of as many places at once as shared memory holds."""
+    writer = attention_gradient_cuda.Writer if stream.peak is None else Writer
+    count = size_of(stream.rows)
+    rows = next(rows for rows in PLAIN_ROWS if rows >= count or rows == ROWS)
+    for size in PLAIN_PLACES:
+        is_few = stream.peak is not None and count <= ROWS
+        splits = split_count(stream, size, target) if is_few else 1
+        frame = Frame(stream, Schedule(1, size, (0, 0), splits, rows), target)
+        part = attention_plain.plain(writer(frame).part())
+        if attention_plain.shared_bytes(part) <= target.shared_bytes - SPARE:
+            break
+    return part
+
+
+def with_long_rows(stream: Stream) -> Stream:
+    """Let rows be those of one axis where they fill tiles: masks then hide whole blocks of them.
+
+    Heads that share keys are rows of one tile where they are few, and a batch where they are long.
+    """
+    if size_of(stream.rows) <= ROWS:
+        return stream
+    return replace(stream, batch=(*stream.batch, *stream.rows[:-1]), rows=stream.rows[-1:])
+
+
+def schedule_of(stream: Stream, target: Target) -> Schedule:
     """Choose how many warpgroups there are: three gain a tenth of long streams of narrow heads.
 
     Tiles of rows are then few and high, which costs more where a stream is short or where a mask
-    hides much of a high tile (H200, docs/records/0012-attention).
+    hides much of a high tile (H200, docs/records/0012-attention). Few rows are one tile, of one
+    warpgroup.
     """
+    if size_of(stream.rows) <= ROWS:
+        size = places_of(stream, 1)
+        return Schedule(1, size, (0, 0), split_count(stream, size, target))
     depths = [size_of(score.depth) for score in stream.scores]
     widths = [size_of(each.columns) for each in stream.products]
     width = max(depths + widths)
@@ -68,7 +114,28 @@ def schedule_of(stream: Stream) -> Schedule:
     least = LONGER if emptied(stream) else LONG
     is_long = width <= SPAN and size_of(stream.over) >= least
     groups = 3 if is_held and is_long else 2
-    return Schedule(groups, 128, REGISTERS[groups])
+    return Schedule(groups, places_of(stream, groups), REGISTERS[groups])
+
+
+def places_of(stream: Stream, groups: int) -> int:
+    """Choose how many places a block has: as registers and two stages of memory allow.
+
+    A thread holds half a value for each column of the result and of the scores, and a quarter for
+    each place of the weights, which are packed.
+    """
+    depth, width = (
+        sum(round_up(size_of(axes), SPAN) for axes in every)
+        for every in (
+            [score.depth for score in stream.scores],
+            [each.columns for each in stream.products],
+        )
+    )
+    for size in PLACES:
+        live = width // 2 + size * 3 // 4
+        memory = 2 * (ROWS * groups * depth + 2 * size * (depth + width))
+        if live <= MOST_LIVE and memory <= MEMORY:
+            return size
+    return PLACES[-1]
 
 
 class Writer:
@@ -83,6 +150,7 @@ class Writer:
         (score,) = self.stream.scores
         self.score = frame.add_scores(f"score{score.number}", frame.dtype)
         self.inner, self.scale = unscaled(self.peak.body)
+        self.vectors = Vectors(frame)
 
     # -- the block --------------------------------------------------------------------------------
 
@@ -93,10 +161,13 @@ class Writer:
         begun += [frame.start_product(each) for each in stream.products]
         begun += self.pack_rows()
         steps = self.consume()
-        frame.fill_memory(())
+        begun += self.vectors.hold_rows()
+        values = self.vectors.fill_places()
+        frame.fill_memory([each.tile for each in values])
         if stream.peak is not None:
             frame.factors[stream.peak] = self.scale
-        return frame.part(begun, frame.pipeline((), steps))
+        after = leave_split(frame, self.factor) if frame.split.size > 1 else ()
+        return frame.part(begun, frame.pipeline(values, steps), after)
 
     def pack_rows(self) -> list[Step]:
         """Hold the rows where boxes bring them; else round them to a left operand."""
@@ -125,7 +196,7 @@ class Writer:
         dot = Dot(self.score, self.rows, streamed, depth, "wgmma", b_is_nk=True, is_first=True)
         weights: dict[int, str] = {}
         whole, edge = self.edit(True), self.edit(False)
-        edited = frame.chosen(whole, edge)
+        edited = frame.chosen(whole, edge, self.conditions)
         weighed = self.weigh(weights)
         steps: list[Step] = [dot, *edited, *weighed]
         for each in self.stream.products:
@@ -139,7 +210,7 @@ class Writer:
         """Edit the scores of a block where they are, and hide those that are not seen."""
         frame = self.frame
         body = settled(self.inner) if is_whole else self.inner
-        found = replaced(body, self.of_score)
+        found = self.vectors.read(replaced(body, self.of_score))
         found = bind_roles(found, frame.rows, frame.over)
         if is_whole:
             found = unconverted(found)
@@ -147,10 +218,18 @@ class Writer:
                 return []
             return [Assign(self.score, self.dims, found)]
         fill = const(identity("max", found.dtype), found.dtype)
-        if frame.conditions:
-            found = Expr("guard", (found, fill), frame.conditions, found.dtype)
+        if self.conditions:
+            found = Expr("guard", (found, fill), self.conditions, found.dtype)
         score = cast(found, self.dtype)
         return [Assign(self.score, self.dims, score)]
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """Where edits are made: rows behind the end are nobody's, but nothing is read for them."""
+        inner = self.vectors.read(self.inner)
+        loads = [part for part in walk(inner) if part.op == "load"]
+        is_reading = any(expr_axes(each).intersection(self.stream.rows) for each in loads)
+        return self.frame.conditions if is_reading else self.frame.over.conditions
 
     # -- elements of a block ----------------------------------------------------------------------
 
@@ -217,6 +296,12 @@ class Writer:
         safe = read("safe", self.point[:1], score.dtype)
         less = binary("sub", self.exponent(score), safe)
         return Expr("quick_exp2", (less,), None, score.dtype)
+
+    def factor(self, peak: Expr, greatest: Expr) -> Expr:
+        """Write what sums are scaled by whose peak was lower than the greatest."""
+        highest, own = (self.exponent(scaled(each, self.scale)) for each in (greatest, peak))
+        less = binary("sub", own, subtracted(greatest, highest))
+        return Expr("quick_exp2", (less,), None, peak.dtype)
 
     def exponent(self, score: Expr) -> Expr:
         """Multiply by the logarithm, base 2, of the base of the exponentials."""

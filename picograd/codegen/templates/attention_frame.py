@@ -12,7 +12,7 @@ from picograd.code import TensorMap
 from picograd.codegen.boxes import place_of, view_of
 from picograd.codegen.layout import Layout, RowsOf, Swizzled, WgmmaAccumulator
 from picograd.codegen.operands import Role, narrow, role, size_of
-from picograd.codegen.stream_masks import edges, emptied, extreme, minimum_of, scaled
+from picograd.codegen.stream_masks import edges, emptied, extreme, extreme_of, minimum_of, scaled
 from picograd.codegen.streams import Product, Stream, binary, is_tile, left, read, replaced
 from picograd.codegen.tile import Assign, Step, Store, Tile, TilePart, When
 from picograd.codegen.tile_pipeline import CopyBox, Persistent, Pipeline, Teams
@@ -35,14 +35,19 @@ WARPGROUP = 128  # threads
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """How blocks work: see the module docstring; `registers` as in `Teams`."""
+    """How blocks work: see the module docstring; `registers` as in `Teams`.
+
+    The stream of few rows may be cut in `splits`, dealt block by block.
+    """
 
     groups: int
     size: int
     registers: tuple[int, int]
+    splits: int = 1
+    rows: int = ROWS  # of a group
 
 
-def head_axes(stream: Stream, itemsize: int) -> tuple[Axis, Axis]:
+def head_axes(stream: Stream, itemsize: int, is_read_again: bool) -> tuple[Axis, Axis]:
     """Cut the batch in groups whose streamed operands stay in the cache while all rows read them.
 
     In a group all longest tiles of rows come first: of a mask, the last ones are the shortest.
@@ -53,7 +58,7 @@ def head_axes(stream: Stream, itemsize: int) -> tuple[Axis, Axis]:
     columns = max(sum(depths), sum(widths))
     row_bytes = columns * itemsize
     size = 2 * size_of(stream.over) * row_bytes
-    most = max(CACHED // size, 1)
+    most = max(CACHED // size, 1) if is_read_again else count
     candidates = range(1, min(count, most) + 1)
     group = max(n for n in candidates if count % n == 0)
     outer = Axis("group", count // group)
@@ -72,16 +77,18 @@ class Frame:
         self.dtype = stream.computes[first.number].dtype
         self.half = narrow(first.streamed).dtype
         self.size = schedule.size
-        self.height = ROWS * schedule.groups
+        self.height = schedule.rows * schedule.groups
         blocks = ceil_div(size_of(stream.over), self.size)
         tiles = ceil_div(size_of(stream.rows), self.height)
-        self.block = Axis("block", blocks)
+        self.block = Axis("block", ceil_div(blocks, schedule.splits))
+        self.split = Axis("split", schedule.splits)
         self.tile = Axis("rows", tiles)
         self.row = Axis("row", self.height)
         self.place = Axis("place", self.size)
         turned = axis_index(self.tile) * -1 + (tiles - 1)
         self.start = turned * self.height
-        self.first = axis_index(self.block) * self.size
+        own = axis_index(self.block) * schedule.splits + axis_index(self.split)
+        self.first = own * self.size
         self.batch = self.cut_batch()
         row, place = self.point
         self.rows = self.in_batch(stream.rows, self.start + row)
@@ -92,14 +99,16 @@ class Frame:
         self.ring: list[CopyBox] = []
         self.held: list[CopyBox] = []
         self.factors: dict[int, float] = {}  # of results, that their tiles are without
+        self.workspaces: list[tuple[int, bool]] = []
+        self.stages = 0  # of the rings
 
     def cut_batch(self) -> Role:
         """Find the values of the axes of the batch: of a head in a group."""
         stream, itemsize = self.stream, self.half.itemsize
-        self.group, self.head = head_axes(stream, itemsize)
+        self.group, self.head = head_axes(stream, itemsize, self.tile.size > 1)
         before = axis_index(self.group) * self.head.size
-        flat = before + axis_index(self.head)
-        return role(stream.batch, flat)
+        self.number = before + axis_index(self.head)
+        return role(stream.batch, self.number)
 
     def in_batch(self, axes: tuple[Axis, ...], position: Index) -> Role:
         """Find the values of axes at a position, and those of the batch."""
@@ -235,8 +244,8 @@ class Frame:
         rings = [each.tile for each in self.ring]
         rings += values
         left_over = MEMORY - size * stages
-        count = left_over // self.bytes_of(rings)
-        self.set_stages(rings, min(count, MOST_STAGES))
+        self.stages = min(left_over // self.bytes_of(rings), MOST_STAGES)
+        self.set_stages(rings, self.stages)
 
     def bytes_of(self, names: Sequence[str]) -> int:
         """Count the bytes of one stage of some tiles."""
@@ -252,10 +261,12 @@ class Frame:
 
     # -- the block --------------------------------------------------------------------------------
 
-    def part(self, before: Sequence[Step], pipeline: Pipeline) -> TilePart:
-        """Write the program of a block: what starts a tile of rows, and the main loop."""
-        body = (*before, *self.held, pipeline, *self.leave())
-        points = self.group, self.tile, self.head
+    def part(
+        self, before: Sequence[Step], pipeline: Pipeline, after: Sequence[Step] = ()
+    ) -> TilePart:
+        """Write the program of a block: what starts a tile of rows, the main loop, what leaves."""
+        body = (*before, *self.held, pipeline, *(after or self.leave()))
+        points = self.group, self.tile, self.head, self.split
         count = product(axis.size for axis in points)
         blocks = min(count, self.target.multiprocessors)
         block = Axis("blocks", blocks)
@@ -264,12 +275,14 @@ class Frame:
         teams = Teams(1, threads, schedule.registers)
         loop = Persistent(points, block, teams, body, is_dealt=True)
         tiles = tuple(self.tiles.values())
-        return TilePart((block,), tiles, (loop,))
+        return TilePart((block,), tiles, (loop,), tuple(self.workspaces))
 
     def pipeline(self, values: Sequence[Step], steps: Sequence[Step]) -> Pipeline:
         """Write the main loop over the blocks that a mask shows."""
         first, stop = self.shown()
         copies = (*self.ring, *values)
+        if self.half.bits == 16:
+            steps = [relaxed(each) for each in steps]
         return Pipeline(self.block, copies, tuple(steps), first, stop)
 
     # -- masks ------------------------------------------------------------------------------------
@@ -281,27 +294,37 @@ class Frame:
 
     def shown(self) -> tuple[Index | None, Index | None]:
         """Find the blocks that a mask shows anything of: from the first, and before the stop."""
-        first: Index | None = None
-        stop: Index | None = None
-        for index in emptied(self.stream):
+        firsts: list[Index] = []
+        stops: list[Index] = []
+        last = constant(size_of(self.stream.over) - 1)
+        for index in (*emptied(self.stream), last - self.first):
             most = self.bounded(index, True)
             terms = dict(most.terms)
             step = terms.get(self.block, 0)
             rest = substitute(most, {self.block: constant(0)})
-            if step < 0 and stop is None:  # rest + step * block >= 0
-                stop = rest // -step + 1
-            elif step > 0 and first is None:
-                first = (rest * -1 + (step - 1)) // step
-        return first, stop
+            if step <= 0:  # rest + step * block >= 0
+                far = max(abs(rest.lo), abs(rest.hi)) + 1
+                stop = rest // (-step or far) + 1
+                stops += [stop] if stop.lo < self.block.size else []
+            else:
+                firsts.append((rest * -1 + (step - 1)) // step)
+        first = extreme_of("maximum", firsts) if firsts else None
+        return first, minimum_of(stops) if stops else None
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
         """Where there are rows and places."""
         return (*self.rows.conditions, *self.over.conditions)
 
-    def chosen(self, whole: Sequence[Step], edge: Sequence[Step]) -> list[Step]:
+    def chosen(
+        self,
+        whole: Sequence[Step],
+        edge: Sequence[Step],
+        conditions: Sequence[Condition] | None = None,
+    ) -> list[Step]:
         """Take steps without masks and guards where a block needs neither, else others."""
-        found = edges(self.stream, self.bounded, self.conditions)
+        guards = self.conditions if conditions is None else conditions
+        found = edges(self.stream, self.bounded, guards)
         if not found or whole == edge:
             return list(whole)
         least = minimum_of(found)
@@ -375,6 +398,13 @@ class Frame:
             return binary("mul", above, factor)
 
         return replaced(value, find)
+
+
+def relaxed(step: Step) -> Step:
+    """Let scores that are made of 16-bit floats be edited by functions of few instructions."""
+    if isinstance(step, When):
+        return replace(step, body=tuple(map(relaxed, step.body)))
+    return replace(step, is_relaxed=True) if isinstance(step, Assign) else step
 
 
 def is_quotient(expr: Expr) -> bool:

@@ -15,31 +15,27 @@ What has one value a row, such as maxima, is in registers of that row; what has 
 the stream comes to shared memory with the boxes, computed by a warp of its own: 0 behind the end.
 """
 
-import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from itertools import chain
+from collections.abc import Iterable, Mapping
 
 from picograd.codegen.layout import WgmmaOperand
-from picograd.codegen.operands import bind_roles, cast, expr_axes, guarded, size_of
-from picograd.codegen.stream_masks import (
-    hiding,
-    is_constant,
-    is_number,
-    scaled,
-    settled,
-    unmasked,
-    unscaled,
+from picograd.codegen.operands import bind_roles, cast, guarded, size_of
+from picograd.codegen.stream_masks import hiding, settled, shown_of, unmasked
+from picograd.codegen.stream_powers import (
+    Power,
+    exponentials_of,
+    is_multiple,
+    needs_guard,
+    power_of,
+    power_of_two,
+    refs_of,
+    unrounded,
+    without_factor,
 )
 from picograd.codegen.streams import Product, Stream, binary, is_tile, read, replaced
 from picograd.codegen.templates.attention_frame import SPAN, WARPGROUP, Frame, Schedule
-from picograd.codegen.tile import Accumulate, Assign, Dot, Step, Tile, TileKernel, TilePart
-from picograd.dtype import bool_
-from picograd.errors import internal
-from picograd.graph.elementwise import ELEMENTWISE
-from picograd.graph.ops import OPS
+from picograd.codegen.templates.attention_vectors import Vectors
+from picograd.codegen.tile import Accumulate, Assign, Dot, Step, TileKernel, TilePart
 from picograd.helpers import round_up
-from picograd.schedule.index import Axis
 from picograd.schedule.loop import Expr, Kernel, const, walk
 from picograd.schedule.monoid import COMBINE, identity
 from picograd.target import Target
@@ -52,16 +48,17 @@ SIZES = 128, 112, 96, 64, 32  # of a block of the stream
 
 def build(kernel: Kernel, stream: Stream, target: Target) -> TileKernel:
     """Write a kernel of one part."""
-    size = block_size(stream)
-    schedule = Schedule(GROUPS, size, REGISTERS)
-    frame = Frame(stream, schedule, target)
-    program = Writer(frame).part()
+    for size in block_sizes(stream):
+        frame = Frame(stream, Schedule(GROUPS, size, REGISTERS), target)
+        program = Writer(frame).part()
+        if frame.stages >= 2:
+            break
     threads = WARPGROUP * (1 + GROUPS)
     return TileKernel(kernel, (program,), threads)
 
 
-def block_size(stream: Stream) -> int:
-    """Find how many places of the stream there are registers for.
+def block_sizes(stream: Stream) -> list[int]:
+    """List how many places of the stream there are registers for, the most first.
 
     A thread holds half a value for each column of what is summed and of each score, and a quarter
     for each place of the weights, which are packed.
@@ -69,11 +66,12 @@ def block_size(stream: Stream) -> int:
     widths = [round_up(size_of(each.columns), SPAN) for each in stream.products]
     is_twice = is_read_twice(stream)
     scores = len(stream.scores) + bool(stream.sums) + is_twice
+    found: list[int] = []
     for size in SIZES:
         live = sum(widths) // 2 + scores * size // 2 + len(widths) * size // 4
         if live <= MOST_LIVE and (size <= SPAN or not is_twice):
-            return size
-    return SIZES[-1]
+            found.append(size)
+    return found or [SIZES[-1]]
 
 
 def is_read_twice(stream: Stream) -> bool:
@@ -88,33 +86,13 @@ def is_read_twice(stream: Stream) -> bool:
     return not inside.isdisjoint(rest)
 
 
-def refs_of(exprs: Iterable[Expr]) -> set[int]:
-    """Find the numbers of the scores that expressions are made of."""
-    parts = chain.from_iterable(map(walk, exprs))
-    return {part.arg for part in parts if part.op == "ref"}
-
-
-def exponentials_of(exprs: Iterable[Expr]) -> set[Expr]:
-    """Find the exponentials in expressions: see `exponentials_in`."""
-    found = map(exponentials_in, exprs)
-    return set(chain.from_iterable(found))
-
-
-@dataclass(slots=True)
-class Vectors:
-    """Parts of expressions that have one value a row, or one a place of the stream."""
-
-    of_rows: dict[Expr, str] = field(default_factory=dict)
-    of_places: dict[Expr, str] = field(default_factory=dict)
-
-
 class Writer:
     """This class writes the part; see the module docstring."""
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
         self.stream = frame.stream
-        self.vectors = Vectors()
+        self.vectors = Vectors(frame)
         self.names: dict[int, str] = {}
         for score in self.stream.scores:
             number = score.number
@@ -131,8 +109,8 @@ class Writer:
         begun: list[Step] = []
         begun += map(frame.start_reduction, stream.reductions)
         begun += map(frame.start_product, stream.products)
-        begun += self.hold_rows()
-        values = self.fill_places()
+        begun += self.vectors.hold_rows()
+        values = self.vectors.fill_places()
         names = [each.tile for each in values]
         frame.fill_memory(names)
         pipeline = frame.pipeline(values, steps)
@@ -203,15 +181,51 @@ class Writer:
         shared = dict.fromkeys(found, value)
         for number, body in visible.items():
             bodies[number] = replaced(body, shared.get)
+        core = shown_of(power.score)
+        if self.is_shared(core, bodies.values()):
+            return self.share_core(core, power, bodies, is_masked)
         name, steps = self.edit(power.score, bodies)
         edited = read(name, frame.point, frame.dtype)
         score = binary("mul", edited, power.factor)
         less = self.prepared(power.less(is_masked))
         frame.add_scores("power", frame.dtype)
-        exponent = binary("sub", score, less)
-        exponential = Expr("quick_exp2", (exponent,), None, frame.dtype)
-        assign = Assign("power", frame.dims, exponential)
-        return [*steps, assign]
+        return [*steps, Assign("power", frame.dims, power_of_two(score, less))]
+
+    def is_shared(self, core: Expr, bodies: Iterable[Expr]) -> bool:
+        """Tell whether weights read an edit that powers are made of, and no score but by it."""
+        own = refs_of([core])
+        if core.op == "ref" or len(own) != 1:
+            return False
+        bodies = list(bodies)
+        rest = [replaced(body, {core: const(0.0, core.dtype)}.get) for body in bodies]
+        return not own.isdisjoint(refs_of(bodies)) and own.isdisjoint(refs_of(rest))
+
+    def share_core(
+        self, core: Expr, power: Power, bodies: dict[int, Expr], is_masked: bool
+    ) -> list[Step]:
+        """Edit scores where they are, before any mask; what it hides has powers of 0."""
+        frame = self.frame
+        (number,) = refs_of([core])
+        name = self.names[number]
+        shared = {core: read(name, frame.point, core.dtype)}
+        for each, body in bodies.items():
+            bodies[each] = replaced(body, shared.get)
+        edited = self.prepared(core)
+        if any(map(needs_guard, walk(edited))):
+            edited = guarded(edited, frame.conditions)
+        score = replaced(power.score, shared.get)
+        whole = unrounded(self.prepared(settled(score)))
+        edge = cast(self.prepared(score), frame.dtype)
+        if frame.conditions:
+            fill = const(identity("max", frame.dtype), frame.dtype)
+            edge = Expr("guard", (edge, fill), frame.conditions, frame.dtype)
+        less = self.prepared(power.less(is_masked))
+        plain, hidden = (
+            Assign("power", frame.dims, power_of_two(binary("mul", each, power.factor), less))
+            for each in (whole, edge)
+        )
+        frame.add_scores("power", frame.dtype)
+        return [Assign(name, frame.dims, edited), *frame.chosen([plain], [hidden])]
 
     def edit(self, score: Expr, bodies: Mapping[int, Expr]) -> tuple[str, list[Step]]:
         """Edit scores, where they are if nobody else reads them; -inf where they are hidden."""
@@ -281,7 +295,7 @@ class Writer:
     def prepared(self, body: Expr) -> Expr:
         """Write a body at one place of a block: powers of 2, vectors, and scores in tiles."""
         frame = self.frame
-        found = self.with_vectors(replaced(body, power_of))
+        found = self.vectors.read(replaced(body, power_of))
 
         def find(expr: Expr) -> Expr | None:
             if expr.op != "ref":
@@ -289,207 +303,3 @@ class Writer:
             return read(self.names[expr.arg], frame.point, expr.dtype)
 
         return bind_roles(replaced(found, find), frame.rows, frame.over)
-
-    def with_vectors(self, body: Expr) -> Expr:
-        """Replace the largest parts that have one value a row, or a place, by reads of those."""
-        stream = self.stream
-        axes: dict[int, set[Axis]] = {}
-        is_loaded: dict[int, bool] = {}
-        rows = {*stream.rows, *stream.batch}
-        over = {*stream.over, *stream.batch}
-        for expr in walk(body):
-            key = id(expr)
-            below = list(map(id, expr.args))
-            inner = [axes[each] for each in below]
-            loaded = [is_loaded[each] for each in below]
-            is_score = expr.op == "ref"
-            axes[key] = rows | over if is_score else own_axes(expr).union(*inner)
-            is_loaded[key] = expr.op == "load" or any(loaded)
-
-        def find(expr: Expr) -> Expr | None:
-            key = id(expr)
-            if not is_loaded[key] or expr.dtype.bits != 32:
-                return None
-            if axes[key] <= rows:
-                return self.vector(expr, self.vectors.of_rows, "row", 0)
-            if axes[key] <= over:
-                return self.vector(expr, self.vectors.of_places, "place", 1)
-            return None
-
-        return outermost(body, find)
-
-    def vector(self, expr: Expr, known: dict[Expr, str], kind: str, dim: int) -> Expr:
-        """Read what has one value a row, or a place; it is added where it is new."""
-        number = len(known)
-        name = known.setdefault(expr, f"{kind}{number}")
-        position = self.frame.point[dim]
-        return read(name, (position,), expr.dtype)
-
-    def hold_rows(self) -> list[Step]:
-        """Load what has one value a row."""
-        frame = self.frame
-        steps: list[Step] = []
-        for expr, name in self.vectors.of_rows.items():
-            frame.add_rows(name, expr.dtype)
-            value = guarded(bind_roles(expr, frame.rows), frame.rows.conditions)
-            steps.append(Assign(name, (frame.row,), value))
-        return steps
-
-    def fill_places(self) -> list[Assign]:
-        """Compute what has one value a place of the stream, as a stage of a ring."""
-        frame = self.frame
-        steps: list[Assign] = []
-        for expr, name in self.vectors.of_places.items():
-            frame.tiles[name] = Tile(name, (frame.size,), expr.dtype, "shared")
-            bound = bind_roles(expr, frame.over)
-            value = guarded(bound, frame.over.conditions)
-            assign = Assign(name, (frame.place,), value)
-            steps.append(assign)
-        return steps
-
-
-def own_axes(expr: Expr) -> set[Axis]:
-    """Find the axes of an expression itself, without what it is made of."""
-    alone = Expr(expr.op, (), expr.arg, expr.dtype)
-    return expr_axes(alone)
-
-
-def outermost(root: Expr, find: Callable[[Expr], Expr | None]) -> Expr:
-    """Replace the outermost parts of an expression that `find` knows."""
-    found = find(root)
-    if found is not None:
-        return found
-    args = tuple([outermost(each, find) for each in root.args])
-    return Expr(root.op, args, root.arg, root.dtype)
-
-
-def unrounded(expr: Expr) -> Expr:
-    """Take conversions off: weights are rounded once, where they are packed."""
-    while expr.args and OPS[expr.op].keeps_value:
-        (expr,) = expr.args
-    return expr
-
-
-def exponentials_in(body: Expr) -> list[Expr]:
-    """List the largest parts of a body that are exp(x - m), or that over a total."""
-    found: list[Expr] = []
-
-    def find(expr: Expr) -> Expr | None:
-        if parts_of(expr) is None:
-            return None
-        found.append(expr)
-        return expr
-
-    outermost(body, find)
-    return found
-
-
-def is_multiple(body: Expr, of: set[Expr]) -> bool:
-    """Tell whether a body is 0 wherever the one of `of` in it is."""
-    if body in of:
-        return True
-    row = OPS.get(body.op)
-    if row is None or not row.linear:
-        return False
-    parts = [body.args[place] for place in row.linear]
-    has_multiple = any(is_multiple(part, of) for part in parts)
-    if row.linear == (1, 2):
-        has_zero = any(is_number(part, 0.0) for part in parts)
-        return has_zero and has_multiple
-    return has_multiple
-
-
-Parts = tuple[Expr, Expr, Expr | None, float]
-
-
-def parts_of(expr: Expr) -> Parts | None:
-    """Read exp(x - m), or that over a total: x, m, the total, and the base of the exponential."""
-    total: Expr | None = None
-    inner = expr
-    row = OPS.get(expr.op)
-    is_quotient = row is not None and row.linear == (0,)
-    if is_quotient and len(expr.args) == 2:
-        above, total = expr.args
-        inner = unrounded(above)
-    if not is_power(inner) or len(inner.args) != 1:
-        return None
-    (less,) = inner.args
-    row = OPS.get(less.op)
-    is_difference = row is not None and row.factors == (1, -1)
-    if not is_difference or less.dtype.bits != 32:
-        return None
-    score, peak = less.args
-    base = ELEMENTWISE[inner.op].numpy(1.0)  # type: ignore[misc]
-    return score, peak, total, float(base)
-
-
-@dataclass(frozen=True, slots=True)
-class Power:
-    """A power of 2 of `factor` times `score`, less what has one value a row."""
-
-    score: Expr
-    factor: Expr
-    peak: Expr
-    exponent: Expr
-
-    @staticmethod
-    def of(expr: Expr) -> "Power":
-        """Read exp(x - m), or that over a total, as such a power."""
-        found = parts_of(expr) or internal("an exponential of a difference", expr)
-        score, peak, total, base = found
-        inner, scale = unscaled(score)
-        bits = math.log2(base)
-        exponent = scaled(peak, bits)
-        if total is not None:
-            logarithm = Expr("log", (total,), None, total.dtype)
-            total_bits = scaled(logarithm, math.log2(math.e))
-            exponent = binary("add", exponent, total_bits)
-        factor = const(scale * bits, peak.dtype)
-        return Power(inner, factor, peak, exponent)
-
-    def less(self, is_safe: bool) -> Expr:
-        """Write what is subtracted; if it is to be safe, so much of a hidden row that 0 is left."""
-        if not is_safe:
-            return self.exponent
-        dtype = self.peak.dtype
-        lowest = const(-math.inf, dtype)
-        highest = const(math.inf, dtype)
-        is_low = Expr("equal", (self.peak, lowest), None, bool_)
-        choices = is_low, highest, self.exponent
-        return Expr("where", choices, None, dtype)
-
-
-def without_factor(weight: Expr) -> tuple[Expr, float]:
-    """Take the numbers off that a weight is multiplied by last: the result is, instead."""
-    factor = 1.0
-    weight = unrounded(weight)
-    while weight.op in OPS and OPS[weight.op].linear == (0, 1):
-        first, second = weight.args
-        if not is_constant(second):
-            break
-        factor *= float(second.arg)
-        weight = unrounded(first)
-    return weight, factor
-
-
-def is_power(expr: Expr) -> bool:
-    """Tell whether an expression is an exponential."""
-    row = OPS.get(expr.op)
-    return row is not None and row.is_exponential
-
-
-def needs_guard(expr: Expr) -> bool:
-    """Tell whether an expression must not be computed where conditions do not hold."""
-    return expr.op == "load" or is_power(expr)
-
-
-def power_of(expr: Expr) -> Expr | None:
-    """Write exp(x - m), or that over a total, as one power of 2: what is subtracted is of a row."""
-    if parts_of(expr) is None:
-        return None
-    power = Power.of(expr)
-    factor = power.factor
-    score = cast(power.score, factor.dtype)
-    scaled_score = binary("mul", score, factor)
-    exponent = binary("sub", scaled_score, power.less(False))
-    return Expr("quick_exp2", (exponent,), None, exponent.dtype)

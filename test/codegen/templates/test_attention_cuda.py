@@ -13,6 +13,7 @@ from attention_forms import (
     boolean,
     causal,
     causal_twice,
+    grouped,
     plain,
     scale_before,
     softcap,
@@ -112,3 +113,23 @@ def test_blocks_that_a_mask_hides_are_not_brought():
         (loop,) = attention_cuda.build(kernel, FEW).parts[0].steps
         (pipeline,) = (step for step in loop.body if hasattr(step, "produce"))
         assert pipeline.stop is not None and (pipeline.first is not None) == has_first
+
+
+def test_heads_that_share_keys():
+    """Long rows of one head are a tile: blocks behind the diagonal are not brought."""
+    np.random.seed(0)
+    shapes = (1, 4, 150, 64), (1, 2, 150, 64), (1, 2, 150, 64)
+    leaves = [leaf(*shape, dtype=bfloat16) for shape in shapes]
+    for node in leaves:
+        VALUES[node] = from_bits(to_bits(VALUES[node], bfloat16), bfloat16)
+    output = grouped(*leaves)
+    plan = schedule([output], FEW)
+    (kernel,) = plan.kernels
+    (wanted,) = interpret([output], values=VALUES)
+    arrays = [np.array(VALUES[node], np.float32).reshape(-1) for node in plan.inputs]
+    tiles = verify(attention_cuda.build(kernel, FEW))
+    for found in (run_tiles(tiles, arrays), run_program(tiles, arrays)):
+        missed = np.linalg.norm(found.reshape(wanted.shape) - wanted)
+        assert missed < 0.02 * np.linalg.norm(wanted)
+    (loop,) = tiles.parts[0].steps
+    assert loop.points[1].size == 2

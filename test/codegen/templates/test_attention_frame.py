@@ -27,9 +27,10 @@ def stream_of(form, *shape):
 @pytest.mark.parametrize("heads, length, group", [(16, 512, 16), (24, 4096, 12), (7, 65536, 1)])
 def test_the_heads_of_a_group_stay_in_the_cache(heads, length, group):
     stream = stream_of(plain, 1, heads, length, 128)
-    outer, inner = head_axes(stream, 2)
+    outer, inner = head_axes(stream, 2, True)
     assert outer.size * inner.size == heads and inner.size == group
     assert group == 1 or group * length * 2 * 128 * 2 <= CACHED
+    assert head_axes(stream, 2, False)[1].size == heads  # who reads once needs no cache
 
 
 def test_a_mask_says_where_the_stream_stops():

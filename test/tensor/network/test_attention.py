@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from nn_support import array, compare, torch
 
-from picograd import nn
+from picograd import Tensor, nn
 
 MASK = np.triu(np.ones((4, 4), bool), 1)
 
@@ -33,3 +33,74 @@ def test_shared_key_heads(device):
     functions = nn.functional, torch.nn.functional
     ours, theirs = (f.scaled_dot_product_attention for f in functions)
     compare(ours, theirs, data, device, enable_gqa=True)
+
+
+def drawn(random, kind):
+    """Draw sizes, operands and a mask: lengths of 1 and others, rows that see nothing."""
+    batch, groups, copies = random.integers(1, 3, 3)
+    rows, columns = random.choice([1, 2, 7, 16, 65, 130], 2)
+    columns = columns * int(random.choice([1, 1, 5]))
+    depth, width = random.choice([8, 32, 64, 96, 128, 192], 2)
+    heads = groups * copies
+    shapes = (batch, heads, rows, depth), (batch, groups, columns, depth)
+    shapes = *shapes, (batch, groups, columns, width), (batch, heads, rows, width)
+    data = [random.standard_normal(shape).astype(np.float32) for shape in shapes]
+    seen = None
+    if kind == "causal":
+        seen = np.tri(rows, columns, dtype=bool)
+    elif kind == "mask":
+        seen = random.random((rows, columns)) < 0.4
+        seen[: rows // 3] = False
+    elif kind == "lengths":
+        lengths = random.integers(0, columns + 1, (batch, 1, 1, 1))
+        seen = np.arange(columns) < lengths + np.zeros((rows, 1), int)
+    return data, seen
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("kind", ["plain", "causal", "mask", "lengths"])
+@pytest.mark.parametrize("seed", range(3))
+def test_random_values_and_gradients(kind, dtype, seed, device):
+    """Beside float64 of the same rounded operands."""
+    random = np.random.default_rng([seed, len(kind), len(dtype)])
+    data, seen = drawn(random, kind)
+    q, k, v, g = (Tensor(each, device=device).cast(dtype).realize() for each in data)
+    wide = [torch.tensor(x.float().numpy()).double().requires_grad_() for x in (q, k, v)]
+    for each in (q, k, v):
+        each.requires_grad_()
+    mask = None if seen is None else Tensor(seen, device=device)
+    found = nn.functional.scaled_dot_product_attention(q, k, v, mask, enable_gqa=True)
+    found.backward(g)
+    copies = q.shape[1] // k.shape[1]
+    keys, values = (x.repeat_interleave(copies, 1) for x in wide[1:])
+    scores = wide[0] @ keys.transpose(-2, -1) / q.shape[-1] ** 0.5
+    hidden = torch.zeros((), dtype=bool) if seen is None else ~torch.tensor(seen)
+    weights = scores.masked_fill(hidden, -1e30).softmax(-1).masked_fill(hidden, 0)
+    wanted = weights @ values
+    wanted.backward(torch.tensor(g.float().numpy()).double())
+    tolerance = {"float32": 1e-5, "bfloat16": 2e-2, "float16": 3e-3}[dtype]
+    pairs = [(found, wanted), *((a.grad, b.grad) for a, b in zip((q, k, v), wide))]
+    for ours, theirs in pairs:
+        missed = np.linalg.norm(ours.detach().float().numpy() - theirs.detach().numpy())
+        assert missed <= tolerance * np.linalg.norm(theirs.detach().numpy()) + 1e-6
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_cache_of_one_size_and_a_length_in_memory(dtype, device):
+    """Rows that follow one another see what is before them; what lies behind is anything."""
+    random = np.random.default_rng(0)
+    shapes = [(2, 8, 3, 64), (2, 2, 700, 64), (2, 2, 700, 64)]
+    q, k, v = (
+        Tensor(random.standard_normal(x).astype(np.float32), device=device).cast(dtype)
+        for x in shapes
+    )
+    rows, columns = Tensor.arange(3, device=device), Tensor.arange(700, device=device)
+    for length in (3, 130, 700):
+        count = Tensor([length], device=device)
+        mask = columns <= (rows + count - 3).unsqueeze(-1)
+        attention = nn.functional.scaled_dot_product_attention
+        found = attention(q, k, v, mask, enable_gqa=True)
+        short = k[:, :, :length], v[:, :, :length]
+        wanted = attention(q, *short, mask[:, :length], enable_gqa=True)
+        missed = (found - wanted).float().norm().item()
+        assert missed <= 0.01 * wanted.float().norm().item()

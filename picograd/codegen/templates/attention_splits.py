@@ -1,0 +1,182 @@
+"""Few rows on Hopper, as in decoding: blocks share the places of a stream, the last one adds up.
+
+    block (head, split): peak, sums and products of its places, to memory
+    the last block of a head, for each row and column:
+      peak     = greatest of all splits
+      result   = sum over splits of product * factor of its peak, over the same of the totals
+
+Splits are dealt the blocks of a stream in turns, so that they are alike where a mask shows only a
+part of it. They are added up in their order, whoever comes last.
+"""
+
+from collections.abc import Callable
+
+from picograd.codegen.layout import Blocked, Layout, RowsOf
+from picograd.codegen.operands import role, size_of
+from picograd.codegen.streams import Stream, binary, left, read
+from picograd.codegen.templates.attention_frame import SPAN, Frame
+from picograd.codegen.tile import Accumulate, Assign, LastBlock, Step, Store, Tile
+from picograd.errors import internal
+from picograd.helpers import ceil_div, product, round_up
+from picograd.schedule.index import Axis, Index, axis_index
+from picograd.schedule.loop import Condition, Expr
+from picograd.target import Target
+
+Factor = Callable[[Expr, Expr], Expr]  # of a peak and the greatest one
+MOST_SPLITS = 64
+FILLING, ADDING = 2, 2  # blocks of a stream that a tile, and adding up, take as long as
+LANES, LINES = 4, 8  # columns of a thread, rows at once
+THREADS = LINES, SPAN // LANES
+
+
+def split_count(stream: Stream, size: int, target: Target) -> int:
+    """Choose in how many splits a stream of blocks of `size` places takes the least time."""
+    stored = [compute for compute in stream.computes if compute.store is not None]
+    if any(stream.product_like(compute) is None for compute in stored):
+        return 1
+    heads = size_of(stream.batch)
+    length = size_of(stream.over)
+    blocks = ceil_div(length, size)
+
+    def time(splits: int) -> int:
+        points = heads * splits
+        rounds = ceil_div(points, target.multiprocessors)
+        each = ceil_div(blocks, splits) + FILLING
+        last = ADDING if splits > 1 else 0
+        return rounds * each + last
+
+    most = min(blocks, MOST_SPLITS)
+    return min(range(1, most + 1), key=time)
+
+
+def leave_split(frame: Frame, factor: Factor) -> list[Step]:
+    """Leave what a split found; the last one of a head adds up, and stores results."""
+    return Splits(frame, factor).steps()
+
+
+class Splits:
+    """This class writes what comes after the main loop."""
+
+    def __init__(self, frame: Frame, factor: Factor) -> None:
+        self.frame = frame
+        self.stream = frame.stream
+        self.factor = factor
+        rows = frame.stream.rows
+        lines = round_up(size_of(rows), LINES)
+        self.line = Axis("line", lines)
+        self.part = Axis("part", frame.split.size)
+        self.role = frame.in_batch(rows, axis_index(self.line))
+        self.heads = size_of(frame.stream.batch)
+
+    def steps(self) -> list[Step]:
+        """Write the steps."""
+        frame = self.frame
+        stream = self.stream
+        steps: list[Step] = []
+        rows = RowsOf(frame.scored)
+        for number in stream.reductions:
+            step = self.leave(number, (frame.row,), rows)
+            steps.append(step)
+        for each in stream.products:
+            width = frame.width(each)
+            dims = frame.row, Axis("column", width)
+            layout = frame.fragment(width)
+            step = self.leave(each.number, dims, layout)
+            steps.append(step)
+        body: list[Step] = []
+        for number, compute in enumerate(stream.computes):
+            if compute.store is not None:
+                body += self.store(number)
+        counter = self.reserve(4 * self.heads, True)
+        last = LastBlock(counter, frame.number, self.part.size, tuple(body))
+        return [*steps, last]
+
+    def reserve(self, size: int, is_zeroed: bool) -> int:
+        """Reserve memory that all blocks share, and number it."""
+        every = self.frame.workspaces
+        every.append((size, is_zeroed))
+        return len(every) - 1
+
+    def leave(self, number: int, dims: tuple[Axis, ...], layout: Layout) -> Step:
+        """Store a value of the rows that there are."""
+        frame = self.frame
+        dtype = frame.dtype
+        columns = [axis.size for axis in dims[1:]]
+        shape = self.heads, self.part.size, self.line.size, *columns
+        place = self.reserve(product(shape) * dtype.itemsize, False)
+        name = f"left{number}"
+        frame.tiles[name] = Tile(name, shape, dtype, "workspace", workspace=place)
+        index = tuple(map(axis_index, dims))
+        value = read(f"value{number}", index, dtype)
+        split = axis_index(frame.split)
+        at = frame.number, split, *index
+        conditions = frame.rows.conditions
+        return Assign(name, dims, value, at, layout, conditions)
+
+    def found(self, number: int, *rest: Index) -> Expr:
+        """Read what a split left; of lines behind the last row it is anything, and not stored."""
+        part = axis_index(self.part)
+        line = axis_index(self.line)
+        at = self.frame.number, part, line, *rest
+        return read(f"left{number}", at, self.frame.dtype)
+
+    def store(self, number: int) -> list[Step]:
+        """Add up whatever a result is made of, and store it."""
+        compute = self.stream.computes[number]
+        each = self.stream.product_like(compute)
+        if each is None:
+            internal("what splits leave are products", self.stream)
+        column = Axis("column", self.frame.width(each))
+        whole = Whole(self, number, column)
+        beside = role(each.columns, axis_index(column))
+        roles = self.role, beside
+        slot, target, value = left(self.stream, number, roles, whole.held)
+        conditions: tuple[Condition, ...] = (*self.role.conditions, *beside.conditions)
+        store = Store(slot, target, whole.dims, value, conditions, whole.layout)
+        return [*whole.steps, store]
+
+
+class Whole:
+    """This class adds up what a result is made of."""
+
+    def __init__(self, splits: Splits, number: int, column: Axis) -> None:
+        self.splits = splits
+        self.number = number
+        self.dims = splits.line, column
+        self.shape = splits.line.size, column.size
+        self.layout = Blocked(self.shape, THREADS, (1, LANES))
+        self.steps: list[Step] = []
+
+    def held(self, source: int, ref: Expr) -> Expr:
+        """Read the sum of what all splits left, of a peak the greatest."""
+        splits = self.splits
+        stream = splits.stream
+        if stream.peak is None or source == stream.peak:
+            return self.added(source, splits.found(source))
+        own = splits.found(stream.peak)
+        greatest = self.added(stream.peak, own)
+        is_row = source in stream.reductions
+        rest = () if is_row else (axis_index(self.dims[1]),)
+        value = splits.found(source, *rest)
+        if stream.is_repaired(source):
+            factor = splits.factor(own, greatest)
+            value = binary("mul", value, factor)
+        return self.added(source, value)
+
+    def added(self, source: int, value: Expr) -> Expr:
+        """Add up, once."""
+        frame = self.splits.frame
+        tiles = frame.tiles
+        dtype = frame.dtype
+        name = f"whole{self.number}_{source}"
+        if name not in tiles:
+            tiles[name] = Tile(name, self.shape, dtype, "register", self.layout)
+            part = self.splits.part
+            shape = *self.shape, part.size
+            layout = Blocked(shape, (*THREADS, 1), (1, LANES, 1))
+            compute = frame.stream.computes[source]
+            monoid = str(compute.monoid)
+            step = Accumulate(name, self.dims, (part,), monoid, value, layout=layout)
+            self.steps.append(step)
+        index = tuple(map(axis_index, self.dims))
+        return read(name, index, dtype)

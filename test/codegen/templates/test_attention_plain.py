@@ -1,0 +1,111 @@
+"""Attention in float32 on CUDA cores: values of Tile IR and of the program, resources by NVRTC."""
+
+import re
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "schedule"))
+
+import numpy as np
+import pytest
+from attention_forms import (
+    additive,
+    alibi,
+    boolean,
+    causal_twice,
+    grouped,
+    merged_batch,
+    plain,
+    softcap,
+    window,
+    with_gradients,
+)
+from cuda_tools import compile_cuda
+from plan_support import VALUES, leaf
+
+from picograd.codegen import interpret_program, interpret_tile
+from picograd.codegen.linearize_cuda import linearize
+from picograd.codegen.program import verify as verify_program
+from picograd.codegen.render.cuda import render
+from picograd.codegen.templates import attention_cuda
+from picograd.codegen.templates.attention_plain import shared_bytes
+from picograd.codegen.tile import verify
+from picograd.conversion import from_bits, to_bits
+from picograd.graph.interpret import interpret
+from picograd.schedule.interpret import interpret as interpret_kernel
+from picograd.schedule.interpret_plan import allocate
+from picograd.schedule.schedule import schedule
+from picograd.target import cuda_target
+
+FEW = cuda_target("sm_80", multiprocessors=3)
+FORMS = [plain, causal_twice, window, additive, boolean, softcap, alibi, merged_batch]
+
+
+def shapes_of(rows, columns, depth, width):
+    return (1, 2, rows, depth), (1, 2, columns, depth), (1, 2, columns, width)
+
+
+def run_tiles(kernel, slots):
+    interpret_tile.interpret(verify(attention_cuda.build(kernel, FEW)), slots)
+
+
+def run_program(kernel, slots):
+    """Run the program on numbers in storage format."""
+    program = verify_program(linearize(attention_cuda.build(kernel, FEW), FEW))
+    raw = [to_bits(value, slot.dtype) for value, slot in zip(slots, kernel.slots, strict=True)]
+    interpret_program.interpret(program, raw)
+    for value, bits, slot in zip(slots, raw, kernel.slots, strict=True):
+        value[...] = from_bits(bits, slot.dtype)
+
+
+def check(roots, run, count):
+    """Run the attention kernels of a plan by `run`, the others as Loop IR, on poisoned memory."""
+    plan = schedule(roots, FEW)
+    memory = allocate(plan, [VALUES[node].copy() for node in plan.inputs])
+    for step in plan.steps:
+        is_stream = step.kernel.hero == "attention"
+        (run if is_stream else interpret_kernel)(step.kernel, [memory[n] for n in step.slots])
+    assert sum(kernel.hero == "attention" for kernel in plan.kernels) == count, plan.reasons
+    for number, wanted in zip(plan.outputs, interpret(roots, values=VALUES), strict=True):
+        found = memory[number].reshape(wanted.shape)
+        assert np.linalg.norm(np.float64(found) - wanted) <= 1e-5 * np.linalg.norm(wanted)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
+def test_tiles_mean_what_the_graph_means(form):
+    np.random.seed(0)
+    check(with_gradients(form, *shapes_of(90, 90, 32, 64)), run_tiles, 3)
+
+
+@pytest.mark.parametrize("form", [plain, causal_twice], ids=lambda form: form.__name__)
+def test_programs_mean_what_the_graph_means(form):
+    np.random.seed(0)
+    check(with_gradients(form, *shapes_of(70, 90, 64, 64)), run_program, 3)
+
+
+@pytest.mark.parametrize("rows, columns, depth, width", [(40, 100, 192, 96), (70, 40, 256, 256)])
+def test_wide_heads(rows, columns, depth, width):
+    np.random.seed(0)
+    roots = with_gradients(plain, *shapes_of(rows, columns, depth, width))
+    check(roots, run_tiles, 4)  # dk and dv by themselves
+
+
+@pytest.mark.parametrize("rows", [1, 5, 20])
+def test_few_rows_are_split(rows):
+    np.random.seed(0)
+    leaves = [leaf(1, heads, count, 64) for heads, count in ((4, rows), (2, 400), (2, 400))]
+    check([grouped(*leaves)], run_tiles, 1)
+    check([grouped(*leaves)], run_program, 1)
+
+
+@pytest.mark.parametrize("depth", [64, 128, 256])
+def test_resources(depth):
+    target = cuda_target("sm_90a")
+    shape = (1, 2, 1024, depth)
+    for kernel in schedule(with_gradients(causal_twice, shape, shape, shape), target).kernels:
+        if kernel.hero != "attention":
+            continue
+        tiles = attention_cuda.build(kernel, target)
+        assert shared_bytes(tiles.parts[0]) <= target.shared_bytes
+        _, log = compile_cuda(render(linearize(tiles, target)), "sm_90a")
+        assert re.search(r"\b0 bytes stack frame, 0 bytes spill stores", log), log

@@ -1,0 +1,142 @@
+"""Few rows on Hopper: blocks share the places of a stream; grouped heads, lengths in memory."""
+
+import math
+import re
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "schedule"))
+
+import numpy as np
+import pytest
+from attention_forms import repeated
+from cuda_tools import compile_cuda
+from plan_support import VALUES, leaf
+
+from picograd.buffer import Storage
+from picograd.codegen import interpret_program, interpret_tile
+from picograd.codegen.linearize_cuda import linearize
+from picograd.codegen.program import verify as verify_program
+from picograd.codegen.render.cuda import render
+from picograd.codegen.streams import analyse
+from picograd.codegen.templates import attention_cuda
+from picograd.codegen.templates.attention_splits import split_count
+from picograd.codegen.tile import LastBlock, verify
+from picograd.conversion import from_bits, to_bits
+from picograd.dtype import bfloat16, int64
+from picograd.graph import build
+from picograd.graph.interpret import interpret
+from picograd.graph.node import Node
+from picograd.schedule.schedule import schedule
+from picograd.target import cuda_target
+
+FEW = cuda_target("sm_90a", multiprocessors=6)
+PRODUCT, WEIGHTED = ((0, 1, 2, 3), (0, 1, 4, 3), (0, 1, 2, 4)), ((0, 1, 2, 4), (0, 1, 4, 3))
+
+
+def decoded(q, k, v, length=None):
+    """Attend from the last rows of `length` places; a length is one number, or one a batch."""
+    copies = q.shape[1] // k.shape[1]
+    k, v = repeated(k, copies), repeated(v, copies)
+    s = q.contract(k, PRODUCT) * 0.1
+    if length is None:
+        return build.softmax(s, 3).contract(v, (*WEIGHTED, (0, 1, 2, 3)))
+    wide = length.reshape((length.shape[0], 1, 1, 1)).expand(s.shape)
+    seen = s.iota(3).binary("less", wide + s.iota(2) - (s.shape[2] - 1))
+    weights = seen.where(build.softmax(seen.where(s, -math.inf), 3), 0)
+    return weights.contract(v, (*WEIGHTED, (0, 1, 2, 3)))
+
+
+def plan_of(q, k, v, lengths=None, target=FEW):
+    """Schedule attention of three shapes."""
+    np.random.seed(0)
+    leaves = [leaf(*shape, dtype=bfloat16) for shape in (q, k, v)]
+    for node in leaves:
+        VALUES[node] = from_bits(to_bits(VALUES[node], bfloat16), bfloat16)
+    length = None
+    if lengths is not None:
+        length = leaf(len(lengths), dtype=int64, below=2)
+        VALUES[length] = np.array(lengths)
+    output = decoded(*leaves, length)
+    return schedule([output], target), output
+
+
+def run(kernel, arrays, is_reversed=False):
+    """Run the kernel by both interpreters."""
+    tiles, slots = verify(attention_cuda.build(kernel, FEW)), kernel.slots
+    values = [*arrays, np.full(slots[-1].size, np.nan, np.float32)]
+    interpret_tile.interpret(tiles, values, is_reversed=is_reversed)
+    yield values[-1]
+    program = verify_program(linearize(tiles, FEW))
+    raw = [to_bits(value, slot.dtype) for value, slot in zip(values, slots, strict=True)]
+    interpret_program.interpret(program, raw)
+    yield from_bits(raw[-1], slots[-1].dtype)
+
+
+@pytest.mark.parametrize(
+    "q, k, lengths",
+    [
+        ((1, 4, 1, 64), (1, 2, 500, 64), None),
+        ((2, 2, 5, 128), (2, 1, 300, 128), None),
+        ((1, 2, 3, 64), (1, 2, 400, 64), [290]),
+        ((2, 2, 1, 64), (2, 1, 400, 64), [1, 300]),
+        ((2, 1, 2, 64), (2, 1, 100, 64), [100, 1]),  # one block
+        ((1, 1, 1, 64), (1, 1, 300, 64), [1 << 40]),
+        ((1, 1, 1, 64), (1, 1, 300, 64), [-(1 << 40)]),
+    ],
+)
+def test_values(q, k, lengths):
+    plan, output = plan_of(q, k, k, lengths)
+    (kernel,) = plan.kernels
+    (wanted,) = interpret([output], values=VALUES)
+    arrays = [np.array(VALUES[node]).reshape(-1) for node in plan.inputs]
+    for found in run(kernel, arrays):
+        missed = np.linalg.norm(found.reshape(wanted.shape) - wanted)
+        assert missed <= 0.015 * np.linalg.norm(wanted)
+
+
+def test_splits_are_added_up_in_their_order():
+    plan, _ = plan_of((1, 2, 3, 64), (1, 1, 700, 64), (1, 1, 700, 64))
+    (kernel,) = plan.kernels
+    arrays = [np.array(VALUES[node]).reshape(-1) for node in plan.inputs]
+    first, second = (next(run(kernel, arrays, is_reversed)) for is_reversed in (False, True))
+    assert np.array_equal(first, second)
+
+
+def test_blocks_behind_a_length_are_not_brought():
+    """Values there are NaN: they would be multiplied by weights of 0."""
+    plan, output = plan_of((1, 2, 1, 64), (1, 1, 700, 64), (1, 1, 700, 64), [130])
+    (kernel,) = plan.kernels
+    (wanted,) = interpret([output], values=VALUES)
+    for node in plan.inputs:
+        if node.shape == (1, 1, 700, 64):
+            VALUES[node][:, :, 256:] = np.nan
+    arrays = [np.array(VALUES[node]).reshape(-1) for node in plan.inputs]
+    for found in run(kernel, arrays):
+        missed = np.linalg.norm(found.reshape(wanted.shape) - wanted)
+        assert missed < 0.015 * np.linalg.norm(wanted)
+
+
+def test_a_part_of_every_processor_is_used():
+    target = cuda_target("sm_90a", multiprocessors=132)
+    for heads, length, least in ((8, 32768, 16), (64, 32768, 2), (512, 32768, 1), (8, 128, 1)):
+        shapes = (1, heads, 1, 64), *((1, heads, length, 64),) * 2
+        leaves = [Node("buffer", (), Storage(None), shape, bfloat16, "cpu") for shape in shapes]
+        (kernel,) = schedule([decoded(*leaves)], target).kernels
+        count = split_count(analyse(kernel, kernel.parts[0]), 128, target)
+        assert count == least
+
+
+@pytest.mark.parametrize("depth", [64, 128])
+def test_resources(depth):
+    target = cuda_target("sm_90a")
+    shapes = (1, 8, 4, depth), (1, 2, 4096, depth), (1, 2, 4096, depth)
+    for lengths in (None, [3000]):
+        plan, _ = plan_of(*shapes, lengths, target)
+        (kernel,) = plan.kernels
+        tiles = attention_cuda.build(kernel, target)
+        (loop,) = tiles.parts[0].steps
+        assert isinstance(loop.body[-1], LastBlock)
+        _, log = compile_cuda(render(linearize(tiles, target)), "sm_90a")
+        assert re.search(r"\b0 bytes stack frame, 0 bytes spill stores", log), log
+        assert "C75" not in log and "serialized" not in log, log

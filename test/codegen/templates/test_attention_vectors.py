@@ -1,0 +1,62 @@
+"""Parts of formulas that have one value a row, or one a place of the stream."""
+
+import math
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "schedule"))
+
+from attention_forms import is_seen, product, weigh
+from plan_support import leaf
+
+from picograd.codegen.templates import attention_cuda
+from picograd.codegen.tile_pipeline import Pipeline
+from picograd.dtype import bfloat16, int64
+from picograd.graph import build
+from picograd.schedule.schedule import schedule
+from picograd.target import cuda_target
+
+HOPPER = cuda_target("sm_90a")
+
+
+def documents(q, k, v, numbers):
+    """Rows see what is before them in their own document."""
+    s = product(q, k) * 0.3
+    rows, columns = (numbers.reshape(x).expand(s.shape) for x in ((1, 1, 300, 1), (1, 1, 1, 300)))
+    seen = is_seen(s).binary("bitwise_and", rows.binary("equal", columns))
+    return weigh(build.softmax(seen.where(s, -math.inf), 3), v)
+
+
+def loop_of(form, rows, *others):
+    q, k, v = (leaf(1, 2, count, 64, dtype=bfloat16) for count in (rows, 300, 300))
+    (kernel,) = schedule([form(q, k, v, *others)], HOPPER).kernels
+    (loop,) = attention_cuda.build(kernel, HOPPER).parts[0].steps
+    (pipeline,) = (step for step in loop.body if isinstance(step, Pipeline))
+    return loop, pipeline
+
+
+def test_numbers_of_rows_and_places_are_read_once():
+    loop, pipeline = loop_of(documents, 300, leaf(300, dtype=int64))
+    assert "row0" in [getattr(step, "tile", "") for step in loop.body]
+    assert [step.tile for step in pipeline.produce] == ["boxes1", "boxes2", "place0"]
+    assert "s0[" not in str(pipeline.consume)
+
+
+def test_positions_in_a_mask_of_both_still_say_where_the_stream_stops():
+    _, pipeline = loop_of(documents, 300, leaf(300, dtype=int64))
+    assert pipeline.stop is not None
+
+
+def test_scores_of_one_row_are_no_vector():
+    """Where there is one row, and one head, all that has a place has one value a place."""
+
+    def form(q, k, v, count):
+        s = product(q, k) * 0.3
+        seen = s.iota(3).binary("less", count.reshape((1, 1, 1, 1)).expand(s.shape))
+        return weigh(build.softmax(seen.where(s, -math.inf), 3), v)
+
+    q, k, v = (leaf(1, 1, count, 64, dtype=bfloat16) for count in (1, 300, 300))
+    (kernel,) = schedule([form(q, k, v, leaf(1, dtype=int64))], HOPPER).kernels
+    (loop,) = attention_cuda.build(kernel, HOPPER).parts[0].steps
+    (pipeline,) = (step for step in loop.body if isinstance(step, Pipeline))
+    assert [step.tile for step in pipeline.produce] == ["boxes1", "boxes2"]
