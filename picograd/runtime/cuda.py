@@ -1,12 +1,10 @@
 """NVIDIA GPUs: kernels in CUDA C, compiled by NVRTC, launched in order on one stream of our own.
 
-A tape's kernel parameters point straight into its address and scalar tables: to run it on other
-buffers only the tables change. The driver copies parameters at launch, so that is safe at any time.
+A tape that runs repeatedly becomes a CUDA graph, which the driver launches at once (`replay.py`);
+one that does not is launched kernel by kernel.
 """
 
-import ctypes
 import hashlib
-import struct
 import threading
 import weakref
 from collections import deque
@@ -21,7 +19,7 @@ from picograd.buffer import Buffer
 from picograd.code import Code
 from picograd.cores import usable_cores
 from picograd.dtype import DType
-from picograd.errors import DeviceError, check
+from picograd.errors import DeviceError
 from picograd.helpers import ceil_div
 from picograd.runtime.box_kernels import kernel as box_kernel
 from picograd.runtime.box_kernels import launches as box_launches
@@ -39,10 +37,12 @@ from picograd.runtime.device import (
 )
 from picograd.runtime.driver import NO_MEMORY, Driver, open_driver
 from picograd.runtime.gate import Gate
+from picograd.runtime.log import log_action
 from picograd.runtime.memory import Allocation, Pool, Workspaces
 from picograd.runtime.nvrtc import batches, compile_cuda, compile_together, nvrtc_version
+from picograd.runtime.parameters import Parameters
+from picograd.runtime.replay import Call, Replay
 from picograd.runtime.staging import Staging
-from picograd.runtime.tensor_maps import EncodedMap
 from picograd.target import Target, cuda_target
 
 NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: not serialised with the legacy default stream
@@ -53,22 +53,8 @@ MEMORY_CLOCK, BUS_WIDTH = 36, 37  # kHz, bits
 FREE_SHARED = 48 << 10  # dynamic shared memory a kernel may use without asking (CUDA C guide)
 TIMED = 128  # launches timed at once: the queue of a stream holds about 1000 commands
 MODULE_BYTES = 16 << 10  # of a loaded module beside its cubin: what the driver keeps, about
+PLAIN_RUNS, FEWEST_NODES = 4, 3  # before a tape gets a graph, and kernels from which it does
 BATCH = 16  # kernels a compilation: together 60 ms, apart 500 ms (measured)
-FORMATS = {
-    "bool": "?7x",
-    "uint8": "B7x",
-    "uint16": "H6x",
-    "uint32": "I4x",
-    "uint64": "Q",
-    "int8": "b7x",
-    "int16": "h6x",
-    "int32": "i4x",
-    "int64": "q",
-    "float16": "e6x",
-    "float32": "f4x",
-    "float64": "d",
-}
-Call = tuple[Any, int, int, int, int]  # function, blocks, threads, shared bytes, parameters
 
 
 class CudaDevice(Device):
@@ -103,7 +89,7 @@ class CudaDevice(Device):
         self.pool = Pool(self.name, self.reserve, self.give_back)
         self.workspaces = Workspaces(self.pool, self.fill_zero)
         self.modules: weakref.WeakValueDictionary[bytes, Module] = weakref.WeakValueDictionary()
-        self.dropped: deque[Any] = deque()  # handles of modules nobody runs any more
+        self.dropped: deque[tuple[str, Any]] = deque()  # calls that free what nobody runs any more
         self.lock = threading.RLock()
         self.bandwidth = 0.0
         self.box_copiers: dict[int, Executable] = {}  # by the unit
@@ -220,11 +206,19 @@ class CudaDevice(Device):
         return Executable(code, function, module, workspaces, nbytes)
 
     def unload(self) -> None:
-        """Unload what was dropped, after all work given before; with the lock held."""
-        if self.dropped:
+        """Free what was dropped: graphs, and modules after all work given before; with the lock held.
+
+        The driver itself waits for a graph that it still runs.
+        """
+        found = [self.dropped.popleft() for _ in range(len(self.dropped))]
+        modules = [each for each in found if each[0] == "cuModuleUnload"]
+        for name, handle in found:
+            if name != "cuModuleUnload":
+                self.driver.call(name, handle)
+        if modules:
             self.driver.call("cuStreamSynchronize", self.stream)
-        while self.dropped:
-            self.driver.call("cuModuleUnload", self.dropped.popleft())
+        for name, handle in modules:
+            self.driver.call(name, handle)
 
     def resources(self, executable: Executable) -> dict[str, int]:
         """Count registers a thread, bytes of local memory (spills) and of static shared memory."""
@@ -259,8 +253,26 @@ class CudaDevice(Device):
         """Launch everything; returns before it is done."""
         with self.lock:
             self.activate()
-            tape.state.fill(addresses, scalars)
-            self.launch_all(tape.state.calls)
+            state = tape.state
+            state.fill(addresses, scalars)
+            if state.replay is None:
+                self.count_run(state)
+            if state.replay is None:
+                self.launch_all(state.calls)
+            else:
+                state.replay.launch(self.stream)
+
+    def count_run(self, state: Parameters) -> None:
+        """Make the graph of a tape that has run often enough, with the lock held."""
+        state.runs += 1
+        if state.runs != PLAIN_RUNS or len(state.calls) < FEWEST_NODES:
+            return
+        self.unload()
+        words = [state.words_of(each) for each in state.launched]
+        try:
+            state.replay = Replay(self.driver, state.calls, words, self.dropped)
+        except DeviceError as error:  # for want of memory: it goes on kernel by kernel
+            log_action("graph", error.problem)
 
     def launch_all(self, calls: Sequence[Call]) -> None:
         """Launch kernels on the parameters their tables hold now."""
@@ -281,10 +293,10 @@ class CudaDevice(Device):
         with self.lock:
             self.activate()
             state.fill(addresses, ())
-            table = np.frombuffer(state.addresses, np.uint64)
+            table = np.frombuffer(state.table, np.uint64)
             for row in rows:
                 table[numbers] = row
-                state.point_maps()
+                state.follow()
                 self.launch_all(state.calls)
 
     def time_tape(
@@ -342,71 +354,14 @@ class Module:
     """A loaded cubin. Dropping it calls no driver: any thread may, while the GPU still runs it."""
 
     __slots__ = ("__weakref__", "dropped", "handle")
-    dropped: "deque[Any]"
+    dropped: "deque[tuple[str, Any]]"
     handle: Any
 
-    def __init__(self, handle: Any, dropped: "deque[Any]") -> None:
+    def __init__(self, handle: Any, dropped: "deque[tuple[str, Any]]") -> None:
         self.handle, self.dropped = handle, dropped
 
     def __del__(self) -> None:
-        self.dropped.append(self.handle)
-
-
-class Parameters:
-    """A tape as the driver takes it: one `void*` array a launch, pointing into two tables."""
-
-    calls: list[Call]
-
-    def __init__(self, tape: Tape, driver: Driver) -> None:
-        self.addresses = (ctypes.c_uint64 * max(tape.slot_count, 1))()
-        self.scalars = (ctypes.c_uint64 * max(len(tape.scalar_dtypes), 1))()
-        self.pack_addresses = struct.Struct(f"={tape.slot_count}Q").pack_into
-        formats = "".join(cell(dtype) for dtype in tape.scalar_dtypes)
-        self.pack_scalars = struct.Struct("=" + formats).pack_into
-        self.keep: list[Any] = []
-        self.events: list[Any] = []
-        self.driver = driver
-        self.maps: list[EncodedMap] = []
-        # A launch of no blocks is an error to the driver.
-        self.calls = [self.call(step) for step in tape.launches if step.executable.code.tasks]
-
-    def fill(self, addresses: Sequence[int], scalars: Sequence[int | float]) -> None:
-        """Write the tables for one run."""
-        self.pack_addresses(self.addresses, 0, *addresses)
-        self.pack_scalars(self.scalars, 0, *scalars)
-        self.point_maps()
-
-    def point_maps(self) -> None:
-        """Let tensor maps see the arrays that the table of addresses names."""
-        for each in self.maps:
-            each.update(self.addresses[each.slot])
-
-    def call(self, launch: TapeLaunch) -> Call:
-        """Prepare (function, blocks, threads, shared bytes, address of the parameter array)."""
-        executable = launch.executable
-        code = executable.code
-        check(code.tasks < 1 << 31, f"kernel {code.name} has {code.tasks} blocks")
-        blocks = [block.address for block in executable.workspaces]
-        own = (ctypes.c_uint64 * max(len(blocks), 1))(*blocks)
-        tables = (
-            (ctypes.addressof(self.addresses), launch.slots),
-            (ctypes.addressof(own), range(len(blocks))),
-            (ctypes.addressof(self.scalars), launch.scalars),
-        )
-        places = [table + 8 * number for table, numbers in tables for number in numbers]
-        maps = [EncodedMap(self.driver, t, launch.slots[t.slot]) for t in code.tensors]
-        self.maps += maps
-        places += [each.address for each in maps]
-        array = (ctypes.c_uint64 * max(len(places), 1))(*places)
-        self.keep += [own, array]
-        params = ctypes.addressof(array)
-        return executable.function, code.tasks, code.threads, code.shared_bytes, params
-
-
-def cell(dtype: DType) -> str:
-    """Find the struct format of a scalar: its C type, padded to an 8-byte cell."""
-    check(dtype.name in FORMATS, f"a kernel cannot take a {dtype.name} scalar")
-    return FORMATS[dtype.name]
+        self.dropped.append(("cuModuleUnload", self.handle))
 
 
 def compile_batches(codes: Sequence[Code], arch: str) -> Iterator[tuple[int, bytes]]:
