@@ -53,7 +53,7 @@ MEMORY_CLOCK, BUS_WIDTH = 36, 37  # kHz, bits
 FREE_SHARED = 48 << 10  # dynamic shared memory a kernel may use without asking (CUDA C guide)
 TIMED = 128  # launches timed at once: the queue of a stream holds about 1000 commands
 MODULE_BYTES = 16 << 10  # of a loaded module beside its cubin: what the driver keeps, about
-PLAIN_RUNS, FEWEST_NODES = 4, 3  # before a tape gets a graph, and kernels from which it does
+PLAIN_RUNS, FEWEST_NODES = 4, 2  # before a tape gets a graph, and kernels from which it does
 BATCH = 16  # kernels a compilation: together 60 ms, apart 500 ms (measured)
 
 
@@ -206,9 +206,9 @@ class CudaDevice(Device):
         return Executable(code, function, module, workspaces, nbytes)
 
     def unload(self) -> None:
-        """Free what was dropped: graphs, and modules after all work given before; with the lock held.
+        """Free what was dropped: graphs, then modules when all work given before is done.
 
-        The driver itself waits for a graph that it still runs.
+        With the lock held. The driver itself waits for a graph that it still runs.
         """
         found = [self.dropped.popleft() for _ in range(len(self.dropped))]
         modules = [each for each in found if each[0] == "cuModuleUnload"]
