@@ -41,7 +41,7 @@ from picograd.runtime.log import log_action
 from picograd.runtime.memory import Allocation, Pool, Workspaces
 from picograd.runtime.nvrtc import batches, compile_cuda, compile_together, nvrtc_version
 from picograd.runtime.parameters import Parameters
-from picograd.runtime.replay import Call, Replay
+from picograd.runtime.replay import Call, Replay, node_waits
 from picograd.runtime.staging import Staging
 from picograd.target import Target, cuda_target
 
@@ -270,7 +270,8 @@ class CudaDevice(Device):
         self.unload()
         words = [state.words_of(each) for each in state.launched]
         try:
-            state.replay = Replay(self.driver, state.calls, words, self.dropped)
+            waits = node_waits(state.launches)
+            state.replay = Replay(self.driver, state.calls, words, waits, self.dropped)
         except DeviceError as error:  # for want of memory: it goes on kernel by kernel
             log_action("graph", error.problem)
 

@@ -59,6 +59,7 @@ class Parameters:
         self.replay: Replay | None = None
         self.runs, self.known = 0, b""
         # A launch of no blocks is an error to the driver.
+        self.launches = tape.launches
         self.launched = [step for step in tape.launches if step.executable.code.tasks]
         self.calls = [self.call(step) for step in self.launched]
 

@@ -1,5 +1,7 @@
 """Replay: the launches of a tape as one CUDA graph, which the driver launches at once.
 
+Kernels that do not wait for each other run side by side where there is room on the GPU.
+
 A node holds a copy of its kernel's parameters. Where words of the tape's table have changed since,
 nodes that read them are given theirs again before the launch, and the others stay.
 """
@@ -8,6 +10,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
+from picograd.helpers import direct
+from picograd.runtime.device import TapeLaunch
 from picograd.runtime.driver import Driver
 
 Call = tuple[Any, int, int, int, int]  # function, blocks, threads, shared bytes, parameters
@@ -26,17 +30,21 @@ class Replay:
         driver: Driver,
         calls: Sequence[Call],
         words: Sequence[Sequence[int]],
+        waits: Sequence[Sequence[int]],
         dropped: "deque[tuple[str, Any]]",
     ) -> None:
-        """Make the graph of calls in order; DeviceError where the driver does not."""
+        """Make the graph of calls, each of which waits for some before it.
+
+        DeviceError where the driver does not make it.
+        """
         self.driver, self.dropped = driver, dropped
         self.graph = self.executable = None
         self.graph = driver.call("cuGraphCreate", 0)
         self.params = [node_params(driver, call) for call in calls]
         self.nodes: list[Any] = []
-        for params in self.params:
-            last = self.nodes[-1:]
-            add = ("cuGraphAddKernelNode", self.graph, last, len(last), params)
+        for params, waited in zip(self.params, waits, strict=True):
+            before = [self.nodes[number] for number in waited]
+            add = ("cuGraphAddKernelNode", self.graph, before, len(before), params)
             self.nodes.append(driver.call(*add))
         self.executable = driver.call("cuGraphInstantiate", self.graph, 0)
         self.readers: dict[int, list[int]] = {}
@@ -81,3 +89,26 @@ def node_params(driver: Driver, call: Call) -> Any:
     found.func, found.gridDimX, found.blockDimX, found.sharedMemBytes, found.kernelParams = call
     found.gridDimY = found.gridDimZ = found.blockDimY = found.blockDimZ = 1
     return found
+
+
+def node_waits(launches: Sequence[TapeLaunch]) -> list[tuple[int, ...]]:
+    """List for each launch that is a node the nodes it waits for.
+
+    Kernels that share a workspace wait for each other too. Those without blocks are no nodes: what
+    waits for them waits for what they wait for.
+    """
+    nodes: dict[int, set[int]] = {}  # by launch: those that stand for it
+    users: dict[int, int] = {}  # of a workspace: the last one
+    found: list[set[int]] = []
+    for number, launch in enumerate(launches):
+        before = range(number) if launch.waits is None else launch.waits
+        waited = {node for each in before for node in nodes[each]}
+        if not launch.executable.code.tasks:
+            nodes[number] = waited
+            continue
+        for block in launch.executable.workspaces:
+            waited.update([users[block.address]] if block.address in users else [])
+            users[block.address] = len(found)
+        nodes[number] = {len(found)}
+        found.append(waited)
+    return direct(found)

@@ -202,7 +202,8 @@ class FakeDriver:
         return self.cuGraphInstantiate(None, flags)
 
     def cuGraphAddKernelNode(self, graph, dependencies, count, params):
-        self.graphs[graph].append(self.copied(params))
+        assert len(dependencies) == count
+        self.graphs[graph].append((dependencies, self.copied(params)))
         return 0, len(self.graphs[graph]) - 1
 
     def cuGraphInstantiate(self, graph, flags):
@@ -211,13 +212,17 @@ class FakeDriver:
         return 0, handle
 
     def cuGraphExecKernelNodeSetParams(self, graph, node, params):
-        self.graphs[graph][node] = self.copied(params)
+        self.graphs[graph][node] = (self.graphs[graph][node][0], self.copied(params))
         self.log.append(("set", node))
         return (0,)
 
     def cuGraphLaunch(self, graph, stream):
-        self.log.append(("graph", len(self.graphs[graph])))
-        for function, blocks, threads, values in self.graphs[graph]:
+        """Run the nodes, the last first of those that may run."""
+        left = dict(enumerate(self.graphs[graph]))
+        self.log.append(("graph", len(left)))
+        while left:
+            node = max(n for n, (before, _) in left.items() if not left.keys() & {*before})
+            function, blocks, threads, values = left.pop(node)[1]
             places = (ctypes.addressof(values) + 8 * n for n in range(len(values)))
             self.kernels[function](blocks, threads, (ctypes.c_uint64 * len(values))(*places))
         return (0,)

@@ -4,6 +4,7 @@ import ctypes
 import gc
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,7 +17,7 @@ from picograd.runtime import tensor_maps
 from picograd.runtime.cuda import FEWEST_NODES, PLAIN_RUNS, CudaDevice
 from picograd.runtime.device import TapeLaunch
 from picograd.runtime.driver import Driver, ForkedModule
-from picograd.runtime.replay import Replay
+from picograd.runtime.replay import Replay, node_waits
 
 COUNT = 10
 CODE = Code("scale", "cuda", "scale", "", 4, 256, 0, (Workspace(4, is_zeroed=True),),
@@ -44,7 +45,7 @@ def device(module):
     return CudaDevice(Driver(module), 0)
 
 
-def chain(device, kernels=FEWEST_NODES):
+def chain(device, kernels=3):
     """A tape of kernels, each of which doubles what the last wrote, and its buffers.
 
     Scalar 0 counts the elements, scalar 1 is the factor of the first, scalar 2 of all others.
@@ -87,8 +88,30 @@ def test_a_tape_that_runs_repeatedly_is_launched_at_once(device, module):
 def test_short_tapes_are_launched_kernel_by_kernel(device, module):
     tape, buffers = chain(device, FEWEST_NODES - 1)
     for _ in range(PLAIN_RUNS + 2):
-        assert run(device, tape, buffers, 1.0, 2.0) == 2.0
+        assert run(device, tape, buffers, 1.0, 2.0) == 1.0
     assert not module.graphs and tape.state.replay is None
+
+
+def test_branches(device, module):
+    """Kernels wait for those they are told to, and for those that share their workspace."""
+    own, other = (device.load(CODE, b"scale") for _ in range(2))
+    none = device.load(replace(CODE, tasks=0), b"scale")
+    steps = [
+        TapeLaunch(own, (1, 0), (1, 0), ()),
+        TapeLaunch(other, (2, 0), (1, 0), ()),
+        TapeLaunch(none, (2, 2), (1, 0), (1,)),
+        TapeLaunch(own, (3, 2), (1, 0), (2,)),
+        TapeLaunch(other, (4, 1), (1, 0), (0,)),
+        TapeLaunch(own, (5, 4), (1, 0)),
+    ]
+    assert node_waits(steps) == [(), (), (0, 1), (0, 1), (2, 3)]
+    buffers = [device.new_buffer(float32, COUNT) for _ in range(6)]
+    device.copy_in(buffers[0], np.ones(COUNT, np.float32))
+    tape = device.make_tape(steps, 6, (int32, float32))
+    for _ in range(PLAIN_RUNS + 1):
+        assert run(device, tape, buffers, 2.0) == 8.0
+    assert tape.state.replay is not None
+    assert (device.copy_out(buffers[3]).view(np.float32) == 4.0).all()
 
 
 def test_nodes_follow_addresses_and_numbers(device, module):
