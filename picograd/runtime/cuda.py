@@ -253,14 +253,17 @@ class CudaDevice(Device):
         """Launch everything; returns before it is done."""
         with self.lock:
             self.activate()
-            state = tape.state
-            state.fill(addresses, scalars)
-            if state.replay is None:
-                self.count_run(state)
-            if state.replay is None:
-                self.launch_all(state.calls)
-            else:
-                state.replay.launch(self.stream)
+            tape.state.fill(addresses, scalars)
+            self.run(tape.state)
+
+    def run(self, state: Parameters) -> None:
+        """Launch a tape on what its table holds now: its graph, or kernel by kernel."""
+        if state.replay is None:
+            self.count_run(state)
+        if state.replay is None:
+            self.launch_all(state.calls)
+        else:
+            state.replay.launch(self.stream)
 
     def count_run(self, state: Parameters) -> None:
         """Make the graph of a tape that has run often enough, with the lock held."""
@@ -286,7 +289,10 @@ class CudaDevice(Device):
     def run_loop(
         self, tape: Tape, addresses: Sequence[int], rules: Sequence[Rule], length: int
     ) -> None:
-        """Launch all steps of a loop; the driver has copied the addresses when they move on."""
+        """Launch all steps of a loop; the driver has copied the addresses when they move on.
+
+        A graph too: what its nodes are given later is not what an earlier launch of it runs on.
+        """
         state = tape.state
         numbers, base, step, mask, shift = np.array(rules, np.int64).reshape(-1, 5).T
         times = np.arange(length)[:, None]
@@ -298,7 +304,7 @@ class CudaDevice(Device):
             for row in rows:
                 table[numbers] = row
                 state.follow()
-                self.launch_all(state.calls)
+                self.run(state)
 
     def time_tape(
         self, tape: Tape, addresses: Sequence[int], scalars: Sequence[int | float] = ()

@@ -163,6 +163,26 @@ def test_sizes_and_timed_runs(device, module):
     assert run(device, tape, buffers, 1.0, 2.0) == 4.0
 
 
+def test_steps_of_a_loop(device, module):
+    """A loop replays the graph of its body, on the addresses of each step."""
+    module.parameters, seen = 2, []
+    module.kernels["plain"] = lambda blocks, threads, params: seen.append(
+        [ctypes.c_uint64.from_address(params[n]).value for n in range(2)]
+    )
+    code = Code("plain", "cuda", "plain", "", 4)
+    executable = device.load(code, b"plain")
+    tape = device.make_tape([TapeLaunch(executable, pair) for pair in ((0, 1), (1, 2))], 3)
+    steps = PLAIN_RUNS + 3
+    for _ in range(2):
+        device.run_loop(tape, [64, 0, 0], [(1, 128, 8, -1, 0), (2, 512, -8, 1, 1)], steps)
+    wanted = []
+    for t in range(steps):
+        x, y = 128 + 8 * t, 512 - 8 * ((t + 1) & 1)
+        wanted += [[64, x], [x, y]]
+    assert seen == wanted * 2
+    assert len(events(module, "graph")) == 2 * steps - PLAIN_RUNS + 1
+
+
 def test_tensor_maps_are_encoded_again(device, module, monkeypatch):
     """A node has a copy of its maps too."""
     tensor = TensorMap(0, float32, 0, (32,), (), (32,))
