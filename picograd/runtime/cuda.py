@@ -150,6 +150,12 @@ class CudaDevice(Device):
             self.staging.read(result.ctypes.data, buffer.address, buffer.nbytes)
         return result
 
+    def read_bytes(self, buffers: Sequence[Buffer]) -> bytes:
+        """Read many buffers of one byte, after all work given before; waits once."""
+        with self.lock:
+            self.activate()
+            return self.staging.gather([buffer.address for buffer in buffers])
+
     def copy(self, destination: Buffer, source: Buffer) -> None:
         """Copy between two buffers of this GPU, in stream order."""
         check_size(destination, source.nbytes)

@@ -98,6 +98,10 @@ class Device(ABC):
     def copy_out(self, buffer: Buffer) -> Bytes:
         """Read a buffer as a new uint8 array, after all work given before."""
 
+    def read_bytes(self, buffers: Sequence[Buffer]) -> bytes:
+        """Read many buffers of one byte, after all work given before."""
+        return b"".join(self.copy_out(buffer).tobytes() for buffer in buffers)
+
     @abstractmethod
     def copy(self, destination: Buffer, source: Buffer) -> None:
         """Copy between two buffers of this device and of equal size."""
