@@ -4,7 +4,7 @@ The same network, batches, rates and Adam; channels-last, fused Adam; eager, and
 captured by hand in a CUDA graph as one call of the example takes. Milliseconds of training from the
 first step to the last loss on the host, without compilation and capture, and the mean accuracy.
 
-    python bench/mnist_speedrun.py [--seeds 5] [--precision highest]
+    python bench/gpu_speedrun.py [--seeds 5] [--precision highest]
 """
 
 import argparse
