@@ -65,11 +65,11 @@ def begin_again(model, optimizer, seed):
     """Give a network the weights that a seed draws, in the same memory, and Adam empty averages."""
     picograd.manual_seed(seed)
     state = model.state_dict()
-    for name, value in Network().to(next(iter(state.values())).device).state_dict().items():
-        state[name].copy_(value)
+    fresh = Network().to(next(iter(state.values())).device).state_dict()
+    written = [state[name].copy_(value) for name, value in fresh.items()]
     for averages in optimizer.state.values():
-        for value in averages.values():
-            value.zero_()
+        written += [value.zero_() for value in averages.values()]
+    written[0].realize(*written[1:])
 
 
 def train(stretch, rates, length, batch_size, count, device):

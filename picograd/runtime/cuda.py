@@ -113,6 +113,7 @@ class CudaDevice(Device):
 
     def reserve(self, size: int) -> int | None:
         """Take device memory; None if there is not enough."""
+        self.activate()
         status, address = self.driver.module.cuMemAlloc(size)
         if int(status) == NO_MEMORY:
             return None
@@ -122,6 +123,7 @@ class CudaDevice(Device):
 
     def give_back(self, address: int) -> None:
         """Free device memory; waits for the GPU."""
+        self.activate()
         self.driver.call("cuMemFree", address)
 
     def fill_zero(self, address: int, size: int) -> None:
@@ -131,7 +133,6 @@ class CudaDevice(Device):
     def allocate(self, nbytes: int) -> Allocation:
         """Reserve device memory; blocks are reused in stream order."""
         with self.lock:
-            self.activate()
             return self.pool.allocate(nbytes)
 
     def copy_in(self, buffer: Buffer, array: Bytes) -> None:
