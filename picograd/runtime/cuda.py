@@ -41,7 +41,7 @@ from picograd.runtime.log import log_action
 from picograd.runtime.memory import Allocation, Pool, Workspaces
 from picograd.runtime.nvrtc import batches, compile_cuda, compile_together, nvrtc_version
 from picograd.runtime.parameters import Parameters
-from picograd.runtime.replay import Call, Replay, node_waits
+from picograd.runtime.replay import Call, Replay, chain_waits, node_waits
 from picograd.runtime.staging import Staging
 from picograd.target import Target, cuda_target
 
@@ -54,6 +54,7 @@ FREE_SHARED = 48 << 10  # dynamic shared memory a kernel may use without asking 
 TIMED = 128  # launches timed at once: the queue of a stream holds about 1000 commands
 MODULE_BYTES = 16 << 10  # of a loaded module beside its cubin: what the driver keeps, about
 PLAIN_RUNS, FEWEST_NODES = 4, 2  # before a tape gets a graph, and kernels from which it does
+RACES, WINS = 8, 0.98  # launches of two graphs, and the share of the time from which one wins
 BATCH = 16  # kernels a compilation: together 60 ms, apart 500 ms (measured)
 
 
@@ -265,25 +266,57 @@ class CudaDevice(Device):
 
     def run(self, state: Parameters) -> None:
         """Launch a tape on what its table holds now: its graph, or kernel by kernel."""
-        if state.replay is None:
+        if not state.replays:
             self.count_run(state)
-        if state.replay is None:
+        if not state.replays:
             self.launch_all(state.calls)
+        elif len(state.replays) == 1:
+            state.replays[0].launch(self.stream)
         else:
-            state.replay.launch(self.stream)
+            self.race(state)
 
     def count_run(self, state: Parameters) -> None:
-        """Make the graph of a tape that has run often enough, with the lock held."""
+        """Make the graphs of a tape that has run often enough, with the lock held.
+
+        Two, if it has kernels that need not wait for each other: a chain, and one with branches.
+        """
         state.runs += 1
         if state.runs != PLAIN_RUNS or len(state.calls) < FEWEST_NODES:
             return
         self.unload()
         words = [state.words_of(each) for each in state.launched]
+        forms = [chain_waits(len(words)), node_waits(state.launches)]
         try:
-            waits = node_waits(state.launches)
-            state.replay = Replay(self.driver, state.calls, words, waits, self.dropped)
+            state.replays = [
+                Replay(self.driver, state.calls, words, waits, self.dropped)
+                for waits in (forms if forms[0] != forms[1] else forms[:1])
+            ]
         except DeviceError as error:  # for want of memory: it goes on kernel by kernel
             log_action("graph", error.problem)
+
+    def race(self, state: Parameters) -> None:
+        """Launch one of two graphs, timed on the GPU alone; the faster one stays in the end.
+
+        The first launch of each takes longer, and may wait for the GPU.
+        """
+        number = len(state.times)
+        replay, call = state.replays[number % 2], self.driver.call
+        if number < 2:
+            replay.launch(self.stream)
+            state.times.append(0.0)
+            return
+        while len(state.events) < 2:
+            state.events.append(call("cuEventCreate", 0))
+        start, end, *_ = state.events
+        with self.gate.closed():
+            call("cuEventRecord", start, self.stream)
+            replay.launch(self.stream)
+            call("cuEventRecord", end, self.stream)
+        call("cuEventSynchronize", end)
+        state.times.append(call("cuEventElapsedTime", start, end))
+        if len(state.times) == RACES:
+            in_order, branches = (min(state.times[first::2]) for first in (2, 3))
+            state.replays = [state.replays[branches < WINS * in_order]]
 
     def launch_all(self, calls: Sequence[Call]) -> None:
         """Launch kernels on the parameters their tables hold now."""

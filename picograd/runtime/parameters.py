@@ -57,7 +57,8 @@ class Parameters:
         self.events: list[Any] = []
         self.driver = driver
         self.maps: list[EncodedMap] = []
-        self.replay: Replay | None = None
+        self.replays: list[Replay] = []  # its graph; two until it is known which is faster
+        self.times: list[float] = []  # of their first launches
         self.runs, self.known = 0, b""
         # A launch of no blocks is an error to the driver.
         self.launches = tape.launches
@@ -80,8 +81,8 @@ class Parameters:
         self.known = b""
         for each in self.maps:
             each.update(self.table[each.slot])
-        if self.replay is not None:
-            self.replay.note(changed)
+        for replay in self.replays:
+            replay.note(changed)
         self.known = now
 
     def changed(self, now: bytes) -> list[int]:

@@ -1,6 +1,8 @@
 """Replay: the launches of a tape as one CUDA graph, which the driver launches at once.
 
-Kernels that do not wait for each other run side by side where there is room on the GPU.
+Kernels that do not wait for each other run side by side where there is room on the GPU, if that is
+faster: small ones fill it together, large ones may be in each other's way. No estimate told them
+apart, so the first launches of both forms are timed.
 
 A node holds a copy of its kernel's parameters. Where words of the tape's table have changed since,
 nodes that read them are given theirs again before the launch, and the others stay.
@@ -89,6 +91,11 @@ def node_params(driver: Driver, call: Call) -> Any:
     found.func, found.gridDimX, found.blockDimX, found.sharedMemBytes, found.kernelParams = call
     found.gridDimY = found.gridDimZ = found.blockDimY = found.blockDimZ = 1
     return found
+
+
+def chain_waits(count: int) -> list[tuple[int, ...]]:
+    """Let each node wait for the one before."""
+    return [(number - 1,) if number else () for number in range(count)]
 
 
 def node_waits(launches: Sequence[TapeLaunch]) -> list[tuple[int, ...]]:

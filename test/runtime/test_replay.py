@@ -14,7 +14,7 @@ from picograd.code import Code, TensorMap, Workspace
 from picograd.dtype import float32, int32
 from picograd.errors import DeviceError
 from picograd.runtime import tensor_maps
-from picograd.runtime.cuda import FEWEST_NODES, PLAIN_RUNS, CudaDevice
+from picograd.runtime.cuda import FEWEST_NODES, PLAIN_RUNS, RACES, CudaDevice
 from picograd.runtime.device import TapeLaunch
 from picograd.runtime.driver import Driver, ForkedModule
 from picograd.runtime.replay import Replay, node_waits
@@ -69,7 +69,7 @@ def warm(device, tape, buffers):
     """Run a tape until it is a graph, which has not run yet."""
     for _ in range(PLAIN_RUNS - 1):
         assert run(device, tape, buffers, 1.0, 2.0) == 2.0 ** (len(tape.launches) - 1)
-    assert tape.state.replay is None
+    assert not tape.state.replays
 
 
 def events(module, kind):
@@ -89,7 +89,7 @@ def test_short_tapes_are_launched_kernel_by_kernel(device, module):
     tape, buffers = chain(device, FEWEST_NODES - 1)
     for _ in range(PLAIN_RUNS + 2):
         assert run(device, tape, buffers, 1.0, 2.0) == 1.0
-    assert not module.graphs and tape.state.replay is None
+    assert not module.graphs and not tape.state.replays
 
 
 def test_branches(device, module):
@@ -110,8 +110,29 @@ def test_branches(device, module):
     tape = device.make_tape(steps, 6, (int32, float32))
     for _ in range(PLAIN_RUNS + 1):
         assert run(device, tape, buffers, 2.0) == 8.0
-    assert tape.state.replay is not None
+    assert len(tape.state.replays) == 2
     assert (device.copy_out(buffers[3]).view(np.float32) == 4.0).all()
+
+
+@pytest.mark.parametrize("times", [(1.0, 0.9), (1.0, 0.99), (1.0, 2.0)])
+def test_the_faster_of_a_chain_and_branches_stays(device, module, times):
+    """Both are run and timed a few times; what differs by little is a chain."""
+    executable = device.load(CODE, b"scale")
+    other = device.load(CODE, b"scale")
+    steps = [TapeLaunch(executable, (1, 0), (1, 0), ()), TapeLaunch(other, (2, 0), (1, 0), ())]
+    buffers = [device.new_buffer(float32, COUNT) for _ in range(3)]
+    device.copy_in(buffers[0], np.ones(COUNT, np.float32))
+    tape = device.make_tape(steps, 3, (int32, float32))
+    taken = iter([*times] * RACES)
+    module.cuEventElapsedTime = lambda start, end: (0, next(taken))
+    for number in range(PLAIN_RUNS + RACES + 1):
+        factor = 2.0 + number  # both follow what changes
+        assert run(device, tape, buffers, factor) == factor
+    (left,) = tape.state.replays
+    waits = [before for before, _ in module.graphs[left.graph]]
+    assert waits == ([[], []] if times[1] == 0.9 else [[], [0]])
+    device.unload()
+    assert len(module.graphs) == 2
 
 
 def test_nodes_follow_addresses_and_numbers(device, module):
@@ -239,7 +260,7 @@ def test_errors_of_the_driver(device, module, monkeypatch):
         patch.setattr(module, "cuGraphInstantiate", lambda graph, flags: (2, None))
         for _ in range(3):
             assert run(device, tape, buffers, 1.0, 2.0) == 4.0
-    assert tape.state.replay is None
+    assert not tape.state.replays
     device.unload()
     assert not module.graphs  # nothing of the attempt is left
     other, buffers = chain(device)
