@@ -165,7 +165,7 @@ def read_tape(
 ) -> TapeRun:
     """Lay launches out as a tape."""
     _, count, dtypes, rows = row
-    launches = []
+    launches: list[TapeLaunch] = []
     for number, places, scalars, waits in rows:
         check_numbers(places, slots)
         check_numbers(scalars, len(dtypes))
