@@ -231,13 +231,11 @@ def plain(options):
         def loss_of(found, y):
             return nn.functional.cross_entropy(found.flatten(0, -2), y.flatten())
 
-        step = training(model, optimizer, loss_of)
-
-        def half(x, y):
+        def half(x):
             with picograd.autocast("cuda", dtype=picograd.bfloat16):
-                return step(x, y)
+                return model(x)
 
-        return half if is_half else step
+        return training(half if is_half else model, optimizer, loss_of)
 
     def images(count, channels, size, classes):
         x = draw.normal(size=(count, channels, size, size)).astype(np.float32)
