@@ -1,12 +1,17 @@
 """Which launches wait for which, against all pairs that touch the same memory."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
 import picograd
 from picograd import Tensor, nn
+from picograd.dtype import float32
 from picograd.helpers import direct
-from picograd.schedule.plan import KernelLaunch
+from picograd.schedule.plan import KernelLaunch, PlanSlot
 from picograd.schedule.waits import find_waits
 
 
@@ -71,3 +76,21 @@ def test_what_is_waited_for_by_way_of_another_is_left_out(plan) -> None:
     waits = find_waits(plan.slots, launches)
     assert direct(waits) == waits
     assert any(len(each) != 1 for each in waits[1:])
+
+
+def test_temporaries_that_share_memory() -> None:
+    """One that begins inside another waits for its readers; neighbours do not meet."""
+
+    def temporary(offset: int, device: str = "cuda") -> PlanSlot:
+        return PlanSlot("temporary", float32, 4, device, (4,), (1,), offset)
+
+    slots = [temporary(0), temporary(8), temporary(16), temporary(0, "cpu"), temporary(24)]
+    outputs = [replace(slots[0], kind="output", offset=-1)] * 3
+    writes = [((), 0), ((0,), 5), ((), 1), ((), 2), ((), 3), ((2,), 6), ((), 4)]
+    launches: list[Any] = []
+    for reads, target in writes:
+        roles = ["in"] * len(reads) + ["out"]
+        kernel = SimpleNamespace(slots=[SimpleNamespace(role=role) for role in roles])
+        launches.append(SimpleNamespace(kernel=kernel, slots=(*reads, target)))
+    waits = find_waits([*slots, *outputs], launches)
+    assert waits == [(), (0,), (1,), (2,), (), (3,), (5,)]
