@@ -76,3 +76,21 @@ class Key:
 
     def __repr__(self) -> str:
         return repr(self.rows)
+
+
+def direct(waits: Iterable[Iterable[int]]) -> list[tuple[int, ...]]:
+    """Leave out what is waited for by way of another: [(), (0,), (0, 1)] -> [(), (0,), (1,)].
+
+    Number n waits for smaller ones only. Sets of numbers are the bits of integers.
+    """
+    before: list[int] = []  # all that come before each
+    found = []
+    for waited in waits:
+        covered, kept = 0, []
+        for number in sorted({*waited}, reverse=True):
+            if not covered >> number & 1:
+                kept.append(number)
+                covered |= before[number] | 1 << number
+        before.append(covered)
+        found.append(tuple(reversed(kept)))
+    return found

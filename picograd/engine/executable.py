@@ -48,6 +48,8 @@ from picograd.schedule.plan import (
     RowCopy,
     Step,
 )
+from picograd.schedule.waits import find_waits
+from picograd.target import is_host
 
 ADDRESS = attrgetter("address")
 # Bytes that a plan takes for each row of its key, slot, and launch with its Loop IR (measured).
@@ -451,7 +453,10 @@ def all_launches(plan: Plan) -> Iterator[KernelLaunch]:
 
 
 def compile_steps(
-    plan: Plan, devices: dict[str, Device], loaded: Mapping[tuple[str, int], Executable]
+    plan: Plan,
+    devices: dict[str, Device],
+    loaded: Mapping[tuple[str, int], Executable],
+    is_body: bool = False,
 ) -> tuple[Action, ...]:
     """Lay the launches of a plan out as tapes, between its copies and loops."""
     actions: list[Action] = []
@@ -461,11 +466,10 @@ def compile_steps(
         return step.device if isinstance(step, KernelLaunch) else ""
 
     for name, group in groupby(plan.steps, place):
-        launches: list[TapeLaunch] = []
+        launches: list[KernelLaunch] = []
         for step in group:
             if isinstance(step, KernelLaunch):
-                executable = loaded[name, id(step.kernel)]
-                launches.append(TapeLaunch(executable, step.slots, step.scalars))
+                launches.append(step)
             elif isinstance(step, CopyStep):
                 actions.append(step)
             elif isinstance(step, HostStep):
@@ -473,13 +477,32 @@ def compile_steps(
                 dtypes = tuple([plan.slots[slot].dtype.real for slot in step.slots])
                 actions.append(HostRun(devices[step.device], step, dtypes))
             else:
-                body = compile_steps(step.body, devices, loaded)
+                body = compile_steps(step.body, devices, loaded, True)
                 actions.append(loop_run(devices[step.device], step, body))
         if launches:
-            device = devices[name]
-            tape = device.make_tape(launches, len(plan.slots), scalar_dtypes)
-            actions.append(TapeRun(device, tape))
+            made = tape_launches(plan, launches, loaded, is_body)
+            tape = devices[name].make_tape(made, len(plan.slots), scalar_dtypes)
+            actions.append(TapeRun(devices[name], tape))
     return tuple(actions)
+
+
+def tape_launches(
+    plan: Plan,
+    launches: Sequence[KernelLaunch],
+    loaded: Mapping[tuple[str, int], Executable],
+    is_body: bool,
+) -> list[TapeLaunch]:
+    """Say what the launches of a tape run, and which others each waits for.
+
+    For all before it in a loop's body, where arrays may be rows of one, and on a CPU.
+    """
+    waits: Sequence[tuple[int, ...] | None] = [None] * len(launches)
+    if not is_body and not is_host(launches[0].device):
+        waits = find_waits(plan.slots, launches)
+    return [
+        TapeLaunch(loaded[each.device, id(each.kernel)], each.slots, each.scalars, before)
+        for each, before in zip(launches, waits)
+    ]
 
 
 def check_room(plan: Plan, devices: dict[str, Device]) -> None:

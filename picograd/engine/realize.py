@@ -228,10 +228,20 @@ def check_later(buffer: Buffer, error: PicogradError) -> None:
 
 
 def run_checks() -> None:
-    """Look at the checks that wait, and raise the error of the first that failed."""
+    """Look at the checks that wait, and raise the error of the first that failed.
+
+    Bools of one byte, nearly all, are read together.
+    """
     waiting, CHECKS[:] = CHECKS[:], []
+    small = [buffer for buffer, _ in waiting if buffer.nbytes == 1]
+    failed: set[int] = set()
+    for name in {buffer.device for buffer in small}:
+        own = [buffer for buffer in small if buffer.device == name]
+        values = get_device(name).read_bytes(own)
+        failed |= {id(buffer) for buffer, value in zip(own, values) if value}
     for buffer, error in waiting:
-        look_at(buffer, error)
+        if buffer.nbytes != 1 or id(buffer) in failed:
+            look_at(buffer, error)
 
 
 def look_at(buffer: Buffer, error: PicogradError) -> None:

@@ -98,7 +98,7 @@ def describe(compiled: CompiledPlan) -> dict[str, Any] | None:
             names = kernels.setdefault(action.device.name, {})
             for launch in action.tape.launches:
                 number = names.setdefault(launch.executable.canonical, len(names))
-                rows.append([number, launch.slots, launch.scalars])
+                rows.append([number, launch.slots, launch.scalars, launch.waits])
             dtypes = [dtype.name for dtype in action.tape.scalar_dtypes]
             actions.append([action.device.name, action.tape.slot_count, dtypes, rows])
     plan = compiled.plan
@@ -165,11 +165,12 @@ def read_tape(
 ) -> TapeRun:
     """Lay launches out as a tape."""
     _, count, dtypes, rows = row
-    launches = []
-    for number, places, scalars in rows:
+    launches: list[TapeLaunch] = []
+    for number, places, scalars, waits in rows:
         check_numbers(places, slots)
         check_numbers(scalars, len(dtypes))
-        wanted = tuple(places), tuple(scalars)
+        check_numbers(waits or (), len(launches))  # earlier ones
+        wanted = tuple(places), tuple(scalars), None if waits is None else tuple(waits)
         launches.append(TapeLaunch(kernels[number], *wanted))
     scalar_dtypes = [BY_NAME[name] for name in dtypes]
     tape = device.make_tape(launches, count, scalar_dtypes)

@@ -38,6 +38,7 @@ class Gradient:
     tensor: Any
     first: Any
     is_read: bool
+    is_given: bool = False  # it was set to a tensor, as `backward` does
 
 
 @dataclass(slots=True)
@@ -232,8 +233,10 @@ def noting_checks() -> Iterator[list[tuple[Any, PicogradError]]]:
         RUNNING.steps.pop()
 
 
-def note_gradient(tensor: Any, is_read: bool) -> None:
+def note_gradient(tensor: Any, is_read: bool, is_given: bool = False) -> None:
     """Remember that a tensor's gradient is read or set; the first of both counts."""
     for trace in RUNNING.traces:
-        if id(tensor) not in trace.gradients:
-            trace.gradients[id(tensor)] = Gradient(tensor, tensor._grad, is_read)
+        noted = trace.gradients.get(id(tensor))
+        if noted is None:
+            noted = trace.gradients[id(tensor)] = Gradient(tensor, tensor._grad, is_read)
+        noted.is_given |= is_given

@@ -1,12 +1,10 @@
 """NVIDIA GPUs: kernels in CUDA C, compiled by NVRTC, launched in order on one stream of our own.
 
-A tape's kernel parameters point straight into its address and scalar tables: to run it on other
-buffers only the tables change. The driver copies parameters at launch, so that is safe at any time.
+A tape that runs repeatedly becomes a CUDA graph, which the driver launches at once (`replay.py`);
+one that does not is launched kernel by kernel.
 """
 
-import ctypes
 import hashlib
-import struct
 import threading
 import weakref
 from collections import deque
@@ -21,7 +19,7 @@ from picograd.buffer import Buffer
 from picograd.code import Code
 from picograd.cores import usable_cores
 from picograd.dtype import DType
-from picograd.errors import DeviceError, check
+from picograd.errors import DeviceError
 from picograd.runtime.box_kernels import kernel as box_kernel
 from picograd.runtime.box_kernels import launches as box_launches
 from picograd.runtime.boxes import common_box
@@ -38,10 +36,12 @@ from picograd.runtime.device import (
 )
 from picograd.runtime.driver import NO_MEMORY, Driver, open_driver
 from picograd.runtime.gate import Gate
+from picograd.runtime.log import log_action
 from picograd.runtime.memory import Allocation, Pool, Workspaces
 from picograd.runtime.nvrtc import batches, compile_cuda, compile_together, nvrtc_version
+from picograd.runtime.parameters import Parameters
+from picograd.runtime.replay import Call, Replay, chain_waits, node_waits
 from picograd.runtime.staging import Staging
-from picograd.runtime.tensor_maps import EncodedMap
 from picograd.target import Target, cuda_target
 
 NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: not serialised with the legacy default stream
@@ -52,21 +52,8 @@ MEMORY_CLOCK, BUS_WIDTH = 36, 37  # kHz, bits
 FREE_SHARED = 48 << 10  # dynamic shared memory a kernel may use without asking (CUDA C guide)
 TIMED = 128  # launches timed at once: the queue of a stream holds about 1000 commands
 MODULE_BYTES = 16 << 10  # of a loaded module beside its cubin: what the driver keeps, about
-FORMATS = {
-    "bool": "?7x",
-    "uint8": "B7x",
-    "uint16": "H6x",
-    "uint32": "I4x",
-    "uint64": "Q",
-    "int8": "b7x",
-    "int16": "h6x",
-    "int32": "i4x",
-    "int64": "q",
-    "float16": "e6x",
-    "float32": "f4x",
-    "float64": "d",
-}
-Call = tuple[Any, int, int, int, int]  # function, blocks, threads, shared bytes, parameters
+PLAIN_RUNS, FEWEST_NODES = 4, 2  # before a tape gets a graph, and kernels from which it does
+RACES, WINS = 8, 0.98  # launches of two graphs, and the share of the time from which one wins
 
 
 class CudaDevice(Device):
@@ -101,7 +88,7 @@ class CudaDevice(Device):
         self.pool = Pool(self.name, self.reserve, self.give_back)
         self.workspaces = Workspaces(self.pool, self.fill_zero)
         self.modules: weakref.WeakValueDictionary[bytes, Module] = weakref.WeakValueDictionary()
-        self.dropped: deque[Any] = deque()  # handles of modules nobody runs any more
+        self.dropped: deque[tuple[str, Any]] = deque()  # calls that free what nobody runs any more
         self.lock = threading.RLock()
         self.bandwidth = 0.0
         self.box_copiers: dict[int, Executable] = {}  # by the unit
@@ -125,6 +112,7 @@ class CudaDevice(Device):
 
     def reserve(self, size: int) -> int | None:
         """Take device memory; None if there is not enough."""
+        self.activate()
         status, address = self.driver.module.cuMemAlloc(size)
         if int(status) == NO_MEMORY:
             return None
@@ -134,6 +122,7 @@ class CudaDevice(Device):
 
     def give_back(self, address: int) -> None:
         """Free device memory; waits for the GPU."""
+        self.activate()
         self.driver.call("cuMemFree", address)
 
     def fill_zero(self, address: int, size: int) -> None:
@@ -143,7 +132,6 @@ class CudaDevice(Device):
     def allocate(self, nbytes: int) -> Allocation:
         """Reserve device memory; blocks are reused in stream order."""
         with self.lock:
-            self.activate()
             return self.pool.allocate(nbytes)
 
     def copy_in(self, buffer: Buffer, array: Bytes) -> None:
@@ -161,6 +149,12 @@ class CudaDevice(Device):
             self.activate()
             self.staging.read(result.ctypes.data, buffer.address, buffer.nbytes)
         return result
+
+    def read_bytes(self, buffers: Sequence[Buffer]) -> bytes:
+        """Read many buffers of one byte, after all work given before; waits once."""
+        with self.lock:
+            self.activate()
+            return self.staging.gather([buffer.address for buffer in buffers])
 
     def copy(self, destination: Buffer, source: Buffer) -> None:
         """Copy between two buffers of this GPU, in stream order."""
@@ -218,11 +212,19 @@ class CudaDevice(Device):
         return Executable(code, function, module, workspaces, nbytes)
 
     def unload(self) -> None:
-        """Unload what was dropped, after all work given before; with the lock held."""
-        if self.dropped:
+        """Free what was dropped: graphs, then modules when all work given before is done.
+
+        With the lock held. The driver itself waits for a graph that it still runs.
+        """
+        found = [self.dropped.popleft() for _ in range(len(self.dropped))]
+        modules = [each for each in found if each[0] == "cuModuleUnload"]
+        for name, handle in found:
+            if name != "cuModuleUnload":
+                self.driver.call(name, handle)
+        if modules:
             self.driver.call("cuStreamSynchronize", self.stream)
-        while self.dropped:
-            self.driver.call("cuModuleUnload", self.dropped.popleft())
+        for name, handle in modules:
+            self.driver.call(name, handle)
 
     def resources(self, executable: Executable) -> dict[str, int]:
         """Count registers a thread, bytes of local memory (spills) and of static shared memory."""
@@ -258,7 +260,61 @@ class CudaDevice(Device):
         with self.lock:
             self.activate()
             tape.state.fill(addresses, scalars)
-            self.launch_all(tape.state.calls)
+            self.run(tape.state)
+
+    def run(self, state: Parameters) -> None:
+        """Launch a tape on what its table holds now: its graph, or kernel by kernel."""
+        if not state.replays:
+            self.count_run(state)
+        if not state.replays:
+            self.launch_all(state.calls)
+        elif len(state.replays) == 1:
+            state.replays[0].launch(self.stream)
+        else:
+            self.race(state)
+
+    def count_run(self, state: Parameters) -> None:
+        """Make the graphs of a tape that has run often enough, with the lock held.
+
+        Two, if it has kernels that need not wait for each other: a chain, and one with branches.
+        """
+        state.runs += 1
+        if state.runs != PLAIN_RUNS or len(state.calls) < FEWEST_NODES:
+            return
+        self.unload()
+        words = [state.words_of(each) for each in state.launched]
+        forms = [chain_waits(len(words)), node_waits(state.launches)]
+        try:
+            state.replays = [
+                Replay(self.driver, state.calls, words, waits, self.dropped)
+                for waits in (forms if forms[0] != forms[1] else forms[:1])
+            ]
+        except DeviceError as error:  # for want of memory: it goes on kernel by kernel
+            log_action("graph", error.problem)
+
+    def race(self, state: Parameters) -> None:
+        """Launch one of two graphs, timed on the GPU alone; the faster one stays in the end.
+
+        The first launch of each takes longer, and may wait for the GPU.
+        """
+        number = len(state.times)
+        replay, call = state.replays[number % 2], self.driver.call
+        if number < 2:
+            replay.launch(self.stream)
+            state.times.append(0.0)
+            return
+        while len(state.events) < 2:
+            state.events.append(call("cuEventCreate", 0))
+        start, end, *_ = state.events
+        with self.gate.closed():
+            call("cuEventRecord", start, self.stream)
+            replay.launch(self.stream)
+            call("cuEventRecord", end, self.stream)
+        call("cuEventSynchronize", end)
+        state.times.append(call("cuEventElapsedTime", start, end))
+        if len(state.times) == RACES:
+            in_order, branches = (min(state.times[first::2]) for first in (2, 3))
+            state.replays = [state.replays[branches < WINS * in_order]]
 
     def launch_all(self, calls: Sequence[Call]) -> None:
         """Launch kernels on the parameters their tables hold now."""
@@ -271,7 +327,10 @@ class CudaDevice(Device):
     def run_loop(
         self, tape: Tape, addresses: Sequence[int], rules: Sequence[Rule], length: int
     ) -> None:
-        """Launch all steps of a loop; the driver has copied the addresses when they move on."""
+        """Launch all steps of a loop; the driver has copied the addresses when they move on.
+
+        A graph too: what its nodes are given later is not what an earlier launch of it runs on.
+        """
         state = tape.state
         numbers, base, step, mask, shift = np.array(rules, np.int64).reshape(-1, 5).T
         times = np.arange(length)[:, None]
@@ -279,11 +338,11 @@ class CudaDevice(Device):
         with self.lock:
             self.activate()
             state.fill(addresses, ())
-            table = np.frombuffer(state.addresses, np.uint64)
+            table = np.frombuffer(state.table, np.uint64)
             for row in rows:
                 table[numbers] = row
-                state.point_maps()
-                self.launch_all(state.calls)
+                state.follow()
+                self.run(state)
 
     def time_tape(
         self, tape: Tape, addresses: Sequence[int], scalars: Sequence[int | float] = ()
@@ -340,71 +399,14 @@ class Module:
     """A loaded cubin. Dropping it calls no driver: any thread may, while the GPU still runs it."""
 
     __slots__ = ("__weakref__", "dropped", "handle")
-    dropped: "deque[Any]"
+    dropped: "deque[tuple[str, Any]]"
     handle: Any
 
-    def __init__(self, handle: Any, dropped: "deque[Any]") -> None:
+    def __init__(self, handle: Any, dropped: "deque[tuple[str, Any]]") -> None:
         self.handle, self.dropped = handle, dropped
 
     def __del__(self) -> None:
-        self.dropped.append(self.handle)
-
-
-class Parameters:
-    """A tape as the driver takes it: one `void*` array a launch, pointing into two tables."""
-
-    calls: list[Call]
-
-    def __init__(self, tape: Tape, driver: Driver) -> None:
-        self.addresses = (ctypes.c_uint64 * max(tape.slot_count, 1))()
-        self.scalars = (ctypes.c_uint64 * max(len(tape.scalar_dtypes), 1))()
-        self.pack_addresses = struct.Struct(f"={tape.slot_count}Q").pack_into
-        formats = "".join(cell(dtype) for dtype in tape.scalar_dtypes)
-        self.pack_scalars = struct.Struct("=" + formats).pack_into
-        self.keep: list[Any] = []
-        self.events: list[Any] = []
-        self.driver = driver
-        self.maps: list[EncodedMap] = []
-        # A launch of no blocks is an error to the driver.
-        self.calls = [self.call(step) for step in tape.launches if step.executable.code.tasks]
-
-    def fill(self, addresses: Sequence[int], scalars: Sequence[int | float]) -> None:
-        """Write the tables for one run."""
-        self.pack_addresses(self.addresses, 0, *addresses)
-        self.pack_scalars(self.scalars, 0, *scalars)
-        self.point_maps()
-
-    def point_maps(self) -> None:
-        """Let tensor maps see the arrays that the table of addresses names."""
-        for each in self.maps:
-            each.update(self.addresses[each.slot])
-
-    def call(self, launch: TapeLaunch) -> Call:
-        """Prepare (function, blocks, threads, shared bytes, address of the parameter array)."""
-        executable = launch.executable
-        code = executable.code
-        check(code.tasks < 1 << 31, f"kernel {code.name} has {code.tasks} blocks")
-        blocks = [block.address for block in executable.workspaces]
-        own = (ctypes.c_uint64 * max(len(blocks), 1))(*blocks)
-        tables = (
-            (ctypes.addressof(self.addresses), launch.slots),
-            (ctypes.addressof(own), range(len(blocks))),
-            (ctypes.addressof(self.scalars), launch.scalars),
-        )
-        places = [table + 8 * number for table, numbers in tables for number in numbers]
-        maps = [EncodedMap(self.driver, t, launch.slots[t.slot]) for t in code.tensors]
-        self.maps += maps
-        places += [each.address for each in maps]
-        array = (ctypes.c_uint64 * max(len(places), 1))(*places)
-        self.keep += [own, array]
-        params = ctypes.addressof(array)
-        return executable.function, code.tasks, code.threads, code.shared_bytes, params
-
-
-def cell(dtype: DType) -> str:
-    """Find the struct format of a scalar: its C type, padded to an 8-byte cell."""
-    check(dtype.name in FORMATS, f"a kernel cannot take a {dtype.name} scalar")
-    return FORMATS[dtype.name]
+        self.dropped.append(("cuModuleUnload", self.handle))
 
 
 def compile_batches(codes: Iterable[Code], arch: str) -> Iterator[tuple[int, bytes]]:

@@ -43,11 +43,15 @@ class Executable:
 
 @dataclass(frozen=True, slots=True)
 class TapeLaunch:
-    """One step of a tape: which entries of the tape's address and scalar tables the kernel gets."""
+    """One step of a tape: which entries of the tape's address and scalar tables the kernel gets.
+
+    It waits for the steps that `waits` numbers, those before it; with None for all of them.
+    """
 
     executable: Executable
     slots: tuple[int, ...]
     scalars: tuple[int, ...] = ()
+    waits: tuple[int, ...] | None = None
 
 
 # How an entry of the address table moves in a loop: (entry, base, step, mask, shift) makes it
@@ -93,6 +97,10 @@ class Device(ABC):
     @abstractmethod
     def copy_out(self, buffer: Buffer) -> Bytes:
         """Read a buffer as a new uint8 array, after all work given before."""
+
+    def read_bytes(self, buffers: Sequence[Buffer]) -> bytes:
+        """Read many buffers of one byte, after all work given before."""
+        return b"".join(self.copy_out(buffer).tobytes() for buffer in buffers)
 
     @abstractmethod
     def copy(self, destination: Buffer, source: Buffer) -> None:

@@ -3,8 +3,8 @@
 While the copy engine moves one half, the processor fills or empties the other.
 """
 
-from collections.abc import Iterator
-from ctypes import memmove
+from collections.abc import Iterator, Sequence
+from ctypes import memmove, string_at
 from typing import Any
 
 from picograd.runtime.driver import Driver
@@ -70,6 +70,19 @@ class Staging:
                 empty(*waiting.pop(0))
         for piece in waiting:
             empty(*piece)
+
+    def gather(self, addresses: Sequence[int]) -> bytes:
+        """Read a byte at each address of the GPU; finished when this returns."""
+        found, half = b"", self.halves[0]
+        for first in range(0, len(addresses), self.size):
+            some = addresses[first : first + self.size]
+            half.wait()
+            for number, address in enumerate(some):
+                half.call("cuMemcpyDtoHAsync", half.address + number, address, 1, half.stream)
+            half.call("cuEventRecord", half.event, half.stream)
+            half.wait()
+            found += string_at(half.address, len(some))
+        return found
 
 
 def empty(host: int, size: int, half: Half) -> None:

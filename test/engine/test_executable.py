@@ -5,9 +5,10 @@ import gc
 import numpy as np
 import pytest
 from debug_tools import fresh_engine, small_network
+from poison import poison
 
 import picograd
-from picograd import Tensor
+from picograd import Tensor, nn
 from picograd.config import config
 from picograd.engine import debug
 from picograd.engine.backends import get_device
@@ -126,3 +127,90 @@ def test_scalars_are_read_at_each_run():
         value = 2.5
 
     assert scalar_values([Scalar(), Scalar()]) == [2.5, 2.5]
+
+
+def branching(device):
+    """Chains of kernels of their own, and one that reads all."""
+    x, y = (Tensor(np.ones((48, 48), np.float32), device=device).realize() for _ in range(2))
+    return (x @ x.tanh() @ x).softmax(1) + (y @ y.tanh() @ y).softmax(0) + y.cumsum(1)
+
+
+def numpy_branching(x, y):
+    def softmax(z, axis):
+        e = np.exp(z - z.max(axis, keepdims=True))
+        return e / e.sum(axis, keepdims=True)
+
+    return softmax(x @ np.tanh(x) @ x, 1) + softmax(y @ np.tanh(y) @ y, 0) + np.cumsum(y, 1)
+
+
+def tapes_of(plan):
+    return [action.tape for action in plan.actions if hasattr(action, "tape")]
+
+
+def test_a_plan_that_runs_repeatedly_follows_its_memory(device, monkeypatch):
+    """On a GPU it is a graph from the fourth run on: arguments move, results are kept, or given up.
+
+    All memory that it gets is poisoned.
+    """
+    plan, found = compiled(branching(device))
+    owner = get_device(device)
+    poison(monkeypatch, owner)
+    random = np.random.RandomState(0)
+    kept, leaves = [], list(found.buffers)
+    for number in range(20):
+        if number % 3 == 0:  # other memory for one argument, then the other
+            values = random.randn(48, 48).astype(np.float32) / 8
+            leaves[number % 2] = leaf_buffer(Tensor(values, device=device).realize().node)
+        (result,) = plan.run(leaves, [])
+        given = [buffer_to_numpy(each, (48, 48)) for each in leaves]
+        wanted = numpy_branching(*given)
+        np.testing.assert_allclose(buffer_to_numpy(result, (48, 48)), wanted, 1e-4, 1e-5)
+        kept = [*kept, (result, wanted)] if number % 5 else []
+        del result
+    for result, wanted in kept:
+        np.testing.assert_allclose(buffer_to_numpy(result, (48, 48)), wanted, 1e-4, 1e-5)
+    if device != "cpu":
+        graphs = [graph for tape in tapes_of(plan) for graph in tape.state.replays]
+        assert any(len(graph.nodes) > 2 for graph in graphs)
+
+
+def losses_of(images, device, wrap):
+    """Losses of a small network over some batches, at rates that change."""
+    picograd.manual_seed(0)
+    layers = nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(288, 4)
+    model = nn.Sequential(*layers).to(device)
+    optimizer = nn.optim.Adam(model.parameters(), lr=0.01)
+
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    step, y = wrap(step), Tensor([0, 1, 2, 3, 0, 1], device=device)
+    found = []
+    for number, each in enumerate(images):
+        optimizer.param_groups[0]["lr"] = 0.01 + 0.001 * number
+        found.append(step(Tensor(each, device=device), y))
+    return [each.item() for each in found]
+
+
+def test_a_step_that_is_jitted_equals_the_plain_one(device):
+    """Adam's numbers move at every step, the rate is set anew, and images come in other memory."""
+    random = np.random.RandomState(0)
+    images = [random.randn(6, 1, 8, 8).astype(np.float32) for _ in range(10)]
+    jitted, plain = (losses_of(images, device, wrap) for wrap in (picograd.jit, lambda f: f))
+    np.testing.assert_allclose(jitted, plain, rtol=1e-4)
+
+
+@pytest.mark.parametrize("device", ["cpu", "null"])
+def test_launches_know_what_they_wait_for(device):
+    """Not those of a loop's body, and not on a CPU, which runs one after the other."""
+    plan, _ = compiled(branching(device))
+    (tape,) = tapes_of(plan)
+    waits = [launch.waits for launch in tape.launches]
+    assert all(each is None for each in waits) if device == "cpu" else () in waits[1:]
+    plan, _ = compiled(looped(device))
+    (loop,) = [action for action in plan.actions if hasattr(action, "moves")]
+    assert all(launch.waits is None for launch in loop.actions[0].tape.launches)

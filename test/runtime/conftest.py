@@ -1,6 +1,7 @@
 """Kernels and a double of the CUDA driver for the runtime's tests."""
 
 import ctypes
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -103,6 +104,7 @@ class FakeDriver:
     def __init__(self, devices=1, memory=1 << 30, version=13000):
         self.devices, self.left, self.version = devices, memory, version
         self.blocks, self.kernels, self.log = {}, {}, []
+        self.graphs, self.parameters = {}, 5  # nodes by handle; parameters that a node copies
 
     def __getattr__(self, name):
         raise AssertionError(f"the driver double lacks {name}")
@@ -192,6 +194,51 @@ class FakeDriver:
 
     def cuFuncGetAttribute(self, attribute, function):
         return 0, 10 + attribute
+
+    def CUDA_KERNEL_NODE_PARAMS(self):
+        return SimpleNamespace()
+
+    def cuGraphCreate(self, flags):
+        return self.cuGraphInstantiate(None, flags)
+
+    def cuGraphAddKernelNode(self, graph, dependencies, count, params):
+        assert len(dependencies) == count
+        self.graphs[graph].append((dependencies, self.copied(params)))
+        return 0, len(self.graphs[graph]) - 1
+
+    def cuGraphInstantiate(self, graph, flags):
+        handle = f"graph {len(self.graphs)}"
+        self.graphs[handle] = [*self.graphs.get(graph, ())]
+        return 0, handle
+
+    def cuGraphExecKernelNodeSetParams(self, graph, node, params):
+        self.graphs[graph][node] = (self.graphs[graph][node][0], self.copied(params))
+        self.log.append(("set", node))
+        return (0,)
+
+    def cuGraphLaunch(self, graph, stream):
+        """Run the nodes, the last first of those that may run."""
+        left = dict(enumerate(self.graphs[graph]))
+        self.log.append(("graph", len(left)))
+        while left:
+            node = max(n for n, (before, _) in left.items() if not left.keys() & {*before})
+            function, blocks, threads, values = left.pop(node)[1]
+            places = (ctypes.addressof(values) + 8 * n for n in range(len(values)))
+            self.kernels[function](blocks, threads, (ctypes.c_uint64 * len(values))(*places))
+        return (0,)
+
+    def cuGraphExecDestroy(self, graph):
+        self.log.append(("destroy", graph))
+        return (0 if self.graphs.pop(graph, None) is not None else 400,)
+
+    cuGraphDestroy = cuGraphExecDestroy
+
+    def copied(self, params):
+        """What a node keeps: the parameters' values at this moment."""
+        places = (ctypes.c_uint64 * self.parameters).from_address(params.kernelParams)
+        values = [ctypes.c_uint64.from_address(place).value for place in places]
+        kept = (ctypes.c_uint64 * len(values))(*values)
+        return params.func, params.gridDimX, params.blockDimX, kept
 
     def cuLaunchKernel(self, function, gx, gy, gz, bx, by, bz, shared, stream, params, extra):
         if function not in self.kernels:

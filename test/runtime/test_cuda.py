@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from picograd.code import Code, TensorMap, Workspace
-from picograd.dtype import bfloat16, float16, float32, int32
-from picograd.errors import DeviceError, InternalError, OutOfMemoryError
+from picograd.dtype import float32, int32
+from picograd.errors import DeviceError, OutOfMemoryError
 from picograd.runtime import cuda, tensor_maps
 from picograd.runtime.cuda import CudaDevice, compile_batches, open_cuda
 from picograd.runtime.device import TapeLaunch
@@ -179,12 +179,6 @@ def test_memory_is_reused_and_its_end_reported(fake_driver):
 def test_wrong_ordinal(module):
     with pytest.raises(DeviceError, match=r"no cuda:2: this machine has 1 GPU\(s\)"):
         CudaDevice(Driver(module), 2)
-
-
-def test_scalars_take_their_c_type(device):
-    assert [cuda.cell(dtype) for dtype in (float32, int32, float16)] == ["f4x", "i4x", "e6x"]
-    with pytest.raises(InternalError, match="bfloat16 scalar"):
-        cuda.cell(bfloat16)
 
 
 def test_batches_share_a_cubin_and_name_the_kernel_at_fault(monkeypatch):

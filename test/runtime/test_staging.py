@@ -14,3 +14,12 @@ def test_copies_of_every_length(fake_driver, nbytes):
     np.testing.assert_array_equal(device, source)
     staging.read(back.ctypes.data, device.ctypes.data, nbytes)
     np.testing.assert_array_equal(back, source)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 4, 9])
+def test_bytes_from_many_places(fake_driver, count):
+    staging = Staging(Driver(fake_driver()), "stream", size=3)
+    memory = np.arange(100, dtype=np.uint8)
+    places = [(17 * number) % 100 for number in range(count)]
+    found = staging.gather([memory.ctypes.data + place for place in places])
+    assert list(found) == places

@@ -102,7 +102,7 @@ class Recorded:
             autograd.check_gradient(self, value, Recorded)
             check_write("grad", self, value._node)
         if RUNNING.traces:
-            note_gradient(self, False)
+            note_gradient(self, False, value is not None)
         self._grad = value
 
     @grad.deleter

@@ -585,7 +585,8 @@ def compute(tracer: Tracer, capture: Capture) -> tuple[list[Buffer], list[int | 
     found = graph_key(roots)
     tracer.find_inputs(capture, found)
     is_recorded = any(each.tracks and not each.is_leaf for each in results_of(capture))
-    if is_recorded and not capture.gradients:
+    is_spent = any(each.is_given for each in tracer.trace.gradients.values())
+    if is_recorded and not capture.gradients and not is_spent:
         wanted = recorded(capture, roots)
         capture.graph = keep_graph(wanted, found, tracer.argument_of(), tracer.find_captured)
     capture.scalars, limits = found.scalars, None

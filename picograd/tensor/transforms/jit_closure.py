@@ -23,14 +23,14 @@ from picograd.tensor.core.autograd import MODE
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_arguments import Place, structure_of_tensors
 from picograd.tensor.transforms.jit_changes import Changes, changes_of
-from picograd.tensor.transforms.jit_replay import computed, put_together
+from picograd.tensor.transforms.jit_replay import check_results, computed, put_together
 from picograd.tensor.transforms.jit_trace import Capture, Result
 
 MISSED = object()  # the call is none of a closure's
 # What a trace does that needs the long way.
 MORE = (
-    "read", "copies", "replaced", "written_gradients", "escapes", "checks", "sizes", "graph",
-    "traced", "stores", "opened", "refusals",
+    "copies", "replaced", "written_gradients", "escapes", "sizes", "graph", "traced",
+    "stores", "opened", "refusals",
 )  # fmt: skip
 CHANGES = "drawn", "gradients", "written", "early"
 
@@ -44,6 +44,7 @@ class Closure:
         _, described, self.same, self.bound, modes, _ = key
         self.capture, self.known, self.changes = capture, known, changes
         self.are_shown = False  # views show captured tensors
+        self.missing = [target for _, target, _ in capture.read]  # whose gradients were None
         self.is_recording, _, self.epoch = modes
         self.wanted = [(*each[:3], each[4]) for each in described]
         self.holds = capture.guard.holds
@@ -70,7 +71,7 @@ class Closure:
         inputs = capture.inputs.copy()
         for position, number in capture.arguments:
             inputs[position] = buffers[number]
-        if capture.captured and not self.take(inputs):
+        if (capture.captured or self.missing) and not self.take(inputs):
             return MISSED
         if self.changes is not None:
             found = self.changes.run(plan, args, inputs, self.are_shown)
@@ -81,6 +82,8 @@ class Closure:
         else:
             found = plan.run(inputs, scalar_values(capture.scalars) if capture.scalars else ())
         made = [computed(found[number], shape, is_made) for number, shape, is_made in self.results]
+        if capture.checks:
+            check_results(capture, found)
         return made[0] if self.is_single else put_together(capture, made, ())
 
     def memory(self, args: tuple[Any, ...]) -> list[Any] | None:
@@ -118,6 +121,10 @@ class Closure:
                 self.are_shown = True
             if each.position >= 0:
                 inputs[each.position] = leaf_buffer(node)
+        for find in self.missing:
+            owner = find()
+            if owner is None or owner._grad is not None:
+                return False
         return True
 
 
@@ -143,6 +150,8 @@ def closure_of(capture: Capture, plan: Any, key: Any, known: dict[int, Any]) -> 
     if any(each[3] or each[4] == "tracks" for each in described):
         return None
     if type(plan) is not CompiledPlan or any(getattr(capture, name) for name in MORE):
+        return None
+    if any(isinstance(find, int) or there is not None for _, find, there in capture.read):
         return None
     program = capture.program
     if program.slots or program.guards or program.variables:

@@ -473,11 +473,17 @@ class Tracer:
         if is_changing and self.sizes is None and self.trace.checks:
             known = {id(leaf_buffer(node)) for node in walk_pending(list(self.roots.values()))}
         early: list[Any] = []
+        later: dict[Any, tuple[Node, PicogradError]] = {}  # those of one error are one
         for check in self.trace.checks:
             if known and is_early(check, known):
                 early.append(check)
-            else:
-                capture.checks.append((self.root(check[0]), check[1]))
+                continue
+            failed, error = check[:2]
+            name = type(error), str(error), failed.device, failed.shape
+            if name in later:
+                failed = later[name][0].binary("logical_or", failed)
+            later[name] = failed, error
+        capture.checks += [(self.root(failed), error) for failed, error in later.values()]
         return early
 
     def find_kept(self) -> list[Tensor]:

@@ -8,6 +8,7 @@ import pytest
 import picograd
 from picograd import Tensor, nn
 from picograd.errors import AxisError
+from picograd.tensor.transforms import jit_trace
 
 
 @pytest.fixture(autouse=True)
@@ -66,6 +67,10 @@ def test_a_step_takes_the_short_way_and_writes_its_own_gradient_again() -> None:
     assert len({address(each) for each in losses}) == len(losses)
 
 
+def dlpack_of(gradient: Any) -> Any:
+    return np.from_dlpack(gradient)
+
+
 @pytest.mark.parametrize("hold", [
     lambda gradient: gradient,
     lambda gradient: gradient.detach(),
@@ -73,11 +78,13 @@ def test_a_step_takes_the_short_way_and_writes_its_own_gradient_again() -> None:
     lambda gradient: gradient * 2.0,
     lambda gradient: gradient._node,
     lambda gradient: gradient._node.arg,
-    lambda gradient: np.from_dlpack(gradient),
+    dlpack_of,
     lambda gradient: memoryview(np.asarray(gradient)),
     lambda gradient: {"x": [gradient]},
 ])  # fmt: skip
-def test_a_gradient_that_something_else_holds_stays(hold: Any) -> None:
+def test_a_gradient_that_something_else_holds_stays(hold: Any, device: str) -> None:
+    if hold is dlpack_of and device != "cpu":
+        pytest.skip("NumPy reads memory of the host only")
     step = Step()
     for _ in range(4):
         step(1.0, 0.5)
@@ -149,7 +156,7 @@ def test_equal_gradients_of_two_tensors_are_two_tensors() -> None:
     assert a.grad.tolist() == [12.0, 6.0] and b.grad.tolist() == [4.0, 2.0]
 
 
-def test_wrong_labels_change_nothing() -> None:
+def test_wrong_labels_change_nothing(on_host: None) -> None:
     model = nn.Linear(3, 4)
     optimizer = nn.optim.SGD(model.parameters(), lr=0.1)
 
@@ -206,3 +213,57 @@ def recurrent_losses(kind: str, wrapped: Any) -> list[float]:
     step = wrapped(learn)
     x = Tensor(np.random.default_rng(0).standard_normal((2, 6, 3)).astype(np.float32)).realize()
     return [step(x).item() for _ in range(6)]
+
+
+def test_the_short_way_looks_at_what_was_checked_on_the_device(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a GPU a wrong label is found when a value is read next."""
+    model = nn.Linear(3, 4, bias=False)
+    monkeypatch.setattr(jit_trace, "is_early", lambda check, known: False)
+
+    @picograd.jit
+    def learn(x: Tensor, y: Tensor) -> Tensor:
+        model.weight.grad = None
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        return loss
+
+    x = Tensor(np.ones((2, 3), np.float32)).realize()
+    good, bad = Tensor([0, 3]).realize(), Tensor([0, 4]).realize()
+    losses = [learn(x, good).item() for _ in range(4)]
+    assert learn.closure is not None and learn.closure.capture.checks and len({*losses}) == 1
+    with pytest.raises(AxisError, match="a label is out of range for 4 classes"):
+        learn(x, bad).item()
+    assert learn(x, good).item() == losses[0]
+
+
+def test_a_step_that_ends_without_gradients_takes_the_short_way() -> None:
+    """It may only where they are still missing: one that is there is added to."""
+    model = nn.Linear(3, 4)
+    optimizer = nn.optim.SGD(model.parameters(), lr=0.1)
+
+    def step(x: Tensor) -> Tensor:
+        loss = model(x).square().sum()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss
+
+    x = Tensor(np.ones((2, 3), np.float32)).realize()
+    learn = picograd.jit(step)
+    for _ in range(4):
+        learn(x)
+    assert learn.closure is not None and learn.closure.capture.read
+    state = {name: each.numpy().copy() for name, each in model.state_dict().items()}
+    wanted = [step(x).item() for _ in range(2)]
+    model.load_state_dict({name: Tensor(each) for name, each in state.items()})
+    assert [learn(x).item() for _ in range(2)] == pytest.approx(wanted, rel=1e-6)
+    assert learn.closure is not None
+    model.load_state_dict({name: Tensor(each) for name, each in state.items()})
+    model.weight.grad = Tensor.ones(4, 3).realize()
+    learn(x)
+    moved = model.weight.detach().numpy()
+    model.load_state_dict({name: Tensor(each) for name, each in state.items()})
+    step(x)
+    np.testing.assert_allclose(moved, model.weight.detach().numpy() - 0.1, rtol=1e-5)

@@ -78,3 +78,24 @@ def test_a_function_that_changes_nothing_is_one_plan(monkeypatch: pytest.MonkeyP
     assert captures[-1].early is None and captures[-1].checks
     with pytest.raises(IndexError, match="out of range"):
         look(Tensor([4])).tolist()
+
+
+@pytest.mark.parametrize("wrong", [None, 0, 2])
+def test_checks_of_one_error_are_one(wrong: int | None) -> None:
+    """Steps of a function check alike: one bool tells whether any of them failed."""
+    scores = [Tensor.zeros(2, 4).realize() for _ in range(3)]
+
+    @picograd.jit
+    def total(labels: Tensor) -> Tensor:
+        losses = [nn.functional.cross_entropy(*pair) for pair in zip(scores, labels.unbind())]
+        return losses[0] + losses[1] + losses[2]
+
+    good = np.array([[0, 1], [2, 3], [3, 0]])
+    for _ in range(2):
+        assert total(Tensor(good)).item() == pytest.approx(3 * np.log(4), rel=1e-5)
+    ((capture,),) = total.captures.values()
+    assert len(capture.checks) == 1
+    if wrong is not None:
+        good[wrong, 1] = 4
+        with pytest.raises(IndexError, match="a label is out of range for 4 classes"):
+            total(Tensor(good)).item()
