@@ -28,12 +28,14 @@ class FamilyMethods(Recorded):
 
     @composed(method=False)
     def logdet(self: Any) -> Tensor:
-        """Compute the logarithm of determinants; NaN where one is negative.
+        """Compute the logarithm of determinants; NaN where one is negative, if they are real.
 
         >>> Tensor([[1.0, 2.0], [0.0, 1.0]]).logdet().item()
         0.0
         """
         sign, size = decompositions.slogdet(self)
+        if sign.is_complex():
+            return size + sign.log()
         return (sign < 0).where(float("nan"), size)
 
     @composed(method=False)
