@@ -13,6 +13,7 @@ from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike
 from picograd.tensor.core.arguments import need_tensor
+from picograd.tensor.core.function import within
 from picograd.tensor.network import attention as functional
 from picograd.tensor.network.dropout import dropout
 from picograd.tensor.tensor import Tensor
@@ -205,6 +206,66 @@ class MultiheadAttention(Module):
             margins = [(0, 0)] * (len(mask.shape) - 1) + [(0, count)]
             mask = mask.pad(margins, value=mask.dtype is bool_)
         return k, v, mask
+
+
+@within("functional")
+def multi_head_attention_forward(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: Tensor | None,
+    in_proj_bias: Tensor | None,
+    bias_k: Tensor | None,
+    bias_v: Tensor | None,
+    add_zero_attn: bool,
+    dropout_p: float,
+    out_proj_weight: Tensor,
+    out_proj_bias: Tensor | None,
+    training: bool = True,
+    key_padding_mask: Tensor | None = None,
+    need_weights: bool = True,
+    attn_mask: Tensor | None = None,
+    use_separate_proj_weight: bool = False,
+    q_proj_weight: Tensor | None = None,
+    k_proj_weight: Tensor | None = None,
+    v_proj_weight: Tensor | None = None,
+    static_k: Tensor | None = None,
+    static_v: Tensor | None = None,
+    average_attn_weights: bool = True,
+    is_causal: bool = False,
+) -> tuple[Tensor, Tensor | None]:
+    """Attend as `nn.MultiheadAttention` does, with given weights: (L, B, E) -> (L, B, E).
+
+    `in_proj_weight` (3 E, E), or with `use_separate_proj_weight` one matrix each.
+
+    >>> from picograd import Tensor, nn
+    >>> x, w = Tensor.ones(3, 2, 4), Tensor.ones(12, 4)
+    >>> out, _ = nn.functional.multi_head_attention_forward(x, x, x, 4, 2, w, None, None, None,
+    ...     False, 0.0, Tensor.eye(4), None)
+    >>> out.shape
+    (3, 2, 4)
+    """
+    op = "multi_head_attention_forward"
+    if query.shape[-1] != embed_dim_to_check or embed_dim_to_check % num_heads:
+        problem = f"query of shape {tuple(query.shape)}, embed_dim_to_check={embed_dim_to_check}"
+        raise ShapeError(op, f"{problem}, num_heads={num_heads}", "make them fit")
+    if static_k is not None or static_v is not None:
+        raise ValueRangeError(op, "static_k and static_v are not there", "pass key and value")
+    layer = MultiheadAttention.__new__(MultiheadAttention)
+    layer.embed_dim, layer.num_heads, layer.dropout = embed_dim_to_check, num_heads, dropout_p
+    layer.head_dim, layer.batch_first = embed_dim_to_check // num_heads, False
+    layer.kdim, layer.vdim, layer.add_zero_attn = key.shape[-1], value.shape[-1], add_zero_attn
+    given: dict[str, Any] = dict(in_proj_bias=in_proj_bias, bias_k=bias_k, bias_v=bias_v)
+    given["in_proj_weight"] = None if use_separate_proj_weight else in_proj_weight
+    given |= dict(q_proj_weight=q_proj_weight, k_proj_weight=k_proj_weight)
+    given |= dict(v_proj_weight=v_proj_weight, training=training)
+    given["out_proj"] = lambda x: x.linear(out_proj_weight, out_proj_bias)
+    for name, each in given.items():
+        object.__setattr__(layer, name, each)
+    masks = key_padding_mask, need_weights, attn_mask, average_attn_weights, is_causal
+    return layer.forward(query, key, value, *masks)
 
 
 def _glorot(shape: tuple[int, int], place: tuple[Any, Any]) -> Parameter:
