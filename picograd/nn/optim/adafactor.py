@@ -76,7 +76,8 @@ class Adafactor(Optimizer):
     def move(self, parameter: Tensor, gradient: Tensor, options: Any) -> list[Tensor]:
         """Record the formula of the class for one parameter; lists what it changes."""
         dtype = math_dtype(parameter)
-        value, g = parameter.detach().to(dtype), gradient.detach().to(dtype)
+        value = parameter.detach().to(dtype)
+        g = gradient.detach().to(dtype)
         g = -g if options["maximize"] else g
         least, least_size = options["eps"]
         least = finfo(parameter.dtype).eps if least is None else least
@@ -84,12 +85,13 @@ class Adafactor(Optimizer):
         state["step"].add_(1.0)
         step = state["step"].to(dtype)
         rate = (1.0 / step.sqrt()).minimum(options["lr"])
-        rate = rate * rms(value).maximum(least_size)
+        size = rms(value).maximum(least_size)
         value = value * (1.0 - options["lr"] * options["weight_decay"])
         variance = second_moment(state, g, step ** options["beta2_decay"], least)
         move = g / variance.maximum(least * least).sqrt()
         move = move / (rms(move) / options["d"]).maximum(1.0)
-        parameter.copy_((value - rate * move).to(parameter.dtype))
+        value = value - rate * size * move
+        parameter.copy_(value.to(parameter.dtype))
         return [parameter, *state.values()]
 
     def begun(self, parameter: Tensor) -> dict[str, Tensor]:
@@ -97,13 +99,13 @@ class Adafactor(Optimizer):
         state = self.state[parameter]
         if not state:
             place: dict[str, Any] = dict(dtype=parameter.dtype, device=parameter.device)
-            *lead, rows, columns = (1, 1, *parameter.shape)
+            shape = tuple(parameter.shape)
             state["step"] = Tensor.zeros((), device=parameter.device)
-            if parameter.ndim > 1:
-                state["row_var"] = Tensor.zeros(*lead[2:], rows, 1, **place)
-                state["col_var"] = Tensor.zeros(*lead[2:], 1, columns, **place)
+            if len(shape) > 1:
+                state["row_var"] = Tensor.zeros(*shape[:-1], 1, **place)
+                state["col_var"] = Tensor.zeros(*shape[:-2], 1, shape[-1], **place)
             else:
-                state["variance"] = Tensor.zeros(*parameter.shape, **place)
+                state["variance"] = Tensor.zeros(*shape, **place)
         return state
 
 
@@ -120,8 +122,10 @@ def second_moment(state: dict[str, Tensor], g: Tensor, share: Tensor, least: flo
         return state["variance"].to(g.dtype)
     averaged(state["row_var"], square.mean(-1, keepdim=True), share)
     averaged(state["col_var"], square.mean(-2, keepdim=True), share)
-    rows, columns = state["row_var"].to(g.dtype), state["col_var"].to(g.dtype)
-    return rows @ columns / rows.mean(-2, keepdim=True).maximum(least)
+    rows = state["row_var"].to(g.dtype)
+    columns = state["col_var"].to(g.dtype)
+    mean = rows.mean(-2, keepdim=True)
+    return rows @ columns / mean.maximum(least)
 
 
 def averaged(average: Tensor, value: Tensor, share: Tensor) -> None:
