@@ -1,6 +1,6 @@
 """The Python array API standard over tensors: `xp = tensor.__array_namespace__()`.
 
-https://data-apis.org/array-api/2024.12: names, arguments and promotion are the standard's, where
+https://data-apis.org/array-api/2025.12: names, arguments and promotion are the standard's, where
 `picograd` has PyTorch's. Tensors are picograd's own.
 
 >>> from picograd import array_api as xp
@@ -32,8 +32,8 @@ from picograd.dtype import (
     uint64,
 )  # fmt: skip
 
-__array_api_version__ = "2024.12"
-VERSIONS = ("2021.12", "2022.12", "2023.12", __array_api_version__)
+__array_api_version__ = "2025.12"
+VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", __array_api_version__)
 e, inf, nan, newaxis, pi = math.e, math.inf, math.nan, None, math.pi
 __all__ = [
     "__array_api_version__", "bool", "complex64", "complex128", "e", "fft", "float32", "float64",

@@ -145,9 +145,9 @@ def empty_like(
     return full_like(x, 0, dtype=dtype, device=device)
 
 
-def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
+def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
     """Repeat coordinates over the grid they span."""
-    return list(grids(*arrays, indexing=indexing))
+    return tuple(grids(*arrays, indexing=indexing))
 
 
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:

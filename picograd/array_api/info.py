@@ -146,9 +146,9 @@ class NamespaceInfo:
         """Give the dtypes by name, all or those of a kind."""
         return {each.name: each for each in STANDARD if kind is None or isdtype(each, kind)}
 
-    def devices(self) -> list[str]:
+    def devices(self) -> tuple[str, ...]:
         """Name the devices."""
-        return sorted({"cpu", default_device()})
+        return tuple(sorted({"cpu", default_device()}))
 
 
 def __array_namespace_info__() -> NamespaceInfo:

@@ -10,9 +10,9 @@ from picograd.tensor.linalg import decompositions
 from picograd.tensor.tensor import Tensor
 
 __all__ = [
-    "cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul", "matrix_norm",
-    "matrix_power", "matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve",
-    "svd", "svdvals", "tensordot", "trace", "vecdot", "vector_norm",
+    "cholesky", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "matmul",
+    "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "outer", "pinv", "qr",
+    "slogdet", "solve", "svd", "svdvals", "tensordot", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
 
 
@@ -34,6 +34,16 @@ def det(x: Tensor, /) -> Tensor:
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
     """Show the diagonals of matrices."""
     return x.diagonal(offset, -2, -1)
+
+
+def eig(x: Tensor, /) -> decompositions.Eig:
+    """Find the complex eigenvalues and eigenvectors of square matrices."""
+    return decompositions.eig(x)
+
+
+def eigvals(x: Tensor, /) -> Tensor:
+    """Find the complex eigenvalues of square matrices."""
+    return decompositions.eigvals(x)
 
 
 def eigh(x: Tensor, /) -> decompositions.Eigh:

@@ -4,24 +4,32 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from picograd.array_api.elementwise import together
-from picograd.errors import ShapeError
+from picograd.errors import AxisError, ShapeError
 from picograd.tensor.core.annotations import TensorLike
-from picograd.tensor.shaping.joining import broadcast_tensors
+from picograd.tensor.core.operands import as_axis
+from picograd.tensor.reductions import statistics
+from picograd.tensor.shaping import joining
 from picograd.tensor.tensor import Tensor
 
 __all__ = [
-    "argmax", "argmin", "argsort", "broadcast_arrays", "broadcast_to", "concat", "count_nonzero",
-    "expand_dims", "flip", "moveaxis", "nonzero", "permute_dims", "repeat", "reshape", "roll",
-    "searchsorted", "sort", "squeeze", "stack", "take", "take_along_axis", "tile", "unique_all",
-    "unique_counts", "unique_inverse", "unique_values", "unstack", "where",
+    "argmax", "argmin", "argsort", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat",
+    "count_nonzero", "expand_dims", "flip", "isin", "moveaxis", "nonzero", "permute_dims", "repeat",
+    "reshape", "roll", "searchsorted", "sort", "squeeze", "stack", "take",
+    "take_along_axis", "tile", "unique_all", "unique_counts", "unique_inverse", "unique_values",
+    "unstack", "where",
 ]  # fmt: skip
 
 Axes = int | tuple[int, ...] | None
 
 
-def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
+def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
     """Give tensors their common shape."""
-    return list(broadcast_tensors(*arrays))
+    return tuple(joining.broadcast_tensors(*arrays))
+
+
+def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """Find the common shape of tensors of some shapes."""
+    return joining.broadcast_shapes(*shapes)
 
 
 def broadcast_to(x: Tensor, /, shape: tuple[int, ...]) -> Tensor:
@@ -47,9 +55,16 @@ def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     return x.unbind(axis)
 
 
-def expand_dims(x: Tensor, /, axis: int) -> Tensor:
-    """Add an axis of size 1."""
-    return x.unsqueeze(axis)
+def expand_dims(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
+    """Add axes of size 1, at their places in the result."""
+    places = (axis,) if isinstance(axis, int) else axis
+    rank = x.ndim + len(places)
+    wanted = sorted(as_axis(each, rank, "expand_dims") for each in places)
+    if len(set(wanted)) < len(wanted):
+        raise AxisError("expand_dims", f"axes {places} repeat", "name each once")
+    for place in wanted:
+        x = x.unsqueeze(place)
+    return x
 
 
 def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
@@ -65,6 +80,11 @@ def flip(x: Tensor, /, *, axis: Axes = None) -> Tensor:
     """Reverse the order along axes, all of them unless told otherwise."""
     chosen = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
     return x.flip(tuple(chosen)) if x.ndim else x.clone()
+
+
+def isin(x1: TensorLike, x2: TensorLike, /, *, invert: bool = False) -> Tensor:
+    """Tell which elements of x1 are elements of x2, or with `invert` are not."""
+    return statistics.isin(*together(x1, x2), invert=invert)
 
 
 def moveaxis(

@@ -309,6 +309,16 @@ class RelaxedOneHotCategorical(Choices):
         shape = self.logits.shape
         super().__init__(shape[:-1], shape[-1:], validate_args)
 
+    def expand(self, batch_shape: Sizes, _instance: Any = None) -> Any:
+        """Make the distribution with a larger batch shape; the temperature is one for all."""
+        made = super().expand(batch_shape, _instance)
+        made.temperature = self.temperature
+        return made
+
+    def entropy(self) -> Tensor:
+        """Raise: the entropy has no closed form."""
+        raise NotImplementedError("RelaxedOneHotCategorical.entropy: there is no closed form")
+
     def rsample(self, sample_shape: Sizes = ()) -> Tensor:
         """Draw; gradients reach the parameter."""
         draws = uniform(self.logits, self._extended_shape(sample_shape))

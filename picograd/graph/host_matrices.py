@@ -311,13 +311,18 @@ def eig_vjp(g: Node, y: Node, x: Node) -> Gradients:
 # LU
 
 
+def size_of(x: Array) -> Array:
+    """Measure numbers as LAPACK chooses pivots: complex ones by the sum of both parts."""
+    return np.abs(x.real) + np.abs(x.imag)
+
+
 def eliminate(a: Array) -> tuple[Array, Array]:
     """Eliminate below the diagonal of one matrix, with row swaps (Gauss, partial pivoting)."""
     a = a.copy()
     rows, columns = a.shape
     pivots = np.arange(min(rows, columns))
     for step in range(len(pivots)):
-        best = step + int(np.argmax(np.abs(a[step:, step])))
+        best = step + int(np.argmax(size_of(a[step:, step])))
         pivots[step] = best
         a[[step, best]] = a[[best, step]]
         if a[step, step] != 0:
@@ -341,25 +346,49 @@ def lu_shapes(x: Shape) -> tuple[Shape, Shape]:
     return x[-2:], (min(x[-2:]),)
 
 
+def block(node: Node, rows: tuple[int, int], columns: tuple[int, int]) -> Node:
+    """Take rows and columns of a stack of matrices, from the first to before the last."""
+    lead = tuple((0, size, 1) for size in node.shape[:-2])
+    return node.slice((*lead, (*rows, 1), (*columns, 1)))
+
+
 def lu_vjp(g: Node, y: Node, x: Node) -> Gradients:
-    """P L^-T (tril(L^T gL, -1) + triu(gU U^T)) U^-T."""
-    if x.shape[-1] != x.shape[-2]:
-        text = f"there is no gradient for matrices {x.shape[-2]} x {x.shape[-1]}"
-        raise GradientError("linalg.lu", text, "pass square matrices")
+    """P L^-T (tril(L^T gL, -1) + triu(gU U^T)) U^-T, of the square that both triangles have.
+
+    Columns to its right are L times those of U, rows below it those of L times U.
+    """
+    rows, columns = x.shape[-2:]
+    least = min(rows, columns)
     both, swaps = unpacked(y, *lu_shapes(x.shape))
     flowing, _ = unpacked(g, *lu_shapes(x.shape))
-    left, right = lower(both, 1) + identity(both), upper(both)
-    inner = lower(matmul(turned(left), lower(flowing, 1)), 1)
-    inner = inner + upper(matmul(upper(flowing), turned(right)))
+    square, right, below = (0, least), (least, columns), (least, rows)
+    left = lower(block(both, square, square), 1)
+    left, top = left + identity(left), upper(block(both, square, square))
+    for_left = lower(block(flowing, square, square), 1)
+    for_top = upper(block(flowing, square, square))
+    edge = None
+    if columns > rows:
+        edge = host_call("solve", turned(left), block(flowing, square, right))
+        for_left = for_left - matmul(edge, turned(block(both, square, right)))
+    elif rows > columns:
+        edge = turned(host_call("solve", top, turned(block(flowing, below, square))))
+        for_top = for_top - matmul(turned(block(both, below, square)), edge)
+    inner = lower(matmul(turned(left), lower(for_left, 1)), 1)
+    inner = inner + upper(matmul(upper(for_top), turned(top)))
     back = host_call("solve", turned(left), inner)
-    whole = turned(host_call("solve", right, turned(back)))
-    order = host_call("permutation", swaps, options=(x.shape[-2],))
+    whole = turned(host_call("solve", top, turned(back)))
+    if edge is not None:
+        sides = ((0, rows - least), (0, columns - least))
+        lead = ((0, 0),) * (x.rank - 2)
+        start = tuple((least * (size > least), 0) for size in (rows, columns))
+        whole = whole.pad((*lead, *sides)) + edge.pad((*lead, *start))
+    order = host_call("permutation", swaps, options=(rows,))
     return [matmul(order, whole)]
 
 
 def permutation(swaps: Array, rows: int) -> Array:
     """Make the matrices P of A = P L U from the swaps."""
-    flat = swaps.reshape(count(swaps.shape[:-1]), swaps.shape[-1]).astype(np.int64)
+    flat = swaps.reshape(count(swaps.shape[:-1]), swaps.shape[-1]).real.astype(np.int64)
     found: Array = np.zeros((len(flat), rows, rows), swaps.dtype)
     for number, each in enumerate(flat):
         order = np.arange(rows)

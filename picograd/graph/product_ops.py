@@ -20,7 +20,7 @@ from picograd.graph.size_bounds import conv_bound
 
 Array = Any
 Gradients = tuple[Node | None, ...]
-CORRELATED = DTypeRule(("float", "complex"), wanted="a float dtype")
+CORRELATED = DTypeRule(("uint", "int", "float", "complex"), wanted="a dtype of numbers")
 
 
 def contract(node: Node, a: Array, b: Array) -> Array:

@@ -3,18 +3,15 @@
 import math
 from typing import Any
 
-from picograd.dtype import bool_
-from picograd.errors import ShapeError, ValueRangeError
+from picograd.errors import ValueRangeError
 from picograd.nn import init
 from picograd.nn.flex_attention import SDPBackend as SDPBackend
 from picograd.nn.flex_attention import sdpa_kernel as sdpa_kernel
+from picograd.nn.functional_attention import attend
 from picograd.nn.linear import Linear
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike
-from picograd.tensor.core.arguments import need_tensor
-from picograd.tensor.network import attention as functional
-from picograd.tensor.network.dropout import dropout
 from picograd.tensor.tensor import Tensor
 
 __path__: list[str] = []  # so that Python asks for PyTorch's modules below
@@ -110,129 +107,10 @@ class MultiheadAttention(Module):
 
         `is_causal` without `attn_mask` makes the causal mask; with one it is a hint, not needed.
         """
-        need_tensor("MultiheadAttention", query, key, value)
-        is_single = len(query.shape) == 2
-        if is_single:
-            axis = 0 if self.batch_first else 1
-            query, key, value = (x.unsqueeze(axis) for x in (query, key, value))
-            if key_padding_mask is not None:
-                key_padding_mask = key_padding_mask.unsqueeze(0)
-        q, k, v = self._project(query, key, value)  # B L E
-        mask = self._mask(q, k, attn_mask, key_padding_mask, is_causal)
-        k, v, mask = self._add_rows(k, v, mask)
-        heads = [self._split(x) for x in (q, k, v)]  # B heads L head_dim
-        mixed, weights = self._attend(heads, mask, need_weights)
-        joined = mixed.transpose(1, 2).reshape(q.shape)  # B L E
-        output = self.out_proj(joined)
-        output = output if self.batch_first else output.transpose(0, 1)
-        if weights is not None and average_attn_weights:
-            weights = weights.mean(1)
-        if not is_single:
-            return output, weights
-        weights = None if weights is None else weights.squeeze(0)
-        return output.squeeze(0 if self.batch_first else 1), weights
-
-    def _attend(
-        self, heads: list[Tensor], mask: Tensor | None, need_weights: bool
-    ) -> tuple[Tensor, Tensor | None]:
-        share = self.dropout if self.training else 0.0
-        q, k, v = heads
-        if not need_weights:
-            attend = functional.scaled_dot_product_attention
-            return attend(q, k, v, attn_mask=mask, dropout_p=share), None
-        scores = (q * (1.0 / math.sqrt(self.head_dim))) @ k.transpose(-2, -1)
-        weights = dropout(functional.masked_softmax(scores, mask), share)
-        return weights @ v, weights
-
-    def _project(self, *inputs: Tensor) -> list[Tensor]:
-        """Map query, key and value to (B, L, E)."""
-        sizes = (self.embed_dim, self.kdim, self.vdim)
-        for x, size in zip(inputs, sizes):
-            if len(x.shape) != 3 or x.shape[-1] != size:
-                problem = f"input of shape {tuple(x.shape)}, {size} features wanted"
-                raise ShapeError("MultiheadAttention", problem, "give 3 axes, features last")
-        rows = [x if self.batch_first else x.transpose(0, 1) for x in inputs]
-        biases: Any = [None] * 3 if self.in_proj_bias is None else self.in_proj_bias.chunk(3)
-        if self.in_proj_weight is not None:
-            if inputs[0] is inputs[1] and inputs[1] is inputs[2]:  # one product for all three
-                return list(rows[0].linear(self.in_proj_weight, self.in_proj_bias).chunk(3, -1))
-            weights: list[Any] = list(self.in_proj_weight.chunk(3))
-        else:
-            weights = [self.q_proj_weight, self.k_proj_weight, self.v_proj_weight]
-        return [x.linear(weight, bias) for x, weight, bias in zip(rows, weights, biases)]
-
-    def _split(self, x: Tensor) -> Tensor:
-        """(B, L, E) -> (B, heads, L, head_dim)."""
-        return x.reshape(*x.shape[:2], self.num_heads, self.head_dim).transpose(1, 2)
-
-    def _mask(
-        self,
-        q: Tensor,
-        k: Tensor,
-        attn_mask: Tensor | None,
-        padding: Tensor | None,
-        is_causal: bool,
-    ) -> Tensor | None:
-        """Join the masks: True where attention is allowed, or numbers to add: (B, heads, L, S)."""
-        batch, rows, columns = (q.shape[0], q.shape[1], k.shape[1])
-        masks = []
-        if attn_mask is not None:
-            is_stack = len(attn_mask.shape) == 3
-            wanted = (batch * self.num_heads,) * is_stack + (rows, columns)
-            _check_mask("attn_mask", attn_mask, wanted)
-            stack = (batch, self.num_heads, rows, columns)
-            masks.append(attn_mask.reshape(*stack) if is_stack else attn_mask)
-        elif is_causal:
-            masks.append(functional.causal_mask(rows, columns, q.device).logical_not())
-        if padding is not None:
-            _check_mask("key_padding_mask", padding, (batch, columns))
-            masks.append(padding.reshape(batch, 1, 1, columns))
-        return _join(masks, q)
-
-    def _add_rows(
-        self, k: Tensor, v: Tensor, mask: Tensor | None
-    ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Append the learnt row and the row of zeros, which everyone may look at."""
-        batch, count = k.shape[0], 0
-        if self.bias_k is not None and self.bias_v is not None:
-            learnt = [bias.expand(batch, 1, self.embed_dim) for bias in (self.bias_k, self.bias_v)]
-            k, v = (Tensor.cat([x, row], 1) for x, row in zip((k, v), learnt))
-            count += 1
-        if self.add_zero_attn:
-            k, v = (x.pad([(0, 0), (0, 1), (0, 0)]) for x in (k, v))
-            count += 1
-        if mask is not None and count:
-            margins = [(0, 0)] * (len(mask.shape) - 1) + [(0, count)]
-            mask = mask.pad(margins, value=mask.dtype is bool_)
-        return k, v, mask
+        options = need_weights, attn_mask, average_attn_weights, is_causal
+        return attend(self, query, key, value, key_padding_mask, *options)
 
 
 def _glorot(shape: tuple[int, int], place: tuple[Any, Any]) -> Parameter:
     bound = math.sqrt(6.0 / sum(shape))
     return Parameter(init.uniform(shape, bound, *place))
-
-
-def _check_mask(name: str, mask: Tensor, wanted: tuple[int, ...]) -> None:
-    if tuple(mask.shape) != wanted:
-        problem = f"{name} of shape {tuple(mask.shape)}, {wanted} wanted"
-        raise ShapeError("MultiheadAttention", problem, "give one entry per query and key")
-
-
-def _as_numbers(mask: Tensor, like: Tensor) -> Tensor:
-    return mask.where(-math.inf, 0.0).cast(like.dtype) if mask.dtype is bool_ else mask
-
-
-def _fold(masks: list[Tensor], join: Any) -> Tensor | None:
-    result = None
-    for mask in masks:
-        result = mask if result is None else join(result, mask)
-    return result
-
-
-def _join(masks: list[Tensor], like: Tensor) -> Tensor | None:
-    """Join masks of what is forbidden: bools to one of what is allowed, else numbers to add."""
-    if all(mask.dtype is bool_ for mask in masks):
-        allowed = [mask.logical_not() for mask in masks]
-        return _fold(allowed, lambda a, b: a & b)
-    numbers = [_as_numbers(mask, like) for mask in masks]
-    return _fold(numbers, lambda a, b: a + b)

@@ -129,6 +129,7 @@ class FractionalMaxPool(Module):
     """This class holds the sizes of windows at random places."""
 
     axes: int
+    _random_samples: Tensor | None
 
     def __init__(
         self,
@@ -142,7 +143,8 @@ class FractionalMaxPool(Module):
         check_one_is_given(name, output_size, output_ratio)
         self.kernel_size = per_axis(name, kernel_size, self.axes, "kernel_size")
         self.output_size, self.output_ratio = output_size, output_ratio
-        self.return_indices, self._random_samples = return_indices, _random_samples
+        self.return_indices = return_indices
+        self.register_buffer("_random_samples", _random_samples)
 
     def forward(self, input: Tensor) -> Any:
         """Pool; with `return_indices` (maxima, places)."""

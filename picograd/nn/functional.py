@@ -2,11 +2,12 @@
 
 Every loss takes `reduction="mean" | "sum" | "none"`. Names come from rows, `@within("functional")`
 above a definition: those of methods of tensors in picograd/tensor/network, the others here, in
-functional_basic, _embedding and _shape, and in losses_regression, _margin and _ctc. Checkers read
-functional.pyi, which `docs/stubs.py` writes.
+functional_basic, _attention, _embedding and _shape, losses_regression, _margin and _ctc. Checkers
+read functional.pyi, which `docs/stubs.py` writes.
 """
 
 from picograd.nn import fractional_pooling as fractional_pooling
+from picograd.nn import functional_attention as functional_attention
 from picograd.nn import functional_basic as functional_basic
 from picograd.nn import functional_embedding as functional_embedding
 from picograd.nn import functional_shape as functional_shape

@@ -75,6 +75,7 @@ class LazyConv1d(Lazy):
     """
 
     kind = Conv1d
+    axis = -2
 
 
 class LazyConv2d(Lazy):
@@ -86,6 +87,7 @@ class LazyConv2d(Lazy):
     """
 
     kind = Conv2d
+    axis = -3
 
 
 class LazyConv3d(Lazy):
@@ -97,6 +99,7 @@ class LazyConv3d(Lazy):
     """
 
     kind = Conv3d
+    axis = -4
 
 
 class LazyConvTranspose1d(Lazy):
@@ -108,6 +111,7 @@ class LazyConvTranspose1d(Lazy):
     """
 
     kind = ConvTranspose1d
+    axis = -2
 
 
 class LazyConvTranspose2d(Lazy):
@@ -119,6 +123,7 @@ class LazyConvTranspose2d(Lazy):
     """
 
     kind = ConvTranspose2d
+    axis = -3
 
 
 class LazyConvTranspose3d(Lazy):
@@ -130,6 +135,7 @@ class LazyConvTranspose3d(Lazy):
     """
 
     kind = ConvTranspose3d
+    axis = -4
 
 
 class LazyBatchNorm1d(Lazy):
@@ -174,6 +180,7 @@ class LazyInstanceNorm1d(Lazy):
     """
 
     kind = InstanceNorm1d
+    axis = -2
     defaults = INSTANCE
 
 
@@ -186,6 +193,7 @@ class LazyInstanceNorm2d(Lazy):
     """
 
     kind = InstanceNorm2d
+    axis = -3
     defaults = INSTANCE
 
 
@@ -198,4 +206,5 @@ class LazyInstanceNorm3d(Lazy):
     """
 
     kind = InstanceNorm3d
+    axis = -4
     defaults = INSTANCE

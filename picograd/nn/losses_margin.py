@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from picograd.errors import ShapeError, ValueRangeError
+from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.nn.functional_basic import pairwise_distance
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.autocast import listed
@@ -100,6 +100,10 @@ def multi_margin_loss(
     """
     op = "multi_margin_loss"
     need_tensor(op, input, target)
+    if p not in (1, 2):
+        raise ValueRangeError(op, f"p={p} is neither 1 nor 2", "write the loss out")
+    if not target.dtype.is_integer:
+        raise DTypeError(op, f"target of dtype {target.dtype.name}", "give class numbers, int64")
     input = input if input.ndim else input.reshape(1)
     if input.ndim == 1 and target.numel() == 1:
         target = target.reshape(())

@@ -108,7 +108,9 @@ class Cell(Module):
     def extra_repr(self) -> str:
         """Describe the settings."""
         text = f"{self.input_size}, {self.hidden_size}"
-        return text if self.bias else f"{text}, bias=False"
+        text = text if self.bias else f"{text}, bias=False"
+        nonlinearity = getattr(self, "nonlinearity", "tanh")
+        return text if nonlinearity == "tanh" else f"{text}, nonlinearity={nonlinearity}"
 
 
 class RNNCell(Cell):

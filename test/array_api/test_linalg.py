@@ -9,3 +9,9 @@ def test_linalg() -> None:
     x = xp.asarray([[2.0, 0.0], [0.0, 4.0]])
     assert xp.linalg.solve(x, xp.asarray([2.0, 4.0])).tolist() == [1, 1]
     assert xp.linalg.outer(xp.asarray([1, 2]), xp.asarray([3])).tolist() == [[3], [6]]
+
+
+def test_eigenvalues_of_any_matrix() -> None:
+    values, vectors = xp.linalg.eig(xp.asarray([[0.0, 1.0], [-1.0, 0.0]]))
+    assert sorted(values.imag.tolist()) == [-1, 1] and vectors.dtype is xp.complex64
+    assert sorted(xp.linalg.eigvals(xp.asarray([[2.0, 0.0], [0.0, 1.0]])).real.tolist()) == [1, 2]

@@ -8,6 +8,7 @@ import pytest
 
 import picograd
 from picograd import array_api as xp
+from picograd.errors import AxisError
 
 CASES: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("arange", (5, 0), {}),
@@ -59,3 +60,15 @@ def test_refusals() -> None:
         xp.nonzero(xp.asarray(1))
     with pytest.raises(TypeError):
         xp.add(1, 2)
+
+
+def test_names_of_2025_12() -> None:
+    x = xp.asarray([[1, 2, 3]])
+    assert xp.isin(x, xp.asarray([2, 9])).tolist() == [[False, True, False]]
+    assert xp.isin(x, 2, invert=True).tolist() == [[True, False, True]]
+    assert xp.isin(3, x).item()
+    assert xp.broadcast_shapes((2, 1), (3,)) == (2, 3) and xp.broadcast_shapes() == ()
+    assert xp.expand_dims(x, axis=(0, -1)).shape == (1, 1, 3, 1)
+    with pytest.raises(AxisError):
+        xp.expand_dims(x, axis=(0, -5))
+    assert type(xp.broadcast_arrays(x, x)) is type(xp.meshgrid(x[0], x[0])) is tuple

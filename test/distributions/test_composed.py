@@ -82,3 +82,17 @@ def test_what_cannot_be_transformed() -> None:
         d.TransformedDistribution(d.Normal(0.0, 1.0), [abs])
     with pytest.raises(ValueError, match="fewer than 1 axes"):
         d.TransformedDistribution(d.Normal(0.0, 1.0), d.StickBreakingTransform())
+
+
+def test_expanded_relaxed_choices() -> None:
+    values = [[[0.2, 0.3, 0.5]], [[0.6, 0.3, 0.1]]]
+    found = []
+    for library in (picograd, torch):
+        made = library.distributions.RelaxedOneHotCategorical(
+            library.tensor(0.7), logits=library.tensor([0.1, 0.2, 0.3])
+        ).expand((2, 1))
+        assert made.rsample().shape == (2, 1, 3)
+        found.append(made.log_prob(library.tensor(values)).numpy())
+        with pytest.raises(NotImplementedError):
+            made.entropy()
+    np.testing.assert_allclose(*found, rtol=1e-5)

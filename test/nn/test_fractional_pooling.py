@@ -58,3 +58,11 @@ def test_mistakes() -> None:
         nn.FractionalMaxPool2d(2)
     with pytest.raises(ShapeError, match="4 windows of 3 do not fit into 5"):
         nn.FractionalMaxPool3d(3, output_size=4)(Tensor.ones(1, 5, 5, 5))
+
+
+def test_given_places_are_part_of_the_state() -> None:
+    places = picograd.rand(1, 2, 2)
+    assert list(nn.FractionalMaxPool2d(2, 3, _random_samples=places).state_dict()) == [
+        "_random_samples"
+    ]
+    assert not nn.FractionalMaxPool2d(2, 3).state_dict()

@@ -21,3 +21,12 @@ def test_in_a_model() -> None:
     assert model(picograd.rand(2, 3, 6, 6).double()).dtype is picograd.float64
     assert model[3].in_features == 64 and not model[3].training
     assert list(model.state_dict()) == ["0.weight", "0.bias", "3.weight", "3.bias"]
+
+
+def test_without_a_batch() -> None:
+    for axes in (1, 2, 3):
+        x = picograd.rand(3, *[4] * axes)
+        for name in ("Conv", "ConvTranspose", "InstanceNorm"):
+            sizes = [] if name == "InstanceNorm" else [5, 1]
+            layer = getattr(nn, f"Lazy{name}{axes}d")(*sizes)
+            assert layer(x).shape == (5 if sizes else 3, *[4] * axes)

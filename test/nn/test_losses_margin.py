@@ -5,7 +5,7 @@ import pytest
 from nn_support import array, compare_loss, half
 
 from picograd import Tensor, nn
-from picograd.errors import ShapeError, ValueRangeError
+from picograd.errors import DTypeError, ShapeError, ValueRangeError
 
 SIGNS = np.array([1, -1, 1, -1, 1])
 LISTED = np.array([[3, 0, -1, 1], [-1, 2, 3, 0], [0, 1, 2, 3]])
@@ -47,3 +47,7 @@ def test_wrong_use_is_named():
         nn.HingeEmbeddingLoss()(x, Tensor.ones(4, 4))
     with pytest.raises(ValueRangeError, match="triplet_margin_loss: margin=0"):
         nn.functional.triplet_margin_loss(x, x, x, margin=0)
+    with pytest.raises(ValueRangeError, match="multi_margin_loss: p=3 is neither 1 nor 2"):
+        nn.functional.multi_margin_loss(x, Tensor([0, 1, 2]), p=3)
+    with pytest.raises(DTypeError, match="multi_margin_loss: target of dtype float32"):
+        nn.functional.multi_margin_loss(x, Tensor([0.0, 1.0, 2.0]))

@@ -41,3 +41,7 @@ def test_wrong_use_is_named():
         nn.GRUCell(3, 4)(Tensor.ones(2, 3), Tensor.ones(1, 4))
     with pytest.raises(ValueRangeError, match="nonlinearity='elu' is unknown"):
         nn.RNNCell(3, 4, nonlinearity="elu")
+
+
+def test_a_cell_tells_its_nonlinearity():
+    assert repr(nn.RNNCell(3, 4, nonlinearity="relu")) == "RNNCell(3, 4, nonlinearity=relu)"

@@ -6,6 +6,7 @@ other files: formulas.
 """
 
 from picograd.nn.optim import lr, lr_scheduler
+from picograd.nn.optim.adafactor import Adafactor
 from picograd.nn.optim.adam import Adam, AdamW
 from picograd.nn.optim.adam_variants import Adamax, NAdam, RAdam
 from picograd.nn.optim.adaptive import Adadelta, Adagrad, RMSprop
@@ -24,6 +25,7 @@ __all__ = [
     "LBFGS",
     "SGD",
     "Adadelta",
+    "Adafactor",
     "Adagrad",
     "Adam",
     "AdamW",

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from picograd.errors import ValueRangeError
 from picograd.nn.optim.adam import average
 from picograd.nn.optim.base import Optimizer, Result, Slots, scalars_beside
 from picograd.nn.optim.group import Numbers, Options
@@ -161,6 +162,8 @@ class Adadelta(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
+        if not 0.0 <= rho <= 1.0:
+            raise ValueRangeError("Adadelta", f"rho={rho} is not in [0, 1]", "use 0.9")
         options: dict[str, Any] = dict(
             lr=lr, rho=rho, eps=eps, weight_decay=weight_decay, maximize=maximize
         )

@@ -184,6 +184,9 @@ class Optimizer:
         options = {**self.defaults, **{k: v for k, v in param_group.items() if k != "params"}}
         if names:
             options["param_names"] = names
+        if any(("param_names" in group) != bool(names) for group in self.param_groups):
+            problem = "some groups have names of their parameters and some have not"
+            raise ValueRangeError("optim", problem, "pass model.named_parameters() for all")
         check_members(members, {id(p) for group in self.param_groups for p in group.parameters})
         formula = self.numbers if self.is_formula else None
         self.param_groups.append(ParameterGroup(members, options, formula))

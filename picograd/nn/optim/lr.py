@@ -153,7 +153,7 @@ class LRScheduler:
         if "last_epoch" not in state_dict:
             problem = "a schedule's state has the key 'last_epoch'"
             raise StateError(type(self).__name__, problem, "pass what state_dict() returned")
-        known = vars(self).keys() - HELD
+        known = {k for k, v in vars(self).items() if k not in HELD and not holds_function(v)}
         vars(self).update({k: v for k, v in state_dict.items() if k in known})
 
 

@@ -10,6 +10,9 @@ from picograd.nn.optim.base import Optimizer
 from picograd.nn.optim.lr import LRScheduler, check_optimizer, per_group
 from picograd.number import converted
 
+PYTORCH = {"schedulers": "_schedulers", "milestones": "_milestones"}  # names in state dicts
+OURS = {name: own for own, name in PYTORCH.items()}
+
 
 class Composed(LRScheduler):
     """This class is the base of combinations: it holds other schedules of the same optimizer."""
@@ -27,17 +30,17 @@ class Composed(LRScheduler):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the states of all schedules."""
-        state = super().state_dict()
-        return {**state, "schedulers": [each.state_dict() for each in self.schedulers]}
+        state = {PYTORCH.get(k, k): each for k, each in super().state_dict().items()}
+        return {**state, "_schedulers": [each.state_dict() for each in self.schedulers]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continue every schedule from its state."""
-        states = state_dict.get("schedulers", [])
+        given = {OURS.get(k, k): each for k, each in state_dict.items()}
+        states = given.pop("schedulers", [])
         if len(states) != len(self.schedulers):
             problem = f"{len(states)} states for {len(self.schedulers)} schedules"
             raise StateError(type(self).__name__, problem, "load a state of the same combination")
-        own = {k: v for k, v in state_dict.items() if k != "schedulers"}
-        vars(self).update({k: v for k, v in own.items() if k in vars(self)})
+        vars(self).update({k: v for k, v in given.items() if k in vars(self)})
         for schedule, state in zip(self.schedulers, states):
             schedule.load_state_dict(state)
 

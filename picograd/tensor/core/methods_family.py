@@ -7,6 +7,7 @@ no function of their own in `picograd` are written here. The class is a base of 
 from collections.abc import Sequence
 from typing import Any
 
+from picograd.dtype import complex64, complex128
 from picograd.engine.plan_key import leaf_buffer
 from picograd.errors import DTypeError, GradientError, ShapeError
 from picograd.target import is_gpu, is_host
@@ -28,13 +29,31 @@ class FamilyMethods(Recorded):
 
     @composed(method=False)
     def logdet(self: Any) -> Tensor:
-        """Compute the logarithm of determinants; NaN where one is negative.
+        """Compute the logarithm of determinants; NaN where one is negative, if they are real.
 
         >>> Tensor([[1.0, 2.0], [0.0, 1.0]]).logdet().item()
         0.0
         """
         sign, size = decompositions.slogdet(self)
+        if sign.is_complex():
+            return size + sign.log()
         return (sign < 0).where(float("nan"), size)
+
+    def cfloat(self: Any) -> Tensor:
+        """Convert to complex64.
+
+        >>> Tensor([1.0]).cfloat().tolist()
+        [(1+0j)]
+        """
+        return self.cast(complex64)
+
+    def cdouble(self: Any) -> Tensor:
+        """Convert to complex128.
+
+        >>> Tensor([1.0]).cdouble().dtype
+        picograd.complex128
+        """
+        return self.cast(complex128)
 
     @composed(method=False)
     def svd(self: Any, some: bool = True, compute_uv: bool = True) -> decompositions.SVD:

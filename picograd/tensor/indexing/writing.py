@@ -6,6 +6,7 @@ from typing import Any
 from picograd.dtype import bool_, category, int64
 from picograd.engine.tracing import is_tracing
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
+from picograd.graph import build
 from picograd.graph.node import Node
 from picograd.graph.shape import broadcast_shapes
 from picograd.helpers import product
@@ -97,7 +98,14 @@ def index_fill(x: Node, dim: int, index: Node, value: Operand) -> Node:
     """
     at = as_axis(dim, len(x.shape), "index_fill")
     rest = (*x.shape[:at], *x.shape[at + 1 :])
-    filled = broadcast_to(indexing.value_node(x, value), (index.size, *rest))
+    number = indexing.value_node(x, value)
+    if isinstance(value, Node) and x.rank:  # a place named twice counts once in its gradient
+        line = build.const(0, (x.shape[at],), index.dtype, x.device)
+        ones = build.const(1, (index.size,), index.dtype, x.device)
+        named = write_slices("index_fill", line, 0, index, ones, None).binary("not_equal", 0)
+        named = named.reshape((*(1,) * at, x.shape[at], *(1,) * (x.rank - at - 1)))
+        return broadcast_to(named, x.shape).where(broadcast_to(number, x.shape), x)
+    filled = broadcast_to(number, (index.size, *rest))
     return write_slices("index_fill", x, at, index, filled, None)
 
 

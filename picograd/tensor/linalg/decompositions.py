@@ -282,6 +282,8 @@ def matrix_norm(
         return vector_norm(A, 2, (rows, columns), keepdim)
     if ord in ("nuc", 2, -2):
         values = svdvals(A.movedim((rows, columns), (-2, -1)))
+        if ord != "nuc" and not values.shape[-1]:
+            values = values.sum(-1, True)  # of no numbers: 0
         ends = {2: values.amax, -2: values.amin, "nuc": values.sum}
         result = ends[ord](-1)
         shape = [1 if n in (rows, columns) else size for n, size in enumerate(A.shape)]
@@ -290,7 +292,8 @@ def matrix_norm(
         raise ValueRangeError("linalg.matrix_norm", f"ord={ord!r}", 'use "fro", "nuc" or a number')
     inner, outer = (rows, columns) if abs(ord) == 1 else (columns, rows)
     sums = A.abs().sum(inner, True)
-    result = sums.amax(outer, True) if ord > 0 else sums.amin(outer, True)
+    largest = sums.amax if A.shape[outer] else sums.sum  # of no numbers: 0
+    result = largest(outer, True) if ord > 0 else sums.amin(outer, True)
     return result if keepdim else result.squeeze((rows, columns))
 
 

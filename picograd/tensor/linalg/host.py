@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from picograd.errors import DTypeError, ShapeError, ValueRangeError
+from picograd.errors import ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.check_inputs import check_device
 from picograd.graph.host_call import host_call, unpacked
@@ -24,13 +24,6 @@ def wide(op: str, node: Node, is_square: bool = True) -> Node:
     if is_square and node.shape[-1] != node.shape[-2]:
         raise ShapeError(f"linalg.{op}", f"{node.shape} is not square", "pass square matrices")
     return floating(op, node).accumulated()
-
-
-def need_real(op: str, node: Node) -> None:
-    """Raise DTypeError for complex numbers, which some functions of the host do not take."""
-    if node.dtype.is_complex:
-        text = f"is not there for {node.dtype.name}"
-        raise DTypeError(op, text, "pass real numbers, or compute it with NumPy")
 
 
 def inverse(node: Node) -> Node:
@@ -120,7 +113,6 @@ def pinv(node: Node, rtol: float | None, atol: float | None = None) -> Node:
 
 def lu(node: Node) -> list[Node]:
     """Write matrices as P L U: both triangles in one, and the rows swapped at each step, from 0."""
-    need_real("linalg.lu", node)
     x = wide("lu", node, False)
     return unpacked(host_call("lu", x), *lu_shapes(x.shape))
 

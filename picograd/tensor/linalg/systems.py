@@ -53,7 +53,10 @@ def need_square(op: str, x: Tensor) -> None:
 
 def hermitian_of(A: Tensor) -> Tensor:
     """Read the lower triangle of a matrix that equals its conjugate transpose."""
-    return A.tril() + A.tril(-1).mH
+    below, main = A.tril(-1), A.tril().triu()
+    if A.is_complex():
+        main = main.real.cast(A.dtype)  # a diagonal's imaginary part counts as 0
+    return below + main + below.mH
 
 
 def eye_like(x: Tensor) -> Tensor:
@@ -125,13 +128,11 @@ def permutation(swaps: Tensor, rows: int, like: Tensor) -> Tensor:
 def factored(A: Tensor) -> tuple[Tensor, Tensor]:
     """Write a stack of matrices as P L U: both triangles in one, and the rows swapped, from 0."""
     both, swaps = several(A, host.lu(read(A)))
-    return both, swaps.detach()
+    return both, (swaps.real if swaps.is_complex() else swaps).detach()
 
 
 def lu(A: Tensor, *, pivot: bool = True) -> LU:
     """Write matrices as P L U: a permutation, a lower triangle with ones, an upper triangle.
-
-    Gradients need square matrices.
 
     >>> P, L, U = picograd.linalg.lu(picograd.Tensor([[0.0, 2.0], [4.0, 0.0]]))
     >>> (P @ L @ U).tolist()
@@ -186,7 +187,7 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor) -> LU:
 def lu_solve(
     LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False
 ) -> Tensor:
-    """Solve A X = B, X A = B, or with A^T, given what `lu_factor` says of A.
+    """Solve A X = B, X A = B, or with A's conjugate transpose, given what `lu_factor` says of A.
 
     >>> A, B = picograd.Tensor([[0.0, 2.0], [4.0, 0.0]]), picograd.Tensor([[2.0], [8.0]])
     >>> picograd.linalg.lu_solve(*picograd.linalg.lu_factor(A), B).tolist()
@@ -194,11 +195,11 @@ def lu_solve(
     """
     need_square("linalg.lu_solve", LU)
     if not left:
-        return lu_solve(LU, pivots, B.mT, adjoint=not adjoint).mT
+        return lu_solve(LU, pivots, B.mH, adjoint=not adjoint).mH
     P, lower, upper = lu_unpack(LU, pivots)
     if adjoint:
-        first = solve_triangular(upper.mT, B, upper=False)
-        return P @ solve_triangular(lower.mT, first, upper=True, unitriangular=True)
+        first = solve_triangular(upper.mH, B, upper=False)
+        return P @ solve_triangular(lower.mH, first, upper=True, unitriangular=True)
     first = solve_triangular(lower, P.mT @ B, upper=False, unitriangular=True)
     return solve_triangular(upper, first, upper=True)
 
@@ -235,7 +236,7 @@ def lstsq(
     solution = decided(apply(host.pinv, A, rcond)) @ columns
     rank = matrix_rank(A, rtol=rcond)
     rows, width = A.shape[-2:]
-    place = dict(dtype=solution.dtype, device=A.device)
+    place = dict(dtype=solution.abs().dtype, device=A.device)
     values = rest = Recorded.kind.zeros(0, **place)
     if driver in ("gelsd", "gelss"):
         _, values, _ = decided(*several(A, host.svd(read(A.detach()))))
@@ -243,8 +244,8 @@ def lstsq(
         driver in ("gelsd", "gelss") and rows > width and bool((rank == width).all().item())
     )
     if is_full and rows > width:
-        rest = (A @ solution - columns).square().sum(-2)
-    rank = rank[:0] if driver == "gels" and rank.ndim else rank
+        rest = (A @ solution - columns).abs().square().sum(-2)
+    rank = rank.reshape(-1)[:0] if driver == "gels" else rank
     return LeastSquares(solution.squeeze(-1) if is_vector else solution, rest, rank, values)
 
 

@@ -225,6 +225,10 @@ def sinc(node: Node) -> Node:
     [1.0, 0.6366..., -0.2122...]
     """
     x = floating("sinc", node)
+    if x.dtype.is_complex:  # which has no nearest whole number
+        is_zero = x.binary("equal", 0.0)
+        angle = is_zero.where(x.const_like(1.0), x) * math.pi
+        return is_zero.where(x.const_like(1.0), angle.unary("sin") / angle)
     return sinc_value(x.accumulated()).cast(x.dtype)
 
 

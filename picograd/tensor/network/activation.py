@@ -155,7 +155,7 @@ def silu(x: Node) -> Node:
     >>> Tensor([-1.0, 0.0, 2.0]).silu().tolist()
     [-0.2689..., 0.0, 1.7615...]
     """
-    return composite.silu(x)
+    return x * composite.sigmoid(x) if x.dtype.is_complex else composite.silu(x)
 
 
 @within("functional", is_recorded=True)

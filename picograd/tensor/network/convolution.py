@@ -121,6 +121,9 @@ def add_bias(op: str, result: Node, bias: Node | None) -> Node:
     if bias.shape != result.shape[1:2]:
         text = f"bias {bias.shape} does not fit {result.shape[1]} output channels"
         raise ShapeError(op, text, "give one bias per output channel")
+    if bias.dtype.kind != result.dtype.kind:
+        text = f"the bias is {bias.dtype.name}, the input {result.dtype.name}"
+        raise DTypeError(op, text, "cast one of them")
     column = build.reshape(bias, (*bias.shape, *(1,) * (len(result.shape) - 2)))
     return elementwise.arithmetic("add", result, column)
 

@@ -43,6 +43,30 @@ def upsample(
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
+@within("functional")
+def upsample_nearest(
+    input: Tensor, size: Sizes | None = None, scale_factor: float | Sequence[float] | None = None
+) -> Tensor:
+    """Repeat elements: an old name of `interpolate`.
+
+    >>> nn.functional.upsample_nearest(Tensor([[[1.0, 2.0]]]), scale_factor=2).tolist()
+    [[[1.0, 1.0, 2.0, 2.0]]]
+    """
+    return interpolate(input, size, scale_factor)
+
+
+@within("functional")
+def upsample_bilinear(
+    input: Tensor, size: Sizes | None = None, scale_factor: float | Sequence[float] | None = None
+) -> Tensor:
+    """Resample linearly with `align_corners`: an old name of `interpolate`.
+
+    >>> nn.functional.upsample_bilinear(Tensor([[[[1.0, 3.0]]]]), size=(1, 3)).tolist()
+    [[[[1.0, 2.0, 3.0]]]]
+    """
+    return interpolate(input, size, scale_factor, "bilinear", True)
+
+
 @composed(function=False)
 @within("functional")
 def interpolate(

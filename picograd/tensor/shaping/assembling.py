@@ -138,8 +138,10 @@ def cross(x: Node, other: Node, dim: int | None = -1) -> Node:
 
 
 @recorded()
-def cdist(x: Node, other: Node, p: float = 2.0) -> Node:
+def cdist(x: Node, other: Node, p: float = 2.0, compute_mode: str | None = None) -> Node:
     """Measure the distance of each row of (..., P, M) from each of (..., R, M): (..., P, R).
+
+    `compute_mode` is taken and changes nothing: distances are never made of products.
 
     >>> Tensor([[0.0, 0.0]]).cdist(Tensor([[3.0, 4.0], [0.0, 1.0]])).tolist()
     [[5.0, 1.0]]

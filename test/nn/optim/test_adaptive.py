@@ -3,7 +3,8 @@
 import pytest
 from optim_support import KERNEL_SHAPES, check_steps, kernels_of_a_step, start
 
-from picograd import nn
+from picograd import Tensor, nn
+from picograd.errors import ValueRangeError
 
 CASES = {
     "rmsprop": ("RMSprop", {"weight_decay": 0.1}),
@@ -32,3 +33,8 @@ def test_bfloat16(case, device):
 def test_one_kernel(name, device):
     ours, _ = start(device, KERNEL_SHAPES)
     assert kernels_of_a_step(getattr(nn.optim, name)(ours), ours) == 1
+
+
+def test_rho_is_a_share():
+    with pytest.raises(ValueRangeError, match="rho=1.1 is not in"):
+        nn.optim.Adadelta([nn.Parameter(Tensor([1.0]))], rho=1.1)

@@ -290,6 +290,12 @@ def test_an_optimizer_with_a_step_of_its_own_is_pytorchs():
     np.testing.assert_allclose(run_own(picograd, nn.optim.Optimizer), wanted, rtol=1e-6, atol=1e-6)
 
 
+def test_groups_have_names_or_have_not(device):
+    first, second = (nn.Parameter(Tensor([1.0], device=device)) for _ in range(2))
+    with pytest.raises(ValueRangeError, match="some groups have names"):
+        nn.optim.SGD([{"params": [first]}, {"params": [("weight", second)]}], lr=0.1)
+
+
 def test_wrong_use_is_named(device):
     weight = nn.Parameter(Tensor([1.0]))
     with pytest.raises(ValueRangeError, match="there are no parameters"):

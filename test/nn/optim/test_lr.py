@@ -164,3 +164,11 @@ def test_a_schedule_that_is_changed_is_traced_again():
     schedule.lr_lambdas = [lambda epoch: 3.0]
     f()
     assert optimizer.lr == 6.0 and schedule.last_epoch == 4
+
+
+def test_a_state_of_pytorchs_leaves_functions_as_they_are():
+    make = lambda room, optimizer: room.LambdaLR(optimizer, lambda e: 0.9**e)  # noqa: E731
+    ours, theirs = follow(make, 3)
+    ours.load_state_dict(theirs.state_dict())
+    ours.step()
+    assert ours.get_last_lr()[0] == pytest.approx(0.3 * 0.9**4)

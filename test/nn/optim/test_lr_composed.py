@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from lr_support import follow, optimizers
+from lr_support import follow, optimizers, torch
 
 from picograd import Tensor, nn
 from picograd.errors import DTypeError, StateError, ValueRangeError
@@ -89,3 +89,18 @@ def test_wrong_use_is_named():
         room.ReduceLROnPlateau(optimizer, factor=1.0)
     with pytest.raises(StateError, match="0 states for 1 schedules"):
         room.ChainedScheduler([step]).load_state_dict({})
+
+
+@pytest.mark.parametrize("make", [warm_up, chained, nested])
+def test_states_have_pytorchs_names(make):
+    ours, theirs = follow(make, 8)
+    mine, reference = optimizers()
+    found, wanted = make(nn.lr_scheduler, mine), make(torch.optim.lr_scheduler, reference)
+    mine.load_state_dict(ours.optimizer.state_dict())
+    reference.load_state_dict(theirs.optimizer.state_dict())
+    found.load_state_dict(theirs.state_dict())
+    wanted.load_state_dict(ours.state_dict())
+    for _ in range(20):
+        found.step()
+        wanted.step()
+        assert found.optimizer.lr == pytest.approx(wanted.optimizer.param_groups[0]["lr"])

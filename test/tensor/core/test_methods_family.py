@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import picograd
 from picograd import Tensor
 
 # a pattern of names may outlive the names it was written for; in-place forms need a value to try
@@ -26,3 +27,10 @@ def test_in_place_forms(name: str, device: str) -> None:
     x = Tensor([0.25, 0.5], device=device)
     want = getattr(x, name)().tolist()
     assert getattr(x, f"{name}_")() is x and x.tolist() == want
+
+
+def test_conversions_to_complex_numbers() -> None:
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    assert x.cfloat().dtype is picograd.complex64 and x.cdouble().dtype is picograd.complex128
+    x.cdouble().abs().sum().backward()
+    assert x.grad.tolist() == [1, 1]

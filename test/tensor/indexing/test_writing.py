@@ -116,3 +116,11 @@ def test_short_runs_have_the_bits_of_the_cpu(device: str) -> None:
         base = Tensor.ones(400, device=name)
         found = base.index_add(0, Tensor(index, device=name), Tensor(values, device=name))
         np.testing.assert_array_equal(found.numpy(), expected)
+
+
+def test_a_place_filled_twice_counts_once() -> None:
+    value = Tensor(2.0, requires_grad=True)
+    filled = Tensor.zeros(2, 3).index_fill(1, Tensor([0, 0, 1]), value)
+    assert filled.tolist() == [[2, 2, 0]] * 2
+    (filled * Tensor([1.0, 10.0, 100.0])).sum().backward()
+    assert value.grad.item() == 22

@@ -71,3 +71,17 @@ def test_conversions_that_lose_the_imaginary_part_are_refused() -> None:
             convert()
     with pytest.raises((DTypeError, TypeError)):
         float(z)
+
+
+def test_functions_of_layers_and_matrices() -> None:
+    t = torch.tensor([[1 + 2j, 0.0], [-0.5j, 3.0]], dtype=torch.complex128, requires_grad=True)
+    x = Tensor(t.detach().numpy(), requires_grad=True)
+    for ours, theirs in (
+        (picograd.sinc(x), torch.sinc(t)),
+        (picograd.nn.functional.silu(x), t * torch.sigmoid(t)),  # which has no gradient there
+        (picograd.logdet(x), torch.logdet(t)),
+    ):
+        assert ours.numpy() == pytest.approx(theirs.detach().numpy())
+        (found,) = picograd.autograd.grad(ours.abs().sum(), x)
+        (want,) = torch.autograd.grad(theirs.abs().sum(), t)
+        assert found.numpy() == pytest.approx(want.numpy())

@@ -3,6 +3,8 @@
 import pytest
 from nn_support import array, compare, torch
 
+import picograd
+from picograd.errors import DTypeError
 from picograd.nn import functional
 
 CASES = {
@@ -22,3 +24,15 @@ def test_convolution_equals_pytorch(name, device):
     outputs = kernel[1] * options.get("groups", 1) if "transpose" in name else kernel[0]
     data = [array(*shape), array(*kernel), array(outputs)]
     compare(lambda *x: ours(*x, **options), lambda *x: reference(*x, **options), data, device)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_convolutions_of_integers(name, device):
+    shape, kernel, options = CASES[name]
+    x, weight = (torch.arange(torch.Size(s).numel()).reshape(s) - 9 for s in (shape, kernel))
+    ours, reference = getattr(functional, name), getattr(torch.nn.functional, name)
+    found = ours(*(picograd.tensor(t.numpy(), device=device) for t in (x, weight)), **options)
+    assert found.tolist() == reference(x, weight, **options).tolist()
+    bias = picograd.zeros(found.shape[1], device=device)
+    with pytest.raises(DTypeError, match="the bias is float32, the input int64"):
+        ours(*(picograd.tensor(t.numpy(), device=device) for t in (x, weight)), bias, **options)

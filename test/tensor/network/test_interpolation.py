@@ -106,3 +106,11 @@ def test_bytes_by_factor() -> None:
 def test_other_integers_have_no_averages() -> None:
     with pytest.raises(PicogradError, match="needs floats or uint8, got int32"):
         interpolate(picograd.ones(1, 1, 2, 2).int(), 4, mode="bilinear")
+
+
+def test_old_names(device: str) -> None:
+    x, t = Tensor(IMAGE, device=device), torch.tensor(IMAGE)
+    for name, size in (("upsample_nearest", 7), ("upsample_bilinear", (7, 3))):
+        ours = getattr(picograd.nn.functional, name)(x, size)
+        theirs = getattr(torch.nn.functional, name)(t, size)
+        np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-5, atol=1e-6)
