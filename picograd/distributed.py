@@ -55,6 +55,18 @@ class ProcessGroup:
     """This class stands for groups of processes: there are none."""
 
 
+class DeviceMesh:
+    """This class stands for devices that share tensors: there are none."""
+
+
+class DTensor:
+    """This class stands for tensors that devices share: there are none."""
+
+
+Shard = Replicate = Partial = Placement = DTensor
+
+
 all_gather = all_gather_object = all_gather_into_tensor = all_reduce = init_process_group
 broadcast = broadcast_object_list = gather = scatter = reduce = init_process_group
 reduce_scatter = all_to_all = send = recv = new_group = init_process_group
+init_device_mesh = distribute_tensor = distribute_module = init_process_group

@@ -34,6 +34,11 @@ def get_dir() -> str:
     return str(base / "hub")
 
 
+def _get_torch_home() -> str:
+    """Name the folder that programs of PyTorch keep what they download in."""
+    return os.path.dirname(get_dir())
+
+
 def set_dir(d: str | os.PathLike[str]) -> None:
     """Choose the folder."""
     FOLDER["dir"] = os.path.expanduser(d)

@@ -8,12 +8,14 @@ from picograd.torch_paths import PATHS
 # rooms that import those below
 ROOMS_ABOVE = (
     "accelerator", "amp", "array_api", "autograd", "backends", "cuda", "distributed",
-    "distributions", "func", "fx", "hub", "mps", "nn", "onnx", "optim", "testing", "utils",
+    "distributions", "func", "fx", "hub", "library", "mps", "nn", "onnx", "optim", "profiler",
+    "testing", "utils",
 )  # fmt: skip
 # names by the module that has them
 ELSEWHERE = {
     "amp": ("GradScaler",),
     "autograd.anomaly": ("is_anomaly_enabled",),
+    "cuda": ("Event", "Stream"),
     "in_place": (
         "abs_", "acos_", "acosh_", "addmv_", "arccos_", "arccosh_", "arcsin_", "arcsinh_",
         "arctan_", "arctanh_", "as_strided_", "asin_", "asinh_", "atan_", "atanh_", "ceil_",
@@ -23,6 +25,7 @@ ELSEWHERE = {
         "neg_", "negative_", "rad2deg_", "reciprocal_", "round_", "rsqrt_", "sigmoid_", "sin_",
         "sinc_", "sinh_", "sqrt_", "square_", "tan_", "tanh_", "trunc_", "xlogy_", "zero_",
     ),
+    "library": ("ops",),
     "nn.files_of_objects": ("load", "save"),
     "nn.functional": (
         "alpha_dropout", "bilinear", "celu", "celu_", "channel_shuffle", "cosine_similarity",
@@ -43,7 +46,8 @@ ELSEWHERE = {
     "typed": (
         "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
         "HalfTensor", "IntTensor", "LongTensor", "ShortTensor", "Size", "channels_last",
-        "channels_last_3d", "contiguous_format", "layout", "memory_format", "preserve_format",
+        "channels_last_3d", "contiguous_format", "jagged", "layout", "memory_format",
+        "preserve_format", "sparse_bsc", "sparse_bsr", "sparse_coo", "sparse_csc", "sparse_csr",
         "strided",
     ),
 }  # fmt: skip

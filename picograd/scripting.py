@@ -4,6 +4,9 @@
 `picograd.jit.script(model)` is `model`.
 """
 
+from collections.abc import Iterable
+from concurrent.futures import Future, wait
+from contextlib import nullcontext
 from importlib.machinery import ModuleSpec
 from typing import Any, NoReturn, TypeVar
 
@@ -100,6 +103,23 @@ def _assert(condition: Any, message: str) -> None:
         raise AssertionError(message)
 
 
+def collect_all(futures: Iterable[Future[Any]]) -> Future[list[Future[Any]]]:
+    """Join futures (`torch.futures`) to one, that of their list once each is done."""
+    listed, joined = list(futures), Future[list[Future[Any]]]()
+    wait(listed)
+    joined.set_result(listed)
+    return joined
+
+
+def _get_tracing_state() -> None:
+    """Tell that PyTorch's tracer does not run."""
+
+
+def _log_api_usage_once(*event: Any) -> None:
+    """Note nothing."""
+
+
+TransformGetItemToIndex = nullcontext  # a tensor that `vmap` batches is an index as it is
 disable = allow_in_graph = decorator  # of torch.compiler and torch._dynamo
 
 JIT: dict[str, Any] = {

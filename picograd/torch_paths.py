@@ -14,22 +14,29 @@ from typing import Any
 
 # a path: the modules that have its names, the first one wins
 PATHS = {
+    "__config__": ("picograd.version",),
+    "_C": ("picograd.scripting",),
     "_dynamo": ("picograd.scripting",),
+    "_dynamo._trace_wrapped_higher_order_op": ("picograd.scripting",),
     "autograd.forward_ad": ("picograd.autograd",),
     "autograd.function": ("picograd.autograd",),
     "autograd.grad_mode": ("picograd.autograd",),
     "autograd.graph": ("picograd.autograd",),
+    "autograd.profiler": ("picograd.profiler",),
     "autograd.variable": ("picograd.autograd",),
     "compiler": ("picograd.scripting",),
     "cuda.memory": ("picograd.cuda",),
     "cuda.random": ("picograd.cuda",),
+    "distributed.device_mesh": ("picograd.distributed",),
     "distributed.nn": ("picograd.distributed",),
+    "distributed.tensor": ("picograd.distributed",),
     "distributions.multivariate_normal": (
         "picograd.distributions",
         "picograd.distributions.multivariate",
     ),
     "fft": ("picograd.tensor.linalg.fourier",),
     "functional": ("picograd",),
+    "futures": ("picograd.scripting", "concurrent.futures"),
     "jit": ("picograd.scripting",),
     "jit.annotations": ("typing",),
     "linalg": ("picograd.tensor.linalg.decompositions",),
@@ -43,8 +50,9 @@ PATHS = {
     "nn.utils.stateless": ("picograd.nn.stateless",),
     "nn.utils.weight_norm": ("picograd.nn.utils",),
     "random": ("picograd",),
-    "serialization": ("picograd",),
+    "serialization": ("picograd", "picograd.nn.torch_names"),
     "special": ("picograd.tensor.math.special",),
+    "torch": ("picograd",),
     "torch_version": ("picograd.version",),
     "types": ("picograd.nn.torch_names", "picograd"),
     "utils.data._utils": ("picograd.nn.collate",),
@@ -52,9 +60,13 @@ PATHS = {
     "utils.dlpack": ("picograd", "picograd.tensor.core.exchange"),
     "utils.hooks": ("picograd.nn.torch_names",),
     "utils.model_zoo": ("picograd.hub",),
+    "xpu": ("picograd.mps",),
 }
-# modules of einops that others have
-OUTSIDE = {"einops.layers.picograd": ("picograd.einops_layers",)}
+# modules of other packages that we have
+OUTSIDE = {
+    "einops.layers.picograd": ("picograd.einops_layers",),
+    "safetensors.picograd": ("picograd.nn.safetensors_names",),
+}
 # modules of others, and what is imported after them
 AFTER = {"einops._backends": "picograd.einops_backend"}
 # files of PyTorch whose names are those of the room above
@@ -72,10 +84,10 @@ FILES = {
     "fx": ("experimental", "graph", "graph_module", "node", "proxy"),
     "nn.modules": (
         "activation", "batchnorm", "container", "conv", "distance", "dropout", "fold",
-        "instancenorm", "linear", "loss", "module", "normalization", "padding", "pixelshuffle",
+        "instancenorm", "lazy", "linear", "loss", "module", "normalization", "padding", "pixelshuffle",
         "pooling", "rnn", "sparse", "transformer", "upsampling", "utils",
     ),
-    "nn.parallel": ("data_parallel", "distributed"),
+    "nn.parallel": ("data_parallel", "distributed", "scatter_gather"),
     "optim": ("adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "lbfgs", "nadam", "radam",
               "rmsprop", "rprop", "sgd"),
 }  # fmt: skip

@@ -4,6 +4,7 @@ It is done in two steps, because only one thread may record tensors: `stack` joi
 host, in any thread; `to_tensors` makes tensors of the arrays, in the caller's.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from picograd.tensor.core.annotations import DeviceLike
 from picograd.tensor.public import stack as stack_tensors
 from picograd.tensor.tensor import Tensor
 
+np_str_obj_array_pattern = re.compile("[SaUO]")  # arrays that are no tensors
 NUMBERS = ((bool, np.bool_), (int, np.int64), (float, np.float64))
 
 
