@@ -1,12 +1,13 @@
-"""PyTorch's `torch.library`: operators that programs define in Python, and `torch.ops`, where they are.
+"""PyTorch's `torch.library`: operators that programs define, and `torch.ops`, where they are.
 
 Compiled libraries of PyTorch's operators are not loaded.
 """
 
 from collections.abc import Callable
+from inspect import signature
 from typing import Any, NoReturn
 
-from picograd.errors import DataError
+from picograd.errors import DataError, GradientError
 from picograd.late_names import find
 from picograd.nn import functional
 from picograd.tensor.transforms.custom import Function
@@ -24,14 +25,22 @@ class CustomOpDef:
 
     def __init__(self, name: str, function: Callable[..., Any] | None = None) -> None:
         self.name, self.function = name, function
-        self.kind: type[Function] | None = None
+        self.kind: type[Function]
+        self.register_autograd(self.refuse_gradient)
         OPERATORS[name] = self
 
+    def refuse_gradient(self, ctx: Any, *gradients: Any) -> NoReturn:
+        """Raise: what the function computes is not recorded for gradients."""
+        raise GradientError(self.name, "it has no gradient", "give one by register_autograd")
+
     def __call__(self, *args: Any, **options: Any) -> Any:
+        """Compute, and record the gradient."""
         if self.function is None:
             problem, fix = "it was declared and has no function", "give it one by library.impl"
             raise DataError(self.name, problem, fix)
-        return self.function(*args, **options) if self.kind is None else self.kind.apply(*args)
+        given = signature(self.function).bind(*args, **options)
+        given.apply_defaults()
+        return self.kind.apply(*given.arguments.values())
 
     default = property(lambda self: self)
 

@@ -68,7 +68,7 @@ class layout(memory_format):
     """This class names a way to keep a tensor: all here keep every element."""
 
 
-contiguous_format = memory_format("contiguous_format")
+contiguous_format = legacy_contiguous_format = memory_format("contiguous_format")
 channels_last = memory_format("channels_last")
 channels_last_3d = memory_format("channels_last_3d")
 preserve_format = memory_format("preserve_format")

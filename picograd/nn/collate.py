@@ -133,3 +133,8 @@ def holds_tensor(value: Any) -> bool:
     if isinstance(value, (tuple, list)):
         return any(holds_tensor(each) for each in value)
     return isinstance(value, Tensor)
+
+
+def pin_memory(data: Any, device: Any = None) -> Any:
+    """Give data back: copies to a device wait for nothing more."""
+    return data

@@ -1,4 +1,4 @@
-"""The functions of `safetensors.torch`, for our tensors: `from safetensors.picograd import save_file`.
+"""The functions of `safetensors.torch` for our tensors: `safetensors.picograd` has them.
 
 Files lie as those of the package: each reads what the other wrote.
 """
@@ -27,7 +27,8 @@ def save(tensors: Mapping[str, Tensor], metadata: Text | None = None) -> bytes:
     [1.0, 2.0]
     """
     file = io.BytesIO()
-    state.write(file, *state.prepared(tensors, metadata))
+    header, checked = state.prepared(tensors, metadata)
+    state.write(file, header, checked)
     return file.getvalue()
 
 
@@ -38,7 +39,8 @@ def save_file(tensors: Mapping[str, Tensor], filename: File, metadata: Text | No
 
 def load(data: bytes) -> dict[str, Tensor]:
     """Read the bytes of a file."""
-    tensors: dict[str, Tensor] = state.read(io.BytesIO(data), len(data), "the bytes")
+    file, size = io.BytesIO(data), len(data)
+    tensors: dict[str, Tensor] = state.read(file, size, "the bytes")
     return tensors
 
 
@@ -57,5 +59,17 @@ def load_model(
     model: Module, filename: File, strict: bool = True, device: DeviceLike = "cpu", **reading: Any
 ) -> tuple[list[str], list[str]]:
     """Read the state of a module; give the names that were missing, and those not expected."""
-    missing, unexpected = model.load_state_dict(load_file(filename, device), strict=strict)
+    tensors = load_file(filename, device)
+    missing, unexpected = model.load_state_dict(tensors, strict=strict)
     return missing, unexpected
+
+
+def storage_ptr(tensor: Tensor) -> int:
+    """Give the address of the memory a tensor is in."""
+    address: int = tensor.data_ptr()
+    return address
+
+
+def storage_size(tensor: Tensor) -> int:
+    """Count the bytes of the memory a tensor is in."""
+    return tensor.nbytes

@@ -48,7 +48,7 @@ PyTree = Any
 def register_pytree_node(
     cls: type, flatten_fn: Flatten, unflatten_fn: Unflatten, **naming: Any
 ) -> None:
-    """Let objects of a type be trees, for `jit`, `vmap` and `func` too.
+    """Let objects of a type be trees, for `vmap` and `func` too.
 
     `flatten_fn(object)` gives items and a context, `unflatten_fn(items, context)` an object.
 

@@ -81,6 +81,8 @@ def with_element(part: Part, element: Expr, users: list[int]) -> Part:
     after = []
     for number, compute in enumerate(part.computes[first:], first):
         body = rewrite(compute.body, {}, shifted)
-        body = rewrite(body, {}, shared) if number in users else body
+        is_user = number in users
+        if is_user:
+            body = rewrite(body, {}, shared)
         after.append(replace(compute, body=body))
     return replace(part, computes=(*part.computes[:first], new, *after))

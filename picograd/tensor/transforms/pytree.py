@@ -5,7 +5,6 @@ from typing import Any
 
 from picograd.errors import DTypeError
 
-
 # types of programs: what takes one apart into items and a context, and what builds one of these
 Flatten = Callable[[Any], tuple[Sequence[Any], Any]]
 Unflatten = Callable[[list[Any], Any], Any]
@@ -19,8 +18,11 @@ def is_container(value: Any) -> bool:
 
 def items_of(tree: Any) -> Sequence[Any]:
     """List what is directly in a container."""
-    if type(tree) in REGISTERED:
-        return REGISTERED[type(tree)][0](tree)[0]
+    kind = type(tree)
+    if kind in REGISTERED:
+        flatten, _ = REGISTERED[kind]
+        items, _ = flatten(tree)
+        return items
     return list(tree.values()) if isinstance(tree, dict) else tree
 
 
@@ -47,7 +49,8 @@ def fill(tree: Any, leaves: Iterator[Any]) -> Any:
     if type(tree) in REGISTERED:
         flatten, unflatten = REGISTERED[type(tree)]
         inside, context = flatten(tree)
-        return unflatten([fill(item, leaves) for item in inside], context)
+        filled_items = [fill(item, leaves) for item in inside]
+        return unflatten(filled_items, context)
     if isinstance(tree, dict):
         filled = {key: fill(item, leaves) for key, item in tree.items()}
         return filled if type(tree) is dict else copy_of(tree, filled)
