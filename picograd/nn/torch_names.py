@@ -80,7 +80,7 @@ DEFAULT_PROTOCOL = 2  # of pickles
 Number = int | float | bool
 Device = str | int | None
 _int, _float, _bool = int, float, bool
-_device = _dtype = _size = Any  # annotations of programs
+_device = _dtype = Any  # annotations of programs
 _size = list[int] | tuple[int, ...]
 _size_any_t = _size_any_opt_t = int | Entries[int]
 _size_1_t = _size_2_t = _size_3_t = _size_4_t = _size_5_t = _size_6_t = _size_any_t
