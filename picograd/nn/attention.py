@@ -37,7 +37,7 @@ class MultiheadAttention(Module):
     dropout: float
     embed_dim: int
     num_heads: int
-    batch_first: bool
+    batch_first: bool = False
     head_dim: int
     kdim: int
     vdim: int
@@ -238,23 +238,25 @@ def multi_head_attention_forward(
 
     Keys and values that were computed before (`static_k`, `static_v`) are not taken.
     """
-    if static_k is not None or static_v is not None:
-        problem = "static_k and static_v are not there"
-        raise ValueRangeError("multi_head_attention_forward", problem, "pass key and value")
-    need_tensor("multi_head_attention_forward", query, key, value)
+    _refuse_static(static_k, static_v)
     layer = _layer_like(
         MultiheadAttention,
         embed_dim=embed_dim_to_check, kdim=key.shape[-1], vdim=value.shape[-1],
-        num_heads=num_heads, head_dim=embed_dim_to_check // num_heads,
-        in_proj_weight=None if use_separate_proj_weight else in_proj_weight,
+        num_heads=num_heads, head_dim=embed_dim_to_check // num_heads, training=training,
+        in_proj_weight=None if use_separate_proj_weight else in_proj_weight, dropout=dropout_p,
         q_proj_weight=q_proj_weight, k_proj_weight=k_proj_weight, v_proj_weight=v_proj_weight,
         in_proj_bias=in_proj_bias, bias_k=bias_k, bias_v=bias_v, add_zero_attn=add_zero_attn,
         out_proj=_layer_like(Linear, weight=out_proj_weight, bias=out_proj_bias),
-        dropout=dropout_p, training=training, batch_first=False,
     )  # fmt: skip
     masks = (key_padding_mask, need_weights, attn_mask, average_attn_weights, is_causal)
     result: tuple[Tensor, Tensor | None] = layer.forward(query, key, value, *masks)
     return result
+
+
+def _refuse_static(*given: Tensor | None) -> None:
+    if any(each is not None for each in given):
+        problem = "static_k and static_v are not there"
+        raise ValueRangeError("multi_head_attention_forward", problem, "pass key and value")
 
 
 def _layer_like(kind: type[Module], **members: Any) -> Any:
