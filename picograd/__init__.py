@@ -86,10 +86,11 @@ if TYPE_CHECKING:
     from picograd import (  # noqa: I001
         accelerator as accelerator, amp as amp, autograd as autograd, backends as backends,
         cuda as cuda, distributed as distributed, distributions as distributions, func as func,
-        fx as fx, hub as hub, mps as mps, nn as nn, optim as optim, testing as testing,
-        utils as utils,
+        fx as fx, hub as hub, library as library, mps as mps, nn as nn, optim as optim,
+        profiler as profiler, testing as testing, utils as utils,
     )  # fmt: skip
     from picograd.amp import GradScaler as GradScaler
+    from picograd.library import ops as ops
     from picograd.nn.files_of_objects import load as load
     from picograd.nn.files_of_objects import save as save
     from picograd.scripting import compile as compile

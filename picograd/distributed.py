@@ -27,6 +27,11 @@ def get_rank(group: Any = None) -> int:
     return 0
 
 
+def get_backend(group: Any = None) -> str:
+    """Name how processes talk: not at all."""
+    return "undefined"
+
+
 def get_world_size(group: Any = None) -> int:
     """Count the processes that train together."""
     return 1
@@ -55,6 +60,26 @@ class ProcessGroup:
     """This class stands for groups of processes: there are none."""
 
 
+class group:
+    """This class names the group of all processes."""
+
+    WORLD = None
+
+
+class DeviceMesh:
+    """This class stands for devices that share tensors: there are none."""
+
+
+class DTensor:
+    """This class stands for tensors that devices share: there are none."""
+
+
+Shard = Replicate = Partial = Placement = DTensor
+
+
 all_gather = all_gather_object = all_gather_into_tensor = all_reduce = init_process_group
 broadcast = broadcast_object_list = gather = scatter = reduce = init_process_group
 reduce_scatter = all_to_all = send = recv = new_group = init_process_group
+get_global_rank = get_group_rank = gather_object = scatter_object_list = isend = irecv = new_group
+batch_isend_irecv = all_to_all_single = P2POp = monitored_barrier = new_group
+init_device_mesh = distribute_tensor = distribute_module = init_process_group

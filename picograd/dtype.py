@@ -44,6 +44,24 @@ class DType:
         return self.kind == "complex"
 
     @property
+    def is_floating_point(self) -> bool:
+        """Tell whether this is a floating-point type, by PyTorch's name."""
+        return self.is_float
+
+    @property
+    def is_signed(self) -> bool:
+        """Tell whether there are negative numbers of this type."""
+        return self.kind not in ("bool", "uint")
+
+    def to_real(self) -> "DType":
+        """Give the type of the parts of complex numbers, by PyTorch's name."""
+        return self.real
+
+    def to_complex(self) -> "DType":
+        """Give the type of complex numbers of such parts, by PyTorch's name."""
+        return self.complex
+
+    @property
     def is_differentiable(self) -> bool:
         """Tell whether gradients flow through this type: floats and complex numbers."""
         return self.kind in CONTINUOUS

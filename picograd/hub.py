@@ -4,6 +4,7 @@ Files lie in `$PICOGRAD_DATA/hub/checkpoints`, or `~/.cache/picograd/hub/checkpo
 """
 
 import hashlib
+import importlib
 import os
 import re
 import tempfile
@@ -32,6 +33,11 @@ def get_dir() -> str:
         return FOLDER["dir"]
     base = Path(config.data) if config.data else Path.home() / ".cache" / "picograd"
     return str(base / "hub")
+
+
+def _get_torch_home() -> str:
+    """Name the folder that programs of PyTorch keep what they download in."""
+    return os.path.dirname(get_dir())
 
 
 def set_dir(d: str | os.PathLike[str]) -> None:
@@ -98,3 +104,10 @@ def load(*given: Any, **options: Any) -> NoReturn:
     """Raise: programs are not downloaded and run."""
     fix = "build the model, and load its weights with load_state_dict_from_url"
     raise StateError("hub.load", "programs of others are not downloaded", fix)
+
+
+def __getattr__(name: str) -> Any:
+    """Give the progress bar that programs import from here, where tqdm is installed."""
+    if name == "tqdm":
+        return importlib.import_module("tqdm").tqdm
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,12 +8,18 @@ from picograd.torch_paths import PATHS
 # rooms that import those below
 ROOMS_ABOVE = (
     "accelerator", "amp", "array_api", "autograd", "backends", "cuda", "distributed",
-    "distributions", "func", "fx", "hub", "mps", "nn", "onnx", "optim", "testing", "utils",
+    "distributions", "func", "fx", "hub", "library", "mps", "nn", "onnx", "optim", "profiler",
+    "testing", "utils",
 )  # fmt: skip
 # names by the module that has them
 ELSEWHERE = {
+    "absent": (
+        "PyTorchFileReader", "PyTorchFileWriter", "SymBool", "SymFloat", "SymInt", "TensorType",
+        "TypedStorage", "UntypedStorage",
+    ),
     "amp": ("GradScaler",),
     "autograd.anomaly": ("is_anomaly_enabled",),
+    "cuda": ("Event", "Stream"),
     "in_place": (
         "abs_", "acos_", "acosh_", "addmv_", "arccos_", "arccosh_", "arcsin_", "arcsinh_",
         "arctan_", "arctanh_", "as_strided_", "asin_", "asinh_", "atan_", "atanh_", "ceil_",
@@ -23,6 +29,7 @@ ELSEWHERE = {
         "neg_", "negative_", "rad2deg_", "reciprocal_", "round_", "rsqrt_", "sigmoid_", "sin_",
         "sinc_", "sinh_", "sqrt_", "square_", "tan_", "tanh_", "trunc_", "xlogy_", "zero_",
     ),
+    "library": ("ops",),
     "nn.files_of_objects": ("load", "save"),
     "nn.functional": (
         "alpha_dropout", "bilinear", "celu", "celu_", "channel_shuffle", "cosine_similarity",
@@ -30,7 +37,8 @@ ELSEWHERE = {
         "pairwise_distance", "pixel_shuffle", "pixel_unshuffle", "prelu", "relu_", "rms_norm",
         "rrelu", "rrelu_", "selu", "selu_", "threshold", "threshold_",
     ),
-    "scripting": ("_assert", "compile"),
+    "errors": ("OutOfMemoryError",),
+    "scripting": ("Future", "_assert", "_check", "compile", "typename"),
     "settings": (
         "are_deterministic_algorithms_enabled", "get_default_device",
         "get_deterministic_debug_mode", "get_float32_matmul_precision", "get_num_interop_threads",
@@ -40,10 +48,13 @@ ELSEWHERE = {
         "set_flush_denormal", "set_num_interop_threads", "set_num_threads",
         "use_deterministic_algorithms",
     ),
+    "tensor.linalg.low_rank": ("pca_lowrank", "svd_lowrank"),
     "typed": (
         "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
         "HalfTensor", "IntTensor", "LongTensor", "ShortTensor", "Size", "channels_last",
-        "channels_last_3d", "contiguous_format", "layout", "memory_format", "preserve_format",
+        "channels_last_3d", "contiguous_format", "jagged", "layout", "legacy_contiguous_format",
+        "memory_format",
+        "preserve_format", "sparse_bsc", "sparse_bsr", "sparse_coo", "sparse_csc", "sparse_csr",
         "strided",
     ),
 }  # fmt: skip
@@ -71,18 +82,18 @@ ELSEWHERE_IN_NN = {
     ),
     "state": ("load", "save"),
     "torch_file": ("load_torch",),
+    "torch_names": ("RNNBase", "RNNCellBase"),
 }  # fmt: skip
 PATHS_IN_NN = [path[3:] for path in PATHS if path.startswith("nn.") and path.count(".") == 1]
 PLACES_IN_NN = {name: room for room, names in ELSEWHERE_IN_NN.items() for name in names}
 # PyTorch's modules that are not there, and why
-REFUSED = {
-    "quantization": "there are no quantised tensors",
-    "sparse": "there are no sparse tensors",
-}
+REFUSED = {"sparse": "there are no sparse tensors"}
 
 
 def find(name: str) -> object:
     """Import a room, or what is in one. Raises AttributeError for what is not there."""
+    if name.startswith("_foreach_"):
+        return importlib.import_module("picograd.foreach").find_foreach(name)
     rooms = PATHS if name in PATHS else ROOMS_ABOVE
     return found_in("picograd", name, rooms, PLACES)
 

@@ -4,6 +4,8 @@
 `picograd.jit.script(model)` is `model`.
 """
 
+from collections.abc import Iterable
+from concurrent.futures import Future, wait
 from importlib.machinery import ModuleSpec
 from typing import Any, NoReturn, TypeVar
 
@@ -26,7 +28,7 @@ def compile(model: Any = None, **options: Any) -> Any:
     return same if model is None else model
 
 
-def same(value: T, *options: Any, **more: Any) -> T:
+def same(value: T = None, *options: Any, **more: Any) -> T:  # type: ignore[assignment]
     """Give the first argument back."""
     return value
 
@@ -84,10 +86,31 @@ def is_compiling() -> bool:
     return tracing.is_tracing()
 
 
+is_dynamo_compiling = is_exporting = is_compiling
+
+
 def refuse_archive(*given: Any, **options: Any) -> NoReturn:
     """Raise: there are no archives of compiled programs."""
     problem = "a compiled program is no file here"
     raise StateError("jit", problem, "save the weights: picograd.save(model.state_dict(), path)")
+
+
+def _check(cond: Any, message: Any = None) -> None:
+    """Raise RuntimeError unless a condition holds; the message may be a function that makes it."""
+    if not cond:
+        raise RuntimeError(message() if callable(message) else message or "a check failed")
+
+
+def typename(obj: Any) -> str:
+    """Name the type of an object with its module.
+
+    >>> import picograd
+    >>> picograd.typename(picograd.nn.Linear)
+    'picograd.nn.linear.Linear'
+    """
+    kind = obj if isinstance(obj, type) else type(obj)
+    module = kind.__module__
+    return kind.__qualname__ if module == "builtins" else f"{module}.{kind.__qualname__}"
 
 
 def _assert(condition: Any, message: str) -> None:
@@ -100,19 +123,36 @@ def _assert(condition: Any, message: str) -> None:
         raise AssertionError(message)
 
 
-disable = allow_in_graph = decorator  # of torch.compiler and torch._dynamo
+def collect_all(futures: Iterable[Future[Any]]) -> Future[list[Future[Any]]]:
+    """Join futures (`torch.futures`) to one, that of their list once each is done."""
+    listed, joined = list(futures), Future[list[Future[Any]]]()
+    wait(listed)
+    joined.set_result(listed)
+    return joined
+
+
+mark_dynamic = mark_static = mark_static_address = same  # of torch._dynamo
+cudagraph_mark_step_begin = reset = same
+OptimizedModule = ScriptModule  # none is
+disable = allow_in_graph = assume_constant_result = decorator  # of torch.compiler and torch._dynamo
 
 JIT: dict[str, Any] = {
     "__path__": [],  # so that Python asks for PyTorch's modules below
     "__spec__": ModuleSpec("picograd.jit", None, is_package=True),
     "script": script,
     "trace": trace,
+    "trace_module": trace,
+    "TracerWarning": UserWarning,
+    "Error": RuntimeError,
     "freeze": same,
     "optimize_for_inference": same,
     "ignore": decorator,
     "unused": decorator,
     "export": decorator,
     "script_if_tracing": decorator,
+    "_script_if_tracing": decorator,
+    "_overload": decorator,
+    "_overload_method": decorator,
     "interface": decorator,
     "script_method": decorator,
     "ScriptModule": ScriptModule,

@@ -68,8 +68,12 @@ class layout(memory_format):
     """This class names a way to keep a tensor: all here keep every element."""
 
 
-contiguous_format = memory_format("contiguous_format")
+contiguous_format = legacy_contiguous_format = memory_format("contiguous_format")
 channels_last = memory_format("channels_last")
 channels_last_3d = memory_format("channels_last_3d")
 preserve_format = memory_format("preserve_format")
 strided = layout("strided")
+# what tensors of PyTorch may be and those here never are
+sparse_coo, sparse_csr = layout("sparse_coo"), layout("sparse_csr")
+sparse_csc, sparse_bsr = layout("sparse_csc"), layout("sparse_bsr")
+sparse_bsc, jagged = layout("sparse_bsc"), layout("jagged")

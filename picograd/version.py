@@ -82,3 +82,13 @@ class Release(TorchVersion):
 
 
 __version__ = Release(RELEASE)
+
+
+def show() -> str:
+    """Say what this was built with: nothing, as kernels are made when they run.
+
+    >>> import picograd
+    >>> picograd.__config__.show()
+    'picograd 0.1.0, kernels by LLVM and NVRTC'
+    """
+    return f"picograd {RELEASE}, kernels by LLVM and NVRTC"

@@ -21,7 +21,7 @@ LEVELS = [
     {"engine"},
     {"tensor"},
     {"nn", "draw", "explain", "distributed", "settings", "typed", "cache", "scripting", "backends"}
-    | {"in_place", "testing", "einops_backend"},
+    | {"in_place", "testing", "einops_backend", "absent", "foreach"},
     # names of the ancestor and of PyTorch
     {
         "draw_utils",
@@ -34,7 +34,9 @@ LEVELS = [
         "einops_layers",
         "fx",
         "hub",
+        "library",
         "optim",
+        "profiler",
         "utils",
         "view",
     },

@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
+from picograd.absent import CUDAGraph as CUDAGraph
+from picograd.absent import refuse_capture as graph  # noqa: F401
 from picograd.config import config
 from picograd.cuda import amp
 from picograd.device_name import device as named
@@ -294,6 +296,9 @@ class Event:
     def query(self) -> bool:
         """Tell whether the work before the event is done."""
         return True
+
+
+StreamContext = Any  # an annotation of programs
 
 
 class Stream:

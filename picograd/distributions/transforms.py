@@ -37,6 +37,8 @@ from picograd.distributions.vector_transforms import (
 from picograd.tensor.core.type_info import finfo
 from picograd.tensor.tensor import Tensor
 
+_clipped_sigmoid = clipped_sigmoid  # programs of PyTorch import it
+
 __all__ = [
     "AbsTransform",
     "AffineTransform",

@@ -99,6 +99,21 @@ class Profile:
         ]
         return {"traceEvents": [*names, *self.events, *memory], "displayTimeUnit": "ms"}
 
+    def watch(self) -> None:
+        """Begin."""
+        PROFILES.append(self)
+        WATCHERS.append(self.add_memory)
+
+    def stop(self) -> None:
+        """End."""
+        self.end = perf_counter()
+        PROFILES.remove(self)
+        WATCHERS.remove(self.add_memory)
+
+    def save(self, path: str | Path) -> None:
+        """Write the trace; DataError if it cannot be written."""
+        write(Path(path), json.dumps(self.trace()))
+
     @property
     def seconds(self) -> float:
         """Time that it watched, so far."""
@@ -137,17 +152,14 @@ def profile(path: str | Path | None = "profile.json") -> Iterator[Profile]:
     1
     """
     run = Profile()
-    PROFILES.append(run)
-    WATCHERS.append(run.add_memory)
+    run.watch()
     try:
         yield run
     finally:
-        run.end = perf_counter()
-        PROFILES.remove(run)
-        WATCHERS.remove(run.add_memory)
+        run.stop()
         say(str(run))
         if path is not None:
-            write(Path(path), json.dumps(run.trace()))
+            run.save(path)
 
 
 def write(path: Path, text: str) -> None:

@@ -4,6 +4,7 @@ It is done in two steps, because only one thread may record tensors: `stack` joi
 host, in any thread; `to_tensors` makes tensors of the arrays, in the caller's.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from picograd.tensor.core.annotations import DeviceLike
 from picograd.tensor.public import stack as stack_tensors
 from picograd.tensor.tensor import Tensor
 
+np_str_obj_array_pattern = re.compile("[SaUO]")  # arrays that are no tensors
 NUMBERS = ((bool, np.bool_), (int, np.int64), (float, np.float64))
 
 
@@ -131,3 +133,8 @@ def holds_tensor(value: Any) -> bool:
     if isinstance(value, (tuple, list)):
         return any(holds_tensor(each) for each in value)
     return isinstance(value, Tensor)
+
+
+def pin_memory(data: Any, device: Any = None) -> Any:
+    """Give data back: copies to a device wait for nothing more."""
+    return data

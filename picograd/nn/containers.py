@@ -176,7 +176,8 @@ class ModuleDict(Module):
     """
 
     def __init__(self, modules: Any = None) -> None:
-        self.update(modules or {})
+        if modules is not None:
+            self.update(modules)
 
     def __setitem__(self, key: str, module: Module) -> None:
         check_module("ModuleDict", module)

@@ -19,6 +19,8 @@ from picograd.tensor.tensor import Tensor
 ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 MaskMod = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 BLOCK = 128  # PyTorch's size of a block, which decides nothing here
+_DEFAULT_SPARSE_BLOCK_SIZE = BLOCK
+AuxRequest = Any  # an annotation of programs
 
 
 class SDPBackend(enum.Enum):

@@ -6,6 +6,8 @@ functional_basic, _attention, _embedding and _shape, losses_regression, _margin 
 read functional.pyi, which `docs/stubs.py` writes.
 """
 
+import importlib
+
 from picograd.nn import fractional_pooling as fractional_pooling
 from picograd.nn import functional_attention as functional_attention
 from picograd.nn import functional_basic as functional_basic
@@ -26,3 +28,10 @@ for _row in MODULES["functional"].values():
 
 globals().update(_made)
 __all__ = sorted(_made)
+
+
+def __getattr__(name: str) -> object:
+    """Import the function behind MultiheadAttention, which is made of layers, at its first use."""
+    if name == "multi_head_attention_forward":
+        return importlib.import_module("picograd.nn.attention").multi_head_attention_forward
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,18 +3,64 @@
 import inspect
 from typing import Any, ClassVar
 
+from picograd.errors import StateError
 from picograd.nn.conv import Conv1d, Conv2d, Conv3d
 from picograd.nn.conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from picograd.nn.group_norm import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
 from picograd.nn.linear import Linear
 from picograd.nn.module import Module
 from picograd.nn.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d
+from picograd.nn.parameter import Uninitialized
 from picograd.tensor.tensor import Tensor
 
 INSTANCE = {"affine": True, "track_running_stats": True}  # as PyTorch's lazy ones
 
 
-class Lazy(Module):
+class LazyModuleMixin:
+    """This class lets a module of a program wait for its first input: it stands before `Module`.
+
+    `initialize_parameters` takes that input and materializes what is uninitialized; the module is
+    a `cls_to_become` from then on, if there is one.
+
+    >>> from picograd import Tensor, nn
+    >>> class Scale(nn.lazy.LazyModuleMixin, nn.Module):
+    ...     def __init__(self):
+    ...         self.weight = nn.UninitializedParameter()
+    ...     def initialize_parameters(self, x):
+    ...         self.weight.materialize(x.shape[-1:])
+    ...     def forward(self, x):
+    ...         return x * self.weight
+    >>> Scale()(Tensor.ones(2, 3)).shape
+    (2, 3)
+    """
+
+    cls_to_become: ClassVar[type[Module] | None] = None
+
+    def __call__(self, *inputs: Any, **options: Any) -> Any:
+        """Call the module; at the first time it takes its sizes before."""
+        module: Any = self
+        if not self.has_uninitialized_params():
+            return Module.__call__(module, *inputs, **options)
+        becomes = self.cls_to_become
+        self.initialize_parameters(*inputs, **options)
+        if becomes is not None:
+            module.__class__ = becomes
+        left = [name for name, each in vars(self).items() if isinstance(each, Uninitialized)]
+        if left:
+            problem = f"{', '.join(left)} has no sizes after initialize_parameters"
+            raise StateError(type(self).__name__, problem, "materialize it there")
+        return module(*inputs, **options)
+
+    def initialize_parameters(self, *inputs: Any, **options: Any) -> None:
+        """Take sizes of the first input: modules of programs define it."""
+        raise NotImplementedError(f"{type(self).__name__} does not define initialize_parameters()")
+
+    def has_uninitialized_params(self) -> bool:
+        """Tell whether sizes are not known yet."""
+        return any(isinstance(each, Uninitialized) for each in vars(self).values())
+
+
+class Lazy(LazyModuleMixin, Module):
     """This class waits for an input; `kind` is the layer it becomes, `axis` what it measures."""
 
     kind: ClassVar[type[Module]]
@@ -41,8 +87,8 @@ class Lazy(Module):
         """Tell that the sizes are not known yet."""
         return True
 
-    def forward(self, input: Tensor) -> Any:
-        """Become the layer that fits an input, and compute its output."""
+    def initialize_parameters(self, input: Tensor) -> None:  # type: ignore[override]
+        """Become the layer that fits an input."""
         kind: Any = self.kind
         size, given = input.shape[self.axis], self.given
         options = {"device": input.device, "dtype": input.dtype, **self.options}
@@ -50,7 +96,11 @@ class Lazy(Module):
         layer: Any = self
         layer.__class__ = kind
         kind.__init__(layer, size, *given, **options)
-        return layer.forward(input)
+
+    def forward(self, input: Tensor) -> Any:
+        """Become the layer that fits an input, and compute its output."""
+        self.initialize_parameters(input)
+        return self.forward(input)
 
 
 class LazyLinear(Lazy):

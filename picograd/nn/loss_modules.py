@@ -16,7 +16,37 @@ from picograd.tensor.network import losses
 from picograd.tensor.tensor import Tensor
 
 
-class Loss(Module):
+class Criterion(Module):
+    """This class is the base of losses that programs write themselves: it keeps `reduction`.
+
+    `size_average` and `reduce` are PyTorch's older words for it.
+
+    >>> from picograd.nn.loss_modules import Criterion
+    >>> Criterion().reduction, Criterion(size_average=False).reduction
+    ('mean', 'sum')
+    """
+
+    reduction: str
+
+    def __init__(
+        self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+    ) -> None:
+        if reduce is False:
+            reduction = "none"
+        elif size_average is not None or reduce is not None:
+            reduction = "sum" if size_average is False else "mean"
+        self.reduction = reduction
+
+
+class WeightedCriterion(Criterion):
+    """This class is the base of such losses that have a weight a class: a buffer."""
+
+    def __init__(self, weight: Tensor | None = None, *reduced: Any, **named: Any) -> None:
+        super().__init__(*reduced, **named)
+        self.register_buffer("weight", weight)
+
+
+class Loss(WeightedCriterion):
     """This class keeps the options of a loss function; weights are buffers, as in PyTorch."""
 
     compute: Callable[..., Tensor]

@@ -75,7 +75,13 @@ class Module(Inner):
     """
 
     training: bool = True
+    call_super_init: bool = False  # whether classes that follow in the order of bases are set up
     _hooks: Hooks | None = None
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        """Set up nothing: what follows among the bases is for the class, as in PyTorch."""
+        if self.call_super_init or given or options:
+            super().__init__(*given, **options)
 
     def forward(self, *inputs: Any, **options: Any) -> Any:
         """Compute the output; every module defines its own."""
@@ -101,9 +107,17 @@ class Module(Inner):
             self._note_inside(name)
         elif isinstance(value, Buffer) and name not in self._persistence:
             self._persistence = {**self._persistence, name: value.persistent}
-        if self.__dict__.get(name, self) is not value:
+        old = self.__dict__.get(name, self)
+        if old is not value:
             note_change()
-        object.__setattr__(self, name, value)
+            if isinstance(value, (Parameter, Module)) and not isinstance(old, (Tensor, Module)):
+                self.__dict__.pop(name, None)  # members are in the order in which they became such
+        try:
+            object.__setattr__(self, name, value)
+        except AttributeError:  # a property that only reads: it may show what it hides
+            if not isinstance(value, (Parameter, Module)):
+                raise
+            self.__dict__[name] = value
 
     def _note_inside(self, name: str) -> None:
         self.__dict__.setdefault("_inside", set()).add(name)
@@ -126,7 +140,10 @@ class Module(Inner):
         return {**self.__dict__, "training": self.training, "hooks": hooked}
 
     def __delattr__(self, name: str) -> None:
-        object.__delattr__(self, name)
+        if isinstance(self.__dict__.get(name), (Parameter, Module)):
+            del self.__dict__[name]
+        else:
+            object.__delattr__(self, name)
         note_change()
         if name in self._persistence:
             others = self._persistence.items()

@@ -3,6 +3,8 @@
 from typing import Any
 
 from picograd.nn.module import Module
+from picograd.tensor.public import cat
+from picograd.tensor.tensor import Tensor
 
 __path__: list[str] = []  # so that Python asks for PyTorch's modules below
 
@@ -44,3 +46,13 @@ def data_parallel(
     """Call a module: one device computes the whole batch."""
     given = inputs if isinstance(inputs, tuple) else (inputs,)
     return module(*given, **(module_kwargs or {}))
+
+
+def scatter(inputs: Any, target_gpus: Any, dim: int = 0) -> Any:
+    """Share inputs among devices: one device has all of them."""
+    return (inputs,) if isinstance(inputs, Tensor) else [inputs]
+
+
+def gather(outputs: Any, target_device: Any, dim: int = 0) -> Any:
+    """Join outputs of devices."""
+    return cat(list(outputs), dim)

@@ -25,10 +25,15 @@ from picograd.tensor.core.annotations import DeviceLike
 from picograd.tensor.tensor import Tensor
 
 
-def save(state: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
+def save(
+    state: Mapping[str, Any],
+    path: str | os.PathLike[str],
+    metadata: Mapping[str, str] | None = None,
+) -> None:
     """Write a state dict to a file; a file of that name is replaced at once or not at all.
 
     States may be nested, as an optimizer's is: {"model": {...}, "optimizer": {...}, "epoch": 3}.
+    `metadata` is text that the file says about itself.
 
     >>> from picograd import Tensor, nn
     >>> import os, tempfile
@@ -37,20 +42,28 @@ def save(state: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
     >>> nn.load(path)["weight"].tolist()
     [1.0, 2.0]
     """
+    header, flat = prepared(state, metadata)
+    target = _path("save", path)
+    try:
+        replace_file(target, lambda file: write(file, header, flat))
+    except OSError as error:
+        fix = "check the folder, its permissions and the free space"
+        raise DataError("save", f"cannot write {target}: {error.strerror}", fix) from error
+
+
+def prepared(
+    state: Mapping[str, Any], metadata: Mapping[str, str] | None
+) -> tuple[bytes, Mapping[str, Tensor]]:
+    """Check a state; give the beginning of its file, and the tensors by name that follow."""
     if not isinstance(state, Mapping):
         problem = f"the state is a {type(state).__name__}"
         raise DTypeError("save", problem, "pass model.state_dict()")
-    metadata = {"format": "picograd"}
+    metadata = {"format": "picograd", **(metadata or {})}
     if is_nested(state):
         state, metadata["nested"] = flatten(state)
     for name, value in state.items():
         _check_entry(name, value)
-    header, target = _header("save", state, metadata), _path("save", path)
-    try:
-        replace_file(target, lambda file: _write(file, header, state))
-    except OSError as error:
-        fix = "check the folder, its permissions and the free space"
-        raise DataError("save", f"cannot write {target}: {error.strerror}", fix) from error
+    return _header("save", state, metadata), state
 
 
 def replace_file(target: Path, write: Callable[[IO[bytes]], None]) -> None:
@@ -78,7 +91,7 @@ def replace_file(target: Path, write: Callable[[IO[bytes]], None]) -> None:
         raise
 
 
-def _write(file: IO[bytes], header: bytes, state: Mapping[str, Tensor]) -> None:
+def write(file: IO[bytes], header: bytes, state: Mapping[str, Tensor]) -> None:
     """Write a file from beginning to end; tensors on the CPU are not copied."""
     check_not_tracing("nn.save()")
     file.write(header)

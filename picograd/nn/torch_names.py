@@ -11,9 +11,9 @@ from picograd.nn.conv import ConvSettings
 from picograd.nn.conv_transpose import AdjointConv
 from picograd.nn.dropout import Dropout
 from picograd.nn.group_norm import InstanceNorm
-from picograd.nn.lazy import Lazy
+from picograd.nn.lazy import LazyModuleMixin as LazyModuleMixin
 from picograd.nn.linear import Linear
-from picograd.nn.loss_modules import Loss
+from picograd.nn.loss_modules import Criterion, WeightedCriterion
 from picograd.nn.module import LoadResult
 from picograd.nn.norm import BatchNorm
 from picograd.nn.pooling import AdaptiveAvgPool, AdaptiveMaxPool, LPPool, MaxPool, MaxUnpool, Pool
@@ -62,7 +62,7 @@ _ntuple = repeated
 _single, _pair = repeated(1, "_single"), repeated(2, "_pair")
 _triple, _quadruple = repeated(3, "_triple"), repeated(4, "_quadruple")
 _reverse_repeat_tuple = twice_from_the_end
-_Loss = _WeightedLoss = Loss
+_Loss, _WeightedLoss = Criterion, WeightedCriterion
 _BatchNorm = _NormBase = BatchNorm
 _InstanceNorm = InstanceNorm
 _ConvNd, _ConvTransposeNd = ConvSettings, AdjointConv
@@ -70,14 +70,17 @@ _DropoutNd = Dropout
 _MaxPoolNd, _MaxUnpoolNd, _AvgPoolNd, _LPPoolNd = MaxPool, MaxUnpool, Pool, LPPool
 _AdaptiveAvgPoolNd, _AdaptiveMaxPoolNd = AdaptiveAvgPool, AdaptiveMaxPool
 _IncompatibleKeys = LoadResult
-LazyModuleMixin = Lazy
 NonDynamicallyQuantizableLinear = Linear
 RNNBase, RNNCellBase = Recurrent, Cell
 RemovableHandle = HookHandle
 
+MAP_LOCATION = Any  # annotations of PyTorch's programs
+FILE_LIKE = Any
+DEFAULT_PROTOCOL = 2  # of pickles
 Number = int | float | bool
 Device = str | int | None
 _int, _float, _bool = int, float, bool
+_device = _dtype = Any  # annotations of programs
 _size = list[int] | tuple[int, ...]
 _size_any_t = _size_any_opt_t = int | Entries[int]
 _size_1_t = _size_2_t = _size_3_t = _size_4_t = _size_5_t = _size_6_t = _size_any_t

@@ -3,7 +3,15 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from picograd.tensor.transforms.pytree import is_container, leaves_of, mapped, rebuilt
+from picograd.tensor.transforms.pytree import (
+    REGISTERED,
+    Flatten,
+    Unflatten,
+    is_container,
+    leaves_of,
+    mapped,
+    rebuilt,
+)
 
 
 class TreeSpec:
@@ -34,6 +42,50 @@ class TreeSpec:
 
 
 Leaves = list[Any]
+PyTree = Any
+
+
+def register_pytree_node(
+    cls: type, flatten_fn: Flatten, unflatten_fn: Unflatten, **naming: Any
+) -> None:
+    """Let objects of a type be trees, for `vmap` and `func` too.
+
+    `flatten_fn(object)` gives items and a context, `unflatten_fn(items, context)` an object.
+
+    >>> class Pair:
+    ...     def __init__(self, x, y):
+    ...         self.x, self.y = x, y
+    >>> register_pytree_node(Pair, lambda p: ([p.x, p.y], None), lambda items, _: Pair(*items))
+    >>> tree_map(lambda n: n + 1, Pair(1, 2)).y
+    3
+    """
+    REGISTERED[cls] = flatten_fn, unflatten_fn
+
+
+_register_pytree_node = register_pytree_node
+
+
+def _dict_flatten(d: dict[Any, Any]) -> tuple[Leaves, Any]:
+    """Take a dict apart, as programs do that register types like it."""
+    return list(d.values()), list(d)
+
+
+def _dict_unflatten(values: Iterable[Any], context: Any) -> dict[Any, Any]:
+    """Build a dict of values and their keys."""
+    return dict(zip(context, values))
+
+
+def _namedtuple_flatten(d: Any) -> tuple[Leaves, Any]:
+    """Take a named tuple apart."""
+    return list(d), type(d)
+
+
+def _namedtuple_unflatten(values: Iterable[Any], context: Any) -> Any:
+    """Build a named tuple of a type."""
+    return context(*values)
+
+
+_dict_flatten_with_keys, _namedtuple_flatten_with_keys = _dict_flatten, _namedtuple_flatten
 
 
 def tree_flatten(tree: Any, is_leaf: Any = None) -> tuple[Leaves, TreeSpec]:

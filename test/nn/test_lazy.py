@@ -1,7 +1,10 @@
 """Layers that take a size from their first input, and modules that run on one device."""
 
+import pytest
+
 import picograd
-from picograd import nn
+from picograd import Tensor, nn
+from picograd.errors import StateError
 
 
 def test_each_becomes_its_layer() -> None:
@@ -30,3 +33,31 @@ def test_without_a_batch() -> None:
             sizes = [] if name == "InstanceNorm" else [5, 1]
             layer = getattr(nn, f"Lazy{name}{axes}d")(*sizes)
             assert layer(x).shape == (5 if sizes else 3, *[4] * axes)
+
+
+def test_modules_of_programs_wait_for_their_first_input():
+    class Became(nn.Module):
+        def forward(self, x):
+            return x * self.weight
+
+    class Waiting(nn.lazy.LazyModuleMixin, Became):
+        cls_to_become = Became
+
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.UninitializedParameter()
+
+        def initialize_parameters(self, x):
+            self.weight.materialize(x.shape[-1:])
+
+    class Forgetful(Waiting):
+        def initialize_parameters(self, x):
+            pass
+
+    layer = Waiting()
+    assert layer.has_uninitialized_params() and isinstance(
+        nn.LazyLinear(1), nn.lazy.LazyModuleMixin
+    )
+    assert layer(Tensor.ones(2, 3)).shape == (2, 3) and type(layer) is Became
+    with pytest.raises(StateError, match="weight has no sizes"):
+        Forgetful()(Tensor.ones(2))

@@ -39,3 +39,19 @@ def test_wrong_options_are_named():
         nn.HuberLoss(beta=1.0)
     with pytest.raises(DTypeError, match="L1Loss: 3 options, at most 1 are known"):
         nn.L1Loss("mean", 1, 2)
+
+
+def test_programs_derive_their_losses():
+    from picograd.nn.modules.loss import _Loss, _WeightedLoss
+
+    class Own(_Loss):
+        def __init__(self, power, reduction="sum"):
+            super().__init__(reduction=reduction)
+            self.power = power
+
+        def forward(self, x, y):
+            return nn.functional.mse_loss(x, y, reduction=self.reduction) ** self.power
+
+    assert Own(1)(Tensor([1.0, 2.0]), Tensor([0.0, 0.0])).item() == 5.0
+    assert isinstance(nn.MSELoss(), _Loss) and _Loss(None, False).reduction == "none"
+    assert list(_WeightedLoss(Tensor([1.0])).state_dict()) == ["weight"]

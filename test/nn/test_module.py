@@ -292,6 +292,7 @@ def parameters_of(kind):
 def test_inputs_have_their_names_of_pytorch():
     torch = pytest.importorskip("torch")
     own = {"Module", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "DataParallel"}
+    own |= {"RNNBase", "RNNCellBase"}  # which define no forward
     names = [name for name in dir(torch.nn) if name not in own and hasattr(nn, name)]
     kinds = [name for name in names if isinstance(getattr(nn, name), type)]
     layers = [name for name in kinds if issubclass(getattr(nn, name), nn.Module)]
@@ -314,3 +315,50 @@ def test_losses_take_their_inputs_by_name(name):
         loss(inputs=scores, target=target)
     counts = nn.PoissonNLLLoss()
     assert counts(log_input=scores, target=scores).item() == counts(scores, scores).item()
+
+
+def test_a_property_may_show_the_parameter_it_hides():
+    class Base(nn.Module):
+        def __init__(self, k):
+            super().__init__()
+            self.k = nn.Parameter(Tensor([k]))
+
+    class Shown(Base):
+        @property
+        def k(self):
+            return self._parameters["k"] * 2
+
+    model = Shown(3.0)
+    assert model.k.tolist() == [6.0] and list(model.state_dict()) == ["k"]
+    del model.k
+    assert not list(model.parameters())
+
+
+def test_members_are_in_the_order_in_which_they_became_members():
+    class Late(nn.Module):
+        def __init__(self):
+            self.parts, self.last = [], None
+            self.first = nn.Linear(1, 1, bias=False)
+            self.parts = nn.ModuleList([nn.Linear(1, 1, bias=False)])
+            self.last = nn.Parameter(Tensor([1.0]))
+
+    names = [name for name, _ in Late().named_modules()]
+    assert names == ["", "first", "parts", "parts.0"]
+
+
+def test_what_follows_a_module_among_the_bases_is_set_up_by_the_class():
+    class Adapter:
+        def __init__(self, base):
+            self.base = base
+
+    class Layer(nn.Module, Adapter):
+        def __init__(self):
+            super().__init__()
+            Adapter.__init__(self, 3)
+
+    class Both(nn.Module, Adapter):
+        call_super_init = True
+
+    assert Layer().base == 3 and Both(4).base == 4
+    with pytest.raises(TypeError):
+        nn.Module(3)

@@ -57,7 +57,10 @@ def points_of(compute: Compute) -> tuple[Axis, ...]:
 
 
 def with_element(part: Part, element: Expr, users: list[int]) -> Part:
-    """Put a compute of an element before the first that uses it."""
+    """Put a compute of an element before the first that uses it.
+
+    Where the rows themselves name the same expression, of no element, it stays theirs.
+    """
     first = users[0]
     axes = points_of(part.computes[first])
     inner = [axis for axis in axes if axis not in part.rows]
@@ -76,8 +79,10 @@ def with_element(part: Part, element: Expr, users: list[int]) -> Part:
         return kept if expr == moved else None
 
     after = []
-    for compute in part.computes[first:]:
+    for number, compute in enumerate(part.computes[first:], first):
         body = rewrite(compute.body, {}, shifted)
-        body = rewrite(body, {}, shared)
+        is_user = number in users
+        if is_user:
+            body = rewrite(body, {}, shared)
         after.append(replace(compute, body=body))
     return replace(part, computes=(*part.computes[:first], new, *after))

@@ -35,3 +35,5 @@ __all__ = [
     "StepLR",
     "TriangleLR",
 ]
+
+_LRScheduler = LRScheduler  # the name that older programs derive from

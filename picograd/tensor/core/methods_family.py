@@ -342,6 +342,17 @@ class FamilyMethods(Recorded):
         return is_host(self.device)
 
     @property
+    def is_mps(self: Any) -> bool:
+        """Whether it lives on one of Apple's GPUs: never.
+
+        >>> Tensor([1.0]).is_mps
+        False
+        """
+        return False
+
+    is_xpu = is_mps
+
+    @property
     def is_sparse(self: Any) -> bool:
         """Whether it stores non-zeros only: never.
 

@@ -80,6 +80,9 @@ def spelled(function: Callable[..., Any], name: str, is_method: bool = False) ->
     renames = {t: o for t, o in known.items() if o in taken and t not in parameters}
     if not is_method and "input" not in parameters and "input" not in renames:
         renames["input"] = first
+    for numpy_name, ours in (("axis", "dim"), ("keepdims", "keepdim")):
+        if ours in parameters and numpy_name not in parameters:
+            renames[numpy_name] = ours
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:

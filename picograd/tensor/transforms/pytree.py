@@ -5,10 +5,25 @@ from typing import Any
 
 from picograd.errors import DTypeError
 
+# types of programs: what takes one apart into items and a context, and what builds one of these
+Flatten = Callable[[Any], tuple[Sequence[Any], Any]]
+Unflatten = Callable[[list[Any], Any], Any]
+REGISTERED: dict[type, tuple[Flatten, Unflatten]] = {}
+
 
 def is_container(value: Any) -> bool:
     """Tell whether a value is taken apart rather than a leaf."""
-    return isinstance(value, (tuple, list, dict))
+    return isinstance(value, (tuple, list, dict)) or type(value) in REGISTERED
+
+
+def items_of(tree: Any) -> Sequence[Any]:
+    """List what is directly in a container."""
+    kind = type(tree)
+    if kind in REGISTERED:
+        flatten, _ = REGISTERED[kind]
+        items, _ = flatten(tree)
+        return items
+    return list(tree.values()) if isinstance(tree, dict) else tree
 
 
 def leaves_of(tree: Any) -> list[Any]:
@@ -19,8 +34,7 @@ def leaves_of(tree: Any) -> list[Any]:
     """
     if not is_container(tree):
         return [tree]
-    items = tree.values() if isinstance(tree, dict) else tree
-    return [leaf for item in items for leaf in leaves_of(item)]
+    return [leaf for item in items_of(tree) for leaf in leaves_of(item)]
 
 
 def rebuilt(tree: Any, leaves: Sequence[Any]) -> Any:
@@ -32,6 +46,11 @@ def fill(tree: Any, leaves: Iterator[Any]) -> Any:
     """Replace the leaves by the next ones of an iterator."""
     if not is_container(tree):
         return next(leaves)
+    if type(tree) in REGISTERED:
+        flatten, unflatten = REGISTERED[type(tree)]
+        inside, context = flatten(tree)
+        filled_items = [fill(item, leaves) for item in inside]
+        return unflatten(filled_items, context)
     if isinstance(tree, dict):
         filled = {key: fill(item, leaves) for key, item in tree.items()}
         return filled if type(tree) is dict else copy_of(tree, filled)
@@ -73,7 +92,7 @@ def prefix_leaves(op: str, what: str, prefix: Any, tree: Any) -> list[Any]:
     if not is_container(prefix):
         count = len(leaves_of(tree))
         return [prefix] * count
-    same = is_container(tree) and len(prefix) == len(tree)
+    same = is_container(tree) and len(items_of(prefix)) == len(items_of(tree))
     if isinstance(prefix, dict) or isinstance(tree, dict):
         same = same and isinstance(prefix, dict) and isinstance(tree, dict)
         same = same and prefix.keys() == tree.keys()
@@ -83,6 +102,6 @@ def prefix_leaves(op: str, what: str, prefix: Any, tree: Any) -> list[Any]:
     pairs = (
         [(prefix[key], tree[key]) for key in tree]
         if isinstance(tree, dict)
-        else list(zip(prefix, tree))
+        else list(zip(items_of(prefix), items_of(tree)))
     )
     return [leaf for each, item in pairs for leaf in prefix_leaves(op, what, each, item)]

@@ -9,3 +9,7 @@ from picograd.nn.loader import DataLoader
 __all__ = ["DataLoader", "default_collate"]
 
 _collate_fn_t = _worker_init_fn_t = Callable[..., Any]  # annotations of PyTorch's programs
+
+
+class _BaseDataLoaderIter:
+    """This class stands for PyTorch's iterators of loaders, which programs extend: none is one."""

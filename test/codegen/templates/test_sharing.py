@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from harness import TARGET, run
 
+import picograd
 from picograd.buffer import Buffer, Storage
 from picograd.codegen.pipeline import tile
 from picograd.codegen.templates.sharing import share_elements
@@ -47,3 +48,15 @@ def test_rows_that_no_cache_keeps_and_columns_compute_it_in_each_pass() -> None:
     assert format_tiles(tile(softmax(20, 30), TARGET)).count("exp(") == 1
     assert format_tiles(tile(softmax(2, 100_000), TARGET)).count("exp(") == 2
     assert format_tiles(tile(softmax(300, 400, axis=0), TARGET)).count("exp(") == 2
+
+
+def test_what_rows_name_too_stays_theirs() -> None:
+    """A contrastive loss: exp(scale) is in the scores of a row and in the one at its label."""
+    generator = np.random.default_rng(0)
+    scores, scale = generator.standard_normal((3, 3)).astype(np.float32), np.float32([0.5])
+    labels = picograd.arange(3)
+    logits = picograd.Tensor(scores) * picograd.Tensor(scale).exp()
+    both = [picograd.nn.functional.cross_entropy(each, labels) for each in (logits, logits.T)]
+    wide = scores.astype(np.float64) * np.exp(0.5)
+    wanted = sum(np.log(np.exp(x).sum(1)) - x.diagonal() for x in (wide, wide.T)).mean() / 2
+    np.testing.assert_allclose(((both[0] + both[1]) / 2).item(), wanted, rtol=1e-5)

@@ -1,0 +1,115 @@
+"""Names of PyTorch whose subject is not here: programs import them, derive from them and ask.
+
+Modes that watch each operation of PyTorch, its compiler's symbols, storages without tensors,
+graphs of the driver that a program captures by itself. What cannot be answered raises.
+"""
+
+from contextlib import ContextDecorator, nullcontext
+from typing import Any, NoReturn
+
+from picograd.errors import StateError
+from picograd.tensor.tensor import Tensor
+
+__all__: list[str] = []
+
+
+class TorchFunctionMode(ContextDecorator):
+    """This class watches the functions of PyTorch that a block calls: here it is never asked."""
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        """End the block."""
+
+
+class save_on_cpu(TorchFunctionMode):
+    """This class keeps what gradients read on the CPU: here it stays on its device."""
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        """Take the settings."""
+
+
+BaseTorchFunctionMode = TorchDispatchMode = TorchFunctionMode
+DisableTorchFunction = DisableTorchFunctionSubclass = TransformGetItemToIndex = nullcontext
+unset_fake_temporarily = _ExcludeDispatchKeyGuard = nullcontext
+
+
+def has_torch_function(*operands: Any) -> bool:
+    """Tell that no operand defines `__torch_function__` that would be called."""
+    return False
+
+
+is_compile_supported = has_torch_function
+has_torch_function_unary = has_torch_function_variadic = is_fake = has_torch_function
+_is_tracing = has_torch_function
+
+
+class BroadcastingList:
+    """This class names a list that one number may stand for, for PyTorch's script compiler."""
+
+    def __class_getitem__(cls, item: Any) -> Any:
+        """Give the type of an entry back."""
+        return item
+
+
+class TensorType:
+    """This class names the type of a tensor for PyTorch's script compiler."""
+
+
+BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = BroadcastingList
+
+
+def is_tensor_like(value: Any) -> bool:
+    """Tell whether a value is a tensor."""
+    return isinstance(value, Tensor)
+
+
+def handle_torch_function(function: Any, operands: Any, *args: Any, **options: Any) -> Any:
+    """Call a function as it is."""
+    return function(*args, **options)
+
+
+_disabled_torch_function_impl = handle_torch_function
+
+
+class FakeTensor:
+    """This class stands for tensors without values: there are none."""
+
+
+class SymInt:
+    """This class stands for sizes that PyTorch's compiler does not know: there are none."""
+
+
+SymFloat = SymBool = FakeTensorMode = UntypedStorage = TypedStorage = FakeTensor
+PyTorchFileReader = PyTorchFileWriter = FakeTensor
+
+
+def refuse_capture(*given: Any, **options: Any) -> NoReturn:
+    """Raise: `picograd.jit` captures."""
+    raise StateError("cuda.graph", "graphs are not captured by hand", "use picograd.jit(step)")
+
+
+class CUDAGraph:
+    """This class is a graph of launches, which `picograd.jit` makes by itself."""
+
+    replay = reset = capture_begin = capture_end = refuse_capture
+
+
+def _get_tracing_state() -> None:
+    """Tell that PyTorch's tracer does not run."""
+
+
+get_proxy_mode = _get_tracing_state
+_TensorMeta = type(Tensor)
+
+
+def _log_api_usage_once(*event: Any) -> None:
+    """Note nothing."""
+
+
+def __getattr__(name: str) -> Any:
+    """Give a function that changes nothing for the settings of PyTorch's script compiler."""
+    if name.startswith(("_jit_set_", "_jit_override_")):
+        return _log_api_usage_once
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

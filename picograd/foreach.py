@@ -1,0 +1,90 @@
+"""PyTorch's `torch._foreach_*`: one function for each tensor of a list, as optimizers call them.
+
+    torch._foreach_add_(params, updates, alpha=-0.1)
+
+Kernels of many tensors are merged anyway, so each calls the function tensor by tensor.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from picograd.errors import ShapeError
+from picograd.tensor.tensor import Tensor
+
+PREFIX = "_foreach_"
+
+
+def bounded(method: str, bound: str) -> Callable[[Tensor, Any], Tensor]:
+    """Compare with a tensor by one method, with a number by another."""
+    return lambda x, y: getattr(x, method if isinstance(y, Tensor) else bound)(y)
+
+
+# functions that take other operands than the method of their name
+OTHERS: dict[str, Callable[..., Any]] = {
+    "addcdiv": lambda x, a, b, value=1: x.addcdiv(a, b, value=value),
+    "addcmul": lambda x, a, b, value=1: x.addcmul(a, b, value=value),
+    "copy": lambda x, source, non_blocking=False: source,
+    "maximum": bounded("maximum", "clamp_min"),
+    "minimum": bounded("minimum", "clamp_max"),
+    "pow": lambda x, y: x**y,
+    "zero": lambda x: x * 0 if x.dtype.is_complex else x.zeros_like(),
+}
+
+
+def find_foreach(name: str) -> Callable[..., Any]:
+    """Make the function of a name such as `_foreach_add_`. Raises AttributeError.
+
+    >>> import picograd
+    >>> xs = [picograd.Tensor([1.0]), picograd.Tensor([2.0, 3.0])]
+    >>> picograd._foreach_mul_(xs, 2)
+    >>> [x.tolist() for x in picograd._foreach_add(xs, xs, alpha=10)]
+    [[22.0], [44.0, 66.0]]
+    """
+    base = name.removeprefix(PREFIX)
+    bare = base.removesuffix("_")
+    one = OTHERS.get(bare) or getattr(Tensor, bare)
+
+    def over_each(first: Any, *others: Any, **options: Any) -> Any:
+        results = [one(*row, **options) for row in rows_of(name, first, others)]
+        if base == bare:
+            return results
+        for x, value in zip(first, results):
+            x.copy_(value)
+        return None
+
+    over_each.__name__ = name
+    return over_each
+
+
+def _group_tensors_by_device_and_dtype(
+    tensorlistlist: Sequence[Sequence[Any]], with_indices: bool = False
+) -> dict[Any, Any]:
+    """Group parallel lists by device and dtype of the first: {key: (lists, places)}."""
+    groups: dict[Any, Any] = {}
+    count = len(tensorlistlist[0])
+    filled = [each or [None] * count for each in tensorlistlist]
+    for place in range(count):
+        row = [each[place] for each in filled]
+        first = row[0]
+        key = first.device, first.dtype
+        if key not in groups:
+            groups[key] = [[] for _ in row], []
+        lists, places = groups[key]
+        places.append(place)
+        for column, each in zip(lists, row):
+            column.append(each)
+    return groups
+
+
+def rows_of(name: str, first: Any, others: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """List the operands of each call; what is no list serves all. Raises ShapeError."""
+    operands = (first, *others)
+    is_list = [isinstance(each, (list, tuple)) for each in operands]
+    lists = [each for each, many in zip(operands, is_list) if many]
+    counts = set(map(len, lists))
+    if len(counts) != 1:
+        problem = f"lists of {sorted(counts)} tensors" if counts else "there is no list"
+        raise ShapeError(name, problem, "give lists of one length")
+    count = counts.pop()
+    columns = [each if many else [each] * count for each, many in zip(operands, is_list)]
+    return list(zip(*columns))

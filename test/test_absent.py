@@ -1,0 +1,27 @@
+"""Names whose subject is not here can be imported, derived from and asked."""
+
+import pytest
+
+import picograd
+from picograd import absent
+from picograd.errors import StateError
+
+
+def test_modes_watch_nothing_and_questions_have_answers() -> None:
+    class Mode(picograd.overrides.TorchFunctionMode):
+        def __torch_function__(self, *given):
+            raise AssertionError
+
+    with Mode(), absent.save_on_cpu():
+        assert (picograd.ones(2) + 1).tolist() == [2.0, 2.0]
+    assert picograd.overrides.is_tensor_like(picograd.ones(1)) and not absent.is_tensor_like([1])
+    assert not isinstance(3, picograd.SymInt) and picograd._C._get_tracing_state() is None
+    assert picograd.overrides.handle_torch_function(max, (), 1, 2) == 2
+
+
+def test_what_cannot_be_done_says_so() -> None:
+    with pytest.raises(StateError, match="picograd.jit"):
+        picograd.cuda.graph(picograd.cuda.CUDAGraph())
+    assert picograd._C._jit_set_profiling_mode(False) is None
+    with pytest.raises(AttributeError):
+        absent.nothing

@@ -1,0 +1,60 @@
+"""Functions over lists of tensors give what PyTorch's give."""
+
+import pytest
+
+import picograd
+from picograd.errors import ShapeError
+
+torch = pytest.importorskip("torch")
+CALLS = {
+    "add": ([[1.0, 2.0], [3.0]], {"alpha": 0.5}),
+    "mul": (2.0, {}),
+    "addcmul": ([[1.0, 2.0], [3.0]], [[4.0, 5.0], [6.0]], 0.5, {}),
+    "addcdiv": ([[1.0, 2.0], [3.0]], [[4.0, 5.0], [6.0]], -0.5, {}),
+    "lerp": ([[1.0, 2.0], [3.0]], 0.25, {}),
+    "maximum": (1.5, {}),
+    "minimum": ([[1.0, 2.0], [3.0]], {}),
+    "pow": (3, {}),
+    "sqrt": ({},),
+    "zero": ({},),
+    "copy": ([[1.0, 2.0], [3.0]], {}),
+}
+
+
+def lists(library, operands):
+    return [
+        [library.tensor(x) for x in each] if isinstance(each, list) else each for each in operands
+    ]
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_results_and_changes_in_place_are_those_of_pytorch(name: str) -> None:
+    *operands, options = CALLS[name]
+    found = []
+    for library in (torch, picograd):
+        xs = [library.tensor([1.0, 4.0]), library.tensor([9.0])]
+        if name not in ("zero", "copy"):
+            results = getattr(library, f"_foreach_{name}")(xs, *lists(library, operands), **options)
+            found.append([x.tolist() for x in results])
+        getattr(library, f"_foreach_{name}_")(xs, *lists(library, operands), **options)
+        found.append([x.tolist() for x in xs])
+    half = len(found) // 2
+    for theirs, ours in zip(sum(found[:half], []), sum(found[half:], [])):
+        assert ours == pytest.approx(theirs)
+
+
+def test_norms_and_wrong_lists() -> None:
+    xs = [picograd.tensor([3.0, 4.0]), picograd.tensor([1.0])]
+    assert [x.item() for x in picograd._foreach_norm(xs, 2)] == [5.0, 1.0]
+    with pytest.raises(ShapeError, match="_foreach_add: lists of"):
+        picograd._foreach_add(xs, [1.0])
+    with pytest.raises(AttributeError):
+        picograd._foreach_nothing(xs)
+
+
+def test_groups_are_by_device_and_dtype() -> None:
+    from picograd.foreach import _group_tensors_by_device_and_dtype
+
+    xs = [picograd.tensor([1.0]), picograd.tensor([2]), picograd.tensor([3.0])]
+    groups = _group_tensors_by_device_and_dtype([xs, []])
+    assert [places for _, places in groups.values()] == [[0, 2], [1]]
