@@ -39,6 +39,7 @@ from picograd.graph.formula import Formula, formula_of
 from picograd.graph.node import Node
 from picograd.nn.init import constant
 from picograd.nn.optim.group import (
+    FORMULAS,
     Expanded,
     Numbers,
     Options,
@@ -46,6 +47,7 @@ from picograd.nn.optim.group import (
     check_members,
     filled,
     is_number,
+    keep_formula,
     math_dtype,
 )
 from picograd.nn.optim.states import export_state, import_own, import_state
@@ -325,8 +327,10 @@ class Optimizer:
         if self.is_own_rule() or not is_plain(nodes):
             return [(tensor, value.node) for tensor, value in self._recorded(group, batch)]
         kinds = [(node.shape, node.dtype.name, node.device) for node in nodes]
-        key = group.flags(), tuple(batch.numbers), tuple(kinds)
-        known = group.formulas.get(key)
+        kind: Any = type(self)
+        rule = kind, kind.prepare, kind.decay, kind.update
+        key = *rule, group.flags(), tuple(batch.numbers), tuple(kinds)
+        known = FORMULAS.get(key)
         if known is None:
             changed = [(tensor, value.node) for tensor, value in self._recorded(group, batch)]
             found = formula_of(nodes, [value for _, value in changed])
@@ -334,7 +338,7 @@ class Optimizer:
                 return changed
             numbers = {id(tensor): number for number, tensor in enumerate(sources)}
             known = found, tuple([numbers[id(tensor)] for tensor, _ in changed])
-            group.keep(key, *known)
+            keep_formula(key, *known)
         return stamped(*known, sources, nodes)
 
     def _sources(self, group: ParameterGroup, batch: Batch) -> list[Tensor]:

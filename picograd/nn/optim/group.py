@@ -32,7 +32,10 @@ Numbers = dict[str, Tensor]
 SCHEDULE_KEYS = ("initial_lr", "max_lr", "min_lr", "base_momentum", "max_momentum")
 RATES = ("lr", "eps", "weight_decay", "momentum", "lr_decay", "momentum_decay", "rho", "alpha")
 ASKED = ("momentum", "weight_decay")  # of which rules ask, on the host, whether they are 0
-FORMULA_LIMIT = 8  # a step may leave out parameters without a gradient
+# What steps recorded, with the numbers of the tensors that it changes: of all optimizers, since
+# cross-validation and searches make a new one for each network.
+FORMULAS: dict[Any, tuple[Formula, tuple[int, ...]]] = {}
+FORMULA_LIMIT = 64
 PAIRS = {"betas": "(0.9, 0.999)", "etas": "(0.5, 1.2)", "step_sizes": "(1e-6, 50)"}
 LEFT_OUT = frozenset((*RATES, *PAIRS, *SCHEDULE_KEYS))  # numbers that no rule reads on the host
 NO_FLAGS = LEFT_OUT | {"param_names"}
@@ -81,8 +84,6 @@ class ParameterGroup(MutableMapping[str, Any]):
         self.host: dict[str, float] = {}  # the numbers as they are on the devices
         self.numbers: dict[tuple[str, DType], Numbers] = {}
         self.read: set[str] = set()  # options that a jitted function read, and no trace follows
-        # what steps recorded, with the numbers of the tensors that it changes
-        self.formulas: dict[Any, tuple[Formula, tuple[int, ...]]] = {}
         if formula is None:  # options of an optimizer with a step of its own
             self.options = dict(options)
             return
@@ -135,12 +136,6 @@ class ParameterGroup(MutableMapping[str, Any]):
         """List what of the options a rule of picograd's reads on the host."""
         exact = [f"{k} {v!r}" for k, v in self.options.items() if k not in NO_FLAGS]
         return (*exact, *[f"{k} {bool(self.options.get(k))}" for k in ASKED])
-
-    def keep(self, key: Any, formula: Formula, targets: tuple[int, ...]) -> None:
-        """Keep what a step recorded for the steps that will record the same."""
-        if len(self.formulas) >= FORMULA_LIMIT:
-            self.formulas.clear()
-        self.formulas[key] = formula, targets
 
     def set_options(self, values: Options) -> None:
         """Change options, and the numbers on the devices that follow from them."""
@@ -216,6 +211,13 @@ class ParameterGroup(MutableMapping[str, Any]):
     def own_options(self) -> dict[str, Any]:
         """List the options without what schedules keep here."""
         return {k: v for k, v in self.options.items() if k not in SCHEDULE_KEYS}
+
+
+def keep_formula(key: Any, formula: Formula, targets: tuple[int, ...]) -> None:
+    """Keep what a step recorded for the steps that will record the same."""
+    if len(FORMULAS) >= FORMULA_LIMIT:
+        FORMULAS.clear()
+    FORMULAS[key] = formula, targets
 
 
 def options_of(group: ParameterGroup) -> dict[str, Any]:

@@ -27,6 +27,7 @@ class Memory:
     t: float = 0.0  # ... and how far it went
     old_dirs: list[Any] = field(default_factory=list)  # changes of the gradient
     old_stps: list[Any] = field(default_factory=list)  # steps
+    ro: list[float] = field(default_factory=list)  # one over the products of both
     H_diag: float = 1.0
     prev_flat_grad: Any = None
     prev_loss: float = 0.0
@@ -172,14 +173,15 @@ class LBFGS(Optimizer):
             memory.old_dirs = [*memory.old_dirs, change][-history_size:]
             memory.old_stps = [*memory.old_stps, moved][-history_size:]
             memory.H_diag = curvature / float(change @ change)
-        pairs = list(zip(memory.old_dirs, memory.old_stps))
-        result, weights = -gradient, []
-        for y, s in reversed(pairs):
-            weights.append(float(s @ result) / float(y @ s))
-            result = result - weights[-1] * y
-        result = result * memory.H_diag
-        for (y, s), weight in zip(pairs, reversed(weights)):
-            result = result + s * (weight - float(y @ result) / float(y @ s))
+            memory.ro = [*memory.ro, 1.0 / curvature][-history_size:]
+        pairs = list(zip(memory.old_dirs, memory.old_stps, memory.ro))
+        result, weights, part = -gradient, [], np.empty_like(gradient)
+        for y, s, ro in reversed(pairs):
+            weights.append(float(s @ result) * ro)
+            result -= np.multiply(y, weights[-1], out=part)
+        result *= memory.H_diag
+        for (y, s, ro), weight in zip(pairs, reversed(weights)):
+            result += np.multiply(s, weight - float(y @ result) * ro, out=part)
         return result
 
     def _first_length(self, gradient: Any, lr: float) -> float:
@@ -215,9 +217,8 @@ class LBFGS(Optimizer):
             return state
         entry: dict[str, Any] = dict(func_evals=memory.func_evals, n_iter=memory.n_iter)
         if memory.d is not None:
-            pairs = zip(memory.old_dirs, memory.old_stps)
             entry |= dict(t=memory.t, H_diag=memory.H_diag, prev_loss=memory.prev_loss)
-            entry |= dict(ro=[1.0 / float(y @ s) for y, s in pairs])
+            entry |= dict(ro=list(memory.ro))
             entry |= dict(d=Tensor(memory.d), prev_flat_grad=Tensor(memory.prev_flat_grad))
             entry |= dict(old_dirs=[Tensor(y) for y in memory.old_dirs])
             entry |= dict(old_stps=[Tensor(s) for s in memory.old_stps])
@@ -233,10 +234,11 @@ class LBFGS(Optimizer):
             problem = f"the direction does not have {count} elements"
             raise StateError("LBFGS.load_state_dict", problem, "load a state of these parameters")
         super().load_state_dict({**state_dict, "state": {}})
+        ro = [1.0 / float(y @ s) for y, s in zip(lists["old_dirs"], lists["old_stps"])]
         names = ("func_evals", "n_iter", "t", "H_diag", "prev_loss")
         plain = {name: float(entry[name]) for name in names if name in entry}
         counts = {name: int(plain.pop(name, 0)) for name in ("func_evals", "n_iter")}
-        self.memory = Memory(**counts, **plain, **vectors, **lists)  # type: ignore[arg-type]
+        self.memory = Memory(**counts, **plain, **vectors, **lists, ro=ro)  # type: ignore[arg-type]
 
 
 def _vector(value: Any) -> Any:

@@ -10,6 +10,7 @@ import picograd
 from picograd import Tensor, nn
 from picograd.engine import pending, quick
 from picograd.errors import StateError, ValueRangeError
+from picograd.nn.optim.group import FORMULAS
 
 JITTED = {
     "sgd": ("SGD", {"lr": 0.1, "momentum": 0.9, "dampening": 0.5}),
@@ -455,11 +456,29 @@ def test_a_step_that_goes_over_the_budget_of_pending_work_is_computed_as_one(mak
 def test_an_update_of_known_gradients_is_kept() -> None:
     model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
     optimizer = nn.optim.Adam(model.parameters())
+    FORMULAS.clear()
     for _ in range(3):  # gradients come by a formula from the second step on
         optimizer.zero_grad()
         (model(Tensor([[1.0, 2.0, 3.0]])) ** 2).mean().backward()
         optimizer.step()
-    assert len(optimizer.param_groups[0].formulas) == 1
+    assert len(FORMULAS) == 1
+
+
+def test_a_new_optimizer_finds_what_another_recorded(monkeypatch):
+    """Cross-validation makes a network and an optimizer for each part."""
+    calls = []
+    record = nn.optim.Adam.prepare
+    monkeypatch.setattr(nn.optim.Adam, "prepare", lambda *args: (calls.append(1), record(*args))[1])
+    results = []
+    for rate in (0.1, 0.2, 0.1):
+        weight = nn.Parameter(Tensor([1.0, 2.0]))
+        optimizer = nn.optim.Adam([weight], lr=rate)
+        for _ in range(2):
+            optimizer.zero_grad()
+            (weight * weight).sum().backward()
+            optimizer.step()
+        results.append(weight.tolist())
+    assert len(calls) == 1 and results[0] == results[2] != results[1]
 
 
 COMPLEX = {
