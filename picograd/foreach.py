@@ -16,7 +16,12 @@ PREFIX = "_foreach_"
 
 def bounded(method: str, bound: str) -> Callable[[Tensor, Any], Tensor]:
     """Compare with a tensor by one method, with a number by another."""
-    return lambda x, y: getattr(x, method if isinstance(y, Tensor) else bound)(y)
+
+    def compare(x: Tensor, y: Any) -> Tensor:
+        name = method if isinstance(y, Tensor) else bound
+        return getattr(x, name)(y)
+
+    return compare
 
 
 # functions that take other operands than the method of their name

@@ -118,12 +118,7 @@ class BlockInterpreter:
     def step(self, step: Step) -> None:
         """Run one step."""
         if isinstance(step, Assign):
-            index = step.index or tuple(Index(((d, 1),), 0) for d in step.dims)
-            value = self.value(step.expr, step.dims)
-            places, held = self.places(step.tile, index, step.dims), ...
-            if step.conditions:
-                held = self.held(step.conditions, step.dims)
-            self.write(step.tile, places[held], value[held])
+            self.assign(step)
         elif isinstance(step, Accumulate):
             self.accumulate(step)
         elif isinstance(step, Store):
@@ -157,6 +152,15 @@ class BlockInterpreter:
             self.join(step)
         else:
             check(isinstance(step, Barrier), f"no meaning for {step}")
+
+    def assign(self, step: Assign) -> None:
+        """Run an Assign where its conditions hold."""
+        index = step.index or tuple(Index(((d, 1),), 0) for d in step.dims)
+        value = self.value(step.expr, step.dims)
+        places, held = self.places(step.tile, index, step.dims), ...
+        if step.conditions:
+            held = self.held(step.conditions, step.dims)
+        self.write(step.tile, places[held], value[held])
 
     # -- expressions ------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike
 from picograd.tensor.core.arguments import need_tensor
+from picograd.tensor.core.together import together
 from picograd.tensor.tensor import Tensor
 
 State = tuple[Tensor, ...]
@@ -45,6 +46,16 @@ def gru_step(given: Tensor, hidden: Tensor, state: State) -> State:
 
 
 STEPS = {"RNN_TANH": rnn_tanh_step, "RNN_RELU": rnn_relu_step, "LSTM": lstm_step, "GRU": gru_step}
+
+
+@together
+def advanced(
+    mode: str, x: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor | None,
+    bias_hh: Tensor | None, *state: Tensor,
+) -> State:  # fmt: skip
+    """Compute the next state of a cell."""
+    given, hidden = x.linear(weight_ih, bias_ih), state[0].linear(weight_hh, bias_hh)
+    return STEPS[mode](given, hidden, state)
 
 
 class Cell(Module):
@@ -102,8 +113,8 @@ class Cell(Module):
             if tuple(part.shape) != wanted:
                 problem = f"a state of shape {tuple(part.shape)} for an input of {tuple(x.shape)}"
                 raise ShapeError(name, problem, f"give {wanted}")
-        given = x.linear(self.weight_ih, self.bias_ih)
-        return STEPS[self.mode](given, state[0].linear(self.weight_hh, self.bias_hh), state)
+        weights = self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
+        return advanced(self.mode, x, *weights, *state)
 
     def extra_repr(self) -> str:
         """Describe the settings."""

@@ -35,6 +35,7 @@ def is_left_out(end: Condition, computes: Iterable[Compute]) -> bool:
     axes = axes_of(end[0])
     for compute in computes:
         if not axes.isdisjoint(compute.reduce):
-            if compute.body.op != "guard" or end not in compute.body.arg:
+            body = compute.body
+            if body.op != "guard" or end not in body.arg:
                 return False
     return True

@@ -13,7 +13,8 @@ REGISTERED: dict[type, tuple[Flatten, Unflatten]] = {}
 
 def is_container(value: Any) -> bool:
     """Tell whether a value is taken apart rather than a leaf."""
-    return isinstance(value, (tuple, list, dict)) or type(value) in REGISTERED
+    kind = type(value)
+    return isinstance(value, (tuple, list, dict)) or kind in REGISTERED
 
 
 def items_of(tree: Any) -> Sequence[Any]:

@@ -1,0 +1,61 @@
+"""What many operations make is recorded once, and is the same as what they record."""
+
+import numpy as np
+import pytest
+
+import picograd
+from picograd import Tensor
+from picograd.tensor.core.together import together
+
+pytestmark = pytest.mark.usefixtures("cpu_by_default")
+VALUES = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
+
+
+@pytest.fixture
+def step():
+    """A function of two results, and the list of its calls."""
+    calls = []
+
+    def both(x, y, factor):
+        calls.append(factor)
+        low, high = (x + y if y is not None else x).chunk(2, 0)
+        return low.tanh() * factor, high.exp()
+
+    return together(both), both, calls
+
+
+def test_the_third_call_is_stamped_out(step):
+    one, plain, calls = step
+    with picograd.config.override(verify=0):  # else each call records to compare
+        for _ in range(2):
+            one(Tensor(VALUES), Tensor(VALUES), 3)
+        del calls[:]
+        x, y = Tensor(VALUES * 2), Tensor(VALUES * 3)
+        found = [each.numpy() for each in one(x, y, 3)]
+    assert calls == []
+    for a, b in zip(found, plain(x, y, 3), strict=True):
+        np.testing.assert_array_equal(a, b.numpy())
+
+
+def test_gradients_pass_and_stop_as_they_do_in_the_operations(step):
+    one, plain, _ = step
+    for _ in range(4):
+        gradients = []
+        for function in (one, plain):
+            x = Tensor(VALUES, requires_grad=True)
+            first, second = function(x, None, 2)
+            assert first.requires_grad and not first.is_leaf
+            (first.sum() + second.sum()).backward()
+            gradients.append(x.grad.numpy())
+            with picograd.no_grad():
+                assert not function(x, None, 2)[0].requires_grad
+        np.testing.assert_array_equal(*gradients)
+
+
+def test_autocast_and_traces_record_each_operation(step):
+    one, plain, _ = step
+    for _ in range(3):
+        with picograd.autocast("cpu", dtype=picograd.bfloat16):
+            assert [x.dtype for x in one(Tensor(VALUES), None, 2)] == [picograd.float32] * 2
+        found = picograd.jit(lambda x: one(x, None, 2)[0])(Tensor(VALUES))
+        np.testing.assert_array_equal(found.numpy(), plain(Tensor(VALUES), None, 2)[0].numpy())
