@@ -221,7 +221,8 @@ def kl_multivariate(p: Vectors, q: Vectors) -> Tensor:
     p, q = p.expand(batch), q.expand(batch)
     spread = q.squared_lengths(p.columns())
     distance = q.squared_lengths((q.loc - p.loc).unsqueeze(-1))
-    return q.half_log_det() - p.half_log_det() + 0.5 * (spread + distance - p.event_shape[0])
+    volume = q.half_log_det() - p.half_log_det()
+    return volume + 0.5 * (spread + distance - p.event_shape[0])
 
 
 register_kl(Wishart, Wishart)(kl_of_wisharts)
