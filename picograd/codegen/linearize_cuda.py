@@ -55,6 +55,7 @@ from picograd.codegen.tile import (
 from picograd.codegen.tile_pipeline import Join, Persistent
 from picograd.dtype import float32, int32
 from picograd.errors import check
+from picograd.graph.ops import OPS
 from picograd.schedule.index import Axis, Index, axis_index, substitute, unflatten
 from picograd.schedule.loop import Expr, rewrite
 from picograd.schedule.loop import walk as walk_expr
@@ -143,7 +144,8 @@ def in_parts(root: Expr, loops: Iterable[tuple[Axis, int]]) -> Expr:
     unrolled = {axis for axis, _ in loops}
 
     def split(expr: Expr) -> Expr | None:
-        if expr.op != "cast" or expr.dtype is not float32:
+        row = OPS.get(expr.op)
+        if row is None or not row.keeps_value or expr.dtype is not float32:
             return None
         index = affine(expr.args[0]) if expr.args[0].dtype.is_integer else None
         if index is None or max(-index.lo, index.hi) > EXACT:

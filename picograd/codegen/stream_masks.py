@@ -337,14 +337,18 @@ def edges(
 ) -> list[Index]:
     """List indices that are all 0 or more where a block needs neither masks nor guards.
 
-    `least` bounds an index over the block; `conditions` are those of its rows and places.
+    `least` bounds an index over the block; `conditions` are those of its rows and places. What an
+    operand of a product chooses by its depth or columns masks no score.
     """
     found: dict[Index, None] = {}
+    known = {*stream.batch, *stream.rows, *stream.over}
     for compute in stream.computes:
         if not compute.reduce:
             continue
         for choice in choices(compute.body):
-            found.update(dict.fromkeys(map(least, choice.seen)))
+            seen = [Expr("index", (), index, int64) for index in choice.seen]
+            if all(expr_axes(each) <= known for each in seen):
+                found.update(dict.fromkeys(map(least, choice.seen)))
     for where, _, hi in conditions:
         room = where * -1 + hi
         found[least(room)] = None

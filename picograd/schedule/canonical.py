@@ -23,6 +23,8 @@ from picograd.schedule.loop import (
     walk,
 )
 
+SCALAR = "scalar"  # a number of the launch: of Loop IR, not of the op table
+
 
 class Numbering:
     """This class numbers axes and expressions of one kernel."""
@@ -64,7 +66,7 @@ class Numbering:
             return type(expr.arg).__name__, repr(expr.arg)
         if expr.op == "load":
             return self.slot(expr.arg[0]), self.index(expr.arg[1])
-        if expr.op == "scalar":
+        if expr.op == SCALAR:
             return self.scalar(expr.arg)
         if expr.op == "index":
             return self.index(expr.arg)

@@ -204,12 +204,9 @@ ABSENT_FUNCTIONS = {
     "fractional_max_pool3d_with_indices": "fractional_max_pool3d with return_indices",
     "grouped_mm": "an unstable API of PyTorch",
     "linear_cross_entropy": ABSENT["LinearCrossEntropyLoss"],
-    "multi_head_attention_forward": "nn.MultiheadAttention",
     "native_channel_shuffle": "channel_shuffle",
     "scaled_grouped_mm": "an unstable API of PyTorch",
     "scaled_mm": "an unstable API of PyTorch",
-    "upsample_bilinear": "deprecated: use interpolate",
-    "upsample_nearest": "deprecated: use interpolate",
 }
 IN_PLACE = {"celu_", "elu_", "hardtanh_", "leaky_relu_", "relu_", "rrelu_", "selu_", "threshold_"}
 
