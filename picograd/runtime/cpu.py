@@ -196,18 +196,22 @@ class CpuDevice(Device):
         """Compile on all threads, the first while the next are still being written."""
         from concurrent.futures import Future, ThreadPoolExecutor  # a tenth of importing picograd
 
-        with ThreadPoolExecutor(self.target.threads, "picograd-compile") as pool:
-            work: list[tuple[Job, Future[None]]] = []
-            try:
-                for code in codes:
-                    job = self.machine.start(code)
-                    work.append((job, pool.submit(job.run)))
-                for position, (job, done) in enumerate(work):
-                    done.result()
-                    yield position, job.result()
-            finally:
-                for _, done in work:
-                    done.cancel()
+        work: list[tuple[Job, Future[None]]] = []
+        try:
+            with ThreadPoolExecutor(self.target.threads, "picograd-compile") as pool:
+                try:
+                    for code in codes:
+                        job = self.machine.start(code)
+                        work.append((job, pool.submit(job.run)))
+                    for position, (job, done) in enumerate(work):
+                        done.result()
+                        yield position, job.result()
+                finally:
+                    for _, done in work:
+                        done.cancel()
+        finally:  # collected later, a context may go before its module, which ends the process
+            for job, _ in work:
+                job.close()
 
     def assembly(self, code: Code) -> str:
         """Translate LLVM IR to assembly text (DEBUG=4)."""

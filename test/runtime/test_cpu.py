@@ -198,3 +198,20 @@ def test_host_calls_see_the_memory_itself(device):
     device.call_host(total, [(x, (3, 2))], (y, (2,)))
     assert device.copy_out(y).view(np.float32).tolist() == [6, 9]
     assert seen[0].ctypes.data == x.address
+
+
+def test_an_error_among_kernels_closes_those_that_were_begun(device, scale, monkeypatch):
+    """A context that is collected before its module ends the process."""
+    begun = []
+    start = device.machine.start
+    monkeypatch.setattr(
+        device.machine, "start", lambda code: begun.append(start(code)) or begun[-1]
+    )
+
+    def codes():
+        yield from (scale(3), scale(5))
+        raise ValueError("no third one")
+
+    with pytest.raises(ValueError, match="no third"):
+        list(device.compile_many(codes()))
+    assert len(begun) == 2 and all(job.module.closed for job in begun)
