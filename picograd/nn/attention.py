@@ -111,65 +111,6 @@ class MultiheadAttention(Module):
         return attend(self, query, key, value, key_padding_mask, *options)
 
 
-def multi_head_attention_forward(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    embed_dim_to_check: int,
-    num_heads: int,
-    in_proj_weight: Tensor | None,
-    in_proj_bias: Tensor | None,
-    bias_k: Tensor | None,
-    bias_v: Tensor | None,
-    add_zero_attn: bool,
-    dropout_p: float,
-    out_proj_weight: Tensor,
-    out_proj_bias: Tensor | None,
-    training: bool = True,
-    key_padding_mask: Tensor | None = None,
-    need_weights: bool = True,
-    attn_mask: Tensor | None = None,
-    use_separate_proj_weight: bool = False,
-    q_proj_weight: Tensor | None = None,
-    k_proj_weight: Tensor | None = None,
-    v_proj_weight: Tensor | None = None,
-    static_k: Tensor | None = None,
-    static_v: Tensor | None = None,
-    average_attn_weights: bool = True,
-    is_causal: bool = False,
-) -> tuple[Tensor, Tensor | None]:
-    """Attend as MultiheadAttention does, with weights that are given; (L, B, E), or (L, E).
-
-    Keys and values that were computed before (`static_k`, `static_v`) are not taken.
-    """
-    _refuse_static(static_k, static_v)
-    layer = _layer_like(
-        MultiheadAttention,
-        embed_dim=embed_dim_to_check, kdim=key.shape[-1], vdim=value.shape[-1],
-        num_heads=num_heads, head_dim=embed_dim_to_check // num_heads, training=training,
-        in_proj_weight=None if use_separate_proj_weight else in_proj_weight, dropout=dropout_p,
-        q_proj_weight=q_proj_weight, k_proj_weight=k_proj_weight, v_proj_weight=v_proj_weight,
-        in_proj_bias=in_proj_bias, bias_k=bias_k, bias_v=bias_v, add_zero_attn=add_zero_attn,
-        out_proj=_layer_like(Linear, weight=out_proj_weight, bias=out_proj_bias),
-    )  # fmt: skip
-    masks = (key_padding_mask, need_weights, attn_mask, average_attn_weights, is_causal)
-    result: tuple[Tensor, Tensor | None] = layer.forward(query, key, value, *masks)
-    return result
-
-
-def _refuse_static(*given: Tensor | None) -> None:
-    if any(each is not None for each in given):
-        problem = "static_k and static_v are not there"
-        raise ValueRangeError("multi_head_attention_forward", problem, "pass key and value")
-
-
-def _layer_like(kind: type[Module], **members: Any) -> Any:
-    """Make a layer of members that are there, without drawing weights."""
-    layer = kind.__new__(kind)
-    vars(layer).update(members)
-    return layer
-
-
 def _glorot(shape: tuple[int, int], place: tuple[Any, Any]) -> Parameter:
     bound = math.sqrt(6.0 / sum(shape))
     return Parameter(init.uniform(shape, bound, *place))
