@@ -145,8 +145,9 @@ def test_reasons_name_the_numbers() -> None:
 
 def test_a_value_that_is_widened_is_stored_narrow() -> None:
     x, weight = leaf(4096, 32, dtype=float16), leaf(32, 48, dtype=float16)
-    wide = (-build.matmul(x, weight)).cast(float32)
-    roots = [wide - spread(wide.reduce("sum", (0,)).reshape((1, 48)), wide.shape)]
+    wide = (build.matmul(x, weight) * leaf(4096, 48, dtype=float16)).cast(float32)
+    sums = [each.reduce("sum", (0,)).reshape((1, 48)) for each in (wide, wide * wide)]
+    roots = [wide * spread(sums[0], wide.shape) - spread(sums[1], wide.shape)]
     plan = schedule(roots, cuda_target("sm_90a"))
     large = [slot.dtype for slot in plan.slots if slot.kind == "temporary" and slot.size > 48]
     assert large == [float16]
