@@ -426,6 +426,17 @@ def store_starts(order: Sequence[Node], roots: Sequence[Node]) -> bool:
     return True
 
 
+@locked
+def compute_starts(nodes: Sequence[Node]) -> None:
+    """Compute what leaves start from; what else was written waits, unless they come of that."""
+    found = graph_key(nodes)
+    if any(node in WRITES for node in found.order):
+        compute(nodes)
+        return
+    realize_roots(nodes, found)
+    settle(nodes)
+
+
 def kept_calls(order: Sequence[Node], roots: Sequence[Node]) -> list[Node]:
     """List the host calls a graph computes on the way whose values are worth their memory."""
     calls = [node for node in order if node.op == "host_call" and node.realized is None]

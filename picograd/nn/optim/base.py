@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from picograd.dtype import DType
-from picograd.engine.pending import compute_updates
+from picograd.engine.pending import compute_starts, compute_updates
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_to_numpy
 from picograd.engine.tracing import (
@@ -249,12 +249,13 @@ class Optimizer:
         """Compute what parameters begin with before the first step.
 
         Else it would be part of the step's plan, which no other step has, and a loss that is read
-        after the step would compute it, and itself, again.
+        after the step would compute it, and itself, again. What the forward pass wrote (statistics)
+        waits for the step: alone it would be a forward pass of its own.
         """
         members = [each for group in self.param_groups for each in group.parameters]
-        pending = [each for each in members if leaf_buffer(each.node) is None]
+        pending = [each.node for each in members if leaf_buffer(each.node) is None]
         if pending:
-            realize(pending)
+            compute_starts(pending)
 
     def _assign(self, changed: list[Change]) -> list[Tensor]:
         """Record the in-place writes."""
