@@ -31,7 +31,7 @@ from picograd.schedule.loop import (
 )
 from picograd.schedule.plan import KernelLaunch, PlanSlot, Step
 
-FROM = 1 << 30  # bytes at the peak: where less is taken, memory is not what is short
+FROM = 3 << 29  # bytes at the peak: where less is taken, memory is not what is short
 SHARE = 4  # the part of the peak that is written once more, at most
 FEW = 1024  # times a value fits into the peak, at most
 WORTH = 0.95  # of the peak before: what is left must be less
