@@ -471,7 +471,7 @@ class Tensor(
             is_hooked = leaf._hooks is not None and leaf.is_leaf
             node = leaf._hooks.run(node) if is_hooked else node
             found = wrap(node if create_graph else build.detach(node), bool(create_graph))
-            leaf.grad = found if leaf.grad is None else leaf.grad + found
+            autograd.accumulate(leaf, found)
             if is_hooked:
                 for hook in list(leaf._hooks.after.values()):
                     hook(leaf)
