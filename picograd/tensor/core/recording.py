@@ -6,7 +6,7 @@ gradients, and how it lets its graph go. `apply` records an operation, `write` a
 
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
@@ -1047,8 +1047,9 @@ def beginnings(
 
 
 def listed(values: Any) -> list[Any]:
-    """Read one tensor or several."""
-    return list(values) if isinstance(values, (list, tuple)) else [values]
+    """Read one tensor or several: a list, or whatever else can be walked."""
+    is_one = isinstance(values, Recorded) or not isinstance(values, Iterable)
+    return [values] if is_one else list(values)
 
 
 def cases_of(given: Sequence[Any]) -> Batch:
