@@ -245,6 +245,7 @@ class Recorded:
         if buffer is None or node.op in MEMORY or (self._tracks and not self.is_leaf):
             return
         storage = Storage(buffer)
+        storage.source = weakref.ref(node)
         if entries(VERSIONS):
             storage.version = VERSIONS.get(node, 0)
         keeps = node.inputs and node.leaf is None and MODE.enabled and node.dtype.kind in TRACKED
