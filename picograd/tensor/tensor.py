@@ -300,8 +300,11 @@ class Tensor(
                 dtype, device = arg.dtype, arg.device
             elif isinstance(arg, DType) or creation.is_dtype(arg):
                 dtype = arg
-            else:
+            elif device is None:
                 device = arg
+            else:
+                text = f"{arg!r} is no dtype, and the device is {device!r}"
+                raise DTypeError("to", text, "pass a dtype as picograd.float32 or its name")
         result = self if dtype is None else self.cast(dtype)
         result = result.clone() if copy and result is self else result
         if device is None or creation.device_named(device) == self.device:
