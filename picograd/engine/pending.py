@@ -395,15 +395,15 @@ def compute_all(
         again += carried.read_ahead(order, roots, LIVE)
         if again:
             wanted = [*again, *wanted]
-            roots, walk = pending_roots(wanted), Walk()
-            walk.add([*roots, *(each.whole for each in updates)])
+            roots = pending_roots(wanted)
+            walk.add(roots)  # most are in it
         found = walk.key(roots)
         if updates or walk.places:
             realize_updates(updates, roots, found)
         else:
             plan = realize_roots(roots, found)
-            if graph is not None and not again:
-                small.note(graph, found, plan)
+            if graph is not None:
+                small.note(graph, roots, found, plan)
         carried.cut_past(found, again)
         carried.note(found, LIVE)
     settle(wanted)
