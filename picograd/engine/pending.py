@@ -29,6 +29,7 @@ from picograd.buffer import Overwritten, Storage
 from picograd.engine import carried, direct, quick, realize, small, update
 from picograd.engine.below import reads_any
 from picograd.engine.carried import FREE, LEAVES_OF_THE_GRAPH, become_leaf, entries
+from picograd.engine.collector import undisturbed
 from picograd.engine.debug import PACKAGE
 from picograd.engine.live import LiveTable
 from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, walk_pending
@@ -382,6 +383,7 @@ def compute_with_checks(
             check_later(buffer, error)
 
 
+@undisturbed
 def compute_all(
     nodes: Sequence[Node], graph: SmallGraph | None, updates: Sequence[Update] = ()
 ) -> None:
@@ -393,6 +395,8 @@ def compute_all(
         order = walk.order
         again = [*carried.read_again(order), *kept_calls(order, roots)]
         again += carried.read_ahead(order, roots, LIVE)
+        if entries(carried.GRADIENTS) and not updates:
+            again += carried.gradients_beside(walk.seen)
         if again:
             wanted = [*again, *wanted]
             roots = pending_roots(wanted)

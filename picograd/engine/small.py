@@ -130,6 +130,8 @@ def with_carried(graph: SmallGraph, live: Any) -> bool:
 
 def compute(graph: SmallGraph, live: Any) -> bool:
     """Compute the root of a small graph by its plan, if that is known."""
+    if entries(carried.GRADIENTS) and carried.met(graph.order()):
+        return False
     is_beside = not is_alone(graph, live)
     if is_beside and not with_carried(graph, live):
         return False
