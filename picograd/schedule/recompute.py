@@ -4,7 +4,8 @@
 
 Both x and h are kept for the way back. But h is made of x, element by element, and the kernel of dx
 reads x anyway: it stores h once more, and the first h ends before the peak. What reads h before
-that kernel, and could as well run after it, moves. Equal operations give the same bits.
+that kernel, and could as well run after it, moves. Operations are equal, so the bits are, where x
+is what h was made of; a kernel that stored x in 16 bits may have made h of more digits of it.
 
 A *recipe* is a value as an expression of arrays that are there later too; a *host* is a kernel
 between the peak and who reads the value late, that has the arrays of a recipe at the same points.
