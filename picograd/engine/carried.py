@@ -30,6 +30,7 @@ from picograd.engine.plan_key import GraphKey, leaf_buffer, walk_pending
 from picograd.graph.gradient_formula import BLOCKS
 from picograd.graph.node import RESULT, Node
 
+Waiting = tuple[int, "weakref.ref[Any]"]  # tracks no gradients, and the tensor that shows it
 LEAVES_OF_THE_GRAPH = ("const", "iota", "scalar", "buffer")
 FREE = ("reshape", "permute", "expand", "slice", "detach")  # never a kernel of their own
 HOPS = 8  # carried values whose past is kept
@@ -37,7 +38,7 @@ FARTHEST = 1000  # nodes that are looked at for what waits, at one computation
 LINES_LIMIT = 256
 
 PASSED: "weakref.WeakKeyDictionary[Node, int]" = weakref.WeakKeyDictionary()  # see `note`
-WAITING: "weakref.WeakKeyDictionary[Node, int]" = weakref.WeakKeyDictionary()  # and not read so far
+WAITING: "weakref.WeakKeyDictionary[Node, Waiting]" = weakref.WeakKeyDictionary()  # see `waiting`
 ASKED: "weakref.WeakKeyDictionary[Node, str]" = weakref.WeakKeyDictionary()  # the line, of PASSED
 NEW: dict[int, None] = {}
 STARTS: "list[weakref.ref[Any]]" = []  # tensors that ask for gradients and may have no memory yet
@@ -164,21 +165,26 @@ def passing(order: Sequence[Node], live: Any) -> list[tuple[Node, int]]:
 
 
 def waiting(numbers: Mapping[int, int], live: Any, stored: set[int]) -> list[tuple[Node, int]]:
-    """List what live tensors hold that reads what a graph computes and does not store."""
+    """List what live tensors hold that reads what a graph computes and does not store.
+
+    A node that its tensor left stays in a graph: what it is made of may be overwritten meanwhile.
+    """
     for key in NEW:
         tensor = None if key in numbers else live.get(key)
         if tensor is not None:
             node, is_free = shown(tensor.node, tensor)
             if is_pending(node) and id(node) not in numbers:
-                WAITING[node] = is_free
+                WAITING[node] = is_free, weakref.ref(tensor)
     NEW.clear()
     if not entries(WAITING):
         return []
     left, computed = [FARTHEST], numbers.keys()
     near = [
         (node, is_free)
-        for node, is_free in WAITING.items()
-        if node.realized is None and not computed.isdisjoint(below(node).names)
+        for node, (is_free, owner) in WAITING.items()
+        if node.realized is None
+        and is_shown(node, owner())
+        and not computed.isdisjoint(below(node).names)
     ]
     return [
         (node, is_free)
@@ -194,6 +200,11 @@ def shown(node: Node, tensor: Any) -> tuple[Node, int]:
         is_free &= node.op != "detach"
         node = node.inputs[0]
     return node, int(is_free)
+
+
+def is_shown(node: Node, tensor: Any) -> bool:
+    """Tell whether a tensor, or None, still shows a node."""
+    return tensor is not None and shown(tensor.node, tensor)[0] is node
 
 
 def is_pending(node: Node) -> bool:

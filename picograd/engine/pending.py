@@ -97,7 +97,7 @@ def retire(write: Node) -> None:
         become_leaf(node, Overwritten(storage, storage.version + count - 1 - number))
         WRITES.pop(node, None)
     WRITES.pop(write, None)
-    storage.version += count
+    storage.count_writes(count)
     storage.buffer = write.realized
     become_leaf(write, storage)
 
@@ -112,7 +112,7 @@ def next_leaf(node: Node) -> Node:
         return Node("buffer", (), Storage(buffer), node.shape, node.dtype, node.device)
     storage: Storage = node.arg
     node.arg = Overwritten(storage, storage.version)
-    storage.version += 1
+    storage.count_writes()
     return Node("buffer", (), storage, node.shape, node.dtype, node.device)
 
 

@@ -301,8 +301,11 @@ class Tensor(
                 dtype, device = arg.dtype, arg.device
             elif isinstance(arg, DType) or creation.is_dtype(arg):
                 dtype = arg
-            else:
+            elif device is None:
                 device = arg
+            else:
+                text = f"{arg!r} is no dtype, and the device is {device!r}"
+                raise DTypeError("to", text, "pass a dtype as picograd.float32 or its name")
         result = self if dtype is None else self.cast(dtype)
         result = result.clone() if copy and result is self else result
         if device is None or creation.device_named(device) == self.device:
@@ -474,7 +477,7 @@ class Tensor(
             is_hooked = leaf._hooks is not None and leaf.is_leaf
             node = leaf._hooks.run(node) if is_hooked else node
             found = wrap(node if create_graph else build.detach(node), bool(create_graph))
-            leaf.grad = found if leaf.grad is None else leaf.grad + found
+            autograd.accumulate(leaf, found)
             if is_hooked:
                 for hook in list(leaf._hooks.after.values()):
                     hook(leaf)

@@ -151,6 +151,25 @@ def test_a_leaf_made_of_data_is_part_of_what_reads_it(made: list[Any]) -> None:
     assert len(made) == 1
 
 
+def test_a_gradient_that_was_added_to_is_not_looked_at_once_its_weight_moved() -> None:
+    """Two batches a step, behind a mask: the first sum of gradients stays in a graph."""
+    layer = picograd.nn.Linear(8, 8)
+    optimizer = picograd.nn.optim.SGD(layer.parameters(), lr=0.1)
+    mask, rows = picograd.tril(picograd.ones(5, 5)), np.ones((5, 8), np.float32)
+
+    def attend(x: Tensor) -> Tensor:
+        return (layer(x) @ x.mT).masked_fill(mask == 0, 0.0) @ x
+
+    for _ in range(2):
+        for _ in range(2):
+            x = picograd.stack([picograd.from_numpy(rows) for _ in range(4)])
+            loss = attend(x).square().mean()
+            loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    assert layer.weight.isfinite().all()
+
+
 def steps_of_two_weights(count):
     """Differentiate one loss several times: from the second on gradients go by formula."""
     first, second = (Tensor(np.ones(3, np.float32), requires_grad=True) for _ in range(2))

@@ -205,9 +205,7 @@ class Optimizer:
                 elif set_to_none or parameter.grad is None:
                     parameter.grad = None
                 else:
-                    parameter.grad = constant(
-                        parameter.shape, 0.0, parameter.device, parameter.grad.dtype
-                    )
+                    parameter.grad.detach_().zero_()
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient, in one realisation.

@@ -301,6 +301,12 @@ def is_number(item: Any) -> bool:
     return isinstance(item, Node) and not item.shape and item.dtype.is_integer
 
 
+def shows_all(tensor: Any) -> bool:
+    """Tell whether a view has the elements of its base, in the order in which they lie there."""
+    is_whole = tensor.numel() == tensor._view.base.numel() and not offset_of(tensor)
+    return is_whole and strides_of(tensor) == row_major(tensor.shape)
+
+
 def strided(node: Node, shape: Shape, strides: Shape, offset: int) -> Node:
     """Read the flattened tensor at offset + sum(position * stride): what `as_strided` shows."""
     index = build.const(offset, shape, int64, node.device)
