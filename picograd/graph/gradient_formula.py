@@ -31,7 +31,7 @@ from picograd.config import config
 from picograd.dtype import DType
 from picograd.graph.composites import CustomGradient
 from picograd.graph.formula import Change, Formula, formula_over, results_of
-from picograd.graph.node import Node, toposort
+from picograd.graph.node import RESULT, Node, toposort
 from picograd.graph.row import MOVING, NUMBERS, PASSING, SHOWING, WRITES
 from picograd.graph.shape import Shape
 from picograd.graph.starts import arg_at, placed, starts_of
@@ -39,6 +39,7 @@ from picograd.helpers import Key
 from picograd.number import GIVEN, Given
 
 LIMIT = 256  # graphs whose gradients are known
+STOPPING = {*WRITES, RESULT}  # ops that a walk does not pass but for a gradient
 ASKS = 1  # what a leaf's flag is if gradients stop at it
 BLOCK_LIMIT = 16  # blocks that are kept
 REFUSED = (Overwritten, CustomGradient)
@@ -161,9 +162,9 @@ def is_entered(node: Node, op: str, flag: int) -> bool:
     """Tell whether a walk goes below a node: a gradient does, or constructors look through it.
 
     And what is still to be computed, such as the mask of a `relu`: no block could end above it, as
-    it reads what is inside.
+    it reads what is inside. Not results of formulas: what they read changes when they expand.
     """
-    if node.realized is None and (op in SHOWING or (flag != ASKS and op not in WRITES)):
+    if node.realized is None and (op in SHOWING or (flag != ASKS and op not in STOPPING)):
         return op in PASSING or op in SHOWING or type(node) is Node
     return flag != ASKS and op in PASSING and node.dtype.is_differentiable
 

@@ -108,6 +108,18 @@ def test_batches_of_one_update_have_a_block_each(blocks):
     assert blocks[-1] == 3
 
 
+def test_a_graph_over_gradients_that_wait_is_differentiated(blocks):
+    weight = leaf(4, 3)
+    for _ in range(4):
+        x = leaf(2, 4, seed=1)
+        (x * x.exp()).sum().backward()
+        weight.grad = None
+        moved = (x + x.grad.sign()).detach()
+        (moved @ weight).relu().sum().backward()
+        mask = (moved.numpy() @ weight.detach().numpy()) > 0
+        np.testing.assert_allclose(weight.grad.numpy(), moved.numpy().T @ mask, rtol=1e-6)
+
+
 def test_checks_compare_with_the_nodes(blocks):
     weight = leaf(3, 4)
     steps(dense, weight, 4)
