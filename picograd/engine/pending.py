@@ -486,10 +486,12 @@ def with_readers(
         changed = [node for node in changed if node.device == nodes[0].device]
         if not any(id(node) in wanted for node in writes):
             return by_itself([*nodes, *changed])
-    walk = (
-        Walk()
-    )  # first what has blocks under it: gradients are in updates, and in the last writes
-    walk.add([*(each.whole for each in updates), *reversed(writes)])
+    walk = Walk()
+    for (
+        each
+    ) in updates:  # first what has blocks under it: gradients are here and in the last writes
+        walk.add_update(each)
+    walk.add(writes[::-1])
     walk.add([*changed, *pending_roots(nodes)])
     pending = waiting_nodes() if writes or updates else []
     written = [node.inputs[0] for node in writes]
