@@ -90,6 +90,24 @@ def refuse_capture(*given: Any, **options: Any) -> NoReturn:
     raise StateError("cuda.graph", "graphs are not captured by hand", "use picograd.jit(step)")
 
 
+def refuse_compiling(*given: Any, **options: Any) -> NoReturn:
+    """Raise: code in C++ is compiled against PyTorch."""
+    fix = "use what the package has in Python, or picograd.autograd.Function"
+    raise StateError("cpp_extension", "extensions of PyTorch are not compiled", fix)
+
+
+load_inline = CppExtension = CUDAExtension = BuildExtension = refuse_compiling
+CUDA_HOME = None
+
+
+class SparseAdam:
+    """This class updates by sparse gradients: there are none."""
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        """Raise StateError."""
+        raise StateError("SparseAdam", "there are no sparse gradients", "use picograd.optim.Adam")
+
+
 class CUDAGraph:
     """This class is a graph of launches, which `picograd.jit` makes by itself."""
 

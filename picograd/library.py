@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 from picograd.errors import DataError, GradientError
 from picograd.late_names import find
 from picograd.nn import functional
+from picograd.tensor import public
 from picograd.tensor.transforms.custom import Function
 
 __all__ = [
@@ -142,7 +143,8 @@ class Space:
     def __getattr__(self, name: str) -> Any:
         found = OPERATORS.get(f"{self.name}::{name}")
         if found is None and self.name == "aten":
-            return getattr(functional, name, None) or find(name)
+            found = getattr(functional, name, None) or getattr(public, name, None)
+            return found or find(name)
         if found is None:
             raise AttributeError(f"there is no operator {self.name}::{name}")
         return found

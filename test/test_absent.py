@@ -25,3 +25,12 @@ def test_what_cannot_be_done_says_so() -> None:
     assert picograd._C._jit_set_profiling_mode(False) is None
     with pytest.raises(AttributeError):
         absent.nothing
+
+
+def test_compiled_extensions_and_sparse_gradients_are_refused() -> None:
+    from picograd.utils.cpp_extension import CUDA_HOME, load_inline
+
+    assert CUDA_HOME is None
+    for refused in (load_inline, picograd.optim.SparseAdam):
+        with pytest.raises(StateError, match="Fix: use"):
+            refused(["x"])

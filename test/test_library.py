@@ -47,3 +47,7 @@ def test_operators_that_are_not_there_say_so() -> None:
         picograd.ops.tests.other
     with pytest.raises(OSError, match="compiled for PyTorch"):
         picograd.ops.load_library("operators.so")
+
+
+def test_functions_of_the_package_are_operators() -> None:
+    assert picograd.ops.aten.mm is picograd.mm and picograd.ops.aten.clone is picograd.clone
