@@ -81,6 +81,14 @@ def custom_op(name: str, function: Any = None, /, **about: Any) -> Any:
     return CustomOpDef(name, function) if function else lambda given: CustomOpDef(name, given)
 
 
+triton_op = custom_op  # its function is called as it is, kernels of Triton are not
+
+
+def wrap_triton(kernel: Any) -> Any:
+    """Give a kernel back: it runs where Triton takes its operands."""
+    return kernel
+
+
 def operator(op: Any) -> CustomOpDef:
     """Find an operator by its name, or make one that is declared only."""
     name = op if isinstance(op, str) else op.name
