@@ -13,18 +13,22 @@ What tensors that ask for gradients start from, random numbers mostly, is needed
 reads them. It is stored before anything else is computed from it (`starts`), so that the first plan
 of a network is that of its later steps.
 
+Gradients that `backward` recorded are stored by the first computation that meets the graph they
+are of (`gradients_beside`): the loss, or one of them. Else each that is read computes it all again.
+
 `NEW` are the nodes that tensors got since the last computation. Callers hold `pending.LOCK`.
 """
 
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from picograd.buffer import Storage
 from picograd.engine.below import below
 from picograd.engine.debug import user_line
 from picograd.engine.plan_key import GraphKey, leaf_buffer, walk_pending
-from picograd.graph.node import Node
+from picograd.graph.gradient_formula import BLOCKS
+from picograd.graph.node import RESULT, Node
 
 Waiting = tuple[int, "weakref.ref[Any]"]  # tracks no gradients, and the tensor that shows it
 LEAVES_OF_THE_GRAPH = ("const", "iota", "scalar", "buffer")
@@ -38,6 +42,7 @@ WAITING: "weakref.WeakKeyDictionary[Node, Waiting]" = weakref.WeakKeyDictionary(
 ASKED: "weakref.WeakKeyDictionary[Node, str]" = weakref.WeakKeyDictionary()  # the line, of PASSED
 NEW: dict[int, None] = {}
 STARTS: "list[weakref.ref[Any]]" = []  # tensors that ask for gradients and may have no memory yet
+GRADIENTS: "weakref.WeakKeyDictionary[Node, list[weakref.ref[Any]]]" = weakref.WeakKeyDictionary()
 LINES: dict[str, None] = {}  # at which values are stored that were missed later
 
 
@@ -101,6 +106,33 @@ def read_ahead(order: Sequence[Node], roots: Sequence[Node], live: Any) -> list[
     for node in ahead:
         PASSED.setdefault(node, 1)
     return ahead
+
+
+def note_gradients(served: Sequence[tuple[Any, Node]]) -> None:
+    """Remember the leaves whose gradients are results of one formula."""
+    for leaf, node in served:
+        if node.op == RESULT:
+            GRADIENTS.setdefault(node.inputs[0], []).append(weakref.ref(leaf))
+
+
+def met(seen: Container[Node]) -> list[Node]:
+    """List the formulas of gradients that nodes which were seen lead to, or are the graph of."""
+    found = []
+    for whole in [reference() for reference in list(entries(GRADIENTS))]:
+        placed = None if whole is None else BLOCKS.get(whole)
+        if whole is not None and (whole in seen or (placed and placed.inner[0] in seen)):
+            found.append(whole)
+    return found
+
+
+def gradients_beside(seen: Container[Node]) -> list[Node]:
+    """List the gradients to store with a graph whose nodes were seen: each formula's once."""
+    found = []
+    for whole in met(seen):
+        leaves = [leaf for reference in GRADIENTS.pop(whole) if (leaf := reference()) is not None]
+        nodes = [leaf._grad._node for leaf in leaves if leaf._grad is not None]
+        found += [node for node in nodes if node.device == whole.device]
+    return [node for node in found if leaf_buffer(node) is None]
 
 
 def note(found: GraphKey, live: Any) -> None:

@@ -436,8 +436,7 @@ class Module(Inner):
             if set_to_none or parameter.grad is None:
                 parameter.grad = None
             else:
-                place: Any = dict(dtype=parameter.dtype, device=parameter.device)
-                parameter.grad = Tensor.zeros(*parameter.shape, **place)
+                parameter.grad.detach_().zero_()
 
     def requires_grad_(self: Self, requires_grad: bool = True) -> Self:
         """Freeze (False) or unfreeze all parameters."""

@@ -805,13 +805,15 @@ def memory_of(tensor: "Recorded") -> tuple[Any, int]:
     """Find the tensor that has the memory a view shows, and where in it the view starts.
 
     It is cut off from gradients if the view is. A view that a computed number chooses, or of other
-    bits, counts as memory of its own.
+    bits, counts as memory of its own, as does one whose gradients are its own, that shows all.
     """
     root: Any = tensor
     is_cut = False
     offset = aliasing.offset_of(tensor)
     while is_view(root):
         view: Any = root._view
+        if root._tracks and not view.passes and aliasing.shows_all(root):
+            break
         root, is_cut = view.base, is_cut or not view.passes
     if offset is None or root.dtype is not tensor.dtype:
         return tensor, 0
