@@ -37,6 +37,7 @@ from picograd.traced_number import SIZED
 
 Definition = TypeVar("Definition", bound=Callable[..., Any])
 KEPT = 256  # recordings of one function
+DEEPEST = 64  # moves below an operand that are looked through
 PLAIN = (bool, int, str, type(None), DType, type(Ellipsis))
 NUMBERS_GIVEN = (Given, GivenInt)
 NEW, REFUSED = object(), object()
@@ -110,8 +111,8 @@ class Operands:
             return kind, str(value)  # 0.0 is not -0.0
         raise Unlike
 
-    def key_of_node(self, node: Node) -> Any:
-        """Say what of a node counts."""
+    def key_of_node(self, node: Node, depth: int = 0) -> Any:
+        """Say what of a node counts; raises Unlike for one below too many moves."""
         number = self.seen.get(id(node))
         if number is not None:
             return number
@@ -123,7 +124,9 @@ class Operands:
             raise Unlike
         if node.op not in MOVES or node.realized is not None:
             return node.shape, node.dtype, node.device
-        below = self.key_of_node(node.inputs[0])
+        if depth == DEEPEST:
+            raise Unlike
+        below = self.key_of_node(node.inputs[0], depth + 1)
         return node.op, node.arg, node.is_asked, node.shape, below
 
 
