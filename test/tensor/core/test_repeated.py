@@ -84,10 +84,10 @@ def test_constants_and_views_count() -> None:
 
 
 def test_many_views_of_views_are_no_recursion() -> None:
-    x = Tensor([1.0, 2.0, 3.0, 4.0])
+    x = Tensor([0.0, 1.0, 2.0, 3.0, 4.0, 5.0])
     for _ in range(601):
-        x = x.reshape(2, 2).t().reshape(4)
-    assert x.tolist() == [1, 3, 2, 4]
+        x = x.reshape(2, 3).t().reshape(6)  # the fourth is x again
+    assert x.tolist() == [0, 3, 1, 4, 2, 5]
 
 
 def test_given_numbers_stay_arguments_of_one_plan(unchecked: None) -> None:
