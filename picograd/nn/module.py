@@ -77,6 +77,8 @@ class Module(Inner):
     training: bool = True
     call_super_init: bool = False  # whether classes that follow in the order of bases are set up
     _hooks: Hooks | None = None
+    _forward_hooks, _forward_pre_hooks = hooks.Shown("after"), hooks.Shown("before")
+    _backward_hooks, _backward_pre_hooks = hooks.Shown("gradient"), hooks.Shown("gradient_before")
 
     def __init__(self, *given: Any, **options: Any) -> None:
         """Set up nothing: what follows among the bases is for the class, as in PyTorch."""
