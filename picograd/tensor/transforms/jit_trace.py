@@ -272,6 +272,8 @@ class Tracer:
         self.twins: list[Tensor] = []
         self.first: dict[int, Node] = {}  # the nodes of the twins before, by argument
         self.number: dict[int, int] = {}  # the argument of a twin
+        # before the function runs: where it writes what an argument shows, that is recorded anew
+        self.memory: dict[int, int] = {}  # the argument with a buffer
         made: dict[int, Tensor] = {}
         for number, tensor in enumerate(arguments):
             if id(tensor) not in made:
@@ -283,6 +285,7 @@ class Tracer:
                 made[id(tensor)] = twin
                 if twin is not tensor:
                     self.first[number], self.number[id(twin)] = (twin._node, number)
+                    self.memory[id(leaf_buffer(tensor._node))] = number
             self.twins.append(made[id(tensor)])
         self.result: Any = None
         self.opened: Any = None
@@ -361,14 +364,17 @@ class Tracer:
 
     def check_memory(self) -> None:
         """Raise TraceError where what was written is the memory of an argument and captured."""
-        own = {id(leaf_buffer(self.arguments[n]._node)): n for n in self.first}
+        roots = {id(root_of(self.arguments[n])): n for n in self.first}
         live = [tensor._node for tensor in (*self.made(), *self.trace.changed.values())]
         for node in walk_pending([node for node in live if leaf_buffer(node) is None]):
-            number = own.get(id(leaf_buffer(node)))
             owner = self.before.owner(node)
-            if number is None or owner is None:
+            if owner is None:
                 continue
-            if "assign" in (self.twins[number]._node.op, owner._node.op):
+            number = self.memory.get(id(leaf_buffer(node)), roots.get(id(root_of(owner))))
+            if number is None:
+                continue
+            is_written = self.twins[number]._node is not self.first[number]
+            if is_written or id(owner) in self.trace.changed:
                 text = f"argument {number} is captured too, and one of both is written"
                 fix = "only pass it as an argument, or only use it from outside"
                 raise trace_error("jit", text, fix)
@@ -584,8 +590,7 @@ class Tracer:
 
     def argument_of(self) -> dict[int, int]:
         """List the arguments by their twins' memory."""
-        own = {n: leaf_buffer(self.arguments[n]._node) for n in self.first}
-        return {id(self.aliases[id(buffer)]): n for n, buffer in own.items()}
+        return {id(self.aliases[buffer]): number for buffer, number in self.memory.items()}
 
     def find_captured(self, node: Node) -> Any:
         """Refer to the tensor from outside that has a node, if there is one."""
