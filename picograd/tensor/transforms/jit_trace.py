@@ -562,7 +562,7 @@ class Tracer:
         if noted.is_read:
             described = None if noted.first is None else describe(noted.first)
             capture.read.append((-1, target, described))
-        if noted.tensor._grad is not noted.first:
+        if noted.tensor._grad is not noted.first or not noted.is_read:
             capture.gradients.append((target, self.given(noted.tensor._grad)))
 
     def find_changes(self, capture: Capture) -> None:

@@ -64,6 +64,17 @@ def test_large_containers_are_seen():
     assert f(Tensor([1.0])).item() == 151
 
 
+def test_a_replay_forgets_gradients_that_the_trace_had_none_of():
+    weight = Tensor([1.0, 2.0], requires_grad=True)
+    optimizer = nn.optim.SGD([weight], lr=0.1)
+    clear = picograd.jit(lambda x: (optimizer.zero_grad(), x + 1)[1])
+    for _ in range(4):
+        clear(Tensor([1.0]))
+        assert weight.grad is None
+        (weight * weight).sum().backward()
+        assert weight.grad.tolist() == [2, 4]
+
+
 def test_globals_are_seen():
     global SCALE
     f = picograd.jit(lambda x: x * SCALE)
