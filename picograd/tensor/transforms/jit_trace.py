@@ -20,6 +20,8 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
+import numpy as np
+
 from picograd.buffer import Buffer, RuntimeScalar
 from picograd.engine import pending
 from picograd.engine.carried import LEAVES_OF_THE_GRAPH
@@ -35,8 +37,8 @@ from picograd.tensor.core.recording import is_view, one_piece, root_of, start
 from picograd.tensor.indexing.indexing import Span
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_arguments import (
-    Flattener,
     check_returned,
+    parts,
     rebuilt,
     template,
     tensors_in,
@@ -247,6 +249,23 @@ def base_of(node: Node) -> Node:
     return node
 
 
+def check_arguments(inside: Any, before: Any) -> None:
+    """Raise TraceError where a container among the arguments was changed."""
+    if not is_unchanged(inside, before):
+        text = "the function changed a list, dict or dataclass among its arguments"
+        raise trace_error("jit", text, "return the new tensors, or write them with assign")
+
+
+def is_unchanged(value: Any, was: Any) -> bool:
+    """Tell whether containers still hold the very same."""
+    inner, former = parts(value), parts(was)
+    if inner is None or former is None:
+        return value is was or isinstance(value, np.ndarray)  # of which each has a copy
+    if len(inner) != len(former) or (isinstance(value, dict) and list(value) != list(was)):
+        return False
+    return all(map(is_unchanged, inner, former))
+
+
 class Tracer:
     """This class traces one call: `run` the function, then `find` what a replay does."""
 
@@ -311,6 +330,7 @@ class Tracer:
             kwargs = {**kwargs, TWINS: opened.values}
         waiting = iter(self.twins)
         inside = rebuilt((args, kwargs), lambda tensor: next(waiting), self.number_of(count()))
+        before = rebuilt(inside, lambda twin: twin)
         noted = Trace()
         try:
             with tracing(), noting() as noted, math_followed(reach.math):
@@ -320,8 +340,8 @@ class Tracer:
                         follow(each.owner(), each.table, each.key, each.label)
                 self.result = function(*inside[0], **inside[1])
             self.trace = noted
-            self.check_arguments(inside)
-            del inside
+            check_arguments(inside, before)
+            del inside, before
             for found in tensors_in(self.result):
                 if isinstance(found, Chosen):
                     raise found.unknown()
@@ -352,15 +372,6 @@ class Tracer:
             return value if place in self.fixed else self.numbers.argument(place)
 
         return find
-
-    def check_arguments(self, inside: Any) -> None:
-        """Raise TraceError where a container among the arguments was changed."""
-        flattener = Flattener()
-        flattener.flatten(inside)
-        found = flattener.tensors
-        if len(found) != len(self.twins) or any(a is not b for a, b in zip(found, self.twins)):
-            text = "the function changed a list, dict or dataclass among its arguments"
-            raise trace_error("jit", text, "return the new tensors, or write them with assign")
 
     def check_memory(self) -> None:
         """Raise TraceError where what was written is the memory of an argument and captured."""
