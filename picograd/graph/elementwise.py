@@ -64,7 +64,10 @@ def with_complex(name: str, rule: DTypeRule, options: Any) -> tuple[DTypeRule, A
     if name not in OF_COMPLEX:
         return rule, options
     kinds = dict.fromkeys((*rule.kinds, "complex"))
-    return replace(rule, kinds=tuple(kinds)), {**options, "of_complex": OF_COMPLEX[name]}
+    of_complex = OF_COMPLEX[name]
+    slopes = getattr(of_complex, "slopes", None)
+    options = {**options, "of_complex": of_complex, "slopes": slopes}
+    return replace(rule, kinds=tuple(kinds)), options
 
 
 def erf(x: Array) -> Array:
