@@ -6,7 +6,7 @@ gradients, and how it lets its graph go. `apply` records an operation, `write` a
 
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
@@ -245,6 +245,7 @@ class Recorded:
         if buffer is None or node.op in MEMORY or (self._tracks and not self.is_leaf):
             return
         storage = Storage(buffer)
+        storage.source = weakref.ref(node)
         if entries(VERSIONS):
             storage.version = VERSIONS.get(node, 0)
         keeps = node.inputs and node.leaf is None and MODE.enabled and node.dtype.kind in TRACKED
@@ -1049,8 +1050,9 @@ def beginnings(
 
 
 def listed(values: Any) -> list[Any]:
-    """Read one tensor or several."""
-    return list(values) if isinstance(values, (list, tuple)) else [values]
+    """Read one tensor or several: a list, or whatever else can be walked."""
+    is_one = isinstance(values, Recorded) or not isinstance(values, Iterable)
+    return [values] if is_one else list(values)
 
 
 def cases_of(given: Sequence[Any]) -> Batch:
