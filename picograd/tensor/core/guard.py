@@ -39,8 +39,9 @@ INSIDE = (*OURS, "<__array_function__")
 RUNNING = ("engine", "schedule", "codegen", "runtime")
 
 
-def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a function whose raw errors name it and its arguments."""
+def guarded(function: Callable[..., Any], name: str = "") -> Callable[..., Any]:
+    """Make a function whose raw errors name it and its arguments; users may know another name."""
+    op = name or function.__name__
 
     code: Any = getattr(function, "__code__", None)
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if code else ()
@@ -52,22 +53,26 @@ def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
     def checked(*args: Any, **options: Any) -> Any:
         try:
             if checks:
-                check_call(function.__name__, checks, args, options)
+                check_call(op, checks, args, options)
             return function(*args, **options)
         except RAW as error:
-            raise explained(function, error, args, options)  # noqa: B904 (it says of what)
+            raise explained(function, error, args, options, op)  # noqa: B904 (it says of what)
 
     return checked
 
 
 def explained(
-    function: Callable[..., Any], error: Exception, args: tuple[Any, ...], options: dict[str, Any]
+    function: Callable[..., Any],
+    error: Exception,
+    args: tuple[Any, ...],
+    options: dict[str, Any],
+    op: str,
 ) -> Exception:
     """Choose what to raise where a call failed: the error itself, or what it means."""
     trace = error.__traceback__ and error.__traceback__.tb_next
     if trace is None:  # the call did not fit
         return error
-    op, arguments = function.__name__, (*args, *options.values())
+    arguments = (*args, *options.values())
     if isinstance(error, PicogradError):
         return with_name(op, error, trace)
     if isinstance(error, MemoryError):

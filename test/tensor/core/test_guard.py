@@ -134,6 +134,10 @@ def test_an_error_names_what_was_called_and_not_what_is_inside() -> None:
     x = Tensor([1.0, 2.0])
     with pytest.raises(ShapeError, match=r"^dot: inner sizes differ.* \(in matmul\)\. Fix"):
         picograd.dot(x, Tensor([1.0]))
+    with pytest.raises(DTypeError, match="^bitwise_left_shift: the input must be a Tensor"):
+        picograd.bitwise_left_shift(2, 3)
+    with pytest.raises(AxisError, match="^fft: axis -1 is out of range for 0 axes"):
+        picograd.fft.fft(Tensor(1.0))
     with pytest.raises(DTypeError, match="^mean: "):  # what reads dtypes is no op
         x.mean(dtype=[1])
     with pytest.raises(ShapeError, match="^matmul: "):  # the user's own code
