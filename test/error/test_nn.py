@@ -102,8 +102,22 @@ CASES = [
         "batch, or call eval().",
     ),
     Case(
+        "Transformer batches",
+        lambda: nn.Transformer(4, 2, 1, 1, 8)(Tensor.ones(3, 2, 4), Tensor.ones(3, 1, 4)),
+        ShapeError,
+        "Transformer: batch sizes differ: (3, 2, 4), (3, 1, 4). Fix: the batch is axis 1, by "
+        "batch_first=False.",
+    ),
+    Case(
+        "attention batches",
+        lambda: nn.MultiheadAttention(4, 2)(*[Tensor.ones(3, n, 4) for n in (1, 2, 2)]),
+        ShapeError,
+        "MultiheadAttention: batch sizes differ: (3, 1, 4), (3, 2, 4), (3, 2, 4). Fix: the batch "
+        "is axis 1, by batch_first=False.",
+    ),
+    Case(
         "BatchNorm1d ints", lambda: nn.BatchNorm1d(2)(Tensor([[1, 2], [3, 4]])), DTypeError,
-        "batch_norm: takes a float dtype, not int64. Fix: cast the operand first.",
+        "batch_normalize: takes a float dtype, not int64. Fix: cast the operand first.",
     ),
     Case(
         "BatchNorm2d negative", lambda: nn.BatchNorm2d(-1), ValueRangeError,
