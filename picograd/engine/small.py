@@ -105,7 +105,7 @@ def compute(graph: SmallGraph, live: Any) -> bool:
     found, root = graph.buffers, graph.nodes[0]
     buffers = [found[number] for number in known.buffers]
     scalars = [graph.scalars[number].value for number in known.scalars] if graph.scalars else ()
-    if not scalars and not graph.inner:
+    if not scalars and (not graph.inner or direct.whole_of(root) is not None):
         direct.note(root, buffers, plan)
     (root.realized,) = plan.launch(buffers, scalars, user_line())
     if graph.inner or len(carried.NEW) == 1:  # of the others all are gone
