@@ -61,6 +61,8 @@ def convert(x: Array, dtype: DType) -> Array:
     x = np.asarray(x)
     if dtype is bfloat16 or dtype.kind == "float8":
         return from_bits(rounded_bits(x, dtype), dtype)
+    if x.dtype == dtype.numpy:
+        return x
     if x.dtype.kind == "f" and dtype.is_integer:
         return saturate(x, dtype)
     if dtype is bool_:

@@ -1,10 +1,10 @@
 """The style guide's limits: file, function and line length, density, no bare assert, docstrings."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
-import pytest
 from code_lines import count_code, docstring_lines
 
 ROOT = Path(__file__).parents[1]
@@ -12,6 +12,7 @@ PACKAGE = sorted((ROOT / "picograd").rglob("*.py"))
 ALL = PACKAGE + sorted(
     path for room in ("examples", "test", "bench") for path in (ROOT / room).rglob("*.py")
 )
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 FILE_LINES, TENSOR_LINES, FUNCTION_LINES, COLUMNS, TOKENS = 400, 800, 40, 100, 11
 HELPERS_LINES = 150
@@ -28,64 +29,90 @@ def limit(path: Path) -> int:
     return HELPERS_LINES if path == ROOT / "picograd" / "helpers.py" else FILE_LINES
 
 
-def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    return (node for node in ast.walk(tree) if isinstance(node, FUNCTIONS))
-
-
 def code_length(function: ast.AST, skipped: set[int]) -> int:
     """Lines of a function without its docstring."""
     first, last = function.lineno, function.end_lineno  # type: ignore[attr-defined]
     return sum(line not in skipped for line in range(first, last + 1))
 
 
-@pytest.mark.parametrize("path", ALL, ids=name_of)
-def test_lines_are_short(path: Path) -> None:
-    lines = path.read_text().splitlines()
-    wide = [number for number, line in enumerate(lines, 1) if len(line) > COLUMNS]
-    assert not wide, f"{name_of(path)}: lines over {COLUMNS} columns: {wide}"
+class Source:
+    """One file of the package, read once for all tests."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, text = path, path.read_text()
+        self.tree = ast.parse(text)
+        self.nodes = list(ast.walk(self.tree))
+        self.functions = [node for node in self.nodes if isinstance(node, FUNCTIONS)]
+        self.skipped = docstring_lines(self.nodes)
+        self.lines, self.tokens = count_code(text, self.skipped)
 
 
-@pytest.mark.parametrize("path", PACKAGE, ids=name_of)
-def test_file_is_short_and_airy(path: Path) -> None:
-    lines, tokens = count_code(path.read_text())
-    assert lines <= limit(path), f"{lines} code lines, {limit(path)} allowed"
-    density = tokens / max(1, lines)
-    assert density <= MOST_TOKENS, f"{density:.1f} tokens per code line, {MOST_TOKENS} allowed"
+@cache
+def sources() -> list[Source]:
+    return [Source(path) for path in PACKAGE]
+
+
+def complaints(find: Callable[[Source], object]) -> dict[str, object]:
+    """What is wrong in each file of the package where anything is."""
+    found = {name_of(source.path): find(source) for source in sources()}
+    return {name: wrong for name, wrong in found.items() if wrong}
+
+
+def test_lines_are_short() -> None:
+    texts = ((path, enumerate(path.read_text().splitlines(), 1)) for path in ALL)
+    wide = {name_of(p): [n for n, line in lines if len(line) > COLUMNS] for p, lines in texts}
+    wide = {name: lines for name, lines in wide.items() if lines}
+    assert not wide, f"lines over {COLUMNS} columns: {wide}"
+
+
+def test_files_are_short_and_airy() -> None:
+    def wrong(source: Source) -> str:
+        density = source.tokens / max(1, source.lines)
+        is_wrong = source.lines > limit(source.path) or density > MOST_TOKENS
+        return f"{source.lines} code lines, {density:.1f} tokens a line" if is_wrong else ""
+
+    found = complaints(wrong)
+    assert not found, f"{FILE_LINES} code lines, {MOST_TOKENS} tokens a line allowed: {found}"
 
 
 def test_the_package_is_airy() -> None:
     """Count tokens a line as the formatter breaks lines; files over the limit only get fewer."""
-    counts = [count_code(path.read_text()) for path in PACKAGE]
-    density = sum(tokens for _, tokens in counts) / sum(lines for lines, _ in counts)
+    tokens, lines = sum(s.tokens for s in sources()), sum(s.lines for s in sources())
+    density = tokens / lines
     assert density <= TOKENS, f"{density:.1f} tokens per code line, {TOKENS} allowed"
-    dense = sum(tokens > TOKENS * lines for lines, tokens in counts)
+    dense = sum(s.tokens > TOKENS * s.lines for s in sources())
     assert dense <= DENSE_FILES, f"{dense} files over {TOKENS} tokens a line: name parts of lines"
 
 
-@pytest.mark.parametrize("path", PACKAGE, ids=name_of)
-def test_functions_are_short(path: Path) -> None:
-    tree = ast.parse(path.read_text())
-    skipped = docstring_lines(tree)
-    lengths = {f"{f.name}:{f.lineno}": code_length(f, skipped) for f in functions(tree)}
-    long = {name: length for name, length in lengths.items() if length > FUNCTION_LINES}
+def test_functions_are_short() -> None:
+    def wrong(source: Source) -> dict[str, int]:
+        lengths = {f"{f.name}:{f.lineno}": code_length(f, source.skipped) for f in source.functions}
+        return {name: length for name, length in lengths.items() if length > FUNCTION_LINES}
+
+    long = complaints(wrong)
     assert not long, f"functions over {FUNCTION_LINES} lines: {long}"
 
 
-@pytest.mark.parametrize("path", PACKAGE, ids=name_of)
-def test_there_is_no_bare_assert(path: Path) -> None:
-    tree = ast.parse(path.read_text())
-    lines = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Assert)]
-    assert not lines, f"use picograd.errors.check instead of assert, lines {lines}"
+def test_there_is_no_bare_assert() -> None:
+    def wrong(source: Source) -> list[int]:
+        return [node.lineno for node in source.nodes if isinstance(node, ast.Assert)]
+
+    found = complaints(wrong)
+    assert not found, f"use picograd.errors.check instead of assert, lines {found}"
 
 
-@pytest.mark.parametrize("path", PACKAGE, ids=name_of)
-def test_public_things_have_docstrings(path: Path) -> None:
-    tree = ast.parse(path.read_text())
-    assert ast.get_docstring(tree) or not tree.body, "the file has no docstring"
-    public = [f for f in functions(tree) if not f.name.startswith("_")]
-    overloads = {f.name for f in public if any("overload" in ast.dump(d) for d in f.decorator_list)}
-    nested = {g.name for f in functions(tree) for g in functions(f) if g is not f}
-    setters = {f.name for f in public if any("setter" in ast.dump(d) for d in f.decorator_list)}
-    bare = [f.name for f in public if not ast.get_docstring(f)]
-    bare = [name for name in bare if name not in overloads | nested | setters]
+def test_public_things_have_docstrings() -> None:
+    def is_inside(function: Function, outer: Function) -> bool:
+        return outer.lineno < function.lineno <= (outer.end_lineno or 0)
+
+    def wrong(source: Source) -> list[str]:
+        public = [f for f in source.functions if not f.name.startswith("_")]
+        marked = [(f.name, ast.dump(each)) for f in public for each in f.decorator_list]
+        excused = {name for name, mark in marked if "overload" in mark or "setter" in mark}
+        bare = [f for f in public if not ast.get_docstring(f) and f.name not in excused]
+        bare = [f for f in bare if not any(is_inside(f, each) for each in source.functions)]
+        is_told = ast.get_docstring(source.tree) or not source.tree.body
+        return [f.name for f in bare] + ([] if is_told else ["the file"])
+
+    bare = complaints(wrong)
     assert not bare, f"no docstring: {bare}"

@@ -40,16 +40,16 @@ class Barrier:
 
 
 class Traffic:
-    """What the roles of a block share: barriers, and the state of every byte of shared memory."""
+    """What the roles of a block share: barriers, and the state of its bytes of shared memory."""
 
     events: int
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, size: int) -> None:
         self.program, self.events = program, 0
         self.barriers: dict[int, Barrier] = {}
-        self.state: Array = np.full(program.shared_bytes, FREE, np.uint8)
-        self.is_leaving: Array = np.zeros(program.shared_bytes, bool)
-        self.is_unfenced: Array = np.zeros(program.shared_bytes, bool)
+        self.state: Array = np.full(size, FREE, np.uint8)
+        self.is_leaving: Array = np.zeros(size, bool)
+        self.is_unfenced: Array = np.zeros(size, bool)
 
     def overwrite(self, first: Array) -> None:
         """Note an ordinary store to elements of shared memory, by the first byte of each."""
@@ -74,6 +74,8 @@ class Queues:
 
     def working(self) -> set[int]:
         """List the accumulators of products under way."""
+        if not self.open and not self.groups:
+            return set()
         return {instr.args[0] for group in (self.open, *self.groups) for instr, _, _ in group}
 
     def check_empty(self, run: Any) -> None:

@@ -1,6 +1,7 @@
 """Interpret a Program with NumPy, all threads of a block in step: the oracle for the renderers.
 
 Every value is an array (threads, lanes). A branch or loop runs its body under a mask of threads.
+Blocks that see nothing of one another run side by side, as further threads.
 Shared memory remembers who wrote each byte since the last barrier: a read by another thread is an
 error, as it would be a race on the device. Roles take turns: each runs until it waits for another
 (interpret_async.py). bfloat16 is raw bits in memory and float32 as a value;
@@ -19,9 +20,12 @@ from picograd.conversion import convert, from_bits, to_bits
 from picograd.dtype import DType, bfloat16
 from picograd.errors import check, internal
 from picograd.graph.elementwise import ELEMENTWISE
+from picograd.helpers import round_up
 
 Array = Any
 WARP = 32
+SIDE_BY_SIDE = 4096  # threads at most of the blocks that run in step
+TIED = {"role", "choose", "workspace", "scratch", "atomic_add", *ASYNC}  # one block at a time
 SPECIAL: dict[str, Callable[..., Array]] = {
     "and": np.logical_and,
     "or": np.logical_or,
@@ -53,24 +57,40 @@ def interpret(
     scalars: Sequence[Any] = (),
     tasks: Sequence[int] | None = None,
 ) -> None:
-    """Run a program on flat arrays (in storage format), task after task."""
+    """Run a program on flat arrays (in storage format), task after task where that can matter."""
     spaces: list[Array] = [np.zeros(size, np.uint8) for size, _ in program.workspaces]
+    order = range(program.tasks) if tasks is None else tasks
+    count = max(1, SIDE_BY_SIDE // program.threads) if are_apart(program) else 1
     with np.errstate(all="ignore"):
-        for task in range(program.tasks) if tasks is None else tasks:
-            Run(program, slots, scalars, spaces, task).whole()
+        for first in range(0, len(order), count):
+            Run(program, slots, scalars, spaces, order[first : first + count]).whole()
     for space, (_, is_zeroed) in zip(spaces, program.workspaces, strict=True):
         check(not is_zeroed or not space.any(), "a counter was not left zero", program)
 
 
+def are_apart(program: Program) -> bool:
+    """Tell whether no block can see what another one does: none reads what is written."""
+    if program.threads > 1 and program.threads % WARP:
+        return False
+    for instr in program.instructions:
+        if instr.op in TIED:
+            return False
+        pointer = program.instructions[instr.args[0]] if instr.op == "load" else None
+        if pointer and pointer.op == "param" and program.parameters[pointer.arg][1] != "in":
+            return False
+    return True
+
+
 class Run:
-    """One task or block."""
+    """Some tasks or blocks in step."""
 
     program: Program
     scalars: Sequence[Any]
     slots: Sequence[Array]
     spaces: Sequence[Array]
-    task: int
+    tasks: Sequence[int]
     threads: int
+    room: int
     ends: dict[int, int]
 
     def __init__(
@@ -79,16 +99,19 @@ class Run:
         slots: Sequence[Array],
         scalars: Sequence[Any],
         spaces: Sequence[Array],
-        task: int,
+        tasks: Sequence[int],
     ) -> None:
         self.program, self.slots, self.scalars, self.spaces = (program, slots, scalars, spaces)
-        self.task, self.threads = task, program.threads
+        self.tasks, self.threads = tasks, program.threads * len(tasks)
+        self.block: Array = np.repeat(np.arange(len(tasks)), program.threads).reshape(-1, 1)
         self.values: list[Any] = [None] * len(program.instructions)
         self.scratch: Array = np.zeros(program.scratch_bytes, np.uint8)
-        self.shared: Array = np.zeros(program.shared_bytes, np.uint8)
-        self.writers = np.full(program.shared_bytes, -1)
-        self.mask: Array = np.ones((self.threads, 1), bool)
-        self.traffic, self.queues = Traffic(program), Queues()
+        self.room = round_up(program.shared_bytes, 16)  # of one block
+        self.shared: Array = np.zeros(self.room * len(tasks), np.uint8)
+        self.writers = np.full(self.room * len(tasks), -1)
+        self.everyone: Array = np.ones((self.threads, 1), bool)
+        self.mask = self.everyone
+        self.traffic, self.queues = Traffic(program, len(self.shared)), Queues()
         self.ends = matching_ends(program)
         # Leaves may be used in every scope after theirs, also where a branch skipped them.
         for number, instr in enumerate(program.instructions):
@@ -97,11 +120,11 @@ class Run:
 
     def whole(self) -> None:
         """Run every instruction."""
-        for _ in self.block(0, len(self.program.instructions)):
+        for _ in self.sequence(0, len(self.program.instructions)):
             internal("all roles wait for one another", self.program)
         self.queues.check_empty(self)
 
-    def block(self, first: int, last: int) -> Iterator[None]:
+    def sequence(self, first: int, last: int) -> Iterator[None]:
         """Run instructions first..last-1; yield while another role must arrive first."""
         number = first
         while number < last:
@@ -124,14 +147,14 @@ class Run:
         if instr.op == "if":
             self.mask = outer & self.values[instr.args[0]]
             if self.mask.any():
-                yield from self.block(*inside)
+                yield from self.sequence(*inside)
         else:
             start, stop = (self.values[a] for a in instr.args)
             variable = np.broadcast_to(start, (self.threads, 1)).copy()
-            while (outer & (variable < stop)).any():
-                self.mask = outer & (variable < stop)
+            while (inner := outer & (variable < stop)).any():
+                self.mask = outer if inner.all() else inner
                 self.values[number] = variable.copy()
-                yield from self.block(*inside)
+                yield from self.sequence(*inside)
                 variable += instr.arg[0]
         self.mask = outer
 
@@ -148,7 +171,7 @@ class Run:
                 first = instr.arg.first + team * instr.arg.threads
                 place = np.arange(self.threads).reshape(-1, 1) - first
                 own.mask = self.mask & (place >= 0) & (place < instr.arg.threads)
-                running.append((own, own.block(number + 1, self.ends[number])))
+                running.append((own, own.sequence(number + 1, self.ends[number])))
             number = self.ends[number] + 1
         while running:
             before, waiting = self.traffic.events, []
@@ -164,6 +187,9 @@ class Run:
 
     def spread(self, value: Any, dtype: DType) -> Array:
         """Give every thread the same scalar."""
+        if dtype.is_integer:
+            bits = np.array(int(value) & ((1 << dtype.bits) - 1), f"uint{dtype.bits}")
+            return np.full((self.threads, 1), bits.view(dtype.numpy))
         return np.full((self.threads, 1), value).astype(dtype.numpy)
 
     def instruction(self, number: int, instr: Instr) -> Any:
@@ -180,17 +206,19 @@ class Run:
 
     # -- leaves -----------------------------------------------------------------------------------
 
-    def leaf(self, instr: Instr) -> Any:
-        """Make a constant, a scalar, the task or the thread number."""
-        dtype = instr.dtype
+    def constant(self, instr: Instr) -> Array:
+        """Make a constant."""
+        return self.spread(instr.arg, instr.dtype)  # type: ignore[arg-type]
+
+    def leaf(self, instr: Instr) -> Array:
+        """Make a scalar, the task or the thread number."""
+        dtype: DType = instr.dtype  # type: ignore[assignment]
         if instr.op == "thread":
-            return np.arange(self.threads).reshape(-1, 1).astype(dtype.numpy)  # type: ignore
-        values = {"const": lambda: instr.arg, "task": lambda: self.task}
-        value = values.get(instr.op, lambda: self.scalars[instr.arg])()
-        if dtype is not None and dtype.is_integer:
-            value = np.array(int(value) & ((1 << dtype.bits) - 1), f"uint{dtype.bits}")
-            return np.full((self.threads, 1), value.view(dtype.numpy))
-        return self.spread(value, dtype)  # type: ignore[arg-type]
+            number: Array = np.arange(self.threads).reshape(-1, 1) % self.program.threads
+            return number.astype(dtype.numpy)
+        if instr.op == "task":
+            return np.asarray(self.tasks)[self.block].astype(dtype.numpy)
+        return self.spread(self.scalars[instr.arg], dtype)
 
     def pointer(self, instr: Instr) -> tuple[str, Array, DType | None]:
         """Point to memory: (space, array of the storage type or raw bytes, dtype)."""
@@ -218,27 +246,31 @@ class Run:
 
     # -- memory -----------------------------------------------------------------------------------
 
-    def places(self, index: int, lanes: int) -> Array:
-        """Element numbers of every thread and lane."""
-        return self.values[index] + np.arange(lanes)
-
     def active(self, mask: Sequence[int], lanes: int) -> Array:
         """Threads and lanes that take part."""
         held = self.mask & self.values[mask[0]] if mask else self.mask
         return np.broadcast_to(held, (self.threads, lanes))
 
-    def check_places(self, places: Array, held: Array, array: Array) -> None:
-        """Refuse an access outside the memory."""
+    def places(self, pointer: int, index: int, held: Array) -> tuple[Array, str, Array]:
+        """Find the memory, its space, and the element numbers of every thread and lane."""
+        array, space = self.view(pointer)
+        places, size = self.values[index] + np.arange(held.shape[1]), array.size
+        if space == "shared":
+            first, itemsize = self.program.instructions[pointer].arg, array.dtype.itemsize
+            size = (self.program.shared_bytes - first) // itemsize
+            begin = self.block * (self.room // itemsize)
         used = places[held]
-        is_inside = not used.size or (used.min() >= 0 and used.max() < array.size)
+        is_inside = not used.size or (used.min() >= 0 and used.max() < size)
         check(is_inside, "an access outside its memory", self.program)
+        if space == "shared":
+            places = places + begin
+        return array, space, places
 
     def load(self, instr: Instr) -> Array:
         """Load; threads that are masked out get 0."""
         pointer, index, *mask = instr.args
-        array, space = self.view(pointer)
-        places, held = (self.places(index, instr.lanes), self.active(mask, instr.lanes))
-        self.check_places(places, held, array)
+        held = self.active(mask, instr.lanes)
+        array, space, places = self.places(pointer, index, held)
         if space == "shared":
             self.check_race(pointer, places, held)
         value = np.zeros(places.shape, array.dtype)
@@ -248,9 +280,8 @@ class Run:
     def store(self, instr: Instr) -> None:
         """Store for the threads that take part, in order of their numbers."""
         pointer, index, value, *mask = instr.args
-        array, space = self.view(pointer)
-        places, held = (self.places(index, instr.lanes), self.active(mask, instr.lanes))
-        self.check_places(places, held, array)
+        held = self.active(mask, instr.lanes)
+        array, space, places = self.places(pointer, index, held)
         stored = np.broadcast_to(self.values[value], places.shape)
         if instr.dtype is bfloat16:
             stored = to_bits(stored, bfloat16)
@@ -278,9 +309,10 @@ class Run:
 
     def barrier(self, instr: Instr) -> None:
         """Let every thread see what was written."""
-        wanted = instr.arg or self.threads
-        check(self.mask.sum() in (0, wanted), "a barrier in a branch", self.program)
-        self.writers[...] = -1
+        wanted = instr.arg or self.program.threads
+        count = self.mask.reshape(len(self.tasks), -1).sum(1)
+        check(((count == 0) | (count == wanted)).all(), "a barrier in a branch", self.program)
+        self.writers.reshape(len(self.tasks), -1)[count > 0] = -1
 
     def warp_barrier(self, instr: Instr) -> None:
         """Let the threads of each warp see what the warp wrote: a writer -2 - w is the warp w."""
@@ -303,19 +335,31 @@ class Run:
         check(dtype is not None, "an array has a dtype")
         return np.zeros((self.threads, instr.arg, instr.lanes), dtype.numpy)  # type: ignore
 
+    def number(self, index: int) -> int | None:
+        """Give the index of a register if it is known."""
+        instr = self.program.instructions[index]
+        return int(instr.arg) if METHODS.get(instr.op) is Run.constant else None
+
     def get(self, instr: Instr) -> Array:
         """Read registers."""
         array, index = (self.values[a] for a in instr.args)
         is_done = instr.args[0] not in self.queues.working()
         check(is_done, "a product under way is read", self.program)
+        number = self.number(instr.args[1])
+        if number is not None:
+            return array[:, number].copy()
         return array[np.arange(self.threads), np.where(self.mask, index, 0)[:, 0]]
 
     def set(self, instr: Instr) -> None:
         """Write registers."""
         array, index, value = (self.values[a] for a in instr.args)
+        number = self.number(instr.args[1])
+        if number is not None and self.mask is self.everyone:
+            array[:, number] = value
+            return
         who = np.flatnonzero(self.mask[:, 0])
-        place = np.broadcast_to(index, (self.threads, 1))[who, 0]
-        array[who, place] = np.broadcast_to(value, (self.threads, array.shape[2]))[who]
+        places = np.broadcast_to(index, (self.threads, 1))[who, 0]
+        array[who, places] = np.broadcast_to(value, (self.threads, array.shape[2]))[who]
 
     def atomic_add(self, instr: Instr) -> Array:
         """Add for each thread in turn; give the old values."""
@@ -378,7 +422,7 @@ def matching_ends(program: Program) -> dict[int, int]:
 
 
 METHODS: dict[str, Callable[[Run, Instr], Any]] = {
-    **dict.fromkeys(("const", "scalar", "task", "thread"), Run.leaf),
+    "const": Run.constant, **dict.fromkeys(("scalar", "task", "thread"), Run.leaf),
     **dict.fromkeys(("param", "workspace", "scratch", "shared"), Run.pointer),
     **dict.fromkeys(("cast", "bitcast"), Run.convert),
     **dict.fromkeys(("splat", "pack", "extract"), Run.lanes),

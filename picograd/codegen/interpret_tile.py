@@ -5,7 +5,7 @@ computes all its points at once. Tiles are read as if they were further slots of
 expressions mean exactly what they mean in Loop IR. Layouts and barriers have no meaning here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -78,6 +78,23 @@ def renamed(values: Sequence[Any], names: Sequence[int], places: Sequence[int]) 
     return found
 
 
+def where_held(step: Store | RunStep) -> Expr:
+    """Write the expression of a step that is not evaluated where the conditions fail."""
+    expr = step.expr
+    if not step.conditions:
+        return expr
+    return Expr("guard", (expr, const(0, expr.dtype)), step.conditions, expr.dtype)
+
+
+def accumulation(step: MainLoop) -> Accumulate:
+    """Write a main loop as one sum."""
+    m, n, k = step.dims
+    places = [axis_index(k) - stop for stop in step.stops]
+    body = Expr("mul", (step.a, step.b), None, step.a.dtype)
+    body = guarded(body, [(place, place.lo, -1) for place in places])
+    return Accumulate(step.acc, (m, n), (k,), "sum", body)
+
+
 class BlockInterpreter:
     """Runs the grid points of one part."""
 
@@ -94,21 +111,33 @@ class BlockInterpreter:
         self.slots = [*slots, *(np.zeros(product(t.shape), t.dtype.numpy) for t in part.tiles)]
         self.arrivals: list[Array] = [np.zeros(size // 4, np.int32) for size, _ in part.workspaces]
         self.points = PartInterpreter(tiles.kernel, Part((), ()), self.slots, scalars)
-        self.outer: dict[Axis, Index] = {}
+        self.outer = self.points.outer
+        self.made: dict[Any, tuple[Any, Any]] = {}  # what was made of a step or an expression
 
     def run(self, is_reversed: bool) -> None:
         """Run every grid point."""
-        shape = tuple(axis.size for axis in self.part.grid)
-        order = range(product(shape))
+        order = range(product(axis.size for axis in self.part.grid))
         for point in reversed(order) if is_reversed else order:
-            coordinates = unflatten(constant(point), shape)
-            self.outer = dict(zip(self.part.grid, coordinates, strict=True))
+            self.outer.clear()
+            self.stand(self.part.grid, point)
             for tile in self.part.tiles:
                 if tile.space != "workspace":  # what a block did not write is poison
                     poison = np.nan if tile.dtype.is_float else 99
                     self.slots[self.count + self.numbers[tile.name]][...] = poison
             self.steps(self.part.steps)
         check(not any(a.any() for a in self.arrivals), "a counter was not left zero")
+
+    def stand(self, axes: Sequence[Axis], point: int) -> None:
+        """Go to a point of a space, by its row-major number."""
+        places = unflatten(constant(point), tuple(axis.size for axis in axes))
+        self.outer.update((axis, place.const) for axis, place in zip(axes, places, strict=True))
+
+    def once(self, source: Any, make: Callable[[], Any]) -> Any:
+        """Make something of a step or an expression, when it is met first."""
+        found = self.made.get(id(source))
+        if found is None:
+            found = self.made[id(source)] = source, make()  # it lives as long as its number
+        return found[1]
 
     def steps(self, steps: Sequence[Step]) -> None:
         """Run steps in order."""
@@ -125,7 +154,7 @@ class BlockInterpreter:
             self.store(step)
         elif isinstance(step, For):
             for position in range(step.axis.size):
-                self.outer[step.axis] = constant(position)
+                self.outer[step.axis] = position
                 self.steps(step.body)
         elif isinstance(step, When):
             if self.held(step.conditions, ()).all():
@@ -164,9 +193,13 @@ class BlockInterpreter:
 
     # -- expressions ------------------------------------------------------------------------------
 
-    def bound(self, index: Index) -> Index:
-        """Put the present grid point and loop positions into an index."""
-        return substitute(index, self.outer, self.readable)
+    def here(self, index: Index) -> int:
+        """Compute an index over the present grid point and loop positions alone."""
+        return int(evaluate(index, self.outer, lambda expr: 0))
+
+    def placed(self, index: Index) -> Index:
+        """Turn the tile reads inside an index into loads."""
+        return substitute(index, {}, self.readable)
 
     def readable(self, expr: Expr) -> Expr:
         """Turn tile reads into loads of the slots that stand for the tiles."""
@@ -178,7 +211,7 @@ class BlockInterpreter:
             flat = flatten(node.arg[1], self.part.tiles[number].shape)
             return Expr("load", (), (self.count + number, flat), node.dtype)
 
-        return rewrite(expr, self.outer, replace)
+        return self.once(expr, lambda: rewrite(expr, {}, replace))
 
     def value(self, expr: Expr, axes: Sequence[Axis]) -> Array:
         """Compute an expression over axes."""
@@ -188,7 +221,7 @@ class BlockInterpreter:
     def index(self, index: Index, axes: Sequence[Axis]) -> Array:
         """Compute an index over axes."""
         places, shape = self.points.places(axes)
-        return np.broadcast_to(self.points.at(self.bound(index), places, axes), shape)
+        return np.broadcast_to(self.points.at(self.placed(index), places, axes), shape)
 
     def held(self, conditions: Sequence[Condition], axes: Sequence[Axis]) -> Array:
         """Tell where all conditions hold."""
@@ -231,17 +264,14 @@ class BlockInterpreter:
 
     def store(self, step: Store) -> None:
         """Store where the conditions hold; the expression is not evaluated elsewhere."""
-        expr = step.expr
-        if step.conditions:
-            fill = const(0, expr.dtype)
-            expr = Expr("guard", (expr, fill), step.conditions, expr.dtype)
+        expr = self.once(step, lambda: where_held(step))
         held, value = (self.held(step.conditions, step.dims), self.value(expr, step.dims))
         index, slot = self.index(step.index, step.dims), self.slots[step.slot]
         slot[index[held]] = convert(value, self.points.kernel.slots[step.slot].dtype)[held]
 
     def last_block(self, step: LastBlock) -> None:
         """Count an arrival; the last one runs the body."""
-        cell = evaluate(self.bound(step.cell), {}, lambda expr: 0)
+        cell = self.here(step.cell)
         cells = self.arrivals[step.counter]
         cells[cell] += 1
         if cells[cell] == step.total:
@@ -250,8 +280,8 @@ class BlockInterpreter:
 
     def scatter(self, step: ScatterStep) -> None:
         """Apply the updates of this grid point."""
-        conditions = tuple((self.bound(i), lo, hi) for i, lo, hi in step.conditions)
-        body, target = self.readable(step.expr), self.bound(step.target)
+        conditions = tuple((self.placed(i), lo, hi) for i, lo, hi in step.conditions)
+        body, target = self.readable(step.expr), self.placed(step.target)
         update = Scatter(step.serial, step.dims, step.monoid, body, step.slot, target, conditions)
         self.points.scatter(update)
 
@@ -265,13 +295,13 @@ class BlockInterpreter:
             self.readable(step.expr),
             None if step.start is None else self.readable(step.start),
             step.slot,
-            self.bound(step.target),
-            tuple((self.bound(i), lo, hi) for i, lo, hi in step.conditions),
+            self.placed(step.target),
+            tuple((self.placed(i), lo, hi) for i, lo, hi in step.conditions),
         )
 
     def sort(self, step: SortStep) -> None:
         """Sort a run of a row."""
-        first = evaluate(self.bound(step.first), {}, lambda expr: 0)
+        first = self.here(step.first)
         last = min(first + step.count, step.axis.size)
         if step.stop is not None:
             last = min(last, int(self.index(step.stop, ())))
@@ -282,7 +312,7 @@ class BlockInterpreter:
 
     def radix(self, step: RadixStep) -> None:
         """Count the digits of one tile, or move its elements."""
-        tile = evaluate(self.bound(step.place), {}, lambda expr: 0)
+        tile = self.here(step.place)
         part = slice(tile * step.count, (tile + 1) * step.count)
         body = self.value(step.expr, (step.axis,))[part].astype(np.uint64)
         digit = (body >> np.uint64(step.shift)).astype(np.int64) % DIGITS
@@ -304,9 +334,7 @@ class BlockInterpreter:
         place = np.where(held, self.index(step.place, step.dims), 0)
         held &= is_last[place]
         axes = (*step.dims, step.axis)
-        expr = step.expr
-        if step.conditions:
-            expr = Expr("guard", (expr, const(0, expr.dtype)), step.conditions, expr.dtype)
+        expr = self.once(step, lambda: where_held(step))
         body, target = self.value(expr, axes), self.index(step.target, axes)
         slot, dtype = (self.slots[step.slot], self.points.kernel.slots[step.slot].dtype)
         for point in np.argwhere(held):
@@ -322,11 +350,7 @@ class BlockInterpreter:
 
     def main_loop(self, step: MainLoop) -> None:
         """Multiply two operands up to where the sum stops."""
-        m, n, k = step.dims
-        places = [axis_index(k) - stop for stop in step.stops]
-        body = Expr("mul", (step.a, step.b), None, step.a.dtype)
-        body = guarded(body, [(place, place.lo, -1) for place in places])
-        self.accumulate(Accumulate(step.acc, (m, n), (k,), "sum", body))
+        self.accumulate(self.once(step, lambda: accumulation(step)))
 
     def pipelined(self, step: Persistent | Pipeline | CopyBox) -> None:
         """Run the body of a persistent loop or pipeline in order, or copy a box."""
@@ -336,7 +360,7 @@ class BlockInterpreter:
             first = 0 if step.first is None else int(self.index(step.first, ()))
             stop = step.axis.size if step.stop is None else int(self.index(step.stop, ()))
             for position in range(max(first, 0), min(stop, step.axis.size)):
-                self.outer[step.axis] = constant(position)
+                self.outer[step.axis] = position
                 self.steps((*step.produce, *step.consume))
         else:
             block = int(self.index(axis_index(step.block), ()))
@@ -346,14 +370,13 @@ class BlockInterpreter:
                 return
             count = product(axis.size for axis in step.points)
             for point, first, stop in step.shares.stretch(count, step.block.size, block):
-                self.outer[step.shares.first] = constant(first)
-                self.outer[step.shares.stop] = constant(stop)
+                self.outer[step.shares.first] = first
+                self.outer[step.shares.stop] = stop
                 self.point(step, point)
 
     def point(self, step: Persistent, point: int) -> None:
         """Run the body of a persistent loop at one of its points."""
-        shape = tuple(axis.size for axis in step.points)
-        self.outer.update(zip(step.points, unflatten(constant(point), shape), strict=True))
+        self.stand(step.points, point)
         self.steps(step.body)
 
     def join(self, step: Join) -> None:
@@ -376,7 +399,7 @@ class BlockInterpreter:
         columns = self.memory(step.tile)[0].reshape(tile.shape)
         span = step.tensor.box[0]
         for slab in range(step.slab.size):
-            self.outer[step.slab] = constant(slab)
+            self.outer[step.slab] = slab
             at, offsets = ([int(self.index(i, ())) for i in x] for x in (step.at, step.offsets))
             value = read_box(self.slots[step.tensor.slot], step.tensor, at, offsets)
             columns[:, slab * span : (slab + 1) * span] = value
@@ -405,7 +428,7 @@ class BlockInterpreter:
         view = self.memory(name)[0].reshape(tile.shape)
         if origins[name] is None:
             return view
-        starts = [evaluate(self.bound(i), {}, lambda expr: 0) for i in origins[name] or ()]
+        starts = [self.here(i) for i in origins[name] or ()]
         if not starts:
             internal(f"{name} has an empty origin", step)
         view = view[tuple(starts[:-2])]

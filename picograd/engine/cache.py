@@ -183,8 +183,8 @@ def place_of(folder: str) -> str:
 
 def kernel_key(code: Code, facts: tuple[object, ...]) -> str:
     """Name what a binary depends on: source, entry, machine and compiler, settings, our code."""
-    parts = (code.language, code.entry, code.source, facts, config.key(), generator_version())
-    return hashlib.sha256(repr(parts).encode()).hexdigest()
+    parts = (code.language, code.entry, facts, config.key(), generator_version())
+    return hashlib.sha256(f"{parts!r}\n{code.source}".encode()).hexdigest()
 
 
 def lookup(code: Code, device: Device) -> bytes | None:

@@ -129,8 +129,9 @@ def build(kernels: "Mapping[Name, Kernel]", device: Device) -> dict[Name, Execut
 
     began = time.perf_counter()
     with progress(len(kernels)) as bar:
-        # Who watches wants to know what each part took: one after the other.
-        new = new_codes() if config.debug < 2 else list(new_codes())
+        # Who watches wants to know what each part took: one after the other, as a kernel by itself.
+        is_beside = config.debug < 2 and len(kernels) > 1
+        new = new_codes() if is_beside else list(new_codes())
         start = time.perf_counter()
         for number, binary in device.compile_many(new):
             key = missing[number]

@@ -9,6 +9,7 @@ found: so a plan is the same both ways. Once a plan has run often, machine code 
 """
 
 import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,9 +87,18 @@ def memory_below(inputs: tuple[Node, ...]) -> list[Buffer] | None:
     return held if 0 < len(held) <= MOST_INPUTS else None
 
 
-def is_alone(root: Node, live: Any) -> bool:
-    """Tell whether nothing that is alive, and new, may read what is computed on the way."""
-    if carried.LINES or entries(carried.WAITING):
+def is_one_gradient(root: Node, order: Sequence[Node]) -> bool:
+    """Tell whether a graph meets no formula whose gradients wait, or that of its root alone."""
+    met, whole = carried.met(order), whole_of(root)
+    return not met or (met == [whole] and len(carried.GRADIENTS[met[0]]) == 1)
+
+
+def is_alone(root: Node, whole: Node, live: Any) -> bool:
+    """Tell whether nothing that is alive, and new, may read what a formula computes on the way.
+
+    Nor is there another gradient of it, which would be stored beside.
+    """
+    if carried.LINES or entries(carried.WAITING) or len(carried.GRADIENTS.get(whole, ())) > 1:
         return False
     return all(key == id(root) or live.get(key) is None for key in carried.NEW)
 
@@ -104,7 +114,9 @@ def compute(root: Node, live: Any) -> bool:
     if plan is None or known is None or held is None or config.debug or PROFILES:
         return False
     passed = entries(carried.PASSED)
-    if (passed and weakref.ref(root) in passed) or (whole is not None and not is_alone(root, live)):
+    if (passed and weakref.ref(root) in passed) or (
+        whole is not None and not is_alone(root, whole, live)
+    ):
         return False
     if not PLANS.touch(plan):
         return False
@@ -112,6 +124,7 @@ def compute(root: Node, live: Any) -> bool:
         CODED.compute = CALLS.find("picograd_direct")
     root.realized = plan.fill([held[place] for place in known.places], user_line())
     if whole is not None:
+        carried.GRADIENTS.pop(whole, None)
         carried.NEW.clear()
     else:
         carried.NEW.pop(id(root), None)

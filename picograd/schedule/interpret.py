@@ -76,6 +76,9 @@ class PartInterpreter:
         self.kernel, self.part = kernel, part
         self.slots, self.scalars = slots, scalars
         self.values: list[Array] = []
+        self.outer: dict[Axis, int] = {}  # where we are along axes around those of a compute
+        self.spaces: dict[tuple[Axis, ...], dict[Axis, Array]] = {}
+        self.orders: dict[int, tuple[Expr, list[Expr]]] = {}
 
     def run(self) -> None:
         """Run every compute in order, then the scatter, scan or sort."""
@@ -111,13 +114,23 @@ class PartInterpreter:
 
     def places(self, axes: Sequence[Axis]) -> tuple[dict[Axis, Array], tuple[int, ...]]:
         """Each axis as an array along its own dimension, and the shape of the space."""
-        shape = tuple(axis.size for axis in axes)
-        found: dict[Axis, Array] = {}
-        for position, axis in enumerate(axes):
-            view = [1] * len(axes)
-            view[position] = axis.size
-            found[axis] = np.arange(axis.size).reshape(view)
-        return found, shape
+        axes = tuple(axes)
+        shape = tuple([axis.size for axis in axes])
+        found = self.spaces.get(axes)
+        if found is None:
+            found = self.spaces[axes] = {}
+            for position, axis in enumerate(axes):
+                view = [1] * len(axes)
+                view[position] = axis.size
+                found[axis] = np.arange(axis.size).reshape(view)
+        return {**self.outer, **found}, shape
+
+    def order(self, root: Expr) -> list[Expr]:
+        """List the nodes of an expression, arguments first."""
+        found = self.orders.get(id(root))
+        if found is None:
+            found = self.orders[id(root)] = root, walk(root)  # the root lives as long as its number
+        return found[1]
 
     def compute(self, compute: Compute) -> Array:
         """Compute the value of one compute, over its parallel axes."""
@@ -140,7 +153,7 @@ class PartInterpreter:
         """Compute an expression at every point of the space of `places`."""
         masks = guard_masks(root, places, self, axes)
         done: dict[int, Array] = {}
-        for expr in walk(root):
+        for expr in self.order(root):
             done[id(expr)] = self.node(expr, places, axes, done, masks.get(id(expr)))
         return done[id(root)]
 
@@ -309,7 +322,9 @@ def guard_masks(
     root: Expr, places: dict[Axis, Array], part: PartInterpreter, axes: Sequence[Axis]
 ) -> dict[int, Array]:
     """Where each node under a guard is needed: the union over the guards it is read through."""
-    order = list(walk(root))
+    order = part.order(root)
+    if all(expr.op != "guard" for expr in order):
+        return {}
     masks: dict[int, Array] = {id(root): None}  # None: everywhere
     for expr in reversed(order):
         own = masks[id(expr)]

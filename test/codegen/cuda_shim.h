@@ -30,6 +30,7 @@ struct Lane {
 struct Meeting { int arrived = 0, generation = 0; };
 
 static Place threadIdx, blockIdx;
+template <int threads> static inline int thread_number() { return threadIdx.x; }
 static int thread_count;
 static std::vector<Lane> lanes;
 static ucontext_t scheduler;

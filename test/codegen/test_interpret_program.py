@@ -10,7 +10,8 @@ from structured import STRUCTURED
 from picograd import dtype as dtypes
 from picograd.codegen.interpret_program import interpret
 from picograd.codegen.pipeline import linearize, tile
-from picograd.codegen.program import format_program, verify
+from picograd.codegen.program import Instr, Program, format_program, verify
+from picograd.errors import InternalError
 from picograd.target import Target, cuda_target
 
 TARGETS = {"llvm": TARGET, "cuda": cuda_target("sm_90a")}
@@ -45,3 +46,45 @@ def test_binary(name: str) -> None:
 @pytest.mark.parametrize("dtype", [dtypes.int32, dtypes.uint8], ids=lambda d: d.name)
 def test_integer(name: str, dtype: dtypes.DType) -> None:
     compare(binary(name, dtype, 60), TARGET)
+
+
+def shifted(by: int, has_barrier: bool = True) -> Program:
+    """Two blocks, side by side, pass numbers to the thread `by` places up through shared memory."""
+    float32, int32 = dtypes.float32, dtypes.int32
+    instructions = [
+        Instr("param", float32, arg=0),
+        Instr("param", float32, arg=1),
+        Instr("shared", float32, arg=0),
+        Instr("thread", int32),
+        Instr("task", int32),
+        Instr("const", int32, arg=32),
+        Instr("mul", int32, (4, 5)),
+        Instr("add", int32, (6, 3)),
+        Instr("load", float32, (0, 7)),
+        Instr("const", int32, arg=by),
+        Instr("add", int32, (3, 9)),
+        Instr("store", float32, (2, 10, 8)),
+        *[Instr("barrier", None)] * has_barrier,
+    ]
+    instructions += [
+        Instr("load", float32, (2, 3)),
+        Instr("store", float32, (1, 7, len(instructions))),
+    ]
+    params = (float32, "in"), (float32, "out")
+    return Program("s", tuple(instructions), params, threads=32, tasks=2, shared_bytes=132)
+
+
+def test_blocks_side_by_side_have_their_own_shared_memory() -> None:
+    given, made = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+    interpret(verify(shifted(1)), [given, made])
+    assert made.tolist() == [0, *range(31), 0, *range(32, 63)]
+
+
+@pytest.mark.parametrize(
+    "program, problem",
+    [(shifted(2), "outside its memory"), (shifted(1, False), "without a barrier")],
+    ids=["too far", "race"],
+)
+def test_faults_of_blocks_side_by_side_are_found(program: Program, problem: str) -> None:
+    with pytest.raises(InternalError, match=problem):
+        interpret(verify(program), [np.zeros(64, np.float32)] * 2)

@@ -103,11 +103,19 @@ def known_direct(node: Node, formula, number, inputs, held, count):
 """
 
 SETTLING = """
-def is_alone(node):
-    "nothing that is alive, and new, may read what is computed on the way"
+def is_alone(node, whole):
+    "nothing that is alive, and new, may read what a formula computes; its gradient is the only one"
     live: LiveTable = world.live
     if PyDict_Size(world.lines) | PyDict_Size(world.carried):
         return 0
+    if PyDict_Size(world.gradients):
+        reference = PyWeakref_NewRef(whole, 0)
+        if reference == 0:
+            return 0
+        waiting = PyDict_GetItemWithError(world.gradients, reference)
+        Py_DecRef(reference)
+        if waiting and PyList_Size(waiting) > 1:
+            return 0
     at = room(1)
     entry = room(2)
     at[0] = 0
@@ -120,6 +128,13 @@ def is_alone(node):
             if tensor != None:
                 return 0
     return 1
+
+def forget_gradients(whole):
+    "the gradients of a formula wait no longer"
+    reference = PyWeakref_NewRef(whole, 0)
+    if reference:
+        drop(world.gradients, reference)
+        Py_DecRef(reference)
 
 def owner_of(node):
     "the tensor of a node, and the weak reference to it; 0 for none"
@@ -153,9 +168,14 @@ def settle_tensor(tensor: Tensor, node: Node, buffer, reference, enabled):
     live: LiveTable = world.live
     leaf: Node = new_leaf(buffer, node.shape)
     before = PyLong_FromVoidPtr(node)
-    if leaf == 0 or before == 0 or not enter_live(leaf, reference):
+    source = PyWeakref_NewRef(node, 0)
+    if leaf == 0 or before == 0 or source == 0 or not enter_live(leaf, reference):
         Py_DecRef(leaf)
+        Py_DecRef(before)
+        Py_DecRef(source)
         return 0
+    storage: Storage = leaf.arg
+    replace(storage.source, source)
     drop(live.data, before)
     drop(live.waiting, before)
     Py_DecRef(before)
@@ -181,15 +201,15 @@ def settle(node: Node, buffer, reference, enabled):
 """
 
 COMPUTING = """
-def compute_known(node: Node, known: Direct, held, is_whole, enabled, origin):
-    "no Python runs here"
+def compute_known(node: Node, known: Direct, held, whole, enabled, origin):
+    "no Python runs here; `whole` is the formula of which the node is the gradient, or 0"
     native: Native = known.native
     if node.realized != None or native.address == world.zero:
         return 0
     reference = owner_of(node)
     if not is_usual(node, reference):
         return 0
-    if is_whole and not is_alone(node):
+    if whole and not is_alone(node, whole):
         return 0
     plan: plan = PyLong_AsUnsignedLongLong(native.address)
     table = own(native.table)
@@ -201,8 +221,9 @@ def compute_known(node: Node, known: Direct, held, is_whole, enabled, origin):
     if ran:
         replace(native.is_used, own(True))
         flushed()
-        if is_whole:
+        if whole:
             PyDict_Clear(world.new)
+            forget_gradients(whole)
         settle(node, found[plan.inputs], reference, enabled)
         let_go(found, plan.slots)
     Py_DecRef(table)
@@ -210,26 +231,27 @@ def compute_known(node: Node, known: Direct, held, is_whole, enabled, origin):
 
 def compute_node(node: Node, enabled, origin):
     inputs = node.inputs
+    whole: Node = 0
     formula = None
     number = None
     result: Node = result_below(node)
     if result:
-        whole: Node = PyTuple_GetItem(result.inputs, 0)
+        whole = own(PyTuple_GetItem(result.inputs, 0))
         inputs = whole.inputs
         formula = whole.arg
         number = result.arg
     held = room(MOST_INPUTS)
     count = memory_below(inputs, held)
-    if count < 1:
-        return 0
     for at in range(count):
         own(held[at])
-    known: Direct = known_direct(node, formula, number, inputs, held, count)
     is_done = 0
-    if known:
-        is_done = compute_known(node, known, held, result, enabled, origin)
-    Py_DecRef(known)
+    if count:
+        known: Direct = known_direct(node, formula, number, inputs, held, count)
+        if known:
+            is_done = compute_known(node, known, held, whole, enabled, origin)
+        Py_DecRef(known)
     let_go(held, count)
+    Py_DecRef(whole)
     return is_done
 
 @python
@@ -260,6 +282,7 @@ def declare_direct() -> None:
         "versions": carried.entries(VERSIONS), "float": "float", "complex": "complex",
         "direct": direct.KNOWN, "result": RESULT, "lines": carried.LINES,
         "carried": carried.entries(carried.WAITING), "traces": "traces",
+        "gradients": carried.entries(carried.GRADIENTS),
     }  # fmt: skip
     slots = {direct.Direct: ("places", "native"), DType: ("kind",)}
     numbers = {"MOST_INPUTS": MOST_INPUTS}

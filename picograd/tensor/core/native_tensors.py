@@ -14,6 +14,8 @@ from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.recording import Recorded
 
+# All slots of the objects that are made here.
+STORAGE = "buffer", "version", "source"
 NODE = "op", "inputs", "arg", "shape", "dtype", "device", "realized", "leaf", "is_asked"
 TENSOR = (
     "_node", "_tracks", "_is_frozen", "name", "_history", "_hooks", "_view", "_views", "_grad",
@@ -30,6 +32,7 @@ def new_leaf(buffer: Buffer, shape):
         return 0
     storage.buffer = own(buffer)
     storage.version = own(world.zero)
+    storage.source = own(None)
     node.op = own(world.buffer)
     node.inputs = own(world.nothing)
     node.arg = storage
@@ -147,7 +150,7 @@ def declare_tensors() -> None:
         "epoch": "epoch",
     }  # fmt: skip
     slots = {
-        Storage: ("buffer", "version"), Node: NODE, Recorded.kind: TENSOR,
+        Storage: STORAGE, Node: NODE, Recorded.kind: TENSOR,
         LiveTable: ("data", "waiting", "limit"),
     }  # fmt: skip
     native_calls.declare(TEXT, ("picograd_computed",), world, slots, {})

@@ -8,8 +8,11 @@ import pytest
 
 import picograd
 from picograd import Tensor
-from picograd.engine import pending
+from picograd.buffer import Buffer, Storage
+from picograd.engine import native_calls, pending
 from picograd.engine.native_calls import CALLS, NATIVE_AFTER
+from picograd.graph.node import Node
+from picograd.runtime.memory import Allocation
 from picograd.runtime.python_layout import is_possible
 from picograd.tensor.core.native_tensors import NODE, TENSOR
 from picograd.tensor.core.recording import Recorded
@@ -37,8 +40,8 @@ def made_both_ways():
 
 def test_all_slots_are_filled():
     assert set(TENSOR) == set(Recorded.__slots__) - {"__weakref__"}
-    node = Tensor([1.0])._node
-    assert set(NODE) == set(type(node).__slots__) - {"__weakref__"}
+    for kind in Node, Storage, Buffer, Allocation:
+        assert set(native_calls.SLOTS[kind]) == set(kind.__slots__) - {"__weakref__"}
 
 
 def test_it_is_the_tensor_of_python():
