@@ -108,9 +108,9 @@ def put_back(pool: Pool, blocks, block, bytes):
 
 @public
 def picograd_release(self: Allocation, unused):
-    "the end of an Allocation"
+    "the end of an Allocation; of one whose making was interrupted, too, which has no pool"
     pool: Pool = self.pool
-    if pool and not is_watched():
+    if pool and self.address and self.size and not is_watched():
         blocks = PyDict_GetItemWithError(pool.free, self.size)
         if blocks:
             put_back(pool, blocks, self.address, PyLong_AsLongLong(self.size))

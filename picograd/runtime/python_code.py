@@ -11,12 +11,13 @@ that is generated here is one. It is written in a small language with Python's s
         return own(box.value)
 
 Every value is one word of 64 bits: an object, an address, a number. `box.value` is the word in a
-slot of the class, or table, that the variable was declared to be; `arguments[0]` the word at an
-address; `world.Box` an object that all functions know. Functions of the stable interface, and those
-of the text, are called by their names. References are counted by hand: `own(value)` takes one,
-`replace(box.value, other)` puts an object, whose reference is taken, in the place of another, and
-an assignment to a slot or an address writes the word and nothing else. `room(n)` is n words that
-live as long as the call. `refuse("...")` raises TypeError. What is not known is an error.
+slot of the class, or table, that the variable was declared to be: 0 where the slot was never set,
+or there is no object; `arguments[0]` the word at an address; `world.Box` an object that all
+functions know. Functions of the stable interface, and those of the text, are called by their names.
+References are counted by hand: `own(value)` takes one, `replace(box.value, other)` puts an object,
+whose reference is taken, in the place of another, and an assignment to a slot or an address writes
+the word and nothing else. `room(n)` is n words that live as long as the call. `refuse("...")`
+raises TypeError. What is not known is an error.
 
 docs/design/0029-native-callables.md says what this rests on, and what not.
 """
@@ -30,7 +31,6 @@ from picograd.errors import check, internal
 INTERFACE = {
     "Py_IncRef": ("void", "i64"),
     "Py_DecRef": ("void", "i64"),
-    "PyBytes_AsString": ("i64", "i64"),
     "PyDict_Clear": ("void", "i64"),
     "PyDict_DelItem": ("i32", "i64", "i64"),
     "PyDict_GetItemWithError": ("i64", "i64", "i64"),
@@ -56,7 +56,6 @@ INTERFACE = {
     "PyObject_CallObject": ("i64", "i64", "i64"),
     "PyObject_GetAttr": ("i64", "i64", "i64"),
     "PyObject_RichCompareBool": ("i32", "i64", "i64", "i32"),
-    "PySet_Contains": ("i32", "i64", "i64"),
     "PyTuple_GetItem": ("i64", "i64", "i64"),
     "PyTuple_New": ("i64", "i64"),
     "PyTuple_SetItem": ("i32", "i64", "i64", "i64"),
@@ -71,6 +70,8 @@ OPERATIONS: dict[type, str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.BitAnd: "and", ast.BitOr: "or",
     ast.RShift: "lshr",
 }  # fmt: skip
+
+FARTHEST = 64  # words of an object, or table, that has slots
 
 
 class Translator:
@@ -92,7 +93,8 @@ class Translator:
     def text(self, world_size: int) -> str:
         """Give the IR of all functions."""
         world = f"@world = internal global [{world_size} x i64] zeroinitializer"
-        return "\n".join([world, *self.heads.values(), *self.lines]) + "\n"
+        zeros = f"@zeros = internal constant [{FARTHEST} x i64] zeroinitializer"
+        return "\n".join([world, zeros, *self.heads.values(), *self.lines]) + "\n"
 
     def translate(self, text: str) -> None:
         """Write all functions of a text."""
@@ -193,6 +195,12 @@ return found
         """Turn an address into a pointer."""
         at = self.value(f"add i64 {base}, {offset}") if offset else base
         return self.value(f"inttoptr i64 {at} to ptr")
+
+    def there(self, base: str) -> str:
+        """Give the address of an object; of zeros where there is none, as of a slot never set."""
+        is_none = self.value(f"icmp eq i64 {base}, 0")
+        zeros = self.value("ptrtoint ptr @zeros to i64")
+        return self.value(f"select i1 {is_none}, i64 {zeros}, i64 {base}")
 
     def load(self, base: str, offset: int = 0) -> str:
         """Read a word."""
@@ -320,7 +328,7 @@ return found
         """Read an object of the world, or a slot."""
         if isinstance(node.value, ast.Name) and node.value.id == "world":
             return self.world(node.attr)
-        return self.load(self.read(node.value), self.place(node))
+        return self.load(self.there(self.read(node.value)), self.place(node))
 
     def read_Subscript(self, node: ast.Subscript) -> str:
         """Read a word at an address."""
@@ -397,7 +405,7 @@ return found
 
     def call_type_of(self, value: ast.expr) -> str:
         """Read the class of an object."""
-        return self.load(self.read(value), self.places["object.type"])
+        return self.load(self.there(self.read(value)), self.places["object.type"])
 
     def call_room(self, count: ast.expr) -> str:
         """Make room for words."""

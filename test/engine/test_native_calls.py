@@ -105,7 +105,8 @@ sys.exit(0)  # what is alive ends after the modules
 
 @pytest.mark.parametrize(("threads", "native"), [("1", "1"), ("2", "1"), ("1", "0")])
 def test_forks_and_the_end_of_the_interpreter(threads, native):
-    variables = {**os.environ, "PICOGRAD_THREADS": threads, "PICOGRAD_NATIVE": native, "DEBUG": ""}
+    settings = {"PICOGRAD_THREADS": threads, "PICOGRAD_NATIVE": native, "PICOGRAD_DEVICE": "cpu"}
+    variables = {**os.environ, **settings, "DEBUG": ""}
     ran = subprocess.run(
         [sys.executable, "-c", PROGRAM], env=variables, capture_output=True, text=True, check=False
     )

@@ -14,7 +14,7 @@ from picograd.engine import executable, native_calls
 from picograd.engine.backends import get_device
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.watch import PROFILES
-from picograd.runtime.memory import WATCHERS
+from picograd.runtime.memory import WATCHERS, Allocation
 from picograd.runtime.python_layout import is_possible
 
 pytestmark = [
@@ -161,6 +161,17 @@ def test_a_buffer_without_an_address_is_left_to_python():
     broken = Buffer("cpu", inputs[0].dtype, 6, "no number")
     assert plan.native.launch([broken, inputs[0]], (), "", None) is None
     assert plan.native.launch([object.__new__(Buffer), inputs[0]], (), "", None) is None
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("filled", [(), ("pool",), ("pool", "size"), ("address", "size")])
+def test_memory_that_was_half_made_ends(filled):
+    plan_of(lambda a, b: a + b, VALUES, VALUES)
+    for _ in range(3):  # as where a handler of a signal raises in `__init__`
+        half = object.__new__(Allocation)
+        for name in filled:
+            setattr(half, name, pool() if name == "pool" else 512)
+        del half
 
 
 def test_threads_run_the_same_plan():

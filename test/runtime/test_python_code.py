@@ -140,6 +140,13 @@ def test_slots_are_read_and_written(called):
     assert box.other == "other"
 
 
+def test_a_slot_that_was_never_set_is_nothing(called):
+    box = Box()
+    with pytest.raises(SystemError, match="without setting an exception|NULL"):
+        called["swap"](box, 1)
+    assert box.value == 1
+
+
 def test_references_are_kept_count_of(called):
     box, swap = Box(), called["swap"]
     box.value, one, two = object(), object(), object()
