@@ -409,7 +409,7 @@ def paired(op: str, a: Recorded, b: Recorded) -> Any:
     What `apply` asks for one by one is not there: numbers, traces, autocast, other shapes.
     """
     x, y = a._node, b._node
-    if x.shape != y.shape or not are_usual(x, y):
+    if not are_usual(x, y) or x.shape != y.shape:  # sizes that are followed note comparisons
         return None
     tracks = a._tracks or b._tracks
     if tracks and not MODE.enabled:
@@ -427,7 +427,7 @@ def are_usual(x: Node, y: Node) -> bool:
 def multiplied(a: Recorded, b: Recorded) -> Any:
     """Record a product of two float matrices as they are; None where `apply` has to look."""
     x, y = a._node, b._node
-    if len(x.shape) != 2 or len(y.shape) != 2 or x.shape[1] != y.shape[0] or not are_usual(x, y):
+    if len(x.shape) != 2 or len(y.shape) != 2 or not are_usual(x, y) or x.shape[1] != y.shape[0]:
         return None
     tracks = a._tracks or b._tracks
     if tracks and not MODE.enabled:
