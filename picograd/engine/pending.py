@@ -30,7 +30,7 @@ from picograd.engine import carried, direct, quick, realize, small, update
 from picograd.engine.below import reads_any
 from picograd.engine.carried import FREE, LEAVES_OF_THE_GRAPH, become_leaf, entries
 from picograd.engine.collector import undisturbed
-from picograd.engine.debug import PACKAGE
+from picograd.engine.debug import PACKAGE, user_line
 from picograd.engine.live import LiveTable
 from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, walk_pending
 from picograd.engine.quick import Walk
@@ -336,12 +336,17 @@ def compute_checks() -> None:
 def compute(nodes: Sequence[Node]) -> None:
     """Compute nodes, with what has to run in the same plan, and let their tensors settle."""
     with LOCK:
+        native = direct.CODED.compute
+        if native is not None and len(nodes) == 1 and native(nodes[0], user_line()):
+            return
         flushed()
         if is_tracing():
             return
         graph = None
         if len(nodes) == 1 and not (WAITING or entries(WRITES) or entries(CHANGED)):
             node = nodes[0]
+            if node.op in MEMORY:
+                return
             if node.realized is None and node.inputs:
                 if direct.compute(node, LIVE):
                     return
