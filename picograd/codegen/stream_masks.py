@@ -9,7 +9,7 @@ indices tell whether it is shown whole, in part or not at all.
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from picograd.codegen.operands import expr_axes
+from picograd.codegen.operands import expr_axes, size_of
 from picograd.codegen.streams import Stream, binary, replaced
 from picograd.dtype import bool_, int64
 from picograd.graph.ops import OPS
@@ -149,6 +149,18 @@ def emptied(stream: Stream) -> list[Index]:
     bodies += [stream.computes[number].body for number in stream.sums]
     first, *others = map(zero_where, bodies)
     return [x for x in first if all(x in each for each in others)]
+
+
+def seen_places(stream: Stream) -> int:
+    """Count the places that a row sees at most: those between two ends that move with it."""
+    count = size_of(stream.over)
+    indices = emptied(stream)
+    for number, index in enumerate(indices):
+        for other in indices[:number]:
+            between = index + other  # 0 or more, where both are
+            if not between.terms:
+                count = min(count, between.const + 1)
+    return count
 
 
 def filled(choice: Expr, fill: float) -> tuple[list[Index], Expr | None]:

@@ -19,7 +19,15 @@ from dataclasses import replace
 from picograd.codegen.layout import WgmmaOperand
 from picograd.codegen.operands import bind_roles, cast, expr_axes, guarded, narrow, role, size_of
 from picograd.codegen.stream_formulas import with_few_operations
-from picograd.codegen.stream_masks import emptied, hiding, scaled, settled, unmasked, unscaled
+from picograd.codegen.stream_masks import (
+    emptied,
+    hiding,
+    scaled,
+    seen_places,
+    settled,
+    unmasked,
+    unscaled,
+)
 from picograd.codegen.streams import (
     Stream,
     analyse,
@@ -100,9 +108,9 @@ def with_long_rows(stream: Stream) -> Stream:
 def schedule_of(stream: Stream, target: Target) -> Schedule:
     """Choose how many warpgroups there are: three gain a tenth of long streams of narrow heads.
 
-    Tiles of rows are then few and high, which costs more where a stream is short or where a mask
-    hides much of a high tile (H200, docs/records/0012-attention). Few rows are one tile, of one
-    warpgroup.
+    Tiles of rows are then few and high, which costs more where a row sees few places, as in a
+    window, or where a mask hides much of a high tile (H200, docs/records/0012-attention). Few rows
+    are one tile, of one warpgroup.
     """
     if size_of(stream.rows) <= ROWS:
         size = places_of(stream, 1)
@@ -112,7 +120,7 @@ def schedule_of(stream: Stream, target: Target) -> Schedule:
     width = max(depths + widths)
     is_held = narrow(stream.scores[0].row).op == "load"
     least = LONGER if emptied(stream) else LONG
-    is_long = width <= SPAN and size_of(stream.over) >= least
+    is_long = width <= SPAN and seen_places(stream) >= least
     groups = 3 if is_held and is_long else 2
     return Schedule(groups, places_of(stream, groups), REGISTERS[groups])
 

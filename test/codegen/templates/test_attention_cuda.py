@@ -133,3 +133,10 @@ def test_heads_that_share_keys():
         assert missed < 0.02 * np.linalg.norm(wanted)
     (loop,) = tiles.parts[0].steps
     assert loop.points[1].size == 2
+
+
+@pytest.mark.parametrize("form, groups", [(plain, 3), (causal, 3), (window, 2)])
+def test_tiles_of_rows_are_high_where_rows_see_much(form, groups):
+    kernel, _ = kernel_of(form, [(1, 1, 4096, 64)] * 3)
+    tiles = attention_cuda.build(kernel, cuda_target("sm_90a"))
+    assert tiles.threads == 128 * (1 + groups)
