@@ -192,8 +192,9 @@ CASES = [
         "ModuleList: cannot index with str. Fix: use ints and slices.",
     ),
     Case(
-        "Parameter of ints", lambda: nn.Parameter(Tensor([1, 2])), GradientError,
-        "requires_grad: a int64 tensor cannot have a gradient. Fix: use a float dtype.",
+        "Parameter of an int", lambda: nn.Parameter(Tensor(5)), GradientError,
+        "Parameter: a int64 tensor cannot have a gradient. Fix: make it of floats, as"
+        " Tensor([1.0, 2.0]); n elements are picograd.empty(n).",
     ),
     Case(
         "label too large", lambda: F.cross_entropy(X, Tensor([0, 10])), AxisError,

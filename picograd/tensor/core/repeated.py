@@ -37,6 +37,7 @@ from picograd.traced_number import SIZED
 
 Definition = TypeVar("Definition", bound=Callable[..., Any])
 KEPT = 256  # recordings of one function
+DEEPEST = 64  # moves below an operand that are looked through
 PLAIN = (bool, int, str, type(None), DType, type(Ellipsis))
 NUMBERS_GIVEN = (Given, GivenInt)
 NEW, REFUSED = object(), object()
@@ -116,8 +117,8 @@ class Operands:
         node_key, key = self.key_of_node, self.key
         return [node_key(each) if type(each) is Node else key(each) for each in values]
 
-    def key_of_node(self, node: Node) -> Any:
-        """Say what of a node counts."""
+    def key_of_node(self, node: Node, depth: int = 0) -> Any:
+        """Say what of a node counts; raises Unlike for one below too many moves."""
         seen, op = self.seen, node.op
         number = seen.setdefault(id(node), len(seen))
         if number != len(self.inputs):
@@ -129,7 +130,9 @@ class Operands:
             if op not in NUMBERS:
                 return node.shape, node.dtype, node.device
             return op, self.key(node.arg), node.shape, node.dtype, node.device
-        below = self.key_of_node(node.inputs[0])
+        if depth == DEEPEST:
+            raise Unlike
+        below = self.key_of_node(node.inputs[0], depth + 1)
         return node.op, node.arg, node.is_asked, node.shape, below
 
 

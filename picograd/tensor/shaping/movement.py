@@ -507,6 +507,8 @@ def chunk(x: Node, chunks: int, dim: int = 0) -> list[Node]:
     if chunks <= 0:
         raise ShapeError("chunk", f"{chunks} chunks are not possible", "use at least 1")
     size = x.shape[as_axis(dim, len(x.shape), "chunk")]
+    if not size:
+        return [x] * chunks
     return split(x, max(ceil_div(size, chunks), 1), dim)
 
 

@@ -341,7 +341,7 @@ class Reach:
             elif root in function.__globals__:
                 self.enter(Slot(function.__globals__, root, f"global {root}"), path)
         given = (function.__defaults__ or (), function.__kwdefaults__ or {})
-        self.work += [(each, "a default") for each in given]
+        self.work += [(each, "a default") for each in given if each]
 
     def enter(self, slot: Slot, path: Path) -> None:
         """Take a slot up, and follow the attributes that are read of its value."""
@@ -409,8 +409,10 @@ def has_attributes(value: Any) -> bool:
 
 
 def attributes_of(value: Any) -> set[str]:
-    """List the attributes of an object."""
-    return {*getattr(value, "__dict__", ()), *members_of(value)}
+    """List the attributes of an object, and the defaults that classes of the user's give it."""
+    kinds = [kind for kind in type(value).__mro__ if not is_foreign_class(kind)]
+    defaults = {n for kind in kinds for n, each in vars(kind).items() if is_plain(each)}
+    return {*getattr(value, "__dict__", ()), *members_of(value), *defaults}
 
 
 def name_of(function: Any) -> str:

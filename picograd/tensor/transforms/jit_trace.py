@@ -20,6 +20,8 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
+import numpy as np
+
 from picograd.buffer import Buffer, RuntimeScalar
 from picograd.engine import pending
 from picograd.engine.carried import LEAVES_OF_THE_GRAPH
@@ -35,8 +37,8 @@ from picograd.tensor.core.recording import is_view, one_piece, root_of, start
 from picograd.tensor.indexing.indexing import Span
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_arguments import (
-    Flattener,
     check_returned,
+    parts,
     rebuilt,
     template,
     tensors_in,
@@ -247,6 +249,23 @@ def base_of(node: Node) -> Node:
     return node
 
 
+def check_arguments(inside: Any, before: Any) -> None:
+    """Raise TraceError where a container among the arguments was changed."""
+    if not is_unchanged(inside, before):
+        text = "the function changed a list, dict or dataclass among its arguments"
+        raise trace_error("jit", text, "return the new tensors, or write them with assign")
+
+
+def is_unchanged(value: Any, was: Any) -> bool:
+    """Tell whether containers still hold the very same."""
+    inner, former = parts(value), parts(was)
+    if inner is None or former is None:
+        return value is was or isinstance(value, np.ndarray)  # of which each has a copy
+    if len(inner) != len(former) or (isinstance(value, dict) and list(value) != list(was)):
+        return False
+    return all(map(is_unchanged, inner, former))
+
+
 class Tracer:
     """This class traces one call: `run` the function, then `find` what a replay does."""
 
@@ -272,6 +291,8 @@ class Tracer:
         self.twins: list[Tensor] = []
         self.first: dict[int, Node] = {}  # the nodes of the twins before, by argument
         self.number: dict[int, int] = {}  # the argument of a twin
+        # before the function runs: where it writes what an argument shows, that is recorded anew
+        self.memory: dict[int, int] = {}  # the argument with a buffer
         made: dict[int, Tensor] = {}
         for number, tensor in enumerate(arguments):
             if id(tensor) not in made:
@@ -283,6 +304,7 @@ class Tracer:
                 made[id(tensor)] = twin
                 if twin is not tensor:
                     self.first[number], self.number[id(twin)] = (twin._node, number)
+                    self.memory[id(leaf_buffer(tensor._node))] = number
             self.twins.append(made[id(tensor)])
         self.result: Any = None
         self.opened: Any = None
@@ -308,6 +330,7 @@ class Tracer:
             kwargs = {**kwargs, TWINS: opened.values}
         waiting = iter(self.twins)
         inside = rebuilt((args, kwargs), lambda tensor: next(waiting), self.number_of(count()))
+        before = rebuilt(inside, lambda twin: twin)
         noted = Trace()
         try:
             with tracing(), noting() as noted, math_followed(reach.math):
@@ -317,8 +340,8 @@ class Tracer:
                         follow(each.owner(), each.table, each.key, each.label)
                 self.result = function(*inside[0], **inside[1])
             self.trace = noted
-            self.check_arguments(inside)
-            del inside
+            check_arguments(inside, before)
+            del inside, before
             for found in tensors_in(self.result):
                 if isinstance(found, Chosen):
                     raise found.unknown()
@@ -350,25 +373,19 @@ class Tracer:
 
         return find
 
-    def check_arguments(self, inside: Any) -> None:
-        """Raise TraceError where a container among the arguments was changed."""
-        flattener = Flattener()
-        flattener.flatten(inside)
-        found = flattener.tensors
-        if len(found) != len(self.twins) or any(a is not b for a, b in zip(found, self.twins)):
-            text = "the function changed a list, dict or dataclass among its arguments"
-            raise trace_error("jit", text, "return the new tensors, or write them with assign")
-
     def check_memory(self) -> None:
         """Raise TraceError where what was written is the memory of an argument and captured."""
-        own = {id(leaf_buffer(self.arguments[n]._node)): n for n in self.first}
+        roots = {id(root_of(self.arguments[n])): n for n in self.first}
         live = [tensor._node for tensor in (*self.made(), *self.trace.changed.values())]
         for node in walk_pending([node for node in live if leaf_buffer(node) is None]):
-            number = own.get(id(leaf_buffer(node)))
             owner = self.before.owner(node)
-            if number is None or owner is None:
+            if owner is None:
                 continue
-            if "assign" in (self.twins[number]._node.op, owner._node.op):
+            number = self.memory.get(id(leaf_buffer(node)), roots.get(id(root_of(owner))))
+            if number is None:
+                continue
+            is_written = self.twins[number]._node is not self.first[number]
+            if is_written or id(owner) in self.trace.changed:
                 text = f"argument {number} is captured too, and one of both is written"
                 fix = "only pass it as an argument, or only use it from outside"
                 raise trace_error("jit", text, fix)
@@ -556,7 +573,7 @@ class Tracer:
         if noted.is_read:
             described = None if noted.first is None else describe(noted.first)
             capture.read.append((-1, target, described))
-        if noted.tensor._grad is not noted.first:
+        if noted.tensor._grad is not noted.first or not noted.is_read:
             capture.gradients.append((target, self.given(noted.tensor._grad)))
 
     def find_changes(self, capture: Capture) -> None:
@@ -584,8 +601,7 @@ class Tracer:
 
     def argument_of(self) -> dict[int, int]:
         """List the arguments by their twins' memory."""
-        own = {n: leaf_buffer(self.arguments[n]._node) for n in self.first}
-        return {id(self.aliases[id(buffer)]): n for n, buffer in own.items()}
+        return {id(self.aliases[buffer]): number for buffer, number in self.memory.items()}
 
     def find_captured(self, node: Node) -> Any:
         """Refer to the tensor from outside that has a node, if there is one."""

@@ -1,5 +1,6 @@
 """Views alias as PyTorch's do: every idiom runs unchanged in both libraries, with equal results."""
 
+import types
 from typing import Any
 
 import numpy as np
@@ -454,6 +455,41 @@ def test_an_argument_that_is_a_view_writes_its_base() -> None:
         assert x.tolist() == [[0, 0], [turn, turn], [0, 0]] and column.tolist() == [0, turn, 0]
     with pytest.raises(picograd.errors.TraceError, match="show one memory, and one is written"):
         picograd.jit(lambda a, b: a.add_(b))(x[0], x[0])
+
+
+@pytest.mark.parametrize("which", ["captured", "argument"])
+def test_views_of_captured_tensors_as_arguments_are_refused_where_one_is_written(
+    which: str,
+) -> None:
+    base = Tensor([0.0, 1.0, 2.0])
+
+    @picograd.jit
+    def f(x: Tensor) -> Tensor:
+        (base if which == "captured" else x).add_(1)
+        return x + base.sum()
+
+    for view in (base[1:], base.view(1, 3), base.detach()):
+        with pytest.raises(picograd.errors.TraceError, match="captured too, and one of both"):
+            f(view)
+    assert base.tolist() == [0, 1, 2]
+
+
+def test_places_of_views_whose_base_is_written() -> None:
+    """Of an object that keeps a tensor and a view of it, the view moves on."""
+    state = types.SimpleNamespace(all=Tensor([0.0, 1.0, 2.0]), last=None)
+    state.some = state.all[:1]
+
+    @picograd.jit
+    def f(x: Tensor) -> Tensor:
+        state.last = None
+        state.all[0] = x.sum()
+        return x + state.some
+
+    x = Tensor([1.0, 2.0])
+    assert [f(x).tolist() for _ in range(2)] == [[4, 5]] * 2
+    for at in (1, 0, 1):
+        state.some = state.all[at : at + 1]
+        assert f(x).tolist() == ([2, 3] if at else [4, 5])
 
 
 def test_a_product_with_itself_is_that_of_the_old_values() -> None:

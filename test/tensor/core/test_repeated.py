@@ -83,6 +83,13 @@ def test_constants_and_views_count() -> None:
         np.testing.assert_array_equal(found.numpy(), wanted)
 
 
+def test_many_views_of_views_are_no_recursion() -> None:
+    x = Tensor([0.0, 1.0, 2.0, 3.0, 4.0, 5.0])
+    for _ in range(601):
+        x = x.reshape(2, 3).t().reshape(6)  # the fourth is x again
+    assert x.tolist() == [0, 3, 1, 4, 2, 5]
+
+
 def test_given_numbers_stay_arguments_of_one_plan(unchecked: None) -> None:
     x = tensor(4, 6, 3)
     weight = tensor(3)

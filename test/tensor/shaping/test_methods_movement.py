@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 from op_support import Case, compare, integers, numbers
 
+import picograd
+from picograd import Tensor
+
 torch = pytest.importorskip("torch")
 
 VIEWS: dict[str, Any] = {
@@ -203,3 +206,8 @@ def test_setitem(device: str) -> None:
         Case("columns", written(indexed_columns), [x, v[:2], rows]),
     ]
     compare(cases, device)
+
+
+def test_chunks_of_nothing() -> None:
+    assert [part.shape for part in Tensor.zeros(3, 0).chunk(2, 1)] == [(3, 0)] * 2
+    assert picograd.nn.functional.glu(Tensor.zeros(3, 0)).shape == (3, 0)

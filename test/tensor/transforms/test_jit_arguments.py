@@ -133,6 +133,23 @@ def test_changed_container_among_the_arguments_is_refused():
     assert list(batch) == ["x"]
 
 
+def test_numbers_stored_in_arguments_are_refused():
+    """They would be stored in a stand-in, and lost."""
+
+    def count(held):
+        held["n"] = held.get("n", 0) + 1
+        return held["x"]
+
+    def add(held):
+        held.append(3)
+        return held[0]
+
+    for function, held in ((count, {"x": Tensor([1.0])}), (add, [Tensor([1.0])])):
+        with pytest.raises(TraceError, match="changed a list, dict or dataclass among its"):
+            picograd.jit(function)(held)
+        assert len(held) == 1
+
+
 def test_returned_object_with_tensors_is_refused():
     class Output:
         def __init__(self, value):

@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from types import SimpleNamespace
 
 import pytest
 
@@ -62,6 +63,50 @@ def test_large_containers_are_seen():
     assert f(Tensor([1.0])).item() == 58
     rows[7] = Tensor([100.0])
     assert f(Tensor([1.0])).item() == 151
+
+
+def test_a_replay_forgets_gradients_that_the_trace_had_none_of():
+    weight = Tensor([1.0, 2.0], requires_grad=True)
+    optimizer = nn.optim.SGD([weight], lr=0.1)
+    clear = picograd.jit(lambda x: (optimizer.zero_grad(), x + 1)[1])
+    for _ in range(4):
+        clear(Tensor([1.0]))
+        assert weight.grad is None
+        (weight * weight).sum().backward()
+        assert weight.grad.tolist() == [2, 4]
+
+
+class Counter:
+    count = 0
+
+
+def test_attributes_that_only_the_class_has_are_counted():
+    state = SimpleNamespace(inner=Counter())
+
+    @picograd.jit
+    def f(x):
+        state.inner.count += 1
+        return x
+
+    for number in range(1, 5):
+        f(Tensor([1.0]))
+        assert state.inner.count == number
+    assert Counter.count == 0
+
+
+def test_a_dict_of_tensors_that_is_replaced_is_written():
+    state = SimpleNamespace()
+
+    @picograd.jit
+    def f(x):
+        state.all["count"] += 1
+        return x + state.all["w"]
+
+    for _ in range(3):
+        state.all = {"w": Tensor([1.0]), "count": 0}
+        for number in range(1, 4):
+            assert f(Tensor([1.0])).item() == 2
+            assert state.all["count"] == number
 
 
 def test_globals_are_seen():
