@@ -187,8 +187,10 @@ def ldexp(input: Tensor, other: TensorLike) -> Tensor:
     if not is_tensor(other):
         power: Any = other
         return x * 2.0**power
-    if other.dtype.is_float:
+    if other.dtype.is_differentiable:
         return x * other.exp2()
+    if x.dtype.is_complex:
+        return x * other.cast(x.dtype).exp2()
     wide = x.cast(promote(x.dtype, float32))
     span = LDEXP_SPAN[wide.dtype.bits]
     whole = other.long().clamp(-span, span)

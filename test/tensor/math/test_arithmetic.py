@@ -122,6 +122,9 @@ def test_least_numbers_and_steps_that_overflow(device: str) -> None:
     assert found.tolist() == [pytest.approx(1.6069e20, rel=1e-4), 0, 0, np.inf]
     found = picograd.ldexp(at([5e-324, 1.0], "float64"), at([2097, -1074], "int64"))
     assert found.tolist() == [2.0**1023, 5e-324]
+    turn = Tensor([1 + 2j], dtype="complex128", device=device)
+    assert picograd.ldexp(turn, at([3], "int64")).tolist() == [pytest.approx(8 + 16j)]
+    assert picograd.ldexp(turn, turn * 0 + 1).tolist() == [pytest.approx(2 + 4j)]
     half = at([-1.0], "float16")
     assert picograd.logaddexp2(half, half).item() == 0  # rounded once
     assert at([-1e308, -3.0, 1e308], "float64").lgamma().tolist() == [np.inf] * 3
