@@ -223,3 +223,10 @@ def test_random_bits_take_an_integer_scalar() -> None:
 def test_iota_counts_in_the_dtype_asked_for() -> None:
     assert build.iota((3,), 0, "cpu").dtype is int64
     assert build.const(1, (), float64, "cpu").arg == 1.0
+
+
+def test_a_product_of_matrices_is_that_of_matmul():
+    a, b = leaf(np.ones((3, 4), np.float32)), leaf(np.ones((4, 2), np.float32))
+    short, long = build.matrix_product(a, b), build.matmul(a, b)
+    for name in ("op", "inputs", "arg", "shape", "dtype", "device"):
+        assert getattr(short, name) == getattr(long, name)
