@@ -80,6 +80,7 @@ __all__ += ["is_autocast_enabled", "memory_stats", "special"]
 
 install()
 vars(jit).update(JIT)  # PyTorch's torch.jit is a module
+jit.__name__ = "picograd.jit"  # an import from it that fails names that
 guard_functions(globals(), ("set_printoptions", "get_autocast_dtype", "is_autocast_enabled"))
 
 if TYPE_CHECKING:

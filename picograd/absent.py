@@ -42,7 +42,7 @@ def has_torch_function(*operands: Any) -> bool:
 
 is_compile_supported = has_torch_function
 has_torch_function_unary = has_torch_function_variadic = is_fake = has_torch_function
-_is_tracing = has_torch_function
+_is_tracing = _are_functorch_transforms_active = has_torch_function
 
 
 class BroadcastingList:
@@ -85,9 +85,41 @@ SymFloat = SymBool = FakeTensorMode = UntypedStorage = TypedStorage = FakeTensor
 PyTorchFileReader = PyTorchFileWriter = FakeTensor
 
 
+class AbsentDType:
+    """This class names a dtype of PyTorch that tensors do not have: programs compare with it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+
+complex32 = chalf = AbsentDType("complex32")
+qint8, quint8, qint32 = AbsentDType("qint8"), AbsentDType("quint8"), AbsentDType("qint32")
+
+
 def refuse_capture(*given: Any, **options: Any) -> NoReturn:
     """Raise: `picograd.jit` captures."""
     raise StateError("cuda.graph", "graphs are not captured by hand", "use picograd.jit(step)")
+
+
+def refuse_compiling(*given: Any, **options: Any) -> NoReturn:
+    """Raise: code in C++ is compiled against PyTorch."""
+    fix = "use what the package has in Python, or picograd.autograd.Function"
+    raise StateError("cpp_extension", "extensions of PyTorch are not compiled", fix)
+
+
+load = load_inline = CppExtension = CUDAExtension = BuildExtension = refuse_compiling
+CUDA_HOME = None
+
+
+class SparseAdam:
+    """This class updates by sparse gradients: there are none."""
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        """Raise StateError."""
+        raise StateError("SparseAdam", "there are no sparse gradients", "use picograd.optim.Adam")
 
 
 class CUDAGraph:

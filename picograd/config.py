@@ -64,6 +64,8 @@ FLAGS = (
          "debug", "~/.cache/picograd"),
     Flag("PICOGRAD_CACHE_SIZE", int, 1024, "MiB the cache folder may take", "debug"),
     Flag("PICOGRAD_PLANS_SIZE", int, 512, "MiB of memory for plans and loaded kernels", "debug"),
+    Flag("PICOGRAD_NATIVE", int, 1, "1: small calls are machine code that Python calls, where the "
+         "interpreter is a known one; 0: never", "debug", most=1),
     Flag("PICOGRAD_DATA", str, "", "folder of downloaded data sets", "debug",
          "~/.cache/picograd/datasets"),
     Flag("VERIFY", int, 0, "1: verify every IR after every stage", "debug", most=1),
@@ -131,6 +133,7 @@ class Config:
     plans_size: int
     dynamic: int
     tf32: int
+    native: int
     data: str
     verify: int
     epoch: int

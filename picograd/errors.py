@@ -10,6 +10,11 @@ without opening picograd. `check` guards invariants of picograd itself and raise
 from typing import NoReturn
 
 
+def worded(op: str, problem: str, fix: str) -> str:
+    """Write a message."""
+    return f"{op}: {problem}." + (f" Fix: {fix}." if fix else "")
+
+
 class PicogradError(Exception):
     """This class is the base of every error a user's program can cause."""
 
@@ -19,7 +24,14 @@ class PicogradError(Exception):
 
     def __init__(self, op: str, problem: str, fix: str = "") -> None:
         self.op, self.problem, self.fix = op, problem, fix
-        super().__init__(f"{op}: {problem}." + (f" Fix: {fix}." if fix else ""))
+        super().__init__(worded(op, problem, fix))
+
+    def rename(self, op: str, inner: str = "") -> None:
+        """Name the op that the user called; `inner` is the one in it that found the problem."""
+        self.op = op
+        if inner:
+            self.problem += f" (in {inner})"
+        self.args = (worded(op, self.problem, self.fix),)
 
 
 class ShapeError(PicogradError, ValueError, RuntimeError):

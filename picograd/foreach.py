@@ -24,6 +24,13 @@ def bounded(method: str, bound: str) -> Callable[[Tensor, Any], Tensor]:
     return compare
 
 
+def norm_of(x: Tensor, *order: Any, **named: Any) -> Tensor:
+    """Give a norm; which one, PyTorch calls `ord` here and `p` elsewhere."""
+    if "ord" in named:
+        named["p"] = named.pop("ord")
+    return x.norm(*order, **named)
+
+
 # functions that take other operands than the method of their name
 OTHERS: dict[str, Callable[..., Any]] = {
     "addcdiv": lambda x, a, b, value=1: x.addcdiv(a, b, value=value),
@@ -31,6 +38,7 @@ OTHERS: dict[str, Callable[..., Any]] = {
     "copy": lambda x, source, non_blocking=False: source,
     "maximum": bounded("maximum", "clamp_min"),
     "minimum": bounded("minimum", "clamp_max"),
+    "norm": norm_of,
     "pow": lambda x, y: x**y,
     "zero": lambda x: x * 0 if x.dtype.is_complex else x.zeros_like(),
 }

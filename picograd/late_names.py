@@ -15,7 +15,7 @@ ROOMS_ABOVE = (
 ELSEWHERE = {
     "absent": (
         "PyTorchFileReader", "PyTorchFileWriter", "SymBool", "SymFloat", "SymInt", "TensorType",
-        "TypedStorage", "UntypedStorage",
+        "TypedStorage", "UntypedStorage", "chalf", "complex32", "qint32", "qint8", "quint8",
     ),
     "amp": ("GradScaler",),
     "autograd.anomaly": ("is_anomaly_enabled",),

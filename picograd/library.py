@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 from picograd.errors import DataError, GradientError
 from picograd.late_names import find
 from picograd.nn import functional
+from picograd.tensor import public
 from picograd.tensor.transforms.custom import Function
 
 __all__ = [
@@ -80,6 +81,14 @@ def custom_op(name: str, function: Any = None, /, **about: Any) -> Any:
     return CustomOpDef(name, function) if function else lambda given: CustomOpDef(name, given)
 
 
+triton_op = custom_op  # its function is called as it is, kernels of Triton are not
+
+
+def wrap_triton(kernel: Any) -> Any:
+    """Give a kernel back: it runs where Triton takes its operands."""
+    return kernel
+
+
 def operator(op: Any) -> CustomOpDef:
     """Find an operator by its name, or make one that is declared only."""
     name = op if isinstance(op, str) else op.name
@@ -142,7 +151,8 @@ class Space:
     def __getattr__(self, name: str) -> Any:
         found = OPERATORS.get(f"{self.name}::{name}")
         if found is None and self.name == "aten":
-            return getattr(functional, name, None) or find(name)
+            found = getattr(functional, name, None) or getattr(public, name, None)
+            return found or find(name)
         if found is None:
             raise AttributeError(f"there is no operator {self.name}::{name}")
         return found

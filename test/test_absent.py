@@ -4,7 +4,7 @@ import pytest
 
 import picograd
 from picograd import absent
-from picograd.errors import StateError
+from picograd.errors import DTypeError, StateError
 
 
 def test_modes_watch_nothing_and_questions_have_answers() -> None:
@@ -25,3 +25,18 @@ def test_what_cannot_be_done_says_so() -> None:
     assert picograd._C._jit_set_profiling_mode(False) is None
     with pytest.raises(AttributeError):
         absent.nothing
+
+
+def test_compiled_extensions_and_sparse_gradients_are_refused() -> None:
+    from picograd.utils.cpp_extension import CUDA_HOME, load_inline
+
+    assert CUDA_HOME is None
+    for refused in (load_inline, picograd.optim.SparseAdam):
+        with pytest.raises(StateError, match="Fix: use"):
+            refused(["x"])
+
+
+def test_dtypes_that_tensors_do_not_have_are_names() -> None:
+    assert picograd.ones(1).dtype != picograd.qint8 and picograd.chalf is picograd.complex32
+    with pytest.raises(DTypeError, match="torch.complex32 is not a dtype"):
+        picograd.zeros(2, dtype=picograd.complex32)

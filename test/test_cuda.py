@@ -17,3 +17,10 @@ def test_without_a_gpu() -> None:
     with pytest.raises(RuntimeError, match="CPU"):
         nn.Linear(1, 1).cuda()
     assert not picograd.cuda.amp.GradScaler().is_enabled()
+
+
+def test_ranges_of_other_tools_are_counted() -> None:
+    nvtx = picograd.cuda.nvtx
+    with nvtx.range("step {}", 1):
+        assert [nvtx.range_push("a"), nvtx.range_pop(), nvtx.mark("b")] == [1, 1, None]
+    assert nvtx.range_push("a") == 0 and nvtx.range_pop() == 0

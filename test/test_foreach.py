@@ -58,3 +58,10 @@ def test_groups_are_by_device_and_dtype() -> None:
     xs = [picograd.tensor([1.0]), picograd.tensor([2]), picograd.tensor([3.0])]
     groups = _group_tensors_by_device_and_dtype([xs, []])
     assert [places for _, places in groups.values()] == [[0, 2], [1]]
+
+
+def test_norms_of_a_kind() -> None:
+    found = picograd._foreach_norm(
+        [picograd.tensor([3.0, -4.0]), picograd.ones(1)], ord=float("inf")
+    )
+    assert [x.item() for x in found] == [4.0, 1.0]

@@ -47,3 +47,12 @@ def test_operators_that_are_not_there_say_so() -> None:
         picograd.ops.tests.other
     with pytest.raises(OSError, match="compiled for PyTorch"):
         picograd.ops.load_library("operators.so")
+
+
+def test_functions_of_the_package_are_operators() -> None:
+    assert picograd.ops.aten.mm is picograd.mm and picograd.ops.aten.clone is picograd.clone
+
+
+def test_operators_of_triton_are_functions() -> None:
+    twice = library.triton_op("tests::twice", lambda x: x * 2, mutates_args=())
+    assert twice(Tensor([1.5])).tolist() == [3.0] and library.wrap_triton(max) is max

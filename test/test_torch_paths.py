@@ -88,3 +88,8 @@ def test_private_names_of_layers_are_signatures_of_pytorch() -> None:
     assert ours._reverse_repeat_tuple((1, 2), 2) == theirs._reverse_repeat_tuple((1, 2), 2)
     assert inspect.isclass(importlib.import_module("picograd.nn.modules.loss")._Loss)
     assert torch.nn.modules is not None
+
+
+def test_a_name_that_jit_has_not_is_an_import_error() -> None:
+    with pytest.raises(ImportError, match="_get_trace_graph"):
+        from picograd.jit import _get_trace_graph  # noqa: F401

@@ -9,7 +9,7 @@ from typing import Any
 from picograd.absent import CUDAGraph as CUDAGraph
 from picograd.absent import refuse_capture as graph  # noqa: F401
 from picograd.config import config
-from picograd.cuda import amp
+from picograd.cuda import amp, nvtx
 from picograd.device_name import device as named
 from picograd.engine.backends import get_device, is_usable
 from picograd.errors import DeviceError, OutOfMemoryError
@@ -20,7 +20,7 @@ from picograd.tensor.core.inspect import synchronize as wait
 from picograd.tensor.making import random
 from picograd.typed import kind_named
 
-__all__ = ["Event", "OutOfMemoryError", "Stream", "amp", "is_available"]
+__all__ = ["Event", "OutOfMemoryError", "Stream", "amp", "is_available", "nvtx"]
 
 MIB = 1 << 20
 BYTES_OF = {"peak": "peak", "in_use": "in_use", "reserved": "reserved"}

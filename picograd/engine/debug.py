@@ -19,7 +19,6 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 from picograd.config import config
@@ -104,6 +103,7 @@ class Totals:
 
 
 TOTALS = Totals()
+OURS: dict[str, bool] = {}  # files that were met: whether they are picograd's
 
 
 def rate(amount: int, seconds: float) -> float:
@@ -114,15 +114,15 @@ def rate(amount: int, seconds: float) -> float:
 def user_line() -> str:
     """Name the innermost line of the program that is outside picograd."""
     frame: Any = sys._getframe(1)
-    while frame is not None and is_ours(frame.f_code.co_filename):
+    while frame is not None:
+        path = frame.f_code.co_filename
+        ours = OURS.get(path)
+        if ours is None:
+            ours = OURS[path] = path.startswith(PACKAGE)
+        if not ours:
+            return f"{path}:{frame.f_lineno}"
         frame = frame.f_back
-    return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
-
-
-@lru_cache(maxsize=4096)
-def is_ours(path: str) -> bool:
-    """Tell whether a file is one of picograd's."""
-    return path.startswith(PACKAGE)
+    return ""
 
 
 def log_stage(stage: str, ir: Any) -> None:

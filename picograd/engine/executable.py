@@ -9,7 +9,7 @@ moving addresses in between; with host calls in it, step by step.
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
@@ -28,6 +28,7 @@ from picograd.engine.debug import (
     log_plan_run,
     start_copy,
 )
+from picograd.engine.native_calls import NATIVE_AFTER, Native
 from picograd.engine.plan_key import GraphKey, leaf_buffer
 from picograd.engine.watch import PROFILES, RECORDERS
 from picograd.errors import TraceError, internal
@@ -165,6 +166,7 @@ class Runnable(Protocol):
 
     nbytes: int
     key: Any
+    native: Native
 
     @property
     def executables(self) -> tuple[Executable, ...]:
@@ -196,6 +198,7 @@ class CompiledPlan:
     stretch: TapeRun | None = None  # all that it does, if that is one stretch of launches
     family: Any = None  # of graphs that differ in sizes, which is told of each run
     fills_one: bool = False  # it fills one new buffer and needs nothing else than memory
+    native: Native = field(default_factory=partial(Native, NATIVE_AFTER))
 
     def __post_init__(self) -> None:
         """Note what a run needs of a plan that is one stretch of launches."""
@@ -249,6 +252,10 @@ class CompiledPlan:
         kept: list[Any] | None = None,
     ) -> list[Buffer]:  # fmt: skip
         """Run on the buffers and scalars that it takes, in its own order."""
+        native = self.native.launch
+        results: list[Buffer] | None = native and native(inputs, scalars, origin, kept)
+        if results is not None:
+            return results
         if self.family is not None:
             self.family.last = -1
         if self.stretch is None or config.debug or PROFILES:

@@ -30,7 +30,7 @@ from picograd.engine import carried, direct, quick, realize, small, update
 from picograd.engine.below import reads_any
 from picograd.engine.carried import FREE, LEAVES_OF_THE_GRAPH, become_leaf, entries
 from picograd.engine.collector import undisturbed
-from picograd.engine.debug import PACKAGE
+from picograd.engine.debug import PACKAGE, user_line
 from picograd.engine.live import LiveTable
 from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, walk_pending
 from picograd.engine.quick import Walk
@@ -336,12 +336,17 @@ def compute_checks() -> None:
 def compute(nodes: Sequence[Node]) -> None:
     """Compute nodes, with what has to run in the same plan, and let their tensors settle."""
     with LOCK:
+        native = direct.CODED.compute
+        if native is not None and len(nodes) == 1 and native(nodes[0], user_line()):
+            return
         flushed()
         if is_tracing():
             return
         graph = None
         if len(nodes) == 1 and not (WAITING or entries(WRITES) or entries(CHANGED)):
             node = nodes[0]
+            if node.op in MEMORY:
+                return
             if node.realized is None and node.inputs:
                 if direct.compute(node, LIVE):
                     return
@@ -430,6 +435,17 @@ def store_starts(order: Sequence[Node], roots: Sequence[Node]) -> bool:
     return True
 
 
+@locked
+def compute_starts(nodes: Sequence[Node]) -> None:
+    """Compute what leaves start from; what else was written waits, unless they come of that."""
+    found = graph_key(nodes)
+    if any(node in WRITES for node in found.order):
+        compute(nodes)
+        return
+    realize_roots(nodes, found)
+    settle(nodes)
+
+
 def kept_calls(order: Sequence[Node], roots: Sequence[Node]) -> list[Node]:
     """List the host calls a graph computes on the way whose values are worth their memory."""
     calls = [node for node in order if node.op == "host_call" and node.realized is None]
@@ -475,10 +491,12 @@ def with_readers(
         changed = [node for node in changed if node.device == nodes[0].device]
         if not any(id(node) in wanted for node in writes):
             return by_itself([*nodes, *changed])
-    walk = (
-        Walk()
-    )  # first what has blocks under it: gradients are in updates, and in the last writes
-    walk.add([*(each.whole for each in updates), *reversed(writes)])
+    walk = Walk()
+    for (
+        each
+    ) in updates:  # first what has blocks under it: gradients are here and in the last writes
+        walk.add_update(each)
+    walk.add(writes[::-1])
     walk.add([*changed, *pending_roots(nodes)])
     pending = waiting_nodes() if writes or updates else []
     written = [node.inputs[0] for node in writes]

@@ -79,6 +79,8 @@ class PlanCache:
         is_kept = plan.key in self.plans
         if is_kept:
             self.plans.move_to_end(plan.key)
+            if plan.native.patience:
+                plan.native.count_use(plan)
         return is_kept
 
     def charge(self, plan: Runnable, nbytes: int) -> None:
@@ -91,7 +93,11 @@ class PlanCache:
     def shrink(self) -> None:
         """Let the plans go that were used longest ago, until the rest fits."""
         while self.bytes > config.plans_size << 20 and len(self.plans) > 1:
-            key = next(iter(self.plans))
+            key, plan = next(iter(self.plans.items()))
+            if plan.native.is_used:  # by machine code, which moves none
+                plan.native.is_used = False
+                self.plans.move_to_end(key)
+                continue
             self.drop(key)
             self.gone[hash(key)] = None
         while len(self.gone) > REMEMBERED:
@@ -100,6 +106,7 @@ class PlanCache:
     def drop(self, key: Any) -> None:
         """Let one plan go, and the code that no other one runs."""
         plan = self.plans.pop(key)
+        plan.native.end()
         self.bytes -= plan.nbytes
         for executable in plan.executables:
             self.users[id(executable)] -= 1

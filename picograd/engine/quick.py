@@ -6,6 +6,7 @@ formulas (engine/update.py). So the walk takes a block as it stands, and the key
 
     op, inputs, arg ...        a node
     block, ends, positions     all nodes of a block
+    kind, inputs, formula ...  an update, with the memory that it reads
 
 Where such a key is new, all nodes are looked at, the plan is found as for any graph, and remembered
 here with the places of what it takes. With PICOGRAD_VERIFY that is done each time, and both must
@@ -19,7 +20,7 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from picograd.buffer import Buffer, Overwritten
+from picograd.buffer import Buffer, Overwritten, Storage
 from picograd.config import config
 from picograd.engine import realize
 from picograd.engine.carried import entries
@@ -45,7 +46,8 @@ class Walk:
     def __init__(self) -> None:
         self.order: list[Node] = []
         self.seen: set[Node] = set()
-        self.places: list[tuple[int, Placed]] = []  # where in the order blocks begin
+        # where in the order blocks begin, and updates are
+        self.places: list[tuple[int, Placed | Update]] = []
         self.blocks: dict[int, Callable[[], None]] = {}
         for whole, placed in list(entries(BLOCKS).items()):  # other threads may record
             self.blocks[id(whole())] = partial(self.add_block, placed)
@@ -53,6 +55,14 @@ class Walk:
     def add(self, roots: Sequence[Node]) -> None:
         """Add what is under some nodes and not yet in the list."""
         walk_pending(roots, self.seen, self.order, self.blocks)
+
+    def add_update(self, update: Update) -> None:
+        """Add an update after what its gradients are made of; memory that it reads is left out."""
+        whole = update.whole
+        self.add([node for node in whole.inputs if held_by(node) is None])
+        self.places.append((len(self.order), update))
+        self.order.append(whole)
+        self.seen.add(whole)
 
     def add_block(self, placed: Placed) -> None:
         """Add a block after what its ends are made of, unless its nodes must be looked at."""
@@ -72,6 +82,11 @@ class Walk:
         numbers, start = found.numbers, 0
         for place, placed in self.places:
             add_rows(order[start:place], start, found, rows)
+            if isinstance(placed, Update):
+                rows.append(update_row(placed, found))
+                numbers[id(placed.whole)] = place
+                start = place + 1
+                continue
             ends = [numbers[id(node)] for node in placed.ends]
             starts = [name_of(found, each) for each in placed.starts]
             rows.append((placed.block, tuple(ends), tuple(starts)))
@@ -79,6 +94,31 @@ class Walk:
             start = place + len(placed.inner)
         add_rows(order[start:] if start else order, start, found, rows)
         return with_key(found, rows, roots)
+
+
+def held_by(node: Node) -> Buffer | None:
+    """Give the memory of a leaf of present contents."""
+    arg = node.arg
+    return arg.buffer if type(arg) is Storage else None
+
+
+def update_row(update: Update, found: GraphKey) -> tuple[Any, ...]:
+    """Describe an update: memory that nothing read before it by numbers below 0."""
+    whole, numbers, places, buffers = update.whole, found.numbers, found.places, found.buffers
+    read: list[Any] = []
+    for node in whole.inputs:
+        number: Any = numbers.get(id(node))
+        if number is None:
+            held: Any = held_by(node)
+            place = places.setdefault(id(held), len(buffers))
+            number = -1 - place
+            if place == len(buffers):
+                buffers.append(held)
+                numbers[id(node)] = number
+            else:
+                number = "another leaf", number
+        read.append(number)
+    return update.kind, tuple(read), whole.arg, whole.device
 
 
 @dataclass(slots=True)

@@ -12,14 +12,17 @@ often that a plan of its own is worth its compilation gets one (`PATIENCE`).
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from typing import Any
 
 from picograd.buffer import Buffer
 from picograd.config import config
+from picograd.engine import native_calls
 from picograd.engine.backends import get_device
 from picograd.engine.binding import Binding, Bound, Pair, make_binding, written_parts
 from picograd.engine.executable import CompiledPlan
+from picograd.engine.native_calls import Native
 from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, walk_pending, with_scalar
 from picograd.errors import CompileError, InternalError
 from picograd.graph.axes import (
@@ -82,6 +85,7 @@ class Family:
 
 
 FAMILIES: OrderedDict[Any, Family] = OrderedDict()
+native_calls.SLOTS[Family] = ("last",)
 
 
 @dataclass(eq=False)
@@ -103,7 +107,7 @@ class BoundedPlan:
     steady: int = FOR_EVER  # runs in a row, likewise
     row: int = 0  # of them so far
     number: int = field(default_factory=count().__next__)
-
+    native: Native = field(default_factory=partial(Native, 0))  # unknown to machine code
     key: Any = None  # in the cache of plans
 
     @property

@@ -130,7 +130,7 @@ def with_carried(graph: SmallGraph, live: Any) -> bool:
 
 def compute(graph: SmallGraph, live: Any) -> bool:
     """Compute the root of a small graph by its plan, if that is known."""
-    if entries(carried.GRADIENTS) and carried.met(graph.order()):
+    if entries(carried.GRADIENTS) and not direct.is_one_gradient(graph.roots[0], graph.order()):
         return False
     is_beside = not is_alone(graph, live)
     if is_beside and not with_carried(graph, live):
@@ -142,9 +142,12 @@ def compute(graph: SmallGraph, live: Any) -> bool:
     found, roots = graph.buffers, graph.roots
     buffers = [found[number] for number in known.buffers]
     scalars = [graph.scalars[number].value for number in known.scalars] if graph.scalars else ()
-    if not (scalars or graph.inner) and len(roots) == 1:
+    whole = direct.whole_of(roots[0])
+    if not (scalars or (graph.inner and whole is None)) and len(roots) == 1:
         direct.note(roots[0], buffers, plan)
     made = plan.launch(buffers, scalars, user_line())
+    if whole is not None:
+        carried.GRADIENTS.pop(whole, None)
     for root, number in zip(roots, known.results):
         root.realized = made[number]
     if is_beside:

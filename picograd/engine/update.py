@@ -18,15 +18,20 @@ from picograd.buffer import Buffer, Overwritten, Storage
 from picograd.graph.build import assign
 from picograd.graph.formula import Formula, results_of
 from picograd.graph.node import Node
+from picograd.helpers import Key
 
 
 @dataclass(slots=True)
 class Update:
-    """A folded formula, which of its inputs get its results, and the tensors whose they are."""
+    """A folded formula, which of its inputs get its results, and the tensors whose they are.
+
+    `kind` tells what of its inputs the formula does not: their shapes and dtypes.
+    """
 
     whole: Node
     targets: tuple[int, ...]
     tensors: list[Any]
+    kind: Key
 
     def written(self) -> Iterator[Node]:
         """List the leaves whose memory is written."""

@@ -326,6 +326,12 @@ def matmul(a: Node, b: Node, name: str = "matmul") -> Node:
     return result.reshape(batch + result.shape[len(result.shape) - rows - columns :])
 
 
+def matrix_product(a: Node, b: Node) -> Node:
+    """Multiply matrices (M, K) @ (K, N) that were seen to fit: `matmul`, shorter."""
+    shape = a.shape[0], b.shape[1]
+    return Node("contract", (a, b), MATRICES, shape, a.dtype, a.device)
+
+
 @cache
 def product_labels(
     count: int, left: Shape, right: Shape, has_rows: bool, has_columns: bool
@@ -334,6 +340,9 @@ def product_labels(
     rows, columns, shared = (count,) * has_rows, (count + 1,) * has_columns, (count + 2,)
     kept = tuple(sorted({*left, *right}))
     return left + rows + shared, right + shared + columns, kept + rows + columns
+
+
+MATRICES = product_labels(0, (), (), True, True)
 
 
 def squeezed_batch(node: Node, batch: Shape, kept: int) -> tuple[Node, Shape]:

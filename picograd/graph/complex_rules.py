@@ -379,39 +379,85 @@ def logistic(z: Node) -> Node:
     return reciprocal(shifted(exponential(-z), 1))
 
 
+# Derivatives of analytic functions whose real arithmetic has corners that they have not: at a real
+# part of 0 or at parts of one size. Each gets the value, and the inputs.
+
+Slopes = Callable[..., tuple[Node, ...]]
+
+
+def one_over(*factors: Node) -> Node:
+    """1 / (the product of the factors)."""
+    found = factors[0]
+    for factor in factors[1:]:
+        found = found * factor
+    return found.unary("reciprocal")
+
+
+def beside_one(z: Node, number: int = 1) -> tuple[Node, Node]:
+    """Take the roots of 1 - z and 1 + z; with -1 of z - 1 and z + 1."""
+    first = shifted(-z, 1) if number > 0 else shifted(z, -1)
+    return first.unary("sqrt"), shifted(z, 1).unary("sqrt")
+
+
+def sloped(rule: Rule, slopes: Slopes) -> Rule:
+    """Make a rule that says its derivatives."""
+
+    def analytic(*inputs: Node) -> Node:
+        return rule(*inputs)
+
+    vars(analytic)["slopes"] = slopes
+    return analytic
+
+
+def power_slopes(found: Node, z: Node, w: Node) -> tuple[Node, Node]:
+    """w z^(w - 1) and z^w log z, where z is not 0."""
+    is_zero = z.binary("equal", 0)
+    safe = is_zero.where(1, z)
+    grown = found * safe.unary("log")
+    return w * z.binary("pow", shifted(w, -1)), is_zero.where(0, grown)
+
+
 OF_COMPLEX: dict[str, Rule] = {
     "neg": each_part("neg"),
     "exp": exponential,
-    "log": logarithm,
+    "log": sloped(logarithm, lambda f, z: (one_over(z),)),
     "sin": sine,
     "cos": cosine,
     "tanh": hyperbolic_tangent,
-    "sqrt": root,
-    "rsqrt": lambda z: reciprocal(root(z)),
-    "reciprocal": reciprocal,
+    "sqrt": sloped(root, lambda f, z: (one_over(f + f),)),
+    "rsqrt": sloped(lambda z: reciprocal(root(z)), lambda f, z: (scaled(f * f * f, -0.5),)),
+    "reciprocal": sloped(reciprocal, lambda f, z: (-f * f,)),
     "abs": modulus,
     "sign": direction,
     "sigmoid": logistic,
     "exp2": lambda z: exponential(scaled(z, math.log(2))),
     "expm1": exponential_less_one,
-    "log2": lambda z: scaled(logarithm(z), 1 / math.log(2)),
-    "log10": lambda z: scaled(logarithm(z), 1 / math.log(10)),
-    "log1p": logarithm_of_next,
+    "log2": sloped(
+        lambda z: scaled(logarithm(z), 1 / math.log(2)),
+        lambda f, z: (scaled(one_over(z), 1 / math.log(2)),),
+    ),
+    "log10": sloped(
+        lambda z: scaled(logarithm(z), 1 / math.log(10)),
+        lambda f, z: (scaled(one_over(z), 1 / math.log(10)),),
+    ),
+    "log1p": sloped(logarithm_of_next, lambda f, z: (one_over(shifted(z, 1)),)),
     "tan": around(hyperbolic_tangent),
-    "asin": arc_sine,
-    "acos": arc_cosine,
-    "atan": around(area_tangent),
+    "asin": sloped(arc_sine, lambda f, z: (one_over(*beside_one(z)),)),
+    "acos": sloped(arc_cosine, lambda f, z: (-one_over(*beside_one(z)),)),
+    "atan": sloped(around(area_tangent), lambda f, z: (one_over(shifted(z * z, 1)),)),
     "sinh": lambda z: turned_back(sine(turned(z))),
     "cosh": lambda z: cosine(turned(z)),
-    "asinh": lambda z: turned_back(arc_sine(turned(z))),
-    "acosh": area_cosine,
-    "atanh": area_tangent,
+    "asinh": sloped(
+        lambda z: turned_back(arc_sine(turned(z))), lambda f, z: (one_over(*beside_one(turned(z))),)
+    ),
+    "acosh": sloped(area_cosine, lambda f, z: (one_over(*beside_one(z, -1)),)),
+    "atanh": sloped(area_tangent, lambda f, z: (one_over(shifted(-z, 1), shifted(z, 1)),)),
     "isnan": any_part("isnan", "logical_or"),
     "add": each_part("add"),
     "sub": each_part("sub"),
     "mul": product,
     "div": quotient,
-    "pow": power,
+    "pow": sloped(power, power_slopes),
     "equal": any_part("equal", "logical_and"),
     "not_equal": any_part("not_equal", "logical_or"),
 }

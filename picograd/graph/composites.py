@@ -12,9 +12,10 @@ from typing import Any
 from picograd.dtype import int32, int64
 from picograd.graph.batch_rules import Found, next_axis, next_windows, same
 from picograd.graph.bounds import place_of_extreme
+from picograd.graph.complex_rules import conjugate
 from picograd.graph.formula import is_text
 from picograd.graph.node import Node
-from picograd.graph.row import ANY, FLOAT, NUMBER, ORDERED, PLACES, DTypeRule, Op, Role, table
+from picograd.graph.row import ANY, FLOAT, NUMBER, OPS, ORDERED, PLACES, DTypeRule, Op, Role, table
 from picograd.graph.shape import Shape, first_shape, reduce_shape, window_shape
 
 Gradients = tuple[Node | None, ...]
@@ -261,6 +262,13 @@ def custom_vjp(gradient: Node, output: Node, *inputs: Node) -> Gradients:
     return (*output.arg.vjp(gradient, output, *inputs[:-1]), None)
 
 
+def analytic_vjp(gradient: Node, output: Node, *inputs: Node) -> Gradients:
+    """Multiply by the conjugates of the derivatives of a complex function."""
+    slopes: Any = OPS[output.arg].slopes
+    found = slopes(output, *inputs[:-1])
+    return (*(gradient * conjugate(each) for each in found), None)
+
+
 def batch_custom(batch: Any, node: Node, found: Found) -> Node:
     """Ask the caller's gradient function for one sample, and vectorise its answer in turn."""
     inputs, vjp = batch.filled(node, found), node.arg.vjp
@@ -284,6 +292,16 @@ COMPOSITES = table(
         lambda arg, *shapes: shapes[-1],
         data=(-1, None),
         batch=batch_custom,
+    ),
+    composite(
+        "analytic",
+        -1,
+        lambda node: node.inputs[-1],
+        analytic_vjp,
+        ANY,
+        lambda arg, *shapes: shapes[-1],
+        batch_arg=same,
+        is_pointwise=True,
     ),
     composite(
         "relu",

@@ -64,7 +64,10 @@ def with_complex(name: str, rule: DTypeRule, options: Any) -> tuple[DTypeRule, A
     if name not in OF_COMPLEX:
         return rule, options
     kinds = dict.fromkeys((*rule.kinds, "complex"))
-    return replace(rule, kinds=tuple(kinds)), {**options, "of_complex": OF_COMPLEX[name]}
+    of_complex = OF_COMPLEX[name]
+    slopes = getattr(of_complex, "slopes", None)
+    options = {**options, "of_complex": of_complex, "slopes": slopes}
+    return replace(rule, kinds=tuple(kinds)), options
 
 
 def erf(x: Array) -> Array:
@@ -184,9 +187,11 @@ def atan2_vjp(gradient: Node, output: Node, y: Node, x: Node) -> Gradients:
 
 
 def logaddexp_vjp(gradient: Node, output: Node, a: Node, b: Node) -> Gradients:
-    """Share by exp(a) : exp(b); equal operands, infinite ones too, halve it."""
-    half = gradient.const_like(0.5)
-    share = a.binary("equal", b).where(half, (a - b).unary("sigmoid"))
+    """Share by exp(a) : exp(b); equal infinite operands halve it."""
+    is_same = a.binary("equal", b)
+    is_far = a.unary("abs").binary("equal", math.inf)
+    is_lost = is_same.binary("logical_and", is_far)
+    share = is_lost.where(0.0, a - b).unary("sigmoid")
     return gradient * share, gradient * (1 - share)
 
 

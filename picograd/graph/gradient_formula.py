@@ -31,7 +31,7 @@ from picograd.config import config
 from picograd.dtype import DType
 from picograd.graph.composites import CustomGradient
 from picograd.graph.formula import Change, Formula, formula_over, results_of
-from picograd.graph.node import Node, toposort
+from picograd.graph.node import RESULT, Node, toposort
 from picograd.graph.row import MOVING, NUMBERS, PASSING, SHOWING, WRITES
 from picograd.graph.shape import Shape
 from picograd.graph.starts import arg_at, placed, starts_of
@@ -39,6 +39,7 @@ from picograd.helpers import Key
 from picograd.number import GIVEN, Given
 
 LIMIT = 256  # graphs whose gradients are known
+STOPPING = {*WRITES, RESULT}  # ops that a walk does not pass but for a gradient
 ASKS = 1  # what a leaf's flag is if gradients stop at it
 BLOCK_LIMIT = 16  # blocks that are kept
 REFUSED = (Overwritten, CustomGradient)
@@ -131,10 +132,7 @@ def walk(root: Node, flag_of: Flag) -> Walked | None:
                 continue
             inputs, op = node.inputs, node.op
             numbers[node] = flag = 0 if node.leaf is None else flag_of(node)
-            if inputs and (
-                (flag != ASKS and op in PASSING and node.dtype.is_differentiable)
-                or (op in SHOWING and node.realized is None)  # constructors look through it
-            ):
+            if inputs and is_entered(node, op, flag):
                 push(node)
                 push(None)
                 stack += inputs[::-1]
@@ -158,6 +156,17 @@ def walk(root: Node, flag_of: Flag) -> Walked | None:
         order.append(node)
     found.key = Key((tuple(key), config.epoch))
     return found
+
+
+def is_entered(node: Node, op: str, flag: int) -> bool:
+    """Tell whether a walk goes below a node: a gradient does, or constructors look through it.
+
+    And what is still to be computed, such as the mask of a `relu`: no block could end above it, as
+    it reads what is inside. Not results of formulas: what they read changes when they expand.
+    """
+    if node.realized is None and (op in SHOWING or (flag != ASKS and op not in STOPPING)):
+        return op in PASSING or op in SHOWING or type(node) is Node
+    return flag != ASKS and op in PASSING and node.dtype.is_differentiable
 
 
 def special_arg(node: Node, found: Walked) -> Any:
@@ -297,7 +306,13 @@ def block_of(walked: Walked, known: Known) -> Block | None:
     if not inner or any(is_fleeting(order[number]) for number in inner):
         return None
     starts = [place for place, number in walked.positions.items() if number in found]
-    return Block(tuple(inner), tuple(sorted(found & ends)), tuple(starts))
+    outer = [number for number in sorted(found & ends) if not is_told(order[number])]
+    return Block(tuple(inner), tuple(outer), tuple(starts))
+
+
+def is_told(node: Node) -> bool:
+    """Tell whether the key of a walk says all of an end: a number that nobody gave."""
+    return node.op in NUMBERS and node.realized is None and type(node.arg) not in GIVEN
 
 
 def is_fleeting(node: Node) -> bool:

@@ -80,14 +80,25 @@ def is_wanted(inside: Node, values: Node) -> Node:
 def product_gradients(
     gradient: Node, base: Node, values: Node, indices: tuple[Node, ...], axes: tuple[int, ...]
 ) -> tuple[Node, Node]:
-    """Multiply the other factors: a zero's own gradient is their product, and two leave nothing."""
+    """Multiply the other factors of each: a zero among them is there as itself, two leave nothing.
+
+    It adds nothing, but its own gradient is that of the product.
+    """
+
+    def added(part: Node) -> Node:
+        """Add up what the other factors of the same product have."""
+        total = base.const_like(0).scatter(part, indices, axes, "sum")
+        return total.gather(indices, axes) - part
+
     one, is_zero = base.const_like(1), values.binary("equal", 0)
     for_base = gradient * one.scatter(values, indices, axes, "prod")
-    safe, own_zero = is_zero.where(1, values), is_zero.cast(base.dtype)
-    others = gradient * base.scatter(safe, indices, axes, "prod")
-    zeros = base.const_like(0).scatter(own_zero, indices, axes, "sum")
-    is_only = zeros.gather(indices, axes).binary("equal", own_zero)
-    return for_base, is_only.where(others.gather(indices, axes) / safe, 0)
+    safe = is_zero.where(1, values)
+    whole = gradient * base.scatter(safe, indices, axes, "prod")
+    others = whole.gather(indices, axes) / safe
+    zeros = added(is_zero.cast(base.dtype))
+    with_zero = others * added(is_zero.where(values, 0))
+    more = zeros.binary("equal", 1).where(with_zero, 0)
+    return for_base, zeros.binary("equal", 0).where(others, more)
 
 
 def extremum_gradients(

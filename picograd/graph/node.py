@@ -147,12 +147,15 @@ class Node:
 
     def of_complex(self, op: str, *others: "Node") -> "Node":
         """Apply an op to complex nodes: it is recorded in real arithmetic."""
-        rule = ELEMENTWISE[op].of_complex
-        if rule is None:
+        row = ELEMENTWISE[op]
+        if row.of_complex is None:
             text = f"is not defined for {self.dtype.name}"
             raise DTypeError(op, text, "take .real, .imag or .abs() of it")
-        made: Node = rule(self, *others)
-        return made
+        made: Node = row.of_complex(self, *others)
+        if row.slopes is None:
+            return made
+        inputs = (self, *others, made.composite("detach"))
+        return Node("analytic", inputs, op, made.shape, made.dtype, made.device)
 
     def paired(self, imag: "Node") -> "Node":
         """Make complex numbers of these real parts and imaginary ones."""
@@ -462,8 +465,16 @@ def folding(op: str, dtypes: tuple[DType, ...], dtype: DType) -> Callable[..., A
 
 
 def fold_constant(node: Node) -> Node:
-    """Compute an elementwise node whose inputs are all constants."""
-    if any(type(source.arg) is TracedNumber for source in node.inputs):
+    """Compute an elementwise node whose inputs are all constants.
+
+    A question about a number that a user gave stays one: with the next number the answer may be
+    another, and gradients are recorded once for all of them.
+    """
+    is_traced = any(type(source.arg) is TracedNumber for source in node.inputs)
+    if node.dtype.kind == "bool" and not is_traced:
+        if any(is_given(source.arg) for source in node.inputs):
+            return node
+    if is_traced:
         numbers = [source.arg for source in node.inputs]
         dtypes = tuple([source.dtype for source in node.inputs])
         made = derived(folding(node.op, dtypes, node.dtype), *numbers)

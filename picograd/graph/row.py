@@ -47,6 +47,7 @@ asks for a column: `node.row.role`, or, where that is looked up often, `node.op 
     operand    how it takes a Python number beside a tensor: in float32 where that has 16 bits
                ("wide"), an integer as code ("code"), or as a value that has to fit ("value")
     of_complex `of_complex(*inputs)`: the value for complex inputs, in real arithmetic
+    slopes     `slopes(value, *inputs)`: the derivatives of that, where its arithmetic has corners
     pointwise  `is_pointwise`: a composite that works on each element by itself
     cost       what one element takes, in simple scalar operations: estimates of fusion count it
     domain     where tests sample inputs, and where the derivative is continuous enough to check
@@ -231,6 +232,7 @@ class Op:
     is_showing: bool = False
     dimensions: Callable[[Any], tuple[int, ...] | None] | None = None
     of_complex: Callable[..., Any] | None = None
+    slopes: Callable[..., tuple[Any, ...]] | None = None
     exact: Callable[[Any], Any] | None = None
 
     @property

@@ -52,7 +52,7 @@ class ConvSettings(Module):
     out_channels: int
 
     axes = 1  # spatial ones
-    is_adjoint = False
+    is_adjoint = transposed = False
     padding: Any
     output_padding: tuple[int, ...] = ()
 

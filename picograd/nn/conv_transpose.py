@@ -18,7 +18,7 @@ class AdjointConv(ConvSettings):
     Output size (S - 1) * stride - 2 * padding + dilation * (K - 1) + output_padding + 1.
     """
 
-    is_adjoint = True
+    is_adjoint = transposed = True
 
     def __init__(
         self,

@@ -71,10 +71,11 @@ def smooth_l1_loss(
     same_shape(op, input, target)
     if beta < 0.0:
         raise ValueRangeError(op, f"beta={beta} is negative", "use 0 or more")
-    distance = (input - target).abs()
+    difference = input - target
+    distance = difference.abs()
     if beta == 0.0:
         return reduce_loss(op, distance, reduction)
-    square = distance * distance * (0.5 / beta)
+    square = difference * difference * (0.5 / beta)
     return reduce_loss(op, (distance < beta).where(square, distance - 0.5 * beta), reduction)
 
 
@@ -97,9 +98,10 @@ def huber_loss(
     same_shape(op, input, target)
     if delta <= 0.0:
         raise ValueRangeError(op, f"delta={delta} is not positive", "use more than 0")
-    distance = (input - target).abs()
+    difference = input - target
+    distance = difference.abs()
     line = (distance - 0.5 * delta) * delta
-    loss = (distance <= delta).where(distance * distance * 0.5, line)
+    loss = (distance <= delta).where(difference * difference * 0.5, line)
     return reduce_loss(op, loss if weight is None else loss * weight, reduction)
 
 

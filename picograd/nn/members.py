@@ -36,6 +36,10 @@ class Members(MutableMapping[str, Any]):
             [name for name, value in vars(self.module).items() if self.belongs(name, value)]
         )
 
+    def items(self) -> Any:
+        """List them as they are now; PyTorch's can be walked from the end."""
+        return dict(super().items()).items()
+
     def __len__(self) -> int:
         return len(list(iter(self)))
 

@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from picograd.errors import StateError
+from picograd.errors import GradientError, StateError
 from picograd.tensor.core.annotations import Data, DeviceLike, DTypeLike
 from picograd.tensor.tensor import Tensor
 
 
 class Parameter(Tensor):
     """This class is a tensor with requires_grad set, found by `Module.parameters()`.
+
+    Arrays of integers become floats: PyTorch's `torch.Tensor([1, 2])` has them already.
 
     >>> from picograd import Tensor, nn
     >>> weight = nn.Parameter(Tensor([1.0, 2.0]))
@@ -19,6 +21,12 @@ class Parameter(Tensor):
 
     def __init__(self, data: Data, requires_grad: bool = True) -> None:
         value = data if isinstance(data, Tensor) else Tensor(data)
+        if requires_grad and value.dtype.is_integer and value.ndim:
+            value = value.float()
+        if requires_grad and not value.dtype.is_differentiable:
+            text = f"a {value.dtype.name} tensor cannot have a gradient"
+            fix = "make it of floats, as Tensor([1.0, 2.0]); n elements are picograd.empty(n)"
+            raise GradientError("Parameter", text, fix)
         super().__init__(value.detach(), requires_grad=requires_grad)
 
     def __repr__(self) -> str:

@@ -58,6 +58,26 @@ def consume_prefix_in_state_dict_if_present(state: MutableMapping[str, Any], pre
         state[name[len(prefix) :]] = state.pop(name)
 
 
+def legacy_get_string(
+    size_average: bool | None, reduce: bool | None, emit_warning: bool = True
+) -> str:
+    """Read the reduction that PyTorch's older options of losses ask for.
+
+    >>> legacy_get_string(False, None)
+    'sum'
+    """
+    return Criterion(size_average, reduce).reduction
+
+
+def get_enum(reduction: str) -> int:
+    """Give the number of a reduction.
+
+    >>> get_enum("mean")
+    1
+    """
+    return ("none", "mean", "sum").index(reduction)
+
+
 _ntuple = repeated
 _single, _pair = repeated(1, "_single"), repeated(2, "_pair")
 _triple, _quadruple = repeated(3, "_triple"), repeated(4, "_quadruple")

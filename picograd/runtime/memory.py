@@ -49,6 +49,10 @@ class Allocation:
 class Pool:
     """Blocks of one device. `reserve(size)` returns an address, or None if there is no memory."""
 
+    __slots__ = (
+        "__weakref__", "allocations", "device", "free", "give_back", "in_use", "peak", "reserve",
+        "reserved",
+    )  # fmt: skip
     device: str
     allocations: int
     peak: int

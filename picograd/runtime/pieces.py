@@ -164,10 +164,12 @@ def inside(runner: Runner, tape: Tape) -> Iterator[None]:
         runner.resume(context.address, records, context.read("position") + 1, *tables, True)
     place = {field: context.read(field) for field in PLACE}
     held = [(table, bytes(table)) for table in (tape.state.addresses, tape.state.scalars)]
+    outer, runner.is_inside = runner.is_inside, True
     runner.running = None
     try:
         yield
     finally:
+        runner.is_inside = outer
         for table, content in held:
             ctypes.memmove(table, content, len(content))
         for field, value in place.items():

@@ -99,11 +99,18 @@ class Runner:
     native_copy.py.
     """
 
+    __slots__ = (
+        "__weakref__", "context", "copy", "count", "enter", "is_inside", "library", "lock", "loop",
+        "resume", "run_address", "running", "scratch", "scratch_address", "serial", "state",
+        "stride",
+    )  # fmt: skip
     library: Any
     stride: int
     scratch_address: int
     serial: Threads
     state: Threads
+    context: int  # address of the state's
+    is_inside: bool  # the handler of a signal runs tapes, while one is in the middle of a launch
 
     def __init__(self, compiler: Compiler, threads: int, remember: Remember) -> None:
         self.count = threads
@@ -112,7 +119,8 @@ class Runner:
             self.library = compiler.load(binary, SYMBOLS)
         except RuntimeError:  # a damaged object from a cache
             self.library = compiler.load(compiler.compile(RUNNER), SYMBOLS)
-        self.enter = RUN_TYPE(self.library["picograd_run"])
+        self.run_address: int = self.library["picograd_run"]
+        self.enter = RUN_TYPE(self.run_address)
         self.resume = RESUME_TYPE(self.library["picograd_resume"])
         self.loop = LOOP_TYPE(self.library["picograd_loop"])
         self.copy = COPY_TYPE(self.library["picograd_copy"])
@@ -120,39 +128,43 @@ class Runner:
         self.scratch_address = self.stride = 0
         self.lock = threading.RLock()  # the handler of a signal may run a tape inside another
         self.running: Any = None  # the tape that runs
-        self.serial = self.state = Threads(self.library, 0)
+        self.is_inside = False
+        self.serial = Threads(self.library, 0)
+        self.use(self.serial)
         RUNNERS.add(self)
+
+    def use(self, state: Threads) -> None:
+        """Run on these threads from now on, with the scratch memory that there is."""
+        state.write("scratch", self.scratch_address)
+        state.write("stride", self.stride)
+        self.state, self.context = state, state.address
 
     def reserve_scratch(self, nbytes: int) -> None:
         """Make sure that every thread has `nbytes` of scratch memory of its own."""
         with self.lock:
             if nbytes > self.stride:
-                self.stride = -(-nbytes // 4096) * 4096
+                before, self.stride = self.scratch, -(-nbytes // 4096) * 4096
                 self.scratch, self.scratch_address = aligned(self.stride * self.count)
-                self.publish_scratch()
-
-    def publish_scratch(self) -> None:
-        """Tell both contexts where the scratch memory is."""
-        for state in {self.serial, self.state}:
-            state.write("scratch", self.scratch_address)
-            state.write("stride", self.stride)
+                for state in {self.serial, self.state}:
+                    state.write("scratch", self.scratch_address)
+                    state.write("stride", self.stride)
+                del before  # the handler of a signal may have run a tape until here
 
     def start(self) -> None:
         """Start the threads, if more than one is wanted and they do not run yet."""
         with self.lock:
             if self.count > 1 and self.state is self.serial:
-                self.state = Threads(self.library, self.count - 1)
-                self.publish_scratch()
+                self.use(Threads(self.library, self.count - 1))
 
     def restart(self) -> None:
         """Forget threads that a fork left behind; the next parallel tape starts new ones."""
-        self.running = None
+        self.running, self.is_inside = None, False
         for state in {self.serial, self.state}:
             state.finalizer.detach()
         had_threads = self.state is not self.serial
         self.lock = threading.RLock()
-        self.serial = self.state = Threads(self.library, 0)
-        self.publish_scratch()
+        self.serial = Threads(self.library, 0)
+        self.use(self.serial)
         if had_threads:
             self.start()
 

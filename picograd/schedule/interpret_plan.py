@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from picograd.dtype import DType
 from picograd.graph.host_call import run
 from picograd.schedule.interpret import interpret
 from picograd.schedule.plan import CopyStep, HostStep, LoopStep, Plan, RowCopy, Step
@@ -64,20 +65,25 @@ def copy_row(copy: RowCopy, memory: list[Array]) -> None:
 
 
 def allocate(plan: Plan, inputs: Sequence[Array]) -> list[Array]:
-    """Give each slot a flat array: inputs as they are, temporaries as views of their arena."""
-    arenas: dict[str, Array] = {}
-    for device, size in plan.arenas.items():
-        arenas[device] = np.zeros(size, np.uint8)
+    """Give each slot a flat array: inputs as they are, temporaries as views of their arena.
+
+    What NumPy holds in float32 has an arena of its own, as long in elements.
+    """
+    arenas: dict[tuple[str, DType | None], Array] = {}
     memory: list[Array] = []
     for number, slot in enumerate(plan.slots):
         dtype = slot.dtype.numpy
-        is_packed = dtype.itemsize == slot.dtype.itemsize  # others are held in float32
         if slot.kind == "input":
             array = np.ascontiguousarray(inputs[number], dtype)
             memory.append(array.reshape(-1))
-        elif slot.offset >= 0 and is_packed:
-            stop = slot.offset + slot.nbytes
-            memory.append(arenas[slot.device][slot.offset : stop].view(dtype))
+        elif slot.offset >= 0:
+            is_packed = dtype.itemsize == slot.dtype.itemsize
+            key = slot.device, None if is_packed else slot.dtype
+            held, unit = (np.uint8, 1) if is_packed else (dtype, slot.dtype.itemsize)
+            if key not in arenas:
+                arenas[key] = np.zeros(plan.arenas[slot.device] // unit, held)
+            start, stop = slot.offset // unit, (slot.offset + slot.nbytes) // unit
+            memory.append(arenas[key][start:stop].view(dtype))
         else:
             memory.append(np.zeros(slot.size, dtype))
     return memory

@@ -4,7 +4,8 @@
 
 Both x and h are kept for the way back. But h is made of x, element by element, and the kernel of dx
 reads x anyway: it stores h once more, and the first h ends before the peak. What reads h before
-that kernel, and could as well run after it, moves. Equal operations give the same bits.
+that kernel, and could as well run after it, moves. Operations are equal, so the bits are, where x
+is what h was made of; a kernel that stored x in 16 bits may have made h of more digits of it.
 
 A *recipe* is a value as an expression of arrays that are there later too; a *host* is a kernel
 between the peak and who reads the value late, that has the arrays of a recipe at the same points.
@@ -31,7 +32,7 @@ from picograd.schedule.loop import (
 )
 from picograd.schedule.plan import KernelLaunch, PlanSlot, Step
 
-FROM = 1 << 30  # bytes at the peak: where less is taken, memory is not what is short
+FROM = 3 << 29  # bytes at the peak: where less is taken, memory is not what is short
 SHARE = 4  # the part of the peak that is written once more, at most
 FEW = 1024  # times a value fits into the peak, at most
 WORTH = 0.95  # of the peak before: what is left must be less

@@ -21,6 +21,7 @@ from picograd.schedule.channels_last import lay_out
 from picograd.schedule.fuse import Fuser
 from picograd.schedule.group import Facts, is_stored
 from picograd.schedule.in_place import lives_of, write_in_place
+from picograd.schedule.joins import find_joins
 from picograd.schedule.loop import Kernel
 from picograd.schedule.lower import KernelBuilder, Location, scalar_key
 from picograd.schedule.memory import Lifetime, place_temporaries
@@ -465,8 +466,15 @@ def share_memory(draft: Draft) -> None:
 
 
 def place_memory(draft: Draft) -> None:
-    """Place temporaries in the arena of their device."""
-    lives = lives_of((*draft.steps, *draft.copies))
+    """Place temporaries in the arena of their device, some of them in the result of a join."""
+    every = (*draft.steps, *draft.copies)
+    lives = lives_of(every)
+    joins = find_joins(draft.slots, every)
+    for join in joins:
+        firsts = [lives.pop(slot)[0] for slot, _ in join.places]
+        lives[join.whole] = min(firsts), lives[join.whole][1]
+    left_out = {join.step for join in joins}
+    draft.steps = [step for n, step in enumerate(draft.steps) if n not in left_out]
     by_device: dict[str, list[int]] = {}
     for number, plan_slot in enumerate(draft.slots):
         if plan_slot.kind == "temporary" and number in lives:
@@ -476,6 +484,11 @@ def place_memory(draft: Draft) -> None:
         offsets, draft.arenas[device] = place_temporaries(lifetimes)
         for number, offset in zip(numbers, offsets, strict=True):
             draft.slots[number] = replace(draft.slots[number], offset=offset)
+    for join in joins:
+        start = draft.slots[join.whole].offset
+        for slot, at in join.places:
+            held = draft.slots[slot]
+            draft.slots[slot] = replace(held, offset=start + at * held.dtype.itemsize)
 
 
 STAGES: tuple[Callable[[Draft], None], ...] = (

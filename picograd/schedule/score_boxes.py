@@ -2,7 +2,7 @@
 
 On Hopper a stream is one product of 16-bit floats, softmax, and one product of its weights. What is
 streamed lies in memory, its depth or columns next to one another, and rows at multiples of 16
-bytes. Gradients, other dtypes and other GPUs read scores from memory.
+bytes. Other dtypes, and 16-bit floats on other GPUs, read scores from memory.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -34,7 +34,6 @@ from picograd.target import Target
 LEAST_COLUMNS, MOST_COLUMNS = 8, 256  # of an operand: its registers beside those of the scores
 GPU_LIMITS = Limits(least=1, most_columns=MOST_COLUMNS)  # blocks share the places of few rows
 ALIGNMENT = 16  # bytes
-GRADIENT_BITS = 16  # of operands: float32 was wrong in one of 48 cases on an H100, why is open
 
 
 def stream_scores(
@@ -72,8 +71,6 @@ def has_kernel(stream: Stream, target: Target) -> str:
     dtypes = {boxed.operand.node.dtype for boxed in every_boxed}
     if len(dtypes) > 1 or (max(x.bits for x in dtypes) < 32 and target.arch != "sm_90a"):
         return "the GPU has no kernel for its dtypes"
-    if max(x.bits for x in dtypes) > GRADIENT_BITS and not is_forward(stream):
-        return "a GPU's gradients of float32 are products of their own"
     every = (*stream.region.members, *(sink.facts for sink in stream.sinks))
     if any(type(each.node) is EndedNode for each in every):
         raise NoRule("attention, whose kernel is far faster for sizes of its own")

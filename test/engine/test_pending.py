@@ -217,6 +217,23 @@ def plan_keys(steps: int, step: Callable[[], None], monkeypatch: pytest.MonkeyPa
     return asked
 
 
+def test_the_first_step_computes_one_forward_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Statistics of a batch norm wait for the step, where parameters are stored before it."""
+    model = nn.Sequential(nn.Conv2d(2, 3, 1), nn.BatchNorm2d(3), nn.Flatten(), nn.Linear(12, 3))
+    optimizer = nn.optim.SGD(model.parameters(), lr=0.1)
+    x, y = Tensor.randn(4, 2, 2, 2).realize(), Tensor([0, 1, 2, 0])
+
+    def step() -> None:
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+    (asked,) = plan_keys(1, step, monkeypatch)
+    # What parameters begin with, and the step: with its update as it stands, and stamped out.
+    assert ["conv" in repr(rows) for rows in asked] == [False, True, True]
+    statistics: Any = model[1]
+    assert float(abs(statistics.running_mean).sum()) > 0
+
+
 def test_training_with_batch_norms_asks_for_the_same_plan_at_every_step(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -99,10 +99,10 @@ KINDS: dict[str, Callable[[], Any]] = {
     "fft: n must be an int or None, not 2.0": lambda: picograd.fft.fft(X, 2.0),
     "diagonal: offset must be an int, not 2.0": lambda: picograd.linalg.diagonal(X, offset=2.0),
     "arange: start must be a number, not 1j": lambda: picograd.arange(1j),
-    "var: correction=1j is complex": lambda: X.std(correction=1j),
+    "std: correction=1j is complex": lambda: X.std(correction=1j),
     "inner: other must be a Tensor, not True": lambda: X.inner(True),
     "size: takes a tensor, not 3": lambda: Tensor.size(3),
-    "dtype: [1] is not a dtype": lambda: X.mean(dtype=[1]),
+    "mean: [1] is not a dtype": lambda: X.mean(dtype=[1]),
     "float(): a complex64 is no real number": lambda: float(Z[0, 0]),
     "mse_loss: is not defined for complex64": lambda: nn.functional.mse_loss(Z, Z),
 }

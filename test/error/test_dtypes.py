@@ -35,9 +35,19 @@ CASES = [
     ),
     Case(
         "unknown name", lambda: X.cast("float31"), DTypeError,
-        "dtype: unknown dtype 'float31'. Fix: use one of bool, uint8, uint16, uint32, "
+        "cast: unknown dtype 'float31'. Fix: use one of bool, uint8, uint16, uint32, "
         "uint64, int8, int16, int32, int64, float8_e4m3fn, float8_e5m2, float16, bfloat16, "
         "float32, float64, complex64, complex128.",
+    ),
+    Case(
+        "text after a device", lambda: X.to("cpu", "float31"), DTypeError,
+        "to: 'float31' is no dtype, and the device is 'cpu'. Fix: pass a dtype as "
+        "picograd.float32 or its name.",
+    ),
+    Case(
+        "compile of number", lambda: picograd.compile(3), DTypeError,
+        "compile: the model must be a module or a function, not int. Fix: pass what is called "
+        "with the inputs.",
     ),
     Case(
         "text as dtype", lambda: Tensor([1.0], dtype=str), DTypeError,
@@ -190,7 +200,7 @@ CASES = [
     ),
     Case(
         "allclose of text", lambda: X.allclose("a"), DTypeError,
-        "Tensor: cannot make a tensor of elements like 'a'. Fix: pass numbers, nested "
+        "allclose: cannot make a tensor of elements like 'a'. Fix: pass numbers, nested "
         "lists or arrays.",
     ),
     Case(

@@ -102,8 +102,22 @@ CASES = [
         "batch, or call eval().",
     ),
     Case(
+        "Transformer batches",
+        lambda: nn.Transformer(4, 2, 1, 1, 8)(Tensor.ones(3, 2, 4), Tensor.ones(3, 1, 4)),
+        ShapeError,
+        "Transformer: batch sizes differ: (3, 2, 4), (3, 1, 4). Fix: the batch is axis 1, by "
+        "batch_first=False.",
+    ),
+    Case(
+        "attention batches",
+        lambda: nn.MultiheadAttention(4, 2)(*[Tensor.ones(3, n, 4) for n in (1, 2, 2)]),
+        ShapeError,
+        "MultiheadAttention: batch sizes differ: (3, 1, 4), (3, 2, 4), (3, 2, 4). Fix: the batch "
+        "is axis 1, by batch_first=False.",
+    ),
+    Case(
         "BatchNorm1d ints", lambda: nn.BatchNorm1d(2)(Tensor([[1, 2], [3, 4]])), DTypeError,
-        "batch_norm: takes a float dtype, not int64. Fix: cast the operand first.",
+        "batch_normalize: takes a float dtype, not int64. Fix: cast the operand first.",
     ),
     Case(
         "BatchNorm2d negative", lambda: nn.BatchNorm2d(-1), ValueRangeError,
@@ -178,8 +192,9 @@ CASES = [
         "ModuleList: cannot index with str. Fix: use ints and slices.",
     ),
     Case(
-        "Parameter of ints", lambda: nn.Parameter(Tensor([1, 2])), GradientError,
-        "requires_grad: a int64 tensor cannot have a gradient. Fix: use a float dtype.",
+        "Parameter of an int", lambda: nn.Parameter(Tensor(5)), GradientError,
+        "Parameter: a int64 tensor cannot have a gradient. Fix: make it of floats, as"
+        " Tensor([1.0, 2.0]); n elements are picograd.empty(n).",
     ),
     Case(
         "label too large", lambda: F.cross_entropy(X, Tensor([0, 10])), AxisError,

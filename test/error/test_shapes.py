@@ -59,7 +59,7 @@ CASES = [
     ),
     Case(
         "dot", lambda: X.dot(X), ShapeError,
-        "matmul: inner sizes differ: (2, 3) @ (2, 3). Fix: transpose the second operand "
+        "dot: inner sizes differ: (2, 3) @ (2, 3) (in matmul). Fix: transpose the second operand "
         "with .T.",
     ),
     Case(
@@ -90,8 +90,8 @@ CASES = [
         "masked_fill",
         lambda: Tensor.ones(3, 2).masked_fill(Tensor.ones(2, 2) > 0, 1.0),
         ShapeError,
-        "where: shapes (2, 2) and (3, 2) do not broadcast. Fix: make sizes equal or 1, "
-        "counted from the right.",
+        "masked_fill: shapes (2, 2) and (3, 2) do not broadcast (in where). Fix: make sizes equal "
+        "or 1, counted from the right.",
     ),
     Case(
         "add in place", add_in_place, ShapeError,

@@ -135,6 +135,7 @@ CASES: dict[str, tuple[Builder, tuple[np.ndarray, ...]]] = {
     "sort_keys": (sorted_runs, (whole(2, 4, below=9),)),
     "radix_count": (counted, (whole(2, 5, below=9),)),
     "radix_move": (moved, (np.zeros((SIZE, 2, 4), int), np.zeros((SIZE, 2, 256), int))),
+    "analytic": (lambda pairs: view_as_real(view_as_complex(pairs).unary("sqrt")), (floats(2, 2),)),
     "relu": (composite("relu", None), (floats(2, 3),)),
     "gelu": (composite("gelu", "tanh"), (floats(2, 3),)),
     "softmax": (composite("softmax", 1), (floats(2, 3),)),

@@ -1,6 +1,7 @@
 """Complex arithmetic against PyTorch and C: values, branch cuts, gradients."""
 
 import cmath
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,6 +32,33 @@ GRADIENTS = [
     lambda m, z, w: (m.polar(z.abs(), w.angle()) * m.complex(z.imag, w.real)).abs().sum(),
     lambda m, z, w: m.where(z.real > 0, z * w, w.sgn()).imag.sum() + (z**2 * w**0.5).real.sum(),
 ]
+
+
+# On the axes and on their bisectors, where real arithmetic has corners.
+CORNERS = np.array([1j, -2j, -1.5 + 0.5j, 1 + 1j, 1 - 1j, 0.25, 0.5, -2 - 2j])
+ANALYTIC = "sqrt rsqrt reciprocal log log2 log10 log1p asin acos atan asinh acosh atanh"
+
+
+@pytest.mark.parametrize("name", ANALYTIC.split())
+def test_derivatives_at_corners(name: str) -> None:
+    found = [slopes(m, lambda m, z: getattr(m, name)(z)) for m in (picograd, torch)]
+    np.testing.assert_allclose(*found, 1e-7, 1e-9)
+
+
+@pytest.mark.parametrize("exponent", [1, 2, 0.5, -1, 1j])
+def test_derivatives_of_powers_at_corners(exponent: complex) -> None:
+    found = [slopes(m, lambda m, z: z**exponent) for m in (picograd, torch)]
+    np.testing.assert_allclose(*found, 1e-7, 1e-9)
+
+
+def slopes(m: Any, function: Any) -> Any:
+    """Derive twice, for each number."""
+    z = m.tensor(CORNERS).requires_grad_()
+    ones = m.ones(8, dtype=m.complex128)
+    (first,) = m.autograd.grad(function(m, z), z, ones, create_graph=True)
+    (second,) = m.autograd.grad(first, z, ones, allow_unused=True)
+    second = first * 0 if second is None else second
+    return m.stack([first, second]).detach().resolve_conj().numpy()
 
 
 @pytest.mark.parametrize("name", UNARY.split())

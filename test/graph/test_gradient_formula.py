@@ -267,3 +267,14 @@ def test_only_so_many_graphs_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
         x = trained(np.ones(size))
         assert gradients((x * x).sum(), x) == [[2.0] * size]
     assert len(gradient_formula.KNOWN) == 2
+
+
+def test_a_rule_that_asks_about_a_number_is_no_answer_for_the_next() -> None:
+    x = trained([1.0, 2.0])
+    for base in (0.0, 2.0, 3.0):
+        slope = [base**at * np.log(base) if base else 0.0 for at in (1, 2)]
+        assert gradients((base**x).sum(), x) == [pytest.approx(slope, rel=1e-5)]
+    for exponent in (2.5, 0.0, 3.5):  # not one that is named in the graph
+        x = trained([1.5, 2.0])
+        slope = [exponent * at ** (exponent - 1) for at in (1.5, 2.0)]
+        assert gradients((x**exponent).sum(), x) == [pytest.approx(slope, rel=1e-5)]

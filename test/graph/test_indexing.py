@@ -7,6 +7,7 @@ import pytest
 from graph_support import check_both_orders, check_gradients, gradients_of, leaf, value
 
 from picograd.graph import build
+from picograd.graph.gradient import gradient
 
 torch = pytest.importorskip("torch")
 
@@ -74,3 +75,19 @@ def test_extremes_share_the_gradient() -> None:
     )
     np.testing.assert_allclose(slopes[0], [1 / 3, 1])
     np.testing.assert_allclose(slopes[1], [1 / 3, 1 / 3, 0])
+
+
+@pytest.mark.parametrize("zeros", [0, 1, 2])
+def test_derivatives_of_products_with_zeros(zeros: int) -> None:
+    base, values = np.array([2.0, 3.0]), np.array([1.0, 2.0, 3.0, 4.0])
+    values[:zeros] = 0.0
+    places = leaf(np.array([0, 0, 0, 1]))
+
+    def slope(x: Any, v: Any) -> Any:
+        product = x.scatter(v, (places,), (0,), "prod")
+        for_x, for_v = gradient([(product, leaf(np.array([1.0, -2.0])))], [x, v])
+        assert for_x is not None and for_v is not None
+        along = for_v * leaf(np.array([1.0, -3.0, 2.0, 5.0]))
+        return (for_x * leaf(np.array([2.0, 3.0]))).reduce("sum", (0,)) + along.reduce("sum", (0,))
+
+    check_gradients(slope, base, values)

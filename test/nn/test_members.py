@@ -19,3 +19,9 @@ def test_dicts_of_members():
     assert [name for name, _ in model.named_buffers()] == ["0.scale", "0.shift"]
     assert "0.shift" not in model.state_dict()
     assert model.to(memory_format=picograd.channels_last, non_blocking=True) is model
+
+
+def test_members_are_walked_from_the_end() -> None:
+    model = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+    assert [name for name, _ in reversed(model._modules.items())] == ["1", "0"]
+    assert not nn.Conv1d(1, 1, 1).transposed and nn.ConvTranspose1d(1, 1, 1).transposed

@@ -56,3 +56,8 @@ def test_uninitialized_ones_wait_for_their_sizes() -> None:
     }
     (layer.weight * 2).sum().backward()
     assert layer.weight.grad is not None and layer.weight.grad.shape == (2, 3)
+
+
+def test_arrays_of_integers_become_floats() -> None:
+    assert Parameter(Tensor([1, 2])).dtype.name == Parameter([[1, 2]]).dtype.name == "float32"
+    assert Parameter(Tensor([1, 2]), requires_grad=False).dtype.name == "int64"

@@ -124,7 +124,7 @@ def transformer() -> list[Tensor]:
         Residual(nn.LayerNorm(32), nn.Linear(32, 64), nn.GELU("tanh"), nn.Linear(64, 32))
         for _ in range(2)
     ]
-    model, x = nn.Sequential(*blocks), Tensor.randn(1024, 32)
+    model, x = nn.Sequential(*blocks), Tensor.randn(512, 32)
     pending.realize_all()
     with picograd.autocast("cpu", picograd.bfloat16):
         loss = model(x).float().square().mean()

@@ -5,18 +5,11 @@ from attention_forms import by_hand, causal, plain, repeated, with_gradients
 from plan_support import TARGET, leaf
 
 from picograd.dtype import bfloat16, float16, float32, float64
-from picograd.schedule import score_boxes
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
 
 HOPPER = cuda_target("sm_90a")
 SHAPE = (2, 3, 40, 64)
-
-
-@pytest.fixture(autouse=True)
-def gradients_of_float32(monkeypatch):
-    """What the schedule leaves to products, the kernels here are written for."""
-    monkeypatch.setattr(score_boxes, "GRADIENT_BITS", 32)
 
 
 def heroes(roots, target=HOPPER):
@@ -109,9 +102,3 @@ def test_gradients_of_16_bit_floats_stream():
 def test_gradients_of_others_are_in_memory_on_a_gpu():
     assert "attention" not in gradients(float64, HOPPER)
     assert gradients(float32, TARGET).count("attention") == 3
-
-
-def test_gradients_of_float32_are_products_of_their_own(monkeypatch):
-    monkeypatch.undo()
-    found, reasons = heroes(with_gradients(plain, SHAPE, SHAPE, SHAPE))
-    assert "attention" not in found and any("float32 are products" in each for each in reasons)

@@ -21,7 +21,7 @@ import numpy as np
 
 from picograd.dtype import DType
 from picograd.engine.collector import undisturbed
-from picograd.engine.pending import compute_updates
+from picograd.engine.pending import compute_starts, compute_updates
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_to_numpy
 from picograd.engine.tracing import (
@@ -38,6 +38,7 @@ from picograd.errors import DTypeError, GradientError, ShapeError, ValueRangeErr
 from picograd.graph.complex_numbers import view_as_complex, view_as_real
 from picograd.graph.formula import Formula, formula_of
 from picograd.graph.node import Node
+from picograd.helpers import Key
 from picograd.nn.init import constant
 from picograd.nn.optim.group import (
     FORMULAS,
@@ -199,7 +200,9 @@ class Optimizer:
         """Forget all gradients, or overwrite them with zeros."""
         for group in self.param_groups:
             for parameter in group.parameters:
-                if set_to_none or parameter.grad is None:
+                if set_to_none and not RUNNING.traces:
+                    parameter._grad = None
+                elif set_to_none or parameter.grad is None:
                     parameter.grad = None
                 else:
                     parameter.grad.detach_().zero_()
@@ -253,12 +256,13 @@ class Optimizer:
         """Compute what parameters begin with before the first step.
 
         Else it would be part of the step's plan, which no other step has, and a loss that is read
-        after the step would compute it, and itself, again.
+        after the step would compute it, and itself, again. What the forward pass wrote (statistics)
+        waits for the step: alone it would be a forward pass of its own.
         """
         members = [each for group in self.param_groups for each in group.parameters]
-        pending = [each for each in members if leaf_buffer(each.node) is None]
+        pending = [each.node for each in members if leaf_buffer(each.node) is None]
         if pending:
-            realize(pending)
+            compute_starts(pending)
 
     def _assign(self, changed: list[Change]) -> list[Tensor]:
         """Record the in-place writes."""
@@ -333,7 +337,7 @@ class Optimizer:
         kinds = [(node.shape, node.dtype.name, node.device) for node in nodes]
         kind: Any = type(self)
         rule = kind, kind.prepare, kind.decay, kind.update
-        key = *rule, group.flags(), tuple(batch.numbers), tuple(kinds)
+        key = Key((*rule, group.flags(), tuple(batch.numbers), tuple(kinds)))
         known = FORMULAS.get(key)
         if known is None:
             changed = [(tensor, value.node) for tensor, value in self._recorded(group, batch)]
@@ -341,8 +345,8 @@ class Optimizer:
             if found is None:
                 return changed
             numbers = {id(tensor): number for number, tensor in enumerate(sources)}
-            known = found, tuple([numbers[id(tensor)] for tensor, _ in changed])
-            keep_formula(key, *known)
+            targets = tuple([numbers[id(tensor)] for tensor, _ in changed])
+            known = keep_formula(key, found, targets)
         return stamped(*known, sources, nodes)
 
     def _sources(self, group: ParameterGroup, batch: Batch) -> list[Tensor]:
@@ -443,12 +447,13 @@ class Optimizer:
 
 
 def stamped(
-    formula: Formula, targets: tuple[int, ...], sources: Sequence[Tensor], nodes: Sequence[Node]
-) -> Update | list[Change]:
+    formula: Formula, targets: tuple[int, ...], kind: Key, sources: Sequence[Tensor],
+    nodes: Sequence[Node],
+) -> Update | list[Change]:  # fmt: skip
     """Record by a formula what a step computes of the sources: each target, its new value."""
     tensors = [sources[number] for number in targets]
     if formula.is_plain:
-        return Update(formula.over(nodes), targets, tensors)
+        return Update(formula.over(nodes), targets, tensors, kind)
     return list(zip(tensors, formula.stamp(nodes)))
 
 

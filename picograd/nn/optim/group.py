@@ -20,6 +20,7 @@ from picograd.engine.tracing import (
 )
 from picograd.errors import DTypeError, ValueRangeError
 from picograd.graph.formula import Formula
+from picograd.helpers import Key
 from picograd.nn.init import constant
 from picograd.nn.parameter import overwrite
 from picograd.tensor.tensor import Tensor
@@ -34,7 +35,8 @@ RATES = ("lr", "eps", "weight_decay", "momentum", "lr_decay", "momentum_decay", 
 ASKED = ("momentum", "weight_decay")  # of which rules ask, on the host, whether they are 0
 # What steps recorded, with the numbers of the tensors that it changes: of all optimizers, since
 # cross-validation and searches make a new one for each network.
-FORMULAS: dict[Any, tuple[Formula, tuple[int, ...]]] = {}
+KnownFormula = tuple[Formula, tuple[int, ...], Key]
+FORMULAS: dict[Key, KnownFormula] = {}
 FORMULA_LIMIT = 64
 PAIRS = {"betas": "(0.9, 0.999)", "etas": "(0.5, 1.2)", "step_sizes": "(1e-6, 50)"}
 LEFT_OUT = frozenset((*RATES, *PAIRS, *SCHEDULE_KEYS))  # numbers that no rule reads on the host
@@ -213,11 +215,12 @@ class ParameterGroup(MutableMapping[str, Any]):
         return {k: v for k, v in self.options.items() if k not in SCHEDULE_KEYS}
 
 
-def keep_formula(key: Any, formula: Formula, targets: tuple[int, ...]) -> None:
+def keep_formula(key: Key, formula: Formula, targets: tuple[int, ...]) -> KnownFormula:
     """Keep what a step recorded for the steps that will record the same."""
     if len(FORMULAS) >= FORMULA_LIMIT:
         FORMULAS.clear()
-    FORMULAS[key] = formula, targets
+    FORMULAS[key] = known = formula, targets, key
+    return known
 
 
 def options_of(group: ParameterGroup) -> dict[str, Any]:

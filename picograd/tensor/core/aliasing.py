@@ -70,6 +70,8 @@ class View:
 
     def strides(self) -> Strides | None:
         """Find the strides in elements of the memory shown; None for a copy."""
+        if self.function is build.detach:
+            return strides_of(self.base)
         if not self.known:
             key = self.key()
             if key is None:

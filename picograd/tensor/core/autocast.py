@@ -54,7 +54,8 @@ RULES = {
     kind: {name: rule for rule, names in rules.items() for name in names.split()}
     for kind, rules in TABLE.items()
 }
-DEFAULTS = {"cpu": bfloat16, "cuda": float16}
+# by kind of device; of the last two there are none here
+DEFAULTS = {"cpu": bfloat16, "cuda": float16, "mps": float16, "xpu": float16}
 
 
 class Regions(threading.local):

@@ -47,14 +47,14 @@ def method_of(row: Function) -> Any:
     """Make the method of `Tensor`."""
     if row.is_recorded:
         return named(taking(row, Spelling(row), False), row, f"Tensor.{row.name}")
-    made = spelled(guarded(row.definition), row.name, True)
+    made = spelled(guarded(row.definition, row.name), row.name, True)
     made.__name__, made.__qualname__ = row.name, f"Tensor.{row.name}"
     return staticmethod(made) if row.static else made
 
 
 def function_of(row: Function, module: str) -> Any:
     """Make the function that a module shows."""
-    made: Any = guarded(row.definition)
+    made: Any = guarded(row.definition, row.name)
     if row.is_recorded:
         made = named(taking(row, Spelling(row, "input"), True), row, row.name)
         made = writing_over(made, row) if row.inplace else made
@@ -225,7 +225,7 @@ def taking(row: Function, spelling: Spelling, has_out: bool) -> FunctionType:
                 listed = check_arguments(row.name, checks, listed)
             result = record(core, *listed)
         except RAW as error:
-            raise explained(call, error, args, options)  # noqa: B904
+            raise explained(call, error, args, options, row.name)  # noqa: B904
         return result if out is None else write_out(row.name, result, out)
 
     vars(call)["bind"] = lambda *args, **options: read(args, options)

@@ -27,6 +27,7 @@ from picograd.errors import (
     ValueRangeError,
 )
 from picograd.tensor.core.argument_kinds import check_call, checks_of, described, misfit
+from picograd.tensor.core.function import FUNCTIONS
 from picograd.tensor.core.recording import Recorded
 
 RAW = (MemoryError, AttributeError, KeyError, TypeError, IndexError, ValueError, ArithmeticError)
@@ -34,10 +35,13 @@ READING = ("tensor", "nn", "graph", "dtype.py", "conversion.py")  # rooms that r
 HOOKED = ("backward", "grad")  # what runs the user's hooks
 SEEN = 64  # elements of a list that are looked at
 OURS = (str(Path(__file__).parents[2]), str(Path(np.__file__).parent))
+INSIDE = (*OURS, "<__array_function__")
+RUNNING = ("engine", "schedule", "codegen", "runtime")
 
 
-def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a function whose raw errors name it and its arguments."""
+def guarded(function: Callable[..., Any], name: str = "") -> Callable[..., Any]:
+    """Make a function whose raw errors name it and its arguments; users may know another name."""
+    op = name or function.__name__
 
     code: Any = getattr(function, "__code__", None)
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if code else ()
@@ -49,22 +53,28 @@ def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
     def checked(*args: Any, **options: Any) -> Any:
         try:
             if checks:
-                check_call(function.__name__, checks, args, options)
+                check_call(op, checks, args, options)
             return function(*args, **options)
         except RAW as error:
-            raise explained(function, error, args, options)  # noqa: B904 (it says of what)
+            raise explained(function, error, args, options, op)  # noqa: B904 (it says of what)
 
     return checked
 
 
 def explained(
-    function: Callable[..., Any], error: Exception, args: tuple[Any, ...], options: dict[str, Any]
+    function: Callable[..., Any],
+    error: Exception,
+    args: tuple[Any, ...],
+    options: dict[str, Any],
+    op: str,
 ) -> Exception:
     """Choose what to raise where a call failed: the error itself, or what it means."""
     trace = error.__traceback__ and error.__traceback__.tb_next
-    if isinstance(error, PicogradError) or trace is None:  # None: the call did not fit
+    if trace is None:  # the call did not fit
         return error
-    op, arguments = function.__name__, (*args, *options.values())
+    arguments = (*args, *options.values())
+    if isinstance(error, PicogradError):
+        return with_name(op, error, trace)
     if isinstance(error, MemoryError):
         return because(None, too_large(op, error, arguments))
     if isinstance(error, TypeError) and not fits(function, args, options):
@@ -78,6 +88,29 @@ def explained(
     if lacks_tensor(function, args) or is_explained(error, frames, flat(arguments)):
         return because(error, translated(op, error, arguments))
     return because(error, unexplained(op, error))
+
+
+def with_name(op: str, error: PicogradError, trace: TracebackType) -> PicogradError:
+    """Let an error of an op inside name the one that was called.
+
+    Not if it came out of the user's own code, or out of a computation that ran: that is of ops
+    recorded before.
+    """
+    inner = error.op.rpartition(".")[2].removesuffix("()")
+    is_same = inner.strip("_") == op.strip("_")
+    if is_same or op.startswith("_") or not is_recording(trace):
+        return error
+    is_public = inner in FUNCTIONS and " (in " not in error.problem
+    error.rename(op, inner if is_public else "")
+    return error
+
+
+def is_recording(trace: TracebackType) -> bool:
+    """Tell whether all that ran is picograd's, and nothing of it computes."""
+    for frame in frames_of(trace):
+        if not frame.f_code.co_filename.startswith(INSIDE) or room_of(frame) in RUNNING:
+            return False
+    return True
 
 
 def because(cause: Exception | None, error: Exception) -> Exception:
@@ -121,8 +154,7 @@ def frames_of(trace: TracebackType | None) -> list[FrameType]:
 
 def is_own(op: str, trace: TracebackType, arguments: tuple[Any, ...]) -> bool:
     """Tell whether an error came out of the user's code: a function or an object that was given."""
-    inside = (*OURS, "<__array_function__")
-    if all(frame.f_code.co_filename.startswith(inside) for frame in frames_of(trace)):
+    if all(frame.f_code.co_filename.startswith(INSIDE) for frame in frames_of(trace)):
         return False
     known = ("builtins", "numpy", "picograd")
     return op in HOOKED or any(
@@ -146,7 +178,7 @@ def flat(arguments: Iterable[Any]) -> list[Any]:
 def is_explained(error: Exception, frames: list[FrameType], arguments: list[Any]) -> bool:
     """Tell whether an argument explains an error, or picograd has a bug."""
     deepest = [frame for frame in frames if room_of(frame)][-1]
-    is_foreign = not frames[-1].f_code.co_filename.startswith((*OURS, "<__array_function__"))
+    is_foreign = not frames[-1].f_code.co_filename.startswith(INSIDE)
     if is_foreign or room_of(deepest) not in READING:
         return False
     given = [each for each in arguments if each is not None and not isinstance(each, bool)]

@@ -22,6 +22,25 @@ from picograd.tensor.shaping import assembling
 showing(always=(complex_functions.real_part, complex_functions.imaginary_part))
 
 
+class UntypedStorage:
+    """This class describes the memory behind tensors, as programs ask that count it."""
+
+    def __init__(self, base: Any) -> None:
+        self.base, self.device = base, base.device
+
+    def data_ptr(self) -> int:
+        """Give the address, computed first."""
+        buffer = leaf_buffer(self.base.realize().node)
+        return 0 if buffer is None else buffer.address
+
+    def nbytes(self) -> int:
+        """Give its bytes."""
+        size: int = self.base.nbytes
+        return size
+
+    size = __len__ = nbytes
+
+
 class FamilyMethods(Recorded):
     """This class holds the functions of the files by family as methods of `Tensor`."""
 
@@ -240,12 +259,22 @@ class FamilyMethods(Recorded):
         >>> x[1:].data_ptr() - x.data_ptr()
         4
         """
+        start = self.untyped_storage().data_ptr()
+        return start + (aliasing.offset_of(self) or 0) * self.element_size()
+
+    def untyped_storage(self: Any) -> "UntypedStorage":
+        """Describe the memory it shows: its address and size; views share their base's.
+
+        >>> x = Tensor([1.0, 2.0])
+        >>> x[1:].untyped_storage().nbytes()
+        8
+        """
         base = self
         while base._view is not None:
             base = base._view.base
-        buffer = leaf_buffer(base.realize().node)
-        address = 0 if buffer is None else buffer.address
-        return address + (aliasing.offset_of(self) or 0) * self.element_size()
+        return UntypedStorage(base)
+
+    storage = untyped_storage
 
     def storage_offset(self: Any) -> int:
         """Give the place of the first element in the memory that this tensor shows.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from picograd.errors import DTypeError, ShapeError, ValueRangeError
+from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
 from picograd.graph.complex_numbers import view_as_complex, view_as_real
 from picograd.graph.host_fourier import FLIPPED
 from picograd.graph.node import Node
@@ -80,24 +80,32 @@ def as_real(op: str, node: Node) -> Node:
     return floating(op, node).accumulated()
 
 
+def transformed(op: str, node: Node, dim: int) -> int:
+    """Find the axis that is transformed; a number without axes has none."""
+    if not node.rank:
+        text = f"axis {dim} is out of range for 0 axes"
+        raise AxisError(op, text, "transform a tensor of one axis or more: x.reshape(1)")
+    return as_axis(dim, node.rank, op)
+
+
 def complex_axis(node: Node, n: int | None, dim: int, norm: str | None, is_inverse: bool) -> Node:
     """Transform one axis of complex numbers."""
     op = "ifft" if is_inverse else "fft"
-    axis = as_axis(dim, node.rank, op)
+    axis = transformed(op, node, dim)
     x = resized(as_pairs(op, node), axis, n)
     return view_as_complex(host.fourier(x, axis, is_inverse, read_norm(op, norm)))
 
 
 def real_axis(node: Node, n: int | None, dim: int, norm: str | None) -> Node:
     """Transform one axis of a real tensor to its n // 2 + 1 first frequencies."""
-    axis = as_axis(dim, node.rank, "rfft")
+    axis = transformed("rfft", node, dim)
     x = resized(as_real("rfft", node), axis, n)
     return view_as_complex(host.fourier_of_real(x, axis, read_norm("rfft", norm)))
 
 
 def half_axis(node: Node, n: int | None, dim: int, norm: str | None) -> Node:
     """Transform n // 2 + 1 frequencies of one axis back to n real numbers."""
-    axis = as_axis(dim, node.rank, "irfft")
+    axis = transformed("irfft", node, dim)
     size = 2 * (node.shape[axis] - 1) if n is None else n
     host.need_points("irfft", size)
     x = resized(as_pairs("irfft", node), axis, size // 2 + 1)

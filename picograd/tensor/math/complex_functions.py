@@ -3,6 +3,8 @@
 Arithmetic and elementary functions take them as they are (picograd/graph/complex_rules.py).
 """
 
+import math
+
 from picograd.errors import DTypeError, ShapeError
 from picograd.graph import complex_numbers
 from picograd.graph.check_inputs import check_dtype
@@ -116,7 +118,7 @@ def angle(x: Node) -> Node:
     if x.dtype.is_complex:
         return angle_of(x)
     x = floating("angle", x)
-    turned = x.binary("less", 0.0).where(3.141592653589793, x * 0.0)
+    turned = x.binary("less", 0.0).where(x.const_like(math.pi), 0.0)
     return x.unary("isnan").where(x, turned)
 
 

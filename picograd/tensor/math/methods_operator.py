@@ -10,7 +10,9 @@ import numpy as np
 
 from picograd.engine import pending
 from picograd.errors import DTypeError
+from picograd.graph import build
 from picograd.graph.node import Node
+from picograd.graph.room import check_recorded
 from picograd.graph.row import NUMBERS
 from picograd.tensor.core.annotations import Scalar, TensorLike
 from picograd.tensor.core.autograd import MODE
@@ -118,7 +120,8 @@ class OperatorMethods(Recorded):
 
     @composed("matmul")
     def __matmul__(self: Same, other: Same) -> Same:
-        return apply(products.matmul, self, as_tensor(other, self))
+        made = multiplied(self, other) if isinstance(other, Recorded) else None
+        return apply(products.matmul, self, as_tensor(other, self)) if made is None else made
 
     def __rmatmul__(self: Same, other: TensorLike) -> Same:
         return apply(products.matmul, as_tensor(other, self), self)
@@ -406,9 +409,7 @@ def paired(op: str, a: Recorded, b: Recorded) -> Any:
     What `apply` asks for one by one is not there: numbers, traces, autocast, other shapes.
     """
     x, y = a._node, b._node
-    if x.dtype is not y.dtype or x.dtype.kind != "float" or x.device != y.device:
-        return None
-    if x.op in NUMBERS or y.op in NUMBERS or not is_plain((x, y)) or x.shape != y.shape:
+    if not are_usual(x, y) or x.shape != y.shape:  # sizes that are followed note comparisons
         return None
     tracks = a._tracks or b._tracks
     if tracks and not MODE.enabled:
@@ -416,8 +417,28 @@ def paired(op: str, a: Recorded, b: Recorded) -> Any:
     return wrap_plain(Node(op, (x, y), None, x.shape, x.dtype, x.device), tracks)
 
 
+def are_usual(x: Node, y: Node) -> bool:
+    """Tell whether two nodes are floats alike, no numbers, and nothing changes what is recorded."""
+    if x.dtype is not y.dtype or x.dtype.kind != "float" or x.device != y.device:
+        return False
+    return x.op not in NUMBERS and y.op not in NUMBERS and is_plain((x, y))
+
+
+def multiplied(a: Recorded, b: Recorded) -> Any:
+    """Record a product of two float matrices as they are; None where `apply` has to look."""
+    x, y = a._node, b._node
+    if len(x.shape) != 2 or len(y.shape) != 2 or not are_usual(x, y) or x.shape[1] != y.shape[0]:
+        return None
+    tracks = a._tracks or b._tracks
+    if tracks and not MODE.enabled:
+        return None
+    made = build.matrix_product(x, y)
+    check_recorded(made)
+    return wrap_plain(made, tracks)
+
+
 def wrap_plain(node: Node, tracks: bool) -> Any:
-    """Make a tensor of a new node that is no larger than what it reads, where `is_plain`."""
+    """Make a tensor of a new node whose size is no absurd one, where `is_plain`."""
     tensor = Recorded.kind.__new__(Recorded.kind)
     fill(tensor, node, tracks)
     with pending.LOCK:

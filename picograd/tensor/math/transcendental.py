@@ -214,7 +214,13 @@ def sinc_value(x: Node) -> Node:
     half = whole * 0.5
     sine = ((safe - whole) * math.pi).unary("sin")
     sine = half.unary("floor").binary("equal", half).where(sine, -sine)
-    return is_zero.where(x.const_like(1.0), sine / (safe * math.pi))
+    return is_zero.where(sinc_near_zero(x), sine / (safe * math.pi))
+
+
+def sinc_near_zero(x: Node) -> Node:
+    """Begin the series: what it is at 0, and its first three derivatives."""
+    angle = x * math.pi
+    return 1 - angle * angle * (1 / 6)
 
 
 @recorded(in_place=True)
@@ -228,7 +234,7 @@ def sinc(node: Node) -> Node:
     if x.dtype.is_complex:  # which has no nearest whole number
         is_zero = x.binary("equal", 0.0)
         angle = is_zero.where(x.const_like(1.0), x) * math.pi
-        return is_zero.where(x.const_like(1.0), angle.unary("sin") / angle)
+        return is_zero.where(sinc_near_zero(x), angle.unary("sin") / angle)
     return sinc_value(x.accumulated()).cast(x.dtype)
 
 

@@ -10,16 +10,8 @@ from picograd.tensor.core.annotations import Scalar
 from picograd.tensor.core.function import recorded, within
 from picograd.tensor.core.operands import floating
 from picograd.tensor.core.repeated import repeated
-from picograd.tensor.math.elementwise import (
-    absolute,
-    arithmetic,
-    compare,
-    divide,
-    negate,
-    unary,
-    where,
-)
-from picograd.tensor.math.transcendental import expm1, log1p
+from picograd.tensor.math.elementwise import arithmetic, compare, divide, negate, where
+from picograd.tensor.math.transcendental import expm1
 
 FAR = 64.0  # as far is an exponential moved up
 
@@ -62,9 +54,7 @@ def softplus(x: Node, beta: float = 1.0, threshold: float = 20.0) -> Node:
     scaled = arithmetic("mul", x, beta)
     is_linear = compare("less", threshold, scaled)
     bounded = where(is_linear, 0.0, scaled)
-    positive = arithmetic("maximum", bounded, 0.0)
-    tail = log1p(unary("exp", negate(absolute(bounded))))
-    smooth = divide(arithmetic("add", positive, tail), beta)
+    smooth = divide(arithmetic("logaddexp", bounded, 0.0), beta)
     return where(is_linear, x, smooth)
 
 

@@ -245,9 +245,7 @@ def binary_cross_entropy_with_logits(
     """
     op = "binary_cross_entropy_with_logits"
     same_shape(op, input, target)
-    # log(1 + exp(-|x|)) + max(-x, 0) = -log sigmoid(x), and exp never sees a positive argument.
-    # At 0 `maximum` shares the gradient, 1/2 to each side, as the smooth function has it.
-    softplus = ((-input.abs()).exp() + 1.0).log() + (-input).maximum(0.0)
+    softplus = (-input).logaddexp(0.0)  # -log sigmoid(x)
     share = 1.0 if pos_weight is None else target * (pos_weight - 1.0) + 1.0
     loss = (1.0 - target) * input + softplus * share
     if weight is not None:

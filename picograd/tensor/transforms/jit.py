@@ -149,6 +149,10 @@ class Jitted(Generic[P, R]):
             closure = self.closure
             found: Any = MISSED
             if closure is not None and not closure.bound and not kwargs:
+                if closure.native is not None:
+                    made: R | None = closure.native(*args)
+                    if made is not None:
+                        return made
                 found = closure.run(args)
             result: R = self.call(args, kwargs, ()) if found is MISSED else found
         return result

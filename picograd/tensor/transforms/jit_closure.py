@@ -13,6 +13,7 @@ from picograd.config import config
 from picograd.engine import pending
 from picograd.engine.carried import entries
 from picograd.engine.executable import CompiledPlan, scalar_values
+from picograd.engine.native_calls import CALLS, NATIVE_AFTER
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.tracing import RUNNING
@@ -23,6 +24,7 @@ from picograd.tensor.core.autograd import MODE
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_arguments import Place, structure_of_tensors
 from picograd.tensor.transforms.jit_changes import Changes, changes_of
+from picograd.tensor.transforms.jit_native import declare_replay, native_of
 from picograd.tensor.transforms.jit_replay import check_results, computed, put_together
 from picograd.tensor.transforms.jit_trace import Capture, Result
 
@@ -49,30 +51,28 @@ class Closure:
         self.wanted = [(*each[:3], each[4]) for each in described]
         self.holds = capture.guard.holds
         self.is_single = type(capture.structure) is Place and capture.structure.slot < 0
+        # as machine code (jit_native.py): `run` where one plan makes one tensor; what comes before
+        self.native: Any = None
+        self.ready: Any = None
+        self.made: Any = computed
+        self.runs, self.limit = 0, NATIVE_AFTER  # without it; until another try
+        self.waits = False  # for the plan to be known to machine code
         self.results = [(each.number, each.shape, each.is_made) for each in capture.outputs]
 
     def run(self, args: tuple[Any, ...]) -> Any:
         """Run the trace for these arguments; MISSED if it may not be for them."""
-        if (
-            MODE.enabled is not self.is_recording
-            or config.epoch != self.epoch
-            or RUNNING.active
-            or REGIONS.dtypes
-            or entries(pending.WRITES)
-        ):
-            return MISSED
-        buffers = self.memory(args)
-        if buffers is None or not self.holds():
-            return MISSED
         capture = self.capture
         plan: Any = capture.find_plan()
         if plan is None or not PLANS.touch(plan):
             return MISSED
-        inputs = capture.inputs.copy()
-        for position, number in capture.arguments:
-            inputs[position] = buffers[number]
-        if (capture.captured or self.missing) and not self.take(inputs):
+        self.are_shown = False
+        inputs = None if self.ready is None else self.ready(*args)
+        if inputs is None:
+            inputs = self.inputs(args)
+        if inputs is None:
             return MISSED
+        if self.runs >= self.limit or (self.waits and plan.native.address):
+            self.compile(plan)
         if self.changes is not None:
             found = self.changes.run(plan, args, inputs, self.are_shown)
         elif plan.fills_one and self.is_single and not (config.debug or PROFILES):
@@ -81,10 +81,39 @@ class Closure:
             return computed(plan.fill(taken), shape, is_made)
         else:
             found = plan.run(inputs, scalar_values(capture.scalars) if capture.scalars else ())
-        made = [computed(found[number], shape, is_made) for number, shape, is_made in self.results]
+        made = [self.made(found[number], shape, is_made) for number, shape, is_made in self.results]
         if capture.checks:
             check_results(capture, found)
         return made[0] if self.is_single else put_together(capture, made, ())
+
+    def compile(self, plan: CompiledPlan) -> None:
+        """Let machine code do what it can from now on; again, where other things are expected."""
+        self.runs, self.limit, self.waits = 0, 2 * self.limit, not plan.native.address
+        self.made = CALLS.find("picograd_computed") or computed
+        if self.made is not computed:
+            self.native, self.ready = native_of(self, plan)
+
+    def inputs(self, args: tuple[Any, ...]) -> list[Any] | None:
+        """List the memory that the trace reads; None unless all is as it was."""
+        if (
+            MODE.enabled is not self.is_recording
+            or config.epoch != self.epoch
+            or RUNNING.active
+            or REGIONS.dtypes
+            or entries(pending.WRITES)
+        ):
+            return None
+        buffers = self.memory(args)
+        if buffers is None or not self.holds():
+            return None
+        capture = self.capture
+        inputs = capture.inputs.copy()
+        for position, number in capture.arguments:
+            inputs[position] = buffers[number]
+        if (capture.captured or self.missing) and not self.take(inputs):
+            return None
+        self.runs += 1
+        return inputs
 
     def memory(self, args: tuple[Any, ...]) -> list[Any] | None:
         """Give the memory of arguments; None unless they are what they were."""
@@ -107,7 +136,6 @@ class Closure:
 
     def take(self, inputs: list[Any]) -> bool:
         """Fill in the memory of captured tensors; False if one is not what it was."""
-        self.are_shown = False
         for each in self.capture.captured:
             tensor = each.find()
             if tensor is None or tensor._tracks is not each.tracks:
@@ -174,3 +202,6 @@ def is_leaf_made(result: Result) -> bool:
 def renews(capture: Capture) -> bool:
     """Tell whether a trace takes numbers that are others at every call."""
     return any(scalar.renew is not None for scalar in capture.scalars)
+
+
+declare_replay()

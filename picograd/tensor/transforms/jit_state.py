@@ -341,7 +341,7 @@ class Reach:
             elif root in function.__globals__:
                 self.enter(Slot(function.__globals__, root, f"global {root}"), path)
         given = (function.__defaults__ or (), function.__kwdefaults__ or {})
-        self.work += [(each, "a default") for each in given]
+        self.work += [(each, "a default") for each in given if each]
 
     def enter(self, slot: Slot, path: Path) -> None:
         """Take a slot up, and follow the attributes that are read of its value."""

@@ -7,7 +7,14 @@ import pytest
 
 import picograd
 from picograd import Tensor, nn
-from picograd.errors import AxisError, DTypeError, InternalError, PicogradError, ValueRangeError
+from picograd.errors import (
+    AxisError,
+    DTypeError,
+    InternalError,
+    PicogradError,
+    ShapeError,
+    ValueRangeError,
+)
 from picograd.tensor.core.guard import described, guarded, is_guarded, translated
 
 X = Tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -121,3 +128,19 @@ def test_guarded_functions_are_themselves() -> None:
 def test_arguments_are_described() -> None:
     found = [described(each) for each in (X, 3, "a", None, [1], "b" * 50)]
     assert found == ["float32(2, 2)", "3", "'a'", "None", "list", "str"]
+
+
+def test_an_error_names_what_was_called_and_not_what_is_inside() -> None:
+    x = Tensor([1.0, 2.0])
+    with pytest.raises(ShapeError, match=r"^dot: inner sizes differ.* \(in matmul\)\. Fix"):
+        picograd.dot(x, Tensor([1.0]))
+    with pytest.raises(DTypeError, match="^bitwise_left_shift: the input must be a Tensor"):
+        picograd.bitwise_left_shift(2, 3)
+    with pytest.raises(AxisError, match="^fft: axis -1 is out of range for 0 axes"):
+        picograd.fft.fft(Tensor(1.0))
+    with pytest.raises(DTypeError, match="^mean: "):  # what reads dtypes is no op
+        x.mean(dtype=[1])
+    with pytest.raises(ShapeError, match="^matmul: "):  # the user's own code
+        picograd.vmap(lambda row: row @ Tensor([1.0]))(Tensor([[1.0, 2.0]]))
+    with pytest.raises(AxisError, match="^gather: "):  # recorded before
+        x.gather(0, Tensor([5])).numpy()

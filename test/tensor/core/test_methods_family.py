@@ -34,3 +34,10 @@ def test_conversions_to_complex_numbers() -> None:
     assert x.cfloat().dtype is picograd.complex64 and x.cdouble().dtype is picograd.complex128
     x.cdouble().abs().sum().backward()
     assert x.grad.tolist() == [1, 1]
+
+
+def test_views_share_a_storage() -> None:
+    x = picograd.arange(6).float()
+    whole, part = x.untyped_storage(), x[2:].storage()
+    assert whole.data_ptr() == part.data_ptr() == x.data_ptr() and part.nbytes() == 24
+    assert len(whole) == whole.size() == 24 and whole.device == x.device

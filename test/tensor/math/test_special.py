@@ -1,5 +1,8 @@
 """picograd.special: values and gradients equal PyTorch's, far out and at the edges too."""
 
+import math
+from typing import Any
+
 import numpy as np
 import pytest
 from op_support import numbers
@@ -59,3 +62,25 @@ def test_spherical_bessel(device: str) -> None:
     for name in ("modified_bessel_i0", "modified_bessel_i1"):
         found, want = call(name)(Tensor(x, device=device)), call(name)(torch.from_numpy(x))
         np.testing.assert_allclose(found.numpy(), want.numpy(), 1e-12)
+
+
+def test_second_derivatives_where_a_smooth_function_is_made_of_others_with_corners() -> None:
+    def curvature(m: Any, of: Any) -> Any:
+        x = m.tensor([0.0, 1.0], dtype=m.float64).requires_grad_()
+        weights = m.tensor([1.0, 2.0], dtype=m.float64)
+        (first,) = m.autograd.grad((of(m, x) * weights).sum(), x, create_graph=True)
+        (second,) = m.autograd.grad((first * weights).sum(), x)
+        return second.numpy()
+
+    functions: list[Any] = [
+        lambda m, x: m.nn.functional.softplus(x),
+        lambda m, x: m.nn.functional.logsigmoid(x),
+        lambda m, x: m.nn.functional.binary_cross_entropy_with_logits(x, x.detach()),
+        lambda m, x: m.nn.functional.smooth_l1_loss(x, x.detach() * 0.5),
+        lambda m, x: m.nn.functional.huber_loss(x, x.detach()),
+        lambda m, x: m.logaddexp(x, x.detach()),
+    ]
+    for of in functions:
+        np.testing.assert_allclose(curvature(picograd, of), curvature(torch, of), 1e-7)
+    np.testing.assert_allclose(curvature(picograd, lambda m, x: m.sinc(x))[0], -(np.pi**2) / 3)
+    assert picograd.tensor([math.inf, -math.inf]).angle().tolist() == [0.0, pytest.approx(math.pi)]

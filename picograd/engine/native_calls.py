@@ -1,0 +1,222 @@
+"""Functions that Python calls without ctypes, compiled once for the classes of this process.
+
+Whoever has functions declares them with the objects and the slots that they read (`declare`); they
+are compiled together when the first is asked for, and kept on disk as kernels are. Where that
+cannot be (another Python, one without a lock), or is not wanted (`PICOGRAD_NATIVE=0`), `CALLS.find`
+gives None, and Python does the work.
+"""
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from picograd.buffer import Buffer
+from picograd.code import Code
+from picograd.config import config
+from picograd.engine.backends import get_device
+from picograd.engine.watch import PROFILES
+from picograd.runtime import python_calls
+from picograd.runtime.llvm import finished
+from picograd.runtime.log import log_action
+from picograd.runtime.memory import WATCHERS, Allocation, Pool, size_class
+from picograd.runtime.python_calls import MADE, PLAN, SHORT, places
+from picograd.runtime.python_code import Translator
+from picograd.runtime.python_layout import (
+    FASTCALL,
+    NO_ARGUMENTS,
+    Table,
+    callable_of,
+    defined,
+    is_possible,
+    keep_for_ever,
+    method_of,
+    offsets,
+    place_of,
+)
+from picograd.runtime.workers import Runner
+
+NATIVE_AFTER = 16  # uses of a plan
+TEXTS = [python_calls.TEXT]
+CONSTANTS = dict(python_calls.CONSTANTS)
+WORLD: dict[str, Any] = {
+    "None": None, "False": False, "True": True, "zero": 0, "minus_one": -1, "nothing": (),
+    "TypeError": TypeError, "list": list, "tuple": tuple, "int": int, "str": str, "no_text": "",
+    "Buffer": Buffer,
+    "Allocation": Allocation, "watchers": WATCHERS, "profiles": PROFILES,
+    "settings": vars(config), "debug": "debug", "switch": "native", "release": Allocation.__del__,
+}  # fmt: skip
+SLOTS: dict[type, tuple[str, ...]] = {
+    Buffer: ("device", "dtype", "count", "address", "handle", "origin", "room"),
+    Allocation: ("address", "size", "pool"),
+    Pool: ("free", "in_use", "peak", "allocations"),
+    Runner: ("running", "is_inside", "context"),
+}
+
+
+class Native:
+    """What machine code knows of a plan: the table it reads, from when it ran often to its end.
+
+    A function that runs the plan holds the table, and so the kernels, until it is done.
+    """
+
+    __slots__ = ("address", "is_used", "launch", "patience", "table")
+    address: int  # of the table; 0 where there is none
+    is_used: bool  # since the cache of plans looked last
+    patience: int  # uses until there is one; 0 where none will be
+
+    def __init__(self, patience: int) -> None:
+        self.patience, self.is_used = patience, False
+        self.end()
+
+    def end(self) -> None:
+        """Let the table go: what comes later finds no plan here."""
+        self.address = 0
+        self.table: Table | None = None
+        self.launch: Any = None
+
+    def count_use(self, plan: Any) -> None:
+        """Count a use; at the last one, describe the plan, or give that up."""
+        self.patience -= 1
+        if self.patience > 0 or plan.stretch is None:
+            return
+        table = plan_table(plan)
+        launch = None if table is None else CALLS.find("picograd_launch", table)
+        if launch is not None and table is not None:
+            self.table, self.launch, self.address = table, launch, table.address
+        elif plan.stretch.device.name == "cpu" and plan.stretch.tape.state.left >= 0:
+            self.patience = 1  # its kernels are compiled anew soon
+
+
+SLOTS[Native] = "address", "is_used", "table"
+WORLD["Native"] = Native
+TABLES: dict[str, int] = places("plan", PLAN) | places("made", MADE)
+FUNCTIONS = ["picograd_launch", "picograd_release", "picograd_begin"]
+
+
+def declare(
+    text: str,
+    functions: Sequence[str],
+    world: Mapping[str, Any],
+    slots: Mapping[type, tuple[str, ...]],
+    tables: Mapping[str, int],
+    constants: Mapping[str, int] | None = None,
+) -> None:
+    """Add functions, with the objects, slots and tables that they read; before any is compiled."""
+    TEXTS.append(text)
+    FUNCTIONS.extend(functions)
+    WORLD.update(world)
+    SLOTS.update(slots)
+    TABLES.update(tables)
+    CONSTANTS.update(constants or {})
+
+
+def sample_of(kind: type) -> Any:
+    """Make an object to look at, whose end does nothing."""
+    if kind is Allocation:
+        return Allocation(0, 0, Pool("sample", lambda size: None, lambda address: None))
+    return object.__new__(kind)
+
+
+BEGIN = """
+@public
+def picograd_begin(place, object):
+    "puts an object into the world"
+    table = start()
+    table[place] = object
+"""
+
+
+def source() -> str:
+    """Write the functions for the layout that objects have here."""
+    found = dict(TABLES) | places("world", tuple(WORLD))
+    for kind, names in SLOTS.items():
+        found |= offsets(sample_of(kind), *names)
+    found["object.type"] = place_of(sample_of(Buffer), Buffer)
+    code = Translator(found, CONSTANTS)
+    for text in (*TEXTS, BEGIN):
+        code.translate(text)
+    return code.text(len(WORLD))
+
+
+class NativeCalls:
+    """The functions of this process, by name; see the module docstring."""
+
+    def __init__(self) -> None:
+        self.definitions: dict[str, Any] | None = None
+
+    def find(self, name: str, table: Table | None = None) -> Any:
+        """Make a function that reads a table; None if it cannot be."""
+        if not config.native:
+            return None
+        if self.definitions is None:
+            self.definitions = {}  # for good, where it fails
+            if is_possible():
+                self.definitions = self.compiled()
+        definition = self.definitions.get(name)
+        if definition is None:
+            return None
+        return callable_of(definition, (0 if table is None else table.address, table))
+
+    def compiled(self) -> dict[str, Any]:
+        """Compile all functions, and let the end of memory be one of them."""
+        device: Any = get_device("cpu")
+        code = Code("calls", "llvm", "picograd_launch", source(), 1)
+        binary = device.remember(code, lambda: finished(device.machine.job(code, is_quick=True)))
+        try:
+            library = device.machine.load(binary, tuple(FUNCTIONS))
+        except RuntimeError as error:  # the interpreter's functions cannot be linked to
+            log_action("compile", f"no functions that Python calls: {error}")
+            return {}
+        begin = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_uint64)(
+            library["picograd_begin"]
+        )
+        for number, value in enumerate(WORLD.values()):
+            keep_for_ever(value)
+            begin(number, id(value))
+        keep_for_ever(library)
+        log_action("compile", "functions that Python calls")
+        end = defined("__del__", library["picograd_release"], NO_ARGUMENTS)
+        Allocation.__del__ = method_of(end, Allocation)  # type: ignore[method-assign]
+        named = (name for name in FUNCTIONS if name not in ("picograd_release", "picograd_begin"))
+        return {name: defined(name, library[name], FASTCALL) for name in named}
+
+
+CALLS = NativeCalls()
+
+
+def plan_table(plan: Any) -> Table | None:
+    """Write the table of a short plan for a CPU, as `PLAN` and `MADE` list it; None for others."""
+    if plan.stretch is None or len(plan.plan.slots) > python_calls.SLOTS:
+        return None
+    device, tape = plan.stretch.device, plan.stretch.tape
+    state, runner, pool = tape.state, getattr(device, "runner", None), device.pool
+    work = sum(max(launch.executable.code.work, 1) for launch in tape.launches)
+    if runner is None or state.is_parallel or state.left >= 0 or work > SHORT:
+        return None
+    dtypes, table = tape.scalar_dtypes, Table()
+    if len(dtypes) > 63 or any(dtype.kind == "uint" for dtype in dtypes):
+        return None
+    made = plan.plan.slots[len(plan.input_numbers) :]
+    arena = max(map(size_class, plan.plan.arenas.values()), default=0)  # there is one, or none
+    head = {
+        "enter": runner.run_address, "runner": table.name(runner), "call": state.calls[0],
+        "addresses": ctypes.addressof(state.addresses), "scalars": ctypes.addressof(state.scalars),
+        "inputs": len(plan.input_numbers), "made": len(made), "slots": len(plan.plan.slots),
+        "outputs": len(plan.plan.outputs), "places": table.part(plan.plan.outputs),
+        "numbers": len(dtypes), "floats": sum(d.is_float << n for n, d in enumerate(dtypes)),
+        "pool": table.name(pool), "device": table.name(device.name),
+        "arena": table.name(pool.free[arena]) if arena else 0, "arena_size": arena,
+        "family": 0 if plan.family is None else table.name(plan.family),
+    }  # fmt: skip
+    rows = [word for slot in made for word in made_words(slot, pool, table)]
+    table.name(tape)
+    return table.fill([*[head[name] for name in PLAN], *rows])
+
+
+def made_words(slot: Any, pool: Pool, table: Table) -> list[int]:
+    """Write what is known of a result, as `MADE` lists it; a temporary has no blocks."""
+    if slot.kind != "output":
+        return [0, max(slot.offset, 0), 0, 0, 0, 0]
+    size, count = size_class(slot.size * slot.dtype.itemsize), slot.size
+    named = [table.name(each) for each in (pool.free[size], slot.dtype, count, size)]
+    return [named[0], 0, *named[1:], size]

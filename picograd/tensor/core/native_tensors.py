@@ -1,0 +1,156 @@
+"""Tensors, their nodes and their entries among those that are alive, made by machine code.
+
+Each function does what the one of its name in Python does, for the usual case. The caller holds
+`pending.LOCK`. The language is that of runtime/python_code.py; which part of a function may run
+Python, runtime/python_calls.py says.
+"""
+
+from picograd.buffer import Storage
+from picograd.engine import carried, native_calls, pending
+from picograd.engine.live import LiveTable
+from picograd.engine.tracing import RUNNING
+from picograd.graph.node import Node
+from picograd.tensor.core.autocast import REGIONS
+from picograd.tensor.core.autograd import MODE
+from picograd.tensor.core.recording import Recorded
+
+# All slots of the objects that are made here.
+STORAGE = "buffer", "version", "source"
+NODE = "op", "inputs", "arg", "shape", "dtype", "device", "realized", "leaf", "is_asked"
+TENSOR = (
+    "_node", "_tracks", "_is_frozen", "name", "_history", "_hooks", "_view", "_views", "_grad",
+)  # fmt: skip
+
+MAKING = """
+def new_leaf(buffer: Buffer, shape):
+    "the node of memory"
+    storage: Storage = PyType_GenericAlloc(world.Storage, 0)
+    node: Node = PyType_GenericAlloc(world.Node, 0)
+    if storage == 0 or node == 0:
+        Py_DecRef(storage)
+        Py_DecRef(node)
+        return 0
+    storage.buffer = own(buffer)
+    storage.version = own(world.zero)
+    storage.source = own(None)
+    node.op = own(world.buffer)
+    node.inputs = own(world.nothing)
+    node.arg = storage
+    node.shape = own(shape)
+    node.dtype = own(buffer.dtype)
+    node.device = own(buffer.device)
+    node.realized = own(None)
+    node.leaf = own(None)
+    node.is_asked = own(False)
+    return node
+
+def new_tensor(node):
+    "takes the node"
+    tensor: Tensor = PyType_GenericAlloc(world.Tensor, 0)
+    if tensor == 0:
+        Py_DecRef(node)
+        return 0
+    tensor._node = node
+    tensor._tracks = own(False)
+    tensor._is_frozen = own(False)
+    tensor.name = own(world.no_text)
+    tensor._history = own(None)
+    tensor._hooks = own(None)
+    tensor._view = own(None)
+    tensor._views = own(None)
+    tensor._grad = own(None)
+    return tensor
+"""
+
+LIVING = """
+def drop(table, key):
+    if PyDict_GetItemWithError(table, key):
+        PyDict_DelItem(table, key)
+
+def sweep_live():
+    "runs Python: 0 after an error"
+    live: LiveTable = world.live
+    if PyDict_Size(live.data) <= PyLong_AsLongLong(live.limit):
+        return 1
+    swept = PyObject_CallObject(world.sweep, 0)
+    Py_DecRef(swept)
+    return swept != 0
+
+def enter_live(node, reference):
+    live: LiveTable = world.live
+    key = PyLong_FromVoidPtr(node)
+    if key == 0:
+        return 0
+    drop(live.data, key)
+    drop(live.waiting, key)
+    is_entered = PyDict_SetItem(live.data, key, reference) == 0
+    Py_DecRef(key)
+    return is_entered
+
+def computed(buffer, shape, is_made):
+    "a new tensor over memory; `is_made` if nothing leads to it"
+    node: Node = new_leaf(buffer, shape)
+    if node == 0:
+        return 0
+    tensor = new_tensor(node)
+    if tensor == 0:
+        return 0
+    reference = PyWeakref_NewRef(tensor, 0)
+    if reference == 0 or not enter_live(node, reference):
+        Py_DecRef(reference)
+        Py_DecRef(tensor)
+        return 0
+    if is_made:
+        replace(node.leaf, own(reference))
+    Py_DecRef(reference)
+    return tensor
+"""
+
+MODES = """
+def own_of_thread(owner, name):
+    "what each thread has its own of, borrowed from `owner`; may run Python: 0 after an error"
+    found = PyObject_GetAttr(owner, name)
+    Py_DecRef(found)
+    return found
+
+def is_enabled():
+    return own_of_thread(world.mode, world.enabled) == True
+
+def is_traced():
+    "a trace, or autocast; may run Python"
+    active = own_of_thread(world.running, world.active)
+    dtypes = own_of_thread(world.regions, world.dtypes)
+    if active == 0 or dtypes == 0:
+        return 1
+    return PyList_Size(active) | PyDict_Size(dtypes)
+"""
+
+MADE = """
+@python
+def picograd_computed(self, arguments, count):
+    if count != 3:
+        refuse("computed takes a buffer, a shape and a flag")
+    if type_of(arguments[0]) != world.Buffer or type_of(arguments[1]) != world.tuple:
+        refuse("computed takes a buffer, a shape and a flag")
+    if not sweep_live():
+        return 0
+    return computed(arguments[0], arguments[1], arguments[2] == True)
+"""
+
+TEXT = MAKING + LIVING + MODES + MADE
+
+
+def declare_tensors() -> None:
+    """Let these functions be compiled with the others."""
+    world = {
+        "Storage": Storage, "Node": Node, "Tensor": Recorded.kind, "buffer": "buffer",
+        "live": pending.LIVE, "sweep": pending.LIVE.sweep, "new": carried.NEW,
+        "running": RUNNING, "active": "active", "regions": REGIONS, "dtypes": "dtypes",
+        "writes": carried.entries(pending.WRITES), "mode": MODE, "enabled": "enabled",
+        "epoch": "epoch",
+    }  # fmt: skip
+    slots = {
+        Storage: STORAGE, Node: NODE, Recorded.kind: TENSOR,
+        LiveTable: ("data", "waiting", "limit"),
+    }  # fmt: skip
+    native_calls.declare(TEXT, ("picograd_computed",), world, slots, {})

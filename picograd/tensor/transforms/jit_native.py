@@ -1,0 +1,295 @@
+"""The short way of a replay as native functions, for a trace of a short plan.
+
+They look at what `Closure.run` looks at. `replay` then runs the plan, and makes the one tensor that
+a trace gives which only computes; `ready` gives the memory that any other reads. Where anything
+differs they give None and have changed nothing; `Closure.run` goes on from there. `is_fitting`,
+which comes first, may run Python; behind it nothing does (runtime/python_calls.py).
+"""
+
+import weakref
+from typing import Any
+
+from picograd.dtype import dtype_named
+from picograd.engine import native_calls
+from picograd.engine.native_calls import CALLS
+from picograd.engine.tracing import STATE, Changes
+from picograd.runtime.python_calls import places
+from picograd.runtime.python_layout import Table
+from picograd.tensor.transforms.jit_state import MISSING
+from picograd.tensor.transforms.jit_trace import Captured
+
+REPLAY = (
+    "native", "holds", "count", "is_recording", "epoch", "token", "shape", "is_made", "result",
+    "wanted", "captured", "captures", "missing", "losses", "own", "states", "state", "sources",
+    "order", "inputs", "known",
+)  # fmt: skip
+# what an argument must be, and the first that is the same tensor, and the same memory
+WANTED = "shape", "dtype", "device", "is_frozen", "tensor", "memory"
+# what Python's state must be: an entry of a dict, or (0) the content of a cell; itself, or (1) what
+# a weak reference refers to
+STATED = "holder", "key", "expected", "is_weak"
+CAPTURED = "find", "expected", "tracks", "is_frozen"
+MOST = 32  # arguments, captured tensors, and other memory that a trace reads
+
+
+FITTING = """
+def is_stated(stated: stated):
+    "whether an entry of a dict, or the content of a cell, is what it was"
+    if stated.key:
+        now = PyDict_GetItemWithError(stated.holder, stated.key)
+    else:
+        now = PyObject_GetAttr(stated.holder, world.cell_contents)
+        Py_DecRef(now)
+    if stated.is_weak == 0:
+        return now == stated.expected
+    was = PyObject_CallObject(stated.expected, 0)
+    Py_DecRef(was)
+    if was == None:
+        return 0
+    return now == was
+
+def is_fitting(replay: replay):
+    "whether modes, settings and Python's state are what they were; may run Python"
+    state: Changes = world.state
+    if not sweep_live() or is_traced() | PyDict_Size(world.writes):
+        return 0
+    if own_of_thread(world.mode, world.enabled) != replay.is_recording:
+        return 0
+    if PyDict_GetItemWithError(world.settings, world.epoch) != replay.epoch:
+        return 0
+    for number in range(replay.states):
+        if not is_stated(replay.state + number * STATED):
+            return 0
+    if replay.holds == 0:
+        return state.token == replay.token
+    holds = PyObject_CallObject(replay.holds, 0)
+    Py_DecRef(holds)
+    return holds == True
+"""
+
+ARGUMENTS = """
+def is_first(table, value, first):
+    "whether the first equal word of a table is at this place"
+    for before in range(first):
+        if table[before] == value:
+            return 0
+    return table[first] == value
+
+def is_known(tensor, known):
+    "whether a tensor is one that the function reaches otherwise, too"
+    if PyDict_Size(known) == 0:
+        return 0
+    key = PyLong_FromVoidPtr(tensor)
+    if key == 0:
+        return 1
+    found = PyDict_GetItemWithError(known, key)
+    Py_DecRef(key)
+    return found
+
+def is_wanted(node: Node, wanted: wanted):
+    if node.op != world.buffer or node.dtype != wanted.dtype or type_of(node.arg) != world.Storage:
+        return 0
+    return is_alike(node.shape, wanted.shape) & is_alike(node.device, wanted.device)
+
+def memory_of(replay: replay, arguments, memory):
+    "the buffers of arguments; 0 if they are not what they were"
+    for number in range(replay.count):
+        wanted: wanted = replay.wanted + number * WANTED
+        tensor: Tensor = arguments[number]
+        if type_of(tensor) != world.Tensor or tensor._node == 0 or tensor._tracks != False:
+            return 0
+        if tensor._is_frozen != wanted.is_frozen or is_known(tensor, replay.known):
+            return 0
+        node: Node = tensor._node
+        if not is_wanted(node, wanted) or not is_first(arguments, tensor, wanted.tensor):
+            return 0
+        storage: Storage = node.arg
+        memory[number] = storage.buffer
+        if not is_first(memory, storage.buffer, wanted.memory):
+            return 0
+    return 1
+
+def referred(find):
+    "what a weak reference refers to, borrowed: somebody else holds it"
+    found = PyObject_CallObject(find, 0)
+    Py_DecRef(found)
+    return found
+
+def memory_captured(replay: replay, memory):
+    "the buffers of captured tensors, which no views show; 0 if they are not what they were"
+    captured = replay.captured
+    for number in range(replay.captures):
+        each: Captured = captured[number]
+        tensor: Tensor = referred(each.find)
+        if tensor == 0 or type_of(tensor) != world.Tensor or tensor._tracks != each.tracks:
+            return 0
+        if tensor._views != None or tensor._view != None or tensor._is_frozen != each.is_frozen:
+            return 0
+        node: Node = tensor._node
+        if node != each.expected and node.arg != each.expected:
+            return 0
+        memory[number] = node.realized
+        if node.realized == None and type_of(each.expected) == world.Storage:
+            storage: Storage = each.expected
+            memory[number] = storage.buffer
+    missing = replay.missing
+    for number in range(replay.losses):
+        owner: Tensor = referred(missing[number])
+        if owner == 0 or type_of(owner) != world.Tensor or owner._grad != None:
+            return 0
+    return 1
+"""
+
+REPLAYING = """
+def memory_here(replay: replay, arguments, count, memory):
+    "all that a trace reads: arguments, captured tensors, what it made itself; 0 for other calls"
+    if count != replay.count or not is_fitting(replay):
+        return 0
+    captured = memory + 8 * count
+    if not memory_of(replay, arguments, memory) or not memory_captured(replay, captured):
+        return 0
+    made = captured + 8 * replay.captures
+    if PyList_Size(replay.own) != replay.inputs:
+        return 0
+    for number in range(replay.inputs):
+        made[number] = PyList_GetItem(replay.own, number)
+    return 1
+
+@python
+def picograd_ready(self, arguments, count):
+    "a list of the memory that the trace reads, in its order, or None"
+    replay: replay = own_table(self)
+    memory = room(MOST)
+    if not memory_here(replay, arguments, count, memory):
+        return own(None)
+    order = replay.order
+    for number in range(replay.inputs):
+        if type_of(memory[order[number]]) != world.Buffer:
+            return own(None)
+    listed = PyList_New(replay.inputs)
+    if listed:
+        for number in range(replay.inputs):
+            PyList_SetItem(listed, number, own(memory[order[number]]))
+    return listed
+
+def replayed(replay: replay, native: Native, memory):
+    plan: plan = PyLong_AsUnsignedLongLong(native.address)
+    table = own(native.table)
+    sources = replay.sources
+    found = room(SLOTS)
+    for number in range(plan.inputs):
+        found[number] = memory[sources[number]]
+    tensor = own(None)
+    if run(plan, 0, world.no_text, 0, found):
+        replace(native.is_used, own(True))
+        Py_DecRef(tensor)
+        tensor = computed(found[replay.result], replay.shape, replay.is_made)
+        let_go(found, plan.slots)
+    Py_DecRef(table)
+    return tensor
+
+@python
+def picograd_replay(self, arguments, count):
+    "the one tensor that the trace gives, or None"
+    replay: replay = own_table(self)
+    native: Native = replay.native
+    memory = room(MOST)
+    if not memory_here(replay, arguments, count, memory) or native.address == world.zero:
+        return own(None)
+    return replayed(replay, native, memory)
+"""
+
+TEXT = FITTING + ARGUMENTS + REPLAYING
+
+
+def declare_replay() -> None:
+    """Let these functions be compiled with the others."""
+    world = {"state": STATE, "cell_contents": "cell_contents"}
+    slots = {Changes: ("token",), Captured: CAPTURED}
+    tables = places("replay", REPLAY) | places("wanted", WANTED) | places("stated", STATED)
+    numbers = {"MOST": MOST, "WANTED": 8 * len(WANTED), "STATED": 8 * len(STATED)}
+    functions = "picograd_replay", "picograd_ready"
+    native_calls.declare(TEXT, functions, world, slots, tables, numbers)
+
+
+def state_rows(guard: Any, table: Table) -> list[int]:
+    """List what Python's state must be: by identity, an entry or a cell a row, as `STATED`."""
+    rows: list[int] = []
+    for holder, key, was in guard.entries:
+        rows += [table.name(holder), table.name(key), 0 if was is MISSING else table.name(was), 0]
+    for cell, was in guard.cells:
+        rows += [table.name(cell), 0, table.name(was), 0]
+    for holder, key, find in guard.links:
+        place = 0 if key is None else table.name(key)
+        rows += [table.name(holder), place, table.name(find), 1]
+    return rows
+
+
+def sources_of(closure: Any) -> list[int] | None:
+    """Say where each input of a trace is among arguments, captured tensors, and its own memory."""
+    capture, count = closure.capture, len(closure.wanted)
+    found = dict(capture.arguments)
+    found |= {each.position: count + n for n, each in enumerate(capture.captured)}
+    first, own = count + len(capture.captured), len(capture.inputs)
+    listed = [found.get(number, first + number) for number in range(own)]
+    return listed if first + own <= MOST else None
+
+
+def is_native(closure: Any) -> bool:
+    """Tell whether tensors, and places of state, can be looked at without running Python."""
+    capture, guard = closure.capture, closure.capture.guard
+    named = [holder for holder, *_ in guard.entries]
+    named += [holder for holder, key, _ in guard.links if key is not None]
+    finds = [each.find for each in capture.captured] + [find for *_, find in guard.links]
+    are_weak = all(type(find) is weakref.ref for find in (*finds, *closure.missing))
+    return are_weak and all(type(holder) is dict for holder in named)
+
+
+def native_of(closure: Any, plan: Any) -> tuple[Any, Any]:
+    """Make `replay` and `ready` of a closure; None for what it is too much for."""
+    sources = sources_of(closure)
+    if sources is None or not is_native(closure):
+        return None, None
+    capture, table = closure.capture, Table()
+    is_single = closure.is_single and closure.changes is None
+    is_single = is_single and not (capture.scalars or capture.checks or not plan.native.address)
+    head = replay_words(closure, plan, table, sources, is_single)
+    table.fill([head[name] for name in REPLAY])
+    replay = CALLS.find("picograd_replay", table) if is_single else None
+    return replay, CALLS.find("picograd_ready", table)
+
+
+def replay_words(
+    closure: Any, plan: Any, table: Table, sources: list[int], is_single: bool
+) -> dict[str, int]:
+    """Write the table of a closure, as `REPLAY` lists it."""
+    capture, guard, count = closure.capture, closure.capture.guard, len(closure.wanted)
+    ((number, shape, is_made),) = closure.results if is_single else ((0, (), False),)
+    is_slow = guard.sized or guard.containers or guard.arrays
+    states = [] if is_slow else state_rows(guard, table)
+    return {
+        "native": table.name(plan.native) if is_single else 0, "count": count,
+        "holds": table.name(guard.holds) if is_slow else 0,
+        "is_recording": table.name(closure.is_recording), "epoch": table.name(closure.epoch),
+        "token": table.name(guard.token), "shape": table.name(shape), "is_made": int(is_made),
+        "result": plan.plan.outputs[number] if is_single else 0,
+        "wanted": table.part(wanted_words(closure, table)),
+        "captured": table.part([*map(table.name, capture.captured)]),
+        "captures": len(capture.captured),
+        "missing": table.part([*map(table.name, closure.missing)]),
+        "losses": len(closure.missing), "inputs": len(capture.inputs),
+        "own": table.name(capture.inputs), "states": len(states) // len(STATED),
+        "state": table.part(states), "known": table.name(closure.known),
+        "order": table.part(sources),
+        "sources": table.part([sources[each] for each in plan.input_numbers]),
+    }  # fmt: skip
+
+
+def wanted_words(closure: Any, table: Table) -> list[int]:
+    """Say what arguments must be, as `WANTED` lists it."""
+    count, words = len(closure.wanted), []
+    same = closure.same or (*range(count), *range(count))
+    for at, (size, dtype, device, is_frozen) in enumerate(closure.wanted):
+        words += [*map(table.name, (size, dtype_named(dtype), device, is_frozen))]
+        words += [same[at], same[count + at]]
+    return words

@@ -1,0 +1,114 @@
+"""Functions that Python calls: compiled once, for this process; Python does the work without."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import picograd
+from picograd import Tensor
+from picograd.engine import direct, native_calls, pending
+from picograd.engine.native_calls import CALLS, NATIVE_AFTER, NativeCalls
+from picograd.engine.plan_cache import PLANS
+from picograd.runtime.python_layout import is_possible
+
+pytestmark = pytest.mark.usefixtures("cpu_by_default")
+
+
+@pytest.fixture(autouse=True)
+def _each_size_has_a_plan():
+    with picograd.config.override(dynamic=0):
+        yield
+
+
+def test_another_interpreter_has_none(monkeypatch):
+    monkeypatch.setattr(native_calls, "is_possible", lambda: False)
+    assert NativeCalls().find("picograd_launch") is None
+
+
+def test_what_no_one_wrote_is_not_found():
+    assert CALLS.find("picograd_other") is None
+
+
+@pytest.mark.skipif(not is_possible(), reason="another interpreter")
+def test_a_plan_gets_one_when_it_has_run_often():
+    pending.realize_all()
+    PLANS.clear()
+    a = Tensor(np.ones((2, 5), np.float32))
+    (a + a).realize()
+    (plan,) = PLANS.plans.values()
+    assert not plan.native.address
+    for _ in range(2 * NATIVE_AFTER):
+        (a + a).realize()
+    assert plan.native.address
+    assert (a + a).tolist() == [[2.0] * 5] * 2
+
+
+@pytest.mark.skipif(not is_possible(), reason="another interpreter")
+def test_a_switch_turns_it_off(monkeypatch):
+    a, step = Tensor(np.ones((4, 5), np.float32)), picograd.jit(lambda a: a * 5.0)
+    for _ in range(3 * NATIVE_AFTER):
+        step(a)
+        (a + a).realize()
+    with picograd.config.override(native=0):
+        assert CALLS.find("picograd_direct") is None
+        assert step.closure.native is None or step.closure.native(a) is None
+        assert direct.CODED.compute((a + a)._node, "") is None
+        assert step(a).tolist() == [[5.0] * 5] * 4
+        assert (a + a).realize().tolist() == [[2.0] * 5] * 4
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("sys.implementation.name", "pypy"),
+        ("sys.version_info", (3, 99, 0)),
+        ("sys.platform", "win32"),
+    ],
+)
+def test_unknown_interpreters_run_python(monkeypatch, name, value):
+    monkeypatch.setattr(name, value)
+    assert not is_possible()
+    assert NativeCalls().find("picograd_direct") is None
+
+
+@pytest.mark.skipif(not is_possible(), reason="another interpreter")
+def test_a_plan_that_falls_out_goes():
+    PLANS.clear()
+    a = Tensor(np.ones((3, 5), np.float32))
+    step = picograd.jit(lambda a: a * 3.0)
+    for _ in range(3 * NATIVE_AFTER):
+        step(a)
+    PLANS.clear()
+    assert step(a).tolist() == [[3.0] * 5] * 3
+
+
+PROGRAM = """
+import os, sys, numpy as np, picograd
+a = picograd.tensor(np.ones((2, 2), np.float32))
+step = picograd.jit(lambda a, b: a + b)
+def work():
+    for _ in range(60):
+        found = step(a, a), (a + a).realize()
+    return found[0].tolist() == found[1].tolist() == [[2.0, 2.0], [2.0, 2.0]]
+assert work()
+child = os.fork()
+if not child:
+    os._exit(0 if work() and work() else 1)
+assert os.waitpid(child, 0)[1] == 0
+kept = work(), step(a, a), (a @ a).realize()
+sys.exit(0)  # what is alive ends after the modules
+"""
+
+
+@pytest.mark.parametrize(("threads", "native"), [("1", "1"), ("2", "1"), ("1", "0")])
+def test_forks_and_the_end_of_the_interpreter(threads, native):
+    settings = {"PICOGRAD_THREADS": threads, "PICOGRAD_NATIVE": native, "PICOGRAD_DEVICE": "cpu"}
+    variables = {**os.environ, **settings, "DEBUG": ""}
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=variables, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stderr == ""

@@ -1,0 +1,75 @@
+"""Tensors that machine code makes are those that Python makes."""
+
+import sys
+import weakref
+
+import numpy as np
+import pytest
+
+import picograd
+from picograd import Tensor
+from picograd.buffer import Buffer, Storage
+from picograd.engine import native_calls, pending
+from picograd.engine.native_calls import CALLS, NATIVE_AFTER
+from picograd.graph.node import Node
+from picograd.runtime.memory import Allocation
+from picograd.runtime.python_layout import is_possible
+from picograd.tensor.core.native_tensors import NODE, TENSOR
+from picograd.tensor.core.recording import Recorded
+
+pytestmark = [
+    pytest.mark.usefixtures("cpu_by_default"),
+    pytest.mark.skipif(not is_possible(), reason="another interpreter"),
+]
+
+
+@pytest.fixture(autouse=True)
+def _each_size_has_a_plan():
+    with picograd.config.override(dynamic=0):
+        yield
+
+
+def made_both_ways():
+    """Make a tensor by machine code, and one by Python."""
+    a = Tensor(np.arange(4, dtype=np.float32).reshape(2, 2))
+    step = picograd.jit(lambda a: (a + a).atan())
+    for _ in range(3 * NATIVE_AFTER):
+        step(a)
+    return step.closure.native(a), step.closure.run((a,))
+
+
+def test_all_slots_are_filled():
+    assert set(TENSOR) == set(Recorded.__slots__) - {"__weakref__"}
+    for kind in Node, Storage, Buffer, Allocation:
+        assert set(native_calls.SLOTS[kind]) == set(kind.__slots__) - {"__weakref__"}
+
+
+def test_it_is_the_tensor_of_python():
+    one, other = made_both_ways()
+    for name in TENSOR:
+        if name != "_node":
+            assert getattr(one, name) == getattr(other, name), name
+    for name in NODE:
+        if name not in ("arg", "leaf"):
+            assert getattr(one._node, name) == getattr(other._node, name), name
+    assert (one._node.leaf is None) is (other._node.leaf is None)
+    assert one._node.arg.version == other._node.arg.version == 0
+    assert pending.owner(one._node) is one
+    assert one.tolist() == other.tolist()
+
+
+def test_it_ends_as_others_do():
+    tensor, _ = made_both_ways()
+    buffer = tensor._node.arg.buffer
+    node, gone = weakref.ref(tensor._node), weakref.ref(tensor)
+    del tensor
+    assert node() is gone() is None
+    alone = [object()]
+    held = alone[0]
+    assert sys.getrefcount(buffer) == sys.getrefcount(held) - 1
+
+
+@pytest.mark.parametrize("given", [(), (1, (), True), (None,) * 3, ("a", "b"), (object(), (1,), 0)])
+def test_wrong_arguments_are_a_type_error(given):
+    with pytest.raises(TypeError, match="computed takes"):
+        CALLS.find("picograd_computed")(*given)

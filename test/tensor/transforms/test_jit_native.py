@@ -1,0 +1,184 @@
+"""Replays by machine code: those of `Closure.run`, for calls like the last one."""
+
+import gc
+import sys
+
+import numpy as np
+import pytest
+
+import picograd
+from picograd import Tensor, nn
+from picograd.engine import pending
+from picograd.engine.native_calls import NATIVE_AFTER
+from picograd.engine.plan_cache import PLANS
+from picograd.runtime.python_layout import is_possible
+
+pytestmark = [
+    pytest.mark.usefixtures("cpu_by_default"),
+    pytest.mark.skipif(not is_possible(), reason="another interpreter"),
+]
+WEIGHT = [None]
+SCALE = 2.0
+
+
+def leaf(seed, shape=(3, 3), **options):
+    return Tensor(np.random.default_rng(seed).normal(0, 1, shape).astype(np.float32), **options)
+
+
+@pytest.fixture(autouse=True)
+def spare():
+    """Leave free blocks in the pool, and no write that waits: else Python replays."""
+    pending.flush_assigns()
+    held = [leaf(number) for number in range(64)]
+    del held
+    with picograd.config.override(dynamic=0):  # each size has a plan
+        yield
+
+
+def warmed(function, *args):
+    """Call a jitted function until its closure is machine code."""
+    step = picograd.jit(function)
+    for _ in range(3 * NATIVE_AFTER):
+        step(*args)
+    assert step.closure.ready is not None
+    return step
+
+
+def test_it_computes_what_the_function_does():
+    step = warmed(lambda a, b: (a @ b).relu(), leaf(0), leaf(1))
+    assert step.closure.native is not None
+    for number in range(5):
+        a, b = leaf(number), leaf(number + 9)
+        found = step.closure.native(a, b)
+        assert type(found) is Tensor
+        assert np.array_equal(found.numpy(), (a @ b).relu().numpy())
+    assert step.traces == 1
+
+
+OTHER = {
+    "shape": (leaf(0, (2, 2)), leaf(1, (2, 2))),
+    "dtype": (leaf(0).double(), leaf(1).double()),
+    "the same twice": (leaf(0),) * 2,
+    "asks for gradients": (leaf(0, requires_grad=True), leaf(1)),
+    "frozen": (leaf(0, requires_grad=False), leaf(1)),
+    "not computed": (lambda: leaf(0) + 1, leaf(1)),
+    "a number": (leaf(0), 1.0),
+    "too few": (leaf(0),),
+    "none": (),
+    "no tensors": ("a", None),
+    "never filled": (Tensor.__new__(Tensor), leaf(1)),
+}
+
+
+@pytest.mark.parametrize("args", OTHER.values(), ids=OTHER)
+def test_another_call_is_left_to_python(args):
+    step = warmed(lambda a, b: a + b, leaf(0), leaf(1))
+    args = tuple(each() if type(each) is type(warmed) else each for each in args)
+    assert step.closure.native(*args) is None
+    assert step.closure.ready(*args) is None
+
+
+def test_arguments_that_are_the_same():
+    step = warmed(lambda a, b: a + b, *[leaf(0)] * 2)
+    a = leaf(5)
+    assert np.array_equal(step.closure.native(a, a).numpy(), 2 * a.numpy())
+    assert step.closure.native(a, leaf(6)) is None
+
+
+def test_state_of_python_is_seen(monkeypatch):
+    here = sys.modules[__name__]
+    step = warmed(lambda a: a * SCALE, leaf(0))
+    a = leaf(1)
+    assert step.closure.ready(a) is not None
+    monkeypatch.setattr(here, "SCALE", 5.0)
+    assert step.closure.ready(a) is None
+    np.testing.assert_allclose(step(a).numpy(), a.numpy() * 5, rtol=1e-6)
+
+
+def test_cells_are_seen():
+    scale = 2.0
+    step = warmed(lambda a: a * scale, leaf(0))
+    a = leaf(1)
+    assert step.closure.ready(a) is not None
+    scale = 3.0
+    assert step.closure.ready(a) is None
+    np.testing.assert_allclose(step(a).numpy(), a.numpy() * 3, rtol=1e-6)
+
+
+@pytest.mark.parametrize("mode", ["no_grad", "autocast", "settings"])
+def test_modes_are_seen(mode):
+    step = warmed(lambda a: a + a, leaf(0))
+    a = leaf(1)
+    assert step.closure.native(a) is not None
+    if mode == "settings":
+        picograd.config.outdate()
+        assert step.closure.native(a) is None
+        return
+    with picograd.no_grad() if mode == "no_grad" else picograd.autocast("cpu"):
+        assert step.closure.native(a) is None
+    assert step.closure.native(a) is not None
+
+
+def test_captured_tensors_are_seen():
+    weight = leaf(7)
+    step = warmed(lambda a: a @ weight, leaf(0))
+    a = leaf(1)
+    assert np.array_equal(step.closure.native(a).numpy(), (a @ weight).numpy())
+    assert step.closure.native(weight) is None  # it is an argument, and captured
+    weight += 1
+    weight.realize()
+    assert np.array_equal(step(a).numpy(), (a @ weight).numpy())
+    weight.data = leaf(8)
+    assert np.array_equal(step(a).numpy(), (a @ weight).numpy())
+    for _ in range(3 * NATIVE_AFTER):
+        found = step(a)
+    assert np.array_equal(found.numpy(), (a @ weight).numpy())
+    shown = weight[0]
+    assert np.array_equal(step(a).numpy(), (a @ weight).numpy())
+    del shown
+
+
+def test_memory_of_the_trace_itself():
+    step = warmed(lambda a: a + Tensor([1.0, 2.0, 3.0]), leaf(0))
+    a = leaf(2)
+    assert np.array_equal(step(a).numpy(), a.numpy() + np.array([1, 2, 3], np.float32))
+    ready = step.closure.ready
+    PLANS.clear()
+    gc.collect()
+    assert ready(a) is None
+    assert np.array_equal(step(a).numpy(), a.numpy() + np.array([1, 2, 3], np.float32))
+
+
+def test_training_steps_read_what_they_read():
+    model, x, y = nn.Linear(3, 2), leaf(1), leaf(2, (3, 2))
+    optimizer = nn.optim.SGD(model.parameters(), lr=0.1)
+
+    def learn(x, y):
+        loss = nn.functional.mse_loss(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    step = picograd.jit(learn)
+    start = {name: value.clone().realize() for name, value in model.state_dict().items()}
+    found = [step(x, y).item() for _ in range(3 * NATIVE_AFTER)]
+    assert step.closure.ready is not None
+    model.load_state_dict(start)
+    wanted = [learn(x, y).item() for _ in range(3 * NATIVE_AFTER)]
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-6)
+
+
+def test_memory_and_references_stay_flat():
+    a, b = leaf(0), leaf(1)
+    step = warmed(lambda a, b: a + b, a, b)
+    native = step.closure.native
+    objects = (None, True, False, 0, "", Tensor, picograd.float32, a, b, a._node, native)
+    gc.collect()
+    stats, before = picograd.memory_stats(), [sys.getrefcount(each) for each in objects]
+    for _ in range(200_000):
+        native(a, b)
+        native(a)
+    after = [sys.getrefcount(each) for each in objects]
+    assert max(abs(x - y) for x, y in zip(before, after, strict=True)) < 20
+    assert picograd.memory_stats()["in_use"] == stats["in_use"]
