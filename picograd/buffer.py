@@ -6,6 +6,7 @@ A `Storage` is the slot that leaf nodes of the graph name. An in-place write giv
 next version; leaves recorded before keep naming the version they saw.
 """
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -51,14 +52,26 @@ class Buffer:
 
 
 class Storage:
-    """The slot a leaf names: a buffer and the number of in-place writes it has seen."""
+    """The slot a leaf names: a buffer and the number of in-place writes it has seen.
 
-    __slots__ = ("buffer", "version", "__weakref__")
+    `source` is the node that was computed into it, if graphs may still read that.
+    """
+
+    __slots__ = ("buffer", "source", "version", "__weakref__")
     buffer: Buffer | None
+    source: "weakref.ref[Any] | None"
     version: int
 
     def __init__(self, buffer: Buffer | None) -> None:
-        self.buffer, self.version = buffer, 0
+        self.buffer, self.version, self.source = buffer, 0, None
+
+    def count_writes(self, count: int = 1) -> None:
+        """Note that the buffer was, or will be, written: what it held is computed again if read."""
+        self.version += count
+        node = None if self.source is None else self.source()
+        if node is not None:
+            node.realized = None
+        self.source = None
 
     def __repr__(self) -> str:
         return f"Storage({self.buffer}, version {self.version})"

@@ -166,9 +166,8 @@ def to_dtype(value: Any) -> DType:
     kind = getattr(value, "dtype", None) if isinstance(value, type) else None
     if isinstance(kind, DType):  # picograd.LongTensor
         return kind
-    default = default_float()
     try:
-        python = {bool: bool_, int: int64, float: default, complex: default.complex}.get(value)
+        python = {bool: bool_, int: int64, float: float64, complex: complex128}.get(value)
         if python is not None:
             return python
         return dtype_named(np.dtype(value).name)

@@ -10,7 +10,7 @@ from importlib.machinery import ModuleSpec
 from typing import Any, NoReturn, TypeVar
 
 from picograd.engine import tracing
-from picograd.errors import StateError
+from picograd.errors import DTypeError, StateError
 
 T = TypeVar("T")
 
@@ -25,7 +25,12 @@ def compile(model: Any = None, **options: Any) -> Any:
     >>> picograd.compile(layer, mode="max-autotune") is layer
     True
     """
-    return same if model is None else model
+    if model is None:
+        return same
+    if not callable(model):
+        text = f"the model must be a module or a function, not {type(model).__name__}"
+        raise DTypeError("compile", text, "pass what is called with the inputs")
+    return model
 
 
 def same(value: T = None, *options: Any, **more: Any) -> T:  # type: ignore[assignment]

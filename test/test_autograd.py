@@ -51,6 +51,12 @@ def test_anomalies_are_named() -> None:
     assert not picograd.is_anomaly_enabled()
 
 
+def test_inputs_may_be_whatever_can_be_walked() -> None:
+    weights = {"w": Tensor([2.0], requires_grad=True), "b": Tensor([1.0], requires_grad=True)}
+    loss = (weights["w"] * 3 + weights["b"]).sum()
+    assert [g.item() for g in autograd.grad(loss, weights.values())] == [3.0, 1.0]
+
+
 def test_second_derivatives_along() -> None:
     x, y, v = Tensor([1.0, 2.0]), Tensor([3.0]), Tensor([1.0, -1.0])
     value, product = autograd.functional.hvp(lambda a: (a**3).sum(), x, v)

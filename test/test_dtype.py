@@ -31,7 +31,7 @@ def test_names_and_sizes(dtype: DType) -> None:
 
 def test_other_spellings() -> None:
     assert to_dtype(bool) is dtypes.bool_ and to_dtype(int) is dtypes.int64
-    assert to_dtype(float) is dtypes.float32 and to_dtype(np.int16) is dtypes.int16
+    assert to_dtype(float) is dtypes.float64 and to_dtype(np.int16) is dtypes.int16
     assert dtype_named("half") is dtypes.float16 and dtype_named("long") is dtypes.int64
     assert dtype_named("float8_e4m3") is dtypes.float8_e4m3fn
     assert dtype_named("short") is dtypes.int16
@@ -97,4 +97,4 @@ def test_complex_numbers_promote_as_in_pytorch(other: DType) -> None:
             wanted = torch.promote_types(getattr(torch, own.name), getattr(torch, other.name))
             assert f"torch.{promote(other, own).name}" == str(wanted)
     assert dtypes.complex64.real is dtypes.float32 and dtypes.float64.complex is dtypes.complex128
-    assert scalar_dtype(1j, other).is_complex and to_dtype(complex) is dtypes.complex64
+    assert scalar_dtype(1j, other).is_complex and to_dtype(complex) is dtypes.complex128

@@ -21,7 +21,7 @@ LEVELS = [
     {"engine"},
     {"tensor"},
     {"nn", "draw", "explain", "distributed", "settings", "typed", "cache", "scripting", "backends"}
-    | {"in_place", "testing", "einops_backend", "absent", "foreach"},
+    | {"in_place", "testing", "einops_backend", "absent", "foreach", "profiler"},
     # names of the ancestor and of PyTorch
     {
         "draw_utils",
@@ -36,7 +36,6 @@ LEVELS = [
         "hub",
         "library",
         "optim",
-        "profiler",
         "utils",
         "view",
     },

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from picograd.autograd import functional, profiler
+import picograd.profiler as profiler
+from picograd.autograd import functional
 from picograd.autograd.anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
 from picograd.errors import ShapeError
 from picograd.tensor.core import recording

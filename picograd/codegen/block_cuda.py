@@ -59,6 +59,7 @@ class Block:
         self.crew = self.thread
         self.team = 0  # threads that barriers are for, in a role; 0: all of the block
         self.given = -1  # the value of what is read by the name of `GIVEN`
+        self.riders: list[Store] = []  # that wait for a rolled one
         self.part = TilePart((), (), ())
         self.chosen: int | None = None  # the number of its member that a block belongs to
 

@@ -184,6 +184,9 @@ def store(block: Block, step: Store) -> None:
     """Write a Store to a slot of the kernel."""
     if block.kernel.slots[step.slot].dtype.bits == 16:
         step = replace(step, expr=relaxed(step.expr))
+    if step.rides:
+        block.riders.append(step)
+        return
     if step.box is not None:
         store_boxes(block, step)
         return

@@ -12,14 +12,22 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
-from picograd.codegen.block_cuda import GIVEN, Block, before_widening, inside, lane_of, tests_of
+from picograd.codegen.block_cuda import (
+    GIVEN,
+    Block,
+    before_widening,
+    inside,
+    lane_of,
+    put,
+    tests_of,
+)
 from picograd.codegen.layout import WgmmaAccumulator
 from picograd.codegen.linearize_cuda_roles import first_lane
 from picograd.codegen.products_cuda import add
 from picograd.codegen.tile import Store, Tile
 from picograd.codegen.tile_pipeline import is_rounded_product, rounded_product
 from picograd.errors import check, internal
-from picograd.schedule.index import Axis, Index, axis_index, constant
+from picograd.schedule.index import Axis, Index, axis_index, constant, substitute
 from picograd.schedule.loop import Expr, rewrite
 
 ROWS = 16  # of a warp in a fragment
@@ -111,6 +119,7 @@ def store_rolled(
         compute_slot(block, step, tile, slot, first_row, column)
         start = corner(block, step, layout, fragment_index, column)
         hand_over(block, (name, slots, slot), start)
+    block.riders.clear()
 
 
 def given(expr: Expr) -> Expr | None:
@@ -123,8 +132,11 @@ def given(expr: Expr) -> Expr | None:
 def compute_slot(
     block: Block, step: Store, tile: Tile, slot: int, first_row: Index, first_column: Index
 ) -> None:
-    """Compute the elements of a slot in place, 16 bytes of a row a lane at a time."""
-    emitter, dtype = block.emitter, tile.dtype
+    """Compute the elements of a slot in place, 16 bytes of a row a lane at a time.
+
+    So are the riders, which are stored from there.
+    """
+    emitter, dtype, riders = block.emitter, tile.dtype, block.riders
     chunk = CHUNK_BYTES // dtype.itemsize
     across = tile.shape[-1] // chunk  # lanes along a row
     lane = axis_index(block.thread) % WARP
@@ -150,7 +162,12 @@ def compute_slot(
             value = emitter.value(rewrite(step.expr, values, given))
             value = before_widening(emitter, value, dtype)
             value = emitter.cast(value, dtype)
+            # Before any store: what both read is loaded and computed once.
+            riding = [emitter.value(rewrite(each.expr, values)) for each in riders]
             emitter.store(slots, place, emitter.splat(value, chunk))
+            for each, found in zip(riders, riding, strict=True):
+                pointer = emitter.slots[each.slot]
+                put(block, pointer, substitute(each.index, values), found, scope.mask)
 
 
 def swizzled(block: Block, number: Index, row: Index, chunk: int) -> int:

@@ -124,6 +124,7 @@ class Store:
     conditions: tuple[Condition, ...] = ()
     layout: Layout | None = None
     box: BoxStore | None = None  # how it leaves, not what it means
+    rides: bool = False  # it is computed beside the next rolled Store, over the same dims
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,19 +13,24 @@ What tensors that ask for gradients start from, random numbers mostly, is needed
 reads them. It is stored before anything else is computed from it (`starts`), so that the first plan
 of a network is that of its later steps.
 
+Gradients that `backward` recorded are stored by the first computation that meets the graph they
+are of (`gradients_beside`): the loss, or one of them. Else each that is read computes it all again.
+
 `NEW` are the nodes that tensors got since the last computation. Callers hold `pending.LOCK`.
 """
 
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from picograd.buffer import Storage
 from picograd.engine.below import below
 from picograd.engine.debug import user_line
 from picograd.engine.plan_key import GraphKey, leaf_buffer, walk_pending
-from picograd.graph.node import Node
+from picograd.graph.gradient_formula import BLOCKS
+from picograd.graph.node import RESULT, Node
 
+Waiting = tuple[int, "weakref.ref[Any]"]  # tracks no gradients, and the tensor that shows it
 LEAVES_OF_THE_GRAPH = ("const", "iota", "scalar", "buffer")
 FREE = ("reshape", "permute", "expand", "slice", "detach")  # never a kernel of their own
 HOPS = 8  # carried values whose past is kept
@@ -33,10 +38,11 @@ FARTHEST = 1000  # nodes that are looked at for what waits, at one computation
 LINES_LIMIT = 256
 
 PASSED: "weakref.WeakKeyDictionary[Node, int]" = weakref.WeakKeyDictionary()  # see `note`
-WAITING: "weakref.WeakKeyDictionary[Node, int]" = weakref.WeakKeyDictionary()  # and not read so far
+WAITING: "weakref.WeakKeyDictionary[Node, Waiting]" = weakref.WeakKeyDictionary()  # see `waiting`
 ASKED: "weakref.WeakKeyDictionary[Node, str]" = weakref.WeakKeyDictionary()  # the line, of PASSED
 NEW: dict[int, None] = {}
 STARTS: "list[weakref.ref[Any]]" = []  # tensors that ask for gradients and may have no memory yet
+GRADIENTS: "weakref.WeakKeyDictionary[Node, list[weakref.ref[Any]]]" = weakref.WeakKeyDictionary()
 LINES: dict[str, None] = {}  # at which values are stored that were missed later
 
 
@@ -102,6 +108,33 @@ def read_ahead(order: Sequence[Node], roots: Sequence[Node], live: Any) -> list[
     return ahead
 
 
+def note_gradients(served: Sequence[tuple[Any, Node]]) -> None:
+    """Remember the leaves whose gradients are results of one formula."""
+    for leaf, node in served:
+        if node.op == RESULT:
+            GRADIENTS.setdefault(node.inputs[0], []).append(weakref.ref(leaf))
+
+
+def met(seen: Container[Node]) -> list[Node]:
+    """List the formulas of gradients that nodes which were seen lead to, or are the graph of."""
+    found = []
+    for whole in [reference() for reference in list(entries(GRADIENTS))]:
+        placed = None if whole is None else BLOCKS.get(whole)
+        if whole is not None and (whole in seen or (placed and placed.inner[0] in seen)):
+            found.append(whole)
+    return found
+
+
+def gradients_beside(seen: Container[Node]) -> list[Node]:
+    """List the gradients to store with a graph whose nodes were seen: each formula's once."""
+    found = []
+    for whole in met(seen):
+        leaves = [leaf for reference in GRADIENTS.pop(whole) if (leaf := reference()) is not None]
+        nodes = [leaf._grad._node for leaf in leaves if leaf._grad is not None]
+        found += [node for node in nodes if node.device == whole.device]
+    return [node for node in found if leaf_buffer(node) is None]
+
+
 def note(found: GraphKey, live: Any) -> None:
     """Remember what live tensors hold that was computed on the way, or is made of such values.
 
@@ -132,21 +165,26 @@ def passing(order: Sequence[Node], live: Any) -> list[tuple[Node, int]]:
 
 
 def waiting(numbers: Mapping[int, int], live: Any, stored: set[int]) -> list[tuple[Node, int]]:
-    """List what live tensors hold that reads what a graph computes and does not store."""
+    """List what live tensors hold that reads what a graph computes and does not store.
+
+    A node that its tensor left stays in a graph: what it is made of may be overwritten meanwhile.
+    """
     for key in NEW:
         tensor = None if key in numbers else live.get(key)
         if tensor is not None:
             node, is_free = shown(tensor.node, tensor)
             if is_pending(node) and id(node) not in numbers:
-                WAITING[node] = is_free
+                WAITING[node] = is_free, weakref.ref(tensor)
     NEW.clear()
     if not entries(WAITING):
         return []
     left, computed = [FARTHEST], numbers.keys()
     near = [
         (node, is_free)
-        for node, is_free in WAITING.items()
-        if node.realized is None and not computed.isdisjoint(below(node).names)
+        for node, (is_free, owner) in WAITING.items()
+        if node.realized is None
+        and is_shown(node, owner())
+        and not computed.isdisjoint(below(node).names)
     ]
     return [
         (node, is_free)
@@ -162,6 +200,11 @@ def shown(node: Node, tensor: Any) -> tuple[Node, int]:
         is_free &= node.op != "detach"
         node = node.inputs[0]
     return node, int(is_free)
+
+
+def is_shown(node: Node, tensor: Any) -> bool:
+    """Tell whether a tensor, or None, still shows a node."""
+    return tensor is not None and shown(tensor.node, tensor)[0] is node
 
 
 def is_pending(node: Node) -> bool:

@@ -29,6 +29,7 @@ from picograd.buffer import Overwritten, Storage
 from picograd.engine import carried, direct, quick, realize, small, update
 from picograd.engine.below import reads_any
 from picograd.engine.carried import FREE, LEAVES_OF_THE_GRAPH, become_leaf, entries
+from picograd.engine.collector import undisturbed
 from picograd.engine.debug import PACKAGE
 from picograd.engine.live import LiveTable
 from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, walk_pending
@@ -96,7 +97,7 @@ def retire(write: Node) -> None:
         become_leaf(node, Overwritten(storage, storage.version + count - 1 - number))
         WRITES.pop(node, None)
     WRITES.pop(write, None)
-    storage.version += count
+    storage.count_writes(count)
     storage.buffer = write.realized
     become_leaf(write, storage)
 
@@ -111,7 +112,7 @@ def next_leaf(node: Node) -> Node:
         return Node("buffer", (), Storage(buffer), node.shape, node.dtype, node.device)
     storage: Storage = node.arg
     node.arg = Overwritten(storage, storage.version)
-    storage.version += 1
+    storage.count_writes()
     return Node("buffer", (), storage, node.shape, node.dtype, node.device)
 
 
@@ -382,6 +383,7 @@ def compute_with_checks(
             check_later(buffer, error)
 
 
+@undisturbed
 def compute_all(
     nodes: Sequence[Node], graph: SmallGraph | None, updates: Sequence[Update] = ()
 ) -> None:
@@ -393,17 +395,19 @@ def compute_all(
         order = walk.order
         again = [*carried.read_again(order), *kept_calls(order, roots)]
         again += carried.read_ahead(order, roots, LIVE)
+        if entries(carried.GRADIENTS) and not updates:
+            again += carried.gradients_beside(walk.seen)
         if again:
             wanted = [*again, *wanted]
-            roots, walk = pending_roots(wanted), Walk()
-            walk.add([*roots, *(each.whole for each in updates)])
+            roots = pending_roots(wanted)
+            walk.add(roots)  # most are in it
         found = walk.key(roots)
         if updates or walk.places:
             realize_updates(updates, roots, found)
         else:
             plan = realize_roots(roots, found)
-            if graph is not None and not again:
-                small.note(graph, found, plan)
+            if graph is not None:
+                small.note(graph, roots, found, plan)
         carried.cut_past(found, again)
         carried.note(found, LIVE)
     settle(wanted)

@@ -101,11 +101,11 @@ def with_key(found: GraphKey, rows: list[Any], roots: Sequence[Node]) -> GraphKe
 
 def add_rows(order: Sequence[Node], start: int, found: GraphKey, rows: list[Any]) -> None:
     """Describe nodes, listed inputs first and numbered from a start on: a row each."""
-    numbers = found.numbers
+    numbers, places, buffers = found.numbers, found.places, found.buffers
     for number, node in enumerate(order, start):
-        inputs = node.inputs
-        if inputs and node.realized is None:
-            op, arg = node.op, node.arg
+        inputs, op, held = node.inputs, node.op, node.realized
+        if inputs and held is None:
+            arg = node.arg
             if len(inputs) == 1:
                 read: Any = numbers[id(inputs[0])]
             elif len(inputs) == 2:
@@ -118,20 +118,22 @@ def add_rows(order: Sequence[Node], start: int, found: GraphKey, rows: list[Any]
             if type(node) is EndedNode:
                 row += ends_of(node, partial(name_count, found))
         else:
-            row = leaf_row(node, found)
+            if held is None and op in MEMORY:
+                held = node.arg.buffer
+            if held is None:
+                row = leaf_row(node, found)
+            else:
+                place = places.setdefault(id(held), len(buffers))
+                if place == len(buffers):
+                    buffers.append(held)
+                found.leaves.append(node)
+                row = place, node.shape, node.dtype.name, node.device
         numbers[id(node)] = number
         rows.append(row)
 
 
 def leaf_row(node: Node, found: GraphKey) -> tuple[Any, ...]:
-    """Describe a node below which nothing is computed; notes its buffer or scalar."""
-    buffer = leaf_buffer(node)
-    if buffer is not None:
-        number = found.places.setdefault(id(buffer), len(found.buffers))
-        if number == len(found.buffers):
-            found.buffers.append(buffer)
-        found.leaves.append(node)
-        return number, node.shape, node.dtype.name, node.device
+    """Describe a leaf without memory; notes its scalar."""
     if node.op in SCALARS or (node.op in NUMBERS and type(node.arg) in GIVEN):
         return "scalar", name_of(found, node.arg), node.shape, node.dtype.name, node.device
     return node.op, hashable(node), node.shape, node.dtype.name, node.device

@@ -1,14 +1,15 @@
 """Small graphs that were seen before: what an eager operation records finds its plan in one look.
 
-One node over memory, or a few, asked for alone, while no write waits and nothing is carried from
-one computation to the next: then what `pending.compute` looks for cannot be there. The key is
-made from the root down, without the walk that larger graphs need; a table leads from it to the
-plan, which the cache of plans owns.
+One node over memory, or a layer or a few, asked for while no write waits: then most of what
+`pending.compute` looks for cannot be there. The key is made from the roots down, without the walk
+that larger graphs need; a table leads from it to the plan, which the cache of plans owns. What is
+carried from one computation to the next (carried.py) is a root as well.
 """
 
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from picograd.buffer import Buffer
@@ -18,15 +19,14 @@ from picograd.engine.carried import entries
 from picograd.engine.debug import user_line
 from picograd.engine.executable import CompiledPlan
 from picograd.engine.plan_cache import PLANS
-from picograd.engine.plan_key import GraphKey, hashable
+from picograd.engine.plan_key import NO_KEY, GraphKey, hashable
 from picograd.graph.node import Node
 from picograd.graph.row import MEMORY, NUMBERS, SCALARS, WRITES
-from picograd.graph.starts import MOVING
+from picograd.graph.starts import MOVING, placed, starts_of
 from picograd.number import GIVEN
 
-LIMIT = 12  # nodes, leaves among them
+LIMIT = 64  # nodes, leaves among them
 KNOWN_LIMIT = 4096
-ELSEWHERE = MOVING | WRITES  # ops whose argument, or order, the other key tells
 
 
 @dataclass(slots=True)
@@ -34,19 +34,27 @@ class SmallGraph:
     """A key, with the epoch of settings, and what the plan reads in the order of the key."""
 
     key: Any
-    nodes: list[Node]
+    roots: list[Node]
+    nodes: list[Node]  # the root that was asked for first
     buffers: list[Buffer]
     scalars: list[Any]
-    inner: list[Node] = field(default_factory=list)  # what is computed below the root
+    inner: list[Node]  # what is computed below the root
+
+    def order(self) -> list[Node]:
+        """List what it computes, the root last."""
+        return [*self.inner[::-1], self.nodes[0]]
 
 
 @dataclass(slots=True)
 class Known:
-    """A plan, and where in a small graph the buffers and scalars are that it takes, in order."""
+    """A plan, where in a small graph the buffers and scalars are that it takes, and the roots'
+    places among its results.
+    """
 
     plan: "weakref.ref[CompiledPlan]"
     buffers: list[int]
     scalars: list[int]
+    results: list[int]
 
 
 KNOWN: dict[Any, Known] = {}
@@ -61,7 +69,8 @@ def small_graph(root: Node) -> SmallGraph | None:
         held: Any = node.realized
         inputs = node.inputs
         if held is None and inputs:
-            if node.op in ELSEWHERE or type(node) is not Node:
+            op, arg = node.op, node.arg
+            if op in WRITES or type(node) is not Node or len(nodes) > LIMIT:
                 return None
             read = []
             for child in inputs:
@@ -70,57 +79,100 @@ def small_graph(root: Node) -> SmallGraph | None:
                     place = places[id(child)] = len(nodes)
                     nodes.append(child)
                 read.append(place)
-            if len(nodes) > LIMIT:
-                return None
             if node is not root:
                 inner.append(node)
-            key += node.op, tuple(read), node.arg, node.shape, node.dtype, node.device
+            if op in MOVING and starts_of(node):
+                arg = placed(node, partial(name_start, scalars, places))
+            key += op, tuple(read), arg, node.shape, node.dtype, node.device
+            continue
+        if held is None and node.op in MEMORY:
+            held = node.arg.buffer
+        if held is not None:
+            name = name_of(buffers, places, held)
+            key += name, node.shape, node.dtype, node.device
+        elif node.op in SCALARS or (node.op in NUMBERS and type(node.arg) in GIVEN):
+            name = name_of(scalars, places, node.arg)
+            key += "scalar", name, node.shape, node.dtype, node.device
         else:
-            if held is None and node.op in MEMORY:
-                held = node.arg.buffer
-            found: list[Any] = buffers
-            if held is None and is_scalar(node):
-                found, held = scalars, node.arg
-            if held is None:
-                key += node.op, hashable(node), node.shape, node.dtype, node.device
-            else:
-                number = places.setdefault(id(held), len(found))
-                if number == len(found):
-                    found.append(held)
-                key += number, found is scalars, node.shape, node.dtype, node.device
-    return SmallGraph(tuple(key), nodes, buffers, scalars, inner)
+            key += node.op, hashable(node), node.shape, node.dtype, node.device
+    return SmallGraph(tuple(key), [root], nodes, buffers, scalars, inner)
 
 
-def is_scalar(node: Node) -> bool:
-    """Tell whether a leaf without memory is an argument of the plan."""
-    return node.op in SCALARS or (node.op in NUMBERS and type(node.arg) in GIVEN)
+def name_of(found: list[Any], places: dict[int, Any], held: Any) -> int:
+    """Give the number of a buffer or scalar, a new one where it was not met before."""
+    number: int = places.setdefault(id(held), len(found))
+    if number == len(found):
+        found.append(held)
+    return number
+
+
+def name_start(scalars: list[Any], places: dict[int, Any], start: Any) -> tuple[str, int]:
+    """Name the position of a slice by its number among the scalars."""
+    return "at", name_of(scalars, places, start)
+
+
+def with_carried(graph: SmallGraph, live: Any) -> bool:
+    """Make roots of what is stored beside what a graph was asked for; False if that is elsewhere.
+
+    The key then tells which of the nodes these are.
+    """
+    order = graph.order()
+    again = [*carried.read_again(order), *carried.read_ahead(order, graph.roots, live)]
+    if again:
+        numbers = {id(node): number for number, node in enumerate(graph.nodes)}
+        places = [numbers.get(id(node), -1) for node in again]
+        if min(places) < 0:
+            return False
+        graph.key = graph.key, tuple(places)
+        graph.roots = [*{id(node): node for node in (*again, *graph.roots)}.values()]
+    return True
 
 
 def compute(graph: SmallGraph, live: Any) -> bool:
-    """Compute the root of a small graph by its plan, if that is known and nothing else is due."""
+    """Compute the root of a small graph by its plan, if that is known."""
+    if entries(carried.GRADIENTS) and carried.met(graph.order()):
+        return False
+    is_beside = not is_alone(graph, live)
+    if is_beside and not with_carried(graph, live):
+        return False
     known = KNOWN.get(graph.key)
     plan = None if known is None else known.plan()
-    if known is None or plan is None or not is_alone(graph, live) or not PLANS.touch(plan):
+    if known is None or plan is None or not PLANS.touch(plan):
         return False
-    found, root = graph.buffers, graph.nodes[0]
+    found, roots = graph.buffers, graph.roots
     buffers = [found[number] for number in known.buffers]
     scalars = [graph.scalars[number].value for number in known.scalars] if graph.scalars else ()
-    if not scalars and not graph.inner:
-        direct.note(root, buffers, plan)
-    (root.realized,) = plan.launch(buffers, scalars, user_line())
-    if graph.inner or len(carried.NEW) == 1:  # of the others all are gone
+    if not (scalars or graph.inner) and len(roots) == 1:
+        direct.note(roots[0], buffers, plan)
+    made = plan.launch(buffers, scalars, user_line())
+    for root, number in zip(roots, known.results):
+        root.realized = made[number]
+    if is_beside:
+        note_beside(graph, live)
+    elif graph.inner or len(carried.NEW) == 1:  # of the others all are gone
         carried.NEW.clear()
     else:
-        carried.NEW.pop(id(root), None)
-    tensor = live.get(id(root))
-    if tensor is not None:
-        tensor.settle()
+        carried.NEW.pop(id(roots[0]), None)
+    for root in roots:
+        tensor = live.get(id(root))
+        if tensor is not None:
+            tensor.settle()
     return True
+
+
+def note_beside(graph: SmallGraph, live: Any) -> None:
+    """Remember what lives on beside a graph that was computed, and let go the past of the rest."""
+    order = graph.order()
+    computed = set(order)
+    leaves = [node for node in graph.nodes if node not in computed]
+    found = GraphKey(NO_KEY, order, leaves, [], [], {id(node): 0 for node in order})
+    carried.cut_past(found, graph.roots[:-1])
+    carried.note(found, live)
 
 
 def is_alone(graph: SmallGraph, live: Any) -> bool:
     """Tell whether a graph stores all of it that a live tensor holds or reads."""
-    root, passed = graph.nodes[0], entries(carried.PASSED)
+    root, passed = graph.roots[0], entries(carried.PASSED)
     if passed and weakref.ref(root) in passed:
         return False
     if not graph.inner:
@@ -132,9 +184,9 @@ def is_alone(graph: SmallGraph, live: Any) -> bool:
     return all(key == id(root) or live.get(key) is None for key in carried.NEW)
 
 
-def note(graph: SmallGraph, found: GraphKey, plan: Any) -> None:
-    """Remember the plan of a small graph."""
-    if type(plan) is not CompiledPlan:
+def note(graph: SmallGraph, roots: Sequence[Node], found: GraphKey, plan: Any) -> None:
+    """Remember the plan of a small graph, which was found for its roots in some order."""
+    if type(plan) is not CompiledPlan or {*map(id, roots)} != {*map(id, graph.roots)}:
         return
     if len(KNOWN) >= KNOWN_LIMIT:
         KNOWN.clear()
@@ -142,6 +194,7 @@ def note(graph: SmallGraph, found: GraphKey, plan: Any) -> None:
         weakref.ref(plan),
         places_in(graph.buffers, [found.buffers[number] for number in plan.input_numbers]),
         places_in(graph.scalars, [found.scalars[number] for number in plan.scalar_numbers]),
+        places_in(roots, graph.roots),
     )
 
 

@@ -68,7 +68,7 @@ def settle(updates: Sequence[Update], buffers: Sequence[Buffer], live: Any) -> N
             older = tensor._node
             storage: Storage = older.arg
             older.arg = Overwritten(storage, storage.version)
-            storage.version += 1
+            storage.count_writes()
             storage.buffer = buffers[number]
             number += 1
             leaf = Node("buffer", (), storage, older.shape, older.dtype, older.device)

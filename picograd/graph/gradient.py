@@ -147,14 +147,16 @@ def reaching(order: Sequence[Node], targets: Sequence[Node]) -> set[int]:
 
 def pass_back(gradients: dict[int, Node], node: Node, flowing: Node, needed: set[int]) -> None:
     """Apply the VJP of one node and add the results to its inputs' gradients."""
-    vjp = OPS[node.op].vjp
-    if vjp is None:
-        return
+    row = OPS[node.op]
     parts: Sequence[Node | Refused | None]
-    if node.row.role is Role.LOOP:  # it needs the walk itself
+    if row.role is Role.LOOP:  # it needs the walk itself
         parts = recur_vjp(flowing, node, gradient, is_cheap)
+    elif row.exact is not None:
+        parts = pass_exact(node, row.exact(node), flowing)
+    elif row.vjp is not None:
+        parts = row.vjp(flowing, node, *node.inputs)
     else:
-        parts = vjp(flowing, node, *node.inputs)
+        return
     for watch in WATCHERS:
         watch(node, parts)
     for child, part in zip(node.inputs, parts):
@@ -165,6 +167,16 @@ def pass_back(gradients: dict[int, Node], node: Node, flowing: Node, needed: set
         if part.shape != child.shape or part.dtype is not child.dtype:
             internal(f"the gradient of {node} has {part} for its input {child}")
         accumulate(gradients, child, part)
+
+
+def pass_exact(node: Node, exact: Node, flowing: Node) -> list[Node | None]:
+    """Differentiate the exact form of a node, down to the node's inputs."""
+    ends = {id(each) for each in node.inputs}
+    order = toposort([exact], lambda each: id(each) in ends)
+    inner = [each for each in order if id(each) not in ends]
+    gradients = {id(exact): flowing}
+    walk_back(inner, gradients, reaching(inner, node.inputs), ends)
+    return [gradients.pop(id(each), None) for each in node.inputs]  # twice the same: counted once
 
 
 def is_cheap(node: Node) -> bool:

@@ -116,9 +116,12 @@ KNOWN: "OrderedDict[Any, Known]" = OrderedDict()
 
 
 def walk(root: Node, flag_of: Flag) -> Walked | None:
-    """Walk what a gradient passes, and see what decides how it is recorded; None without a key."""
-    found, numbers, rows = Walked(), {}, []  # type: ignore[var-annotated]
-    order, given = found.order, found.given
+    """Walk what a gradient passes, and see what decides how it is recorded; None without a key.
+
+    The key is one flat row, in which an end begins with None.
+    """
+    found, numbers, key = Walked(), {}, []  # type: ignore[var-annotated]
+    order, given, ends = found.order, found.given, found.ends
     stack: list[Any] = [root]
     pop, push = stack.pop, stack.append
     while stack:
@@ -126,57 +129,55 @@ def walk(root: Node, flag_of: Flag) -> Walked | None:
         if node is not None:
             if node in numbers:
                 continue
-            inputs = node.inputs
-            flag = 0 if node.leaf is None else flag_of(node)
-            numbers[node] = flag
-            if inputs and is_entered(node, flag):
+            inputs, op = node.inputs, node.op
+            numbers[node] = flag = 0 if node.leaf is None else flag_of(node)
+            if inputs and (
+                (flag != ASKS and op in PASSING and node.dtype.is_differentiable)
+                or (op in SHOWING and node.realized is None)  # constructors look through it
+            ):
                 push(node)
                 push(None)
                 stack += inputs[::-1]
                 continue
             row: Any = end_row(node, given)
-            found.ends.add(len(order))
+            if row is None:
+                return None
+            ends.add(len(order))
+            key += None, row, flag
         else:
             node = pop()
-            flag, inputs = numbers[node], node.inputs
-            row = inner_row(node, found)
+            flag, inputs, op, arg = numbers[node], node.inputs, node.op, node.arg
+            if op in MOVING or type(arg) is CustomGradient or type(node) is not Node:
+                arg = special_arg(node, found)
+                if arg is None:
+                    return None
             read = numbers[inputs[0]] if len(inputs) == 1 else tuple([numbers[x] for x in inputs])
-            row = row and (*row, read)
-        if row is None:
-            return None
+            key += op, arg, flag, read
+        key += node.shape, node.dtype, node.device, node.realized is None
         numbers[node] = len(order)
-        rows.append((row, flag, node.shape, node.dtype.name, node.device, node.realized is None))
         order.append(node)
-    found.key = Key((tuple(rows), config.epoch))
+    found.key = Key((tuple(key), config.epoch))
     return found
 
 
-def is_entered(node: Node, flag: int) -> bool:
-    """Tell whether a walk goes below a node: a gradient does, or constructors look through it."""
-    op = node.op
-    if flag != ASKS and op in PASSING and node.dtype.is_differentiable:
-        return True
-    return op in SHOWING and node.realized is None
+def special_arg(node: Node, found: Walked) -> Any:
+    """Describe the argument of what moves, or has a rule of its own; None where it cannot tell.
 
-
-def inner_row(node: Node, found: Walked) -> Any:
-    """Describe a node beside its inputs; None where that does not say what its gradient is."""
-    op, arg = node.op, node.arg
+    Names positions that a user gave.
+    """
     if type(node) is not Node:
         return None
-    if type(arg) is CustomGradient:
-        arg = arg.key()
-        if arg is None:
-            return None
-    if op in MOVING and starts_of(node):
+    if type(node.arg) is CustomGradient:
+        return node.arg.key()
+    if not starts_of(node):
+        return node.arg
 
-        def name(start: Any) -> str:
-            found.positions[len(found.given)] = len(found.order)
-            found.given.append(start)
-            return "at"
+    def name(start: Any) -> str:
+        found.positions[len(found.given)] = len(found.order)
+        found.given.append(start)
+        return "at"
 
-        arg = placed(node, name)
-    return op, arg
+    return placed(node, name)
 
 
 def end_row(node: Node, given: list[Any]) -> Any:

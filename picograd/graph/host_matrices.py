@@ -250,6 +250,8 @@ def svd_vjp(g: Node, y: Node, x: Node) -> Gradients:
     shapes = svd_shapes(x.shape)
     u, s, vh = unpacked(y, *shapes)
     for_u, for_s, for_vh = unpacked(g, *shapes)
+    if x.dtype.is_complex:  # the values are real, though they lie among complex numbers
+        for_s = for_s.parts()[0].cast(x.dtype)
     for_v, v, apart = turned(for_vh), turned(vh), gaps(s * s)
     of_u, of_v = skew(matmul(turned(u), for_u)), skew(matmul(turned(v), for_v))
     phases = identity(of_u) * of_u  # of complex vectors; those of real ones have none

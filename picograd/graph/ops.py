@@ -3,14 +3,15 @@
 Elementwise rows are in graph/elementwise.py, views, reductions and effects in graph/structure.py,
 contractions in graph/product_ops.py, gather and scatter in graph/indexing.py and
 graph/scattering.py, writes of parts in graph/parts.py, scans and sorts in graph/scanning.py and
-graph/sorting.py, loops over time in graph/recurrence.py, host calls in graph/host_call.py,
-complex numbers in graph/complex_numbers.py, and composites in graph/composites.py and
-graph/norms.py.
+graph/sorting.py, gradients of products in graph/factors.py, loops over time in
+graph/recurrence.py, host calls in graph/host_call.py, complex numbers in
+graph/complex_numbers.py, and composites in graph/composites.py and graph/norms.py.
 """
 
 from picograd.graph.complex_numbers import COMPLEX_ROWS
 from picograd.graph.composites import COMPOSITES
 from picograd.graph.elementwise import ELEMENTWISE
+from picograd.graph.factors import FACTOR_ROWS
 from picograd.graph.host_call import FUNCTIONS, HOST_ROWS
 from picograd.graph.host_fourier import TRANSFORMS
 from picograd.graph.host_gamma import INCOMPLETE
@@ -31,6 +32,7 @@ TABLES = (  # each has added its rows to OPS
     STRUCTURE,
     COMPOSITES,
     NORMS,
+    FACTOR_ROWS,
     SCAN_ROWS,
     SORT_ROWS,
     SCATTER_ROWS,

@@ -13,6 +13,8 @@ asks for a column: `node.row.role`, or, where that is looked up often, `node.op 
     check      `check(node)` says what is wrong with its argument, or its other inputs
     vjp        `vjp(gradient, output, *inputs)` builds the gradients of the inputs out of nodes
                (None: no gradient)
+    exact      of a composite: `exact(node)` is a form of it that is differentiated in place of a
+               `vjp`, where what is fast to compute has other derivatives at some points
     expand     of a composite: `expand(node)` is the same value out of primitives;
                `expand_on(node, target)` where the target decides how
     batch      the rule of vmap: `batch(batch, node, found)` computes all samples (graph/batch.py)
@@ -229,6 +231,7 @@ class Op:
     is_showing: bool = False
     dimensions: Callable[[Any], tuple[int, ...] | None] | None = None
     of_complex: Callable[..., Any] | None = None
+    exact: Callable[[Any], Any] | None = None
 
     @property
     def may_expand(self) -> bool:
@@ -249,7 +252,7 @@ class Op:
     @property
     def is_differentiable(self) -> bool:
         """Tell whether gradients flow through the op."""
-        return self.vjp is not None
+        return self.vjp is not None or self.exact is not None
 
 
 OPS: dict[str, Op] = {}  # by name; whole once graph/ops.py is imported
@@ -271,7 +274,7 @@ def table(*rows: Op) -> dict[str, Op]:
             SHOWING.add(row.name)
             if row.view.inverse is not None:
                 MOVES.add(row.name)
-        if row.vjp is not None:
+        if row.is_differentiable:
             PASSING.add(row.name)
     return {row.name: row for row in rows}
 

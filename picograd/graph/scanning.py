@@ -19,8 +19,9 @@ import numpy as np
 from picograd.dtype import DType, accumulate_dtype, bool_, float32, float64
 from picograd.graph.axes import link_same
 from picograd.graph.batch_rules import second_next
+from picograd.graph.factors import earlier, factors_before, padded, reverse
 from picograd.graph.node import Node, Number
-from picograd.graph.row import ORDERED, Op, Role, Sizes, table
+from picograd.graph.row import FACTOR, ORDERED, Op, Role, Sizes, table
 from picograd.graph.shape import first_shape, is_size
 from picograd.helpers import ceil_div, product
 from picograd.target import Target
@@ -110,13 +111,6 @@ def reduced(node: Node, axis: int) -> tuple[int, ...]:
     return (*node.shape[:axis], *node.shape[axis + 1 :])
 
 
-def padded(node: Node, axis: int, low: int, high: int, fill: Number) -> Node:
-    """Pad one axis."""
-    pads = [(0, 0)] * node.rank
-    pads[axis] = (low, high)
-    return node.pad(tuple(pads), fill)
-
-
 def scan_chunks(node: Node, x: Array, start: Array | None = None) -> Array:
     """Scan every chunk, after its start value."""
     monoid, axis, chunk = node.arg
@@ -142,7 +136,7 @@ def scan_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
     if monoid == "sum":
         return (reversed_scan(gradient, "sum", axis),)
     if monoid == "prod":
-        return (product_gradient(gradient, output, x, axis),)
+        return (running_gradient(gradient, output, x, axis),)
     if monoid == "logaddexp":
         return (log_gradient(gradient, output, x, axis),)
     indices = tuple(
@@ -159,12 +153,19 @@ def extremum_index(x: Node, output: Node, axis: int) -> Node:
     return scan(is_found.where(x.iota(axis), 0), "max", axis)
 
 
-def product_gradient(gradient: Node, output: Node, x: Node, axis: int) -> Node:
-    """Differentiate a running product; what follows the first zero gets nothing.
+def running_gradient(gradient: Node, output: Node, x: Node, axis: int) -> Node:
+    """Multiply each gradient of a running product by the other factors, and add up."""
+    inputs, arg = (gradient, output, x), ("prod", axis)
+    return Node("cumprod_gradient", inputs, arg, x.shape, x.dtype, x.device)
+
+
+def divided_running(node: Node) -> Node:
+    """Divide by the factor; what follows the first zero gets nothing.
 
     Before the first zero: (sum of g y from here on) / x. At it: the same sum of g y', where y' is
     the product with that zero replaced by 1.
     """
+    (gradient, output, x), (_, axis) = node.inputs, node.arg
     is_zero = x.binary("equal", 0)
     zeros = scan(is_zero.cast(x.iota(axis).dtype), "sum", axis)
     is_first = is_zero.binary("logical_and", zeros.binary("equal", 1))
@@ -174,6 +175,20 @@ def product_gradient(gradient: Node, output: Node, x: Node, axis: int) -> Node:
     at_first = reversed_scan((gradient * others).accumulated(), "sum", axis)
     before = before / is_before.where(x, 1).accumulated()
     return is_before.where(before, is_first.where(at_first, 0)).cast(x.dtype)
+
+
+def multiplied_running(node: Node) -> Node:
+    """Multiply what is before a factor by r = g + (the next factor) (the next r).
+
+    From the end on r is the value of maps r -> sum + slope r, composed of ever more of them.
+    """
+    (gradient, _, x), (_, axis) = (each.accumulated() for each in node.inputs), node.arg
+    sums, step = reverse(gradient, axis), 1
+    slopes = earlier(reverse(x, axis), axis, 1, 0)
+    while step < x.shape[axis]:
+        sums = sums + slopes * earlier(sums, axis, step, 0)
+        slopes, step = slopes * earlier(slopes, axis, step, 0), 2 * step
+    return (factors_before(x, axis) * reverse(sums, axis)).cast(node.dtype)
 
 
 def log_gradient(gradient: Node, output: Node, x: Node, axis: int) -> Node:
@@ -212,6 +227,17 @@ SCAN_ROWS = table(
         shape=first_shape,
         batch_arg=second_next,
         sizes=Sizes(link_same, bound_scan),
+    ),
+    Op(
+        "cumprod_gradient",
+        Role.COMPOSITE,
+        3,
+        FACTOR,
+        None,
+        expand=divided_running,
+        exact=multiplied_running,
+        shape=lambda arg, gradient, output, x: x,
+        batch_arg=second_next,
     ),
     Op(
         "scan_chunks",

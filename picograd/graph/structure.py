@@ -16,6 +16,7 @@ from picograd.graph.bounded_rules import (
     bound_same,
 )
 from picograd.graph.bounds import constant_bounds, position_bounds, reduced_bounds, same_element
+from picograd.graph.factors import product_gradient
 from picograd.graph.indexing import INDEX_ROWS
 from picograd.graph.node import Node
 from picograd.graph.product_ops import PRODUCT_ROWS
@@ -69,17 +70,6 @@ def reduce_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
     share = (share / count).cast(x.dtype).reshape(kept)
     rest = (share * 0).expand(x.shape)
     return (is_extreme.where(share.expand(x.shape), rest),)
-
-
-def product_gradient(gradient: Node, x: Node, axes: tuple[int, ...]) -> Node:
-    """Multiply the other elements: with one zero only its place, with two nothing is left."""
-    is_zero = x.binary("equal", 0)
-    safe = is_zero.where(1, x)
-    zeros = is_zero.cast(x.accumulated().dtype).reduce("sum", axes, keepdim=True).expand(x.shape)
-    others = safe.reduce("prod", axes, keepdim=True).expand(x.shape) * gradient
-    at_zero = zeros.binary("equal", 1).where(others, 0)
-    elsewhere = zeros.binary("equal", 0).where(others / safe, 0)
-    return is_zero.where(at_zero, elsewhere)
 
 
 def same_vjp(gradient: Node, output: Node, x: Node) -> Gradients:

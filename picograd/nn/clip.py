@@ -95,10 +95,8 @@ def clip_grads_with_norm_(
     [0.6, 0.8]
     """
     factor = (max_norm / (total_norm.detach() + NORM_EPS)).minimum(1.0)
-    for owner in _read_list("clip_grads_with_norm_", parameters):
-        if owner.grad is not None:
-            gradient = owner.grad.detach()
-            owner.grad = (gradient * factor.to(gradient.device)).cast(gradient.dtype)
+    for gradient in _gradients("clip_grads_with_norm_", parameters):
+        gradient.mul_(factor.to(gradient.device))
 
 
 def clip_grad_value_(
@@ -114,9 +112,15 @@ def clip_grad_value_(
     [1.0, -0.5]
     """
     bound = read_limit("clip_grad_value_", "clip_value", clip_value)
-    for owner in _read_list("clip_grad_value_", parameters):
-        if owner.grad is not None:
-            owner.grad = owner.grad.detach().clamp(-bound, bound)
+    for gradient in _gradients("clip_grad_value_", parameters):
+        gradient.clamp_(-bound, bound)
+
+
+def _gradients(op: str, parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
+    """List the gradients there are, to be written: whoever holds one sees it clipped."""
+    found = [owner.grad for owner in _read_list(op, parameters)]
+    given = [gradient for gradient in found if gradient is not None]
+    return [each.detach() if each.requires_grad else each for each in given]
 
 
 def read_limit(op: str, name: str, value: Any) -> float:

@@ -1,6 +1,7 @@
 """What MultiheadAttention computes, on the weights of a layer or on given ones."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from picograd.dtype import bool_
@@ -72,6 +73,7 @@ def projected(layer: Any, *inputs: Tensor) -> list[Tensor]:
             problem = f"input of shape {tuple(x.shape)}, {size} features wanted"
             raise ShapeError("MultiheadAttention", problem, "give 3 axes, features last")
     rows = [x if layer.batch_first else x.transpose(0, 1) for x in inputs]
+    check_batches("MultiheadAttention", inputs, 0 if layer.batch_first else 1)
     biases: Any = [None] * 3 if layer.in_proj_bias is None else layer.in_proj_bias.chunk(3)
     if layer.in_proj_weight is not None:
         if inputs[0] is inputs[1] and inputs[1] is inputs[2]:  # one product for all three
@@ -80,6 +82,14 @@ def projected(layer: Any, *inputs: Tensor) -> list[Tensor]:
     else:
         weights = [layer.q_proj_weight, layer.k_proj_weight, layer.v_proj_weight]
     return [x.linear(weight, bias) for x, weight, bias in zip(rows, weights, biases)]
+
+
+def check_batches(op: str, inputs: Sequence[Tensor], axis: int) -> None:
+    """Raise ShapeError for inputs (rows, batch, features) of several batch sizes."""
+    if len({x.shape[axis] for x in inputs}) > 1:
+        shapes = ", ".join(str(tuple(x.shape)) for x in inputs)
+        problem = f"batch sizes differ: {shapes}"
+        raise ShapeError(op, problem, f"the batch is axis {axis}, by batch_first={axis == 0}")
 
 
 def in_heads(layer: Any, x: Tensor) -> Tensor:

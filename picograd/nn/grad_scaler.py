@@ -114,7 +114,7 @@ class GradScaler:
                 problem = "a gradient is float16"
                 fix = "keep parameters in float32 and compute inside autocast"
                 raise ValueRangeError("GradScaler.unscale_", problem, fix)
-            owner.grad = (gradient * inverse.to(gradient.device)).cast(gradient.dtype)
+            gradient.mul_(inverse.to(gradient.device))
             flags.append(gradient.isfinite().all().logical_not().to(self.factor.device))
         if not flags:
             fix = "call scale(loss).backward() before step()"

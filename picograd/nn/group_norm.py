@@ -111,7 +111,7 @@ class InstanceNorm(BatchNorm):
         count = x.numel() // max(1, x.shape[0] * x.shape[1])
         mean, var = x.mean(space), x.var(space, correction=0)
         # PyTorch does not count the batches here, so neither do we.
-        self._move(mean.mean(0), var.mean(0), count, self.num_batches_tracked + 1)
+        self._track(mean.mean(0), var.mean(0), count)
 
 
 class InstanceNorm1d(InstanceNorm):

@@ -53,6 +53,29 @@ class Hooks:
         return [each.function for kind in kinds for each in kind.values()]
 
 
+class Shown:
+    """This class shows the hooks of one kind under PyTorch's name; a dict replaces them.
+
+    >>> import picograd
+    >>> layer = picograd.nn.Linear(2, 2)
+    >>> handle = layer.register_forward_hook(print)
+    >>> layer._forward_hooks.clear()
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def __get__(self, module: Any, owner: type) -> Any:
+        return self if module is None else getattr(module._own_hooks(), self.kind)
+
+    def __set__(self, module: Any, hooks: dict[int, Any]) -> None:
+        kind = getattr(module._own_hooks(), self.kind)
+        kind.clear()
+        note_change()
+        for hook in list(hooks.values()):
+            register(kind, hook if isinstance(hook, Registered) else Registered(hook), False)
+
+
 def register(kind: dict[int, Registered], hook: Registered, prepend: bool) -> HookHandle:
     """Add a hook behind, or before, those of its kind."""
     if not callable(hook.function):

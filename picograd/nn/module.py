@@ -77,6 +77,8 @@ class Module(Inner):
     training: bool = True
     call_super_init: bool = False  # whether classes that follow in the order of bases are set up
     _hooks: Hooks | None = None
+    _forward_hooks, _forward_pre_hooks = hooks.Shown("after"), hooks.Shown("before")
+    _backward_hooks, _backward_pre_hooks = hooks.Shown("gradient"), hooks.Shown("gradient_before")
 
     def __init__(self, *given: Any, **options: Any) -> None:
         """Set up nothing: what follows among the bases is for the class, as in PyTorch."""
@@ -434,8 +436,7 @@ class Module(Inner):
             if set_to_none or parameter.grad is None:
                 parameter.grad = None
             else:
-                place: Any = dict(dtype=parameter.dtype, device=parameter.device)
-                parameter.grad = Tensor.zeros(*parameter.shape, **place)
+                parameter.grad.detach_().zero_()
 
     def requires_grad_(self: Self, requires_grad: bool = True) -> Self:
         """Freeze (False) or unfreeze all parameters."""

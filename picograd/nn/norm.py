@@ -77,21 +77,15 @@ class BatchNorm(Module):
             return functional.normalize_channels(input, *stats, self.weight, self.bias, self.eps)
         y, mean, var = functional.batch_normalize(input, self.weight, self.bias, self.eps)
         if self.training and self.track_running_stats:
-            self._track(mean, var, input.numel() // max(1, self.num_features))
+            batches = self._track(mean, var, input.numel() // max(1, self.num_features))
+            self.num_batches_tracked.assign(batches)
         return y
 
-    def _track(self, mean: Tensor, var: Tensor, count: int) -> None:
-        """Move the running statistics; assignments happen in place, also under `picograd.jit`."""
-        batches = self.num_batches_tracked + 1
-        self._move(mean, var, count, batches)
-        self.num_batches_tracked.assign(batches)
-
-    def _move(self, mean: Tensor, var: Tensor, count: int, batches: Tensor) -> None:
-        rate: Any = self.momentum
-        if rate is None:
-            rate = 1.0 / batches.cast(self.running_mean.dtype)
-        normalization.move(self.running_mean, mean, rate)
-        normalization.move(self.running_var, var, rate, count / max(1, count - 1))
+    def _track(self, mean: Tensor, var: Tensor, count: int) -> Tensor:
+        """Move the running statistics, in place, also under `picograd.jit`; count the batch."""
+        running = self.running_mean, self.running_var
+        batches = self.num_batches_tracked
+        return normalization.track(running, batches, mean, var, self.momentum, count)
 
     def _check(self, x: Tensor) -> None:
         name = type(self).__name__

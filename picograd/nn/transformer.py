@@ -13,6 +13,7 @@ from picograd.nn import functional, init
 from picograd.nn.attention import MultiheadAttention
 from picograd.nn.containers import ModuleList
 from picograd.nn.dropout import Dropout
+from picograd.nn.functional_attention import check_batches
 from picograd.nn.linear import Linear
 from picograd.nn.module import Module
 from picograd.nn.norm import LayerNorm
@@ -313,6 +314,8 @@ class Transformer(Module):
         if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
             problem = f"inputs {tuple(src.shape)}, {tuple(tgt.shape)}"
             raise ShapeError("Transformer", problem, f"give {self.d_model} features")
+        if len(src.shape) == len(tgt.shape) == 3:
+            check_batches("Transformer", (src, tgt), 0 if self.batch_first else 1)
         memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal)
         padding = (tgt_key_padding_mask, memory_key_padding_mask)
         causal = (tgt_is_causal, memory_is_causal)

@@ -6,6 +6,7 @@ plan reads sink to the last depth, where they share one kernel: the whole optimi
 
 from dataclasses import dataclass, field
 
+from picograd.helpers import product
 from picograd.schedule.group import GROUP_LIMIT, Group
 from picograd.schedule.write_order import order_updates, reads_of
 from picograd.target import Target
@@ -14,6 +15,7 @@ PART_LIMIT = 64  # parts of one kernel
 ALIKE_LIMIT = 256  # and where those that are alike are written once
 DELAY_LIMIT = 4  # depths a reduction may wait: what it reads stays in memory
 FAMILY_LIMIT = 4  # groups that read a leaf, at most, for it to tie them together
+LONG_FILL = 1 << 20  # elements of an array that should not lie there from the first step on
 LARGE = 30  # operations of a map that makes a new part only in a launch within GROUP_LIMIT
 SLOT_LIMIT = 400  # pointers of one kernel: 4 KiB of parameters on CUDA, with some to spare
 
@@ -45,6 +47,7 @@ def arrange(groups: list[Group], target: Target) -> list[Launch]:
     order_updates(groups)
     for group in groups:
         mark_reads(group)
+    fill_late(groups)
     launches: dict[tuple[object, ...], list[Launch]] = {}
     families = find_families(groups)
     put_writes_after_reads(groups, families)
@@ -139,6 +142,19 @@ def sink(groups: list[Group]) -> None:
     last += 1
     for group in sinks:
         group.depth = max(group.depth, last)
+
+
+def fill_late(groups: list[Group]) -> None:
+    """Fill long arrays that scatters write into just before they do, if that waits for nothing."""
+    for group in groups:
+        if product(group.shape) < LONG_FILL:
+            continue
+        targets = [member.group for member in group.members if member.group is not group]
+        depths = [target.depth for target in targets if target is not None]
+        if not depths or len(depths) < len(group.members) or group.leaves or group.contents:
+            continue
+        if not any(facts.group for facts in reads_of(group)):
+            group.depth = max(group.depth, min(depths) - 1)
 
 
 def is_sink(group: Group) -> bool:

@@ -15,6 +15,7 @@ from picograd.schedule.group import (
     AFTER,
     FREE,
     OWN,
+    PRODUCTS,
     Facts,
     Group,
     Labels,
@@ -57,6 +58,8 @@ def assemble(launch: Launch, builder: KernelBuilder) -> Kernel | None:
     if not parts:
         return None
     hero = hero_of(launch.kind, next(filter(has_reduction, parts), parts[0]))
+    if launch.kind in PRODUCTS and any(map(multiplies, parts)):
+        hero = launch.kind  # though one part shows nothing but zeros around an array
     scalars = tuple(dtype for _, dtype in builder.scalars.values())
     return Kernel(name_of(hero, launch), hero, builder.finish(), scalars, tuple(parts))
 
@@ -369,6 +372,12 @@ def hero_of(kind: str, part: Part) -> str:
 def has_reduction(part: Part) -> bool:
     """Tell whether a part reduces; maps may stand beside it."""
     return any(compute.reduce for compute in part.computes)
+
+
+def multiplies(part: Part) -> bool:
+    """Tell whether what a part reduces first is a product of arrays."""
+    first = next((c for c in part.computes if c.reduce), None)
+    return first is not None and is_product(first)
 
 
 def has_loads(compute: Compute) -> bool:

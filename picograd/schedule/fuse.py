@@ -29,7 +29,7 @@ from picograd.schedule.group import (
     place,
     waits_for_rows,
 )
-from picograd.schedule.joining import find_place, packed_work, summed_places
+from picograd.schedule.joining import find_place, narrower, packed_work, summed_places
 from picograd.schedule.pairing import Pairs
 from picograd.schedule.pooling import join_windows
 from picograd.schedule.recurrence import same_bytes, visit_loop
@@ -246,6 +246,14 @@ class Fuser:
         Sums over windows may come out otherwise in another kernel: they are rather stored.
         """
         node, made = facts.node, self.machine
+        source = narrower(facts)
+        if source is not None:
+            source.kernels = facts.kernels
+            self.store_shared(source)  # it is widened where it is read: fewer bytes
+            facts.loads, facts.has_window, facts.is_again = frozenset(), False, False
+            self.summarize(facts)
+            merge_labels(facts)
+            return
         if facts.has_window or find_place(facts) is not None:
             made = self.at_hand
         known = facts.kernels, facts.cost, len(facts.loads), node.size, node.dtype.itemsize

@@ -51,6 +51,16 @@ def has_room(home: Group, facts: Facts) -> bool:
     return is_short and len(home.members) < MEMBER_LIMIT
 
 
+def narrower(facts: Facts) -> Facts | None:
+    """Find what a value is converted from, if that takes fewer bytes and is computed as well."""
+    node = facts.node
+    if not node.row.keeps_value:
+        return None
+    source = facts.inputs[0]
+    is_narrow = source.node.dtype.itemsize < node.dtype.itemsize
+    return source if is_narrow and source.node.row.is_elementwise and not source.is_loaded else None
+
+
 def is_own_map(operand: Facts, base: Facts) -> bool:
     """Tell whether an operand is views of elementwise work that nothing but its product reads.
 

@@ -37,6 +37,7 @@ from picograd.schedule.plan import (
 )
 from picograd.schedule.race import has_race
 from picograd.schedule.readers import find_readers
+from picograd.schedule.recompute import recompute
 from picograd.schedule.recurrence import Binder
 from picograd.schedule.score_boxes import stream_scores
 from picograd.schedule.turned_products import turn_products
@@ -450,8 +451,10 @@ def copy_output(draft: Draft, root: Node, source: int, is_leaf: bool) -> int:
 
 
 def share_memory(draft: Draft) -> None:
-    """Let maps write where they read, at the steps where most memory is taken."""
-    before = (*draft.steps, *draft.copies)
+    """Make again what waits at the peak; let maps write where they read, where most is taken."""
+    before: list[Step] = [*draft.steps, *draft.copies]
+    if draft.target.has_blocks:
+        before = recompute(draft.slots, before)
     steps = write_in_place(draft.slots, before)
     if draft.is_verified:
         for old, new in zip(before, steps):

@@ -416,7 +416,7 @@ class Methods(Recorded):
     def histc(self, bins: int = 100, min: float = 0, max: float = 0) -> Tensor: ...
     def histogram(
         self,
-        bins: int | Tensor,
+        bins: int | Tensor = 100,
         *,
         range: Sequence[float] | None = None,
         weight: Tensor | None = None,

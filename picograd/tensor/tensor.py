@@ -24,7 +24,8 @@ from picograd.dtype import (
     kind_name,
     to_dtype,
 )
-from picograd.engine import foreign, pending
+from picograd.engine import carried, foreign, pending
+from picograd.engine.collector import undisturbed
 from picograd.engine.foreign import share
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_to_numpy, node_over_numpy
@@ -300,8 +301,11 @@ class Tensor(
                 dtype, device = arg.dtype, arg.device
             elif isinstance(arg, DType) or creation.is_dtype(arg):
                 dtype = arg
-            else:
+            elif device is None:
                 device = arg
+            else:
+                text = f"{arg!r} is no dtype, and the device is {device!r}"
+                raise DTypeError("to", text, "pass a dtype as picograd.float32 or its name")
         result = self if dtype is None else self.cast(dtype)
         result = result.clone() if copy and result is self else result
         if device is None or creation.device_named(device) == self.device:
@@ -447,6 +451,7 @@ class Tensor(
 
     # gradients
 
+    @undisturbed
     @pending.locked
     def backward(
         self,
@@ -467,11 +472,12 @@ class Tensor(
         root = self._history if self._history is not None else self._node
         given = None if gradient is None else as_tensor(gradient, self)._node
         served = autograd.backward(root, given, inputs, self._tracks, not create_graph)
+        carried.note_gradients(served)
         for leaf, node in served:
             is_hooked = leaf._hooks is not None and leaf.is_leaf
             node = leaf._hooks.run(node) if is_hooked else node
             found = wrap(node if create_graph else build.detach(node), bool(create_graph))
-            leaf.grad = found if leaf.grad is None else leaf.grad + found
+            autograd.accumulate(leaf, found)
             if is_hooked:
                 for hook in list(leaf._hooks.after.values()):
                     hook(leaf)

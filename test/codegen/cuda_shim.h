@@ -22,6 +22,7 @@ using std::trunc;
 struct Place { int x; };
 
 extern Place threadIdx, blockIdx;
+template <int threads> static inline int thread_number() { return threadIdx.x; }
 extern long long posted[1024][4];
 extern unsigned char* shared_bytes;
 static void** given;  // the arguments of the kernel that runs

@@ -179,6 +179,17 @@ def compile_cuda(source: str, arch: str) -> tuple[bytes, str]:
     return cubin, text
 
 
+def to_ptx(source: str, arch: str) -> str:
+    """Translate with NVRTC's first half."""
+    _, program = nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], [])
+    options = [o.encode() for o in (f"--gpu-architecture={arch}", *OPTIONS[::2])]
+    (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+    assert status == nvrtc.nvrtcResult.NVRTC_SUCCESS, source
+    text = b" " * nvrtc.nvrtcGetPTXSize(program)[1]
+    nvrtc.nvrtcGetPTX(program, text)
+    return text.decode()
+
+
 def disassemble(cubin, folder):
     """SASS text, or skip where the disassembler is not installed."""
     site = sysconfig.get_paths()["purelib"]

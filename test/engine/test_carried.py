@@ -149,3 +149,55 @@ def test_a_leaf_made_of_data_is_part_of_what_reads_it(made: list[Any]) -> None:
     assert mixed.grad is not None
     mixed.grad.realize()
     assert len(made) == 1
+
+
+def test_a_gradient_that_was_added_to_is_not_looked_at_once_its_weight_moved() -> None:
+    """Two batches a step, behind a mask: the first sum of gradients stays in a graph."""
+    layer = picograd.nn.Linear(8, 8)
+    optimizer = picograd.nn.optim.SGD(layer.parameters(), lr=0.1)
+    mask, rows = picograd.tril(picograd.ones(5, 5)), np.ones((5, 8), np.float32)
+
+    def attend(x: Tensor) -> Tensor:
+        return (layer(x) @ x.mT).masked_fill(mask == 0, 0.0) @ x
+
+    for _ in range(2):
+        for _ in range(2):
+            x = picograd.stack([picograd.from_numpy(rows) for _ in range(4)])
+            loss = attend(x).square().mean()
+            loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    assert layer.weight.isfinite().all()
+
+
+def steps_of_two_weights(count):
+    """Differentiate one loss several times: from the second on gradients go by formula."""
+    first, second = (Tensor(np.ones(3, np.float32), requires_grad=True) for _ in range(2))
+    for _ in range(count):
+        first.grad = second.grad = None
+        loss = (first * second * second).exp().sum()
+        loss.backward()
+    return first, second, loss
+
+
+def test_the_loss_is_read_with_its_gradients():
+    first, second, loss = steps_of_two_weights(2)
+    loss.item()
+    assert first.grad._node.op == second.grad._node.op == "buffer"
+    assert np.allclose(second.grad.numpy(), 2 * np.e)
+
+
+def test_one_gradient_is_read_with_the_others_that_are_held():
+    first, second, loss = steps_of_two_weights(2)
+    first.grad.sum().item()
+    assert second.grad._node.op == "buffer" and loss._node.realized is None
+    first, second, loss = steps_of_two_weights(2)
+    second.grad = None
+    first.grad.sum().item()
+    assert first.grad._node.op == "buffer" and not carried.GRADIENTS
+
+
+def test_what_is_beside_gradients_is_read_alone():
+    first, _, _ = steps_of_two_weights(2)
+    (first * 3).sum().item()
+    assert first.grad._node.realized is None and first.grad._node.op != "buffer"

@@ -384,3 +384,15 @@ def test_a_loop_that_nobody_reads_makes_few_plans(
             other = other.exp().log() * 0.25
     assert len(set(keys)) <= 3 and len(keys) > 12 and keys[-1] == keys[-2]
     assert other.tolist() == [0.0, 0.0]
+
+
+def test_what_was_computed_is_computed_again_once_its_memory_was_written() -> None:
+    """A graph reads the weight as it was drawn, not what was written over it meanwhile."""
+    weight = picograd.full((2,), 3.0, requires_grad=True)
+    loss = weight.square().sum()
+    assert loss.item() == 18.0
+    with picograd.no_grad():
+        weight.add_(1.0)
+    assert weight.tolist() == [4.0, 4.0]
+    loss.backward()
+    assert weight.grad is not None and weight.grad.tolist() == [6.0, 6.0]

@@ -15,13 +15,14 @@ from picograd.graph import build, build_composite
 from picograd.graph.batch import Batch
 from picograd.graph.complex_numbers import view_as_complex, view_as_real
 from picograd.graph.expand import expand_composites
+from picograd.graph.factors import product_gradient
 from picograd.graph.gradient import gradient
 from picograd.graph.host_call import host_call
 from picograd.graph.node import Node
 from picograd.graph.ops import OPS
 from picograd.graph.parts import put
 from picograd.graph.recurrence import make_body, outcome, placeholder, recur
-from picograd.graph.scanning import scan
+from picograd.graph.scanning import running_gradient, scan
 from picograd.graph.shape import ConvSpec
 from picograd.graph.sorting import sort
 
@@ -124,6 +125,11 @@ CASES: dict[str, tuple[Builder, tuple[np.ndarray, ...]]] = {
     ),
     "detach": (build.detach, (floats(2),)),
     "scan": (lambda x: scan(x, "prod", 1), (floats(2, 3),)),
+    "prod_gradient": (lambda g, x: product_gradient(g, x, (1,)), (floats(2, 3), floats(2, 3))),
+    "cumprod_gradient": (
+        lambda g, y, x: running_gradient(g, y, x, 1),
+        (floats(2, 3), floats(2, 3), floats(2, 3)),
+    ),
     "scan_chunks": (chunks, (floats(5, 2),)),
     "sort": (lambda x: sort(x, 1, True), (floats(2, 4),)),
     "sort_keys": (sorted_runs, (whole(2, 4, below=9),)),

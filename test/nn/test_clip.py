@@ -63,3 +63,15 @@ def test_by_value(device):
     nn.utils.clip_grad_value_(ours, 0.7)
     torch.nn.utils.clip_grad_value_(theirs, 0.7)
     np.testing.assert_allclose(ours[0].grad.numpy(), theirs[0].grad.numpy())
+
+
+def test_held_gradients_are_clipped_and_zeroed(device):
+    weight = nn.Parameter(Tensor([3.0, 4.0], device=device))
+    (weight * weight / 2).sum().backward()
+    held = weight.grad
+    nn.utils.clip_grad_norm_(weight, 1.0)
+    np.testing.assert_allclose(held.numpy(), [0.6, 0.8], rtol=1e-5)
+    nn.utils.clip_grad_value_(weight, 0.5)
+    assert held.tolist() == [0.5, 0.5]
+    nn.optim.SGD([weight], lr=0.1).zero_grad(set_to_none=False)
+    assert held.tolist() == [0, 0] and held is weight.grad

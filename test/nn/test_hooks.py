@@ -234,3 +234,14 @@ def test_hooks_before_loading_without_the_module(library):
     layer._register_load_state_dict_pre_hook(lambda *shown: seen.append(shown[0]), True)
     layer.load_state_dict(layer.state_dict())
     assert seen == [7, layer]
+
+
+def test_hooks_are_found_under_the_names_that_programs_clear() -> None:
+    layer, seen = nn.Linear(2, 2), []
+    layer.register_forward_hook(lambda *shown: seen.append("a"))
+    layer.register_forward_pre_hook(lambda *shown: seen.append("b"))
+    assert len(layer._forward_hooks) == len(layer._forward_pre_hooks) == 1
+    layer._forward_hooks.clear()
+    layer._forward_pre_hooks = {7: lambda *shown: seen.append("c")}
+    layer(Tensor([[1.0, 2.0]]))
+    assert seen == ["c"] and not layer._backward_hooks and not layer._backward_pre_hooks

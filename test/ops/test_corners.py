@@ -94,6 +94,19 @@ def test_empty_parts_get_empty_gradients() -> None:
         assert y.grad is not None and y.grad.tolist() == [[1.0, 1.0]]
 
 
+def test_what_is_chosen_from_nothing_has_gradients() -> None:
+    for function in (
+        lambda x: x.sort(1)[0],
+        lambda x: x.msort(),
+        lambda x: x.topk(0, 1)[0],
+        lambda x: x.gather(1, picograd.zeros(2, 0, dtype=picograd.int64)),
+    ):
+        for shape in ((2, 0), (2, 3)):
+            x = picograd.ones(shape, requires_grad=True)
+            (function(x)[:, :0].sum() * 2).backward()
+            assert x.grad is not None and x.grad.tolist() == picograd.zeros(shape).tolist()
+
+
 def test_second_derivatives_of_powers_of_zero() -> None:
     grad = picograd.func.grad
     flat = grad(grad(lambda y: 0.0**y))

@@ -1,9 +1,12 @@
 """Launches: what shares a kernel, and that everything is computed before it is read."""
 
+import pytest
 from plan_support import TARGET, leaf, spread
 
+from picograd.dtype import float32, int64
 from picograd.graph import build
 from picograd.graph.node import Node
+from picograd.schedule import arrange as module
 from picograd.schedule.arrange import LARGE, arrange, is_sink, reads_of
 from picograd.schedule.group import Group
 from picograd.schedule.schedule import Draft, fuse, number_inputs
@@ -34,6 +37,21 @@ def test_a_group_runs_after_what_it_reads() -> None:
         for facts in reads_of(reader):
             if facts.group:
                 assert position[id(facts.group)] < position[id(reader)] and facts.is_stored
+
+
+def test_a_long_array_is_filled_just_before_it_is_scattered_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    places = leaf(3, dtype=int64, below=9)
+    late = build.matmul(build.matmul(leaf(3, 4), leaf(4, 4)), leaf(4, 4))
+    zeros = build.const(0.0, (9, 4), float32, "cpu")
+    sums = build.scatter(zeros, late, [places], (0,), "sum")
+    for least, depth in ((1 << 20, 1), (1, 2)):
+        monkeypatch.setattr(module, "LONG_FILL", least)
+        groups = fused(sums)
+        arrange(groups, TARGET)
+        fills = [each for each in groups if any(m.group is not each for m in each.members)]
+        assert [each.depth for each in fills] == [depth]
 
 
 def test_reductions_over_one_domain_share_a_launch() -> None:

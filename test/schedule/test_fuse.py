@@ -4,16 +4,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from plan_support import TARGET, check_plan, cnn_step, leaf, linear, spread
+from plan_support import TARGET, VALUES, check_plan, cnn_step, leaf, linear, run, spread
 
 from picograd import Tensor
-from picograd.dtype import int64
+from picograd.dtype import float16, float32, int64
 from picograd.graph import build
 from picograd.graph.gradient import gradient
+from picograd.graph.interpret import interpret
 from picograd.graph.node import Node
 from picograd.graph.parts import put
 from picograd.schedule.plan import Plan
 from picograd.schedule.schedule import schedule
+from picograd.target import cuda_target
 
 
 def heroes(plan: Plan) -> list[str]:
@@ -139,6 +141,19 @@ def test_reasons_name_the_numbers() -> None:
     plan = schedule([y.reduce("sum", (1,)), y.reduce("sum", (0,))], TARGET)
     stored = "stored log (600, 600): 2 kernels read it, 37 operations and 1 loads: again"
     assert any(reason.startswith(stored) for reason in plan.reasons)
+
+
+def test_a_value_that_is_widened_is_stored_narrow() -> None:
+    x, weight = leaf(4096, 32, dtype=float16), leaf(32, 48, dtype=float16)
+    wide = (build.matmul(x, weight) * leaf(4096, 48, dtype=float16)).cast(float32)
+    sums = [each.reduce("sum", (0,)).reshape((1, 48)) for each in (wide, wide * wide)]
+    roots = [wide * spread(sums[0], wide.shape) - spread(sums[1], wide.shape)]
+    plan = schedule(roots, cuda_target("sm_90a"))
+    large = [slot.dtype for slot in plan.slots if slot.kind == "temporary" and slot.size > 48]
+    assert large == [float16]
+    np.testing.assert_allclose(
+        run(plan)[0], interpret(roots, values=VALUES)[0], rtol=1e-2, atol=0.5
+    )
 
 
 def test_a_value_that_two_nodes_of_one_kernel_read_is_computed_once() -> None:

@@ -2,6 +2,10 @@
 
 16-bit floats are structs of their raw bits; the conversions are single PTX instructions, so no CUDA
 header is needed. `CUDA_SHIM` is defined only when a test compiles the text as host C++.
+
+The number of a thread is a value that NVRTC cannot look into: else it computes it, and what is made
+of it, anew in many places, and ptxas of CUDA 12.8 to 13.0 may merge these wrongly: it overwrote the
+number with a sum, and took the row of a thread from the sum (docs/records/0012-attention).
 """
 
 import zlib
@@ -43,6 +47,12 @@ template <> DEVICE bfloat16 round_to(float a) {
   bfloat16 result;
   asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(result.bits) : "f"(a));
   return result;
+}
+template <int threads> DEVICE int thread_number() {
+  int number = threadIdx.x;
+  asm("" : "+r"(number));
+  __builtin_assume(0 <= number && number < threads);
+  return number;
 }
 DEVICE unsigned char* shared_memory() {
   extern __shared__ __align__(1024) unsigned char shared[];
@@ -144,7 +154,6 @@ QUICK = {
     "quick_minimum(": quick_text("quick_minimum", "ab", "minimum(a, b)", "min.NaN.f32"),
     "round_lanes<": ROUND_LANES,
 }
-GRID = {"task": "blockIdx.x", "thread": "threadIdx.x"}
 PARAMETERS = {"param": "s", "scalar": "c", "tensor": "t"}  # first letters of their names
 
 
@@ -244,8 +253,10 @@ def load_text(instr: Instr, args: list[str], typed: str, masked_lanes: int) -> s
 
 def value_text(program: Program, args: list[str], instr: Instr, dtype: DType) -> str:
     """Write the expression of a value that is not a load."""
-    if instr.op in GRID:
-        return GRID[instr.op]
+    if instr.op == "task":
+        return "blockIdx.x"
+    if instr.op == "thread":
+        return f"thread_number<{program.threads}>()"
     if instr.op in cuda_async.VALUES:
         return cuda_async.VALUES[instr.op](args, instr)
     if instr.op == "get":

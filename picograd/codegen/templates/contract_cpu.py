@@ -20,6 +20,7 @@ from picograd.codegen.operands import (
     Contraction,
     analyse,
     bind,
+    expr_axes,
     guarded,
     products_of,
     size_of,
@@ -87,7 +88,7 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
 def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     """Write one product."""
     every = [analyse(kernel, part, number) for number in products_of(part.computes)]
-    first, *others = every
+    first, *others = sorted(every, key=has_constant)  # one without tells rows from columns
     if not others and contract_taps.is_tapped(first):
         return contract_taps.build_part(part, first)
     product = orient(first, target)
@@ -99,6 +100,11 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     plan = choose(product, target, len(every))
     more = [alongside(other, plan, number) for number, other in enumerate(others, 1)]
     return packed_part(plan, more)
+
+
+def has_constant(product: Contraction) -> bool:
+    """Tell whether a factor is the same everywhere: it showed but zeros around an array."""
+    return not (expr_axes(product.a) and expr_axes(product.b))
 
 
 def is_thin(product: Contraction) -> bool:

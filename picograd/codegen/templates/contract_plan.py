@@ -9,6 +9,7 @@ from picograd.codegen.operands import (
     Windows,
     bind,
     by_stride,
+    expr_axes,
     output_strides,
     products_of,
     size_of,
@@ -18,7 +19,7 @@ from picograd.codegen.operands import (
 )
 from picograd.codegen.reach import Reach, depth_ends, reaches, single_axis
 from picograd.dtype import DType
-from picograd.errors import check
+from picograd.errors import internal
 from picograd.helpers import ceil_div, round_up
 from picograd.schedule.cost import COSTS
 from picograd.schedule.index import (
@@ -378,9 +379,7 @@ def aligned(other: Contraction, first: Contraction) -> Contraction:
 
     Operands that both products read are then equal.
     """
-    wanted = wide(first.rows)
-    c = with_orders(other if wide(other.rows) == wanted else swap(other))
-    check(wide(c.rows) == wanted, "products of one part have the same sides", c)
+    c = with_orders(with_sides(other, first))
     c = replace(c, rows=first.rows, columns=first.columns)
     if [axis.size for axis in c.depth] != [axis.size for axis in first.depth]:
         return c
@@ -388,9 +387,14 @@ def aligned(other: Contraction, first: Contraction) -> Contraction:
     return replace(c, depth=first.depth, a=bind(c.a, shared), b=bind(c.b, shared))
 
 
-def wide(axes: tuple[Axis, ...]) -> set[Axis]:
-    """Leave out axes of one point, which may be of either side."""
-    return {axis for axis in axes if axis.size > 1}
+def with_sides(other: Contraction, first: Contraction) -> Contraction:
+    """Turn a product so that its rows are those of another: what is constant has no side."""
+    rows, columns = set(first.rows), set(first.columns)
+    for c in (other, swap(other)):
+        is_apart = expr_axes(c.a).isdisjoint(columns) and expr_axes(c.b).isdisjoint(rows)
+        if is_apart:
+            return replace(c, rows=first.rows, columns=first.columns)
+    internal("products of one part have the same sides", other)
 
 
 def is_nested(product: Contraction) -> bool:

@@ -154,8 +154,9 @@ def candidates(c: Contraction) -> list[BoxSchedule]:
     if exprs:
         limit = MOST_REGISTERS_BUSY
     found = [each for each in SCHEDULES if each.layout.register_count <= limit]
-    can_roll = [each.dtype.bits == 16 and rounded_product(each) is not None for each in exprs]
-    if exprs and all(can_roll):
+    of_product = [each for each in exprs if reads_product(each)]
+    can_roll = [each.dtype.bits == 16 and rounded_product(each) is not None for each in of_product]
+    if of_product and all(can_roll):
         return [each.with_slots() for each in found]
     return found
 
@@ -185,6 +186,11 @@ def heavy(c: Contraction) -> list[Expr]:
     acc = Expr("tile", (), ("acc", ()), c.dtype)
     exprs = [out.expr for out in stores(c, {}, {c.number: acc})]
     return [expr for expr in exprs if not is_light(expr)]
+
+
+def reads_product(expr: Expr) -> bool:
+    """Tell whether what is stored is made of the accumulator, and not of other arrays alone."""
+    return any(node.op == "tile" for node in walk(expr))
 
 
 def is_light(expr: Expr) -> bool:
@@ -361,7 +367,7 @@ def epilogue(
     columns = role(c.columns, corners[1] + axis_index(dims[1]))
     value = {c.number: Expr("tile", (), ("acc", tuple(map(axis_index, dims))), c.dtype)}
     conditions = (*rows.conditions, *columns.conditions)
-    steps: list[Step] = []
+    steps: list[Store] = []
     tiles: list[Tile] = []  # outputs of one dtype leave through the same memory, the rest directly
     outputs = stores(c, {**rows.values, **columns.values}, value)
     indices = [each.index for each in stores(c, {}, value)]
@@ -379,7 +385,23 @@ def epilogue(
         if box is not None and dtype.bits == 16:
             box = replace(box, is_rolled=is_rolled(c, out.expr, schedule))
         steps.append(Store(slot, out.index, dims, out.expr, conditions, schedule.layout, box))
-    return steps, tiles
+    return with_riders(steps, kernel), tiles
+
+
+def with_riders(stores: list[Store], kernel: Kernel) -> list[Step]:
+    """Let outputs that the product is not in be computed beside the first that is rolled."""
+    rolled = [each for each in stores if each.box is not None and each.box.is_rolled]
+    if not rolled:
+        return [*stores]
+    riders: list[Step] = []
+    others: list[Step] = []
+    for each in stores:
+        is_half = kernel.slots[each.slot].dtype.bits == 16
+        if is_half and not reads_product(each.expr):
+            riders.append(replace(each, box=None, rides=True))
+        else:
+            others.append(each)
+    return [*riders, *others]
 
 
 def is_rolled(c: Contraction, expr: Expr, schedule: BoxSchedule) -> bool:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from picograd.dtype import DType
+from picograd.engine.collector import undisturbed
 from picograd.engine.pending import compute_updates
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_to_numpy
@@ -201,9 +202,7 @@ class Optimizer:
                 if set_to_none or parameter.grad is None:
                     parameter.grad = None
                 else:
-                    parameter.grad = constant(
-                        parameter.shape, 0.0, parameter.device, parameter.grad.dtype
-                    )
+                    parameter.grad.detach_().zero_()
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient, in one realisation.
@@ -225,13 +224,18 @@ class Optimizer:
                 loss = closure()
         if not self.state and not RUNNING.traces:
             self._store_parameters()
+        self._update()
+        return loss
+
+    @undisturbed
+    def _update(self) -> None:
+        """Record the update of every group, and write it."""
         recorded: list[Update | list[Change]] = []
         for group in self.param_groups:
             if self.is_own_rule():
                 group.follow_all()
             recorded += [self._record(group, batch) for batch in self._batches(group)]
         self._write(recorded)
-        return loss
 
     def _write(self, recorded: Sequence[Update | list[Change]]) -> None:
         """Compute a step and write what it changes: by a node each, unless all are updates."""

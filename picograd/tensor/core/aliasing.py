@@ -20,15 +20,20 @@ import numpy as np
 
 from picograd.buffer import Storage
 from picograd.dtype import int64
+from picograd.engine.tracing import RUNNING
 from picograd.errors import ShapeError
 from picograd.graph import build, parts
 from picograd.graph.node import Node
 from picograd.graph.row import Role
 from picograd.graph.shape import Shape, Strides
 from picograd.helpers import product, row_major
+from picograd.tensor.core.repeated import Operands, Unlike
 from picograd.tensor.indexing import indexing
 from picograd.tensor.shaping import movement
-from picograd.traced_number import TracedNumber
+from picograd.traced_number import SIZED, TracedNumber
+
+STRIDES: dict[Any, Strides | None] = {}  # of views, by what they follow from
+STRIDES_LIMIT = 4096
 
 
 @dataclass(slots=True)
@@ -66,8 +71,27 @@ class View:
     def strides(self) -> Strides | None:
         """Find the strides in elements of the memory shown; None for a copy."""
         if not self.known:
-            self.known.append(self.find_strides())
+            key = self.key()
+            if key is None:
+                self.known.append(self.find_strides())
+            else:
+                if key not in STRIDES:
+                    if len(STRIDES) >= STRIDES_LIMIT:
+                        STRIDES.clear()
+                    STRIDES[key] = self.find_strides()
+                self.known.append(STRIDES[key])
         return self.known[0]
+
+    def key(self) -> Any:
+        """Say what the strides follow from; None where that is not known, or sizes vary."""
+        if RUNNING.active or SIZED:
+            return None
+        base = self.base
+        try:
+            operands = Operands().key(self.operands)
+        except Unlike:
+            return None
+        return self.function, operands, self.always, base.shape, base.dtype, strides_of(base)
 
     def find_strides(self) -> Strides | None:
         """Follow the strides through the steps of the view."""
@@ -273,6 +297,12 @@ def is_basic(items: Any) -> bool:
 def is_number(item: Any) -> bool:
     """Tell whether an index is an integer tensor without axes."""
     return isinstance(item, Node) and not item.shape and item.dtype.is_integer
+
+
+def shows_all(tensor: Any) -> bool:
+    """Tell whether a view has the elements of its base, in the order in which they lie there."""
+    is_whole = tensor.numel() == tensor._view.base.numel() and not offset_of(tensor)
+    return is_whole and strides_of(tensor) == row_major(tensor.shape)
 
 
 def strided(node: Node, shape: Shape, strides: Shape, offset: int) -> Node:

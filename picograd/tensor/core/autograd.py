@@ -316,6 +316,20 @@ def backward(
     return [(leaf, each) for leaf, each in found if each is not None]
 
 
+def accumulate(leaf: Any, found: Any) -> None:
+    """Add a gradient to a tensor's `grad`: in place, so that whoever holds it sees the sum.
+
+    What can be differentiated again is not written, nor is what has another dtype.
+    """
+    kept = leaf.grad
+    if kept is None:
+        leaf.grad = found
+    elif kept._tracks or found._tracks or kept.dtype is not found.dtype:
+        leaf.grad = kept + found
+    else:
+        kept.add_(found)
+
+
 @dataclass(frozen=True, slots=True)
 class GradientFunction:
     """This class says what computed a tensor: the op, and what computed its inputs."""

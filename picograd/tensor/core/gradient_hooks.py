@@ -29,13 +29,17 @@ class HookHandle:
 
 
 class Hooks:
-    """This class keeps what is called with a tensor's gradient: before, after it is added."""
+    """This class keeps what is called with a tensor's gradient: before, after it is added.
 
-    __slots__ = ("after", "before")
+    `keep` retains the gradient of a computed tensor, as all other hooks left it.
+    """
+
+    __slots__ = ("after", "before", "keep")
 
     def __init__(self) -> None:
         self.before: dict[int, Callable[..., Any]] = {}
         self.after: dict[int, Callable[..., Any]] = {}
+        self.keep: Callable[..., Any] | None = None
 
     def run(self, gradient: Node) -> Node:
         """Let hooks see a gradient, one after the other, and replace it."""
@@ -48,6 +52,8 @@ class Hooks:
                 fix = f"return None, or a tensor of shape {gradient.shape}"
                 raise GradientError("register_hook", text, fix)
             gradient = answer._node.cast(gradient.dtype)
+        if self.keep is not None:
+            self.keep(wrap(gradient, False))
         return gradient
 
 
@@ -93,4 +99,5 @@ def retain(tensor: Recorded) -> None:
         if kept is not None:
             kept.grad = gradient.detach() if kept.grad is None else kept.grad + gradient.detach()
 
-    add_hook(tensor, keep)
+    note_change()
+    hooks_of(tensor).keep = keep

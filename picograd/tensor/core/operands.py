@@ -200,6 +200,11 @@ def pair(op: str, a: Operand, b: Operand, floating: bool = False) -> tuple[Node,
 
 
 @repeated
+def nothing_of(node: Node, shape: Shape) -> Node:
+    """Choose no elements of a node, in an empty shape: gradients flow, and are zeros."""
+    return node.reshape((node.size,)).slice(((0, 0, 1),)).reshape(shape)
+
+
 def broadcast_both(op: str, a: Node, b: Node) -> tuple[Node, Node]:
     """Give two operands the shape they have together."""
     shape = broadcast_shapes(a.shape, b.shape, op=op)

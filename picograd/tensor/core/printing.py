@@ -117,7 +117,7 @@ def float_writer(values: Array) -> Callable[[float], str]:
     plain = np.abs(values[np.isfinite(values) & (values != 0)])
     digits, low, high = OPTIONS.precision, plain.min(initial=np.inf), plain.max(initial=0)
     is_whole = bool((plain == np.floor(plain)).all())
-    is_wide = bool(plain.size and (high / low > 1000 or high > 1e8))
+    is_wide = bool(plain.size and (high / 1000 > low or high > 1e8))
     is_wide = is_wide or bool(plain.size and not is_whole and low < 1e-4)
     if OPTIONS.sci_mode is not None:
         is_wide = OPTIONS.sci_mode

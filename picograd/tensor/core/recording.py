@@ -6,7 +6,7 @@ gradients, and how it lets its graph go. `apply` records an operation, `write` a
 
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
@@ -245,6 +245,7 @@ class Recorded:
         if buffer is None or node.op in MEMORY or (self._tracks and not self.is_leaf):
             return
         storage = Storage(buffer)
+        storage.source = weakref.ref(node)
         if entries(VERSIONS):
             storage.version = VERSIONS.get(node, 0)
         keeps = node.inputs and node.leaf is None and MODE.enabled and node.dtype.kind in TRACKED
@@ -804,13 +805,15 @@ def memory_of(tensor: "Recorded") -> tuple[Any, int]:
     """Find the tensor that has the memory a view shows, and where in it the view starts.
 
     It is cut off from gradients if the view is. A view that a computed number chooses, or of other
-    bits, counts as memory of its own.
+    bits, counts as memory of its own, as does one whose gradients are its own, that shows all.
     """
     root: Any = tensor
     is_cut = False
     offset = aliasing.offset_of(tensor)
     while is_view(root):
         view: Any = root._view
+        if root._tracks and not view.passes and aliasing.shows_all(root):
+            break
         root, is_cut = view.base, is_cut or not view.passes
     if offset is None or root.dtype is not tensor.dtype:
         return tensor, 0
@@ -1047,8 +1050,9 @@ def beginnings(
 
 
 def listed(values: Any) -> list[Any]:
-    """Read one tensor or several."""
-    return list(values) if isinstance(values, (list, tuple)) else [values]
+    """Read one tensor or several: a list, or whatever else can be walked."""
+    is_one = isinstance(values, Recorded) or not isinstance(values, Iterable)
+    return [values] if is_one else list(values)
 
 
 def cases_of(given: Sequence[Any]) -> Batch:

@@ -55,13 +55,14 @@ class Recording:
 
     def stamp(self, inputs: list[Node], given: Sequence[Any]) -> Any:
         """Make the results of other inputs. The list is taken."""
-        nodes, numbered = inputs, self.numbered
-        own: dict[int, Any] = {}
-        for at, (op, places, arg, shape, dtype, device) in enumerate(self.steps):
-            if at in numbered:
-                arg = self.renewed(arg, given, own)
+        nodes, first = inputs, len(inputs)
+        for op, places, arg, shape, dtype, device in self.steps:
             read = tuple([nodes[place] for place in places])
             nodes.append(Node(op, read, arg, shape, dtype, device))
+        own: dict[int, Any] = {}
+        for at in self.numbered:
+            node = nodes[first + at]
+            node.arg = self.renewed(node.arg, given, own)
         if self.kind is None:
             return nodes[self.results[0]]
         return self.kind([nodes[number] for number in self.results])
@@ -98,7 +99,7 @@ class Operands:
         if kind in PLAIN:
             return kind, value
         if kind is list or kind is tuple:
-            return kind, *[self.key(each) for each in value]
+            return kind, *self.keys(value)
         if kind is dict:
             return kind, *[(name, self.key(each)) for name, each in value.items()]
         if kind is slice:
@@ -110,19 +111,24 @@ class Operands:
             return kind, str(value)  # 0.0 is not -0.0
         raise Unlike
 
+    def keys(self, values: Sequence[Any]) -> list[Any]:
+        """Say what of some operands counts."""
+        node_key, key = self.key_of_node, self.key
+        return [node_key(each) if type(each) is Node else key(each) for each in values]
+
     def key_of_node(self, node: Node) -> Any:
         """Say what of a node counts."""
-        number = self.seen.get(id(node))
-        if number is not None:
+        seen, op = self.seen, node.op
+        number = seen.setdefault(id(node), len(seen))
+        if number != len(self.inputs):
             return number
-        self.seen[id(node)] = len(self.inputs)
         self.inputs.append(node)
-        if node.op in NUMBERS:
-            return node.op, self.key(node.arg), node.shape, node.dtype, node.device
-        if node.op in PAIRS or node.dtype.kind == "complex":
+        if op in PAIRS or node.dtype.kind == "complex":
             raise Unlike
-        if node.op not in MOVES or node.realized is not None:
-            return node.shape, node.dtype, node.device
+        if op not in MOVES or node.realized is not None:
+            if op not in NUMBERS:
+                return node.shape, node.dtype, node.device
+            return op, self.key(node.arg), node.shape, node.dtype, node.device
         below = self.key_of_node(node.inputs[0])
         return node.op, node.arg, node.is_asked, node.shape, below
 
@@ -137,7 +143,7 @@ def repeated(function: Definition) -> Definition:
             return function(*operands, **options)
         found = Operands()
         try:
-            key = config.epoch, default_float(), MODE.enabled, found.key(operands)
+            key = config.epoch, default_float(), MODE.enabled, *found.keys(operands)
         except Unlike:
             return function(*operands)
         kept = known.get(key)

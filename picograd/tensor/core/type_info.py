@@ -1,7 +1,7 @@
 """Facts about dtypes: the limits of their numbers, and what they become together."""
 
 from picograd.conversion import FLOAT8, float8_values
-from picograd.dtype import DType, category, default_float, promote, to_dtype
+from picograd.dtype import DType, bool_, category, default_float, promote, scalar_dtype, to_dtype
 from picograd.errors import DTypeError
 from picograd.tensor.core.annotations import DTypeLike, TensorLike
 from picograd.tensor.core.function import composed
@@ -100,7 +100,7 @@ def result_type(tensor1: TensorLike, tensor2: TensorLike) -> DType:
         if isinstance(each, Recorded):
             kind, rank = each.dtype, 2 if each.ndim else 1
         else:
-            kind, rank = to_dtype(type(read_scalar("result_type", each))), 0
+            kind, rank = scalar_dtype(read_scalar("result_type", each), bool_), 0
         found[rank] = promote(found[rank], kind) if rank in found else kind
     result = found[max(found)]
     for rank in sorted(found, reverse=True):

@@ -27,6 +27,7 @@ from picograd.tensor.core.operands import (
     check_index,
     constant,
     need_integer,
+    nothing_of,
     read_scalar,
 )
 from picograd.tensor.core.repeated import repeated
@@ -374,7 +375,7 @@ def gather(op: str, node: Node, axis: Any, index: Node) -> Node:
         return row.reshape(index.shape)
     if not index.size:  # PyTorch looks no further either
         need_integer(op, index)
-        return constant(op, 0, index.shape, node.dtype, node.device)
+        return nothing_of(node, index.shape)
     node, indices, _ = along_axis(op, node, axis, index)
     return node.gather(indices, tuple(range(len(node.shape))))
 

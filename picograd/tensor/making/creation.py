@@ -12,10 +12,12 @@ from picograd.dtype import (
     ALIASES,
     BY_NAME,
     DType,
+    bool_,
     default_float,
     float32,
     float64,
     int64,
+    scalar_dtype,
     to_dtype,
     uint64,
 )
@@ -230,7 +232,7 @@ def elements(count: int | None) -> str:
 def full(sizes: Any, value: Any, dtype: DTypeLike | None, device: DeviceLike | None) -> Node:
     """Make a constant; without a dtype it is that of the Python value."""
     number = read_scalar("full", value)
-    wanted = optional_dtype(dtype) or to_dtype(python_type(number))
+    wanted = optional_dtype(dtype) or scalar_dtype(number, bool_)
     shape = as_shape(sizes, "full")
     check_size("full", shape, wanted.itemsize)
     return constant("full", fill_of(number), shape, wanted, device_named(device))
@@ -240,11 +242,6 @@ def fill_of(number: Scalar) -> Scalar:
     """Mark a fill as given; what `zeros` and `ones` make too stays a constant of the code."""
     is_named = type(number) is not TracedNumber and number in (0, 1)
     return number if is_named else given(number)
-
-
-def python_type(number: Scalar) -> type:
-    """Find the Python type that decides a dtype."""
-    return next(kind for kind in (bool, int, float, complex) if isinstance(number, kind))
 
 
 def filled(

@@ -6,7 +6,7 @@ Functions of tensors made of their methods; operands promote and broadcast as in
 import math
 from typing import Any, NamedTuple
 
-from picograd.dtype import complex128, int16, int32, int64
+from picograd.dtype import complex128, float32, int16, int32, int64, promote
 from picograd.errors import DTypeError
 from picograd.graph.build_composite import custom
 from picograd.graph.node import Node
@@ -18,6 +18,7 @@ from picograd.tensor.core.type_info import FORMATS
 from picograd.tensor.math import elementwise, transcendental
 
 WHOLE = {16: int16, 32: int32, 64: int64}  # integers of the widths of floats
+LDEXP_SPAN = {32: 279, 64: 2100}  # a larger power of two leaves nothing of any number
 # steps of Euclid's algorithm for the worst pair, neighbours among Fibonacci's numbers
 EUCLID = {8: 12, 16: 23, 32: 46, 64: 92}
 
@@ -122,10 +123,11 @@ def logaddexp2(input: Tensor, other: TensorLike) -> Tensor:
     >>> picograd.logaddexp2(picograd.Tensor([3.0]), 3.0).tolist()
     [4.0]
     """
-    a, b = promoted("logaddexp2", input, other, floating=True)
+    x, y = promoted("logaddexp2", input, other, floating=True)
+    a, b = (each.cast(promote(x.dtype, float32)) for each in (x, y))
     larger = a.maximum(b)
     gap = (a == b).where(0.0, -(a - b).abs())
-    return (larger + gap.exp2().log1p() / math.log(2)).cast(a.dtype)
+    return (larger + gap.exp2().log1p() / math.log(2)).cast(x.dtype)
 
 
 def xlog1py(input: TensorLike, other: TensorLike) -> Tensor:
@@ -181,12 +183,22 @@ def ldexp(input: Tensor, other: TensorLike) -> Tensor:
     [6.0]
     """
     need_tensor("ldexp", input)
-    exponent: Any = other
+    x = as_float(input)
     if not is_tensor(other):
-        return as_float(input) * 2.0**exponent
-    if not other.dtype.is_float:
-        exponent = other.cast(as_float(input).dtype)
-    return input * exponent.exp2()
+        power: Any = other
+        return x * 2.0**power
+    if other.dtype.is_float:
+        return x * other.exp2()
+    wide = x.cast(promote(x.dtype, float32))
+    span = LDEXP_SPAN[wide.dtype.bits]
+    whole = other.long().clamp(-span, span)
+    third = whole // 3  # a power of two that is too large may meet a tiny number
+    rest = whole - third - third
+    step = third.cast(wide.dtype).exp2()
+    wide = wide * step
+    wide = wide * step
+    wide = wide * rest.cast(wide.dtype).exp2()
+    return wide.cast(x.dtype)
 
 
 @composed(in_place=True)
@@ -235,7 +247,7 @@ def gcd(input: Tensor, other: TensorLike) -> Tensor:
         is_done = b == 0
         rest = apply(remainder, a, is_done.where(1, b))
         a, b = is_done.where(a, b), is_done.where(b, rest)
-    return a
+    return a.abs()  # the least number has no absolute value
 
 
 @composed(in_place=True)

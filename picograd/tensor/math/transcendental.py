@@ -410,7 +410,8 @@ def lgamma_value(x: Node) -> Node:
     sine = (to_whole(x) * math.pi).unary("sin")
     reflected = math.log(math.pi) - sine.unary("abs").unary("log") - inner
     is_infinite = x.unary("abs").binary("equal", math.inf)
-    is_infinite = is_infinite.binary("logical_or", x.binary("equal", 0.0))
+    is_pole = sine.binary("equal", 0.0).binary("logical_and", x.binary("less_equal", 0.0))
+    is_infinite = is_infinite.binary("logical_or", is_pole)
     return is_infinite.where(x.const_like(math.inf), is_low.where(reflected, inner))
 
 

@@ -121,7 +121,8 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     >>> nn.functional.threshold(Tensor([-1.0, 0.5, 2.0]), 1.0, 9.0).tolist()
     [9.0, 9.0, 2.0]
     """
-    return maybe_in_place("threshold", input, (input <= threshold).where(value, input), inplace)
+    result = (input <= threshold).where(value, input).cast(input.dtype)
+    return maybe_in_place("threshold", input, result, inplace)
 
 
 @composed(function=False)

@@ -8,6 +8,7 @@ from picograd.tensor.core.annotations import DeviceLike, Tensor
 from picograd.tensor.core.autocast import listed
 from picograd.tensor.core.function import composed, within
 from picograd.tensor.core.recording import Recorded
+from picograd.tensor.core.together import together
 from picograd.tensor.network.dropout import dropout
 
 
@@ -46,11 +47,29 @@ def scaled_dot_product_attention(
         copies = query.shape[-3] // key.shape[-3]
         key, value = (x.repeat_interleave(copies, -3) for x in (key, value))
     factor = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
+    if dropout_p:
+        weights = weights_of(query, key, attn_mask, is_causal, factor)
+        return dropout(weights, dropout_p) @ value
+    (found,) = attended(query, key, value, attn_mask, is_causal, factor)
+    return found
+
+
+@together
+def attended(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool, factor: float
+) -> tuple[Tensor]:
+    """Weigh the values."""
+    return (weights_of(query, key, mask, is_causal, factor) @ value,)
+
+
+def weights_of(
+    query: Tensor, key: Tensor, mask: Tensor | None, is_causal: bool, factor: float
+) -> Tensor:
+    """Find how much each row looks at each column."""
     scores = query @ key.transpose(-2, -1) * factor  # ... L S
     rows, columns = scores.shape[-2:]
-    mask = causal_mask(rows, columns, scores.device) if is_causal else attn_mask
-    weights = masked_softmax(scores, mask)
-    return dropout(weights, dropout_p) @ value
+    mask = causal_mask(rows, columns, scores.device) if is_causal else mask
+    return masked_softmax(scores, mask)
 
 
 def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:

@@ -18,6 +18,7 @@ from picograd.tensor.core.function import composed, within
 from picograd.tensor.core.operands import as_axes
 from picograd.tensor.core.recording import Recorded, apply
 from picograd.tensor.core.repeated import repeated
+from picograd.tensor.core.together import together
 from picograd.tensor.math.elementwise import arithmetic
 
 over_features = repeated(composite.layer_norm)
@@ -86,6 +87,15 @@ def normalize_channels(
     ...     None, None, 0.0).tolist()
     [[-1.0], [1.0]]
     """
+    (y,) = by_statistics(input, mean, var, weight, bias, eps)
+    return y
+
+
+@together
+def by_statistics(
+    input: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor]:
+    """Normalise each channel by statistics that are known."""
     shape = (1, input.shape[1]) + (1,) * (len(input.shape) - 2)
     scale = (var + eps).rsqrt()
     if weight is not None:
@@ -93,7 +103,7 @@ def normalize_channels(
     y = (input - mean.reshape(shape)) * scale.reshape(shape)
     if bias is not None:
         y = y + bias.reshape(shape)
-    return y.cast(input.dtype)
+    return (y.cast(input.dtype),)
 
 
 @within("functional")
@@ -172,6 +182,33 @@ def move(running: Tensor | None, value: Tensor, rate: Any, factor: float = 1.0) 
     """Bring a running statistic nearer to a value times a factor, by a rate."""
     if running is not None:
         running.assign(apply(nearer, running, value.detach(), rate, factor))
+
+
+def track(
+    running: tuple[Tensor, Tensor], batches: Tensor, mean: Tensor, var: Tensor, rate: Any,
+    count: int,
+) -> Tensor:  # fmt: skip
+    """Bring a running mean and variance nearer to those of `count` values; one more than `batches`.
+
+    A rate of None is one over the number of batches.
+    """
+    found = tracked(*running, batches, mean, var, rate, count / max(1, count - 1))
+    for old, new in zip(running, found):
+        old.assign(new)
+    return found[-1]
+
+
+@together
+def tracked(
+    running_mean: Tensor, running_var: Tensor, batches: Tensor, mean: Tensor, var: Tensor,
+    rate: Any, factor: float,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Find the next running mean and unbiased variance, and the number of batches."""
+    batches = batches + 1
+    if rate is None:
+        rate = 1.0 / batches.cast(running_mean.dtype)
+    mean = apply(nearer, running_mean, mean.detach(), rate, 1.0)
+    return mean, apply(nearer, running_var, var.detach(), rate, factor), batches
 
 
 @repeated

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from picograd.dtype import DType, bool_, int64, uint8
+from picograd.graph.factors import earlier
 from picograd.graph.node import Node
 from picograd.graph.scanning import extremum_index, scan
 from picograd.tensor.core.annotations import Tensor
@@ -94,9 +95,7 @@ def running_complex(op: str, node: Node, axis: int) -> Node:
         return real.paired(imag)
     size, step = node.shape[axis], 1
     while step < size:
-        ranges = tuple((0, size - step * (at == axis), 1) for at, size in enumerate(node.shape))
-        pads = tuple((step * (at == axis), 0) for at in range(node.rank))
-        node, step = node * node.slice(ranges).pad(pads, 1), 2 * step
+        node, step = node * earlier(node, axis, step, 1), 2 * step
     return node
 
 

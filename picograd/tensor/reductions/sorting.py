@@ -26,6 +26,7 @@ from picograd.tensor.core.operands import (
     check_ordered,
     need_float,
     need_integer,
+    nothing_of,
     read_scalar,
 )
 from picograd.tensor.indexing.selecting import computed_values
@@ -142,7 +143,7 @@ def picked(node: Node, index: Node, axis: Any) -> Node:
     if not node.rank:
         return node
     if not index.size:
-        return constant(False, index.shape, node.dtype, node.device)
+        return nothing_of(node, index.shape)
     return graph_sorting.along(node, index, axis % node.rank)
 
 

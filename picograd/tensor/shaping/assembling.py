@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from picograd.dtype import float64
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.build_composite import custom
@@ -378,10 +379,9 @@ def is_close(
         return same
     if not x.dtype.is_integer:
         return same
-    gap = elementwise.absolute(elementwise.subtract(x, y))
-    limit = elementwise.divide(elementwise.absolute(y), 1.0)
-    limit = elementwise.arithmetic("add", elementwise.arithmetic("mul", limit, rtol), atol)
-    return elementwise.compare("less_equal", gap, limit)
+    a, b = x.cast(float64), y.cast(float64)  # where no difference wraps
+    near = (a - b).unary("abs").binary("less_equal", b.unary("abs") * rtol + atol)
+    return same.binary("logical_or", near)
 
 
 @recorded(in_place=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from picograd.errors import AxisError, ShapeError, ValueRangeError
+from picograd.errors import AxisError, GradientError, ShapeError, ValueRangeError
 from picograd.graph import shape as shapes
 from picograd.graph.room import ABSURD, check_host, check_size
 from picograd.helpers import product
@@ -294,6 +294,9 @@ def as_strided(
     """
     need_tensor("as_strided", input)
     memory, offset = recording.memory_of(input)
+    if input.requires_grad and not memory.requires_grad:
+        text = "gradients of a part of memory do not reach what lies around it"
+        raise GradientError("as_strided", text, "call .clone() on it first, or .detach()")
     if storage_offset is not None:
         offset = storage_offset
     if len(size) != len(stride) or any(each < 0 for each in (*size, *stride, offset)):

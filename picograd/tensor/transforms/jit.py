@@ -665,6 +665,8 @@ def first_outputs(
     for target, result in capture.gradients:
         if isinstance(target, int):
             give_gradient(tracer.arguments[target], hand.tensor(result))
+        elif not result.tracks and (owner := target()) is not None and owner._grad is not None:
+            owner._grad._history = None  # as of later calls: the next may take its memory
     outputs = [hand.tensor(result) for result in capture.outputs]
     for find, result in capture.escapes if tracer.sizes is not None else ():
         replace(find(), hand.tensor(result))  # its shape is that of the trace

@@ -43,5 +43,5 @@ def own_memory(owner: Any, shape: tuple[int, ...]) -> Buffer | None:
     buffer: Any = storage.buffer
     if type(buffer.handle) is not Allocation or held(buffer, "handle") != ALONE:
         return None
-    storage.version += 1
+    storage.count_writes()
     return buffer  # type: ignore[no-any-return]

@@ -61,8 +61,10 @@ def is_followed(value: Any) -> bool:
 
 def moves(was: Any, now: Any) -> bool:
     """Tell whether a place that changed holds tensors, which a trace could follow."""
+    if was is now:
+        return False
     is_state = bool(tensors_of(was) or tensors_of(now))
-    return is_state and was is not now and is_portable(was) and is_portable(now)
+    return is_state and is_portable(was) and is_portable(now)
 
 
 class Places:

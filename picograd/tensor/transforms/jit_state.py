@@ -14,13 +14,13 @@ stores there happens when it is traced. What arrays of NumPy hold is compared, u
 """
 
 import functools
+import operator
 import os
 import random
 import sys
 import weakref
 from collections import deque
 from collections.abc import Iterable, Mapping
-from operator import attrgetter
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
@@ -45,7 +45,8 @@ from picograd.traced_number import NAMED
 PACKAGE = os.path.abspath(os.path.join(__file__, "..", "..", "..")) + os.sep
 PLAIN = (*BY_VALUE, float, DType, np.generic)
 QUIET = ("state", "param_groups", "defaults")  # containers of optimizers, which tell changes
-LARGEST = 1024  # elements of a container that are looked at
+LARGEST = 1 << 13  # elements of a container that are looked into
+LARGEST_PLAIN = 1 << 17  # elements of one of numbers and texts alone, which lead nowhere
 LARGEST_ARRAY = 1 << 20  # bytes of an array of NumPy whose contents are compared
 FARTHEST = 20_000  # objects of one walk
 BAGS = (("types", "SimpleNamespace"), ("argparse", "Namespace"))  # attributes of the user's
@@ -247,7 +248,7 @@ class Reach:
                 self.arrays[id(value)] = value, bytes_of(value), label or "an array"
         elif is_moving(value):
             self.moving[id(value)] = value, progress_of(value), label or "an iterator"
-        elif isinstance(value, attrgetter):
+        elif isinstance(value, operator.attrgetter):
             self.loose.update(".".join(value.__reduce__()[1]).split("."))
         elif isinstance(value, functools.partial):
             self.work += [(each, label) for each in (value.func, value.args, value.keywords)]
@@ -273,9 +274,11 @@ class Reach:
 
     def contain(self, value: Any, label: str) -> None:
         """Look into a container, and remember what is in it."""
-        if len(value) > LARGEST:
+        if len(value) > LARGEST_PLAIN:
             return
         items = contents(value)
+        if len(items) > LARGEST and not all(map(is_plain, items)):
+            return
         if self.followed and not isinstance(value, (set, frozenset)):
             keys = value if isinstance(value, dict) else range(len(items))
             pairs = [((id(value), key), item) for key, item in zip(keys, items)]
@@ -717,7 +720,10 @@ class Guard:
 def hooks_of(tensor: Any) -> list[Any]:
     """List the functions that are called with the gradient of a tensor."""
     hooks = getattr(tensor, "_hooks", None)
-    return [] if hooks is None else [*hooks.before.values(), *hooks.after.values()]
+    if hooks is None:
+        return []
+    kept = () if hooks.keep is None else (hooks.keep,)
+    return [*hooks.before.values(), *kept, *hooks.after.values()]
 
 
 def is_moved(was: Any, now: Any) -> bool:
@@ -739,7 +745,10 @@ def is_unchanged(container: Any, items: list[Any]) -> bool:
     """Tell whether a container still holds the same."""
     if len(container) != len(items):
         return False
-    for now, was in zip(contents(container), items):
+    found = contents(container)
+    if all(map(operator.is_, found, items)):
+        return True
+    for now, was in zip(found, items):
         if was is FOLLOWED:
             continue
         if isinstance(was, Reference):

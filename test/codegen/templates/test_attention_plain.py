@@ -20,7 +20,7 @@ from attention_forms import (
     window,
     with_gradients,
 )
-from cuda_tools import compile_cuda
+from cuda_tools import compile_cuda, to_ptx
 from plan_support import VALUES, leaf
 
 from picograd.codegen import interpret_program, interpret_tile
@@ -116,3 +116,12 @@ def test_resources(depth):
         assert shared_bytes(tiles.parts[0]) <= target.shared_bytes
         _, log = compile_cuda(render(linearize(tiles, target)), "sm_90a")
         assert re.search(r"\b0 bytes stack frame, 0 bytes spill stores", log), log
+
+
+def test_a_thread_is_numbered_once():
+    """Numbers that NVRTC computes anew are what ptxas of CUDA 13.0 confused in such a kernel."""
+    *_, by_values = with_gradients(boolean, *shapes_of(16, 80, 32, 64))
+    kernels = schedule([by_values], FEW).kernels
+    (kernel,) = (each for each in kernels if "contract" in each.name)
+    source = render(linearize(attention_cuda.build(kernel, FEW), FEW))
+    assert to_ptx(source, "sm_80").count("%tid.x") == 1

@@ -231,6 +231,37 @@ def test_what_is_dear_is_computed_in_a_loop_over_the_rounded_product(m, n):
     assert "Vector<bfloat16, 8>*)(s3" in source
 
 
+@pytest.mark.parametrize("m, n", [(200, 200)])
+def test_an_output_without_the_product_rides_with_a_rolled_one(m, n):
+    """Both read the other array once, and its own leaves in pieces of 16 bytes."""
+    kernel = with_gelu_gradient(matmul_kernel(m, n, 72, bfloat16, b="nk"))
+    (part,) = kernel.parts
+    hero, end = part.computes
+    other = Expr("cast", (Expr("load", (), (3, end.store[1]), bfloat16),), None, float32)
+    quarter = Expr("mul", (other, Expr("const", (), 0.25, float32)), None, float32)
+    body = Expr("cast", (Expr("tanh", (quarter,), None, float32),), None, bfloat16)
+    beside = dataclasses.replace(end, body=body, store=(4, end.store[1]))
+    slots = (*kernel.slots, Slot(bfloat16, kernel.slots[2].size, "out"))
+    parts = (dataclasses.replace(part, computes=(hero, end, beside)),)
+    kernel = dataclasses.replace(kernel, slots=slots, parts=parts)
+    rider, store = tiles_of(kernel).parts[0].steps[0].body[-2:]
+    assert rider.rides and store.box.is_rolled
+    generator = np.random.default_rng(0)
+    arrays = [generator.integers(-2, 3, slot.size).astype(float) for slot in kernel.slots]
+    values = [x.astype(np.float32) for x in arrays]
+    interpret_tile.interpret(tiles_of(kernel), values)
+    raw = [bits(x, slot.dtype) for x, slot in zip(arrays, kernel.slots, strict=True)]
+    interpret_program.interpret(program_of(tiles_of(kernel)), raw)
+    want = np.tanh(arrays[3] * 0.25)
+    np.testing.assert_allclose(values[4], want, rtol=2**-8)
+    np.testing.assert_allclose((raw[4].astype(np.uint32) << 16).view(np.float32), want, rtol=2**-8)
+    product = (arrays[0].reshape(m, 72) @ arrays[1].reshape(n, 72).T).reshape(-1)
+    found = (raw[2].astype(np.uint32) << 16).view(np.float32)
+    np.testing.assert_allclose(found, product * want, rtol=2**-7)
+    source = render(program_of(contract_cuda.build(kernel, H200), H200))
+    assert source.count("quick_exp2(v") == 8 and "Vector<bfloat16, 8>*)(s4" in source
+
+
 def with_gelu_gradient(kernel):
     """Multiply the rounded product by a function of another array of its shape."""
     (part,) = kernel.parts

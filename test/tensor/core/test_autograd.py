@@ -26,6 +26,19 @@ def test_leaves_that_asked_get_gradients() -> None:
     assert w.grad.tolist() == [1, 1]
 
 
+def test_gradients_are_added_in_place() -> None:
+    x, y = Tensor([1.0, 2.0], requires_grad=True), Tensor([1.0, 2.0], requires_grad=True)
+    (x + y).sum().backward()
+    held, other = x.grad, y.grad
+    assert held is not None and other is not None
+    row = held[1:]
+    (x * 2).sum().backward()
+    assert held is x.grad and held.tolist() == [3, 3] and row.tolist() == [3]
+    assert other.tolist() == [1, 1]
+    (x * x).sum().backward(create_graph=True)  # this one can be differentiated again
+    assert held.tolist() == [3, 3] and x.grad is not None and x.grad.tolist() == [5, 7]
+
+
 def test_small_scripts_get_gradients_without_asking() -> None:
     x, c = Tensor([1.0, 2.0]), Tensor.ones(2)
     loss = (x * x * c).sum()

@@ -39,6 +39,15 @@ def test_retain_grad() -> None:
     assert np.allclose(x.grad.numpy(), 8 * X)
 
 
+def test_retained_is_what_hooks_left() -> None:
+    x = leaf()
+    y = x * 2
+    y.retain_grad()
+    y.register_hook(lambda g: g * 3)
+    y.sum().backward()
+    assert np.allclose(y.grad.numpy(), 3) and np.allclose(x.grad.numpy(), 6)
+
+
 def test_hook_sees_the_gradient_of_earlier_operations() -> None:
     x = leaf()
     y = x * 3

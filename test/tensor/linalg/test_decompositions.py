@@ -121,3 +121,30 @@ def test_complex_matrices_in_traces(device: str) -> None:
 
 def linalg_twice(x: Tensor) -> Tensor:
     return picograd.linalg.inv(x) @ x * 2
+
+
+def curvature(m: Any, of: Any, x: Any, direction: Any) -> Any:
+    """Differentiate twice: the gradient along a direction, with respect to the matrix."""
+    t = m.tensor(x).requires_grad_()
+    (slope,) = m.autograd.grad(of(m, t), t, create_graph=True)
+    along = slope * m.tensor(direction)
+    if np.iscomplexobj(x):
+        along = m.view_as_real(along)[..., 0]
+    (found,) = m.autograd.grad(along.sum(), t)
+    return found.resolve_conj().numpy()
+
+
+def test_second_derivatives_of_singular_values_and_vectors() -> None:
+    # The gradient of values alone multiplies by zeros, beside products whose results are summed.
+    real, other = numbers((3, 3)), complex_numbers(3, 3)
+    weights = np.arange(1.0, 10).reshape(3, 3)
+    cases: list[tuple[Any, Any]] = [
+        (lambda m, t: (m.linalg.svdvals(t) ** 2 * m.tensor(weights[0])).sum(), real),
+        (lambda m, t: m.linalg.cond(t), real),
+        (lambda m, t: m.linalg.norm(t, "nuc") ** 2, other),
+        (lambda m, t: (m.linalg.svd(t)[0].abs() * m.tensor(weights)).sum(), other),
+    ]
+    for of, x in cases:
+        direction = complex_numbers(3, 3) if np.iscomplexobj(x) else weights
+        found, wanted = (curvature(m, of, x, direction) for m in (picograd, torch))
+        np.testing.assert_allclose(found, wanted, 1e-7, 1e-9)

@@ -107,3 +107,22 @@ def test_mistakes(device: str) -> None:
     ):
         with pytest.raises(PicogradError):
             wrong()
+
+
+def test_least_numbers_and_steps_that_overflow(device: str) -> None:
+    def at(values: list[Any], name: str) -> Tensor:
+        return Tensor(values, dtype=name, device=device)
+
+    least = -(2**63)
+    assert at([1, -128], "int8").gcd(at([-128, 96], "int8")).tolist() == [1, 32]
+    x = at([least, 2**63 - 1, 5], "int64")
+    assert x.isclose(at([least, -1, 6], "int64")).tolist() == [True, False, False]
+    powers = at([200, 2**40, -300, 277], "int64")
+    found = picograd.ldexp(at([1e-40, 0.0, 3e38, 1e-45], "float32"), powers)
+    assert found.tolist() == [pytest.approx(1.6069e20, rel=1e-4), 0, 0, np.inf]
+    found = picograd.ldexp(at([5e-324, 1.0], "float64"), at([2097, -1074], "int64"))
+    assert found.tolist() == [2.0**1023, 5e-324]
+    half = at([-1.0], "float16")
+    assert picograd.logaddexp2(half, half).item() == 0  # rounded once
+    assert at([-1e308, -3.0, 1e308], "float64").lgamma().tolist() == [np.inf] * 3
+    assert picograd.nn.functional.threshold(at([1, -2], "int16"), 0, 5).tolist() == [1, 5]

@@ -8,7 +8,7 @@ from op_support import Case, compare, integers, numbers
 
 import picograd
 from picograd import Tensor
-from picograd.errors import PicogradError
+from picograd.errors import GradientError, PicogradError
 
 torch = pytest.importorskip("torch")
 
@@ -88,3 +88,13 @@ def test_mistakes(device: str) -> None:
     ):
         with pytest.raises(PicogradError):
             wrong()
+
+
+def test_as_strided_of_a_leaf_that_shares_memory() -> None:
+    held = Tensor(np.arange(6.0))
+    x = held.detach().requires_grad_()
+    (picograd.as_strided(x, (2, 3), (1, 2)) ** 2).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
+    part = held[2:].detach().requires_grad_()
+    with pytest.raises(GradientError, match="as_strided: gradients of a part of memory"):
+        picograd.as_strided(part, (2,), (1,))

@@ -57,3 +57,12 @@ def test_gradients_that_add_up_are_read_before_they_are_written() -> None:
     for count in range(1, 6):
         add(x)
         assert weight.grad is not None and weight.grad.tolist() == [1.0 * count, 3.0 * count]
+
+
+def test_the_second_call_writes_gradients_where_those_of_the_trace_lie() -> None:
+    learn, model = make_step()
+    x, y = Tensor(np.ones((2, 3), np.float32)).realize(), Tensor([0, 3]).realize()
+    learn((x, y))
+    place = address(model)
+    learn((x, y))
+    assert address(model) == place

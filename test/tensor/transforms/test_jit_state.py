@@ -54,6 +54,16 @@ def test_a_state_seen_before_is_not_traced_again():
     assert len(calls) == 2
 
 
+def test_large_containers_are_seen():
+    table, rows = list(range(20_000)), [Tensor([float(k)]) for k in range(1500)]
+    f = picograd.jit(lambda x: x + Tensor(table)[5] + rows[7])
+    assert f(Tensor([1.0])).item() == 13
+    table[5] = 50
+    assert f(Tensor([1.0])).item() == 58
+    rows[7] = Tensor([100.0])
+    assert f(Tensor([1.0])).item() == 151
+
+
 def test_globals_are_seen():
     global SCALE
     f = picograd.jit(lambda x: x * SCALE)
