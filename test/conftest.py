@@ -59,6 +59,7 @@ def fixed_seeds() -> Iterator[None]:
     np.random.seed(0)
     picograd.manual_seed(0)  # or what a test draws would hang on which tests ran before it
     if (torch := sys.modules.get("torch")) is not None:
+        torch.set_num_threads(1)  # its threads spin, which hurts where tests share cores
         torch.default_generator.manual_seed(0)  # that of all devices notes a stack at each call
     compute_what_is_left()
     yield

@@ -194,7 +194,7 @@ class CpuDevice(Device):
 
     def compile_many(self, codes: Iterable[Code]) -> Iterator[tuple[int, bytes]]:
         """Compile on all threads, the first while the next are still being written."""
-        if isinstance(codes, list) and len(codes) < 2:  # threads would take a tenth of the time
+        if isinstance(codes, list) and len(codes) < 2:  # no threads for what nothing runs beside
             yield from enumerate(map(self.machine.compile, codes))
             return
         from concurrent.futures import Future, ThreadPoolExecutor  # a tenth of importing picograd

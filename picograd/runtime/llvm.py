@@ -70,7 +70,7 @@ def target_machine(machine: Host, level: int = LEVEL) -> Any:
 
 
 def spare_machine(machine: Host, level: int) -> Any:
-    """Take a TargetMachine that no translation uses now: making one takes 0.5 ms."""
+    """Take a TargetMachine that no translation uses now: making one takes 0.13 ms."""
     try:
         return SPARE[machine, level].pop()
     except LookupError:

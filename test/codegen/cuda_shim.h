@@ -1,5 +1,6 @@
 // Runs emitted CUDA C on the host: one coroutine per thread of a block, switched at every barrier,
 // shuffle and warp-wide instruction. Asynchronous copies happen at the wait, as late as allowed.
+// What every kernel needs is compiled once, where CUDA_SHIM_RUNTIME is defined, and linked.
 #pragma once
 #include <ucontext.h>
 
@@ -19,82 +20,24 @@ using std::fma, std::fmod, std::log, std::pow, std::rint, std::sin, std::sqrt, s
 using std::trunc;
 
 struct Place { int x; };
-struct Copy { void* to; const void* from; bool is_inside; };
-using Multiplies = std::vector<std::function<void()>>;
-struct Lane {
-  ucontext_t context;
-  bool is_done;
-  std::vector<std::vector<Copy>> groups;  // the last one is still open
-  std::vector<Multiplies> multiplies;
-};
-struct Meeting { int arrived = 0, generation = 0; };
 
-static Place threadIdx, blockIdx;
+extern Place threadIdx, blockIdx;
 template <int threads> static inline int thread_number() { return threadIdx.x; }
-static int thread_count;
-static std::vector<Lane> lanes;
-static ucontext_t scheduler;
-static Meeting block_meeting, warp_meeting[32];
-static long long posted[1024][4];
-static unsigned char* shared_bytes;
-static std::function<void()> body;
+extern long long posted[1024][4];
+extern unsigned char* shared_bytes;
+static void** given;  // the arguments of the kernel that runs
+void run_grid(void (*body)(), int blocks, int threads, size_t shared, bool is_reversed);
+void __syncthreads();
+void warp_meet();
+void copy_later(void* to, const void* from, bool is_inside);
+void copy_async_commit();
+void wait_copies(int pending);
+void load_rows(unsigned* r, const void* p, bool is_transposed);
+void multiply_later(std::function<void()> multiply);
+void warpgroup_commit();
+void wait_multiplies(int pending);
 
-static inline void switch_thread() {
-  int self = threadIdx.x;
-  swapcontext(&lanes[self].context, &scheduler);
-  threadIdx.x = self;
-}
-static inline void meet(Meeting& meeting, int count) {
-  int generation = meeting.generation;
-  if (++meeting.arrived == count) { meeting.arrived = 0; meeting.generation++; }
-  while (meeting.generation == generation) switch_thread();
-}
-static inline void __syncthreads() { meet(block_meeting, thread_count); }
 static inline void __threadfence() {}
-static inline void warp_meet() {
-  int first = threadIdx.x / 32 * 32;
-  meet(warp_meeting[threadIdx.x / 32], thread_count - first < 32 ? thread_count - first : 32);
-}
-static void enter() {
-  body();
-  lanes[threadIdx.x].is_done = true;
-  while (true) switch_thread();
-}
-static void run_block(int block, int threads, size_t shared, bool is_reversed) {
-  blockIdx.x = block;
-  thread_count = threads;
-  block_meeting = Meeting();
-  for (Meeting& meeting : warp_meeting) meeting = Meeting();
-  memset(shared_bytes, 0xff, shared);
-  const size_t stack = 64 << 10;
-  static char* stacks = (char*)malloc(1024 * stack);
-  lanes.assign(threads, Lane());
-  for (int i = 0; i < threads; i++) {
-    getcontext(&lanes[i].context);
-    lanes[i].context.uc_stack.ss_sp = stacks + i * stack;
-    lanes[i].context.uc_stack.ss_size = stack;
-    lanes[i].is_done = false;
-    lanes[i].groups.emplace_back();
-    lanes[i].multiplies.emplace_back();
-    makecontext(&lanes[i].context, enter, 0);
-  }
-  for (int left = threads, rounds = 0; left; rounds++) {
-    if (rounds > 1000000) { fprintf(stderr, "cuda_shim: a barrier never completes\n"); abort(); }
-    for (int i = 0; i < threads; i++) {
-      int thread = is_reversed ? threads - 1 - i : i;
-      if (lanes[thread].is_done) continue;
-      threadIdx.x = thread;
-      swapcontext(&scheduler, &lanes[thread].context);
-      left -= lanes[thread].is_done;
-    }
-  }
-}
-static void run_grid(int blocks, int threads, size_t shared, bool is_reversed) {
-  shared_bytes = (unsigned char*)aligned_alloc(1024, (shared + 2048) / 1024 * 1024);
-  for (int i = 0; i < blocks; i++)
-    run_block(is_reversed ? blocks - 1 - i : i, threads, shared, is_reversed);
-  free(shared_bytes);
-}
 static inline unsigned char* shared_memory() { return shared_bytes; }
 template <typename T> static inline T exchange(T a, int mask) {
   memcpy(posted[threadIdx.x], &a, sizeof(T));
@@ -144,36 +87,13 @@ template <> inline bfloat16 round_to(float a) {
 
 template <typename T, typename S>
 static inline void copy_async(T* to, int at, const S* from, long long index, bool is_inside) {
-  lanes[threadIdx.x].groups.back().push_back(Copy{to + at, from + index, is_inside});
+  copy_later(to + at, from + index, is_inside);
 }
-static inline void copy_async_commit() { lanes[threadIdx.x].groups.emplace_back(); }
-template <int pending> static inline void copy_async_wait() {
-  auto& groups = lanes[threadIdx.x].groups;  // the last group is still open
-  while ((int)groups.size() - 1 > pending) {
-    for (Copy& copy : groups.front()) {
-      if (copy.is_inside) memcpy(copy.to, copy.from, 16); else memset(copy.to, 0, 16);
-    }
-    groups.erase(groups.begin());
-  }
-}
-static inline void load_rows(unsigned* r, const void* p, bool is_transposed) {
-  int warp = threadIdx.x / 32 * 32, lane = threadIdx.x % 32;
-  if ((size_t)p % 16) { fprintf(stderr, "cuda_shim: ldmatrix address not aligned\n"); abort(); }
-  memcpy(posted[threadIdx.x], &p, sizeof(p));
-  warp_meet();
-  for (int matrix = 0; matrix < 4; matrix++) {
-    for (int e = 0; e < 2; e++) {
-      int row = lane / 4, column = 2 * (lane % 4) + e;
-      if (is_transposed) { int t = row; row = column; column = t; }
-      unsigned short* source;
-      memcpy(&source, posted[warp + matrix * 8 + row], sizeof(source));
-      r[matrix] = (e ? r[matrix] & 0xffff : 0) | (unsigned)source[column] << 16 * e;
-    }
-  }
-  warp_meet();
-}
+template <int pending> static inline void copy_async_wait() { wait_copies(pending); }
 static inline void load_matrices(unsigned* r, const void* p) { load_rows(r, p, false); }
 static inline void load_matrices_transposed(unsigned* r, const void* p) { load_rows(r, p, true); }
+#pragma GCC push_options
+#pragma GCC optimize("O2")
 template <typename T> static inline void multiply(float* c, const unsigned* a, const unsigned* b) {
   static unsigned words[1024][6];
   int warp = threadIdx.x / 32 * 32, lane = threadIdx.x % 32;
@@ -190,22 +110,18 @@ template <typename T> static inline void multiply(float* c, const unsigned* a, c
   }
   warp_meet();
 }
+#pragma GCC pop_options
 static inline void multiply_float16(float* c, const unsigned* a, const unsigned* b) { multiply<half>(c, a, b); }
 static inline void multiply_bfloat16(float* c, const unsigned* a, const unsigned* b) { multiply<bfloat16>(c, a, b); }
 
 static inline unsigned shared_address(const void* p) { return (const unsigned char*)p - shared_bytes; }
 static inline void fence_async_proxy() {}
 static inline void warpgroup_fence() {}
-static inline void warpgroup_commit() { lanes[threadIdx.x].multiplies.emplace_back(); }
-template <int pending> static inline void warpgroup_wait() {  // multiplies as late as allowed
-  auto& groups = lanes[threadIdx.x].multiplies;
-  while ((int)groups.size() - 1 > pending) {
-    for (auto& multiply : groups.front()) multiply();
-    groups.erase(groups.begin());
-  }
-}
+template <int pending> static inline void warpgroup_wait() { wait_multiplies(pending); }
 static inline int warpgroup() { return threadIdx.x / 128; }
 static inline void keep(float& value) {}
+#pragma GCC push_options
+#pragma GCC optimize("O2")  // here the programs spend their time
 // One value of a swizzled operand: row m (or n), depth k, found through its matrix descriptor.
 template <typename T, bool is_transposed>
 static inline float described(unsigned long long d, int row, int k) {
@@ -218,14 +134,134 @@ static inline float described(unsigned long long d, int row, int k) {
   return to_float(value);
 }
 template <typename T, int n, bool a_transposed, bool b_transposed>
+static void multiply_part(float* d, unsigned long long a, unsigned long long b, int warp, int lane) {
+  for (int i = 0; i < n / 2; i++) {
+    int row = 16 * warp + lane / 4 + 8 * (i % 4 / 2), column = i / 4 * 8 + 2 * (lane % 4) + i % 2;
+    for (int k = 0; k < 16; k++)
+      d[i] += described<T, a_transposed>(a, row, k) * described<T, b_transposed>(b, column, k);
+  }
+}
+#pragma GCC pop_options
+template <typename T, int n, bool a_transposed, bool b_transposed>
 static inline void warpgroup_multiply(float* d, unsigned long long a, unsigned long long b) {
   int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
-  auto later = [=] {
-    for (int i = 0; i < n / 2; i++) {
-      int row = 16 * warp + lane / 4 + 8 * (i % 4 / 2), column = i / 4 * 8 + 2 * (lane % 4) + i % 2;
-      for (int k = 0; k < 16; k++)
-        d[i] += described<T, a_transposed>(a, row, k) * described<T, b_transposed>(b, column, k);
-    }
-  };
-  lanes[threadIdx.x].multiplies.back().push_back(later);
+  multiply_later([=] { multiply_part<T, n, a_transposed, b_transposed>(d, a, b, warp, lane); });
 }
+
+#ifdef CUDA_SHIM_RUNTIME
+struct Copy { void* to; const void* from; bool is_inside; };
+using Multiplies = std::vector<std::function<void()>>;
+struct Lane {
+  ucontext_t context;
+  bool is_done;
+  std::vector<std::vector<Copy>> groups;  // the last one is still open
+  std::vector<Multiplies> multiplies;
+};
+struct Meeting { int arrived = 0, generation = 0; };
+
+Place threadIdx, blockIdx;
+long long posted[1024][4];
+unsigned char* shared_bytes;
+static int thread_count;
+static std::vector<Lane> lanes;
+static ucontext_t scheduler;
+static Meeting block_meeting, warp_meeting[32];
+static void (*run_thread)();
+
+static inline void switch_thread() {
+  int self = threadIdx.x;
+  swapcontext(&lanes[self].context, &scheduler);
+  threadIdx.x = self;
+}
+static inline void meet(Meeting& meeting, int count) {
+  int generation = meeting.generation;
+  if (++meeting.arrived == count) { meeting.arrived = 0; meeting.generation++; }
+  while (meeting.generation == generation) switch_thread();
+}
+void __syncthreads() { meet(block_meeting, thread_count); }
+void warp_meet() {
+  int first = threadIdx.x / 32 * 32;
+  meet(warp_meeting[threadIdx.x / 32], thread_count - first < 32 ? thread_count - first : 32);
+}
+static void enter() {
+  run_thread();
+  lanes[threadIdx.x].is_done = true;
+  while (true) switch_thread();
+}
+static void run_block(int block, int threads, size_t shared, bool is_reversed) {
+  blockIdx.x = block;
+  thread_count = threads;
+  block_meeting = Meeting();
+  for (Meeting& meeting : warp_meeting) meeting = Meeting();
+  memset(shared_bytes, 0xff, shared);
+  const size_t stack = 64 << 10;
+  static char* stacks = (char*)malloc(1024 * stack);
+  lanes.assign(threads, Lane());
+  for (int i = 0; i < threads; i++) {
+    getcontext(&lanes[i].context);
+    lanes[i].context.uc_stack.ss_sp = stacks + i * stack;
+    lanes[i].context.uc_stack.ss_size = stack;
+    lanes[i].is_done = false;
+    lanes[i].groups.emplace_back();
+    lanes[i].multiplies.emplace_back();
+    makecontext(&lanes[i].context, enter, 0);
+  }
+  for (int left = threads, rounds = 0; left; rounds++) {
+    if (rounds > 1000000) { fprintf(stderr, "cuda_shim: a barrier never completes\n"); abort(); }
+    for (int i = 0; i < threads; i++) {
+      int thread = is_reversed ? threads - 1 - i : i;
+      if (lanes[thread].is_done) continue;
+      threadIdx.x = thread;
+      swapcontext(&scheduler, &lanes[thread].context);
+      left -= lanes[thread].is_done;
+    }
+  }
+}
+void run_grid(void (*body)(), int blocks, int threads, size_t shared, bool is_reversed) {
+  run_thread = body;
+  shared_bytes = (unsigned char*)aligned_alloc(1024, (shared + 2048) / 1024 * 1024);
+  for (int i = 0; i < blocks; i++)
+    run_block(is_reversed ? blocks - 1 - i : i, threads, shared, is_reversed);
+  free(shared_bytes);
+}
+void copy_later(void* to, const void* from, bool is_inside) {
+  lanes[threadIdx.x].groups.back().push_back(Copy{to, from, is_inside});
+}
+void copy_async_commit() { lanes[threadIdx.x].groups.emplace_back(); }
+void wait_copies(int pending) {
+  auto& groups = lanes[threadIdx.x].groups;  // the last group is still open
+  while ((int)groups.size() - 1 > pending) {
+    for (Copy& copy : groups.front()) {
+      if (copy.is_inside) memcpy(copy.to, copy.from, 16); else memset(copy.to, 0, 16);
+    }
+    groups.erase(groups.begin());
+  }
+}
+void load_rows(unsigned* r, const void* p, bool is_transposed) {
+  int warp = threadIdx.x / 32 * 32, lane = threadIdx.x % 32;
+  if ((size_t)p % 16) { fprintf(stderr, "cuda_shim: ldmatrix address not aligned\n"); abort(); }
+  memcpy(posted[threadIdx.x], &p, sizeof(p));
+  warp_meet();
+  for (int matrix = 0; matrix < 4; matrix++) {
+    for (int e = 0; e < 2; e++) {
+      int row = lane / 4, column = 2 * (lane % 4) + e;
+      if (is_transposed) { int t = row; row = column; column = t; }
+      unsigned short* source;
+      memcpy(&source, posted[warp + matrix * 8 + row], sizeof(source));
+      r[matrix] = (e ? r[matrix] & 0xffff : 0) | (unsigned)source[column] << 16 * e;
+    }
+  }
+  warp_meet();
+}
+void multiply_later(std::function<void()> multiply) {
+  lanes[threadIdx.x].multiplies.back().push_back(multiply);
+}
+void warpgroup_commit() { lanes[threadIdx.x].multiplies.emplace_back(); }
+void wait_multiplies(int pending) {  // multiplies as late as allowed
+  auto& groups = lanes[threadIdx.x].multiplies;
+  while ((int)groups.size() - 1 > pending) {
+    for (auto& multiply : groups.front()) multiply();
+    groups.erase(groups.begin());
+  }
+}
+#endif

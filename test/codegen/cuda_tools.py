@@ -103,22 +103,24 @@ def call_text(tile_kernel: TileKernel, shared: int) -> str:
     kernel = tile_kernel.kernel
     name = kernel.name
     slots, count = len(kernel.slots), sum(len(p.workspaces) * p.count for p in tile_kernel.parts)
-    args = [f"({type_name(s.dtype)}*)p[{n}]" for n, s in enumerate(kernel.slots)]
-    args += [f"(unsigned char*)p[{slots + n}]" for n in range(count)]
-    args += [f"*({type_name(d)}*)p[{slots + count + n}]" for n, d in enumerate(kernel.scalars)]
+    args = [f"({type_name(s.dtype)}*)given[{n}]" for n, s in enumerate(kernel.slots)]
+    args += [f"(unsigned char*)given[{slots + n}]" for n in range(count)]
+    args += [f"*({type_name(d)}*)given[{slots + count + n}]" for n, d in enumerate(kernel.scalars)]
     return (
+        f"static void body_{name}() {{ {name}({', '.join(args)}); }}\n"
         f'extern "C" void run_{name}(void** p, int blocks, int threads, int is_reversed) {{\n'
-        f"  body = [=] {{ {name}({', '.join(args)}); }};\n"
-        f"  run_grid(blocks, threads, {shared}, is_reversed);\n}}\n"
+        f"  given = p;\n  run_grid(body_{name}, blocks, threads, {shared}, is_reversed);\n}}\n"
     )
 
 
 @cache
 def shim_folder() -> Path:
-    """Temporary folder with the shim and its precompiled header."""
+    """Temporary folder with the shim: its precompiled header, and what all kernels share."""
     folder = Path(tempfile.mkdtemp(prefix="cuda_shim_"))
     header = folder / "cuda_shim.h"
     shutil.copy(HERE / "cuda_shim.h", header)
+    command = [*HOST_COMPILER, "-O2", "-x", "c++", str(header), "-c", "-DCUDA_SHIM_RUNTIME"]
+    subprocess.run([*command, "-o", str(folder / "runtime.o")], check=True)
     command = [*HOST_COMPILER, "-x", "c++-header", str(header), "-o", f"{header}.gch"]
     subprocess.run(command, check=True)
     return folder
@@ -133,7 +135,9 @@ def compile_host(tile_kernels: list[TileKernel]) -> ctypes.CDLL:
     stem = hashlib.sha256(text.encode()).hexdigest()[:12]
     path, library = shim_folder() / f"{stem}.cpp", shim_folder() / f"{stem}.so"
     path.write_text(text)
-    command = [*HOST_COMPILER, "-shared", f"-I{shim_folder()}", str(path), "-o", str(library)]
+    runtime = shim_folder() / "runtime.o"
+    command = [*HOST_COMPILER, "-shared", f"-I{shim_folder()}", str(path), str(runtime)]
+    command += ["-o", str(library)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[:4000]
     return ctypes.CDLL(str(library))

@@ -5,67 +5,46 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-import llvmlite.binding as llvm
 import numpy as np
 
 from picograd.code import Code
 from picograd.codegen.pipeline import generate
+from picograd.runtime.llvm import Compiler, host
 from picograd.schedule.loop import Kernel
 from picograd.target import Target
 
 TARGET = Target("llvm", "host", 64, threads=2)
-ENGINES: list[Any] = []
+LIBRARIES: list[Any] = []
 
 
 @cache
-def machine() -> Any:
-    """Make the target machine of this computer."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    target = llvm.Target.from_default_triple()
-    features = llvm.get_host_cpu_features().flatten()
-    return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=features, opt=2, reloc="default"
-    )
+def compiler() -> Compiler:
+    """Make the compiler of this computer."""
+    return Compiler(host())
 
 
-def optimise(source: str) -> Any:
-    """Parse, verify and optimise a module."""
-    module = llvm.parse_assembly(source)
-    module.verify()
-    options = llvm.create_pipeline_tuning_options(speed_level=2)
-    options.loop_vectorization = options.slp_vectorization = True
-    builder = llvm.create_pass_builder(machine(), options)
-    builder.getModulePassManager().run(module, builder)
-    return module
-
-
-def load(code: Code) -> Any:
-    """Compile code and return its entry as a ctypes function."""
-    module = optimise(code.source)
-    target = llvm.Target.from_default_triple()
-    engine = llvm.create_mcjit_compiler(
-        module,
-        target.create_target_machine(
-            cpu=llvm.get_host_cpu_name(),
-            features=llvm.get_host_cpu_features().flatten(),
-            opt=2,
-            reloc="default",
-        ),
-    )
-    engine.finalize_object()
-    ENGINES.append(engine)
+def load(code: Code, is_quick: bool = False) -> Any:
+    """Compile code, with all passes unless it may be quick; returns its entry for ctypes."""
+    binary = compiler().compile(code) if is_quick else compiler().improve(code)
+    library = compiler().load(binary, (code.entry,))
+    LIBRARIES.append(library)
     pointer = ctypes.c_void_p
     kind = ctypes.CFUNCTYPE(None, pointer, pointer, pointer, ctypes.c_int64, ctypes.c_int64)
-    return kind(engine.get_function_address(code.entry))
+    return kind(library[code.entry])
 
 
 class Launch:
     """A compiled kernel bound to NumPy arrays."""
 
-    def __init__(self, kernel: Kernel, arrays: Sequence[Any], scalars: Sequence[Any] = ()) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        arrays: Sequence[Any],
+        scalars: Sequence[Any] = (),
+        is_quick: bool = False,
+    ) -> None:
         self.code = generate(kernel, TARGET)
-        self.function = load(self.code)
+        self.function = load(self.code, is_quick)
         self.arrays = [np.ascontiguousarray(a) for a in arrays]
         work = [np.zeros(w.bytes + 64, np.uint8) for w in self.code.workspaces]
         self.keep = [*self.arrays, *work]
@@ -86,9 +65,11 @@ class Launch:
         )
 
 
-def run(kernel: Kernel, arrays: Sequence[Any], scalars: Sequence[Any] = ()) -> list[Any]:
+def run(
+    kernel: Kernel, arrays: Sequence[Any], scalars: Sequence[Any] = (), is_quick: bool = False
+) -> list[Any]:
     """Run a kernel twice, tasks one by one, last first the second time; return its arrays."""
-    launch = Launch(kernel, [np.copy(a) for a in arrays], scalars)
+    launch = Launch(kernel, [np.copy(a) for a in arrays], scalars, is_quick)
     before = [a.copy() for a in launch.arrays]
     for task in range(launch.code.tasks):
         launch(task, task + 1)

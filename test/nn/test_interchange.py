@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 ROOT = Path(__file__).parents[2]
 
 
@@ -22,10 +22,7 @@ def interchange(monkeypatch):
         monkeypatch.syspath_prepend(str(ROOT / room))
     for name in ("common", "resnet18", "writing", "gpt", "interchange"):
         monkeypatch.delitem(sys.modules, name, raising=False)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # its threads spin, which hurts where tests share cores
-    yield importlib.import_module("interchange")
-    torch.set_num_threads(threads)
+    return importlib.import_module("interchange")
 
 
 @pytest.mark.parametrize("name", ["resnet18", "lstm", "encoder", "gpt"])

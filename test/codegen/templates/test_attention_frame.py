@@ -7,11 +7,13 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "schedule"))
 
 import pytest
 from attention_forms import causal, plain
-from plan_support import leaf
 
+from picograd.buffer import Buffer, Storage
 from picograd.codegen.streams import analyse
 from picograd.codegen.templates.attention_frame import CACHED, Frame, Schedule, head_axes
 from picograd.dtype import bfloat16
+from picograd.graph import build
+from picograd.helpers import product
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
 
@@ -19,7 +21,8 @@ TARGET = cuda_target("sm_90a")
 
 
 def stream_of(form, *shape):
-    plan = schedule([form(*(leaf(*shape, dtype=bfloat16) for _ in range(3)))], TARGET)
+    memory = [Storage(Buffer("cpu", bfloat16, product(shape), 0)) for _ in range(3)]
+    plan = schedule([form(*(build.buffer(each, shape) for each in memory))], TARGET)
     (kernel,) = plan.kernels
     return analyse(kernel, kernel.parts[0])
 
