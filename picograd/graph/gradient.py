@@ -3,9 +3,9 @@
 import weakref
 from collections.abc import Callable, Sequence
 
-from picograd.buffer import Overwritten
+from picograd.buffer import Overwritten, Sample
 from picograd.errors import GradientError, internal
-from picograd.graph.node import Node, toposort
+from picograd.graph.node import Node, substituted, toposort
 from picograd.graph.ops import OPS
 from picograd.graph.recurrence_gradient import recur_vjp
 from picograd.graph.row import Role
@@ -152,7 +152,7 @@ def pass_back(gradients: dict[int, Node], node: Node, flowing: Node, needed: set
     if row.role is Role.LOOP:  # it needs the walk itself
         parts = recur_vjp(flowing, node, gradient, is_cheap)
     elif row.exact is not None:
-        parts = pass_exact(node, row.exact(node), flowing)
+        parts = pass_exact(node, row.exact, flowing)
     elif row.vjp is not None:
         parts = row.vjp(flowing, node, *node.inputs)
     else:
@@ -169,14 +169,20 @@ def pass_back(gradients: dict[int, Node], node: Node, flowing: Node, needed: set
         accumulate(gradients, child, part)
 
 
-def pass_exact(node: Node, exact: Node, flowing: Node) -> list[Node | None]:
-    """Differentiate the exact form of a node, down to the node's inputs."""
-    ends = {id(each) for each in node.inputs}
-    order = toposort([exact], lambda each: id(each) in ends)
-    inner = [each for each in order if id(each) not in ends]
+def pass_exact(node: Node, form: Callable[[Node], Node], flowing: Node) -> list[Node | None]:
+    """Differentiate the exact form of a node, made of leaves that stand for its inputs.
+
+    Over the inputs themselves a view could be recorded as one of what they show: past them.
+    """
+    leaves = [Node("buffer", (), Sample(), x.shape, x.dtype, x.device) for x in node.inputs]
+    exact = form(node.with_inputs(tuple(leaves)))
+    order = toposort([exact])
     gradients = {id(exact): flowing}
-    walk_back(inner, gradients, reaching(inner, node.inputs), ends)
-    return [gradients.pop(id(each), None) for each in node.inputs]  # twice the same: counted once
+    walk_back(order, gradients, reaching(order, leaves), {id(leaf) for leaf in leaves})
+    values = {id(leaf): x for leaf, x in zip(leaves, node.inputs)} | {id(flowing): flowing}
+    parts = [gradients.get(id(leaf)) for leaf in leaves]
+    found = iter(substituted([part for part in parts if part is not None], values))
+    return [None if part is None else next(found) for part in parts]
 
 
 def is_cheap(node: Node) -> bool:

@@ -363,6 +363,9 @@ ELSEWHERE = {
     "recur": "test/graph/test_recurrence.py",
     "outcome": "test/graph/test_recurrence.py",
     "flow": "test/graph/test_recurrence.py",
+    "analytic": "test/graph/test_complex_rules.py",
+    "prod_gradient": "test/graph/test_factors.py",
+    "cumprod_gradient": "test/graph/test_factors.py",
 }
 
 

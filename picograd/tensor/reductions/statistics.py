@@ -359,11 +359,12 @@ def equal_edges(flat: Tensor, bins: Any, limits: Any) -> Tensor:
     if limits is None and not flat.numel():
         limits = (0.0, 1.0)
     if limits is None:
-        low, high = flat.amin(), flat.amax()
+        wide = flat.double()  # edges near 0 keep their digits
+        low, high = wide.amin(), wide.amax()
         is_flat = low == high
         low, high = is_flat.where(low - 0.5, low), is_flat.where(high + 0.5, high)
-        share = along(np.arange(bins + 1) / bins, 0, flat)
-        return (share == 1).where(high, low + (high - low) * share)
+        share = along(np.arange(bins + 1) / bins, 0, wide)
+        return (share == 1).where(high, low + (high - low) * share).to(flat.dtype)
     first, last = (float(each) for each in limits)
     if first > last:
         raise ValueRangeError(op, f"range={limits} is empty", "use low <= high")
