@@ -137,10 +137,17 @@ def run(
 
 def spread_writes(capture: Capture, arguments: Sequence[Tensor]) -> None:
     """Let what the plan wrote reach the bases and views of its targets."""
-    for target in capture.written:
-        tensor = found(target, arguments)
-        if tensor is not None and (tensor._view is not None or tensor._views is not None):
+    for tensor in written_tensors(capture, arguments):
+        if tensor._view is not None or tensor._views is not None:
             spread(tensor)
+
+
+def written_tensors(capture: Capture, arguments: Sequence[Tensor]) -> list[Tensor]:
+    """List the tensors and the gradients that a plan writes in place, those still there."""
+    tensors = [found(target, arguments) for target in capture.written]
+    owners = [found(target, arguments) for target in capture.written_gradients]
+    tensors += [owner._grad for owner in owners if owner is not None]
+    return [each for each in tensors if each is not None]
 
 
 def hand_out(
@@ -335,10 +342,7 @@ def prepare_writes(capture: Capture, arguments: Sequence[Tensor]) -> None:
     Only where something was recorded since the last call, and for nodes that a graph refers to:
     else nothing can read the old contents.
     """
-    tensors = [found(target, arguments) for target in capture.written]
-    owners = [found(target, arguments) for target in capture.written_gradients]
-    tensors += [owner._grad for owner in owners if owner is not None]
-    written = [each for each in tensors if each is not None]
+    written = written_tensors(capture, arguments)
     shared = [
         each for each in written if held(each, "_node") > ALONE or each._node.op not in MEMORY
     ]
