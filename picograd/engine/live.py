@@ -90,6 +90,7 @@ class LiveTable:
         """Let go what is gone, once that may be half of the table."""
         if len(self.data) > self.limit:
             for table in self.data, self.waiting:
-                for key in [key for key, reference in table.items() if reference() is None]:
-                    del table[key]
+                found = table.copy().items()  # a handler of signals, or what is let go, may record
+                for key in [key for key, reference in found if reference() is None]:
+                    table.pop(key, None)
             self.limit = max(SMALLEST, 2 * len(self.data))

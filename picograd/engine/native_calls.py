@@ -34,6 +34,7 @@ from picograd.runtime.python_layout import (
     place_of,
 )
 from picograd.runtime.workers import Runner
+from picograd.target import is_host
 
 NATIVE_AFTER = 16  # uses of a plan
 TEXTS = [python_calls.TEXT]
@@ -83,7 +84,7 @@ class Native:
         launch = None if table is None else CALLS.find("picograd_launch", table)
         if launch is not None and table is not None:
             self.table, self.launch, self.address = table, launch, table.address
-        elif plan.stretch.device.name == "cpu" and plan.stretch.tape.state.left >= 0:
+        elif is_host(plan.stretch.device.name) and plan.stretch.tape.state.left >= 0:
             self.patience = 1  # its kernels are compiled anew soon
 
 

@@ -86,7 +86,7 @@ def projected(layer: Any, *inputs: Tensor) -> list[Tensor]:
 
 def check_batches(op: str, inputs: Sequence[Tensor], axis: int) -> None:
     """Raise ShapeError for inputs (rows, batch, features) of several batch sizes."""
-    if len({x.shape[axis] for x in inputs}) > 1:
+    if any(x.shape[axis] != inputs[0].shape[axis] for x in inputs):
         shapes = ", ".join(str(tuple(x.shape)) for x in inputs)
         problem = f"batch sizes differ: {shapes}"
         raise ShapeError(op, problem, f"the batch is axis {axis}, by batch_first={axis == 0}")

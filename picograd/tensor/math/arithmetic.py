@@ -188,7 +188,7 @@ def ldexp(input: Tensor, other: TensorLike) -> Tensor:
         power: Any = other
         return x * 2.0**power
     if other.dtype.is_differentiable:
-        return x * other.exp2()
+        return input * other.exp2()
     if x.dtype.is_complex:
         return x * other.cast(x.dtype).exp2()
     wide = x.cast(promote(x.dtype, float32))
