@@ -5,11 +5,18 @@ from attention_forms import by_hand, causal, plain, repeated, with_gradients
 from plan_support import TARGET, leaf
 
 from picograd.dtype import bfloat16, float16, float32, float64
+from picograd.schedule import score_boxes
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
 
 HOPPER = cuda_target("sm_90a")
 SHAPE = (2, 3, 40, 64)
+
+
+@pytest.fixture(autouse=True)
+def gradients_of_float32(monkeypatch):
+    """What the schedule leaves to products, the kernels here are written for."""
+    monkeypatch.setattr(score_boxes, "FEW_BYTES", 0)
 
 
 def heroes(roots, target=HOPPER):
@@ -102,3 +109,10 @@ def test_gradients_of_16_bit_floats_stream():
 def test_gradients_of_others_are_in_memory_on_a_gpu():
     assert "attention" not in gradients(float64, HOPPER)
     assert gradients(float32, TARGET).count("attention") == 3
+
+
+def test_gradients_of_float32_are_products_while_scores_are_small(monkeypatch):
+    scores = 2 * 3 * 40 * 40 * 4
+    for limit, count in ((scores, 0), (scores - 1, 3)):
+        monkeypatch.setattr(score_boxes, "FEW_BYTES", limit)
+        assert gradients(float32, HOPPER).count("attention") == count

@@ -32,6 +32,7 @@ from picograd.codegen.templates.attention_plain import shared_bytes
 from picograd.codegen.tile import verify
 from picograd.conversion import from_bits, to_bits
 from picograd.graph.interpret import interpret
+from picograd.schedule import score_boxes
 from picograd.schedule.interpret import interpret as interpret_kernel
 from picograd.schedule.interpret_plan import allocate
 from picograd.schedule.schedule import schedule
@@ -39,6 +40,12 @@ from picograd.target import cuda_target
 
 FEW = cuda_target("sm_80", multiprocessors=3)
 FORMS = [plain, causal_twice, window, additive, boolean, softcap, alibi, merged_batch]
+
+
+@pytest.fixture(autouse=True)
+def gradients_of_float32(monkeypatch):
+    """What the schedule leaves to products, the kernels here are written for."""
+    monkeypatch.setattr(score_boxes, "FEW_BYTES", 0)
 
 
 def shapes_of(rows, columns, depth, width):
