@@ -6,6 +6,7 @@ from typing import Any
 
 from picograd.dtype import float32, promote
 from picograd.errors import DTypeError, GradientError, ValueRangeError
+from picograd.tensor.core.alone import change_gradient
 from picograd.tensor.tensor import Tensor
 
 # PyTorch's guard against dividing by a norm of zero.
@@ -73,8 +74,8 @@ def clip_grad_norm_(
     """
     owners = _read_list("clip_grad_norm_", parameters)
     max_norm = read_limit("clip_grad_norm_", "max_norm", max_norm)
-    gradients = [owner.grad for owner in owners if owner.grad is not None]
-    total = get_total_norm(gradients, norm_type, error_if_nonfinite)
+    given = (owner.grad for owner in owners if owner.grad is not None)  # held by no variable here
+    total = get_total_norm(given, norm_type, error_if_nonfinite)
     clip_grads_with_norm_(owners, max_norm, total)
     return total
 
@@ -95,8 +96,8 @@ def clip_grads_with_norm_(
     [0.6, 0.8]
     """
     factor = (max_norm / (total_norm.detach() + NORM_EPS)).minimum(1.0)
-    for gradient in _gradients("clip_grads_with_norm_", parameters):
-        gradient.mul_(factor.to(gradient.device))
+    for owner in _owners("clip_grads_with_norm_", parameters):
+        change_gradient(owner, lambda gradient: gradient * factor.to(gradient.device))
 
 
 def clip_grad_value_(
@@ -112,15 +113,13 @@ def clip_grad_value_(
     [1.0, -0.5]
     """
     bound = read_limit("clip_grad_value_", "clip_value", clip_value)
-    for gradient in _gradients("clip_grad_value_", parameters):
-        gradient.clamp_(-bound, bound)
+    for owner in _owners("clip_grad_value_", parameters):
+        change_gradient(owner, lambda gradient: gradient.clamp(-bound, bound))
 
 
-def _gradients(op: str, parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
-    """List the gradients there are, to be written: whoever holds one sees it clipped."""
-    found = [owner.grad for owner in _read_list(op, parameters)]
-    given = [gradient for gradient in found if gradient is not None]
-    return [each.detach() if each.requires_grad else each for each in given]
+def _owners(op: str, parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
+    """List the tensors that have gradients."""
+    return [owner for owner in _read_list(op, parameters) if owner.grad is not None]
 
 
 def read_limit(op: str, name: str, value: Any) -> float:

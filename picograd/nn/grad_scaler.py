@@ -16,6 +16,7 @@ from picograd.nn.init import constant
 from picograd.nn.optim.base import Optimizer
 from picograd.nn.parameter import overwrite, realize
 from picograd.target import is_gpu
+from picograd.tensor.core.alone import change_gradient
 from picograd.tensor.core.annotations import DeviceLike
 from picograd.tensor.tensor import Tensor
 
@@ -109,12 +110,11 @@ class GradScaler:
         for owner in owners:
             if owner.grad is None:
                 continue
-            gradient = owner.grad.detach()
-            if gradient.dtype is float16:
+            if owner.grad.dtype is float16:
                 problem = "a gradient is float16"
                 fix = "keep parameters in float32 and compute inside autocast"
                 raise ValueRangeError("GradScaler.unscale_", problem, fix)
-            gradient.mul_(inverse.to(gradient.device))
+            gradient = change_gradient(owner, lambda each: each * inverse.to(each.device))
             flags.append(gradient.isfinite().all().logical_not().to(self.factor.device))
         if not flags:
             fix = "call scale(loss).backward() before step()"

@@ -28,6 +28,7 @@ from picograd.nn.walks import (
     shown,
     walk,
 )
+from picograd.tensor.core.alone import change_gradient
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.gradient_hooks import HookHandle
@@ -436,7 +437,8 @@ class Module(Inner):
             if set_to_none or parameter.grad is None:
                 parameter.grad = None
             else:
-                parameter.grad.detach_().zero_()
+                parameter.grad.detach_()
+                change_gradient(parameter, Tensor.zeros_like)
 
     def requires_grad_(self: Self, requires_grad: bool = True) -> Self:
         """Freeze (False) or unfreeze all parameters."""

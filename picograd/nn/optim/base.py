@@ -55,6 +55,7 @@ from picograd.nn.optim.group import (
 from picograd.nn.optim.states import export_state, import_own, import_state
 from picograd.nn.parameter import overwrite, realize
 from picograd.number import converted
+from picograd.tensor.core.alone import change_gradient
 from picograd.tensor.core.autograd import enable_grad
 from picograd.tensor.core.recording import apply, check_write, is_plain, wrap, write
 from picograd.tensor.tensor import Tensor
@@ -205,7 +206,8 @@ class Optimizer:
                 elif set_to_none or parameter.grad is None:
                     parameter.grad = None
                 else:
-                    parameter.grad.detach_().zero_()
+                    parameter.grad.detach_()
+                    change_gradient(parameter, Tensor.zeros_like)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient, in one realisation.

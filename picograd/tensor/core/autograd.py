@@ -22,6 +22,7 @@ from picograd.graph.gradient import gradient as node_gradient
 from picograd.graph.node import Node, is_renaming
 from picograd.graph.ops import OPS
 from picograd.graph.row import Role
+from picograd.tensor.core.alone import change_gradient
 
 TRACKED = ("float", "complex")  # kinds of dtypes of results that track gradients
 F = TypeVar("F", bound=Callable[..., Any])
@@ -317,17 +318,16 @@ def backward(
 
 
 def accumulate(leaf: Any, found: Any) -> None:
-    """Add a gradient to a tensor's `grad`: in place, so that whoever holds it sees the sum.
+    """Add a gradient to a tensor's `grad`: in place if somebody holds it, who sees the sum.
 
     What can be differentiated again is not written, nor is what has another dtype.
     """
-    kept = leaf.grad
-    if kept is None:
+    if leaf.grad is None:
         leaf.grad = found
-    elif kept._tracks or found._tracks or kept.dtype is not found.dtype:
-        leaf.grad = kept + found
+    elif leaf._grad._tracks or found._tracks or leaf._grad.dtype is not found.dtype:
+        leaf.grad = leaf._grad + found
     else:
-        kept.add_(found)
+        change_gradient(leaf, lambda kept: kept + found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,27 +1,11 @@
 """Memory that nothing else holds: a plan may write new values where the old ones are."""
 
-import sys
-from dataclasses import dataclass
 from typing import Any
 
 from picograd.buffer import Buffer, Storage
 from picograd.runtime.memory import Allocation
+from picograd.tensor.core.alone import ALONE, held
 from picograd.tensor.tensor import Tensor
-
-
-@dataclass(slots=True)
-class Alone:
-    """Holds the only reference to an object, as a tensor does that no graph reads."""
-
-    _node: object
-
-
-def held(owner: Any, name: str) -> int:
-    """Count the references to what an attribute holds."""
-    return sys.getrefcount(getattr(owner, name))
-
-
-ALONE = held(Alone(object()), "_node")  # differs between versions of Python
 
 
 def own_memory(owner: Any, shape: tuple[int, ...]) -> Buffer | None:

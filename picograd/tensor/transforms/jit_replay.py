@@ -16,12 +16,13 @@ from picograd.engine.realize import check_later, leaf, realize
 from picograd.graph import build
 from picograd.graph.node import Node
 from picograd.graph.row import MEMORY
+from picograd.tensor.core.alone import ALONE, held
 from picograd.tensor.core.recording import fill, note_view, renew_views, same_value, spread, wrap
 from picograd.tensor.core.recording import made as made_leaf
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_arguments import Place, rebuilt
 from picograd.tensor.transforms.jit_gradient import Recording
-from picograd.tensor.transforms.jit_memory import ALONE, held, own_memory
+from picograd.tensor.transforms.jit_memory import own_memory
 from picograd.tensor.transforms.jit_trace import Capture, Captured, Result, Target, describe
 from picograd.tensor.transforms.jit_variables import store
 from picograd.traced_number import TracedNumber
