@@ -28,7 +28,7 @@ def attend(
 
     `is_causal` without `attn_mask` makes the causal mask; with one it is a hint, not needed.
     """
-    need_tensor("MultiheadAttention", query, key, value)
+    need_tensor("MultiheadAttention", query=query, key=key, value=value)
     is_single = len(query.shape) == 2
     if is_single:
         axis = 0 if layer.batch_first else 1

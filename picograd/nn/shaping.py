@@ -6,6 +6,7 @@ from typing import Any
 from picograd.nn import functional_shape as functional
 from picograd.nn.module import Module
 from picograd.tensor.core.annotations import Sizes
+from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.network import pooling_functions
 from picograd.tensor.network.interpolation import interpolate
 from picograd.tensor.tensor import Tensor
@@ -45,6 +46,7 @@ class Flatten(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Merge the axes."""
+        need_tensor("Flatten", input)
         return input.flatten(self.start_dim, self.end_dim)
 
     def extra_repr(self) -> str:
@@ -68,6 +70,7 @@ class Unflatten(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Split the axis."""
+        need_tensor("Unflatten", input)
         return input.unflatten(self.dim, self.unflattened_size)
 
     def extra_repr(self) -> str:
