@@ -38,3 +38,9 @@ def test_no_network_is_a_line(monkeypatch, capsys):
 
     monkeypatch.setattr(picograd.nn.datasets, "cifar10", fail)
     assert refused(capsys, "cifar10").endswith("cifar10: cannot fetch it. Fix: connect.")
+
+
+def test_nothing_to_resume_is_a_line(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(importlib.import_module("gpt"), "SAVED", tmp_path / "none.safetensors")
+    told = refused(capsys, "gpt", "--resume")
+    assert "none.safetensors, which is written every 250 steps" in told
