@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from picograd.errors import DTypeError
 from picograd.nn import functional_shape as functional
 from picograd.nn.module import Module
 from picograd.tensor.core.annotations import Sizes
@@ -66,6 +67,9 @@ class Unflatten(Module):
     unflattened_size: tuple[int, ...]
 
     def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
+        if isinstance(unflattened_size, int):
+            problem = f"unflattened_size is one number, {unflattened_size}"
+            raise DTypeError("Unflatten", problem, "pass the sizes: (2, 3)")
         self.dim, self.unflattened_size = dim, tuple(unflattened_size)
 
     def forward(self, input: Tensor) -> Tensor:

@@ -62,6 +62,10 @@ CASES = [
         "CrossEntropyLoss()(input, target).",
     ),
     Case(
+        "Unflatten number", lambda: nn.Unflatten(1, 4), DTypeError,
+        "Unflatten: unflattened_size is one number, 4. Fix: pass the sizes: (2, 3).",
+    ),
+    Case(
         "Linear negative", lambda: nn.Linear(-1, 2), ValueRangeError,
         "Linear: in_features=-1 is less than 0. Fix: pass 0 or more.",
     ),
