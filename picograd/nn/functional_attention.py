@@ -86,7 +86,8 @@ def projected(layer: Any, *inputs: Tensor) -> list[Tensor]:
 
 def check_batches(op: str, inputs: Sequence[Tensor], axis: int) -> None:
     """Raise ShapeError for inputs (rows, batch, features) of several batch sizes."""
-    if len({x.shape[axis] for x in inputs}) > 1:
+    first, *others = (x.shape[axis] for x in inputs)
+    if any(size != first for size in others):  # a set would ask open sizes for their values
         shapes = ", ".join(str(tuple(x.shape)) for x in inputs)
         problem = f"batch sizes differ: {shapes}"
         raise ShapeError(op, problem, f"the batch is axis {axis}, by batch_first={axis == 0}")
