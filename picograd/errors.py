@@ -106,6 +106,8 @@ def not_a_tensor(op: str, name: str, value: object) -> DTypeError:
     kind, fix = type(value).__name__, "wrap it in picograd.Tensor(...)"
     if value is None:
         fix = "return a tensor from the function or forward() that made it"
+    elif isinstance(value, tuple) and any(hasattr(each, "backward") for each in value):
+        fix = "pass one of the tensors in it, such as [0]"
     elif isinstance(value, type):
         kind, fix = f"the class {value.__name__}", f"make one and call it: {value.__name__}()(x)"
     elif callable(value):

@@ -38,6 +38,13 @@ CASES = [
         "function or forward() that made it.",
     ),
     Case(
+        "layer after LSTM",
+        lambda: nn.Linear(3, 2)(nn.LSTM(4, 3)(Tensor.ones(2, 1, 4))),
+        DTypeError,
+        "Linear: the input must be a Tensor, not tuple. Fix: pass one of the tensors in it, "
+        "such as [0].",
+    ),
+    Case(
         "relu of a layer", lambda: F.relu(nn.Softmax(X)), DTypeError,
         "relu: the input must be a Tensor, not Softmax. Fix: call it on a tensor, and pass "
         "what it returns.",
