@@ -10,11 +10,14 @@ Run so far on generated images only, which it learns within 50 steps. Not measur
 accuracy on CIFAR-10 and the time of an epoch.
 """
 
-from common import Clock, plot_losses, read_options
+import sys
+
+from common import Clock, need_batches, plot_losses, read_options
 from tqdm import tqdm
 
 import picograd
 from picograd import nn
+from picograd.errors import DataError
 from picograd.nn import datasets, transforms
 
 PEAK_RATE = 2e-3  # AdamW's learning rate at the top of the cycle
@@ -76,7 +79,7 @@ def train(model, varied, data, options, clock):
         drop_last=True,
     )
     optimizer = nn.optim.AdamW(model.parameters(), lr=PEAK_RATE)
-    steps = options.epochs * len(batches)
+    steps = options.epochs * need_batches(batches)
     schedule = nn.optim.lr_scheduler.OneCycleLR(optimizer, PEAK_RATE, total_steps=steps)
 
     def step(x, y):
@@ -123,7 +126,10 @@ def main(arguments=None):
     clock = Clock()
     with clock("set-up"):
         picograd.manual_seed(options.seed)
-        data = datasets.cifar10(options.device)
+        try:
+            data = datasets.cifar10(options.device)
+        except DataError as error:  # no network
+            sys.exit(str(error))
         model = Network().to(options.device)
         plain, varied = make_transforms()
     losses = train(model, varied, data, options, clock)

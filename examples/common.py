@@ -1,6 +1,7 @@
 """What the examples share: options, the clock behind the last line, accuracy, pictures."""
 
 import argparse
+import importlib
 import lzma
 import sys
 import time
@@ -9,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 import picograd
-from picograd import nn
+from picograd import Tensor, nn
+from picograd.errors import DeviceError
 
 OUTPUT = Path(__file__).parent / "output"
 TEXT = Path(__file__).parent / "texts" / "austen.txt.xz"  # texts/README.md says what it is
@@ -35,7 +37,31 @@ def read_options(description, arguments=None, epochs=1, batch_size=128, more=Non
     options = parser.parse_args(arguments)
     if options.epochs < 1 or options.batch_size < 1:
         parser.error("--epochs and --batch-size must be 1 or more")
+    check_device(parser, options.device)
     return options
+
+
+def check_device(parser, device):
+    """End with a line on the options if there is no such device."""
+    try:
+        Tensor([0.0], device=device)
+    except DeviceError as error:
+        parser.error(f"--device {device}: {error}")
+
+
+def need_package(name, install):
+    """End with a line that says how to get a package that the example needs, if it is missing."""
+    try:
+        importlib.import_module(name)
+    except ImportError:
+        sys.exit(f"this example needs {name}: python -m pip install {install}")
+
+
+def need_batches(batches):
+    """Give the number of batches of an epoch; end with a line if there is none."""
+    if len(batches) == 0:
+        sys.exit("--batch-size is larger than the number of training images")
+    return len(batches)
 
 
 class Clock:

@@ -1,8 +1,8 @@
 """A GPT learns to write like Jane Austen, character by character (Radford et al., 2019).
 
 The text, two novels of 1.35 million characters, ships with the examples (texts/README.md). Minutes
-on a CPU give sentences that can be read. Training is saved to output/gpt.safetensors. Names of
-modules are those of nanoGPT and GPT-2, whose weights load.
+on a CPU give sentences that can be read. Training is saved to output/gpt.safetensors every 250
+steps. Names of modules are those of nanoGPT and GPT-2, whose weights load.
 
     python examples/gpt.py                                   # learn, then write
     python examples/gpt.py --resume --steps 6000             # go on where it stopped
@@ -16,6 +16,7 @@ Ancestors' list: M11.
 """
 
 import math
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -179,6 +180,8 @@ def build(options, text):
     optimizer = nn.optim.AdamW(model.parameters(), rate, betas=(0.9, 0.99), weight_decay=0.1)
     done = 0
     if options.resume:
+        if not SAVED.exists():
+            sys.exit(f"--resume: there is no {SAVED}, which is written every {REPORT} steps")
         saved = nn.load(SAVED)
         model.load_state_dict(saved["model"])
         optimizer.load_state_dict(saved["optimizer"])

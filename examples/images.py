@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from common import Clock, accuracy, load_pyplot, predict, read_options, write
+from common import Clock, accuracy, load_pyplot, need_package, predict, read_options, write
 from resnet18 import ResNet18
 
 import picograd
@@ -143,6 +143,7 @@ def plot_mistakes(images, guesses, labels, names):
 def main(arguments=None):
     """Run everything; returns the accuracy on the pictures held out, in per cent."""
     options = read_options(__doc__, arguments, epochs=10, batch_size=32, more=more_options)
+    need_package("PIL", "pillow")
     clock = Clock()
     with clock("set-up"), tempfile.TemporaryDirectory() as drawn:
         picograd.manual_seed(options.seed)

@@ -18,6 +18,7 @@ import sys
 import time
 from pathlib import Path
 
+from common import check_device
 from decoder import Decoder, Sizes
 from gpt import GPT, load_gpt2
 from gpt import Sizes as GPTSizes
@@ -41,7 +42,9 @@ def read_options(arguments=None):
     parser.add_argument("--device", default=None, help="cpu, cuda; default: CUDA if usable")
     parser.add_argument("--bfloat16", action="store_true", help="weights and cache in bfloat16")
     parser.add_argument("--tokens", action="store_true", help="prompts are numbers of tokens")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    check_device(parser, options.device)
+    return options
 
 
 def explain(folder):

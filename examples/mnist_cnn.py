@@ -8,7 +8,16 @@ and predicts.
 Ancestors' list: M9.
 """
 
-from common import OUTPUT, Clock, accuracy, plot_digits, plot_losses, predict, read_options
+from common import (
+    OUTPUT,
+    Clock,
+    accuracy,
+    need_batches,
+    plot_digits,
+    plot_losses,
+    predict,
+    read_options,
+)
 from tqdm import tqdm
 
 import picograd
@@ -62,7 +71,8 @@ def train(model, data, options, clock):
         drop_last=True,
     )
     optimizer = nn.optim.Adam(model.parameters(), lr=PEAK_RATE)
-    schedule = nn.lr.TriangleLR(optimizer, total_steps=options.epochs * len(batches), rise=0.2)
+    total = options.epochs * need_batches(batches)
+    schedule = nn.lr.TriangleLR(optimizer, total_steps=total, rise=0.2)
     step = make_step(model, optimizer)
     train_step = step if options.no_jit else picograd.jit(step)
     losses = []

@@ -8,7 +8,7 @@ epochs end at 97.2 %, here as in PyTorch.)
 Ancestors' list: M8.
 """
 
-from common import Clock, accuracy, plot_digits, plot_losses, predict, read_options
+from common import Clock, accuracy, need_batches, plot_digits, plot_losses, predict, read_options
 from tqdm import tqdm
 
 import picograd
@@ -46,7 +46,7 @@ def main(arguments=None):
             seed=options.seed,
             drop_last=True,
         )
-        steps = options.epochs * len(batches)
+        steps = options.epochs * need_batches(batches)
         schedule = nn.lr.TriangleLR(optimizer, total_steps=steps, rise=0.1)
 
     def step(x, y):

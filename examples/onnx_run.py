@@ -16,10 +16,10 @@ import time
 from pathlib import Path
 
 import numpy as np
+from common import check_device, need_package
 
 import picograd
 from picograd import Tensor, nn
-from picograd.onnx.values import dtype_of_onnx
 
 MEAN, SPREAD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet's colours
 
@@ -33,7 +33,9 @@ def read_options(arguments=None):
     parser.add_argument("--outputs", type=Path, help="where to write the results: .npz")
     parser.add_argument("--size", action="append", default=[], help="an open size: batch=8")
     parser.add_argument("--device", default=None, help="cpu, cuda; default: CUDA if usable")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    check_device(parser, options.device)
+    return options
 
 
 def small_network(folder):
@@ -65,6 +67,8 @@ def picture(path, shape):
 
 def make_inputs(model, options):
     """Read or make an array for each input."""
+    from picograd.onnx.values import dtype_of_onnx
+
     declared = {each.name: each for each in model.proto.graph.input}
     pairs = (each.partition("=") for each in options.size)
     sizes = {name: int(size) for name, _, size in pairs}
@@ -94,6 +98,9 @@ def compare(path, given, found):
 def main(arguments=None):
     """Run the model, print what it gives; returns the arrays by name."""
     options = read_options(arguments)
+    need_package("onnx", "onnx")
+    if options.picture:
+        need_package("PIL", "pillow")
     with tempfile.TemporaryDirectory() as folder:
         path = options.model or small_network(folder)
         model = picograd.onnx.load(path).eval().to(options.device)

@@ -101,6 +101,20 @@ class MissingFileError(DataError, FileNotFoundError):
     """A file that is not there."""
 
 
+def not_a_tensor(op: str, name: str, value: object) -> DTypeError:
+    """Say what stands where a tensor should, and how one gets there."""
+    kind, fix = type(value).__name__, "wrap it in picograd.Tensor(...)"
+    if value is None:
+        fix = "return a tensor from the function or forward() that made it"
+    elif isinstance(value, tuple) and any(hasattr(each, "backward") for each in value):
+        fix = "pass one of the tensors in it, such as [0]"
+    elif isinstance(value, type):
+        kind, fix = f"the class {value.__name__}", f"make one and call it: {value.__name__}()(x)"
+    elif callable(value):
+        fix = "call it on a tensor, and pass what it returns"
+    return DTypeError(op, f"the {name} must be a Tensor, not {kind}", fix)
+
+
 class InternalError(Exception):
     """A bug of picograd's own: an invariant of an IR or of a stage does not hold."""
 

@@ -12,6 +12,7 @@ from picograd.codegen.pipeline import LANGUAGES, TEMPLATES, generate
 from picograd.engine.assembly import assembly_of
 from picograd.engine.backends import get_device, target_of
 from picograd.engine.inspect import target_named
+from picograd.errors import ValueRangeError
 from picograd.graph import verify as graph_printer
 from picograd.graph.expand import expand_composites
 from picograd.graph.node import Node
@@ -67,9 +68,12 @@ def explain_nodes(
 
 def named_target(name: str) -> Target:
     """Find a target: "cpu" (this machine), "cuda" (an H200) or an architecture such as "sm_80"."""
-    if name.startswith("sm_"):
+    if name.startswith("sm_") and name[3:5].isdecimal():
         return target_named("cuda", name)
-    return target_named(MADE_FOR.get(name, name), "sm_90a")
+    if name not in MADE_FOR:
+        fix = "use cpu, cuda or an architecture such as sm_80"
+        raise ValueRangeError("explain", f"unknown target {name!r}", fix)
+    return target_named(MADE_FOR[name], "sm_90a")
 
 
 def stages(roots: Sequence[Node], target: Target, assembly: bool, full: bool) -> Iterator[Stage]:

@@ -218,7 +218,7 @@ class GELU(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply GELU to each element."""
-        return input.gelu(approximate=self.approximate)
+        return functional.gelu(input, approximate=self.approximate)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -345,7 +345,7 @@ class Softplus(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply softplus to each element."""
-        return input.softplus(self.beta, self.threshold)
+        return functional.softplus(input, self.beta, self.threshold)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -452,7 +452,7 @@ class Tanh(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply tanh to each element."""
-        return input.tanh()
+        return functional.tanh(input)
 
 
 class Sigmoid(Module):
@@ -465,7 +465,7 @@ class Sigmoid(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the sigmoid to each element."""
-        return input.sigmoid()
+        return functional.sigmoid(input)
 
 
 class LogSigmoid(Module):
@@ -478,7 +478,7 @@ class LogSigmoid(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the logarithm of the sigmoid to each element."""
-        return input.logsigmoid()
+        return functional.logsigmoid(input)
 
 
 class GLU(Module):
@@ -551,7 +551,7 @@ class Softmax2d(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply softmax along axis -3."""
-        return input.softmax(-3)
+        return functional.softmax(input, -3)
 
 
 class LogSoftmax(Module):

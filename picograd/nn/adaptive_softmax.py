@@ -78,7 +78,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
     def forward(self, input_: Tensor, target_: Tensor) -> AdaptiveOutput:
         """Compute log-probabilities of targets: (N, F), (N,) -> (N,); or (F,), () -> ()."""
-        need_tensor("AdaptiveLogSoftmaxWithLoss", input_, target_)
+        need_tensor("AdaptiveLogSoftmaxWithLoss", input=input_, target=target_)
         sizes, wanted = tuple(input_.shape), tuple(target_.shape)
         if sizes[:-1] != wanted or len(sizes) != len(wanted) + 1:
             problem = f"input {sizes} and target {wanted}"

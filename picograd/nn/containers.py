@@ -248,5 +248,7 @@ def entries(container: Module) -> list[tuple[str, Any]]:
 def check_module(op: str, module: Any) -> None:
     """Raise DTypeError for what is neither a module nor None, an empty place."""
     if module is not None and not isinstance(module, Module):
-        problem = f"{type(module).__name__} is no module"
-        raise DTypeError(op, problem, "pass modules, such as nn.Linear(2, 3)")
+        problem, fix = f"{type(module).__name__} is no module", "nn.Linear(2, 3)"
+        if isinstance(module, type):
+            problem, fix = f"{module.__name__} is a class", f"{module.__name__}(), an instance"
+        raise DTypeError(op, problem, f"pass modules, such as {fix}")

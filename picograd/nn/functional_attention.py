@@ -28,7 +28,7 @@ def attend(
 
     `is_causal` without `attn_mask` makes the causal mask; with one it is a hint, not needed.
     """
-    need_tensor("MultiheadAttention", query, key, value)
+    need_tensor("MultiheadAttention", query=query, key=key, value=value)
     is_single = len(query.shape) == 2
     if is_single:
         axis = 0 if layer.batch_first else 1
@@ -86,7 +86,8 @@ def projected(layer: Any, *inputs: Tensor) -> list[Tensor]:
 
 def check_batches(op: str, inputs: Sequence[Tensor], axis: int) -> None:
     """Raise ShapeError for inputs (rows, batch, features) of several batch sizes."""
-    if any(x.shape[axis] != inputs[0].shape[axis] for x in inputs):
+    first, *others = (x.shape[axis] for x in inputs)
+    if any(size != first for size in others):  # a set would ask open sizes for their values
         shapes = ", ".join(str(tuple(x.shape)) for x in inputs)
         problem = f"batch sizes differ: {shapes}"
         raise ShapeError(op, problem, f"the batch is axis {axis}, by batch_first={axis == 0}")

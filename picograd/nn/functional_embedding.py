@@ -72,7 +72,7 @@ def embedding_bag(
     [[2.0, 3.0], [3.0, 4.0]]
     """
     op = "embedding_bag"
-    need_tensor(op, input, weight)
+    need_tensor(op, input=input, weight=weight)
     _check_mode(mode, scale_grad_by_freq, sparse)
     _check_bags(input, offsets, per_sample_weights, mode)
     bound = None if max_norm is None else (max_norm, norm_type)
@@ -99,7 +99,7 @@ def look_up(
     by_frequency: bool,
 ) -> Tensor:
     """Read rows: (...) -> (..., D). `bound` is a largest norm and its order."""
-    need_tensor(op, index, weight)
+    need_tensor(op, input=index, weight=weight)
     if not index.dtype.is_integer:
         raise DTypeError(op, f"the indices are {index.dtype.name}", "cast them to picograd.int64")
     if len(weight.shape) != 2:

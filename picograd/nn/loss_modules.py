@@ -46,6 +46,12 @@ class WeightedCriterion(Criterion):
         self.register_buffer("weight", weight)
 
 
+def called_at_once(name: str) -> DTypeError:
+    """Word the error of `MSELoss(output, target)`: the tensors of the call as options."""
+    fix = f"make the loss, then call it: {name}()(input, target)"
+    return DTypeError(name, "an option is a tensor", fix)
+
+
 class Loss(WeightedCriterion):
     """This class keeps the options of a loss function; weights are buffers, as in PyTorch."""
 
@@ -72,9 +78,14 @@ class Loss(WeightedCriterion):
                 fix = f"use {', '.join(known)}"
                 raise DTypeError(type(self).__name__, f"no option {name!r}", fix)
         if len(values) > len(known):
+            if any(isinstance(value, Tensor) for value in values):
+                raise called_at_once(type(self).__name__)
             problem = f"{len(values)} options, at most {len(known)} are known"
             raise DTypeError(type(self).__name__, problem, f"use {', '.join(known)}")
         given = dict(zip(known, values)) | options
+        for name, value in given.items():
+            if isinstance(value, Tensor) and not name.endswith("weight"):
+                raise called_at_once(type(self).__name__)
         self._options, self._given = known, list(given)
         for parameter in parameters:
             value = given.get(parameter.name, parameter.default)

@@ -48,7 +48,7 @@ def ctc_loss(
     >>> round(ctc_loss(even, Tensor([[1, 2]]), [4], [2], reduction="sum").exp().item(), 2)
     5.4
     """
-    need_tensor("ctc_loss", log_probs, targets)
+    need_tensor("ctc_loss", log_probs=log_probs, targets=targets)
     if len(log_probs.shape) == 2:
         inputs = (log_probs.unsqueeze(1), targets.reshape(1, -1))
         times, sizes = _batched(input_lengths), _batched(target_lengths)

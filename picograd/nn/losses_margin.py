@@ -43,7 +43,7 @@ def hinge_embedding_loss(
     >>> nn.functional.hinge_embedding_loss(Tensor([2.0, 0.5]), Tensor([1, -1])).item()
     1.25
     """
-    need_tensor("hinge_embedding_loss", input, target)
+    need_tensor("hinge_embedding_loss", input=input, target=target)
     far = (target != 1).where((margin - input).clamp(min=0.0), 0.0)
     loss = (target != -1).where(input, 0.0) + far
     return reduce_loss("hinge_embedding_loss", loss, reduction)
@@ -99,7 +99,7 @@ def multi_margin_loss(
     1.0
     """
     op = "multi_margin_loss"
-    need_tensor(op, input, target)
+    need_tensor(op, input=input, target=target)
     if p not in (1, 2):
         raise ValueRangeError(op, f"p={p} is neither 1 nor 2", "write the loss out")
     if not target.dtype.is_integer:

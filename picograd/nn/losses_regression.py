@@ -183,7 +183,7 @@ def gaussian_nll_loss(
     0.25
     """
     op = "gaussian_nll_loss"
-    need_tensor(op, input, target, var)
+    need_tensor(op, input=input, target=target, var=var)
     check_between(op, "var", var.node, 0.0, math.inf)
     if tuple(var.shape) == tuple(input.shape[:-1]) != tuple(input.shape):
         var = var.unsqueeze(-1)

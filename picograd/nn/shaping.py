@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
+from picograd.errors import DTypeError
 from picograd.nn import functional_shape as functional
 from picograd.nn.module import Module
 from picograd.tensor.core.annotations import Sizes
+from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.network import pooling_functions
 from picograd.tensor.network.interpolation import interpolate
 from picograd.tensor.tensor import Tensor
@@ -45,6 +47,7 @@ class Flatten(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Merge the axes."""
+        need_tensor("Flatten", input)
         return input.flatten(self.start_dim, self.end_dim)
 
     def extra_repr(self) -> str:
@@ -64,10 +67,14 @@ class Unflatten(Module):
     unflattened_size: tuple[int, ...]
 
     def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
+        if isinstance(unflattened_size, int):
+            problem = f"unflattened_size is one number, {unflattened_size}"
+            raise DTypeError("Unflatten", problem, "pass the sizes: (2, 3)")
         self.dim, self.unflattened_size = dim, tuple(unflattened_size)
 
     def forward(self, input: Tensor) -> Tensor:
         """Split the axis."""
+        need_tensor("Unflatten", input)
         return input.unflatten(self.dim, self.unflattened_size)
 
     def extra_repr(self) -> str:

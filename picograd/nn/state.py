@@ -30,10 +30,11 @@ def save(
     path: str | os.PathLike[str],
     metadata: Mapping[str, str] | None = None,
 ) -> None:
-    """Write a state dict to a file; a file of that name is replaced at once or not at all.
+    """Write a state dict to a safetensors file, whatever its name; `picograd.save` writes `.pt`.
 
-    States may be nested, as an optimizer's is: {"model": {...}, "optimizer": {...}, "epoch": 3}.
-    `metadata` is text that the file says about itself.
+    A file of that name is replaced at once or not at all. States may be nested, as an optimizer's
+    is: {"model": {...}, "optimizer": {...}, "epoch": 3}. `metadata` is text that the file
+    says about itself.
 
     >>> from picograd import Tensor, nn
     >>> import os, tempfile

@@ -107,9 +107,15 @@ def save(made: Any, path: Any, external: bool | None) -> None:
     options: dict[str, Any] = {}
     if is_apart:
         beside = target.with_name(f"{target.name}.data")
-        beside.unlink(missing_ok=True)
         options = {"save_as_external_data": True, "location": beside.name, "size_threshold": 1024}
-    onnx.save_model(made, str(target), **options)
+    try:
+        if is_apart:
+            beside.unlink(missing_ok=True)
+        onnx.save_model(made, str(target), **options)
+    except OSError as error:
+        fix = "check the folder, its permissions and the free space"
+        text = f"cannot write {target}: {error.strerror}"
+        raise DataError("onnx.export", text, fix) from error
     onnx.checker.check_model(str(target), full_check=True)
 
 

@@ -90,9 +90,10 @@ def test_a_computed_tensor_has_nothing_to_explain() -> None:
     )
 
 
-def test_unknown_target() -> None:
-    with pytest.raises(ValueRangeError, match="unknown language 'tpu'"):
-        picograd.explain(Tensor([1.0]).exp(), "tpu")
+@pytest.mark.parametrize("name", ["tpu", "sm_new"])
+def test_unknown_target(name: str) -> None:
+    with pytest.raises(ValueRangeError, match=f"unknown target '{name}'"):
+        picograd.explain(Tensor([1.0]).exp(), name)
 
 
 def test_command_line(capsys: pytest.CaptureFixture[str]) -> None:

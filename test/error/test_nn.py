@@ -1,6 +1,10 @@
 """Layers and losses built or called wrongly."""
 
+from inspect import Parameter, isclass, signature
+from typing import Any
+
 import numpy as np
+import pytest
 from error_support import Case, check, named
 
 from picograd import Tensor, nn
@@ -27,6 +31,46 @@ CASES = [
         "Linear array", lambda: nn.Linear(784, 10)(np.ones((2, 784))), DTypeError,
         "Linear: the input must be a Tensor, not ndarray. Fix: wrap it in "
         "picograd.Tensor(...).",
+    ),
+    Case(
+        "relu of nothing", lambda: F.relu(None), DTypeError,
+        "relu: the input must be a Tensor, not NoneType. Fix: return a tensor from the "
+        "function or forward() that made it.",
+    ),
+    Case(
+        "layer after LSTM",
+        lambda: nn.Linear(3, 2)(nn.LSTM(4, 3)(Tensor.ones(2, 1, 4))),
+        DTypeError,
+        "Linear: the input must be a Tensor, not tuple. Fix: pass one of the tensors in it, "
+        "such as [0].",
+    ),
+    Case(
+        "relu of a layer", lambda: F.relu(nn.Softmax(X)), DTypeError,
+        "relu: the input must be a Tensor, not Softmax. Fix: call it on a tensor, and pass "
+        "what it returns.",
+    ),
+    Case(
+        "relu of a class", lambda: F.relu(nn.ReLU), DTypeError,
+        "relu: the input must be a Tensor, not the class ReLU. Fix: make one and call it: "
+        "ReLU()(x).",
+    ),
+    Case(
+        "Sequential of a class", lambda: nn.Sequential(nn.Linear(2, 3), nn.ReLU), DTypeError,
+        "Sequential: ReLU is a class. Fix: pass modules, such as ReLU(), an instance.",
+    ),
+    Case(
+        "loss made of tensors", lambda: nn.MSELoss(X, X), DTypeError,
+        "MSELoss: an option is a tensor. Fix: make the loss, then call it: "
+        "MSELoss()(input, target).",
+    ),
+    Case(
+        "loss made of labels", lambda: nn.CrossEntropyLoss(X, LABELS), DTypeError,
+        "CrossEntropyLoss: an option is a tensor. Fix: make the loss, then call it: "
+        "CrossEntropyLoss()(input, target).",
+    ),
+    Case(
+        "Unflatten number", lambda: nn.Unflatten(1, 4), DTypeError,
+        "Unflatten: unflattened_size is one number, 4. Fix: pass the sizes: (2, 3).",
     ),
     Case(
         "Linear negative", lambda: nn.Linear(-1, 2), ValueRangeError,
@@ -230,12 +274,12 @@ CASES = [
     ),
     Case(
         "cross_entropy probabilities", lambda: F.cross_entropy(X, Tensor.ones(2, 9)), ShapeError,
-        "cross_entropy: shapes differ: (2, 10) and (2, 9). Fix: reshape one, or expand "
-        "it with .expand(...).",
+        "cross_entropy: a target of float32 is probabilities of (2, 10), this one has shape "
+        "(2, 9). Fix: if it is class numbers, pass target.long().",
     ),
     Case(
         "cross_entropy list", lambda: F.cross_entropy(X, [0, 1]), DTypeError,
-        "cross_entropy: the input must be a Tensor, not list. Fix: wrap it in "
+        "cross_entropy: the target must be a Tensor, not list. Fix: wrap it in "
         "picograd.Tensor(...).",
     ),
     Case(
@@ -284,7 +328,7 @@ CASES = [
     ),
     Case(
         "mse_loss number", lambda: F.mse_loss(X, 1.0), DTypeError,
-        "mse_loss: the input must be a Tensor, not float. Fix: wrap it in "
+        "mse_loss: the target must be a Tensor, not float. Fix: wrap it in "
         "picograd.Tensor(...).",
     ),
     Case(
@@ -335,3 +379,34 @@ CASES = [
 @named(CASES)
 def test_message(case: Case) -> None:
     check(case)
+
+
+def one_tensor_layers() -> list[Any]:
+    """Make every layer that takes one tensor and needs nothing, or fours, to be made."""
+    # these hand on what they are given, or are not made from fours
+    others = (
+        nn.Identity, nn.DataParallel, nn.Sequential, nn.Unflatten, nn.TransformerEncoder,
+        nn.FractionalMaxPool2d, nn.FractionalMaxPool3d,
+    )  # fmt: skip
+    kinds = [kind for kind in vars(nn).values() if isclass(kind) and issubclass(kind, nn.Module)]
+    made: list[Any] = [nn.Unflatten(1, (2, 2))]
+    for kind in kinds:
+        if not issubclass(kind, others) and len(needed(kind.forward)) == 2:
+            made.append(kind(*[4] * len(needed(kind))))
+    return made
+
+
+def needed(function: Any) -> list[Parameter]:
+    """List the parameters without a default."""
+    listed = signature(function).parameters.values()
+    kind = Parameter.POSITIONAL_OR_KEYWORD
+    return [each for each in listed if each.default is each.empty and each.kind is kind]
+
+
+def test_every_layer_asks_for_a_tensor() -> None:
+    layers, image = one_tensor_layers(), np.ones((2, 4, 4, 4), np.float32)
+    assert len(layers) > 80
+    for layer in layers:
+        for mode in (layer.train(), layer.eval()):
+            with pytest.raises(DTypeError, match="must be a Tensor, not ndarray"):
+                mode(image)

@@ -199,6 +199,14 @@ def test_weights_beside_the_model(tmp_path: Path) -> None:
         )
 
 
+def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
+    for path, external in ((tmp_path / "none" / "a.onnx", None), (tmp_path, True)):
+        with pytest.raises(
+            DataError, match=r"onnx\.export: cannot write .*\. Fix: check the folder"
+        ):
+            picograd.onnx.export(nn.Linear(2, 2), Tensor.ones(1, 2), path, external=external)
+
+
 def test_what_cannot_be_exported_says_why() -> None:
     x = Tensor(reals(4, 4))
     with pytest.raises(DataError, match=r"host_call .*float32\(4, 4\).* at .*test_export_model.py"):

@@ -132,7 +132,7 @@ class MixUp:
     def __call__(self, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         """Mix a batch and its labels."""
         op = type(self).__name__
-        need_tensor(op, images, labels)
+        need_tensor(op, images=images, labels=labels)
         if len(images.shape) != 4 or len(labels) != len(images) or len(labels.shape) > 2:
             problem = f"images {tuple(images.shape)} and labels {tuple(labels.shape)} do not fit"
             raise ShapeError(op, problem, "pass (N, C, H, W) and (N,)")

@@ -9,7 +9,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from picograd.errors import DTypeError
+from picograd.errors import DTypeError, not_a_tensor
 from picograd.tensor.core.annotations import Tensor
 from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.function import composed
@@ -27,12 +27,17 @@ def is_tensor(obj: Any) -> TypeGuard[Tensor]:
     return isinstance(obj, Recorded)
 
 
-def need_tensor(op: str, *values: Any) -> None:
-    """Raise DTypeError for a number, a list or an array where only a tensor will do."""
+def need_tensor(op: str, *values: Any, **named: Any) -> None:
+    """Raise DTypeError for a number, a list or an array where only a tensor will do.
+
+    Values that come by name are called so in the error, others "input".
+    """
     for value in values:
         if not isinstance(value, Recorded):
-            text = f"the input must be a Tensor, not {type(value).__name__}"
-            raise DTypeError(op, text, "wrap it in picograd.Tensor(...)")
+            raise not_a_tensor(op, "input", value)
+    for name, value in named.items():
+        if not isinstance(value, Recorded):
+            raise not_a_tensor(op, name, value)
 
 
 def need_tensors(op: str, values: Any) -> list[Tensor]:

@@ -19,7 +19,7 @@ from picograd.errors import DTypeError, GradientError, ShapeError
 from picograd.graph import gradient_formula
 from picograd.graph.gradient import HOOKS, WATCHERS
 from picograd.graph.gradient import gradient as node_gradient
-from picograd.graph.node import Node, is_renaming
+from picograd.graph.node import Node, is_renaming, toposort
 from picograd.graph.ops import OPS
 from picograd.graph.row import Role
 from picograd.tensor.core.alone import change_gradient
@@ -242,7 +242,16 @@ def targets_of(root: Node, is_tracked: bool = False) -> list[Node]:
     if live and not willing:
         text = "every tensor in the graph was told requires_grad=False"
         raise GradientError("backward", text, "call .requires_grad_() on what is to be trained")
+    check_not_cut(root)
     return willing
+
+
+def check_not_cut(root: Node) -> None:
+    """Raise GradientError if what asks for gradients lies only behind what passes none back."""
+    if any(is_trained(node) for node in toposort([root])):
+        text = "no gradient reaches the tensors that require one"
+        fix = "compute the output without detach(), argmax or a cast to integers on the way"
+        raise GradientError("backward", text, fix)
 
 
 def start_gradient(op: str, output: Node, given: Node | None) -> Node:

@@ -1,8 +1,8 @@
 """How calls reach a definition on nodes: arguments by name are put in place, tensors become nodes.
 
 `axis` is another name of `dim`, `keepdims` of `keepdim`, and the first parameter of a function of
-`picograd` may be called `input`; such functions take `out`, too. Errors of Python's own become
-picograd's (`picograd/tensor/core/guard.py`).
+`picograd` may be called `input`; such functions, and methods with options, take `out`, too. Errors
+of Python's own become picograd's (`picograd/tensor/core/guard.py`).
 """
 
 import inspect
@@ -46,7 +46,8 @@ WORDS = {  # what a definition on nodes sees -> what users pass
 def method_of(row: Function) -> Any:
     """Make the method of `Tensor`."""
     if row.is_recorded:
-        return named(taking(row, Spelling(row), False), row, f"Tensor.{row.name}")
+        spelling = Spelling(row)  # NumPy calls methods with `out`: numpy.mean(tensor)
+        return named(taking(row, spelling, not spelling.takes_one), row, f"Tensor.{row.name}")
     made = spelled(guarded(row.definition, row.name), row.name, True)
     made.__name__, made.__qualname__ = row.name, f"Tensor.{row.name}"
     return staticmethod(made) if row.static else made

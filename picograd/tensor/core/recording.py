@@ -33,6 +33,7 @@ from picograd.errors import (
     PicogradError,
     ShapeError,
     ValueRangeError,
+    not_a_tensor,
 )
 from picograd.graph import build
 from picograd.graph.batch import Batch
@@ -436,8 +437,7 @@ def no_tensor(
     if given and isinstance(given[0], str) and (op not in FUNCTIONS or given[0] == op):
         op = given.pop(0)  # what serves several ops is told which
     wrong = given[0] if wrong is None and given else wrong
-    text = f"the input must be a Tensor, not {type(wrong).__name__}"
-    return DTypeError(op, text, "wrap it in picograd.Tensor(...)")
+    return not_a_tensor(op, "input", wrong)
 
 
 def apply_all(function: Callable[..., Node], tensors: Sequence[Any], *options: Any) -> Any:

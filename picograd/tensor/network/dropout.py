@@ -25,6 +25,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     >>> nn.functional.dropout(Tensor([1.0, 2.0, 3.0]), 0.5, training=False).tolist()
     [1.0, 2.0, 3.0]
     """
+    need_tensor("dropout", input)
     check_probability("dropout", p)
     if not training or p == 0.0:
         return input
@@ -122,6 +123,7 @@ def alpha_dropout(
     >>> nn.functional.alpha_dropout(Tensor([1.0, 2.0, 3.0]), training=False).tolist()
     [1.0, 2.0, 3.0]
     """
+    need_tensor("alpha_dropout", input)
     result = drop_to_limit("alpha_dropout", input, p, training, tuple(input.shape))
     return maybe_in_place("alpha_dropout", input, result, inplace)
 
@@ -135,6 +137,7 @@ def feature_alpha_dropout(
     >>> nn.functional.feature_alpha_dropout(Tensor([[[1.0, 2.0]]]), training=False).tolist()
     [[[1.0, 2.0]]]
     """
+    need_tensor("feature_alpha_dropout", input)
     if training and input.ndim < 2:
         problem = f"input of shape {tuple(input.shape)} has no channels"
         raise ShapeError("feature_alpha_dropout", problem, "give (B, C, ...)")

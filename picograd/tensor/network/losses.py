@@ -46,7 +46,7 @@ def cross_entropy(
     0.1269
     """
     op = "cross_entropy"
-    need_tensor(op, input, target)
+    need_tensor(op, input=input, target=target)
     _check_smoothing(op, label_smoothing)
     _check_weight(op, input, weight)
     ignored = check_labels(op, input, target, ignore_index)
@@ -128,7 +128,7 @@ def _soft_cross_entropy(
     reduction: str,
     smoothing: float,
 ) -> Tensor:
-    same_shape(op, scores, target)
+    _check_probabilities(op, scores, target)
     classes = scores.shape[axis]
     if smoothing:
         target = target * (1.0 - smoothing) + smoothing / classes
@@ -158,7 +158,7 @@ def nll_loss(
     2.0
     """
     op, scores = "nll_loss", input
-    need_tensor(op, scores, target)
+    need_tensor(op, input=scores, target=target)
     axis = 1 if len(scores.shape) > 1 else 0
     _check_target(op, scores, target, axis)
     _check_weight(op, scores, weight)
@@ -285,9 +285,17 @@ def _check_target(op: str, scores: Tensor, target: Tensor, axis: int) -> None:
         raise ShapeError(op, problem, f"the target needs shape {wanted}")
 
 
+def _check_probabilities(op: str, scores: Tensor, target: Tensor) -> None:
+    if tuple(target.shape) != tuple(scores.shape):
+        problem = f"a target of {target.dtype.name} is probabilities of {tuple(scores.shape)}"
+        problem = f"{problem}, this one has shape {tuple(target.shape)}"
+        fix = "if it is class numbers, pass target.long()"
+        raise ShapeError(op, problem, fix)
+
+
 def same_shape(op: str, a: Tensor, b: Tensor) -> None:
     """Raise ShapeError unless both tensors have one shape."""
-    need_tensor(op, a, b)
+    need_tensor(op, input=a, target=b)
     if tuple(a.shape) != tuple(b.shape):
         problem = f"shapes differ: {tuple(a.shape)} and {tuple(b.shape)}"
         raise ShapeError(op, problem, "reshape one, or expand it with .expand(...)")

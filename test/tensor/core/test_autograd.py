@@ -353,3 +353,12 @@ def test_grad_finds_what_it_recorded_before(monkeypatch: pytest.MonkeyPatch) -> 
     assert picograd.grad(loss, [unused, w], allow_unused=True)[0] is None
     with pytest.raises(GradientError, match="not used"):
         picograd.grad(loss, [unused])
+
+
+@pytest.mark.parametrize("cut", ["detach", "argmax", "long"])
+def test_a_gradient_that_is_cut_is_an_error(cut: str) -> None:
+    w = Tensor([1.0, 3.0], requires_grad=True)
+    passed = getattr(w * 2, cut)().float()
+    with pytest.raises(GradientError, match="no gradient reaches the tensors"):
+        ((passed - Tensor([2.0])) ** 2).sum().backward()
+    assert w.grad is None

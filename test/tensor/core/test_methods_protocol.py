@@ -39,6 +39,15 @@ def test_arrays_beside_tensors() -> None:
         np.add(array, x)
 
 
+def test_numpy_reduces_a_tensor() -> None:
+    x = Tensor([[1.0, 2.0], [3.0, 6.0]])
+    assert [np.sum(x).item(), np.mean(x).item(), np.max(x).item()] == [12, 3, 6]
+    assert np.mean(x, axis=1, keepdims=True).tolist() == [[1.5], [4.5]]
+    assert np.all(x > 0).item() and np.any(x > 5).item() and np.prod(x).item() == 36
+    into = Tensor(0.0)
+    assert x.sum(out=into) is into and into.item() == 12
+
+
 @pytest.mark.usefixtures("on_host")
 def test_numpy_reads_a_tensor() -> None:
     x = Tensor([1.0, 2.0])

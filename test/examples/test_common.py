@@ -1,0 +1,46 @@
+import importlib
+
+import pytest
+
+import picograd
+
+
+def refused(capsys, name, *arguments):
+    """Give what is printed by an example that ends before it starts."""
+    with pytest.raises(SystemExit) as ended:
+        importlib.import_module(name).main(list(arguments))
+    told = capsys.readouterr().err + str(ended.value.code)
+    return told
+
+
+@pytest.mark.parametrize("name", ["mnist_mlp", "onnx_run", "llm"])
+def test_a_wrong_device_is_a_line_about_options(name, capsys):
+    assert "--device gpu: device: there is no device 'gpu'" in refused(
+        capsys, name, "--device", "gpu"
+    )
+
+
+@pytest.mark.parametrize("name", ["mnist_mlp", "mnist_cnn"])
+def test_a_batch_larger_than_the_data_is_a_line(name, capsys):
+    told = refused(capsys, name, "--batch-size", "60001", "--device", "null")
+    assert told.endswith("--batch-size is larger than the number of training images")
+
+
+def test_a_missing_package_is_a_line(monkeypatch, capsys):
+    monkeypatch.setitem(importlib.import_module("sys").modules, "PIL", None)
+    told = refused(capsys, "images")
+    assert told == "this example needs PIL: python -m pip install pillow"
+
+
+def test_no_network_is_a_line(monkeypatch, capsys):
+    def fail(*_):
+        raise picograd.errors.DataError("cifar10", "cannot fetch it", "connect")
+
+    monkeypatch.setattr(picograd.nn.datasets, "cifar10", fail)
+    assert refused(capsys, "cifar10").endswith("cifar10: cannot fetch it. Fix: connect.")
+
+
+def test_nothing_to_resume_is_a_line(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(importlib.import_module("gpt"), "SAVED", tmp_path / "none.safetensors")
+    told = refused(capsys, "gpt", "--resume")
+    assert "none.safetensors, which is written every 250 steps" in told
