@@ -17,6 +17,7 @@ from typing import Any, TypeVar, overload
 from picograd.engine.tracing import RUNNING
 from picograd.errors import DTypeError, GradientError, ShapeError
 from picograd.graph import gradient_formula
+from picograd.graph.composites import CustomGradient
 from picograd.graph.gradient import HOOKS, WATCHERS
 from picograd.graph.gradient import gradient as node_gradient
 from picograd.graph.node import Node, is_renaming
@@ -338,6 +339,8 @@ class GradientFunction:
 
     def name(self) -> str:
         """Name the operation whose gradient is taken."""
+        if isinstance(self.node.arg, CustomGradient):
+            return f"{self.node.arg.name}Backward"
         words = self.node.op.split("_")
         return "".join(word.capitalize() for word in words) + "Backward"
 
