@@ -28,7 +28,6 @@ PATHS = {
     "autograd.forward_ad": ("picograd.autograd",),
     "autograd.function": ("picograd.autograd",),
     "autograd.grad_mode": ("picograd.autograd",),
-    "autograd.graph": ("picograd.autograd", "picograd.absent"),
     "autograd.profiler": ("picograd.profiler",),
     "autograd.variable": ("picograd.autograd",),
     "compiler": ("picograd.scripting",),

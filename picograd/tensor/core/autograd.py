@@ -39,6 +39,16 @@ class Mode(threading.local):
 MODE = Mode()
 
 
+class Walks(threading.local):
+    """How many times gradients were taken: hooks of several tensors tell one walk from another."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+WALKS = Walks()
+
+
 class GradMode(ContextDecorator):
     """This class switches recording on or off inside a block or a function."""
 
@@ -300,6 +310,7 @@ def backward(
     is_final: bool = False,
 ) -> list[tuple[Any, Node]]:
     """Find the gradient node of every leaf tensor that `backward` serves, or of `inputs`."""
+    WALKS.count += 1
     if is_tracked and given is None and inputs is None:
         known = known_backward(root, is_final)
         if known is not None:
@@ -385,6 +396,7 @@ def function_of(node: Node) -> GradientFunction | None:
 
 def gradients_of(outputs: Sequence[tuple[Node, Node]], inputs: Sequence[Any]) -> list[Node | None]:
     """Find the gradient of each input tensor; a leaf may have had several nodes."""
+    WALKS.count += 1
     former: dict[int, list[Node]] = {id(tensor): [tensor.node] for tensor in inputs}
     for node in leaf_nodes([output for output, _ in outputs]):
         nodes = former.get(id(leaf_of(node)))

@@ -13,7 +13,7 @@ from picograd.graph import build
 from picograd.graph.build_composite import custom
 from picograd.graph.gradient import gradient as node_gradient
 from picograd.graph.node import Node, substituted
-from picograd.tensor.core import autograd
+from picograd.tensor.core import autograd, saved_hooks
 from picograd.tensor.core.autograd import MODE, no_grad
 from picograd.tensor.core.guard import guard_functions
 from picograd.tensor.core.recording import Recorded, same_value, wrap, write
@@ -33,7 +33,9 @@ class Context:
         self.needs_input_grad = needs_input_grad
         self.inputs: Sequence[Node] = ()  # the float arguments
         self.saved: tuple[Any, ...] = ()
-        self.kept: list[Node | None] | None = None  # what the saved tensors were after `forward`
+        self.kept: list[Any] | None = None  # node and tracking of the saved, as `forward` left them
+        self.packing: saved_hooks.Packing | None = None
+        self.packed: list[Any] = []
         self.constant: set[int] = set()  # ids of outputs without a gradient
         self.dirty: tuple[Any, ...] = ()
         self.materializes = True
@@ -54,15 +56,31 @@ class Context:
         """What `save_for_backward` kept; a tensor that was changed since has its value of then."""
         if self.kept is None:
             return self.saved
-        pairs = zip(self.saved, self.kept)
-        return tuple(as_it_was(*pair) for pair in pairs)
+        return tuple(self.saved_at(number) for number in range(len(self.saved)))
+
+    def saved_at(self, number: int) -> Any:
+        """Give one saved tensor as it was, as hooks unpack it."""
+        tensor = self.saved[number]
+        if tensor is None or self.kept is None:
+            return None
+        node, tracks = self.kept[number]
+        if self.packing is not None:
+            node = saved_hooks.unpacked(self.packing, self.packed[number], node)
+        return tensor if tensor._node is node else wrap(node, tracks)
 
     def keep(self) -> None:
-        """Note the values of the saved tensors."""
+        """Note the values of the saved tensors; hooks pack them."""
         self.kept = []
         for each in self.saved:
-            node = None if each is None else each._node
-            self.kept.append(node)
+            pair = (None, False) if each is None else (each._node, each._tracks)
+            self.kept.append(pair)
+        if any(self.needs_input_grad):
+            self.packing = saved_hooks.current()
+        if self.packing is not None:
+            with no_grad():
+                for each in self.saved:
+                    packed = None if each is None else self.packing.pack(each.detach())
+                    self.packed.append(packed)
 
     def mark_dirty(self, *tensors: Any) -> None:
         """Say which arguments `forward` changed in place: it returns them as outputs."""
@@ -75,13 +93,6 @@ class Context:
     def set_materialize_grads(self, value: bool) -> None:
         """Choose whether `backward` gets zeros (True) or None for outputs nobody used."""
         self.materializes = value
-
-
-def as_it_was(tensor: Any, node: Node | None) -> Any:
-    """Give a tensor, or what it was before it was changed in place."""
-    if node is None or tensor._node is node:
-        return tensor
-    return wrap(node, tensor._tracks)
 
 
 class Function:
@@ -230,27 +241,26 @@ class Call:
             given = [zeros_of(each) for each in self.outputs]
         for number, (flowing, _) in arrived.items():
             given[number] = wrap(flowing, False)
-        kept = self.ctx.saved, self.ctx.kept
-        self.ctx.saved = self.saved_of(arrived)
-        self.ctx.kept = None
+        kept = self.ctx.kept
+        self.ctx.kept = self.kept_with(arrived)
         try:
             answer = self.kind.backward(self.ctx, *given)
         finally:
-            self.ctx.saved, self.ctx.kept = kept
+            self.ctx.kept = kept
         listed = answer if isinstance(answer, tuple) else (answer,)
         self.check_count(listed)
         pairs = zip(self.places, nodes)
         return [checked_gradient(self.kind, listed[at], at, x) for at, x in pairs]
 
-    def saved_of(self, arrived: dict[int, tuple[Node, Node]]) -> tuple[Any, ...]:
-        """List the saved tensors; an output is the recorded one, for more derivatives."""
-        values = list(self.ctx.saved_tensors)
+    def kept_with(self, arrived: dict[int, tuple[Node, Node]]) -> list[Any]:
+        """List what was kept; an output is the recorded one, for more derivatives."""
+        kept = list(self.ctx.kept or ())
         for number, (_, node) in arrived.items():
             output = self.outputs[number]
             for at, tensor in enumerate(self.ctx.saved):
                 if tensor is output:
-                    values[at] = wrap(node, True)
-        return tuple(values)
+                    kept[at] = node, True
+        return kept
 
     def check_count(self, answer: Sequence[Any]) -> None:
         """Raise unless there is one gradient per argument; more may follow if they are None."""
