@@ -23,13 +23,6 @@ class TorchFunctionMode(ContextDecorator):
         """End the block."""
 
 
-class save_on_cpu(TorchFunctionMode):
-    """This class keeps what gradients read on the CPU: here it stays on its device."""
-
-    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
-        """Take the settings."""
-
-
 BaseTorchFunctionMode = TorchDispatchMode = TorchFunctionMode
 DisableTorchFunction = DisableTorchFunctionSubclass = TransformGetItemToIndex = nullcontext
 unset_fake_temporarily = _ExcludeDispatchKeyGuard = nullcontext

@@ -1,5 +1,7 @@
 """The front door of gradients: torch.autograd's names."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -82,3 +84,39 @@ def test_grad_takes_arguments_in_pytorchs_order() -> None:
     (second,) = autograd.grad(penalty, [x], None, True)
     assert isinstance(autograd.grad(y, x, ones), tuple)
     np.testing.assert_allclose(second.numpy(), [[21.6, 28.8]], rtol=1e-4)
+
+
+def test_graph_of_hooks() -> None:
+    graph = picograd.autograd.graph
+    x = picograd.Tensor([1.0, 2.0], requires_grad=True)
+    with graph.save_on_cpu(pin_memory=True), graph.allow_mutation_on_saved_tensors():
+        middle = x * 1
+        y = middle.exp()
+        middle.sin_()
+    y.sum().backward()
+    assert x.grad is not None and np.allclose(x.grad.numpy(), np.exp([1.0, 2.0]))
+    with graph.disable_saved_tensors_hooks("not here"):
+        assert (x * x).requires_grad
+        with pytest.raises(RuntimeError, match="not here"), graph.save_on_cpu():
+            pass
+    refused = pytest.raises(RuntimeError, match="close the block")
+    with graph.save_on_cpu(), refused, graph.disable_saved_tensors_hooks("not here"):
+        pass
+
+
+def test_hooks_of_several_gradients() -> None:
+    graph = picograd.autograd.graph
+    a, b = (picograd.ones(1, requires_grad=True) for _ in range(2))
+    both: list[Any] = []
+    one: list[Any] = []
+    handle = graph.register_multi_grad_hook([a, b], both.append)
+    graph.register_multi_grad_hook([a, b], one.append, mode="any")
+    (a * 2).sum().backward()
+    (a * 3 + b * 5).sum().backward()
+    assert [each.tolist() for each in both[0]] == [[3.0], [5.0]] and len(both) == 1
+    assert len(one) == 2
+    handle.remove()
+    (a * b).sum().backward()
+    assert len(both) == 1 and isinstance((a * b).grad_fn, graph.Node)
+    with pytest.raises(ValueError, match="register_multi_grad_hook: mode='none'"):
+        graph.register_multi_grad_hook([a], both.append, mode="none")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import picograd.profiler as profiler
-from picograd.autograd import functional
+from picograd.autograd import functional, graph
 from picograd.autograd.anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
 from picograd.errors import ShapeError
 from picograd.tensor.core import recording
@@ -40,6 +40,7 @@ __all__ = [
     "grad",
     "gradcheck",
     "gradgradcheck",
+    "graph",
     "hessian",
     "inference_mode",
     "is_anomaly_enabled",

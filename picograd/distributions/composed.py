@@ -38,6 +38,9 @@ class Independent(Distribution):
         at = len(shape) - events
         super().__init__(shape[:at], shape[at:], validate_args)
 
+    def __repr__(self) -> str:
+        return f"Independent({self.base_dist!r}, {self.axes})"
+
     @property
     def has_rsample(self) -> bool:  # type: ignore[override]
         """Whether gradients flow through draws."""

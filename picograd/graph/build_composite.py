@@ -50,10 +50,12 @@ def gelu(node: Node, approximate: str = "none") -> Node:
     return activation("gelu", node, approximate)
 
 
-def custom(value: Node, inputs: Sequence[Node], vjp: Callable[..., Sequence[Any]]) -> Node:
+def custom(
+    value: Node, inputs: Sequence[Node], vjp: Callable[..., Sequence[Any]], name: str = "Custom"
+) -> Node:
     """Give `value` a gradient of its own: `vjp(gradient, output, *inputs)`, one per input."""
     fixed = Node("detach", (value,), None, value.shape, value.dtype, value.device)
-    arg = CustomGradient(vjp)
+    arg = CustomGradient(vjp, name)
     return Node("custom", (*inputs, fixed), arg, value.shape, value.dtype, value.device)
 
 

@@ -228,11 +228,12 @@ def max_pool_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
 class CustomGradient:
     """The VJP of a `custom` node. All are equal: the value of the node does not depend on it."""
 
-    __slots__ = ("vjp",)
+    __slots__ = ("name", "vjp")
     vjp: Any
+    name: str
 
-    def __init__(self, vjp: Any) -> None:
-        self.vjp = vjp
+    def __init__(self, vjp: Any, name: str = "Custom") -> None:
+        self.vjp, self.name = vjp, name
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, CustomGradient)
@@ -278,7 +279,7 @@ def batch_custom(batch: Any, node: Node, found: Found) -> Node:
             answers = vjp(*(batch.sample(each) for each in given))
         return [None if each is None else batch.full(each) for each in answers]
 
-    arg, shape = CustomGradient(batched_vjp), (batch.size, *node.shape)
+    arg, shape = CustomGradient(batched_vjp, node.arg.name), (batch.size, *node.shape)
     return Node(node.op, tuple(inputs), arg, shape, node.dtype, node.device)
 
 

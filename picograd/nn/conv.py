@@ -126,15 +126,17 @@ class ConvSettings(Module):
         text += f", stride={self.stride}"
         if self.padding != (0,) * self.axes:
             text += f", padding={self.padding}"
-        if any(self.output_padding):
-            text += f", output_padding={self.output_padding}"
         if any(size != 1 for size in self.dilation):
             text += f", dilation={self.dilation}"
+        if any(self.output_padding):
+            text += f", output_padding={self.output_padding}"
         if self.groups != 1:
             text += f", groups={self.groups}"
+        if self.bias is None:
+            text += ", bias=False"
         if self.padding_mode != "zeros":
             text += f", padding_mode={self.padding_mode}"
-        return text + ("" if self.bias is not None else ", bias=False")
+        return text
 
 
 class Conv(ConvSettings):

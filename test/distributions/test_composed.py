@@ -96,3 +96,8 @@ def test_expanded_relaxed_choices() -> None:
         with pytest.raises(NotImplementedError):
             made.entropy()
     np.testing.assert_allclose(*found, rtol=1e-5)
+
+
+def test_independent_prints_what_it_is_made_of() -> None:
+    one = picograd.distributions.Independent(picograd.distributions.Normal(Tensor([0.5]), 1.0), 1)
+    assert repr(one) == "Independent(Normal(loc: 0.5, scale: 1.0), 1)"

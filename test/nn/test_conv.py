@@ -34,3 +34,12 @@ def test_a_kernel_of_ones_counts() -> None:
 def test_mistakes(make) -> None:
     with pytest.raises(PicogradError):
         make()
+
+
+def test_printed_form_is_that_of_pytorch() -> None:
+    plain = nn.Conv2d(4, 4, 3, 2, 1, 2, 2, False, "reflect")
+    start = "(4, 4, kernel_size=(3, 3), stride=(2, 2), padding=(1, 1), dilation=(2, 2), "
+    assert repr(plain) == f"Conv2d{start}groups=2, bias=False, padding_mode=reflect)"
+    adjoint = nn.ConvTranspose2d(4, 4, 3, 2, 1, 1, 2, False, 2)
+    end = "output_padding=(1, 1), groups=2, bias=False)"
+    assert repr(adjoint) == f"ConvTranspose2d{start}{end}"

@@ -59,7 +59,10 @@ DEFAULTS = {"cpu": bfloat16, "cuda": float16, "mps": float16, "xpu": float16}
 
 
 class Regions(threading.local):
-    """The open regions of a thread: the 16-bit dtype by kind of device."""
+    """The open regions of a thread: the 16-bit dtype by kind of device.
+
+    What else changes what is recorded has a key of its own (saved_hooks.py).
+    """
 
     def __init__(self) -> None:
         self.dtypes: dict[str, DType] = {}
@@ -135,7 +138,7 @@ class suspended:
 
     def __enter__(self) -> None:
         self.previous = REGIONS.dtypes
-        REGIONS.dtypes = {}
+        REGIONS.dtypes = {k: v for k, v in REGIONS.dtypes.items() if k not in DEFAULTS}
 
     def __exit__(self, *error: Any) -> None:
         REGIONS.dtypes = self.previous
@@ -158,7 +161,7 @@ def is_autocast_enabled(device_type: str | None = None) -> bool:
     False
     """
     if device_type is None:
-        return bool(REGIONS.dtypes)
+        return any(kind in DEFAULTS for kind in REGIONS.dtypes)
     return kind_named(device_type) in REGIONS.dtypes
 
 

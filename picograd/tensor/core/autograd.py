@@ -17,6 +17,7 @@ from typing import Any, TypeVar, overload
 from picograd.engine.tracing import RUNNING
 from picograd.errors import DTypeError, GradientError, ShapeError
 from picograd.graph import gradient_formula
+from picograd.graph.composites import CustomGradient
 from picograd.graph.gradient import HOOKS, WATCHERS
 from picograd.graph.gradient import gradient as node_gradient
 from picograd.graph.node import Node, is_renaming, toposort
@@ -37,6 +38,16 @@ class Mode(threading.local):
 
 
 MODE = Mode()
+
+
+class Walks(threading.local):
+    """How many times gradients were taken: hooks of several tensors tell one walk from another."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+WALKS = Walks()
 
 
 class GradMode(ContextDecorator):
@@ -309,6 +320,7 @@ def backward(
     is_final: bool = False,
 ) -> list[tuple[Any, Node]]:
     """Find the gradient node of every leaf tensor that `backward` serves, or of `inputs`."""
+    WALKS.count += 1
     if is_tracked and given is None and inputs is None:
         known = known_backward(root, is_final)
         if known is not None:
@@ -347,6 +359,8 @@ class GradientFunction:
 
     def name(self) -> str:
         """Name the operation whose gradient is taken."""
+        if isinstance(self.node.arg, CustomGradient):
+            return f"{self.node.arg.name}Backward"
         words = self.node.op.split("_")
         return "".join(word.capitalize() for word in words) + "Backward"
 
@@ -391,6 +405,7 @@ def function_of(node: Node) -> GradientFunction | None:
 
 def gradients_of(outputs: Sequence[tuple[Node, Node]], inputs: Sequence[Any]) -> list[Node | None]:
     """Find the gradient of each input tensor; a leaf may have had several nodes."""
+    WALKS.count += 1
     former: dict[int, list[Node]] = {id(tensor): [tensor.node] for tensor in inputs}
     for node in leaf_nodes([output for output, _ in outputs]):
         nodes = former.get(id(leaf_of(node)))

@@ -43,7 +43,7 @@ from picograd.graph.node import Node
 from picograd.graph.room import check_host, check_recorded, check_size
 from picograd.graph.row import MEMORY, PAIRS, WRITES
 from picograd.number import GivenInt, given, position_of
-from picograd.tensor.core import aliasing, autograd, running_vmaps
+from picograd.tensor.core import aliasing, autograd, running_vmaps, saved_hooks
 from picograd.tensor.core.aliasing import View
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Tensor
 from picograd.tensor.core.autocast import REGIONS, converted
@@ -396,11 +396,28 @@ def apply(function: Callable[..., Node], *operands: Any) -> Any:
     if is_theirs and not is_view and function not in KEEPING:
         result = foreign.apart(result)
     tracks = tracks and result.dtype.kind in TRACKED and function not in CUTTING
+    if tracks and not is_view and REGIONS.dtypes:
+        result = packed(result, function, nodes)
     made = (wrap if is_theirs else wrap_own)(result, tracks)
     if is_view:
         result.is_asked = tracks or result.is_asked
         note_view(made, operands[0], function, *nodes[1:])
     return made
+
+
+def packed(result: Node, function: Callable[..., Node], operands: Sequence[Any]) -> Node:
+    """Let the hooks of a block pack what the gradient of a result reads."""
+    nodes = [each for each in operands if isinstance(each, Node)]
+
+    def again(*values: Node) -> Node:
+        waiting = iter(values)
+        given = [next(waiting) if isinstance(each, Node) else each for each in operands]
+        return function(*given)
+
+    def show(node: Node) -> Any:
+        return wrap(build.detach(node), False)
+
+    return saved_hooks.hooked(result, nodes, again, show)
 
 
 def apply_each(function: Callable[..., Any], *operands: Any) -> Any:
@@ -410,7 +427,7 @@ def apply_each(function: Callable[..., Any], *operands: Any) -> Any:
     def first(*nodes: Any) -> Node:
         result = function(*nodes)
         if isinstance(result, tuple):
-            found.append(result)
+            found.append((result, nodes))
             result = result[0]
         return result  # type: ignore[no-any-return]
 
@@ -418,10 +435,20 @@ def apply_each(function: Callable[..., Any], *operands: Any) -> Any:
     made = apply(first, *operands)
     if not found:
         return made
-    (results,) = found
+    results, nodes = found[0]
     tracked = MODE.enabled and any(isinstance(x, Recorded) and x._tracks for x in operands)
-    others = [wrap(node, tracked and node.dtype.kind in TRACKED) for node in results[1:]]
+    others = []
+    for number, node in enumerate(results[1:], 1):
+        tracks = tracked and node.dtype.kind in TRACKED
+        if tracks and REGIONS.dtypes:
+            node = packed(node, one_result, [function, number, *nodes])
+        others.append(wrap(node, tracks))
     return (made, *others)
+
+
+def one_result(function: Callable[..., Sequence[Node]], number: int, *nodes: Any) -> Node:
+    """Record an operation of several results, and take one."""
+    return function(*nodes)[number]
 
 
 def is_plain(nodes: Sequence[Node]) -> bool:
@@ -454,20 +481,26 @@ def apply_all(function: Callable[..., Node], tensors: Sequence[Any], *options: A
     tracks = MODE.enabled and any(tensor._tracks for tensor in tensors)
     nodes = [read(tensor) for tensor in tensors]
     result = function(converted(function, nodes) if REGIONS.dtypes else nodes, *options)
+    if tracks and REGIONS.dtypes:
+        result = packed(result, lambda *values: function(values, *options), nodes)
     if foreign.SHARED and function not in KEEPING:
         result = foreign.apart(result)
     return wrap(result, tracks and result.dtype.is_differentiable)
 
 
 def several(source: "Recorded", nodes: Sequence[Node]) -> tuple[Any, ...]:
-    """Wrap several results of one tensor."""
+    """Wrap several results of one tensor, which are factors of matrices."""
     tracks = source._tracks and MODE.enabled
+    if tracks and REGIONS.dtypes:
+        saved_hooks.refuse("a factorization")
     return tuple(wrap(node, tracks and node.dtype.is_differentiable) for node in nodes)
 
 
 def pieces(function: Callable[..., Sequence[Node]], source: "Recorded", *options: Any) -> Any:
     """Wrap the pieces that a function cuts a tensor into, each a view of it."""
-    found = several(source, function(read(source), *options))
+    tracks = source._tracks and MODE.enabled
+    nodes = function(read(source), *options)
+    found = tuple(wrap(node, tracks and node.dtype.is_differentiable) for node in nodes)
     for number, piece in enumerate(found):
         note_view(piece, source, one_piece, function, number, options)
     return found
@@ -602,6 +635,9 @@ def update(target: "Recorded", function: Callable[..., Node], op: str, other: An
         raise DTypeError(op, f"in place {text}", "write x = x op y instead")
     node = node.cast(target.dtype)
     check_write(op, target, node)
+    if tracks and REGIONS.dtypes:
+        operands = [op, read(target), read(source)]
+        node = packed(node, lambda *values: function(*values).cast(target.dtype), operands)
     write(target, node, tracks)
     return target
 

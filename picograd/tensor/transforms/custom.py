@@ -13,10 +13,10 @@ from picograd.graph import build
 from picograd.graph.build_composite import custom
 from picograd.graph.gradient import gradient as node_gradient
 from picograd.graph.node import Node, substituted
-from picograd.tensor.core import autograd
+from picograd.tensor.core import autograd, saved_hooks
 from picograd.tensor.core.autograd import MODE, no_grad
 from picograd.tensor.core.guard import guard_functions
-from picograd.tensor.core.recording import Recorded, same_value, wrap
+from picograd.tensor.core.recording import Recorded, same_value, wrap, write
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms import derivatives
 from picograd.tensor.transforms.pytree import mapped
@@ -33,7 +33,11 @@ class Context:
         self.needs_input_grad = needs_input_grad
         self.inputs: Sequence[Node] = ()  # the float arguments
         self.saved: tuple[Any, ...] = ()
+        self.kept: list[Any] | None = None  # node and tracking of the saved, as `forward` left them
+        self.packing: saved_hooks.Packing | None = None
+        self.packed: list[Any] = []
         self.constant: set[int] = set()  # ids of outputs without a gradient
+        self.dirty: tuple[Any, ...] = ()
         self.materializes = True
 
     def save_for_backward(self, *tensors: Any) -> None:
@@ -44,10 +48,43 @@ class Context:
                 raise DTypeError("save_for_backward", text, "set it as an attribute of ctx")
         self.saved = tensors
 
+    def save_for_forward(self, *tensors: Any) -> None:
+        """Keep nothing: derivatives along a direction come from `backward` too."""
+
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What `save_for_backward` kept."""
-        return self.saved
+        """What `save_for_backward` kept; a tensor that was changed since has its value of then."""
+        if self.kept is None:
+            return self.saved
+        return tuple(self.saved_at(number) for number in range(len(self.saved)))
+
+    def saved_at(self, number: int) -> Any:
+        """Give one saved tensor as it was, as hooks unpack it."""
+        tensor = self.saved[number]
+        if tensor is None or self.kept is None:
+            return None
+        node, tracks = self.kept[number]
+        if self.packing is not None:
+            node = saved_hooks.unpacked(self.packing, self.packed[number], node)
+        return tensor if tensor._node is node else wrap(node, tracks)
+
+    def keep(self) -> None:
+        """Note the values of the saved tensors; hooks pack them."""
+        self.kept = []
+        for each in self.saved:
+            pair = (None, False) if each is None else (each._node, each._tracks)
+            self.kept.append(pair)
+        if any(self.needs_input_grad):
+            self.packing = saved_hooks.current()
+        if self.packing is not None:
+            with no_grad():
+                for each in self.saved:
+                    packed = None if each is None else self.packing.pack(each.detach())
+                    self.packed.append(packed)
+
+    def mark_dirty(self, *tensors: Any) -> None:
+        """Say which arguments `forward` changed in place: it returns them as outputs."""
+        self.dirty = tensors
 
     def mark_non_differentiable(self, *tensors: Any) -> None:
         """Give outputs no gradient."""
@@ -63,8 +100,8 @@ class Function:
 
     Subclasses define static `forward(ctx, *args)` and `backward(ctx, *gradients)`, one gradient per
     output; backward returns one gradient (or None) per argument. Call it with `apply`. Instead,
-    `forward(*args)` and `setup_context(ctx, inputs, output)` may be separate. Of several outputs
-    each calls `backward` once, with zeros for the others: the results add up.
+    `forward(*args)` and `setup_context(ctx, inputs, output)` may be separate. `backward` is called
+    once, with zeros for outputs that nobody used.
 
     >>> class Double(picograd.Function):
     ...     @staticmethod
@@ -94,21 +131,21 @@ class Function:
         raise NotImplementedError("a Function defines backward(ctx, ...)")
 
     @classmethod
-    def apply(cls, *args: Any) -> Any:
-        """Run `forward`, and record `backward` as its gradient."""
+    def apply(cls, *args: Any, **options: Any) -> Any:
+        """Run `forward`, and record `backward` as its gradient; options take no gradient."""
         ctx = Context(tuple(isinstance(a, Recorded) and a.requires_grad for a in args))
+        call = Call(cls, ctx, args)
         with no_grad():
             if cls.setup_context is not Function.setup_context:
-                result = cls.forward(*args)
+                result = cls.forward(*args, **options)
                 cls.setup_context(ctx, args, result)
             else:
-                result = cls.forward(ctx, *args)
-        outputs = result if isinstance(result, tuple) else (result,)
+                result = cls.forward(ctx, *args, **options)
+        call.outputs = result if isinstance(result, tuple) else (result,)
+        call.check_dirty()
         if not MODE.enabled:
             return result
-        call = Call(cls, ctx, args, outputs)
-        ctx.inputs = call.inputs
-        recorded = tuple(call.recorded(number) for number in range(len(outputs)))
+        recorded = call.record()
         return recorded if isinstance(result, tuple) else recorded[0]
 
 
@@ -118,7 +155,10 @@ def is_differentiable(value: Any) -> bool:
 
 
 class Call:
-    """This class is one call of a custom function: what its outputs' gradients need."""
+    """This class is one call of a custom function: what its outputs' gradients need.
+
+    Its inputs are those before `forward`, which may change them.
+    """
 
     ctx: Context
     outputs: Sequence[Any]
@@ -126,46 +166,101 @@ class Call:
     places: list[int]
     inputs: list[Any]
     kind: type[Function]
+    arrived: dict[int, tuple[Node, Node]]  # by output: its gradient, and its node
 
-    def __init__(
-        self, kind: type[Function], ctx: Context, args: Sequence[Any], outputs: Sequence[Any]
-    ) -> None:
-        self.kind, self.ctx, self.outputs = kind, ctx, outputs
+    def __init__(self, kind: type[Function], ctx: Context, args: Sequence[Any]) -> None:
+        self.kind, self.ctx, self.outputs = kind, ctx, ()
         self.count = len(args)
         self.places = [at for at, each in enumerate(args) if is_differentiable(each)]
         self.inputs = [args[at]._node for at in self.places]
+        self.leaves = {id(each) for each in args if isinstance(each, Recorded) and each.is_leaf}
+        self.arrived = {}
+        ctx.inputs = self.inputs
 
-    def recorded(self, number: int) -> Any:
-        """Record one output; one without a gradient is given as it is."""
-        output = self.outputs[number]
-        if not is_differentiable(output) or id(output) in self.ctx.constant:
-            return output
+    def check_dirty(self) -> None:
+        """Raise unless all that was marked dirty is returned, and is no leaf that asked."""
+        outputs = {id(each) for each in self.outputs}
+        for each in self.ctx.dirty:
+            if id(each) not in outputs:
+                text = "a tensor that was marked dirty is not returned"
+                raise GradientError(self.kind.__name__, text, "return it from forward")
+            if MODE.enabled and each.requires_grad and id(each) in self.leaves:
+                text = "a leaf that requires gradients cannot be changed in place"
+                raise GradientError(self.kind.__name__, text, "call it on x.clone()")
+
+    def record(self) -> tuple[Any, ...]:
+        """Record the outputs; one without a gradient is given as it is.
+
+        All of several outputs reach the arguments by one node without a value of interest, where
+        a walk comes when it has their gradients.
+        """
+        self.ctx.keep()
+        taking = [self.takes_gradient(each) for each in self.outputs]
+        inputs = self.inputs
+        if sum(taking) > 1 and inputs:
+            first = build.detach(inputs[0])
+            inputs = [custom(first, inputs, self.join, self.kind.__name__)]
+        results = list(self.outputs)
+        for number, output in enumerate(results):
+            if taking[number]:
+                results[number] = self.recorded(number, output, inputs)
+        return tuple(results)
+
+    def takes_gradient(self, output: Any) -> bool:
+        """Tell whether an output is a float tensor that was not marked otherwise."""
+        return is_differentiable(output) and id(output) not in self.ctx.constant
+
+    def recorded(self, number: int, output: Any, inputs: list[Node]) -> Any:
+        """Record one output; a dirty one takes the node itself."""
 
         def vjp(flowing: Node, node: Node, *nodes: Node) -> list[Node | None]:
-            return self.gradients(number, flowing, node, nodes)
+            self.arrived[number] = flowing, node
+            if inputs is self.inputs:
+                return self.gradients(nodes)
+            return [nodes[0].const_like(0)]
 
         tracks = any(self.ctx.needs_input_grad)
-        return wrap(custom(output._node, self.inputs, vjp), tracks)
+        made = custom(output._node, inputs, vjp, self.kind.__name__)
+        is_dirty = any(each is output for each in self.ctx.dirty)
+        if not is_dirty:
+            return wrap(made, tracks)
+        if tracks:
+            write(output, made, True)
+        return output
 
-    def gradients(
-        self, number: int, flowing: Node, node: Node, nodes: Sequence[Node]
-    ) -> list[Node | None]:
-        """Ask `backward` for the gradients of the arguments through one output."""
+    def join(self, flowing: Node, node: Node, *nodes: Node) -> list[Node | None]:
+        """Ask for the gradients of the arguments through all outputs."""
+        return self.gradients(nodes)
+
+    def gradients(self, nodes: Sequence[Node]) -> list[Node | None]:
+        """Ask `backward` for the gradients of the arguments, from those of outputs that came."""
+        arrived = self.arrived
+        self.arrived = {}
         given: list[Any] = [None] * len(self.outputs)
         if self.ctx.materializes:
             given = [zeros_of(each) for each in self.outputs]
-        given[number] = wrap(flowing, False)
-        kept = self.ctx.saved  # an output that was saved is the recorded one, for more derivatives
-        output = self.outputs[number]
-        self.ctx.saved = tuple(wrap(node, True) if each is output else each for each in kept)
+        for number, (flowing, _) in arrived.items():
+            given[number] = wrap(flowing, False)
+        kept = self.ctx.kept
+        self.ctx.kept = self.kept_with(arrived)
         try:
             answer = self.kind.backward(self.ctx, *given)
         finally:
-            self.ctx.saved = kept
+            self.ctx.kept = kept
         listed = answer if isinstance(answer, tuple) else (answer,)
         self.check_count(listed)
         pairs = zip(self.places, nodes)
         return [checked_gradient(self.kind, listed[at], at, x) for at, x in pairs]
+
+    def kept_with(self, arrived: dict[int, tuple[Node, Node]]) -> list[Any]:
+        """List what was kept; an output is the recorded one, for more derivatives."""
+        kept = list(self.ctx.kept or ())
+        for number, (_, node) in arrived.items():
+            output = self.outputs[number]
+            for at, tensor in enumerate(self.ctx.saved):
+                if tensor is output:
+                    kept[at] = node, True
+        return kept
 
     def check_count(self, answer: Sequence[Any]) -> None:
         """Raise unless there is one gradient per argument; more may follow if they are None."""

@@ -1,0 +1,89 @@
+"""Operators that programs call by PyTorch's names, against PyTorch."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import picograd
+from picograd import aten
+
+torch = pytest.importorskip("torch")
+
+X = np.arange(24.0).reshape(2, 3, 4)
+CASES: dict[str, tuple[Any, ...]] = {
+    "alias_copy": (),
+    "as_strided_copy": ((2, 2), (1, 3), 2),
+    "detach_copy": (),
+    "diagonal_copy": (1, 0, 2),
+    "expand_copy": ((5, 2, 3, 4),),
+    "permute_copy": ((2, 0, 1),),
+    "select_copy": (1, 2),
+    "slice_copy": (2, -3, None, 2),
+    "split_copy": (2, 1),
+    "split_with_sizes_copy": ((1, 3), 2),
+    "squeeze_copy": (),
+    "transpose_copy": (0, -1),
+    "unbind_copy": (1,),
+    "unfold_copy": (2, 2, 1),
+    "unsqueeze_copy": (1,),
+    "view_copy": ((4, 6),),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_copies_are_theirs_and_share_no_memory(name: str) -> None:
+    x = picograd.tensor(X)
+    found = getattr(picograd, name)(x, *CASES[name])
+    want = getattr(torch, name)(torch.tensor(X), *CASES[name])
+    x.zero_()
+    several = isinstance(found, tuple)
+    pairs = zip(found, want) if several else ((found, want),)
+    assert all(np.array_equal(a.numpy(), b.numpy()) for a, b in pairs)
+
+
+def test_copies_of_other_shapes_and_dtypes() -> None:
+    matrix, pairs = X[0], X[0, :, :2].copy()
+    assert np.array_equal(picograd.t_copy(picograd.tensor(matrix)).numpy(), matrix.T)
+    numbers = picograd.view_as_complex_copy(picograd.tensor(pairs))
+    assert np.array_equal(numbers.numpy(), pairs[:, 0] + 1j * pairs[:, 1])
+    assert np.array_equal(picograd.view_as_real_copy(numbers).numpy(), pairs)
+    assert {*CASES, "t_copy", "view_as_complex_copy", "view_as_real_copy"} == set(aten.NAMES)
+
+
+def test_copies_fill_what_is_given() -> None:
+    x, out = picograd.tensor(X[0]), picograd.empty(0, dtype=picograd.float64)
+    assert picograd.transpose_copy(x, 0, 1, out=out) is out
+    assert np.array_equal(out.numpy(), X[0].T)
+    parts = [picograd.empty(0, dtype=picograd.float64) for _ in range(2)]
+    assert picograd.split_copy(x, 2, 1, out=parts) is None
+    assert np.array_equal(parts[1].numpy(), X[0][:, 2:])
+    with pytest.raises(TypeError, match="view_copy: the input must be a Tensor, not list"):
+        picograd.view_copy([1.0], (1,))
+    with pytest.raises(AttributeError, match="nothing_copy"):
+        aten.nothing_copy  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_convolution_is_theirs(transposed: bool) -> None:
+    values = np.random.default_rng(0)
+    x, w, b = (values.normal(size=s) for s in ((2, 4, 5, 6), (4, 2, 3, 2), (4,)))
+    given = ([1, 2], [1, 0], [1, 1], transposed, [0, 1 if transposed else 0], 2)
+    found = picograd.ops.aten.convolution(*map(picograd.tensor, (x, w, b)), *given)
+    want = torch.ops.aten.convolution(*map(torch.tensor, (x, w, b)), *given)
+    assert np.allclose(found.numpy(), want.numpy())
+    with pytest.raises(ValueError, match="convolution: the weight has 2 axes"):
+        picograd.convolution(picograd.ones(1, 1), picograd.ones(1, 1), None, *given)
+
+
+def test_assertions_are_checked() -> None:
+    picograd._assert_async(picograd.tensor([1.0]))
+    with pytest.raises(RuntimeError, match="_assert_async: x is small"):
+        picograd._assert_async(picograd.tensor(0), "x is small")
+    with pytest.raises(RuntimeError, match="_assert_async: a tensor of shape .2,. is no single"):
+        picograd._assert_async(picograd.ones(2))
+
+
+def test_shapes_are_taken_in_place() -> None:
+    x = picograd.tensor([1, 2, 3, 4])
+    assert picograd.resize_as_(x, picograd.ones(2, 2)) is x and x.shape == (2, 2)
