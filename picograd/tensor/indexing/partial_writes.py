@@ -185,7 +185,7 @@ def fill_diagonal(input: Tensor, fill_value: Scalar, wrap: bool = False) -> Tens
     >>> picograd.Tensor([[1, 2], [3, 4]]).fill_diagonal_(0).tolist()
     [[0, 2], [3, 0]]
     """
-    if input.ndim < 2 or (input.ndim > 2 and len(set(input.shape)) > 1):
+    if input.ndim < 2 or (input.ndim > 2 and any(size != input.shape[0] for size in input.shape)):
         text = f"{tuple(input.shape)} is neither a matrix nor a cube"
         raise ShapeError("fill_diagonal_", text, "pass a matrix, or equal sizes")
     return apply(selecting.fill_diagonal, input, fill_value, wrap)
