@@ -3,6 +3,7 @@
 from typing import Any, NoReturn, TypeVar
 
 from picograd.errors import StateError
+from picograd.nn.module import Module
 
 T = TypeVar("T")
 __path__: list[str] = []  # so that Python asks for PyTorch's modules below
@@ -30,7 +31,7 @@ class Graph:
     """This class stands for their graphs."""
 
 
-class GraphModule:
+class GraphModule(Module):
     """This class stands for modules made from such programs."""
 
 
