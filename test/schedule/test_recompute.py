@@ -142,6 +142,7 @@ def planned(roots: Sequence[Node]) -> Plan:
     return schedule(roots, replace(cuda_target("sm_90a"), multiprocessors=1))
 
 
+@pytest.mark.usefixtures("on_host")
 def test_values_stay_what_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
     picograd.manual_seed(0)
     roots = [tensor.node for tensor in transformer()]
