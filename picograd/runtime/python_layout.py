@@ -5,6 +5,7 @@ interpreters with a lock (`is_possible`); nobody else gets such code.
 """
 
 import ctypes
+import platform
 import struct
 import sys
 import sysconfig
@@ -15,15 +16,16 @@ from picograd.errors import InternalError
 from picograd.runtime.python_code import INTERFACE
 
 FASTCALL, NO_ARGUMENTS = 0x80, 0x04  # methodobject.h: how a function is called
-TRIED = (3, 11), (3, 12)  # versions with which all of this was tried
-PLATFORMS = "linux", "darwin"
+TRIED = (3, 11), (3, 12)  # versions with which all of this was tried, on this kind of machine:
+PLATFORM, MACHINE = "linux", "x86_64"
 
 
 def is_possible() -> bool:
     """Tell whether this interpreter is a known CPython with a lock, whose objects stay in place."""
     has_lock = not sysconfig.get_config_var("Py_GIL_DISABLED")
     is_known = sys.implementation.name == "cpython" and sys.version_info[:2] in TRIED
-    is_known = is_known and sys.platform in PLATFORMS and struct.calcsize("P") == 8
+    is_known = is_known and sys.platform == PLATFORM and platform.machine() == MACHINE
+    is_known = is_known and struct.calcsize("P") == 8
     return is_known and has_lock and all(hasattr(ctypes.pythonapi, name) for name in INTERFACE)
 
 
