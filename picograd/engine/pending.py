@@ -491,10 +491,8 @@ def with_readers(
         changed = [node for node in changed if node.device == nodes[0].device]
         if not any(id(node) in wanted for node in writes):
             return by_itself([*nodes, *changed])
-    walk = Walk()
-    for (
-        each
-    ) in updates:  # first what has blocks under it: gradients are here and in the last writes
+    walk = Walk()  # first what has blocks under it: gradients are in updates and the last writes
+    for each in updates:
         walk.add_update(each)
     walk.add(writes[::-1])
     walk.add([*changed, *pending_roots(nodes)])

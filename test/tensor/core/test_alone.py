@@ -1,5 +1,7 @@
 """A gradient gets another value in place where somebody else has it, and a new one elsewhere."""
 
+import weakref
+
 import pytest
 
 from picograd import Tensor, nn
@@ -38,7 +40,9 @@ def test_what_was_read_and_let_go_is_no_holder():
     norm = x.grad.norm()
     x.grad[0].item()
     assert has_alone(x)
+    before = weakref.ref(x.grad)
     change_gradient(x, lambda each: each / norm)
+    assert before() is None, "it was written, where another could take its place"
     assert x.grad.norm().item() == pytest.approx(1)
 
 
