@@ -1,9 +1,10 @@
-"""Write what type checkers read of derived names: methods.pyi, public.pyi and functional.pyi.
+"""Write what type checkers read of derived names: methods.pyi, public.pyi, functional.pyi.
 
     python docs/stubs.py
 
 Each row of `picograd/tensor/core/function.py` gives signatures: those of its definition, with nodes
-as tensors, and with the other names that calls may use. `docs/regenerate.py` writes them too.
+as tensors, and with the other names that calls may use. A package whose `__init__.py` is a table of
+names has an `__init__.pyi`. `docs/regenerate.py` writes them too.
 """
 
 import ast
@@ -17,7 +18,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import picograd.nn  # noqa: F401 (fills the tables)
+import picograd.distributions
+import picograd.nn  # fills the tables, too
 from picograd.tensor.core.calling import OTHER
 from picograd.tensor.core.function import FUNCTIONS, MODULES, Function
 
@@ -230,13 +232,33 @@ def formatted(text: str) -> str:
     return text
 
 
+def package_page(package: ModuleType) -> str:
+    """Write from where a package has the names of its `__all__`."""
+    lines = []
+    for name in package.__all__:
+        found = getattr(package, name)
+        own = [home for home, names in package._NAMES.items() if name in names]
+        if own:
+            home = f"{package.__name__}.{own[0]}"
+        elif isinstance(found, ModuleType):
+            home = found.__name__.rpartition(".")[0]
+        else:
+            home = found.__module__
+        lines.append(f"from {home} import {name} as {name}")
+    title = NOTE.format(f"the names of {package.__name__}.")
+    everything = "__all__ = [" + ", ".join(f'"{name}"' for name in sorted(package.__all__)) + "]"
+    return formatted("\n".join([title, *lines, everything, ""]))
+
+
 def write_stubs() -> dict[str, str]:
-    """Write both files; returns the text by file name."""
+    """Write all files; returns the text by file name."""
     base = "from picograd.tensor.core.recording import Recorded\n\nclass Methods(Recorded):"
     return {
         "methods.pyi": page("the methods of Tensor.", ("method", "in place"), base, "    "),
         "public.pyi": page("the functions of picograd.", ("function",), "", ""),
         "../nn/functional.pyi": module_page(),
+        "../nn/__init__.pyi": package_page(picograd.nn),
+        "../distributions/__init__.pyi": package_page(picograd.distributions),
     }
 
 

@@ -121,8 +121,7 @@ def test_internal_imports_are_not_inside_functions() -> None:
 
 def test_blocks_that_never_run_import_in_few_files_alone() -> None:
     named = {path for path, tree in modules() if "TYPE_CHECKING" in ast.unparse(tree)}
-    with_late_names = {Path("picograd/__init__.py"), Path("picograd/nn/__init__.py")}
-    assert named == {*with_late_names, NAMES_FOR_CHECKERS, *NAMES_ON_DEMAND}
+    assert named == {Path("picograd/__init__.py"), NAMES_FOR_CHECKERS, *NAMES_ON_DEMAND}
 
 
 def imports_of(tree: ast.Module, names: set[str]) -> set[str]:
