@@ -210,11 +210,9 @@ class Subset(Dataset):
     (2, 'c')
     """
 
-    dataset: Any
-    indices: Sequence[int]
-
     def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
-        self.dataset, self.indices = dataset, indices
+        self.dataset = dataset
+        self.indices = indices
 
     def __len__(self) -> int:
         return len(self.indices)

@@ -154,13 +154,12 @@ def _after(
 class Watch:
     """This class brings the gradients of a call's results and of its inputs together."""
 
-    count: int
-    hooks: Hooks
-    module: Any
     has_inputs: bool
 
     def __init__(self, module: Any, hooks: Hooks, count: int) -> None:
-        self.module, self.hooks, self.count = module, hooks, count
+        self.module = module
+        self.hooks = hooks
+        self.count = count
         self.has_inputs = False
         self.gradients: tuple[Any, ...] = ()  # of the results
 

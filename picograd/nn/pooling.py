@@ -21,6 +21,8 @@ Sizes = int | tuple[int, ...]
 class Pool(Module):
     """This class holds the sizes of windows."""
 
+    _shown = "kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
     axes: int = 1
     pool: Callable[..., Any]
     kernel_size: Sizes
@@ -35,17 +37,11 @@ class Pool(Module):
         self.kernel_size, self.padding, self.ceil_mode = kernel_size, padding, ceil
         self.stride = kernel_size if stride is None else stride
 
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        sizes = f"kernel_size={self.kernel_size}, stride={self.stride}"
-        return f"{sizes}, padding={self.padding}"
-
 
 class MaxPool(Pool):
     """This class takes the maximum of each window; padded places never win."""
 
-    return_indices: bool
-    dilation: Sizes
+    _shown = Pool._shown + ", dilation={self.dilation}, ceil_mode={self.ceil_mode}"
 
     def __init__(
         self,
@@ -58,18 +54,14 @@ class MaxPool(Pool):
     ) -> None:
         init.check_sizes(type(self).__name__, 1, dilation=dilation)
         self.keep(kernel_size, stride, padding, ceil_mode)
-        self.dilation, self.return_indices = dilation, return_indices
+        self.dilation = dilation
+        self.return_indices = return_indices
 
     def forward(self, input: Tensor) -> Any:
         """Pool; with `return_indices` (maxima, places)."""
         need_tensor(type(self).__name__, input)
         sizes = (self.kernel_size, self.stride, self.padding, self.dilation)
         return self.pool(input, *sizes, self.ceil_mode, self.return_indices)
-
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        more = f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
-        return f"{super().extra_repr()}, {more}"
 
 
 class MaxPool1d(MaxPool):
@@ -246,10 +238,10 @@ class AvgPool3d(AvgPool2d):
 class LPPool(Module):
     """This class takes (sum of x ** p) ** (1 / p) of each window."""
 
-    norm_type: float
-    ceil_mode: bool
-    stride: Sizes | None
-    kernel_size: Sizes
+    _shown = (
+        "norm_type={self.norm_type}, kernel_size={self.kernel_size}, "
+        "stride={self.stride}, ceil_mode={self.ceil_mode}"
+    )
 
     axes: int = 1
     pool: Callable[..., Any]
@@ -262,8 +254,10 @@ class LPPool(Module):
         ceil_mode: bool = False,
     ) -> None:
         init.check_sizes(type(self).__name__, 1, kernel_size=kernel_size)
-        self.norm_type, self.kernel_size = norm_type, kernel_size
-        self.stride, self.ceil_mode = stride, ceil_mode
+        self.norm_type = norm_type
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.ceil_mode = ceil_mode
 
     def forward(self, input: Tensor) -> Tensor:
         """Pool."""
@@ -271,11 +265,6 @@ class LPPool(Module):
         sizes = (self.norm_type, self.kernel_size, self.stride)
         pooled: Tensor = self.pool(input, *sizes, self.ceil_mode)
         return pooled
-
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        sizes = f"norm_type={self.norm_type}, kernel_size={self.kernel_size}"
-        return f"{sizes}, stride={self.stride}, ceil_mode={self.ceil_mode}"
 
 
 class LPPool1d(LPPool):
@@ -316,6 +305,8 @@ class LPPool3d(LPPool):
 class AdaptiveAvgPool(Module):
     """This class averages so that the spatial axes get given sizes; None keeps a size."""
 
+    _shown = "output_size={self.output_size}"
+
     pool: Callable[..., Any]
 
     def __init__(self, output_size: int | Sequence[int | None]) -> None:
@@ -326,10 +317,6 @@ class AdaptiveAvgPool(Module):
         need_tensor(type(self).__name__, input)
         pooled: Tensor = self.pool(input, self.output_size)
         return pooled
-
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        return f"output_size={self.output_size}"
 
 
 class AdaptiveMaxPool(AdaptiveAvgPool):

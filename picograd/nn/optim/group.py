@@ -49,12 +49,10 @@ class Expanded(Numbers):
     Parameters of equal shape share it, so that a step records an expansion once a shape.
     """
 
-    numbers: Mapping[str, Tensor]
-    shape: tuple[int, ...]
-
     def __init__(self, numbers: Mapping[str, Tensor], shape: tuple[int, ...]) -> None:
         super().__init__()
-        self.numbers, self.shape = numbers, shape
+        self.numbers = numbers
+        self.shape = shape
 
     def __missing__(self, name: str) -> Tensor:
         self[name] = made = self.numbers[name].expand(self.shape)

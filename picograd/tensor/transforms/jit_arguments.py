@@ -80,11 +80,10 @@ class Place:
     """
 
     __slots__ = ("number", "slot")
-    number: int
-    slot: int
 
     def __init__(self, number: int, slot: int = -1) -> None:
-        self.number, self.slot = number, slot
+        self.number = number
+        self.slot = slot
 
 
 class Flattener:
