@@ -158,8 +158,7 @@ def log_mean_power(p: Any, t: Tensor) -> Tensor:
     width = t * (p.high - p.low)
     fall = -(-width).expm1()
     mean = fall / width
-    found: Tensor = mean.log() - t * p.low
-    return found
+    return mean.log() - t * p.low
 
 
 @register_kl(Normal, Laplace)
@@ -184,8 +183,7 @@ def kl_beta_continuous(p: Beta, q: ContinuousBernoulli) -> Tensor:
 def kl_continuous(p: ContinuousBernoulli, q: ContinuousBernoulli) -> Tensor:
     """Log q is linear."""
     slope = p.logits - q.logits
-    found: Tensor = slope * p.mean + p.log_norm - q.log_norm
-    return found
+    return slope * p.mean + p.log_norm - q.log_norm
 
 
 @register_kl(Uniform, ContinuousBernoulli)
@@ -197,8 +195,7 @@ def kl_uniform_continuous(p: Uniform, q: ContinuousBernoulli) -> Tensor:
 def linear(p: Distribution, q: ContinuousBernoulli) -> Tensor:
     """Compute the divergence from a p of values in [0, 1]."""
     slope = q.logits * p.mean
-    found: Tensor = -p.entropy() - slope - q.log_norm
-    return found
+    return -p.entropy() - slope - q.log_norm
 
 
 @register_kl(Uniform, Beta)

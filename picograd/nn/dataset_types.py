@@ -129,8 +129,7 @@ def host_rows(tensor: Tensor, positions: Array) -> Array:
     array = memory_of(tensor)
     if array is None:
         internal("a realized tensor has no memory", tensor)
-    rows: Array = array[positions]
-    return rows
+    return array[positions]
 
 
 class ArrayDataset(GatheringDataset):

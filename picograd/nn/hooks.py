@@ -94,8 +94,7 @@ def register(kind: dict[int, Registered], hook: Registered, prepend: bool) -> Ho
 def register_before_loading(module: Any, hook: Hook, with_module: bool = False) -> HookHandle:
     """Add a hook before loading, which is shown the module only where that is asked for."""
     shown = hook if with_module else lambda module, *rest: hook(*rest)
-    found: HookHandle = module.register_load_state_dict_pre_hook(shown)
-    return found
+    return module.register_load_state_dict_pre_hook(shown)
 
 
 def show(kind: dict[int, Registered], op: str, *shown: Any) -> None:

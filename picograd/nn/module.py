@@ -98,8 +98,7 @@ class Module(Inner):
             note_object(module)
         if module._hooks is None:
             return self.forward(*inputs, **options)
-        result: R = hooks.call(module, module._hooks, inputs, options)
-        return result
+        return hooks.call(module, module._hooks, inputs, options)
 
     # attributes
 

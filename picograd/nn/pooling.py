@@ -115,8 +115,7 @@ class MaxUnpool(Pool):
         """Unpool; `output_size` chooses among the sizes that pool to the input's."""
         need_tensor(type(self).__name__, input, indices)
         sizes = (self.kernel_size, self.stride, self.padding)
-        unpooled: Tensor = self.pool(input, indices, *sizes, output_size)
-        return unpooled
+        return self.pool(input, indices, *sizes, output_size)
 
 
 class MaxUnpool1d(MaxUnpool):
@@ -219,8 +218,7 @@ class AvgPool2d(Pool):
         """Pool."""
         need_tensor(type(self).__name__, input)
         sizes = (self.kernel_size, self.stride, self.padding, self.ceil_mode)
-        pooled: Tensor = self.pool(input, *sizes, self.count_include_pad, self.divisor_override)
-        return pooled
+        return self.pool(input, *sizes, self.count_include_pad, self.divisor_override)
 
 
 class AvgPool3d(AvgPool2d):
@@ -263,8 +261,7 @@ class LPPool(Module):
         """Pool."""
         need_tensor(type(self).__name__, input)
         sizes = (self.norm_type, self.kernel_size, self.stride)
-        pooled: Tensor = self.pool(input, *sizes, self.ceil_mode)
-        return pooled
+        return self.pool(input, *sizes, self.ceil_mode)
 
 
 class LPPool1d(LPPool):
@@ -315,8 +312,7 @@ class AdaptiveAvgPool(Module):
     def forward(self, input: Tensor) -> Tensor:
         """Pool."""
         need_tensor(type(self).__name__, input)
-        pooled: Tensor = self.pool(input, self.output_size)
-        return pooled
+        return self.pool(input, self.output_size)
 
 
 class AdaptiveMaxPool(AdaptiveAvgPool):

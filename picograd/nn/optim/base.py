@@ -172,8 +172,7 @@ class Optimizer:
     @property
     def lr(self) -> float:
         """Learning rate of the first group; assigning sets it for every group."""
-        rate: float = converted(float, self.param_groups[0]["lr"])
-        return rate
+        return converted(float, self.param_groups[0]["lr"])
 
     @lr.setter
     def lr(self, value: float) -> None:
@@ -471,8 +470,7 @@ def of_parts(value: Tensor, like: Tensor) -> Tensor:
     """Give a new value back to a tensor, which may be complex."""
     if not like.dtype.is_complex:
         return value
-    made: Tensor = apply(view_as_complex, value.cast(like.dtype.real))
-    return made
+    return apply(view_as_complex, value.cast(like.dtype.real))
 
 
 def gradient_of(parameter: Tensor) -> Tensor:

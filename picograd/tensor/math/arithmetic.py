@@ -105,8 +105,7 @@ def float_power(input: TensorLike, exponent: TensorLike) -> Tensor:
     """
     a, b = wide(input), wide(exponent)
     need_tensor("float_power", a if is_tensor(a) else b)
-    result: Tensor = a**b
-    return result
+    return a**b
 
 
 def wide(x: Any) -> Any:
