@@ -90,6 +90,9 @@ class Optimizer:
 
     # State that only this process needs, with its value after the first step.
     hidden: Mapping[str, float] = {}
+    # What `slots` and `shared` give, where no option changes it.
+    _slots: Mapping[str, float] = {}
+    _shared: Mapping[str, float] = {}
     defaults: dict[str, Any]
     is_formula: bool = True  # steps by `update`, rather than by a `step` of its own
 
@@ -131,11 +134,11 @@ class Optimizer:
 
     def slots(self, options: Options) -> dict[str, float]:
         """Name the state of one parameter, tensors of its shape, with the value they start from."""
-        return {}
+        return dict(self._slots)
 
     def shared(self, options: Options) -> dict[str, float]:
         """Name the zero-dim state of parameters that step together, with its first values."""
-        return {}
+        return dict(self._shared)
 
     def numbers(self, options: Options) -> dict[str, float]:
         """Compute, on the host, the numbers that `update` reads from the device."""

@@ -213,6 +213,12 @@ class ParameterGroup(MutableMapping[str, Any]):
         return {k: v for k, v in self.options.items() if k not in SCHEDULE_KEYS}
 
 
+def given_options(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Read the options of a constructor from its `locals()`: all but `self` and `params`."""
+    others = ("self", "params", "__class__")
+    return {name: value for name, value in parameters.items() if name not in others}
+
+
 def keep_formula(key: Key, formula: Formula, targets: tuple[int, ...]) -> KnownFormula:
     """Keep what a step recorded for the steps that will record the same."""
     if len(FORMULAS) >= FORMULA_LIMIT:
