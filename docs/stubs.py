@@ -1,4 +1,4 @@
-"""Write what type checkers read of derived names: methods.pyi, public.pyi, functional.pyi.
+"""Write what type checkers read of derived names: methods, public, special and functional.pyi.
 
     python docs/stubs.py
 
@@ -105,20 +105,20 @@ class Words(ast.NodeTransformer):
         return " | ".join(name if part.startswith("tuple") else part for part in parts)
 
 
-def module_page() -> str:
-    """Write the functions of `picograd.nn.functional`."""
+def module_page(title: str, rows: dict[str, Function], forms: tuple[str, ...]) -> str:
+    """Write the functions of a module of rows; those that write over their input with "over"."""
     lines: list[str] = []
     imports = {"from typing import Any, overload", f"from {HOME} import Tensor"}
-    rows = MODULES["functional"]
     for row in sorted(rows.values(), key=lambda row: row.name):
-        for form in ["function"] + ["over"] * row.in_place:
+        for form in forms if row.in_place else ["function"]:
             found, needed = declared(row, form)
             lines += found
             imports |= needed
-    title = NOTE.format("the functions of picograd.nn.functional.")
-    names = [*rows, *(f"{row.name}_" for row in rows.values() if row.in_place)]
+    over = [f"{row.name}_" for row in rows.values() if row.in_place and "over" in forms]
+    names = [*rows, *over]
     everything = "__all__ = [" + ", ".join(f'"{name}"' for name in sorted(names)) + "]"
-    return formatted("\n".join([title, *sorted(imports - {""}), everything, *lines, ""]))
+    head = [NOTE.format(title), *sorted(imports - {""}), everything]
+    return formatted("\n".join([*head, *lines, ""]))
 
 
 def declared(row: Function, form: str) -> tuple[list[str], set[str]]:
@@ -256,7 +256,12 @@ def write_stubs() -> dict[str, str]:
     return {
         "methods.pyi": page("the methods of Tensor.", ("method", "in place"), base, "    "),
         "public.pyi": page("the functions of picograd.", ("function",), "", ""),
-        "../nn/functional.pyi": module_page(),
+        "math/special.pyi": module_page(
+            "the functions of picograd.special.", picograd.special.ROWS, ("function",)
+        ),
+        "../nn/functional.pyi": module_page(
+            "the functions of picograd.nn.functional.", MODULES["functional"], ("function", "over")
+        ),
         "../nn/__init__.pyi": package_page(picograd.nn),
         "../distributions/__init__.pyi": package_page(picograd.distributions),
     }

@@ -8,6 +8,7 @@ Definitions: NIST Digital Library of Mathematical Functions, 9.2, 9.5 and 9.7.
 import math
 
 from picograd.graph.node import Node
+from picograd.tensor.core.function import within
 from picograd.tensor.math.transcendental import above, known_slope, polynomial, smooth
 
 END = 3.5
@@ -134,6 +135,11 @@ def ai_again(x: Node) -> Node:
     return known_slope(x, ai_value, ai_slope)
 
 
+@within("special", "airy_ai", is_recorded=True)
 def ai(node: Node) -> Node:
-    """Compute Airy's function Ai."""
+    """Compute Airy's function Ai.
+
+    >>> picograd.special.airy_ai(Tensor([0.0])).tolist()
+    [0.355...]
+    """
     return smooth("airy_ai", node, ai_value, ai_slope, True)

@@ -9,6 +9,7 @@ Definitions: NIST Digital Library of Mathematical Functions, 10.25 and 10.29.
 import math
 
 from picograd.graph.node import Node
+from picograd.tensor.core.function import recorded, within
 from picograd.tensor.math.transcendental import above, known_slope, polynomial, smooth, with_sign
 
 # I0(x) and 2 I1(x) / x as series in x^2 / 4, for 0 <= x <= 8; 1e-19 (DLMF 10.25.2)
@@ -108,21 +109,42 @@ def i1e_slope(x: Node, y: Node) -> Node:
     return known_slope(x, i0e_value, i0e_slope) - x.unary("sign") * y - ratio(x, y)
 
 
+@recorded(in_place=True)
+@within("special", is_recorded=True)
 def i0(node: Node) -> Node:
-    """Compute the modified Bessel function I0."""
+    """Compute the modified Bessel function I0.
+
+    >>> picograd.special.i0(picograd.Tensor([0.0])).tolist()
+    [1.0]
+    """
     return smooth("i0", node, i0_value, i0_slope, True)
 
 
+@within("special", is_recorded=True)
 def i0e(node: Node) -> Node:
-    """Compute exp(-|x|) I0(x)."""
+    """Compute exp(-|x|) I0(x).
+
+    >>> picograd.special.i0e(picograd.Tensor([0.0])).tolist()
+    [1.0]
+    """
     return smooth("i0e", node, i0e_value, i0e_slope, True)
 
 
+@within("special", is_recorded=True)
 def i1(node: Node) -> Node:
-    """Compute the modified Bessel function I1."""
+    """Compute the modified Bessel function I1.
+
+    >>> picograd.special.i1(picograd.Tensor([0.0])).tolist()
+    [0.0]
+    """
     return smooth("i1", node, i1_value, i1_slope, True)
 
 
+@within("special", is_recorded=True)
 def i1e(node: Node) -> Node:
-    """Compute exp(-|x|) I1(x)."""
+    """Compute exp(-|x|) I1(x).
+
+    >>> picograd.special.i1e(picograd.Tensor([0.0])).tolist()
+    [0.0]
+    """
     return smooth("i1e", node, i1e_value, i1e_slope, True)

@@ -8,6 +8,7 @@ Definitions: NIST Digital Library of Mathematical Functions, 10.25, 10.29 and 10
 import math
 
 from picograd.graph.node import Node
+from picograd.tensor.core.function import within
 from picograd.tensor.math import bessel
 from picograd.tensor.math.transcendental import above, known_slope, polynomial, smooth
 
@@ -106,13 +107,23 @@ def k1e_slope(x: Node, y: Node) -> Node:
     return y - known_slope(x, k0e_value, k0e_slope) - y / x
 
 
+@within("special", "modified_bessel_k0", is_recorded=True)
 def k0(node: Node) -> Node:
-    """Compute the modified Bessel function K0."""
+    """Compute the modified Bessel function of the second kind K0.
+
+    >>> picograd.special.modified_bessel_k0(Tensor([0.0])).tolist()
+    [inf]
+    """
     return smooth("modified_bessel_k0", node, k0_value, k0_slope, True)
 
 
+@within("special", "modified_bessel_k1", is_recorded=True)
 def k1(node: Node) -> Node:
-    """Compute the modified Bessel function K1."""
+    """Compute the modified Bessel function of the second kind K1.
+
+    >>> picograd.special.modified_bessel_k1(Tensor([0.0])).tolist()
+    [inf]
+    """
     return smooth("modified_bessel_k1", node, k1_value, k1_slope, True)
 
 

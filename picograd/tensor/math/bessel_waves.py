@@ -9,6 +9,7 @@ Definitions: NIST Digital Library of Mathematical Functions, 10.2, 10.8 and 10.1
 import math
 
 from picograd.graph.node import Node
+from picograd.tensor.core.function import within
 from picograd.tensor.math.transcendental import above, known_slope, polynomial, smooth, with_sign
 
 END = 8.0
@@ -154,21 +155,41 @@ def y1_slope(x: Node, y: Node) -> Node:
     return known_slope(x, y0_value, y0_slope) - y / x
 
 
+@within("special", "bessel_j0", is_recorded=True)
 def j0(node: Node) -> Node:
-    """Compute the Bessel function J0."""
+    """Compute the Bessel function of the first kind J0.
+
+    >>> picograd.special.bessel_j0(Tensor([0.0])).tolist()
+    [1.0]
+    """
     return smooth("bessel_j0", node, j0_value, j0_slope, True)
 
 
+@within("special", "bessel_j1", is_recorded=True)
 def j1(node: Node) -> Node:
-    """Compute the Bessel function J1."""
+    """Compute the Bessel function of the first kind J1.
+
+    >>> picograd.special.bessel_j1(Tensor([0.0])).tolist()
+    [0.0]
+    """
     return smooth("bessel_j1", node, j1_value, j1_slope, True)
 
 
+@within("special", "bessel_y0", is_recorded=True)
 def y0(node: Node) -> Node:
-    """Compute the Bessel function Y0."""
+    """Compute the Bessel function of the second kind Y0.
+
+    >>> picograd.special.bessel_y0(Tensor([0.0])).tolist()
+    [-inf]
+    """
     return smooth("bessel_y0", node, y0_value, y0_slope, True)
 
 
+@within("special", "bessel_y1", is_recorded=True)
 def y1(node: Node) -> Node:
-    """Compute the Bessel function Y1."""
+    """Compute the Bessel function of the second kind Y1.
+
+    >>> picograd.special.bessel_y1(Tensor([0.0])).tolist()
+    [-inf]
+    """
     return smooth("bessel_y1", node, y1_value, y1_slope, True)

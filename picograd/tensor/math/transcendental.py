@@ -507,7 +507,7 @@ def logaddexp(x: Operand, other: Operand) -> Node:
 
 @recorded(in_place=True)
 def xlogy(a: Operand, other: Operand) -> Node:
-    """Compute self * log(other); 0 where self is 0.
+    """Compute self * log(other); 0 where self is 0, unless other is NaN.
 
     >>> Tensor([0.0, 1.0, 2.0]).xlogy(Tensor([0.0, 2.0, 2.0])).tolist()
     [0.0, 0.6931..., 1.3862...]
