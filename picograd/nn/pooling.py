@@ -23,7 +23,6 @@ class Pool(Module):
 
     _shown = "kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
-    axes: int = 1
     pool: Callable[..., Any]
     kernel_size: Sizes
     stride: Sizes
@@ -83,7 +82,6 @@ class MaxPool2d(MaxPool):
     [[[[4.0]]]]
     """
 
-    axes = 2
     pool = staticmethod(functional.max_pool2d)
 
 
@@ -95,12 +93,13 @@ class MaxPool3d(MaxPool):
     [[[[[4.0]]]]]
     """
 
-    axes = 3
     pool = staticmethod(functional.max_pool3d)
 
 
 class MaxUnpool(Pool):
     """This class puts maxima back to their places in zeros (Zeiler et al., 2011)."""
+
+    axes: int = 1
 
     def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0) -> None:
         name, axes = type(self).__name__, self.axes
@@ -195,7 +194,6 @@ class AvgPool2d(Pool):
     [[[[2.5]]]]
     """
 
-    axes = 2
     pool = staticmethod(functional.avg_pool2d)
 
     def __init__(
@@ -229,7 +227,6 @@ class AvgPool3d(AvgPool2d):
     [[[[[2.5]]]]]
     """
 
-    axes = 3
     pool = staticmethod(functional.avg_pool3d)
 
 
@@ -241,7 +238,6 @@ class LPPool(Module):
         "stride={self.stride}, ceil_mode={self.ceil_mode}"
     )
 
-    axes: int = 1
     pool: Callable[..., Any]
 
     def __init__(
@@ -283,7 +279,6 @@ class LPPool2d(LPPool):
     [[[[5.0]]]]
     """
 
-    axes = 2
     pool = staticmethod(functional.lp_pool2d)
 
 
@@ -295,7 +290,6 @@ class LPPool3d(LPPool):
     [[[[[5.0]]]]]
     """
 
-    axes = 3
     pool = staticmethod(functional.lp_pool3d)
 
 
