@@ -4,13 +4,14 @@ Children are attributes named by position or key, so that state names equal PyTo
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from picograd.errors import AxisError, DTypeError, MemberError
 from picograd.nn.module import Module, check_name
 from picograd.tensor.core.annotations import Tensor
 
 Self = TypeVar("Self", bound="Row")
+Member = TypeVar("Member")  # of a dict
 
 
 class Row(Module):
@@ -166,16 +167,16 @@ def _line(first: int, last: int, text: str) -> str:
     return f"  ({first}-{last}): {last - first + 1} x {text}"
 
 
-class Named(Module):
+class Named(Module, Generic[Member]):
     """This class is the base of dicts of members, in order of insertion."""
 
     _kind = "module"
 
-    def items(self) -> list[tuple[str, Any]]:
+    def items(self) -> list[tuple[str, Member]]:
         """List (name, member)."""
         raise NotImplementedError
 
-    def pop(self, key: str) -> Any:
+    def pop(self, key: str) -> Member:
         """Take a member out, and return it."""
         member = self[key]
         delattr(self, key)
@@ -190,11 +191,11 @@ class Named(Module):
         """List the names."""
         return [name for name, _ in self.items()]
 
-    def values(self) -> list[Any]:
+    def values(self) -> list[Member]:
         """List the members."""
         return [member for _, member in self.items()]
 
-    def __getitem__(self, key: str) -> Any:
+    def __getitem__(self, key: str) -> Member:
         found = dict(self.items())
         if key not in found:
             problem, fix = f"there is no {self._kind} {key!r}", f"use one of {', '.join(found)}"
@@ -214,7 +215,7 @@ class Named(Module):
         return iter(self.keys())
 
 
-class ModuleDict(Named):
+class ModuleDict(Named[Module]):
     """This class is a dict of modules, in order of insertion.
 
     >>> from picograd import nn

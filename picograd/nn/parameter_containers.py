@@ -78,7 +78,7 @@ class ParameterList(Module):
         return "\n".join(["ParameterList(", *lines, ")"]) if lines else "ParameterList()"
 
 
-class ParameterDict(Named):
+class ParameterDict(Named[Any]):
     """This class is a dict of parameters, in order of insertion; tensors become parameters.
 
     >>> from picograd import Tensor, nn
