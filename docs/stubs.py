@@ -41,9 +41,9 @@ def definitions(row: Function) -> list[ast.FunctionDef]:
     """Find a definition's overloads, or the definition."""
     definition = inspect.unwrap(row.definition)
     module = sys.modules[definition.__module__]
-    *homes, name = definition.__qualname__.split(".")
+    *homes, name = definition.__qualname__.replace(".<locals>", "").split(".")
     body = tree_of(module).body
-    for home in homes:  # a method of a class
+    for home in homes:  # a method of a class, or what a function makes
         body = next(node.body for node in body if getattr(node, "name", "") == home)
     found = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == name]
     overloads = [node for node in found if "overload" in map(ast.unparse, node.decorator_list)]
