@@ -16,7 +16,8 @@ or there is no object; `arguments[0]` the word at an address; `world.Box` an obj
 functions know. Functions of the stable interface, and those of the text, are called by their names.
 References are counted by hand: `own(value)` takes one, `replace(box.value, other)` puts an object,
 whose reference is taken, in the place of another, and an assignment to a slot or an address writes
-the word and nothing else. `room(n)` is n words that live as long as the call. `refuse("...")`
+the word and nothing else. `room(n)` is n words that live as long as the call. `single(word)` rounds
+a double to a float32. `refuse("...")`
 raises TypeError. What is not known is an error.
 
 docs/design/0029-native-callables.md says what this rests on, and what not.
@@ -402,6 +403,13 @@ return found
         before = self.load(owner, place)
         self.store(after, owner, place)
         return self.call("Py_DecRef", before)
+
+    def call_single(self, value: ast.expr) -> str:
+        """Round the word of a double to the word of a float32."""
+        wide = self.value(f"bitcast i64 {self.read(value)} to double")
+        narrow = self.value(f"fptrunc double {wide} to float")
+        word = self.value(f"bitcast float {narrow} to i32")
+        return self.value(f"zext i32 {word} to i64")
 
     def call_type_of(self, value: ast.expr) -> str:
         """Read the class of an object."""
