@@ -339,6 +339,9 @@ def compute(nodes: Sequence[Node]) -> None:
         native = direct.CODED.compute
         if native is not None and len(nodes) == 1 and native(nodes[0], user_line()):
             return
+        native = small.CODED.compute
+        if native is not None and native(nodes, user_line()):
+            return
         flushed()
         if is_tracing():
             return

@@ -17,9 +17,11 @@ from picograd.config import config
 from picograd.engine import carried, direct
 from picograd.engine.carried import entries
 from picograd.engine.debug import user_line
+from picograd.engine.direct import Coded
 from picograd.engine.executable import CompiledPlan
+from picograd.engine.native_calls import CALLS, Native
 from picograd.engine.plan_cache import PLANS
-from picograd.engine.plan_key import NO_KEY, GraphKey, hashable
+from picograd.engine.plan_key import NO_KEY, GraphKey
 from picograd.engine.realize import settle
 from picograd.graph.node import Node
 from picograd.graph.row import MEMORY, NUMBERS, SCALARS, WRITES
@@ -104,7 +106,9 @@ class SmallGraph:
         kind = node.shape, node.dtype, node.device
         if node.op in SCALARS or (node.op in NUMBERS and type(node.arg) in GIVEN):
             return "scalar", name_of(self.scalars, self.places, node.arg), *kind
-        return node.op, hashable(node), *kind
+        if node.op in NUMBERS:  # 1, 1.0, True, -0.0 and nan are apart
+            return node.op, type(node.arg), repr(node.arg), *kind
+        return node.op, node.arg, *kind
 
     def put_first(self, nodes: Sequence[Node]) -> None:
         """Make roots of nodes, before those that are."""
@@ -121,9 +125,11 @@ class Known:
     buffers: list[int]
     scalars: list[int]
     results: list[int]
+    native: Native
 
 
 KNOWN: dict[Any, Known] = {}
+CODED = Coded()  # `compute`, as machine code (tensor/core/native_small.py)
 
 
 def small_graph(*roots: Node) -> SmallGraph | None:
@@ -182,6 +188,8 @@ def compute(graph: SmallGraph, live: Any) -> bool:
     plan = None if known is None else known.plan()
     if known is None or plan is None or not PLANS.touch(plan):
         return False
+    if plan.native.address and CODED.compute is None:  # machine code does this from now on
+        CODED.compute = CALLS.find("picograd_small")
     found, roots = graph.buffers, graph.roots
     buffers = [found[number] for number in known.buffers]
     scalars = [graph.scalars[number].value for number in known.scalars] if graph.scalars else ()
@@ -222,7 +230,7 @@ def is_alone(graph: SmallGraph, live: Any) -> bool:
         return False
     if not graph.inner:
         return True
-    if passed or carried.LINES or entries(carried.WAITING):
+    if passed or entries(carried.WAITING) or (carried.LINES and user_line() in carried.LINES):
         return False
     if any(live.get(id(node)) is not None for node in graph.inner):
         return False
@@ -241,6 +249,7 @@ def note(graph: SmallGraph, roots: Sequence[Node], found: GraphKey, plan: Any) -
         places_in(graph.buffers, [found.buffers[number] for number in plan.input_numbers]),
         places_in(graph.scalars, [found.scalars[number] for number in plan.scalar_numbers]),
         places_in(roots, graph.roots),
+        plan.native,
     )
 
 

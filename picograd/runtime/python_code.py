@@ -45,6 +45,7 @@ INTERFACE = {
     "PyGC_Disable": ("i32",),
     "PyGC_Enable": ("i32",),
     "PyList_Append": ("i32", "i64", "i64"),
+    "PyList_AsTuple": ("i64", "i64"),
     "PyList_GetItem": ("i64", "i64", "i64"),
     "PyList_New": ("i64", "i64"),
     "PyList_SetItem": ("i32", "i64", "i64", "i64"),
@@ -56,12 +57,14 @@ INTERFACE = {
     "PyLong_FromVoidPtr": ("i64", "i64"),
     "PyObject_CallObject": ("i64", "i64", "i64"),
     "PyObject_GetAttr": ("i64", "i64", "i64"),
+    "PyObject_Repr": ("i64", "i64"),
     "PyObject_RichCompareBool": ("i32", "i64", "i64", "i32"),
     "PyTuple_GetItem": ("i64", "i64", "i64"),
     "PyTuple_New": ("i64", "i64"),
     "PyTuple_SetItem": ("i32", "i64", "i64", "i64"),
     "PyTuple_Size": ("i64", "i64"),
     "PyType_GenericAlloc": ("i64", "i64", "i64"),
+    "PyType_IsSubtype": ("i32", "i64", "i64"),
     "PyWeakref_NewRef": ("i64", "i64", "i64"),
 }
 RELATIONS: dict[type, str] = {
