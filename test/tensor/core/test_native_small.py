@@ -22,7 +22,7 @@ RUNS = NATIVE_AFTER + 8  # until native code is made, and some more
 @pytest.fixture(autouse=True)
 def counted(monkeypatch):
     """Let nothing be known, and count what machine code computed."""
-    for table in (carried.NEW, carried.LINES, carried.PASSED, carried.WAITING):
+    for table in (carried.NEW, carried.LINES, carried.PASSED, carried.WAITING, carried.GRADIENTS):
         table.clear()
     small.KNOWN.clear()
     native, found = CALLS.find("picograd_small"), []
