@@ -71,17 +71,17 @@ def arrange(groups: list[Group], target: Target) -> list[Launch]:
 
 
 def find_families(groups: list[Group]) -> dict[int, int]:
-    """Number the family of every group: groups of maps that read a leaf few others read.
+    """Number the family of every group: maps of one depth that read a leaf few others there read.
 
     An optimizer's writes to one parameter and its moments are a family. They belong in one kernel,
     or what the first writes has to be copied for the second to read.
     """
-    readers: dict[int, list[int]] = {}
+    readers: dict[tuple[int, int], list[int]] = {}
     for group in groups:
         is_update = any(member.is_update for member in group.members)
         if group.kind == "map" and not is_update:
             for leaf in group.leaves:
-                readers.setdefault(leaf, []).append(group.number)
+                readers.setdefault((leaf, group.depth), []).append(group.number)
     families = {group.number: group.number for group in groups}
 
     def head(number: int) -> int:
