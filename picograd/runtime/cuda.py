@@ -17,12 +17,14 @@ import numpy as np
 
 from picograd.buffer import Buffer
 from picograd.code import Code
+from picograd.config import config
 from picograd.cores import usable_cores
 from picograd.dtype import DType
 from picograd.errors import DeviceError
 from picograd.runtime.box_kernels import kernel as box_kernel
 from picograd.runtime.box_kernels import launches as box_launches
 from picograd.runtime.boxes import common_box
+from picograd.runtime.compilers import Compilers
 from picograd.runtime.device import (
     Bytes,
     Device,
@@ -38,7 +40,13 @@ from picograd.runtime.driver import NO_MEMORY, Driver, open_driver
 from picograd.runtime.gate import Gate
 from picograd.runtime.log import log_action
 from picograd.runtime.memory import Allocation, Pool, Workspaces
-from picograd.runtime.nvrtc import batches, compile_cuda, compile_together, nvrtc_version
+from picograd.runtime.nvrtc import (
+    batches,
+    compile_cuda,
+    compile_together,
+    load_nvrtc,
+    nvrtc_version,
+)
 from picograd.runtime.parameters import Parameters
 from picograd.runtime.replay import Call, Replay, chain_waits, node_waits
 from picograd.runtime.staging import Staging
@@ -410,23 +418,22 @@ class Module:
 
 
 def compile_batches(codes: Iterable[Code], arch: str) -> Iterator[tuple[int, bytes]]:
-    """Compile kernels in batches on all cores, while the next are written.
-
-    NVRTC runs without Python's lock. It reads one program at a time, and compiles side by side
-    what it has read.
-    """
+    """Compile kernels in batches on all cores, in several processes, while the next are written."""
     listed: list[Code] = []
 
     def compile_batch(positions: list[int]) -> list[tuple[int, bytes]]:
         members = [listed[position] for position in positions]
-        together = compile_together(members, arch) if len(members) > 1 else None
+        together = compile_together(members, arch, compilers) if len(members) > 1 else None
         # Where a batch fails, one by one, to find the kernel at fault.
         return [
-            (position, together or compile_cuda(code, arch))
+            (position, together or compile_cuda(code, arch, compilers))
             for position, code in zip(positions, members, strict=True)
         ]
 
-    with ThreadPoolExecutor(usable_cores()) as pool:
+    with (
+        Compilers(*load_nvrtc(), config.compile_processes) as compilers,
+        ThreadPoolExecutor(usable_cores()) as pool,
+    ):
         jobs = [pool.submit(compile_batch, batch) for batch in batches(codes, listed)]
         for job in jobs:
             yield from job.result()
