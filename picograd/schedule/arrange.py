@@ -7,6 +7,7 @@ plan reads sink to the last depth, where they share one kernel: the whole optimi
 from dataclasses import dataclass, field
 
 from picograd.helpers import product
+from picograd.schedule.gather import gather
 from picograd.schedule.group import GROUP_LIMIT, Group
 from picograd.schedule.write_order import order_updates, reads_of
 from picograd.target import Target
@@ -44,6 +45,8 @@ def arrange(groups: list[Group], target: Target) -> list[Launch]:
     """Order groups into launches; marks the members that must be stored."""
     sink(groups)
     delay(groups)
+    if target.has_blocks:
+        gather(groups, target)
     order_updates(groups)
     for group in groups:
         mark_reads(group)

@@ -13,11 +13,13 @@ from dataclasses import replace
 from picograd.codegen.templates.grid import merge_part, part_indices
 from picograd.codegen.templates.members import Naming
 from picograd.codegen.tile import Member
+from picograd.helpers import ceil_div
 from picograd.schedule.index import Axis, axes_of
 from picograd.schedule.loop import Kernel, Part, walk
 
 Lanes = Callable[[Kernel, Part, Axis], int]
 Alike = tuple[Part, tuple[Member, ...]]
+Sized = tuple[int, Part, tuple[Member, ...]]  # vectors of a member first
 
 
 class SizelessNaming(Naming):
@@ -35,14 +37,22 @@ class SizelessNaming(Naming):
     def sizeless_key(self, part: Part) -> tuple[object, ...]:
         """Tell what a part does, whatever its size."""
         *rest, _, scalars = self.key(part)
+        fixed = self.slots_elsewhere(part)
+        kinds = []
+        for number in self.slots:
+            slot = self.kernel.slots[number]
+            size = slot.size if number in fixed else 0
+            kinds.append((slot.dtype.name, slot.role, size))
+        return (*rest, tuple(kinds), scalars)
+
+    def slots_elsewhere(self, part: Part) -> set[int]:
+        """List the slots that are not read or written along the axis."""
         places = [compute.store for compute in part.computes if compute.store]
-        every = {id(e): e for compute in part.computes for e in walk(compute.body)}.values()
-        places += [expr.arg[:2] for expr in every if expr.op == "load"]
-        fixed = {slot for slot, index in places if self.hidden not in axes_of(index)}
-        sizes = tuple([self.kernel.slots[slot].size if slot in fixed else 0 for slot in self.slots])
-        found = [self.kernel.slots[slot] for slot in self.slots]
-        kinds = tuple([(slot.dtype.name, slot.role) for slot in found])
-        return (*rest, sizes, kinds, scalars)
+        for compute in part.computes:
+            for expr in walk(compute.body):
+                if expr.op == "load":
+                    places.append(expr.arg[:2])
+        return {slot for slot, index in places if self.hidden not in axes_of(index)}
 
 
 def only_axis(part: Part) -> Axis | None:
@@ -61,33 +71,35 @@ def only_axis(part: Part) -> Axis | None:
 
 def join_sizes(
     kernel: Kernel, alike: Sequence[Alike], lanes_of: Lanes, threads: int
-) -> list[tuple[Part, tuple[Member, ...]]]:
+) -> list[Alike]:
     """Join parts that differ in their size; merged, and members of several sizes know theirs."""
-    found: dict[object, list[tuple[int, Part, tuple[Member, ...]]]] = {}
+    found: dict[object, list[Sized]] = {}
     for number, (part, members) in enumerate(alike):
         merged = merge_part(part)
         axis = only_axis(merged)
         if axis is None:
             found[number] = [(0, merged, members)]
             continue
-        naming, lanes = SizelessNaming(kernel, axis), lanes_of(kernel, merged, axis)
-        key = lanes, naming.sizeless_key(merged)
+        lanes = lanes_of(kernel, merged, axis)
+        vectors = axis.size // lanes
+        naming = SizelessNaming(kernel, axis)
+        key: object = lanes, naming.sizeless_key(merged)
         first = Member(tuple(naming.slots), tuple(naming.scalars))
         if members and members[0] != first:
-            key = number, key
-        vectors = axis.size // lanes
-        sized = [replace(each, size=vectors, blocks=-(-vectors // threads)) for each in members]
-        sized = sized or [replace(first, size=vectors, blocks=-(-vectors // threads))]
-        found.setdefault(key, []).append((vectors, merged, tuple(sized)))
+            key = number
+        blocks = ceil_div(vectors, threads)
+        every = members or (first,)
+        sized = tuple([replace(each, size=vectors, blocks=blocks) for each in every])
+        found.setdefault(key, []).append((vectors, merged, sized))
     return [joined(same) for same in found.values()]
 
 
-def joined(same: list[tuple[int, Part, tuple[Member, ...]]]) -> tuple[Part, tuple[Member, ...]]:
+def joined(same: list[Sized]) -> Alike:
     """Put the largest first; of one size members need not know it."""
     if len(same) == 1:
-        (_, part, members), plain = same[0], []
-        for each in members:
-            plain.append(replace(each, size=0, blocks=0))
+        _, part, members = same[0]
+        plain = [replace(each, size=0, blocks=0) for each in members]
         return part, tuple(plain) if len(plain) > 1 else ()
     ordered = sorted(same, key=lambda each: -each[0])
-    return ordered[0][1], tuple([member for _, _, members in ordered for member in members])
+    every = [member for _, _, members in ordered for member in members]
+    return ordered[0][1], tuple(every)
