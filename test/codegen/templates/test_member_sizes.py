@@ -42,6 +42,15 @@ def test_parts_of_several_sizes_are_one_text() -> None:
     assert part.blocks == 8 and part.extent is not None and part.extent.size == 1025
 
 
+def test_large_sizes_are_a_text_of_their_own() -> None:
+    half = 1 << 19
+    (part,) = made(half, 64, half, 128).parts
+    assert [each.size for each in part.members] == [half // 4, half // 4, 32, 16]
+    large, small = made(half, 64, half, 128, half).parts
+    assert len(large.members) == 3 and large.extent is None
+    assert [each.size for each in small.members] == [32, 16]
+
+
 def test_sizes_that_no_vector_fits_in_are_a_text_of_their_own() -> None:
     parts = made(64, 9, 128, 7).parts
     assert [[each.size for each in part.members] for part in parts] == [[32, 16], [9, 7]]
