@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from picograd.code import TensorMap
 from picograd.codegen.boxes import place_of, view_of
 from picograd.codegen.layout import Layout, RowsOf, Swizzled, WgmmaAccumulator
-from picograd.codegen.operands import Role, narrow, role, size_of
+from picograd.codegen.operands import Role, expr_axes, narrow, role, size_of
 from picograd.codegen.stream_masks import edges, emptied, extreme, extreme_of, minimum_of, scaled
 from picograd.codegen.streams import Product, Stream, binary, is_tile, left, read, replaced
 from picograd.codegen.tile import Assign, Step, Store, Tile, TilePart, When
@@ -21,7 +21,7 @@ from picograd.errors import internal
 from picograd.graph.ops import OPS
 from picograd.helpers import ceil_div, product, round_up
 from picograd.schedule.index import Axis, Index, axis_index, constant, substitute
-from picograd.schedule.loop import Compute, Condition, Expr, const
+from picograd.schedule.loop import Compute, Condition, Expr, const, dynamics_of
 from picograd.schedule.monoid import identity
 from picograd.target import Target
 
@@ -299,6 +299,8 @@ class Frame:
         last = constant(size_of(self.stream.over) - 1)
         for index in (*emptied(self.stream), last - self.first):
             most = self.bounded(index, True)
+            if any(self.block in expr_axes(atom.expr) for atom in dynamics_of(most)):
+                continue
             terms = dict(most.terms)
             step = terms.get(self.block, 0)
             rest = substitute(most, {self.block: constant(0)})
