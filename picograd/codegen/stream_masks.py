@@ -27,13 +27,14 @@ from picograd.schedule.index import (
 from picograd.schedule.loop import Condition, Expr, const, rewrite, walk
 from picograd.schedule.score_masks import (
     LOWEST,
+    bare,
     hidden_where,
     hiding,
     is_constant,
     is_number,
     needed_where,
-    seen_where,
     weighing,
+    whole_where,
 )
 
 MOST_VALUES = 8  # of an array, that bound an index
@@ -41,7 +42,7 @@ MOST_VALUES = 8  # of an array, that bound an index
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A `where` that shows one of its operands where `seen` are all 0 or more."""
+    """A `where` that shows one of its operands, at least where `seen` are all 0 or more."""
 
     expr: Expr
     seen: tuple[Index, ...]
@@ -56,7 +57,7 @@ def choice_of(expr: Expr) -> Choice | None:
         return None
     condition, yes, no = expr.args
     is_swapped = is_constant(yes) and not is_constant(no)
-    seen = hidden_where(condition) if is_swapped else seen_where(condition)
+    seen = hidden_where(condition) if is_swapped else whole_where(condition)
     if seen is None:
         return None
     shown, other = (no, yes) if is_swapped else (yes, no)
@@ -81,6 +82,11 @@ def settled(root: Expr) -> Expr:
         return done.get(expr)
 
     return replaced(root, find) if found else root
+
+
+def bared(root: Expr) -> Expr:
+    """Write masks without where they are known to hold: for blocks that have something else."""
+    return rewrite(root, {}, lambda expr: bare(expr))
 
 
 def emptied(stream: Stream) -> list[Index]:

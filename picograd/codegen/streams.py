@@ -17,7 +17,8 @@ from picograd.dtype import DType, bool_
 from picograd.errors import internal
 from picograd.graph.ops import OPS
 from picograd.schedule.index import Axis, Index, substitute
-from picograd.schedule.loop import Compute, Condition, Expr, Kernel, Part, const, dynamics_of, walk
+from picograd.schedule.loop import Compute, Condition, Expr, Kernel, Part, const, walk
+from picograd.schedule.score_masks import is_found
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +146,6 @@ def opened(computes: Sequence[Compute]) -> tuple[tuple[Compute, ...], tuple[Cond
             compute = replace(compute, body=compute.body.args[0])
         found.append(compute)
     return tuple(found), tuple(stops)
-
-
-def is_found(index: Index) -> bool:
-    """Tell whether an index has to be 0 or more by what a kernel found before this one."""
-    parts = (part for atom in dynamics_of(index) for part in walk(atom.expr))
-    return any(part.op == "load" for part in parts)
 
 
 def is_read(computes: tuple[Compute, ...], number: int) -> bool:

@@ -12,7 +12,7 @@ from picograd.dtype import bool_, int64
 from picograd.graph.ops import OPS
 from picograd.graph.row import Role
 from picograd.schedule.index import Dynamic, Index, atom_index, constant
-from picograd.schedule.loop import Expr, const
+from picograd.schedule.loop import Expr, const, dynamics_of, walk
 
 LOWEST = float("-inf")
 GIVEN = ("load", "scalar")  # numbers that are known before a kernel runs
@@ -96,8 +96,36 @@ def negated(condition: Expr) -> Expr:
     return Expr("logical_not", (condition,), None, bool_)
 
 
+def is_found(index: Index) -> bool:
+    """Tell whether an index is 0 or more by what a kernel found before this one."""
+    parts = (part for atom in dynamics_of(index) for part in walk(atom.expr))
+    return any(part.op == "load" for part in parts)
+
+
+def whole_where(condition: Expr) -> list[Index] | None:
+    """List indices that are all 0 or more only where a condition holds, if some are known."""
+    row = OPS.get(condition.op)
+    if row is not None and row.logic == "either":
+        parts = map(whole_where, condition.args)
+        return next((part for part in parts if part is not None), None)
+    if row is not None and row.logic == "both":
+        return joined(map(whole_where, condition.args))
+    return seen_where(condition)
+
+
+def bare(condition: Expr) -> Expr:
+    """Take off a condition where it is known to hold by what a kernel found before this one."""
+    row = OPS.get(condition.op)
+    if row is None or row.logic != "either":
+        return condition
+    known, rest = condition.args
+    found = seen_where(known)
+    return rest if found and all(map(is_found, found)) else condition
+
+
 def conjuncts(condition: Expr) -> list[Expr]:
     """List conditions that all hold where one does."""
+    condition = bare(condition)
     row = OPS.get(condition.op)
     if row is not None and row.logic == "both":
         return [each for part in condition.args for each in conjuncts(part)]

@@ -6,16 +6,17 @@
     stop[r]  = max over j of where(rows r*64 ... r*64 + 63 may see j, j // 64 + 1, 0)
 
 A small kernel finds them, and the stream leaves out what lies before or behind: a guard around
-what it sums, true wherever anything is seen. Rows are compared by the least and the most of their
-numbers; where a mask is no comparison of what rows have with what places have, it is looked at
-whole.
+what it sums, true wherever anything is seen. It also finds the places around the middle of these
+that all rows of a grain see, where masks hold without a look at their numbers. Rows are compared
+by the least and the most of their numbers; where a mask is no comparison of what rows have with
+what places have, it is looked at whole.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from picograd.dtype import DType, bool_, int32
+from picograd.dtype import DType, bool_, int32, int64
 from picograd.errors import internal
 from picograd.graph.ops import OPS
 from picograd.helpers import ceil_div, product
@@ -47,11 +48,21 @@ from picograd.schedule.monoid import identity
 from picograd.schedule.normalize import normalize_part
 from picograd.schedule.plan import KernelLaunch, PlanSlot, Step
 from picograd.schedule.recompute import written_by
-from picograd.schedule.score_masks import affine, conjuncts, hiding, negated, seen_where, weighing
+from picograd.schedule.score_masks import (
+    LOWEST,
+    affine,
+    conjuncts,
+    filled,
+    hiding,
+    negated,
+    seen_where,
+    weighing,
+)
 
 GRAIN = 64  # rows, and places, that share a range
 LEAST = 512  # rows, and places: of fewer it is not worth a kernel
 OPERATIONS = 64  # of a mask
+FOUND = 4  # arrays
 COMPUTED = ("ref", "element")  # by the same kernel
 SHARED = 4  # streams that have a mask in common, at least, which is looked at whole
 Range = tuple[Expr, Expr]  # the least and the most that a value is
@@ -104,14 +115,14 @@ def find_ranges(slots: list[PlanSlot], steps: Sequence[Step]) -> list[Step]:
     return found
 
 
-def add_slots(slots: list[PlanSlot], kernel: Kernel, device: str) -> tuple[int, int]:
+def add_slots(slots: list[PlanSlot], kernel: Kernel, device: str) -> tuple[int, ...]:
     """Add temporaries for what a kernel finds."""
     count = len(slots)
-    for slot in kernel.slots[-2:]:
+    for slot in kernel.slots[-FOUND:]:
         shape = (slot.size,)
         added = PlanSlot("temporary", slot.dtype, slot.size, device, shape, (1,))
         slots.append(added)
-    return count, count + 1
+    return tuple(range(count, count + FOUND))
 
 
 def ranges_of(step: Step) -> Ranges | None:
@@ -192,7 +203,10 @@ def is_by_position(condition: Expr, moving: set[Axis]) -> bool:
 
 
 def guarded(kernel: Kernel) -> Kernel:
-    """Let the sums of a stream leave out what two more slots say that rows do not see."""
+    """Let the sums of a stream leave out what more slots say that rows do not see.
+
+    Where they see all of it, masks hold without a look at their numbers.
+    """
     (part,) = kernel.parts
     mask = mask_of(part) or internal("a stream has no mask", kernel)
     rows, places = mask.grains
@@ -201,21 +215,49 @@ def guarded(kernel: Kernel) -> Kernel:
     grain = axis_index(mask.row) // GRAIN
     at = flatten([*before, grain], [*sizes, rows])
     first, stop = (read(number, at, places) for number in (count, count + 1))
+    begin, end = (read(number, at, mask.place.size) for number in (count + 2, count + 3))
     place = axis_index(mask.place)
+    is_whole = both(compared_indices(begin, place), compared_indices(place + 1, end))
+    known = set(mask.conditions)
+
+    def looked_at(expr: Expr) -> Expr | None:
+        return with_whole(expr, is_whole, known)
+
     is_behind = place - first * GRAIN, 0, mask.place.size - 1
     is_before = stop * GRAIN - place - 1, 0, places * GRAIN - 1
     computes = []
     for compute in part.computes:
         if compute.reduce == (mask.place,):
             fill = const(identity(str(compute.monoid), compute.dtype), compute.dtype)
-            args = compute.body, fill
+            args = rewrite(compute.body, {}, looked_at), fill
             tests = is_behind, is_before
             body = Expr("guard", args, tests, compute.dtype)
             compute = replace(compute, body=body)
         computes.append(compute)
     part = replace(part, computes=tuple(computes))
     slot = Slot(int32, product(sizes) * rows, "in")
-    return replace(kernel, slots=(*kernel.slots, slot, slot), parts=(part,))
+    return replace(kernel, slots=(*kernel.slots, *[slot] * FOUND), parts=(part,))
+
+
+def compared_indices(low: Index, high: Index) -> Expr:
+    """Write that an index is at most another."""
+    args = Expr("index", (), low, int64), Expr("index", (), high, int64)
+    return Expr("less_equal", args, None, bool_)
+
+
+def with_whole(choice: Expr, is_whole: Expr, known: set[Expr]) -> Expr | None:
+    """Let a `where` hold where all is seen, if its condition is one of those that are known."""
+    row = OPS.get(choice.op)
+    if row is None or row.linear != (1, 2):
+        return None
+    for fill in (LOWEST, 0.0):
+        needed, shown = filled(choice, fill)
+        if shown is None or not known.issuperset(conjuncts(*needed)):
+            continue
+        seen = Expr("logical_or", (is_whole, *needed), None, bool_)
+        (other,) = (each for each in choice.args[1:] if each is not shown)
+        return Expr("where", (seen, shown, other), None, choice.dtype)
+    return None
 
 
 def read(slot: int, at: Index, most: int) -> Index:
@@ -236,27 +278,31 @@ class Finder:
         self.computes: list[Compute] = []
         self.known: dict[Expr, Range] = {}
         self.slots: dict[int, int] = {}  # of the stream
+        self.found = 0  # arrays
 
     def ranges(self) -> Ranges | None:
         """Write the kernel; None if it would take too long."""
         mask = self.mask
         over: tuple[Axis, ...] = (self.over,)
         every = list(map(self.range_of, mask.conditions))
-        seen = [most for _, most in filter(None, every)]
-        if len(seen) < len(every):
+        known = [each for each in every if each is not None]
+        if len(known) < len(every):
             if not self.is_shared():
                 return None
             over = self.within, self.over
             within = axis_index(self.within)
             self.computes, self.slots = [], {}
-            seen = [self.moved(each, within) for each in mask.conditions]
-        self.add_ends(reduce(both, seen), over)
+            known = [
+                (value, value) for value in [self.moved(each, within) for each in mask.conditions]
+            ]
+        must, may = (reduce(both, each) for each in zip(*known, strict=True))
+        self.add_ends(must, may, over)
         computes = tuple(self.computes)
         part = normalize_part(Part(self.axes, computes))
         size = product(axis.size for axis in self.axes)
         reads = tuple(self.slots)
         slots = [replace(self.stream.slots[number], role="in") for number in reads]
-        slots += [Slot(int32, size, "out")] * 2
+        slots += [Slot(int32, size, "out")] * FOUND
         name = f"reduce_score_ranges_{mask.row.size}x{mask.place.size}"
         hero = hero_of("reduce", part)
         kernel = Kernel(name, hero, tuple(slots), self.stream.scalars, (part,))
@@ -270,25 +316,34 @@ class Finder:
         rows = product(axis.size for axis in part.rows)
         return own * SHARED <= rows
 
-    def add_ends(self, seen: Expr, over: tuple[Axis, ...]) -> None:
-        """Find the first and the last grain of places that is seen."""
+    def add_ends(self, must: Expr, may: Expr, over: tuple[Axis, ...]) -> None:
+        """Find the grains of places that are seen, and the places around their middle that all
+        rows see."""
         _, places = self.mask.grains
-        grain = axis_index(self.over) // GRAIN
-        self.add_end("min", seen, grain, places, over)
-        self.add_end("max", seen, grain + 1, 0, over)
+        own = axis_index(self.over)
+        first = self.add_end("min", may, own // GRAIN, places, over)
+        stop = self.add_end("max", may, own // GRAIN + 1, 0, over)
+        half = const(GRAIN // 2, int32)
+        total = Expr("add", (first, stop), None, int32)
+        middle = Expr("mul", (total, half), None, int32)
+        is_before = test("less", Expr("index", (), own, int32), middle)
+        is_hidden = negated(must)
+        self.add_end("max", both(is_hidden, is_before), own + 1, 0, over)
+        self.add_end("min", both(is_hidden, negated(is_before)), own, self.over.size, over)
 
     def add_end(
         self, monoid: str, seen: Expr, index: Index, none: int, over: tuple[Axis, ...]
-    ) -> None:
-        """Find the least or the most of an index where something is seen."""
-        is_last = monoid == "max"
+    ) -> Expr:
+        """Find the least or the most of an index where a condition holds."""
         fill = const(none, int32)
         value = Expr("index", (), index, int32)
         value = Expr("where", (seen, value, fill), None, int32)
         if self.within in over:
             value = self.guarded(value, fill, axis_index(self.within))
-        store = len(self.slots) + is_last, position_over(self.axes)
+        store = len(self.slots) + self.found, position_over(self.axes)
+        self.found += 1
         self.computes.append(Compute(self.axes, over, monoid, value, int32, store))
+        return Expr("ref", (), len(self.computes) - 1, int32)
 
     # -- expressions ------------------------------------------------------------------------------
 

@@ -62,6 +62,10 @@ def apart(s, at):
     return at(row, 2).binary("not_equal", at(place, 3))
 
 
+def fails(s, at):
+    return compare("less", numbers)(s, at).unary("logical_not")
+
+
 def moved(s, at):
     """Arithmetic between the two: looked at whole."""
     row, place = pair(numbers)
@@ -106,6 +110,7 @@ MASKS = {
     "nan": compare("less_equal", gappy),
     "nan_equal": compare("equal", gappy),
     "not_equal": apart,
+    "not_less": fails,
     "arithmetic": moved,
     "batch": in_a_batch,
     "boolean": stored,
@@ -136,7 +141,7 @@ def found_by(output, rows):
     memory = allocate(plan, [VALUES[node].copy() for node in plan.inputs])
     step = next(each for each in plan.steps if "ranges" in each.kernel.name)
     interpret(step.kernel, [memory[slot] for slot in step.slots])
-    return [memory[slot].reshape(-1, -(-rows // GRAIN)) for slot in step.slots[-2:]]
+    return [memory[slot].reshape(-1, -(-rows // GRAIN)) for slot in step.slots[-4:-2]]
 
 
 def ends_of(seen):

@@ -115,11 +115,11 @@ def test_sides_of_different_sizes(rows, columns, depth, width):
     check(plain, shapes_of(rows, columns, depth, width), run_tiles, float16)
 
 
-@pytest.mark.parametrize("run", [run_tiles, run_program])
-def test_documents(run, monkeypatch):
+@pytest.mark.parametrize("run, length", [(run_tiles, 400), (run_program, 150)])
+def test_documents(run, length, monkeypatch):
     """Blocks that ranges leave out are not brought: by rows forward, then by rows and places."""
     monkeypatch.setattr(score_ranges, "LEAST", 64)
-    shapes = shapes_of(150, 150, 64, 64)
+    shapes = shapes_of(length, length, 64, 64)
     check(documents, shapes, run)
     plan = schedule(gradients_of(documents, shapes), FEW)
     assert sum("ranges" in kernel.name for kernel in plan.kernels) == 2
