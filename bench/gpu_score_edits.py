@@ -77,7 +77,8 @@ def extra_of(edit, heads, length):
     if edit == "alibi":
         return torch.pow(2.0, -8 * torch.arange(1, heads + 1, device="cuda") / heads)
     count = max(length // 512, 2)
-    stops = torch.sort(torch.randperm(length, device="cuda")[: count - 1]).values
+    same = torch.Generator().manual_seed(0)  # documents of a length are those of every run
+    stops = torch.sort(torch.randperm(length, generator=same)[: count - 1]).values.cuda()
     where = torch.arange(length, device="cuda")
     documents = torch.searchsorted(stops, where, right=True).to(torch.int32)
     if edit == "boolean":

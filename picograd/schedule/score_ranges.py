@@ -210,7 +210,8 @@ def guarded(kernel: Kernel) -> Kernel:
     (part,) = kernel.parts
     mask = mask_of(part) or internal("a stream has no mask", kernel)
     rows, places = mask.grains
-    count, sizes = len(kernel.slots), [axis.size for axis in mask.batch]
+    count = len(kernel.slots)
+    sizes = [axis.size for axis in mask.batch]
     before = map(axis_index, mask.batch)
     grain = axis_index(mask.row) // GRAIN
     at = flatten([*before, grain], [*sizes, rows])
@@ -236,7 +237,8 @@ def guarded(kernel: Kernel) -> Kernel:
         computes.append(compute)
     part = replace(part, computes=tuple(computes))
     slot = Slot(int32, product(sizes) * rows, "in")
-    return replace(kernel, slots=(*kernel.slots, *[slot] * FOUND), parts=(part,))
+    slots = *kernel.slots, *[slot] * FOUND
+    return replace(kernel, slots=slots, parts=(part,))
 
 
 def compared_indices(low: Index, high: Index) -> Expr:
@@ -255,8 +257,9 @@ def with_whole(choice: Expr, is_whole: Expr, known: set[Expr]) -> Expr | None:
         if shown is None or not known.issuperset(conjuncts(*needed)):
             continue
         seen = Expr("logical_or", (is_whole, *needed), None, bool_)
-        (other,) = (each for each in choice.args[1:] if each is not shown)
-        return Expr("where", (seen, shown, other), None, choice.dtype)
+        others = [each for each in choice.args[1:] if each is not shown]
+        args = seen, shown, *others
+        return Expr(choice.op, args, None, choice.dtype)
     return None
 
 
@@ -328,8 +331,10 @@ class Finder:
         middle = Expr("mul", (total, half), None, int32)
         is_before = test("less", Expr("index", (), own, int32), middle)
         is_hidden = negated(must)
-        self.add_end("max", both(is_hidden, is_before), own + 1, 0, over)
-        self.add_end("min", both(is_hidden, negated(is_before)), own, self.over.size, over)
+        before = both(is_hidden, is_before)
+        behind = both(is_hidden, negated(is_before))
+        self.add_end("max", before, own + 1, 0, over)
+        self.add_end("min", behind, own, self.over.size, over)
 
     def add_end(
         self, monoid: str, seen: Expr, index: Index, none: int, over: tuple[Axis, ...]
@@ -342,8 +347,13 @@ class Finder:
             value = self.guarded(value, fill, axis_index(self.within))
         store = len(self.slots) + self.found, position_over(self.axes)
         self.found += 1
-        self.computes.append(Compute(self.axes, over, monoid, value, int32, store))
-        return Expr("ref", (), len(self.computes) - 1, int32)
+        return self.add(Compute(self.axes, over, monoid, value, int32, store))
+
+    def add(self, compute: Compute) -> Expr:
+        """Add a compute, and refer to it."""
+        number = len(self.computes)
+        self.computes.append(compute)
+        return Expr("ref", (), number, compute.dtype)
 
     # -- expressions ------------------------------------------------------------------------------
 
@@ -420,9 +430,7 @@ class Finder:
         own = as_number(value)
         fill = const(identity(monoid, own.dtype), own.dtype)
         body = self.guarded(own, fill, within)
-        number = len(self.computes)
-        self.computes.append(Compute(self.axes, (self.over,), monoid, body, own.dtype))
-        found = Expr("ref", (), number, own.dtype)
+        found = self.add(Compute(self.axes, (self.over,), monoid, body, own.dtype))
         return found if own is value else Expr("cast", (found,), None, bool_)
 
 
