@@ -33,7 +33,6 @@ from picograd.codegen.linearize_sort_cuda import sort_cuda
 from picograd.codegen.program import Program
 from picograd.codegen.quick import relaxed
 from picograd.codegen.store_boxes_cuda import store_boxes
-from picograd.codegen.stream_masks import affine
 from picograd.codegen.tile import (
     Accumulate,
     Assign,
@@ -61,6 +60,7 @@ from picograd.graph.ops import OPS
 from picograd.schedule.index import Axis, Index, axis_index, substitute, unflatten
 from picograd.schedule.loop import Expr, rewrite
 from picograd.schedule.loop import walk as walk_expr
+from picograd.schedule.score_masks import affine
 from picograd.target import Target
 
 EDITS = "relaxed_tanh", "relaxed_sigmoid", "relaxed_silu"  # of scores, before their exponential
