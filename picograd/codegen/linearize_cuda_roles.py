@@ -20,7 +20,7 @@ from picograd.codegen.deal_cuda import points, steps_before
 from picograd.codegen.products_cuda import add, dot, swizzled
 from picograd.codegen.program_async import Role
 from picograd.codegen.tile import Accumulate, Assign, Dot, Step, Store, When
-from picograd.codegen.tile_pipeline import CopyBox, Join, Persistent, Pipeline
+from picograd.codegen.tile_pipeline import BoxStore, CopyBox, Join, Persistent, Pipeline
 from picograd.dtype import bool_, uint64
 from picograd.errors import check, internal
 from picograd.helpers import product
@@ -450,7 +450,8 @@ def release(block: Block, ring: Ring, stage: int) -> None:
 def finish_boxes(block: Block, step: Persistent) -> None:
     """Wait until the copy engine has read the last boxes: then shared memory may go."""
     ends = [inner for each in step.body if isinstance(each, Join) for inner in each.body]
-    if any(isinstance(each, Store) and each.box for each in (*step.body, *ends)):
+    stores = [each for each in (*step.body, *ends) if isinstance(each, Store)]
+    if any(isinstance(each.box, BoxStore) for each in stores):
         with block.emitter.when(first_lane(block)):
             add(block, "store_box_wait", (), 0)
 

@@ -16,6 +16,7 @@ from picograd.codegen.boxes import (
     Depth,
     Operand,
     Side,
+    chain,
     depths,
     place_of,
     side_of,
@@ -29,12 +30,14 @@ from picograd.codegen.tile_pipeline import (
     Join,
     Persistent,
     Pipeline,
+    RowStore,
     Shares,
     Teams,
     rounded_product,
 )
 from picograd.dtype import DType
 from picograd.helpers import ceil_div, product
+from picograd.schedule.cost import ALIGNED, MISALIGNED
 from picograd.schedule.index import Axis, Index, axis_index, flatten
 from picograd.schedule.loop import Expr, Kernel, const, walk
 from picograd.target import Target
@@ -47,10 +50,8 @@ LIGHT = {"cast", "add", "sub", "mul", "neg", "maximum", "minimum", "guard", "whe
 LEAST = 16  # rows or columns of a product; fewer are read faster without boxes
 DEEP = 6400  # K from which blocks that share a tile beat one that multiplies it alone
 # Estimates measured on an H200 (docs/records/0011-products). To store a tile while nobody
-# multiplies: as so much of K. To bring an element of a row, where rows begin at lines of the cache
-# and elsewhere: as so many products of two elements.
+# multiplies: as so much of K.
 ALONE = 128
-ALIGNED, MISALIGNED = 54, 135
 # To leave a part of a tile and to wait for others, and to add each of them: as so much of K.
 SHARED, JOINED = 700, 200
 FULL = 1.15  # times as long: all processors at work wait for power and the cache
@@ -382,7 +383,7 @@ def epilogue(
             tiles.append(Tile(box.tile, shape, dtype, "shared", stages=schedule.slots))
         if tiles and tiles[0].dtype is not dtype:
             box = None
-        if box is not None and dtype.bits == 16:
+        if isinstance(box, BoxStore) and dtype.bits == 16:
             box = replace(box, is_rolled=is_rolled(c, out.expr, schedule))
         steps.append(Store(slot, out.index, dims, out.expr, conditions, schedule.layout, box))
     return with_riders(steps, kernel), tiles
@@ -390,7 +391,7 @@ def epilogue(
 
 def with_riders(stores: list[Store], kernel: Kernel) -> list[Step]:
     """Let outputs that the product is not in be computed beside the first that is rolled."""
-    rolled = [each for each in stores if each.box is not None and each.box.is_rolled]
+    rolled = [each for each in stores if isinstance(each.box, BoxStore) and each.box.is_rolled]
     if not rolled:
         return [*stores]
     riders: list[Step] = []
@@ -415,14 +416,14 @@ def is_rolled(c: Contraction, expr: Expr, schedule: BoxSchedule) -> bool:
 
 def box_of(
     c: Contraction, slot: int, index: Index, dtype: DType, corners: tuple[Index, Index]
-) -> BoxStore | None:
-    """Describe how an output leaves in boxes; None if it cannot."""
+) -> BoxStore | RowStore | None:
+    """Describe how an output leaves in boxes, or else in rows; None if it cannot."""
     if not dtype.is_float or dtype.bits not in (16, 32):
         return None
     view = view_of(index, c.columns, c.rows, c.batch, dtype.itemsize)
     wide = tuple([axis for axis in c.batch if axis.size > 1])
     if view is None or view.wide != wide:
-        return None
+        return RowStore("leaving") if chain(index, c.columns) == 1 else None
     box = (ROW_BYTES // dtype.itemsize, WARP_ROWS, *(1 for _ in view.wide))
     tensor = TensorMap(slot, dtype, view.offset, view.sizes, view.strides, box)
     rest = [place_of(view, axis, axis_index(axis)) for axis in view.wide]
