@@ -7,7 +7,7 @@ that begin between its chunks of 16 bytes not at all (`cost.repack_work`). A cop
 other: what an operand is computed from is fused into it, and all products of a value share it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from itertools import product as choices
 
@@ -16,6 +16,7 @@ from picograd.graph.node import Node, is_renaming
 from picograd.graph.row import Role, ops_of
 from picograd.graph.starts import starts_of
 from picograd.helpers import product, round_up
+from picograd.schedule.channels_last import NARROW, strip_widening
 from picograd.schedule.cost import LINE_BYTES, Rows, RowState, repack_work
 from picograd.schedule.index import Axis, axis_index, flatten
 from picograd.schedule.scores import EXPONENTIALS, MOST_DEPTH
@@ -29,6 +30,7 @@ CONTRACTIONS, CONVOLUTIONS = map(ops_of, (Role.CONTRACT, Role.CONV))
 BETWEEN = (Role.ELEMENTWISE, Role.VIEW, Role.PASS)
 Key = tuple[int, tuple[int, ...]]  # an array, and the order of its dimensions
 CHUNK_BYTES = 16
+SUMMED = "summed"
 LEAST = 16  # rows and columns of a product that is worth looking at
 
 
@@ -65,40 +67,63 @@ class Packer:
         """Look at a node: all before it are known."""
         if is_leaf(node):
             return
-        for held, ops in ((self.weights, EXPONENTIALS), (self.ordered, CONVOLUTIONS)):
-            is_between = node.row.role in BETWEEN
-            if node.op in ops or (is_between and not held.isdisjoint(map(id, node.inputs))):
-                held.add(id(node))
+        self.follow(node, self.weights, EXPONENTIALS)
+        self.follow(node, self.ordered, CONVOLUTIONS)
         if node.op in CONTRACTIONS and type(node) is Node:
             self.look(node)
 
+    def follow(self, node: Node, held: set[int], ops: Set[str]) -> None:
+        """Note a node of some ops, or what is made of one at the places of its elements."""
+        is_made = node.op in ops
+        if node.row.role in BETWEEN and held:
+            below = map(id, node.inputs)
+            is_made = is_made or not held.isdisjoint(below)
+        if is_made:
+            held.add(id(node))
+
     def look(self, node: Node) -> None:
         """Choose which operands of a product are copied."""
-        sizes = sizes_of(node)
-        values = [narrowest(child) for child in node.inputs]
-        dtype = values[0].dtype
-        is_one = dtype is values[1].dtype and multiplies(dtype, self.target)
-        is_ordered = any(id(value) in self.ordered for value in values)
-        if not is_one or is_ordered or min(sizes[1:3]) < LEAST or self.may_stream(node, sizes):
+        values = [strip_widening(child) for child in node.inputs]
+        if not self.can_be_boxes(node, values):
             return
-        layouts = [layout_of(value, *labels_of(node, n)) for n, value in enumerate(values)]
-        pairs = [(v, layout) for v, layout in zip(values, layouts) if layout is not None]
-        if len(pairs) < 2:
+        layouts = []
+        for number, value in enumerate(values):
+            roles = roles_of(node, number)
+            found = layout_of(value, roles)
+            if found is None:
+                return
+            layouts.append(found)
+        pairs = list(zip(values, layouts, strict=True))
+        rows = [self.rows_of(*pair) for pair in pairs]
+        itemsize = values[0].dtype.itemsize
+        chosen = best_copies(sizes_of(node), itemsize, rows, self.target)
+        if not any(chosen):
             return
-        rows = [self.rows_of(value, layout) for value, layout in pairs]
-        found = best_copies(sizes, dtype.itemsize, rows, self.target)
-        if any(found):
-            inputs = [
-                rewrapped(child, self.copy(value, layout)) if is_copied else child
-                for child, (value, layout), is_copied in zip(node.inputs, pairs, found)
-            ]
-            self.new[id(node)] = node.with_inputs(tuple(inputs))
+        inputs = list(node.inputs)
+        for number, is_copied in enumerate(chosen):
+            if is_copied:
+                copied = self.copy(*pairs[number])
+                inputs[number] = rewrapped(inputs[number], copied)
+        self.new[id(node)] = node.with_inputs(tuple(inputs))
 
-    def may_stream(self, node: Node, sizes: tuple[int, ...]) -> bool:
+    def can_be_boxes(self, node: Node, values: Sequence[Node]) -> bool:
+        """Tell whether tensor cores multiply such operands, and no other template takes them."""
+        first, second = (value.dtype for value in values)
+        is_narrow = first.kind == second.kind == NARROW
+        is_one = first is second and multiplies(first, self.target)
+        if not (is_narrow or is_one):
+            return False
+        _, m, n, _ = sizes_of(node)
+        is_ordered = any(id(value) in self.ordered for value in values)
+        return min(m, n) >= LEAST and not is_ordered and not self.may_stream(node, values)
+
+    def may_stream(self, node: Node, values: Sequence[Node]) -> bool:
         """Tell whether a product may be part of a kernel that streams over scores."""
-        batch, m, n, k = sizes
-        is_weighted = not self.weights.isdisjoint(map(id, map(narrowest, node.inputs)))
-        return (is_weighted and min(m, n) <= MOST_DEPTH) or (batch > 1 and k <= MOST_DEPTH)
+        batch, m, n, k = sizes_of(node)
+        is_weighted = any(id(value) in self.weights for value in values)
+        if is_weighted and min(m, n) <= MOST_DEPTH:
+            return True
+        return batch > 1 and k <= MOST_DEPTH
 
     def rows_of(self, value: Node, layout: Layout) -> Rows:
         """Say what the estimate needs to know of an operand; what is copied already is free."""
@@ -109,19 +134,20 @@ class Packer:
     def copy(self, value: Node, layout: Layout) -> Node:
         """Copy an operand to rows of whole lines; give a view of the same shape."""
         turned = value.permute(layout.order)
-        near = turned.shape[len(turned.shape) - layout.near :]
-        far = turned.shape[: len(turned.shape) - layout.near]
+        rank = turned.rank - layout.near
+        far, near = turned.shape[:rank], turned.shape[rank:]
         length = product(near)
         key = key_of(turned)
         if key not in self.copies:
             room = padded(length, value.dtype.itemsize) - length
-            wide = turned.reshape((*far, length)).pad((*((0, 0) for _ in far), (0, room)))
+            pads = (*((0, 0) for _ in far), (0, room))
+            wide = turned.reshape((*far, length)).pad(pads)
             made = Node("contiguous", (wide,), None, wide.shape, wide.dtype, wide.device)
             self.copies[key] = made
-        seen = self.copies[key]
-        seen = seen.slice(tuple((0, n, 1) for n in (*far, length))).reshape(turned.shape)
-        back = tuple(layout.order.index(d) for d in range(value.rank))
-        return seen.permute(back)
+        ranges = tuple((0, count, 1) for count in (*far, length))
+        seen = self.copies[key].slice(ranges)
+        back = map(layout.order.index, range(value.rank))
+        return seen.reshape(turned.shape).permute(tuple(back))
 
 
 def key_of(turned: Node) -> Key:
@@ -134,20 +160,12 @@ def best_copies(
     sizes: tuple[int, ...], itemsize: int, rows: Sequence[Rows], target: Target
 ) -> tuple[bool, ...]:
     """Choose which operands are copied: what takes the least time."""
-    found = sorted(
-        choices((False, True), repeat=2),
-        key=lambda copied: repack_work(sizes, itemsize, rows, copied, target),
-    )
-    return found[0]
 
+    def work(copied: tuple[bool, ...]) -> float:
+        return repack_work(sizes, itemsize, rows, copied, target)
 
-def narrowest(node: Node) -> Node:
-    """Find what a chain of conversions to wider dtypes converts."""
-    while not is_leaf(node) and node.row.keeps_value and node.inputs:
-        if node.dtype.bits <= node.inputs[0].dtype.bits:
-            break
-        node = node.inputs[0]
-    return node
+    every = choices((False, True), repeat=2)
+    return min(every, key=work)
 
 
 def rewrapped(cast: Node, value: Node) -> Node:
@@ -162,55 +180,78 @@ def padded(length: int, itemsize: int) -> int:
 
 def padded_size(value: Node, layout: Layout) -> int:
     """Count the elements of a copy."""
-    length = product(value.shape[d] for d in layout.order[len(layout.order) - layout.near :])
-    return value.size // length * padded(length, value.dtype.itemsize)
+    rank = value.rank - layout.near
+    length = product(value.shape[d] for d in layout.order[rank:])
+    row = padded(length, value.dtype.itemsize)
+    return value.size // length * row
 
 
 def sizes_of(node: Node) -> tuple[int, int, int, int]:
     """Batch, M, N and K of a product."""
-    labels, others, kept = node.arg
-    first = dict(zip(labels, node.inputs[0].shape, strict=True))
-    second = dict(zip(others, node.inputs[1].shape, strict=True))
-    batch = product(n for name, n in first.items() if name in second and name in kept)
-    m = product(n for name, n in first.items() if name not in second)
-    n = product(n for name, n in second.items() if name not in first)
-    k = product(n for name, n in first.items() if name in second and name not in kept)
+    sizes: dict[int, int] = {}
+    for labels, child in zip(node.arg, node.inputs):
+        sizes.update(zip(labels, child.shape, strict=True))
+    first, second, kept = map(set, node.arg)
+    both = first & second
+    roles = both & kept, first - second, second - first, both - kept
+    counts = []
+    for names in roles:
+        counts.append(product(sizes[name] for name in names))
+    batch, m, n, k = counts
     return batch, m, n, k
 
 
-def labels_of(node: Node, number: int) -> tuple[tuple[int, ...], frozenset[int]]:
-    """Say of each dimension of an operand which role it has, and which are summed."""
-    labels, others, kept = node.arg[number], node.arg[1 - number], node.arg[2]
-    roles = tuple((name in kept) + (name in others) * 2 for name in labels)
-    return roles, frozenset(d for d, name in enumerate(labels) if name not in kept)
+def roles_of(node: Node, number: int) -> tuple[str, ...]:
+    """Say of each dimension of an operand whether it is summed, shared or its own."""
+    own, kept = node.arg[number], node.arg[2]
+    other = node.arg[1 - number]
+    found = []
+    for name in own:
+        if name not in kept:
+            found.append(SUMMED)
+        else:
+            found.append("shared" if name in other else "own")
+    return tuple(found)
 
 
-def layout_of(value: Node, roles: Sequence[int], summed: frozenset[int]) -> Layout | None:
+def layout_of(value: Node, roles: Sequence[str]) -> Layout | None:
     """See how an operand lies in memory; None if its rows do not run along memory."""
     found = steps_of(value)
     if found is None:
         return None
     steps, offset = found
     shape, itemsize = value.shape, value.dtype.itemsize
-    order = sorted(range(value.rank), key=lambda d: (shape[d] > 1, -steps[d]))
+    far = [(size > 1, -step) for size, step in zip(shape, steps, strict=True)]
+    order = sorted(range(value.rank), key=far.__getitem__)
     wide = [d for d in order if shape[d] > 1]
-    if not wide or any(steps[d] <= 0 for d in wide) or steps[wide[-1]] != 1:
+    has_rows = wide and steps[wide[-1]] == 1
+    if not has_rows or any(steps[d] <= 0 for d in wide):
         return None
+    near = row_length(wide, shape, steps, roles)
+    places = [offset]
+    places += [steps[d] for d in wide[:-near]]
+    state = state_of([place * itemsize for place in places])
+    if itemsize == 2 or roles[wide[-1]] == SUMMED:
+        return Layout(tuple(order), near, state)
+    # TF32 and 8 bits are read along K alone.
+    deep = [d for d in order if roles[d] == SUMMED]
+    rest = [d for d in order if roles[d] != SUMMED]
+    near = sum(shape[d] > 1 for d in deep)
+    return Layout((*rest, *deep), near, RowState.NONE) if near else None
+
+
+def row_length(
+    wide: Sequence[int], shape: Sequence[int], steps: Sequence[int], roles: Sequence[str]
+) -> int:
+    """Count the dimensions that are one row: of one role, each beside the one before it."""
     near = 1
-    while near < len(wide):  # dimensions of one role that follow one another are one row
+    while near < len(wide):
         inner, outer = wide[-near], wide[-near - 1]
-        if roles[inner] != roles[outer] or steps[outer] != steps[inner] * shape[inner]:
+        is_beside = steps[outer] == steps[inner] * shape[inner]
+        if roles[inner] != roles[outer] or not is_beside:
             break
         near += 1
-    places = [offset, *(steps[d] for d in wide[:-near])]
-    state = state_of([place * itemsize for place in places])
-    if itemsize == 4 and wide[-1] not in summed:  # TF32 is read along K alone
-        deep = [d for d in order if d in summed]
-        order = [*(d for d in order if d not in summed), *deep]
-        near, state = sum(shape[d] > 1 for d in deep), RowState.NONE
-        if not near:
-            return None
-    return Layout(tuple(order), near, state)
+    return near
 
 
 def state_of(places: Sequence[int]) -> RowState:
@@ -225,13 +266,17 @@ def steps_of(value: Node) -> tuple[list[int], int] | None:
     """Find how far apart the elements of each dimension lie in memory, and where the first is."""
     axes = [Axis(f"d{d}", n) for d, n in enumerate(value.shape)]
     indices = tuple([axis_index(axis) for axis in axes])
-    while not is_leaf(value) and (value.op in SOURCES or is_renaming(value)):
-        if starts_of(value):
-            return None
-        indices = view_source(value, indices) if value.op in SOURCES else indices
+    while not is_leaf(value):
+        if value.op in SOURCES:
+            if starts_of(value):
+                return None
+            indices = view_source(value, indices)
+        elif not is_renaming(value):
+            break
         value = value.inputs[0]
     place = flatten(indices, value.shape)
     steps = dict(place.terms)
     if any(atom not in axes for atom in steps):
         return None
-    return [steps.get(axis, 0) for axis in axes], place.const
+    found = [steps.get(axis, 0) for axis in axes]
+    return found, place.const

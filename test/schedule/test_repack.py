@@ -7,7 +7,7 @@ import pytest
 from plan_support import leaf as float_leaf
 
 from picograd import Tensor
-from picograd.dtype import bfloat16
+from picograd.dtype import bfloat16, float8_e4m3fn
 from picograd.graph.gradient import gradient
 from picograd.graph.node import Node
 from picograd.schedule import repack as subject
@@ -19,7 +19,7 @@ from picograd.target import cuda_target
 
 H100, A100 = cuda_target("sm_90a"), cuda_target("sm_80", 108)
 TF32 = replace(H100, tf32=True)
-ROLES = (1, 2), frozenset((1,))  # of rows, and of what is summed
+ROLES = "own", "summed"
 
 
 def leaf(*shape: int) -> Node:
@@ -78,6 +78,13 @@ def test_tf32_is_copied_along_k():
     assert not copies([product(a, b)])
 
 
+def test_float8_is_copied_along_k():
+    shapes = (4096, 4097), (4097, 4096)
+    a, b = (Node("buffer", (), leaf(1).arg, shape, float8_e4m3fn, "cuda:0") for shape in shapes)
+    wide = [each.cast(float_leaf(1).dtype) for each in (a, b)]
+    assert copies([product(*wide)]) == [(4096, 4224), (4096, 4224)]
+
+
 @pytest.mark.parametrize(
     "view, order, near, state",
     [
@@ -90,18 +97,18 @@ def test_tf32_is_copied_along_k():
     ],
 )
 def test_where_rows_begin(view, order, near, state):
-    found = layout_of(view(), *ROLES)
+    found = layout_of(view(), ROLES)
     assert found == subject.Layout(order, near, state)
 
 
 def test_what_has_no_rows_is_left_alone():
-    assert layout_of(leaf(8, 128).slice(((0, 8, 1), (0, 128, 2))), *ROLES) is None
-    assert layout_of(leaf(8, 1).expand((8, 64)), *ROLES) is None
-    assert layout_of(leaf(8, 64).flip((1,)), *ROLES) is None
+    assert layout_of(leaf(8, 128).slice(((0, 8, 1), (0, 128, 2))), ROLES) is None
+    assert layout_of(leaf(8, 1).expand((8, 64)), ROLES) is None
+    assert layout_of(leaf(8, 64).flip((1,)), ROLES) is None
 
 
 def test_dimensions_of_one_role_are_one_row():
-    found = layout_of(leaf(8, 12, 16), (1, 2, 2), frozenset((1, 2)))
+    found = layout_of(leaf(8, 12, 16), ("own", "summed", "summed"))
     assert found == subject.Layout((0, 1, 2), 2, RowState.LINES)
 
 

@@ -64,7 +64,9 @@ class BoxSchedule:
 
     A team is `groups` warpgroups. `slots` hold what a warp is storing. `rate`: how fast a
     processor multiplies tiles of this size, compared with others. If `is_shared`, blocks share
-    tiles: all have as many steps of K, wherever these begin.
+    tiles: all have as many steps of K, wherever these begin. If `is_summed`, each stage is
+    multiplied by itself and added to the rest in float32: tensor cores add products of 8-bit floats
+    with 14 bits.
     """
 
     block: tuple[int, int]
@@ -74,6 +76,7 @@ class BoxSchedule:
     slots: int
     rate: float
     is_shared: bool = False
+    is_summed: bool = False
 
     @property
     def layout(self) -> WgmmaAccumulator:
@@ -116,6 +119,9 @@ SCHEDULES = (
     BoxSchedule((128, 256), 1, 2, 4, 2, 0.8),
     BoxSchedule((128, 64), 2, 1, 8, 2, 0.6),
     BoxSchedule((128, 192), 2, 1, 4, 3, 1.0, is_shared=True),
+    BoxSchedule((128, 192), 1, 2, 4, 3, 1.0, is_summed=True),
+    BoxSchedule((128, 128), 1, 2, 5, 2, 0.93, is_summed=True),
+    BoxSchedule((64, 128), 1, 1, 8, 2, 0.55, is_summed=True),
 )
 
 
@@ -129,11 +135,11 @@ def build(
 ) -> TileKernel | None:
     """Write a product of boxes, or None where the copy engine cannot bring its operands."""
     is_alone = len(kernel.parts) == 1 and not contraction.ends
-    is_taken = dtype.is_float and (dtype.bits == 16 or (dtype.bits == 32 and target.tf32))
+    is_taken = dtype.is_float and (dtype.bits <= 16 or (dtype.bits == 32 and target.tf32))
     if not target.copies_boxes or not is_alone or not is_taken or not suits(contraction, target):
         return None
     best: tuple[float, BoxSchedule, tuple[Frame, Sides]] | None = None
-    for schedule in candidates(contraction):
+    for schedule in candidates(contraction, dtype):
         if schedule.is_shared and not may_share(contraction, schedule, target):
             continue
         found = operands(contraction, dtype, majors, schedule, target) if select(schedule) else None
@@ -148,13 +154,14 @@ def build(
     return TileKernel(kernel, (part,), schedule.threads)
 
 
-def candidates(c: Contraction) -> list[BoxSchedule]:
-    """List the schedules whose accumulator leaves registers for what follows the product."""
+def candidates(c: Contraction, dtype: DType) -> list[BoxSchedule]:
+    """List the schedules of a dtype whose accumulator leaves registers for what follows."""
     exprs = heavy(c)
     limit = MOST_REGISTERS
     if exprs:
         limit = MOST_REGISTERS_BUSY
-    found = [each for each in SCHEDULES if each.layout.register_count <= limit]
+    fitting = [each for each in SCHEDULES if each.is_summed == (dtype.bits == 8)]
+    found = [each for each in fitting if each.layout.register_count <= limit]
     of_product = [each for each in exprs if reads_product(each)]
     can_roll = [each.dtype.bits == 16 and rounded_product(each) is not None for each in of_product]
     if of_product and all(can_roll):
@@ -294,16 +301,17 @@ def write_part(
     dims = Axis("m", block_m), Axis("n", block_n)
     layout = schedule.layout
     acc = Tile("acc", schedule.block, c.dtype, "register", layout)
-    stages = [
-        Tile(name, side.layout.shape, dtype, "shared", stages=schedule.stages, swizzle=side.layout)
-        for name, side in zip("ab", sides, strict=True)
-    ]
+    stages = [stage_of(name, side, schedule) for name, side in zip("ab", sides, strict=True)]
     copies = tuple(side.copy for side in sides)
     a, b = sides
     multiply = Dot("acc", "a", "b", frame.depth.size, "wgmma", not a.is_k_major, b.is_k_major)
     clear = Assign("acc", dims, const(0, c.dtype))
     ends, boxes = epilogue(kernel, c, dims, frame.corners, schedule)
     main = clear, Pipeline(frame.step, copies, (multiply,))
+    if schedule.is_summed:
+        stages.append(replace(acc, name="part"))
+        multiply = replace(multiply, acc="part", is_first=True)
+        main = clear, Pipeline(frame.step, copies, (multiply, add_part(dims, c.dtype)))
     points = (*c.batch, frame.tile)
     count = product(axis.size for axis in points)
     blocks = target.multiprocessors if schedule.is_shared else min(count, target.multiprocessors)
@@ -314,6 +322,19 @@ def write_part(
     if schedule.is_shared:
         return shared(loop, tiles)
     return TilePart((block,), tiles, (loop,))
+
+
+def stage_of(name: str, side: Side, schedule: BoxSchedule) -> Tile:
+    """Declare the ring of an operand."""
+    dtype, layout = side.copy.tensor.dtype, side.layout
+    return Tile(name, layout.shape, dtype, "shared", stages=schedule.stages, swizzle=layout)
+
+
+def add_part(dims: tuple[Axis, Axis], dtype: DType) -> Assign:
+    """Add the product of a stage to the accumulator."""
+    where = tuple(map(axis_index, dims))
+    both = [Expr("tile", (), (name, where), dtype) for name in ("acc", "part")]
+    return Assign("acc", dims, Expr("add", tuple(both), None, dtype))
 
 
 def shared(loop: Persistent, tiles: tuple[Tile, ...]) -> TilePart:
