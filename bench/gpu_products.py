@@ -5,9 +5,9 @@ eager and compiled, which pads operands too. Values are compared with float64 on
 results, twice for the same bits; rivals take turns, each a CUDA graph of launches. A ratio is the
 median over rounds.
 
-    python bench/gpu_products.py [--problems ragged] [--rounds 9] [--unpacked]
+    python bench/gpu_products.py [--problems ragged] [--rounds 9] [--unpacked] [--parts]
 
-`--unpacked` times plans that copy no operand too.
+`--unpacked` times plans that copy no operand too, `--parts` each kernel by itself.
 """
 
 import argparse
@@ -83,7 +83,7 @@ def launcher(plan, roles, built, tensors):
     def launch(keep=run):
         keep()
 
-    return launch, out
+    return launch, out, run.launches
 
 
 def compare(problem, options, target):
@@ -102,7 +102,11 @@ def compare(problem, options, target):
         plan, roles = plan_of(problem, to_dtype(options.dtype), target, name == "ours")
         built = build(plan, target)
         made = [launcher(plan, roles, built, s) for s in sets]
-        rivals.append(Rival(name, [launch for launch, _ in made]))
+        rivals.append(Rival(name, [launch for launch, *_ in made]))
+        if options.parts:
+            for number in range(len(built)):
+                kernels = [launches[number] for *_, launches in made]
+                rivals.append(Rival(f"{name} kernel {number}", kernels))
         error, same = error_of(made[0][0], (*sets[0][:2], made[0][1]), orders)
         line += f" [{name}: {len(built)} kernels, error {error:.1e}]"
         if not (error < 4e-3 and same):
@@ -135,6 +139,7 @@ def main():
     parser.add_argument("--dtype", default="bfloat16")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--unpacked", action="store_true")
+    parser.add_argument("--parts", action="store_true")
     options = parser.parse_args()
     print(torch.cuda.get_device_name(), torch.__version__, "CUDA", torch.version.cuda, options)
     for problem in [each for name in options.problems for each in PROBLEMS[name]]:

@@ -50,7 +50,7 @@ LINE_BYTES = 128  # of a GPU's cache
 BOX_RATE = 2500.0
 ALIGNED, MISALIGNED = 54, 135
 BOX_TILES = (((128, 192), 1.0), ((128, 256), 0.8))  # and how fast they are multiplied
-PLAIN = 8.0  # times as long without boxes, where rows begin between chunks of 16 bytes
+PLAIN = 4.0  # times as long without boxes, where rows begin between chunks of 16 bytes
 
 
 @dataclass(frozen=True, slots=True)

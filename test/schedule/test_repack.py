@@ -89,6 +89,7 @@ def test_float8_is_copied_along_k():
     "view, order, near, state",
     [
         (lambda: leaf(8, 64), (0, 1), 1, RowState.LINES),
+        (lambda: leaf(8, 48), (0, 1), 1, RowState.LINES),
         (lambda: leaf(8, 72), (0, 1), 1, RowState.CHUNKS),
         (lambda: leaf(8, 65), (0, 1), 1, RowState.NONE),
         (lambda: leaf(65, 8).permute((1, 0)), (1, 0), 1, RowState.CHUNKS),

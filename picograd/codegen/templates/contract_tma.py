@@ -35,11 +35,11 @@ from picograd.codegen.tile_pipeline import (
     Teams,
     rounded_product,
 )
-from picograd.dtype import DType
+from picograd.dtype import DType, int64
 from picograd.helpers import ceil_div, product
 from picograd.schedule.cost import ALIGNED, MISALIGNED
-from picograd.schedule.index import Axis, Index, axis_index, flatten
-from picograd.schedule.loop import Expr, Kernel, const, walk
+from picograd.schedule.index import Axis, Dynamic, Index, atom_index, axis_index, flatten
+from picograd.schedule.loop import Condition, Expr, Kernel, const, walk
 from picograd.target import Target
 
 WARP = 32  # threads of a warp
@@ -122,6 +122,7 @@ SCHEDULES = (
     BoxSchedule((128, 192), 1, 2, 4, 3, 1.0, is_summed=True),
     BoxSchedule((128, 128), 1, 2, 5, 2, 0.93, is_summed=True),
     BoxSchedule((64, 128), 1, 1, 8, 2, 0.55, is_summed=True),
+    BoxSchedule((128, 64), 1, 2, 8, 1, 0.6, is_summed=True),
 )
 
 
@@ -358,10 +359,28 @@ def shared(loop: Persistent, tiles: tuple[Tile, ...]) -> TilePart:
 
 
 def order(position: Index, rows: int, columns: int, blocks: int) -> tuple[Index, Index]:
-    """Number tiles so that those that run together share operands in the L2 cache."""
+    """Number tiles so that those that run together share operands in the L2 cache.
+
+    Rows of tiles that are left when all groups are full are a group of their own.
+    """
     group = next(g for g in (GROUP_ROWS, 4, 2, 1) if rows % g == 0)
+    if group < 4 and columns * GROUP_ROWS > blocks:  # else any group is soon done with
+        group = min(GROUP_ROWS, rows)
     inside = position % (group * columns)
-    return position // (group * columns) * group + inside % group, inside // group
+    row, column = position // (group * columns) * group + inside % group, inside // group
+    rest, full = rows % group, rows // group * group
+    if not rest:
+        return row, column
+    inside = position - full * columns
+    is_full = position, 0, full * columns - 1
+    row = either(is_full, row, inside % rest + full, rows)
+    return row, either(is_full, column, inside // rest, columns)
+
+
+def either(condition: Condition, index: Index, other: Index, size: int) -> Index:
+    """Choose an index where a condition holds, else another, of 0 .. size - 1."""
+    options = tuple([Expr("index", (), each, int64) for each in (index, other)])
+    return atom_index(Dynamic(Expr("guard", options, (condition,), int64), 0, size - 1))
 
 
 def order_of_shares(position: Index, rows: int, columns: int, blocks: int) -> tuple[Index, Index]:

@@ -44,6 +44,7 @@ CASES = {
         dict(m=136, n=203, k=72, dtype=bfloat16, b="nk", out_dtype=float32),
     ),
     "transposed out": ((128, 128), dict(m=136, n=200, k=72, dtype=float16, out="nm")),
+    "rows of tiles that fill no group": ((64, 128), dict(m=600, n=264, k=64, dtype=bfloat16)),
     "a few rows": ((64, 128), dict(m=16, n=264, k=136, dtype=bfloat16, b="nk")),
 }
 
