@@ -21,6 +21,9 @@ from picograd.nn.samplers import (
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
+from picograd.utils.data import dataloader as dataloader
+from picograd.utils.data import dataset as dataset
+from picograd.utils.data import sampler as sampler
 from picograd.utils.data.distributed import DistributedSampler
 
 __all__ = [
