@@ -101,7 +101,8 @@ def named_tensors(
     """
     members = list(members_of(root))
     for name, value in members:
-        if isinstance(value, Parameter) or name in root._placed:
+        is_parameter = isinstance(value, Parameter)
+        if is_parameter or name in root._placed:
             yield prefix + name, value, True, True
     for name, value in members if root._persistence else ():
         persistent = root._persistence.get(name)
