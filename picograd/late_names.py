@@ -59,6 +59,7 @@ ELSEWHERE = {
         "dsmm", "hsmm", "hspmm", "smm", "sparse_coo_tensor", "sparse_csr_tensor", "spmm",
     ),
     "tensor.linalg.low_rank": ("pca_lowrank", "svd_lowrank"),
+    "tensor.making.random": ("default_generator",),
     "typed": (
         "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
         "HalfTensor", "IntTensor", "LongTensor", "ShortTensor", "Size", "channels_last",

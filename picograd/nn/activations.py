@@ -5,6 +5,7 @@
 
 from typing import Any
 
+from picograd.errors import DTypeError
 from picograd.nn import functional
 from picograd.nn.init import constant
 from picograd.nn.module import Module
@@ -17,6 +18,14 @@ def shown_in_place(module: Any, settings: str = "") -> str:
     """Write settings as PyTorch does, with `inplace` where it was asked for."""
     extra = ["inplace=True"] if module.inplace else []
     return ", ".join(([settings] if settings else []) + extra)
+
+
+def whole_or_none(module: Any, dim: Any) -> Any:
+    """Check the axis of a module that is given no other option; a tensor is for its call."""
+    if isinstance(dim, Tensor):
+        name = type(module).__name__
+        raise DTypeError(name, "dim is a tensor", f"make it, then call it: {name}(-1)(input)")
+    return dim
 
 
 class ReLU(Module):
@@ -490,7 +499,7 @@ class GLU(Module):
     """
 
     def __init__(self, dim: int = -1) -> None:
-        self.dim = dim
+        self.dim = whole_or_none(self, dim)
 
     def forward(self, input: Tensor) -> Tensor:
         """Gate the first half by the second."""
@@ -510,7 +519,7 @@ class Softmax(Module):
     """
 
     def __init__(self, dim: int | None = None) -> None:
-        self.dim = dim
+        self.dim = whole_or_none(self, dim)
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply softmax along the axis."""
@@ -530,7 +539,7 @@ class Softmin(Module):
     """
 
     def __init__(self, dim: int | None = None) -> None:
-        self.dim = dim
+        self.dim = whole_or_none(self, dim)
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply softmin along the axis."""
@@ -563,7 +572,7 @@ class LogSoftmax(Module):
     """
 
     def __init__(self, dim: int | None = None) -> None:
-        self.dim = dim
+        self.dim = whole_or_none(self, dim)
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply log-softmax along the axis."""
