@@ -48,6 +48,10 @@ class Members(MutableMapping[str, Any]):
         """List them as they are now; PyTorch's can be walked from the end."""
         return dict(super().items()).items()
 
+    def copy(self) -> dict[str, Any]:
+        """Copy them into a dict."""
+        return dict(self)
+
     def __len__(self) -> int:
         return len(list(iter(self)))
 

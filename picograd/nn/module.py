@@ -190,6 +190,10 @@ class Module(Inner):
         inside = self._inside
         return Members(self, lambda name, value: isinstance(value, Module) and name in inside)
 
+    @_modules.setter
+    def _modules(self, wanted: Mapping[str, Any]) -> None:
+        exchange(self._modules, wanted)
+
     @property
     def _parameters(self) -> Members:
         """The parameters in attributes, by name; tensors of operations may be put among them."""
@@ -204,6 +208,10 @@ class Module(Inner):
         """The buffers, by name; what is added is a part of the state dict."""
         known = self._persistence
         return Members(self, lambda name, value: name in known, self.register_buffer)
+
+    @_buffers.setter
+    def _buffers(self, wanted: Mapping[str, Any]) -> None:
+        exchange(self._buffers, wanted)
 
     def register_module(self, name: str, module: "Module | None") -> None:
         """Assign a module by name, as add_module does."""

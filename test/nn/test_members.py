@@ -35,6 +35,12 @@ def test_what_was_computed_takes_the_place_of_a_parameter() -> None:
     other = nn.Linear(2, 1, bias=False)
     model._parameters = other._parameters
     assert model.weight is other.weight and len(list(model.parameters())) == 1
+    norm = nn.Sequential(nn.BatchNorm1d(2))
+    copied = norm[0]._buffers.copy()
+    norm[0]._buffers = {"running_mean": copied["running_mean"]}
+    assert list(norm[0]._buffers) == ["running_mean"]
+    norm._modules = {"1": nn.ReLU()}
+    assert [name for name, _ in norm.named_children()] == ["1"]
     model._parameters["weight"] = weight * 1
     del model.weight
     model.weight = weight * 2  # type: ignore[assignment]
