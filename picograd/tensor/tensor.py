@@ -120,7 +120,7 @@ class Tensor(
     [3.0, 6.0]
     """
 
-    __slots__ = ()
+    __slots__ = ("__dict__",)  # programs note things on tensors: `p.is_bias = True`
 
     def __init__(
         self,

@@ -1,5 +1,6 @@
 """Methods that are other methods under a name of PyTorch's."""
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -82,3 +83,10 @@ def test_python_functions_of_elements() -> None:
     assert x.layout is picograd.strided and not x.is_nested
     assert picograd.typename(x) == "torch.LongTensor"
     assert picograd.default_generator.initial_seed() == picograd.initial_seed()
+
+
+def test_programs_note_things_on_tensors() -> None:
+    x: Any = picograd.ones(2) * 2
+    x.tag = "scale"
+    assert x.tag == "scale" and copy.deepcopy(x).tag == "scale" and x.tolist() == [2.0, 2.0]
+    assert not hasattr(x + 1, "tag")
