@@ -25,8 +25,8 @@ from picograd.errors import DeviceError
 from picograd.runtime.box_kernels import kernel as box_kernel
 from picograd.runtime.box_kernels import launches as box_launches
 from picograd.runtime.boxes import common_box
-from picograd.runtime.cuda_calls import Launcher, bits, launch_table
 from picograd.runtime.compilers import Compilers
+from picograd.runtime.cuda_calls import Launcher, bits, launch_table
 from picograd.runtime.device import (
     Bytes,
     Device,
