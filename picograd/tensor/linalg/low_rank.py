@@ -15,9 +15,11 @@ def svd_lowrank(A: Tensor, q: int = 6, niter: int = 2, M: Tensor | None = None) 
     [4.0]
     """
     matrices = A if M is None else A - M
-    u, s, vh = svd(matrices, full_matrices=False)
+    factors = svd(matrices, full_matrices=False)
+    u, s, vh = factors
     v = vh.mT
-    rank = min(q, s.shape[-1])
+    most = s.shape[-1]
+    rank = min(q, most)
     left = u.narrow(-1, 0, rank)
     right = v.narrow(-1, 0, rank)
     values = s.narrow(-1, 0, rank)
