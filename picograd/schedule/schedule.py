@@ -38,6 +38,7 @@ from picograd.schedule.plan import (
 )
 from picograd.schedule.race import has_race
 from picograd.schedule.readers import find_readers
+from picograd.schedule.rearranged import rearrange
 from picograd.schedule.recompute import recompute
 from picograd.schedule.recurrence import Binder
 from picograd.schedule.repack import repack
@@ -452,6 +453,13 @@ def copy_output(draft: Draft, root: Node, source: int, is_leaf: bool) -> int:
     return step.target
 
 
+def store_rearranged(draft: Draft) -> None:
+    """Let products store what is only copied in another order in that order."""
+    if draft.target.copies_boxes:
+        read = [copy.source for copy in draft.copies]
+        draft.steps = rearrange(draft.slots, draft.steps, read)
+
+
 def share_memory(draft: Draft) -> None:
     """Make again what waits at the peak; let maps write where they read, where most is taken."""
     before: list[Step] = [*draft.steps, *draft.copies]
@@ -499,6 +507,7 @@ STAGES: tuple[Callable[[Draft], None], ...] = (
     assign_slots,
     lower,
     place_outputs,
+    store_rearranged,
     share_memory,
     place_memory,
 )

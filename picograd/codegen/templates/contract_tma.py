@@ -16,14 +16,13 @@ from picograd.codegen.boxes import (
     Depth,
     Operand,
     Side,
-    chain,
     depths,
     place_of,
     side_of,
     view_of,
 )
 from picograd.codegen.layout import WgmmaAccumulator
-from picograd.codegen.operands import Contraction, role, stores
+from picograd.codegen.operands import Contraction, role, size_of, step_of, stores
 from picograd.codegen.tile import Assign, Dot, Step, Store, Tile, TileKernel, TilePart
 from picograd.codegen.tile_pipeline import (
     BoxStore,
@@ -38,7 +37,15 @@ from picograd.codegen.tile_pipeline import (
 from picograd.dtype import DType, int64
 from picograd.helpers import ceil_div, product
 from picograd.schedule.cost import ALIGNED, MISALIGNED
-from picograd.schedule.index import Axis, Dynamic, Index, atom_index, axis_index, flatten
+from picograd.schedule.index import (
+    Axis,
+    Dynamic,
+    Index,
+    atom_index,
+    axis_index,
+    flatten,
+    substitute,
+)
 from picograd.schedule.loop import Condition, Expr, Kernel, const, walk
 from picograd.target import Target
 
@@ -454,17 +461,25 @@ def is_rolled(c: Contraction, expr: Expr, schedule: BoxSchedule) -> bool:
     return rounded_product(expr) is not None
 
 
+def has_pieces(index: Index, columns: tuple[Axis, ...], span: int) -> bool:
+    """Tell whether so many columns lie next to one another, wherever they begin in a tile."""
+    outer, piece = Axis("outer", ceil_div(size_of(columns), span)), Axis("piece", span)
+    position = axis_index(outer) * span + axis_index(piece)
+    return step_of(substitute(index, role(columns, position).values), piece) == 1
+
+
 def box_of(
     c: Contraction, slot: int, index: Index, dtype: DType, corners: tuple[Index, Index]
 ) -> BoxStore | RowStore | None:
     """Describe how an output leaves in boxes, or else in rows; None if it cannot."""
     if not dtype.is_float or dtype.bits not in (16, 32):
         return None
+    box_span = ROW_BYTES // dtype.itemsize
     view = view_of(index, c.columns, c.rows, c.batch, dtype.itemsize)
     wide = tuple([axis for axis in c.batch if axis.size > 1])
     if view is None or view.wide != wide:
-        return RowStore("leaving") if chain(index, c.columns) == 1 else None
-    box = (ROW_BYTES // dtype.itemsize, WARP_ROWS, *(1 for _ in view.wide))
+        return RowStore("leaving") if has_pieces(index, c.columns, box_span) else None
+    box = (box_span, WARP_ROWS, *(1 for _ in view.wide))
     tensor = TensorMap(slot, dtype, view.offset, view.sizes, view.strides, box)
     rest = [place_of(view, axis, axis_index(axis)) for axis in view.wide]
     return BoxStore(tensor, (corners[1], corners[0], *rest), "leaving")
