@@ -42,7 +42,8 @@ def lay_out(roots: Sequence[Node], order: Sequence[Node], target: Target) -> lis
             done[id(node)] = node
             continue
         inputs = tuple([done[id(child)] for child in node.inputs])
-        if node.op in CONVOLUTIONS or any(id(child) in ordered for child in node.inputs):
+        is_ordered = node.op in CONVOLUTIONS or any(id(child) in ordered for child in node.inputs)
+        if is_ordered and node.row.role is not Role.WRITE:  # that lies as its memory does
             ordered.add(id(node))
         if node.op in products and can_be_boxes(node, target):
             sides = zip(node.inputs, inputs, nearest(node), strict=True)

@@ -6,9 +6,11 @@ import numpy as np
 
 from picograd import Tensor
 from picograd.dtype import bfloat16, float8_e4m3fn, float32
+from picograd.graph import build
 from picograd.graph.gradient import gradient
 from picograd.graph.node import Node
 from picograd.graph.shape import ConvSpec
+from picograd.schedule.loop import walk
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
 
@@ -83,6 +85,25 @@ def test_tf32_wants_what_is_summed_nearest():
     plan = schedule([product], asked)
     assert [slot.shape for slot in plan.slots if slot.kind == "temporary"] == [(384, 512)]
     assert len(schedule([product], H100).kernels) == 1
+
+
+def test_weights_that_a_step_wrote_are_copied_as_others_are():
+    """A second step reads them in both directions, and what it sums lies nearest."""
+    asked = replace(H100, tf32=True)
+    x, weight, bias = plain(4, 64, 8, 8), plain(64, 64, 3, 3), plain(4, 64, 8, 8)
+    for _ in range(2):
+        made = convolve(x.binary("mul", bias), weight)
+        found, slope = gradient([(total(made * made), Tensor(1.0).realize().node)], [weight, bias])
+        weight, bias = build.assign(weight, weight - found), build.assign(bias, bias - slope)
+    plan = schedule([weight, bias], asked)
+    heroes = [kernel for kernel in plan.kernels if kernel.hero == "conv"]
+    products = [part.computes[0] for kernel in heroes for part in kernel.parts]
+    forward = [each for each in products if each.axes[0].size == 4]  # both directions
+    assert len(forward) == 4
+    for compute in forward:
+        loads = [expr.arg[1] for expr in walk(compute.body) if expr.op == "load"]
+        near = compute.reduce[-1]
+        assert len(loads) == 2 and all((near, 1) in index.terms for index in loads), compute
 
 
 def test_tf32_copies_no_operand_that_meets_few_rows():
