@@ -18,7 +18,8 @@ from picograd.schedule.group import PRODUCTS
 from picograd.schedule.in_place import slots_of
 from picograd.schedule.index import Axis, Index, axis_index, substitute
 from picograd.schedule.loop import Compute, Part, rewrite
-from picograd.schedule.plan import KernelLaunch, PlanSlot, Step
+from picograd.schedule.plan import CopyStep, KernelLaunch, PlanSlot, Step
+from picograd.target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +37,15 @@ class Copy:
 
 
 def rearrange(
-    slots: Sequence[PlanSlot], steps: Sequence[Step], read: Sequence[int] = ()
+    slots: Sequence[PlanSlot], steps: Sequence[Step], copies: Sequence[CopyStep], target: Target
 ) -> list[Step]:
     """Leave out copies of what products give, where these can store it as they would.
 
-    Slots that are `read` after all steps are stored as they are.
+    What `copies` read, after all steps, is stored as it is; so is everything without boxes.
     """
+    if not target.copies_boxes:
+        return list(steps)
+    read = {each.source for each in copies}
     touched: dict[int, list[int]] = {}
     for number, step in enumerate(steps):
         for slot in set(slots_of(step)):

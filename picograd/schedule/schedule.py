@@ -462,18 +462,11 @@ def copy_output(draft: Draft, root: Node, source: int, is_leaf: bool) -> int:
     return step.target
 
 
-def store_rearranged(draft: Draft) -> None:
-    """Let products store what is only copied in another order in that order."""
-    if draft.target.copies_boxes:
-        read = [copy.source for copy in draft.copies]
-        draft.steps = rearrange(draft.slots, draft.steps, read)
-
-
 def share_memory(draft: Draft) -> None:
     """Make again what waits at the peak; let maps write where they read, where most is taken."""
-    before: list[Step] = [*draft.steps, *draft.copies]
-    if draft.target.has_blocks:
-        before = recompute(draft.slots, before)
+    draft.steps = rearrange(draft.slots, draft.steps, draft.copies, draft.target)
+    every: list[Step] = [*draft.steps, *draft.copies]
+    before = recompute(draft.slots, every) if draft.target.has_blocks else every
     steps = write_in_place(draft.slots, before)
     if draft.is_verified:
         for old, new in zip(before, steps):
@@ -517,7 +510,6 @@ STAGES: tuple[Callable[[Draft], None], ...] = (
     lower,
     range_masks,
     place_outputs,
-    store_rearranged,
     share_memory,
     place_memory,
 )
