@@ -80,9 +80,11 @@ def copy_of(step: Step, slots: Sequence[PlanSlot]) -> Copy | None:
         return None
     number, index = compute.body.arg
     target, place = compute.store
-    source = slots[step.slots[number]]
+    source, copied = slots[step.slots[number]], slots[step.slots[target]]
+    if copied.kind == "input":  # what is assigned waits for host calls, which may raise
+        return None
     axes = in_order(index, source.size)
-    is_same = source.dtype is slots[step.slots[target]].dtype
+    is_same = source.dtype is copied.dtype
     if axes is None or source.kind != "temporary" or not is_same:
         return None
     near = axes[0]
