@@ -40,6 +40,7 @@ from picograd.schedule.race import has_race
 from picograd.schedule.readers import find_readers
 from picograd.schedule.recompute import recompute
 from picograd.schedule.recurrence import Binder
+from picograd.schedule.repack import repack
 from picograd.schedule.score_boxes import stream_scores
 from picograd.schedule.score_ranges import find_ranges
 from picograd.schedule.turned_products import turn_products
@@ -140,7 +141,7 @@ def expanded(roots: Sequence[Node], order: Sequence[Node], target: Target) -> li
     return expand_composites(roots, target=target, order=order)
 
 
-REWRITES = take_updates, expanded, shorten_sums, turn_products, lay_out  # before nodes are grouped
+REWRITES = (take_updates, expanded, shorten_sums, turn_products, repack, lay_out)  # then: groups
 
 
 def fuse(draft: Draft) -> None:
