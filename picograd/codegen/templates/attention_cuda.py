@@ -20,7 +20,15 @@ from functools import partial
 from picograd.codegen.layout import WgmmaOperand
 from picograd.codegen.operands import bind_roles, cast, expr_axes, guarded, narrow, role, size_of
 from picograd.codegen.stream_formulas import with_few_operations
-from picograd.codegen.stream_masks import emptied, scaled, seen_places, settled, unmasked, unscaled
+from picograd.codegen.stream_masks import (
+    emptied,
+    scaled,
+    seen_places,
+    settled,
+    shown_of,
+    unmasked,
+    unscaled,
+)
 from picograd.codegen.streams import (
     Stream,
     analyse,
@@ -36,6 +44,7 @@ from picograd.codegen.templates import attention_gradient_cuda, attention_plain
 from picograd.codegen.templates.attention_frame import (
     MEMORY,
     ROWS,
+    SHARING,
     SPAN,
     Frame,
     Schedule,
@@ -102,8 +111,9 @@ def schedules(stream: Stream, target: Target) -> Iterator[Schedule]:
     """List how blocks may work: small ones, else of so many warpgroups.
 
     Three gain a tenth of long streams of narrow heads. Tiles of rows are then few and high, which
-    costs more where a mask hides much of a high tile (H200, docs/records/0012-attention). Few rows
-    are one tile, of one warpgroup.
+    costs more where a mask hides much of a high tile (H200, docs/records/0012-attention). What is
+    read for rows beside scores, as a slope, has no room in their registers. Few rows are one tile,
+    of one warpgroup.
     """
     if size_of(stream.rows) <= ROWS:
         size = places_of(stream, 1)
@@ -117,8 +127,18 @@ def schedules(stream: Stream, target: Target) -> Iterator[Schedule]:
         yield from side_by_side(stream, partial(live_registers, stream))
     least = LONGER if emptied(stream) else LONG
     is_long = width <= SPAN and seen_places(stream) >= least and not stream.shown
+    if is_held and is_long and is_read_beside(stream):
+        yield Schedule(1, PLACES[0], SHARING[2], blocks=2)
     groups = 3 if is_held and is_long else 2
     yield Schedule(groups, places_of(stream, groups), REGISTERS[groups])
+
+
+def is_read_beside(stream: Stream) -> bool:
+    """Tell whether scores are edited by what is in memory, beside masks."""
+    if stream.peak is None:
+        return False
+    shown = shown_of(stream.computes[stream.peak].body)
+    return any(part.op == "load" for part in walk(shown))
 
 
 def live_registers(stream: Stream, size: int) -> int:

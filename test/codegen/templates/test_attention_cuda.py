@@ -1,5 +1,6 @@
 """Attention on Hopper: values of Tile IR and of the program, resources by NVRTC."""
 
+import math
 import re
 import sys
 from pathlib import Path
@@ -14,13 +15,16 @@ from attention_forms import (
     causal,
     causal_twice,
     grouped,
+    is_seen,
     plain,
+    product,
     scale_before,
     softcap,
+    weigh,
     window,
 )
 from cuda_tools import compile_cuda, disassemble
-from plan_support import VALUES, leaf
+from plan_support import VALUES, leaf, spread
 
 from picograd.codegen import interpret_program, interpret_tile
 from picograd.codegen.linearize_cuda import linearize
@@ -29,7 +33,8 @@ from picograd.codegen.render.cuda import render
 from picograd.codegen.templates import attention_cuda, attention_frame
 from picograd.codegen.tile import verify
 from picograd.conversion import from_bits, to_bits
-from picograd.dtype import bfloat16, float16
+from picograd.dtype import bfloat16, float16, float32
+from picograd.graph import build
 from picograd.graph.interpret import interpret
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
@@ -154,15 +159,23 @@ def test_heads_that_share_keys():
     assert loop.points[1].size == 3
 
 
-@pytest.mark.parametrize("form, groups", [(plain, 3), (causal, 3), (window, 1)])
+def sloped(q, k, v):
+    """ALiBi: a slope of each head in memory."""
+    s = product(q, k) * 0.3
+    slopes = spread(leaf(1, q.shape[1], 1, 1), s.shape)
+    away = (s.iota(3) - s.iota(2)).cast(float32) * slopes
+    return weigh(build.softmax(is_seen(s).where(s.cast(float32) + away, -math.inf), 3), v)
+
+
+@pytest.mark.parametrize("form, groups", [(plain, 3), (causal, 3), (window, 1), (sloped, 1)])
 def test_tiles_of_rows_are_high_where_rows_see_much(form, groups):
-    """Else blocks are small, and three of them share a processor."""
+    """Else blocks are small, and some of them share a processor."""
     target = cuda_target("sm_90a")
     kernel, _ = kernel_of(form, [(2, 16, 4096, 64)] * 3)
     tiles = attention_cuda.build(kernel, target)
     assert tiles.threads == 128 * (1 + groups)
     text = render(linearize(tiles, target))
-    together = 3 if groups == 1 else 1
+    together = {plain: 1, causal: 1, window: 3, sloped: 2}[form]
     assert f"__launch_bounds__({tiles.threads}, {together})" in text
     assert tiles.parts[0].grid[0].size == 132 * together
     _, log = compile_cuda(text, "sm_90a")
