@@ -7,9 +7,10 @@ carried from one computation to the next (carried.py) is a root as well.
 """
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from typing import Any
 
 from picograd.buffer import Buffer
@@ -21,6 +22,7 @@ from picograd.engine.executable import CompiledPlan
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import NO_KEY, GraphKey, hashable
 from picograd.graph.node import Node
+from picograd.graph.pattern import made_with
 from picograd.graph.row import MEMORY, NUMBERS, SCALARS, WRITES
 from picograd.graph.starts import MOVING, placed, starts_of
 from picograd.number import GIVEN
@@ -39,6 +41,7 @@ class SmallGraph:
     buffers: list[Buffer]
     scalars: list[Any]
     inner: list[Node]  # what is computed below the root
+    made: list[Node]  # of it, what the key tells together with a result; none is in `nodes`
 
     def order(self) -> list[Node]:
         """List what it computes, the root last."""
@@ -62,16 +65,28 @@ KNOWN: dict[Any, Known] = {}
 
 def small_graph(root: Node) -> SmallGraph | None:
     """Find the key of a small graph; None for what is larger, or not of this kind."""
-    nodes, buffers, scalars, inner = [root], [], [], []  # type: ignore[var-annotated]
-    places: dict[int, Any] = {id(root): 0}
+    return graph_below([root], {id(root): 0}, WRITES, LIMIT)
+
+
+def graph_below(
+    roots: list[Node], places: dict[int, Any], refused: Container[str], limit: int
+) -> SmallGraph | None:
+    """Find the key of what is below some nodes; None if it is large, or has ops that are refused.
+
+    `places` are those of the roots, in order, and below 0 of what is told elsewhere.
+    """
+    nodes, buffers, scalars, inner, made = [*roots], [], [], [], []  # type: ignore[var-annotated]
     key: list[Any] = [config.epoch]
+    root, first = roots[0], len(roots) - 1 - len(places)
     for node in nodes:
         held: Any = node.realized
-        inputs = node.inputs
+        inputs: Sequence[Node] = node.inputs
         if held is None and inputs:
             op, arg = node.op, node.arg
-            if op in WRITES or type(node) is not Node or len(nodes) > LIMIT:
+            if op in refused or type(node) is not Node or len(nodes) > limit:
                 return None
+            if node.stamped is not None:
+                op, arg, inputs = told_as_one(node, places, made, first, scalars)
             read = []
             for child in inputs:
                 place = places.get(id(child))
@@ -95,7 +110,24 @@ def small_graph(root: Node) -> SmallGraph | None:
             key += "scalar", name, node.shape, node.dtype, node.device
         else:
             key += node.op, hashable(node), node.shape, node.dtype, node.device
-    return SmallGraph(tuple(key), [root], nodes, buffers, scalars, inner)
+    return SmallGraph(tuple(key), roots, nodes, buffers, scalars, inner + made, made)
+
+
+def told_as_one(
+    node: Node, places: dict[int, Any], made: list[Node], first: int, scalars: list[Any]
+) -> Any:
+    """Give the op, argument and inputs of a node: of what was made together, its pattern's.
+
+    What was made on the way gets a place from `first` down.
+    """
+    stamped = made_with(node, lambda made: places.keys().isdisjoint(map(id, made)))
+    if stamped is None:
+        return node.op, node.arg, node.inputs
+    pattern, members, within = stamped
+    places.update(zip(map(id, within), count(first - len(made), -1)))
+    made += within
+    names = [name_of(scalars, places, within[at].arg) for at in pattern.numbers]
+    return pattern, tuple(names), [members[at] for at in pattern.reads]
 
 
 def name_of(found: list[Any], places: dict[int, Any], held: Any) -> int:
@@ -119,7 +151,8 @@ def with_carried(graph: SmallGraph, live: Any) -> bool:
     order = graph.order()
     again = [*carried.read_again(order), *carried.read_ahead(order, graph.roots, live)]
     if again:
-        numbers = {id(node): number for number, node in enumerate(graph.nodes)}
+        listed = enumerate([*graph.nodes, *graph.made])
+        numbers = {id(node): number for number, node in listed}
         places = [numbers.get(id(node), -1) for node in again]
         if min(places) < 0:
             return False
@@ -201,7 +234,7 @@ def note(graph: SmallGraph, roots: Sequence[Node], found: GraphKey, plan: Any) -
     )
 
 
-def places_in(listed: Sequence[Any], wanted: Sequence[Any]) -> list[int]:
-    """Find where objects are in a list."""
+def places_in(listed: Sequence[Any], wanted: Sequence[Any]) -> list[Any]:
+    """Find where objects are in a list; None for one that is not."""
     numbers = {id(each): number for number, each in enumerate(listed)}
-    return [numbers[id(each)] for each in wanted]
+    return [numbers.get(id(each)) for each in wanted]
