@@ -28,6 +28,7 @@ from picograd.engine.below import reads_any
 from picograd.engine.carried import entries
 from picograd.engine.debug import user_line
 from picograd.engine.executable import CompiledPlan
+from picograd.engine.live import LiveTable
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import NO_KEY, GraphKey, leaf_buffer
 from picograd.engine.small import graph_below, places_in
@@ -67,13 +68,10 @@ class Known:
 KNOWN: dict[Any, Known] = {}
 
 
-def step_of(
-    updates: Sequence[Update], beside: Sequence[Node], pending: Sequence[Node]
-) -> Step | None:
-    """Find the key of a step that computes some nodes beside, while others wait.
-
-    None where a walk must tell.
-    """
+def step_of(updates: Sequence[Update], beside: Sequence[Node], live: LiveTable) -> Step | None:
+    """Find the key of a step that computes some nodes beside; None where a walk must tell."""
+    if not entries(BLOCKS):
+        return None
     step = Step([config.epoch], [], [], [])
     gradients: list[Node] = []
     changed: list[Node] = []
@@ -88,6 +86,7 @@ def step_of(
     places: dict[int, int] = dict(zip(map(id, step.nodes), count()))
     if len(places) != len(step.nodes) or is_carried(step.nodes):
         return None
+    pending = live.pending()
     met = {*places, *map(id, beside), *map(id, changed)}
     others = [node for node in pending if id(node) not in met]
     rest = [*changed, *beside, *readers_of(others, updates, beside, step.nodes)]

@@ -378,7 +378,7 @@ def compute_foreseen(failed: Sequence[Node], updates: Sequence[Update]) -> None:
     step = None
     if not carried.STARTS and not (carried.LINES and user_line() in carried.LINES):
         beside = [*failed, *pending_writes(), *changed_values()]
-        step = foreseen.step_of(updates, beside, LIVE.pending())
+        step = foreseen.step_of(updates, beside, LIVE)
     roots = None if step is None else foreseen.compute(step, updates, LIVE)
     if roots is None:
         compute_all(failed, step, updates)
