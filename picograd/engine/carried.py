@@ -155,8 +155,10 @@ def passing(order: Sequence[Node], live: Any) -> list[tuple[Node, int]]:
     Not what costs nothing to compute again: views of what is stored.
     """
     here = live.waiting.keys() & map(id, order)
+    if not here:
+        return []
     found = []
-    for node in order if here else ():
+    for node in order:
         is_held = id(node) in here and is_pending(node)
         tensor = live.get(id(node)) if is_held else None
         if tensor is not None:

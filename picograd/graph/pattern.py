@@ -12,11 +12,13 @@ is told by its identity: nodes that look alike and were made otherwise are told 
 
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
+from picograd.dtype import DType
 from picograd.graph.node import Node
 from picograd.graph.row import NUMBERS, WRITES
+from picograd.graph.shape import Shape
 
 FEWEST = 8
 REALIZED, LEAF = attrgetter("realized"), attrgetter("leaf")
@@ -31,6 +33,10 @@ class Pattern:
     ends: tuple[int, ...]  # steps that read nothing: constants
     numbers: tuple[int, ...]  # those of them that a user gave
 
+
+Several = Callable[[list[Node]], tuple[Node, ...]]
+# op; the number of the node that is read, or what takes several of a list; arg and what follows
+Reader = tuple[str, int, Several | None, Any, Shape, DType, str]
 
 Stamped = tuple[Pattern, list[Node], list[Node]]
 
@@ -57,6 +63,25 @@ def pattern_of(steps: Sequence[Any], count: int, result: int, given: Set[int]) -
             ends.append(number)
     outer = [place for place in sorted(read) if place < count]
     return Pattern(count, tuple(outer), tuple(ends), tuple(sorted(given)))
+
+
+def reader(
+    op: str, places: Sequence[int], arg: Any, shape: Shape, dtype: DType, device: str
+) -> Reader:
+    """Write a step so that what it reads is taken from a list of nodes by code that is not Python.
+
+    A step is taken thousands of times.
+    """
+    rest = arg, shape, dtype, device
+    if len(places) == 1:
+        return op, places[0], None, *rest
+    several: Any = itemgetter(*places) if places else nothing
+    return op, 0, several, *rest
+
+
+def nothing(nodes: list[Node]) -> tuple[Node, ...]:
+    """Give what a constant reads."""
+    return ()
 
 
 def is_fleeting(op: str, places: Sequence[int], count: int) -> bool:

@@ -29,7 +29,7 @@ from picograd.errors import check
 from picograd.graph.composites import CustomGradient
 from picograd.graph.formula import is_text
 from picograd.graph.node import Node, is_plain_leaf, toposort
-from picograd.graph.pattern import Pattern, pattern_of
+from picograd.graph.pattern import Pattern, Reader, pattern_of, reader
 from picograd.graph.row import MOVES, NUMBERS, PAIRS
 from picograd.number import Given, GivenInt
 from picograd.tensor.core.autograd import MODE
@@ -49,7 +49,7 @@ Step = tuple[str, tuple[int, ...], Any, Any, DType, str]
 class Recording:
     """Steps over inputs, and the results: their numbers, or the one number."""
 
-    steps: list[Step]
+    steps: list[Reader]
     results: tuple[int, ...]
     kind: Callable[[list[Node]], Any] | None  # list or tuple; None for one result
     names: dict[int, int]  # of given numbers in steps, by identity: an operand, or a count below 0
@@ -59,8 +59,8 @@ class Recording:
     def stamp(self, inputs: list[Node], given: Sequence[Any]) -> Any:
         """Make the results of other inputs. The list is taken."""
         nodes, first = inputs, len(inputs)
-        for op, places, arg, shape, dtype, device in self.steps:
-            read = tuple([nodes[place] for place in places])
+        for op, place, several, arg, shape, dtype, device in self.steps:
+            read = (nodes[place],) if several is None else several(nodes)
             nodes.append(Node(op, read, arg, shape, dtype, device))
         own: dict[int, Any] = {}
         for at in self.numbered:
@@ -206,7 +206,8 @@ def recording_of(found: Operands, result: Any) -> Recording | None:
         pattern = pattern_of(steps, len(found.inputs), places[0], numbered)
     if pattern is not None:
         members.pop().stamped = pattern, members
-    return Recording(steps, places, kind, names, numbered, pattern)
+    readers = [reader(*step) for step in steps]
+    return Recording(readers, places, kind, names, numbered, pattern)
 
 
 def is_kept(arg: Any) -> bool:
