@@ -154,14 +154,12 @@ def passing(order: Sequence[Node], live: Any) -> list[tuple[Node, int]]:
 
     Not what costs nothing to compute again: views of what is stored.
     """
-    here = live.waiting.keys() & map(id, order)
-    if not here:
-        return []
+    reference_of = live.waiting.get
     found = []
     for node in order:
-        is_held = id(node) in here and is_pending(node)
-        tensor = live.get(id(node)) if is_held else None
-        if tensor is not None:
+        reference = reference_of(id(node))
+        tensor = None if reference is None else reference()
+        if tensor is not None and is_pending(node):
             found.append(shown(node, tensor))
     return [each for each in found if is_pending(each[0])]
 

@@ -215,8 +215,11 @@ def is_alone(graph: SmallGraph, live: Any) -> bool:
         return True
     if passed or carried.LINES or entries(carried.WAITING):
         return False
-    if any(live.get(id(node)) is not None for node in graph.inner):
-        return False
+    reference_of = live.data.get
+    for node in graph.inner:
+        reference = reference_of(id(node))
+        if reference is not None and reference() is not None:
+            return False
     return all(key == id(root) or live.get(key) is None for key in carried.NEW)
 
 
