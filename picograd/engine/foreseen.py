@@ -31,7 +31,7 @@ from picograd.engine.executable import CompiledPlan
 from picograd.engine.live import LiveTable
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import NO_KEY, GraphKey, leaf_buffer
-from picograd.engine.small import graph_below, places_in
+from picograd.engine.small import SmallGraph, places_in
 from picograd.engine.update import Update
 from picograd.errors import check
 from picograd.graph.gradient_formula import BLOCKS, INPUTS, REALIZED, Placed
@@ -114,12 +114,11 @@ def add_known(step: Step, whole: Node) -> bool:
 def add_rest(step: Step, places: dict[int, int], rest: Sequence[Node]) -> bool:
     """Add nodes over what is told, one by one; False if they are not of the usual kind."""
     roots = list(dict.fromkeys(rest))
-    told: dict[int, Any] = dict(zip(places, count(-1, -1)))
-    if not told.keys().isdisjoint(map(id, roots)):
+    if not places.keys().isdisjoint(map(id, roots)):
         return False
-    told.update(zip(map(id, roots), count()))
-    graph = graph_below(roots, told, (), BESIDE_LIMIT)
-    if graph is None or is_carried(graph.inner):
+    graph = SmallGraph((), BESIDE_LIMIT)
+    graph.places.update(zip(places, count(-1, -1)))
+    if not graph.add(roots) or is_carried(graph.nodes):
         return False
     if any(map(REALIZED, graph.nodes)):
         return False
@@ -127,7 +126,7 @@ def add_rest(step: Step, places: dict[int, int], rest: Sequence[Node]) -> bool:
     step.buffers += graph.buffers
     step.scalars += graph.scalars
     places.update(zip(map(id, graph.nodes), count(len(step.nodes))))
-    step.nodes += [*graph.nodes, *graph.made]
+    step.nodes += graph.nodes
     return True
 
 

@@ -2,7 +2,7 @@
 
 What `layer_norm` makes of tensors of some shape and dtype is the same each time but for what it
 reads. So the node of its result says which steps it was made by, and over which nodes
-(`Node.stamped`). Who walks a graph for a key (graph/gradient_formula.py, engine/small.py) notes
+(`Node.stamped`). Who walks a graph for a key (graph/gradient_formula.py) notes
 
     the pattern, the numbers of the nodes that it reads
 

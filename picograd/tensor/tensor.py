@@ -60,6 +60,7 @@ from picograd.tensor.core.guard import guard_methods
 from picograd.tensor.core.methods_family import FamilyMethods
 from picograd.tensor.core.methods_protocol import ProtocolMethods
 from picograd.tensor.core.native_direct import declare_direct
+from picograd.tensor.core.native_small import declare_small
 from picograd.tensor.core.native_tensors import declare_tensors
 from picograd.tensor.core.operands import UNSET, as_axis, as_shape, either, optional_dtype
 from picograd.tensor.core.recording import (
@@ -121,7 +122,7 @@ class Tensor(
     [3.0, 6.0]
     """
 
-    __slots__ = ()
+    __slots__ = ("__dict__",)  # programs note things on tensors: `p.is_bias = True`
 
     def __init__(
         self,
@@ -977,6 +978,7 @@ class Tensor(
 Recorded.kind = Tensor
 declare_tensors()
 declare_direct()
+declare_small()
 INNER = (object, Recorded, ElementwiseMethods, Methods)
 guard_methods(kind for kind in Tensor.__mro__ if kind not in INNER)
 guard_methods([ElementwiseMethods], 2)  # `apply` checks those of one operand
