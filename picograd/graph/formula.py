@@ -55,7 +55,9 @@ class Formula:
         for op, first, several, arg, shape, dtype, device in self.readers:
             read = (nodes[first],) if several is None else several(nodes)
             made = Node(op, read, arg, shape, dtype, device)
-            nodes.append(made if change is None else change(made))
+            if change is not None:
+                made = change(made)
+            nodes.append(made)
         return [nodes[number] for number in self.results]
 
     @cached_property
