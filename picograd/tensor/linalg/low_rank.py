@@ -14,12 +14,13 @@ def svd_lowrank(A: Tensor, q: int = 6, niter: int = 2, M: Tensor | None = None) 
     >>> picograd.svd_lowrank(picograd.Tensor([[3.0, 0.0], [0.0, 4.0]]), q=1)[1].tolist()
     [4.0]
     """
-    matrices = A if M is None else A - M
-    factors = svd(matrices, full_matrices=False)
-    u, s, vh = factors
+    matrices = A
+    if M is not None:
+        matrices = A - M
+    u, s, vh = svd(matrices, full_matrices=False)
     v = vh.mT
-    most = s.shape[-1]
-    rank = min(q, most)
+    full = s.shape[-1]
+    rank = min(q, full)
     left = u.narrow(-1, 0, rank)
     right = v.narrow(-1, 0, rank)
     values = s.narrow(-1, 0, rank)
