@@ -1,6 +1,6 @@
 """Device: what the engine may ask of a machine that runs kernels.
 
-    memory   allocate, copy_in, copy_out, copy, copy_common, memory_stats, empty_cache
+    memory   allocate, copy_in, fill, copy_out, copy, copy_common, memory_stats, empty_cache
     kernels  compile (text -> bytes, may be cached on disk), load (bytes -> Executable)
     runs     launch (one kernel), make_tape + run_tape (a whole plan in one call), run_loop,
              call_host (a function of NumPy arrays, between tapes)
@@ -12,7 +12,7 @@ A device runs its work in the order it was given. `run_tape` may return before t
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -79,6 +79,29 @@ class Tape:
     is_shown: bool = False  # its launches were printed one by one
 
 
+class Running:
+    """This class is what machine code looks at before it runs a tape: the head of a runner."""
+
+    __slots__ = ("context", "is_inside", "running")
+    context: int  # an address
+    is_inside: bool  # the handler of a signal runs tapes, while one is in the middle of a launch
+    running: Any  # what fills the tables of tapes; None: nobody does
+
+
+class Entry(NamedTuple):
+    """This class says how machine code runs a tape.
+
+    `function(runner.context, call)` gives 0; or another number, if nothing was run.
+    """
+
+    runner: Running
+    function: int  # its address; 0: `picograd_kernels`
+    call: int
+    addresses: int  # of the tables
+    scalars: int
+    singles: int = 0  # bits of the numbers that are kept as float32; the others take 8 bytes
+
+
 class Device(ABC):
     """One machine that runs kernels; see the module docstring."""
 
@@ -93,6 +116,10 @@ class Device(ABC):
     @abstractmethod
     def copy_in(self, buffer: Buffer, array: Bytes) -> None:
         """Write the bytes of a C-contiguous NumPy array into a buffer of the same size."""
+
+    def fill(self, buffer: Buffer, cell: Bytes) -> None:
+        """Write a NumPy array of one element into every place of a buffer."""
+        self.copy_in(buffer, np.full(buffer.count, cell))
 
     @abstractmethod
     def copy_out(self, buffer: Buffer) -> Bytes:
@@ -158,6 +185,17 @@ class Device(ABC):
         self, tape: Tape, addresses: Sequence[int], scalars: Sequence[int | float] = ()
     ) -> list[float]:
         """Run a tape and wait for it; seconds each launch took by the clock of the device."""
+
+    def is_settled(self, tape: Tape) -> bool:
+        """Tell whether a tape will be run in the same way from now on."""
+        return True
+
+    def entry(self, tape: Tape) -> Entry | None:
+        """Say how machine code may run a settled tape, with the interpreter's lock held; or None.
+
+        It then fills the tables itself, between two calls of Python's.
+        """
+        return None
 
     def call_host(self, function: HostFunction, inputs: Sequence[Shaped], output: Shaped) -> None:
         """Call a function of arrays on the host, after all work given before; copies both ways.

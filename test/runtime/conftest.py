@@ -117,6 +117,9 @@ class FakeDriver:
     def cuDriverGetVersion(self):
         return 0, self.version
 
+    def cuGetProcAddress(self, name, version, flags):
+        return 500, None, 0  # its functions are Python's
+
     def cuDeviceGetCount(self):
         return 0, self.devices
 
@@ -173,6 +176,14 @@ class FakeDriver:
 
     def cuMemsetD8Async(self, address, value, size, stream):
         ctypes.memset(address, value, size)
+        return (0,)
+
+    def cuMemsetD16Async(self, address, value, count, stream):
+        return self.cuMemsetD32Async(address, value, count, stream, np.uint16)
+
+    def cuMemsetD32Async(self, address, value, count, stream, dtype=np.uint32):
+        size = count * np.dtype(dtype).itemsize
+        np.frombuffer((ctypes.c_char * size).from_address(address), dtype)[:] = value
         return (0,)
 
     def cuMemcpyHtoDAsync(self, target, source, size, stream):
