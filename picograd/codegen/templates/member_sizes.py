@@ -61,14 +61,16 @@ class SizelessNaming(Naming):
 def only_axis(part: Part) -> Axis | None:
     """Find the one axis of a map whose places are multiples along it."""
     first = part.computes[0].axes if part.computes else ()
-    is_more = part.ends or part.scatter or part.along or len(first) != 1
-    if (
-        is_more
-        or part.rows not in ((), first)
-        or any(each.axes != first or each.reduce for each in part.computes)
-    ):
+    if part.ends or part.scatter or part.along or len(first) != 1:
         return None
-    atoms = {atom for index in part_indices(part) for atom, _ in index.terms}
+    if part.rows and part.rows != first:
+        return None
+    for compute in part.computes:
+        if compute.axes != first or compute.reduce:
+            return None
+    atoms = set()
+    for index in part_indices(part):
+        atoms |= {atom for atom, _ in index.terms}
     return first[0] if atoms <= {first[0]} else None
 
 
@@ -91,8 +93,10 @@ def join_sizes(
         if members and members[0] != first:
             key = number
         blocks = ceil_div(vectors, threads)
-        every = members or (first,)
-        sized = tuple([replace(each, size=vectors, blocks=blocks) for each in every])
+        every = []
+        for each in members or (first,):
+            every.append(replace(each, size=vectors, blocks=blocks))
+        sized = tuple(every)
         found.setdefault(key, []).append((vectors, merged, sized))
     return [joined(same) for same in found.values()]
 
