@@ -22,6 +22,7 @@ from picograd.schedule.monoid import identity
 UNROLLED = 16  # reductions up to this size run inside the loops over their dims, without a loop
 SMALL_WINDOW = 64  # and up to this size where there are too many dims to keep a sum each at hand
 VECTOR = 16  # elements of a vector: LLVM makes none of a loop over fewer, nor smaller ones
+FEW_VECTORS = 7  # of sums of rows that are worked on at once
 MANY_COLUMNS = 64  # of which those beyond the last whole vector take little time
 FEW_SUMS = 1024  # that stay in the first-level cache: then the loop over them is the innermost
 
@@ -42,12 +43,13 @@ def reads_of(step: Step) -> Iterator[tuple[str, tuple[Index, ...]]]:
 def is_pointwise(step: Accumulate) -> bool:
     """Tell whether a reduction is a window: a few elements at every point of its dims.
 
-    One vector of sums stays in registers in the loop over the elements.
+    Few vectors of sums stay in registers in the loop over the elements.
     """
-    if len(step.dims) == 1 and step.dims[0].size == VECTOR:
+    count = product(a.size for a in step.dims)
+    if step.dims and step.dims[-1].size == VECTOR and count <= FEW_VECTORS * VECTOR:
         return False
     is_whole = step.is_first or not step.over  # what is added to is in memory
-    is_few = product(a.size for a in step.dims) <= FEW_SUMS
+    is_few = count <= FEW_SUMS
     most = UNROLLED if is_few else SMALL_WINDOW
     return bool(step.dims) and is_whole and product(a.size for a in step.over) <= most
 

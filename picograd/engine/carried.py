@@ -30,6 +30,7 @@ from picograd.engine.plan_key import GraphKey, leaf_buffer, walk_pending
 from picograd.graph.gradient_formula import BLOCKS
 from picograd.graph.node import RESULT, Node
 
+Bases = dict[Node, tuple[Node, bool]]  # of views: what they show, and whether with its gradients
 Waiting = tuple[int, "weakref.ref[Any]"]  # tracks no gradients, and the tensor that shows it
 LEAVES_OF_THE_GRAPH = ("const", "iota", "scalar", "buffer")
 FREE = ("reshape", "permute", "expand", "slice", "detach")  # never a kernel of their own
@@ -161,12 +162,13 @@ def passing(order: Sequence[Node], live: Any) -> list[tuple[Node, int]]:
     Not what costs nothing to compute again: views of what is stored.
     """
     reference_of = live.waiting.get
+    bases: Bases = {}
     found = []
     for node in order:
         reference = reference_of(id(node))
         tensor = None if reference is None else reference()
         if tensor is not None and is_pending(node):
-            found.append(shown(node, tensor))
+            found.append(shown(node, tensor, bases))
     return [each for each in found if is_pending(each[0])]
 
 
@@ -175,10 +177,11 @@ def waiting(numbers: Mapping[int, int], live: Any, stored: set[int]) -> list[tup
 
     A node that its tensor left stays in a graph: what it is made of may be overwritten meanwhile.
     """
+    bases: Bases = {}
     for key in NEW:
         tensor = None if key in numbers else live.get(key)
         if tensor is not None:
-            node, is_free = shown(tensor.node, tensor)
+            node, is_free = shown(tensor.node, tensor, bases)
             if is_pending(node) and id(node) not in numbers:
                 WAITING[node] = is_free, weakref.ref(tensor)
     NEW.clear()
@@ -189,7 +192,7 @@ def waiting(numbers: Mapping[int, int], live: Any, stored: set[int]) -> list[tup
         (node, is_free)
         for node, (is_free, owner) in WAITING.items()
         if node.realized is None
-        and is_shown(node, owner())
+        and is_shown(node, owner(), bases)
         and not computed.isdisjoint(below(node).names)
     ]
     return [
@@ -199,18 +202,26 @@ def waiting(numbers: Mapping[int, int], live: Any, stored: set[int]) -> list[tup
     ]
 
 
-def shown(node: Node, tensor: Any) -> tuple[Node, int]:
-    """Find what a live tensor's node is a view of, and whether it tracks no gradients."""
-    is_free = not tensor.requires_grad
-    while node.op in FREE and node.realized is None:
-        is_free &= node.op != "detach"
+def shown(node: Node, tensor: Any, bases: Bases) -> tuple[Node, int]:
+    """Find what a live tensor's node is a view of, and whether it tracks no gradients.
+
+    `bases` keeps what is found on the way: views of views are walked once.
+    """
+    path = []
+    while node.op in FREE and node.realized is None and node not in bases:
+        path.append(node)
         node = node.inputs[0]
-    return node, int(is_free)
+    base, is_whole = bases.get(node, (node, True))
+    for each in reversed(path):
+        is_whole = is_whole and each.op != "detach"
+        bases[each] = base, is_whole
+    is_free = is_whole and not tensor.requires_grad
+    return base, int(is_free)
 
 
-def is_shown(node: Node, tensor: Any) -> bool:
+def is_shown(node: Node, tensor: Any, bases: Bases) -> bool:
     """Tell whether a tensor, or None, still shows a node."""
-    return tensor is not None and shown(tensor.node, tensor)[0] is node
+    return tensor is not None and shown(tensor.node, tensor, bases)[0] is node
 
 
 def is_pending(node: Node) -> bool:

@@ -22,7 +22,7 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from picograd.buffer import Overwritten, Storage
@@ -284,16 +284,20 @@ def enter(leaf: Node, tensor: Any) -> None:
 @locked
 def realize_all() -> None:
     """Compute all that live tensors still wait for."""
-    compute([node for node in LIVE.pending() if not is_shown(node)])
+    stored: dict[int, Node] = {}
+    for node in LIVE.pending():
+        if not is_shown(node, stored):
+            stored[id(node)] = node
+    compute(list(stored.values()))
 
 
-def is_shown(node: Node) -> bool:
+def is_shown(node: Node, stored: Container[int]) -> bool:
     """Tell whether a node is memory, or few views away from it: storing it would only cost memory.
 
-    A view may also be larger than any memory.
+    A view may also be larger than any memory. What is `stored` will be memory.
     """
     for _ in range(HOPS):
-        if node.op in LEAVES_OF_THE_GRAPH or node.realized is not None:
+        if node.op in LEAVES_OF_THE_GRAPH or node.realized is not None or id(node) in stored:
             return True
         if node.op not in FREE:
             return False

@@ -107,7 +107,9 @@ def normalise_permutation(axes: Sequence[int], rank: int, op: str = "permute") -
     """Check that `axes` lists every axis once."""
     if len(axes) != rank:
         raise ShapeError(op, f"{tuple(axes)} does not order {rank} axes", "list every axis once")
-    result = tuple(normalise_axis(axis, rank, op) for axis in axes) if rank else ()
+    result: tuple[int, ...] = ()
+    if rank:
+        result = tuple(normalise_axis(axis, rank, op) for axis in axes)
     if len(set(result)) != rank:
         raise ShapeError(op, f"{tuple(axes)} repeats an axis", "list every axis once")
     return result
@@ -115,7 +117,8 @@ def normalise_permutation(axes: Sequence[int], rank: int, op: str = "permute") -
 
 def infer_reshape(shape: Shape, wanted: Sequence[int], op: str = "reshape") -> Shape:
     """Resolve one -1 and check that the number of elements stays."""
-    count, result = product(shape), tuple(wanted)
+    count = product(shape)
+    result = tuple(wanted)
     unknown = [axis for axis, size in enumerate(result) if size == -1]
     known = product(size for size in result if size != -1)
     if len(unknown) == 1 and known > 0 and count % known == 0:
@@ -173,7 +176,10 @@ def slice_shape(ranges: Iterable[tuple[int, int, int]]) -> Shape:
 
 def range_size(start: int, stop: int, step: int) -> int:
     """Count `range(start, stop, step)`; step >= 1. A size that is traced stays so."""
-    return max(stop - start if step == 1 else -((start - stop) // step), 0)
+    if step == 1:
+        return max(stop - start, 0)
+    count = -((start - stop) // step)
+    return max(count, 0)
 
 
 def pad_shape(shape: Shape, pads: Iterable[tuple[int, int]]) -> Shape:

@@ -20,7 +20,13 @@ from picograd.codegen.templates.rows import Rows
 from picograd.codegen.templates.sharing import share_elements
 from picograd.codegen.templates.threads import Threads, threads_along
 from picograd.codegen.templates.transposed import across_rows, crossed_axis, in_blocks
-from picograd.codegen.templates.turned_rows import BLOCK, build_turned, turned_axis, whole_blocks
+from picograd.codegen.templates.turned_rows import (
+    BLOCK,
+    block_axis,
+    build_turned,
+    turned_axis,
+    whole_blocks,
+)
 from picograd.codegen.tile import For, Step, TileKernel, TilePart, When
 from picograd.helpers import ceil_div, product, round_up
 from picograd.schedule.assemble import hero_of
@@ -54,10 +60,13 @@ def build_on_cpu(kernel: Kernel, part: Part, target: Target) -> list[TilePart]:
     axis = turned_axis(part) if any(compute.reduce for compute in part.computes) else None
     if axis is None or is_of_columns(kernel, part):
         return [build_part(kernel, part, target)]
-    blocks, *left = whole_blocks(part, part.rows[-1])
-    rows = replace(blocks, rows=blocks.rows[:-1])
-    space = cut_rows(rows, target, False, BLOCK * axis.size)
-    found = [build_turned(share_elements(blocks), axis, space)]
+    last = block_axis(part)
+    blocks, *left = whole_blocks(part, last)
+    place = len(blocks.rows) - len(part.rows) + part.rows.index(last)
+    row, near = blocks.rows[place], blocks.rows[place + 1 :]
+    elements = BLOCK * axis.size * product(each.size for each in near)
+    space = cut_rows(replace(blocks, rows=blocks.rows[:place]), target, False, elements)
+    found = [build_turned(share_elements(blocks), axis, row, space)]
     return [*found, *(build_part(kernel, each, target) for each in left)]
 
 

@@ -5,6 +5,10 @@
       reductions over elements, and what follows, in vectors of rows
       for row, element:  slot[...] = x[element, row]
 
+Rows of which 2 to 7 lie between one another are turned round with those:
+
+      for row, place:    t[place, row] = slot[...]                place = element * 5 + near
+
 One after the other, rows of 9 to 31 elements are a vector and up to 15 elements one by one. LLVM
 loads up to 8 elements of several rows at once, but longer rows by gathers, which take long.
 """
@@ -16,13 +20,16 @@ from picograd.codegen.operands import step_of
 from picograd.codegen.templates.grid import Cut, substitute_part
 from picograd.codegen.templates.rows import Rows
 from picograd.codegen.templates.transposed import loops
-from picograd.codegen.tile import Assign, Step, Tile, TilePart, When
-from picograd.schedule.index import Axis, axis_index
+from picograd.codegen.tile import Assign, Step, Store, Tile, TilePart, When
+from picograd.dtype import DType
+from picograd.schedule.index import Axis, Index, axis_index, substitute
 from picograd.schedule.loop import Expr, Part, Scan, rewrite, walk
 
 BLOCK = 16  # rows: a vector of float32
 SHORTEST, LONGEST = 9, 128  # elements of rows that are turned round
 TURNING = 1.5  # vectors one after the other take as long as one that is turned round
+MOST_NEAR = 7  # rows between one another: more are worked on as columns
+MOST_PLACES = 512  # of their elements: those of a block stay in the second-level cache
 
 
 def turned_axis(part: Part) -> Axis | None:
@@ -30,13 +37,32 @@ def turned_axis(part: Part) -> Axis | None:
     axis = only_axis(part)
     if axis is None or part.ends:
         return None
-    last = part.rows[-1]
+    row = block_axis(part)
+    near = near_axis(part)
     exprs = list(bodies(part))
-    widest = max(expr.dtype.itemsize for expr in exprs)
-    if last.size < BLOCK or not least(widest) <= axis.size <= LONGEST:
+    size = axis.size
+    if near is None:
+        widest = max(expr.dtype.itemsize for expr in exprs)
+        is_short = least(widest) <= size <= LONGEST
+        is_gain = is_short and is_slow(size)
+    else:
+        is_gain = SHORTEST <= size <= MOST_PLACES // near.size
+    if row.size < BLOCK or not is_gain:
         return None
-    is_regular = all(may_turn(expr, last, axis) for expr in exprs)
-    return axis if is_regular and is_slow(axis.size) else None
+    is_regular = all(may_turn(expr, row, axis, near) for expr in exprs)
+    return axis if is_regular else None
+
+
+def near_axis(part: Part) -> Axis | None:
+    """Find the axis of rows between one another, if they are few."""
+    last = part.rows[-1]
+    is_near = len(part.rows) > 1 and 1 < last.size <= MOST_NEAR
+    return last if is_near else None
+
+
+def block_axis(part: Part) -> Axis:
+    """Find the axis of rows that is cut into blocks."""
+    return part.rows[-1 if near_axis(part) is None else -2]
 
 
 def only_axis(part: Part) -> Axis | None:
@@ -82,12 +108,23 @@ def bodies(part: Part) -> Iterator[Expr]:
         yield from walk(compute.body)
 
 
-def may_turn(expr: Expr, row: Axis, axis: Axis) -> bool:
-    """Tell whether an expression reads nothing, or at places a constant distance apart."""
+def may_turn(expr: Expr, row: Axis, axis: Axis, near: Axis | None = None) -> bool:
+    """Tell whether an expression reads nothing, or along rows, or what vectors of rows can read."""
     if expr.op != "load":
         return expr.op != "guard"
     index = expr.arg[1]
-    return step_of(index, row) is not None and step_of(index, axis) is not None
+    across = step_of(index, row)
+    along = step_of(index, axis)
+    if across is None or along is None:
+        return False
+    return across in (0, 1) or along == 0 or is_along(index, axis, near)
+
+
+def is_along(index: Index, axis: Axis, near: Axis | None) -> bool:
+    """Tell whether memory runs along the elements of a row, and of those near it."""
+    if near is None:
+        return step_of(index, axis) == 1
+    return step_of(index, axis) == near.size and step_of(index, near) == 1
 
 
 def whole_blocks(part: Part, last: Axis) -> list[Part]:
@@ -105,18 +142,21 @@ def whole_blocks(part: Part, last: Axis) -> list[Part]:
     return [whole, rest]
 
 
-def build_turned(part: Part, axis: Axis, space: Cut) -> TilePart:
-    """Write a part of whole blocks, given how all its axes but the rows of a block are cut."""
-    row = part.rows[-1]
-    turned = Turned(row, axis, space)
+def build_turned(part: Part, axis: Axis, row: Axis, space: Cut) -> TilePart:
+    """Write a part of whole blocks, given how all its axes but those of a block are cut."""
+    near = part.rows[-1] if part.rows[-1] is not row else None
+    turned = Turned(row, axis, space, near)
     computes = []
     for compute in part.computes:
         body = turned.read(compute.body)
         computes.append(replace(compute, body=body))
     part = replace(part, computes=tuple(computes))
-    rows = Rows(part, (row,), space.axes, (), None, True)
+    dims = (row,) if near is None else (near, row)
+    rows = Rows(part, dims, space.axes, (), None, True)
     rows.tiles += turned.tiles
     steps = [*turned.copies, *rows.whole()]
+    if near is not None:
+        steps = turned.stored(steps, rows.tiles)
     return in_loops(space, rows.tiles, steps)
 
 
@@ -131,8 +171,22 @@ def in_loops(space: Cut, tiles: Sequence[Tile], steps: Sequence[Step]) -> TilePa
 class Turned:
     """This class collects the tiles of what lies along rows, and the steps that fill them."""
 
-    def __init__(self, row: Axis, axis: Axis, space: Cut) -> None:
-        self.row, self.axis, self.space = row, axis, space
+    def __init__(self, row: Axis, axis: Axis, space: Cut, near: Axis | None = None) -> None:
+        self.row, self.axis = row, axis
+        self.near = near
+        self.place = axis
+        at = axis_index(axis)
+        self.moved = dict(space.axes)  # memory is walked along all between two rows of a block
+        if near is not None:
+            count = near.size
+            self.place = Axis("place", axis.size * count)
+            at = at * count + axis_index(near)
+            walked = axis_index(self.place)
+            self.moved[axis] = walked // count
+            self.moved[near] = walked % count
+        column = axis_index(row)
+        self.at = at, column
+        self.here = axis_index(self.place), column
         self.reads: dict[Expr, Expr] = {}
         self.tiles: list[Tile] = []
         self.copies: list[Step] = []
@@ -143,22 +197,41 @@ class Turned:
 
     def turned(self, expr: Expr) -> Expr | None:
         """Make a tile for a load along rows; None if an expression is none."""
-        if expr.op != "load":
-            return None
-        index = expr.arg[1]
-        is_along = step_of(index, self.axis) == 1
-        if not is_along or step_of(index, self.row) in (0, 1):
+        if expr.op != "load" or not self.is_along(expr.arg[1]):
             return None
         if expr not in self.reads:
             self.reads[expr] = self.copied(expr)
         return self.reads[expr]
 
+    def is_along(self, index: Index) -> bool:
+        """Tell whether memory runs along rows, one after the other."""
+        is_across = step_of(index, self.row) not in (0, 1)
+        return is_across and is_along(index, self.axis, self.near)
+
+    def tile(self, letter: str, dtype: DType, tiles: list[Tile]) -> str:
+        """Make a tile of the rows of a block."""
+        name = f"{letter}{len(tiles)}"
+        tiles.append(Tile(name, (self.place.size, BLOCK), dtype, "shared"))
+        return name
+
     def copied(self, expr: Expr) -> Expr:
         """Fill a tile with what is loaded."""
-        name = f"t{len(self.tiles)}"
-        shape = self.axis.size, self.row.size
-        here = axis_index(self.axis), axis_index(self.row)
-        source = rewrite(expr, self.space.axes)
-        self.tiles.append(Tile(name, shape, expr.dtype, "shared"))
-        self.copies.append(Assign(name, (self.row, self.axis), source, here))
-        return Expr("tile", (), (name, here), expr.dtype)
+        name = self.tile("t", expr.dtype, self.tiles)
+        source = rewrite(expr, self.moved)
+        self.copies.append(Assign(name, (self.row, self.place), source, self.here))
+        return Expr("tile", (), (name, self.at), expr.dtype)
+
+    def stored(self, steps: Sequence[Step], tiles: list[Tile]) -> list[Step]:
+        """Store what lies along rows through tiles."""
+        found: list[Step] = []
+        for step in steps:
+            if not isinstance(step, Store) or not self.is_along(step.index):
+                found.append(step)
+                continue
+            dtype = step.expr.dtype
+            name = self.tile("x", dtype, tiles)
+            read = Expr("tile", (), (name, self.here), dtype)
+            index = substitute(step.index, self.moved)
+            found.append(Assign(name, step.dims, step.expr, self.at))
+            found.append(Store(step.slot, index, (self.row, self.place), read))
+        return found

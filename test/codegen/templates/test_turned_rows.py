@@ -20,10 +20,10 @@ from picograd.schedule.schedule import schedule
 from picograd.target import Target
 
 
-def softmax(*shape: int, dtype: DType = float32) -> Kernel:
-    """A softmax of rows."""
+def softmax(*shape: int, dtype: DType = float32, near: int = 0) -> Kernel:
+    """A softmax of rows, of which the last `near` axes lie between one another."""
     x = build.buffer(Storage(Buffer("cpu", dtype, int(np.prod(shape)), 0)), shape)
-    (kernel,) = schedule([build.softmax(x, len(shape) - 1)], TARGET).kernels
+    (kernel,) = schedule([build.softmax(x, len(shape) - 1 - near)], TARGET).kernels
     return kernel
 
 
@@ -46,9 +46,9 @@ def values_of(*shape: int, dtype: DType = float32) -> Any:
     return (np.random.default_rng(0).standard_normal(shape) * 3).astype(dtype.numpy)
 
 
-def expected(values: Any) -> Any:
-    powers = np.exp(values - values.max(-1, keepdims=True))
-    return powers / powers.sum(-1, keepdims=True)
+def expected(values: Any, axis: int = -1) -> Any:
+    powers = np.exp(values - values.max(axis, keepdims=True))
+    return powers / powers.sum(axis, keepdims=True)
 
 
 def check(kernel: Kernel, values: Any, wanted: Any, rtol: float) -> None:
@@ -77,6 +77,13 @@ def test_rows_side_by_side(shape: tuple[int, ...]) -> None:
     check(softmax(*shape), values, expected(values), 1e-5)
 
 
+@pytest.mark.parametrize("shape", [(16, 9, 5), (37, 17, 3)], ids=str)
+def test_rows_between_one_another(shape: tuple[int, ...]) -> None:
+    values = values_of(*shape)
+    assert is_turned(softmax(*shape, near=1))
+    check(softmax(*shape, near=1), values, expected(values, 1), 1e-5)
+
+
 @pytest.mark.parametrize(("dtype", "rtol"), [(float16, 2e-3), (float64, 1e-12)], ids=str)
 def test_rows_of_other_types(dtype: DType, rtol: float) -> None:
     values = values_of(35, 13, dtype=dtype)
@@ -98,6 +105,8 @@ def test_rows_that_are_not_turned() -> None:
     assert not any(map(is_turned, (sums(15, 9), sums(100, 8), sums(100, 300))))
     assert not is_turned(softmax(100, 96)) and is_slow(33) and not is_slow(96)
     assert is_turned(softmax(100, 8, dtype=float64))
+    near = [(15, 9, 5), (100, 8, 5), (100, 200, 5), (100, 20, 8)]
+    assert not any(is_turned(softmax(*shape, near=1)) for shape in near)
 
 
 def test_what_lies_across_is_read_as_it_is() -> None:
