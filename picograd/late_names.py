@@ -1,4 +1,4 @@
-"""Names of `picograd` that are imported at their first use, so that importing it stays quick."""
+"""Names by the module that has them: what is imported at its first use keeps `import` quick."""
 
 import importlib
 from collections.abc import Collection, Mapping
@@ -109,6 +109,12 @@ def find_in_nn(name: str) -> object:
     """Import a module of `picograd.nn`, or what is in one. Raises AttributeError for others."""
     rooms = PATHS_IN_NN if name in PATHS_IN_NN else ROOMS_OF_NN
     return found_in("picograd.nn", name, rooms, PLACES_IN_NN, {})
+
+
+def gather(package: str, names: Mapping[str, Collection[str]]) -> dict[str, object]:
+    """Import what a package shows: its names, by the module that has them."""
+    modules = {module: importlib.import_module(f"{package}.{module}") for module in names}
+    return {name: getattr(modules[module], name) for module in names for name in names[module]}
 
 
 def found_in(

@@ -33,7 +33,7 @@ from picograd.codegen.linearize_sort_cuda import sort_cuda
 from picograd.codegen.program import Program
 from picograd.codegen.quick import relaxed
 from picograd.codegen.store_boxes_cuda import store_boxes
-from picograd.codegen.stream_masks import affine
+from picograd.codegen.store_rows_cuda import store_rows
 from picograd.codegen.tile import (
     Accumulate,
     Assign,
@@ -54,13 +54,14 @@ from picograd.codegen.tile import (
     TilePart,
     When,
 )
-from picograd.codegen.tile_pipeline import Join, Persistent
+from picograd.codegen.tile_pipeline import BoxStore, Join, Persistent
 from picograd.dtype import bool_, float32, int32
 from picograd.errors import check
 from picograd.graph.ops import OPS
 from picograd.schedule.index import Axis, Index, axis_index, substitute, unflatten
 from picograd.schedule.loop import Expr, rewrite
 from picograd.schedule.loop import walk as walk_expr
+from picograd.schedule.score_masks import affine
 from picograd.target import Target
 
 EDITS = "relaxed_tanh", "relaxed_sigmoid", "relaxed_silu"  # of scores, before their exponential
@@ -224,7 +225,8 @@ def store(block: Block, step: Store) -> None:
         block.riders.append(step)
         return
     if step.box is not None:
-        store_boxes(block, step)
+        leave = store_boxes if isinstance(step.box, BoxStore) else store_rows
+        leave(block, step)
         return
     emitter, layout = block.emitter, layout_of(block, step)
     found, values = block.walked(layout, step.dims, [step.expr], [step.index], step.conditions)

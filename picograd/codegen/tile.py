@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from typing import Any, Union
 
 from picograd.codegen.layout import Blocked, Layout, Swizzled
-from picograd.codegen.tile_pipeline import BoxStore, CopyBox, Join, Persistent, Pipeline
+from picograd.codegen.tile_pipeline import BoxStore, CopyBox, Join, Persistent, Pipeline, RowStore
 from picograd.dtype import DType
 from picograd.errors import internal
 from picograd.helpers import product
@@ -123,7 +123,7 @@ class Store:
     expr: Expr
     conditions: tuple[Condition, ...] = ()
     layout: Layout | None = None
-    box: BoxStore | None = None  # how it leaves, not what it means
+    box: BoxStore | RowStore | None = None  # how it leaves, not what it means
     rides: bool = False  # it is computed beside the next rolled Store, over the same dims
 
 
@@ -490,7 +490,7 @@ def verify_dot(tiles: TileKernel, step: Step, bound: set[Axis]) -> None:
         stops = (step.stop,)
     if isinstance(step, CopyBox):
         stops, bound = (*step.at, *step.offsets), bound | {step.slab}
-    if isinstance(step, Store) and step.box is not None:
+    if isinstance(step, Store) and isinstance(step.box, BoxStore):
         stops = step.box.at
     missing = set().union(*map(axes_of, stops)) - bound
     if missing:
@@ -549,7 +549,8 @@ def format_step(step: Step, depth: int) -> list[str]:
         return [f"{head}{step.tile} [{dims}] {sign} {step.monoid}[{over}] {step.expr}"]
     if isinstance(step, Store):
         tests = "".join(f" if {lo}<={i}<={hi}" for i, lo, hi in step.conditions)
-        box = f" in boxes of {step.box.tile}" if step.box else ""
+        kind = "boxes" if isinstance(step.box, BoxStore) else "rows"
+        box = f" in {kind} of {step.box.tile}" if step.box else ""
         return [f"{head}s{step.slot}[{step.index}] [{dims}] = {step.expr}{tests}{box}"]
     return [head + repr(step)]
 

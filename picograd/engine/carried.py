@@ -129,10 +129,16 @@ def gradients_beside(seen: Container[Node]) -> list[Node]:
     """List the gradients to store with a graph whose nodes were seen: each formula's once."""
     found = []
     for whole in met(seen):
-        leaves = [leaf for reference in GRADIENTS.pop(whole) if (leaf := reference()) is not None]
-        nodes = [leaf._grad._node for leaf in leaves if leaf._grad is not None]
-        found += [node for node in nodes if node.device == whole.device]
-    return [node for node in found if leaf_buffer(node) is None]
+        found += gradients_of(whole)
+        del GRADIENTS[whole]
+    return found
+
+
+def gradients_of(whole: Node) -> list[Node]:
+    """List the gradients of a formula that wait, as far as they can be stored with it."""
+    leaves = [leaf for reference in GRADIENTS[whole] if (leaf := reference()) is not None]
+    nodes = [leaf._grad._node for leaf in leaves if leaf._grad is not None]
+    return [node for node in nodes if node.device == whole.device and leaf_buffer(node) is None]
 
 
 def note(found: GraphKey, live: Any) -> None:

@@ -9,7 +9,6 @@ found: so a plan is the same both ways. Once a plan has run often, machine code 
 """
 
 import weakref
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,12 +84,6 @@ def memory_below(inputs: tuple[Node, ...]) -> list[Buffer] | None:
             return None
         held.append(buffer)
     return held if 0 < len(held) <= MOST_INPUTS else None
-
-
-def is_one_gradient(root: Node, order: Sequence[Node]) -> bool:
-    """Tell whether a graph meets no formula whose gradients wait, or that of its root alone."""
-    met, whole = carried.met(order), whole_of(root)
-    return not met or (met == [whole] and len(carried.GRADIENTS[met[0]]) == 1)
 
 
 def is_alone(root: Node, whole: Node, live: Any) -> bool:

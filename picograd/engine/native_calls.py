@@ -15,11 +15,13 @@ from picograd.code import Code
 from picograd.config import config
 from picograd.engine.backends import get_device
 from picograd.engine.watch import PROFILES
-from picograd.runtime import python_calls
+from picograd.runtime import cuda_calls, python_calls
+from picograd.runtime.cuda_calls import GPU, KERNEL, TAPE
+from picograd.runtime.device import Running
 from picograd.runtime.llvm import finished
 from picograd.runtime.log import log_action
 from picograd.runtime.memory import WATCHERS, Allocation, Pool, size_class
-from picograd.runtime.python_calls import MADE, PLAN, SHORT, places
+from picograd.runtime.python_calls import MADE, PLAN, places
 from picograd.runtime.python_code import Translator
 from picograd.runtime.python_layout import (
     FASTCALL,
@@ -33,12 +35,10 @@ from picograd.runtime.python_layout import (
     offsets,
     place_of,
 )
-from picograd.runtime.workers import Runner
-from picograd.target import is_host
 
 NATIVE_AFTER = 16  # uses of a plan
-TEXTS = [python_calls.TEXT]
-CONSTANTS = dict(python_calls.CONSTANTS)
+TEXTS = [python_calls.TEXT, cuda_calls.TEXT]
+CONSTANTS = python_calls.CONSTANTS | cuda_calls.CONSTANTS
 WORLD: dict[str, Any] = {
     "None": None, "False": False, "True": True, "zero": 0, "minus_one": -1, "nothing": (),
     "TypeError": TypeError, "list": list, "tuple": tuple, "int": int, "str": str, "no_text": "",
@@ -50,7 +50,7 @@ SLOTS: dict[type, tuple[str, ...]] = {
     Buffer: ("device", "dtype", "count", "address", "handle", "origin", "room"),
     Allocation: ("address", "size", "pool"),
     Pool: ("free", "in_use", "peak", "allocations"),
-    Runner: ("running", "is_inside", "context"),
+    Running: ("running", "is_inside", "context"),
 }
 
 
@@ -80,18 +80,20 @@ class Native:
         self.patience -= 1
         if self.patience > 0 or plan.stretch is None:
             return
-        table = plan_table(plan)
+        table = plan_table(plan) if CALLS.find("picograd_launch") else None
         launch = None if table is None else CALLS.find("picograd_launch", table)
         if launch is not None and table is not None:
             self.table, self.launch, self.address = table, launch, table.address
-        elif is_host(plan.stretch.device.name) and plan.stretch.tape.state.left >= 0:
-            self.patience = 1  # its kernels are compiled anew soon
+        elif not plan.stretch.device.is_settled(plan.stretch.tape):
+            self.patience = 1  # its kernels are compiled anew soon, or are a graph
 
 
 SLOTS[Native] = "address", "is_used", "table"
 WORLD["Native"] = Native
 TABLES: dict[str, int] = places("plan", PLAN) | places("made", MADE)
-FUNCTIONS = ["picograd_launch", "picograd_release", "picograd_begin"]
+TABLES |= places("gpu", GPU) | places("tape", TAPE) | places("kernel", KERNEL)
+FUNCTIONS = ["picograd_launch", "picograd_release", "picograd_begin", "picograd_kernels"]
+INNER = FUNCTIONS[1:]  # what Python does not call by itself
 
 
 def declare(
@@ -144,6 +146,7 @@ class NativeCalls:
 
     def __init__(self) -> None:
         self.definitions: dict[str, Any] | None = None
+        self.kernels = 0  # the address of `picograd_kernels`
 
     def find(self, name: str, table: Table | None = None) -> Any:
         """Make a function that reads a table; None if it cannot be."""
@@ -178,7 +181,8 @@ class NativeCalls:
         log_action("compile", "functions that Python calls")
         end = defined("__del__", library["picograd_release"], NO_ARGUMENTS)
         Allocation.__del__ = method_of(end, Allocation)  # type: ignore[method-assign]
-        named = (name for name in FUNCTIONS if name not in ("picograd_release", "picograd_begin"))
+        self.kernels = library["picograd_kernels"]
+        named = (name for name in FUNCTIONS if name not in INNER)
         return {name: defined(name, library[name], FASTCALL) for name in named}
 
 
@@ -186,22 +190,23 @@ CALLS = NativeCalls()
 
 
 def plan_table(plan: Any) -> Table | None:
-    """Write the table of a short plan for a CPU, as `PLAN` and `MADE` list it; None for others."""
+    """Write the table of a short plan, as `PLAN` and `MADE` list it; None for others."""
     if plan.stretch is None or len(plan.plan.slots) > python_calls.SLOTS:
         return None
     device, tape = plan.stretch.device, plan.stretch.tape
-    state, runner, pool = tape.state, getattr(device, "runner", None), device.pool
-    work = sum(max(launch.executable.code.work, 1) for launch in tape.launches)
-    if runner is None or state.is_parallel or state.left >= 0 or work > SHORT:
-        return None
     dtypes, table = tape.scalar_dtypes, Table()
     if len(dtypes) > 63 or any(dtype.kind == "uint" for dtype in dtypes):
         return None
+    entry = device.entry(tape) if device.is_settled(tape) else None
+    if entry is None:
+        return None
+    pool = device.pool
     made = plan.plan.slots[len(plan.input_numbers) :]
     arena = max(map(size_class, plan.plan.arenas.values()), default=0)  # there is one, or none
     head = {
-        "enter": runner.run_address, "runner": table.name(runner), "call": state.calls[0],
-        "addresses": ctypes.addressof(state.addresses), "scalars": ctypes.addressof(state.scalars),
+        "enter": entry.function or CALLS.kernels, "runner": table.name(entry.runner),
+        "call": entry.call, "addresses": entry.addresses, "scalars": entry.scalars,
+        "singles": entry.singles,
         "inputs": len(plan.input_numbers), "made": len(made), "slots": len(plan.plan.slots),
         "outputs": len(plan.plan.outputs), "places": table.part(plan.plan.outputs),
         "numbers": len(dtypes), "floats": sum(d.is_float << n for n, d in enumerate(dtypes)),

@@ -339,18 +339,20 @@ def compute(nodes: Sequence[Node]) -> None:
         native = direct.CODED.compute
         if native is not None and len(nodes) == 1 and native(nodes[0], user_line()):
             return
+        native = small.CODED.compute
+        if native is not None and native(nodes, user_line()):
+            return
         flushed()
         if is_tracing():
             return
         graph = None
-        if len(nodes) == 1 and not (WAITING or entries(WRITES) or entries(CHANGED)):
-            node = nodes[0]
-            if node.op in MEMORY:
+        if not (WAITING or entries(WRITES) or entries(CHANGED)):
+            if len(nodes) == 1 and nodes[0].op in MEMORY:
                 return
-            if node.realized is None and node.inputs:
-                if direct.compute(node, LIVE):
+            if nodes and all(node.realized is None and node.inputs for node in nodes):
+                if len(nodes) == 1 and direct.compute(nodes[0], LIVE):
                     return
-                graph = small.small_graph(node)
+                graph = small.small_graph(*nodes)
                 if graph is not None and small.compute(graph, LIVE):
                     return
         compute_with_checks(nodes, graph)

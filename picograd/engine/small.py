@@ -17,9 +17,12 @@ from picograd.config import config
 from picograd.engine import carried, direct
 from picograd.engine.carried import entries
 from picograd.engine.debug import user_line
+from picograd.engine.direct import Coded
 from picograd.engine.executable import CompiledPlan
+from picograd.engine.native_calls import CALLS, Native
 from picograd.engine.plan_cache import PLANS
-from picograd.engine.plan_key import NO_KEY, GraphKey, hashable
+from picograd.engine.plan_key import NO_KEY, GraphKey
+from picograd.engine.realize import settle
 from picograd.graph.node import Node
 from picograd.graph.row import MEMORY, NUMBERS, SCALARS, WRITES
 from picograd.graph.starts import MOVING, placed, starts_of
@@ -29,20 +32,87 @@ LIMIT = 64  # nodes, leaves among them
 KNOWN_LIMIT = 4096
 
 
-@dataclass(slots=True)
 class SmallGraph:
-    """A key, with the epoch of settings, and what the plan reads in the order of the key."""
+    """This class is what a graph is found by: a key, with the epoch of settings, and what the plan
+    reads, in the order of the key.
+    """
 
-    key: Any
-    roots: list[Node]
-    nodes: list[Node]  # the root that was asked for first
-    buffers: list[Buffer]
-    scalars: list[Any]
-    inner: list[Node]  # what is computed below the root
+    __slots__ = (
+        "asked", "buffers", "inner", "key", "met", "nodes", "places", "roots", "scalars", "tops",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.key: Any = (config.epoch,)
+        self.asked = 0  # how many of the roots were, the last ones
+        self.roots: list[Node] = []
+        self.tops: list[Node] = []  # what `add` was given, in order
+        self.nodes: list[Node] = []
+        self.places: dict[int, Any] = {}
+        self.buffers: list[Buffer] = []
+        self.scalars: list[Any] = []
+        self.inner: list[Node] = []  # what is computed below these
+        self.met: list[Node] = []  # formulas of gradients that wait for this graph
 
     def order(self) -> list[Node]:
-        """List what it computes, the root last."""
-        return [*self.inner[::-1], self.nodes[0]]
+        """List what it computes, the last of the roots last."""
+        return [*self.inner[::-1], *self.tops]
+
+    def add(self, tops: Sequence[Node]) -> bool:
+        """Add roots, and what is under them; False where that is larger, or not of this kind."""
+        places, key, first = self.places, list(self.key), len(self.nodes)
+        nodes = [node for node in tops if id(node) not in places]
+        for place, node in enumerate(nodes, first):
+            places[id(node)] = place
+        if len(places) > 1:
+            key += "roots", *[places[id(node)] for node in tops]
+        count = len(nodes)
+        for place, node in enumerate(nodes):
+            held: Any = node.realized
+            inputs = node.inputs
+            if held is None and inputs:
+                op, arg = node.op, node.arg
+                if op in WRITES or type(node) is not Node or first + len(nodes) > LIMIT:
+                    return False
+                read = []
+                for child in inputs:
+                    number = places.get(id(child))
+                    if number is None:
+                        number = places[id(child)] = first + len(nodes)
+                        nodes.append(child)
+                    read.append(number)
+                if place >= count:
+                    self.inner.append(node)
+                if op in MOVING and starts_of(node):
+                    arg = placed(node, partial(name_start, self.scalars, places))
+                key += op, tuple(read), arg, node.shape, node.dtype, node.device
+                continue
+            if held is None and node.op in MEMORY:
+                held = node.arg.buffer
+            if held is not None:
+                name = name_of(self.buffers, places, held)
+                key += name, node.shape, node.dtype, node.device
+            else:
+                key += self.number_row(node)
+        self.key = tuple(key)
+        self.nodes += nodes
+        self.tops += tops
+        self.put_first(tops)
+        return True
+
+    def number_row(self, node: Node) -> tuple[Any, ...]:
+        """Describe a leaf without memory: a number that may be another the next time, or one that
+        is part of the plan.
+        """
+        kind = node.shape, node.dtype, node.device
+        if node.op in SCALARS or (node.op in NUMBERS and type(node.arg) in GIVEN):
+            return "scalar", name_of(self.scalars, self.places, node.arg), *kind
+        if node.op in NUMBERS:  # 1, 1.0, True, -0.0 and nan are apart
+            return node.op, type(node.arg), repr(node.arg), *kind
+        return node.op, node.arg, *kind
+
+    def put_first(self, nodes: Sequence[Node]) -> None:
+        """Make roots of nodes, before those that are."""
+        self.roots = [*{id(node): node for node in (*nodes, *self.roots)}.values()]
 
 
 @dataclass(slots=True)
@@ -55,47 +125,18 @@ class Known:
     buffers: list[int]
     scalars: list[int]
     results: list[int]
+    native: Native
 
 
 KNOWN: dict[Any, Known] = {}
+CODED = Coded()  # `compute`, as machine code (tensor/core/native_small.py)
 
 
-def small_graph(root: Node) -> SmallGraph | None:
+def small_graph(*roots: Node) -> SmallGraph | None:
     """Find the key of a small graph; None for what is larger, or not of this kind."""
-    nodes, buffers, scalars, inner = [root], [], [], []  # type: ignore[var-annotated]
-    places: dict[int, Any] = {id(root): 0}
-    key: list[Any] = [config.epoch]
-    for node in nodes:
-        held: Any = node.realized
-        inputs = node.inputs
-        if held is None and inputs:
-            op, arg = node.op, node.arg
-            if op in WRITES or type(node) is not Node or len(nodes) > LIMIT:
-                return None
-            read = []
-            for child in inputs:
-                place = places.get(id(child))
-                if place is None:
-                    place = places[id(child)] = len(nodes)
-                    nodes.append(child)
-                read.append(place)
-            if node is not root:
-                inner.append(node)
-            if op in MOVING and starts_of(node):
-                arg = placed(node, partial(name_start, scalars, places))
-            key += op, tuple(read), arg, node.shape, node.dtype, node.device
-            continue
-        if held is None and node.op in MEMORY:
-            held = node.arg.buffer
-        if held is not None:
-            name = name_of(buffers, places, held)
-            key += name, node.shape, node.dtype, node.device
-        elif node.op in SCALARS or (node.op in NUMBERS and type(node.arg) in GIVEN):
-            name = name_of(scalars, places, node.arg)
-            key += "scalar", name, node.shape, node.dtype, node.device
-        else:
-            key += node.op, hashable(node), node.shape, node.dtype, node.device
-    return SmallGraph(tuple(key), [root], nodes, buffers, scalars, inner)
+    graph, distinct = SmallGraph(), {id(node): node for node in roots}
+    graph.asked = len(distinct)
+    return graph if graph.add([*distinct.values()]) else None
 
 
 def name_of(found: list[Any], places: dict[int, Any], held: Any) -> int:
@@ -124,13 +165,21 @@ def with_carried(graph: SmallGraph, live: Any) -> bool:
         if min(places) < 0:
             return False
         graph.key = graph.key, tuple(places)
-        graph.roots = [*{id(node): node for node in (*again, *graph.roots)}.values()]
+        graph.put_first(again)
     return True
 
 
+def with_gradients(graph: SmallGraph) -> bool:
+    """Make roots of gradients that wait for a graph, as the long way does; False if it is large."""
+    graph.met = carried.met(graph.order())
+    gradients = [node for whole in graph.met for node in carried.gradients_of(whole)]
+    names = set(map(id, graph.roots))
+    return names.issuperset(map(id, gradients)) or graph.add(gradients)
+
+
 def compute(graph: SmallGraph, live: Any) -> bool:
-    """Compute the root of a small graph by its plan, if that is known."""
-    if entries(carried.GRADIENTS) and not direct.is_one_gradient(graph.roots[0], graph.order()):
+    """Compute the roots of a small graph by their plan, if that is known."""
+    if entries(carried.GRADIENTS) and not with_gradients(graph):
         return False
     is_beside = not is_alone(graph, live)
     if is_beside and not with_carried(graph, live):
@@ -139,6 +188,8 @@ def compute(graph: SmallGraph, live: Any) -> bool:
     plan = None if known is None else known.plan()
     if known is None or plan is None or not PLANS.touch(plan):
         return False
+    if plan.native.address and CODED.compute is None:  # machine code does this from now on
+        CODED.compute = CALLS.find("picograd_small")
     found, roots = graph.buffers, graph.roots
     buffers = [found[number] for number in known.buffers]
     scalars = [graph.scalars[number].value for number in known.scalars] if graph.scalars else ()
@@ -146,10 +197,9 @@ def compute(graph: SmallGraph, live: Any) -> bool:
     if not (scalars or (graph.inner and whole is None)) and len(roots) == 1:
         direct.note(roots[0], buffers, plan)
     made = plan.launch(buffers, scalars, user_line())
-    if whole is not None:
-        carried.GRADIENTS.pop(whole, None)
-    for root, number in zip(roots, known.results):
-        root.realized = made[number]
+    for formula in graph.met:
+        carried.GRADIENTS.pop(formula, None)
+    settle(roots, [made[number] for number in known.results])
     if is_beside:
         note_beside(graph, live)
     elif graph.inner or len(carried.NEW) == 1:  # of the others all are gone
@@ -169,22 +219,23 @@ def note_beside(graph: SmallGraph, live: Any) -> None:
     computed = set(order)
     leaves = [node for node in graph.nodes if node not in computed]
     found = GraphKey(NO_KEY, order, leaves, [], [], {id(node): 0 for node in order})
-    carried.cut_past(found, graph.roots[:-1])
+    carried.cut_past(found, graph.roots[: -graph.asked])
     carried.note(found, live)
 
 
 def is_alone(graph: SmallGraph, live: Any) -> bool:
     """Tell whether a graph stores all of it that a live tensor holds or reads."""
-    root, passed = graph.roots[0], entries(carried.PASSED)
-    if passed and weakref.ref(root) in passed:
+    roots, passed = graph.roots, entries(carried.PASSED)
+    if passed and any(weakref.ref(root) in passed for root in roots):
         return False
     if not graph.inner:
         return True
-    if passed or carried.LINES or entries(carried.WAITING):
+    if passed or entries(carried.WAITING) or (carried.LINES and user_line() in carried.LINES):
         return False
     if any(live.get(id(node)) is not None for node in graph.inner):
         return False
-    return all(key == id(root) or live.get(key) is None for key in carried.NEW)
+    names = set(map(id, roots))
+    return all(key in names or live.get(key) is None for key in carried.NEW)
 
 
 def note(graph: SmallGraph, roots: Sequence[Node], found: GraphKey, plan: Any) -> None:
@@ -198,6 +249,7 @@ def note(graph: SmallGraph, roots: Sequence[Node], found: GraphKey, plan: Any) -
         places_in(graph.buffers, [found.buffers[number] for number in plan.input_numbers]),
         places_in(graph.scalars, [found.scalars[number] for number in plan.scalar_numbers]),
         places_in(roots, graph.roots),
+        plan.native,
     )
 
 

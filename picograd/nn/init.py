@@ -17,22 +17,10 @@ from picograd.tensor.making.random import Generator
 from picograd.tensor.tensor import Tensor
 
 __all__ = [
-    "calculate_gain",
-    "constant_",
-    "dirac_",
-    "eye_",
-    "kaiming_normal_",
-    "kaiming_uniform_",
-    "normal_",
-    "ones_",
-    "orthogonal_",
-    "sparse_",
-    "trunc_normal_",
-    "uniform_",
-    "xavier_normal_",
-    "xavier_uniform_",
-    "zeros_",
-]
+    "calculate_gain", "constant_", "dirac_", "eye_", "kaiming_normal_", "kaiming_uniform_",
+    "normal_", "ones_", "orthogonal_", "sparse_", "trunc_normal_", "uniform_", "xavier_normal_",
+    "xavier_uniform_", "zeros_",
+]  # fmt: skip
 
 Shape = tuple[int, ...]
 LINEAR = ("linear", *(f"conv{way}{axes}d" for way in ("", "_transpose") for axes in (1, 2, 3)))

@@ -77,6 +77,7 @@ class Module(Inner):
 
     training: bool = True
     call_super_init: bool = False  # whether classes that follow in the order of bases are set up
+    _shown: str = ""  # what `extra_repr` gives: "dim={self.dim}"
     _hooks: Hooks | None = None
     _forward_hooks, _forward_pre_hooks = hooks.Shown("after"), hooks.Shown("before")
     _backward_hooks, _backward_pre_hooks = hooks.Shown("gradient"), hooks.Shown("gradient_before")
@@ -97,8 +98,7 @@ class Module(Inner):
             note_object(module)
         if module._hooks is None:
             return self.forward(*inputs, **options)
-        result: R = hooks.call(module, module._hooks, inputs, options)
-        return result
+        return hooks.call(module, module._hooks, inputs, options)
 
     # attributes
 
@@ -524,7 +524,7 @@ class Module(Inner):
 
     def extra_repr(self) -> str:
         """Describe the settings of this module, as shown between the brackets of its repr."""
-        return ""
+        return self._shown.format(self=self)
 
     def __repr__(self) -> str:
         with shown(self) as above:

@@ -21,6 +21,7 @@ from picograd.runtime.boxes import Along, common_box, pieces
 from picograd.runtime.device import (
     Bytes,
     Device,
+    Entry,
     Executable,
     HostFunction,
     Rule,
@@ -39,6 +40,7 @@ from picograd.runtime.pieces import Records, drop_rest, finish_pieces, improve, 
 from picograd.runtime.workers import Remember, Runner
 from picograd.target import Target
 
+SHORT = 1 << 16  # operations and bytes of a tape that machine code runs: some 20 us at most
 ALIGNMENT = 64  # a cache line and the widest vector
 LARGE_COPY = 128 << 10  # bytes from which the C library maps and unmaps fresh pages each time
 HUGE = 2 << 20  # bytes of a huge page
@@ -248,6 +250,19 @@ class CpuDevice(Device):
     ) -> None:
         """Run a tape: in one native call, or in pieces if that takes long."""
         self.enter(tape, addresses, scalars, False)
+
+    def is_settled(self, tape: Tape) -> bool:
+        """Tell whether its kernels will not be compiled anew."""
+        return bool(tape.state.left < 0)
+
+    def entry(self, tape: Tape) -> Entry | None:
+        """Say how machine code may run a short tape, which comes back when it is done."""
+        state, runner = tape.state, self.runner
+        work = sum(max(launch.executable.code.work, 1) for launch in tape.launches)
+        if state.is_parallel or work > SHORT:
+            return None
+        tables = ctypes.addressof(state.addresses), ctypes.addressof(state.scalars)
+        return Entry(runner, runner.run_address, state.calls[0], *tables)
 
     def time_tape(
         self, tape: Tape, addresses: Sequence[int], scalars: Sequence[int | float] = ()

@@ -4,6 +4,7 @@ A tape that runs repeatedly becomes a CUDA graph, which the driver launches at o
 one that does not is launched kernel by kernel.
 """
 
+import ctypes
 import hashlib
 import threading
 import weakref
@@ -19,15 +20,17 @@ from picograd.buffer import Buffer
 from picograd.code import Code
 from picograd.config import config
 from picograd.cores import usable_cores
-from picograd.dtype import DType
+from picograd.dtype import DType, float32
 from picograd.errors import DeviceError
 from picograd.runtime.box_kernels import kernel as box_kernel
 from picograd.runtime.box_kernels import launches as box_launches
 from picograd.runtime.boxes import common_box
 from picograd.runtime.compilers import Compilers
+from picograd.runtime.cuda_calls import Launcher, bits, launch_table
 from picograd.runtime.device import (
     Bytes,
     Device,
+    Entry,
     Executable,
     Rule,
     Shaped,
@@ -62,6 +65,7 @@ TIMED = 128  # launches timed at once: the queue of a stream holds about 1000 co
 MODULE_BYTES = 16 << 10  # of a loaded module beside its cubin: what the driver keeps, about
 MEMSETS = {1: "cuMemsetD8Async", 2: "cuMemsetD16Async", 4: "cuMemsetD32Async"}  # by bytes
 PLAIN_RUNS, FEWEST_NODES = 4, 2  # before a tape gets a graph, and kernels from which it does
+SHORT = 1 << 28  # operations and bytes of a tape that machine code launches: some 0.1 ms at most
 RACES, WINS = 8, 0.98  # launches of two graphs, and the share of the time from which one wins
 
 
@@ -72,6 +76,7 @@ class CudaDevice(Device):
     number: Any
     context: Any
     stream: Any
+    launcher: Launcher
     staging: Staging
     gate: Gate
     pool: Pool
@@ -92,6 +97,7 @@ class CudaDevice(Device):
         self.target = self.describe()
         self.compiler = nvrtc_version()
         self.stream = driver.call("cuStreamCreate", NON_BLOCKING)
+        self.launcher = Launcher(driver, self.context, self.stream)
         self.staging = Staging(driver, self.stream)
         self.gate = Gate(driver, self.stream)
         self.pool = Pool(self.name, self.reserve, self.give_back)
@@ -281,9 +287,36 @@ class CudaDevice(Device):
     ) -> None:
         """Launch everything; returns before it is done."""
         with self.lock:
-            self.activate()
-            tape.state.fill(addresses, scalars)
-            self.run(tape.state)
+            before = self.launcher.running  # of what the handler of a signal interrupted
+            try:
+                self.launcher.running = tape
+                self.activate()
+                tape.state.fill(addresses, scalars)
+                self.run(tape.state)
+            finally:
+                self.launcher.running = before
+
+    def is_settled(self, tape: Tape) -> bool:
+        """Tell whether it is known by now whether a tape is a graph, and which."""
+        state = tape.state
+        has_run = state.runs >= PLAIN_RUNS or len(state.calls) < FEWEST_NODES
+        return has_run and len(state.replays) < 2
+
+    def entry(self, tape: Tape) -> Entry | None:
+        """Say how machine code may launch a tape of short kernels.
+
+        Where the queue of the stream is full, a launch waits with the interpreter's lock held.
+        """
+        state, launcher = tape.state, self.launcher
+        work = sum(launch.executable.code.work for launch in tape.launches)
+        singles = bits([n for n, dtype in enumerate(tape.scalar_dtypes) if dtype is float32])
+        is_other = any(dtype.name == "float16" for dtype in tape.scalar_dtypes)
+        if not any(launcher.words) or is_other or work > SHORT:
+            return None
+        call, table = launch_table(state), ctypes.addressof(state.table)
+        if call is None:
+            return None
+        return Entry(launcher, 0, call, table, table + 8 * state.slot_count, singles)
 
     def run(self, state: Parameters) -> None:
         """Launch a tape on what its table holds now: its graph, or kernel by kernel."""
@@ -359,25 +392,35 @@ class CudaDevice(Device):
         times = np.arange(length)[:, None]
         rows = (base + step * ((times + shift) & mask)).astype(np.uint64)
         with self.lock:
-            self.activate()
-            state.fill(addresses, ())
-            table = np.frombuffer(state.table, np.uint64)
-            for row in rows:
-                table[numbers] = row
-                state.follow()
-                self.run(state)
+            before = self.launcher.running
+            try:
+                self.launcher.running = tape
+                self.activate()
+                state.fill(addresses, ())
+                table = np.frombuffer(state.table, np.uint64)
+                for row in rows:
+                    table[numbers] = row
+                    state.follow()
+                    self.run(state)
+            finally:
+                self.launcher.running = before
 
     def time_tape(
         self, tape: Tape, addresses: Sequence[int], scalars: Sequence[int | float] = ()
     ) -> list[float]:
         """Launch everything, a few kernels at a time; seconds each took on the GPU."""
         state = tape.state
+        found: list[float] = []
         with self.lock:
-            self.activate()
-            state.fill(addresses, scalars)
-            found: list[float] = []
-            for first in range(0, len(state.calls), TIMED):
-                found += self.time_calls(state.calls[first : first + TIMED], state.events)
+            before = self.launcher.running
+            try:
+                self.launcher.running = tape
+                self.activate()
+                state.fill(addresses, scalars)
+                for first in range(0, len(state.calls), TIMED):
+                    found += self.time_calls(state.calls[first : first + TIMED], state.events)
+            finally:
+                self.launcher.running = before
         times = iter(found)
         return [next(times) if step.executable.code.tasks else 0.0 for step in tape.launches]
 

@@ -12,7 +12,7 @@ A device runs its work in the order it was given. `run_tape` may return before t
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -77,6 +77,29 @@ class Tape:
     state: Any = None
     keep: list[Any] = field(default_factory=list)
     is_shown: bool = False  # its launches were printed one by one
+
+
+class Running:
+    """This class is what machine code looks at before it runs a tape: the head of a runner."""
+
+    __slots__ = ("context", "is_inside", "running")
+    context: int  # an address
+    is_inside: bool  # the handler of a signal runs tapes, while one is in the middle of a launch
+    running: Any  # what fills the tables of tapes; None: nobody does
+
+
+class Entry(NamedTuple):
+    """This class says how machine code runs a tape.
+
+    `function(runner.context, call)` gives 0; or another number, if nothing was run.
+    """
+
+    runner: Running
+    function: int  # its address; 0: `picograd_kernels`
+    call: int
+    addresses: int  # of the tables
+    scalars: int
+    singles: int = 0  # bits of the numbers that are kept as float32; the others take 8 bytes
 
 
 class Device(ABC):
@@ -162,6 +185,17 @@ class Device(ABC):
         self, tape: Tape, addresses: Sequence[int], scalars: Sequence[int | float] = ()
     ) -> list[float]:
         """Run a tape and wait for it; seconds each launch took by the clock of the device."""
+
+    def is_settled(self, tape: Tape) -> bool:
+        """Tell whether a tape will be run in the same way from now on."""
+        return True
+
+    def entry(self, tape: Tape) -> Entry | None:
+        """Say how machine code may run a settled tape, with the interpreter's lock held; or None.
+
+        It then fills the tables itself, between two calls of Python's.
+        """
+        return None
 
     def call_host(self, function: HostFunction, inputs: Sequence[Shaped], output: Shaped) -> None:
         """Call a function of arrays on the host, after all work given before; copies both ways.

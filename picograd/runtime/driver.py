@@ -22,6 +22,7 @@ class Driver:
 
     def __init__(self, module: Any) -> None:
         self.module = module
+        self.tables: list[Any] = []  # words with addresses of its functions, for machine code
         DRIVERS.add(self)
 
     def call(self, name: str, *args: Any) -> Any:
@@ -54,6 +55,8 @@ def disable_all() -> None:
     """Make every driver of the parent unusable in the child process."""
     for driver in list(DRIVERS):
         driver.module = ForkedModule()
+        for words in driver.tables:
+            words[:] = [0] * len(words)
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows

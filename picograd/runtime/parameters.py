@@ -40,7 +40,9 @@ class Parameters:
     """A tape as the driver takes it: one `void*` array a launch, pointing into its table.
 
     `known` is what the table held when maps and nodes were last brought up to date; nothing while
-    they are: an interrupt leaves them to the next run.
+    they are: an interrupt leaves them to the next run. `held` is the same for machine code
+    (cuda_calls.py), behind a word that is not 0 while it holds: each of the two forgets what the
+    other ran on.
     """
 
     calls: list[Call]
@@ -60,6 +62,7 @@ class Parameters:
         self.replays: list[Replay] = []  # its graph; two until it is known which is faster
         self.times: list[float] = []  # of their first launches
         self.runs, self.known = 0, b""
+        self.held = (ctypes.c_uint64 * (len(self.table) + 1))()
         # A launch of no blocks is an error to the driver.
         self.launches = tape.launches
         self.launched = [step for step in tape.launches if step.executable.code.tasks]
@@ -75,6 +78,9 @@ class Parameters:
     def follow(self) -> None:
         """Let tensor maps, and nodes of a graph, see what the table holds now."""
         now = bytes(self.table)
+        if self.held[0]:
+            self.known = b""
+            self.held[0] = 0
         if now == self.known:
             return
         changed = self.changed(now)

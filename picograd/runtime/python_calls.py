@@ -9,17 +9,16 @@ A function is in two parts. The first may run Python, as a look-up that compares
 handler of a signal, another thread, anything. What it found is not used after that unless it is
 owned. The second part runs no Python: nobody sees what is between its first word and its last, and
 what it borrows stays. `run`, in the second, needs no lock but the interpreter's; plans are short
-(`SHORT`).
+(`Device.entry`).
 
 Objects that all functions need are in one table, the *world* (`engine/native_calls.py`); a plan
 has a table of its own, which `PLAN` and `MADE` list. The language is that of python_code.py.
 """
 
-SHORT = 1 << 16  # operations and bytes of a plan, about: some 20 us at most
 SLOTS = 48  # of a plan
 PLAN = (
     "enter", "runner", "call", "addresses", "scalars", "inputs", "made", "slots", "outputs",
-    "places", "numbers", "floats", "pool", "device", "arena", "arena_size", "family",
+    "places", "numbers", "floats", "singles", "pool", "device", "arena", "arena_size", "family",
 )  # fmt: skip
 # of a result: free blocks of its size (0: it is temporary), its place in the arena, ...
 MADE = "blocks", "offset", "dtype", "count", "size", "bytes"
@@ -165,14 +164,16 @@ def fill_scalars(plan: plan, scalars):
     table = plan.scalars
     for number in range(plan.numbers):
         value = PyList_GetItem(scalars, number)
-        if (plan.floats >> number) & 1:
+        if (plan.singles >> number) & 1:
+            table[number] = single(PyFloat_AsDouble(value))
+        elif (plan.floats >> number) & 1:
             table[number] = PyFloat_AsDouble(value)
         else:
             table[number] = PyLong_AsLongLong(value)
 
 def fill_and_enter(plan: plan, scalars, found, arena):
-    "fills the tables and runs; 0 where a number is none"
-    runner: Runner = plan.runner
+    "fills the tables and runs; 0 where a number is none, or nothing was run"
+    runner: Running = plan.runner
     base = 0
     if arena:
         base = PyLong_AsUnsignedLongLong(arena)
@@ -189,8 +190,7 @@ def fill_and_enter(plan: plan, scalars, found, arena):
     if PyErr_Occurred():
         PyErr_Clear()
         return 0
-    enter(plan.enter, PyLong_AsUnsignedLongLong(runner.context), plan.call)
-    return 1
+    return enter(plan.enter, PyLong_AsUnsignedLongLong(runner.context), plan.call) == 0
 
 def run_in_arena(plan: plan, scalars, found):
     "runs with memory for what is temporary, or gives 0"
@@ -218,7 +218,7 @@ def run(plan: plan, scalars, origin, kept, found):
     for number in range(plan.inputs):
         if type_of(found[number]) != world.Buffer:
             return 0
-    runner: Runner = plan.runner
+    runner: Running = plan.runner
     if is_watched() or runner.running != None or runner.is_inside != False:
         return 0
     for number in range(plan.inputs):

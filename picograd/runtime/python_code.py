@@ -16,7 +16,8 @@ or there is no object; `arguments[0]` the word at an address; `world.Box` an obj
 functions know. Functions of the stable interface, and those of the text, are called by their names.
 References are counted by hand: `own(value)` takes one, `replace(box.value, other)` puts an object,
 whose reference is taken, in the place of another, and an assignment to a slot or an address writes
-the word and nothing else. `room(n)` is n words that live as long as the call. `refuse("...")`
+the word and nothing else. `room(n)` is n words that live as long as the call. `single(word)` rounds
+a double to a float32. `refuse("...")`
 raises TypeError. What is not known is an error.
 
 docs/design/0029-native-callables.md says what this rests on, and what not.
@@ -44,6 +45,7 @@ INTERFACE = {
     "PyGC_Disable": ("i32",),
     "PyGC_Enable": ("i32",),
     "PyList_Append": ("i32", "i64", "i64"),
+    "PyList_AsTuple": ("i64", "i64"),
     "PyList_GetItem": ("i64", "i64", "i64"),
     "PyList_New": ("i64", "i64"),
     "PyList_SetItem": ("i32", "i64", "i64", "i64"),
@@ -55,12 +57,14 @@ INTERFACE = {
     "PyLong_FromVoidPtr": ("i64", "i64"),
     "PyObject_CallObject": ("i64", "i64", "i64"),
     "PyObject_GetAttr": ("i64", "i64", "i64"),
+    "PyObject_Repr": ("i64", "i64"),
     "PyObject_RichCompareBool": ("i32", "i64", "i64", "i32"),
     "PyTuple_GetItem": ("i64", "i64", "i64"),
     "PyTuple_New": ("i64", "i64"),
     "PyTuple_SetItem": ("i32", "i64", "i64", "i64"),
     "PyTuple_Size": ("i64", "i64"),
     "PyType_GenericAlloc": ("i64", "i64", "i64"),
+    "PyType_IsSubtype": ("i32", "i64", "i64"),
     "PyWeakref_NewRef": ("i64", "i64", "i64"),
 }
 RELATIONS: dict[type, str] = {
@@ -402,6 +406,13 @@ return found
         before = self.load(owner, place)
         self.store(after, owner, place)
         return self.call("Py_DecRef", before)
+
+    def call_single(self, value: ast.expr) -> str:
+        """Round the word of a double to the word of a float32."""
+        wide = self.value(f"bitcast i64 {self.read(value)} to double")
+        narrow = self.value(f"fptrunc double {wide} to float")
+        word = self.value(f"bitcast float {narrow} to i32")
+        return self.value(f"zext i32 {word} to i64")
 
     def call_type_of(self, value: ast.expr) -> str:
         """Read the class of an object."""

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from picograd.code import Code
+from picograd.runtime.device import Running
 from picograd.runtime.llvm import Compiler
 from picograd.runtime.native import CONTEXT, CONTEXT_BYTES, runner_source
 
@@ -88,7 +89,7 @@ def stop_threads(
     del keep
 
 
-class Runner:
+class Runner(Running):
     """Runs records on `threads` threads, the caller's included.
 
     `enter(state.address, call)` runs records in order and returns 0 when all are done, 1 for a
@@ -100,17 +101,14 @@ class Runner:
     """
 
     __slots__ = (
-        "__weakref__", "context", "copy", "count", "enter", "is_inside", "library", "lock", "loop",
-        "resume", "run_address", "running", "scratch", "scratch_address", "serial", "state",
-        "stride",
+        "__weakref__", "copy", "count", "enter", "library", "lock", "loop", "resume",
+        "run_address", "scratch", "scratch_address", "serial", "state", "stride",
     )  # fmt: skip
     library: Any
     stride: int
     scratch_address: int
     serial: Threads
     state: Threads
-    context: int  # address of the state's
-    is_inside: bool  # the handler of a signal runs tapes, while one is in the middle of a launch
 
     def __init__(self, compiler: Compiler, threads: int, remember: Remember) -> None:
         self.count = threads
@@ -127,7 +125,7 @@ class Runner:
         self.scratch: Any = None
         self.scratch_address = self.stride = 0
         self.lock = threading.RLock()  # the handler of a signal may run a tape inside another
-        self.running: Any = None  # the tape that runs
+        self.running = None  # the tape that runs
         self.is_inside = False
         self.serial = Threads(self.library, 0)
         self.use(self.serial)

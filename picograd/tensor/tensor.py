@@ -59,6 +59,7 @@ from picograd.tensor.core.guard import guard_methods
 from picograd.tensor.core.methods_family import FamilyMethods
 from picograd.tensor.core.methods_protocol import ProtocolMethods
 from picograd.tensor.core.native_direct import declare_direct
+from picograd.tensor.core.native_small import declare_small
 from picograd.tensor.core.native_tensors import declare_tensors
 from picograd.tensor.core.operands import UNSET, as_axis, as_shape, either, optional_dtype
 from picograd.tensor.core.recording import (
@@ -254,8 +255,7 @@ class Tensor(
         if self._node.size != 1:
             text = f"a tensor of shape {self.shape} has {self.numel()} elements, not one"
             raise ShapeError("item()", text, "index it, or use .tolist()")
-        value: Scalar = self.numpy().reshape(-1)[0].item()
-        return value
+        return self.numpy().reshape(-1)[0].item()
 
     def tolist(self) -> Any:
         """Compute, and return nested lists of Python numbers.
@@ -972,6 +972,7 @@ class Tensor(
 Recorded.kind = Tensor
 declare_tensors()
 declare_direct()
+declare_small()
 INNER = (object, Recorded, ElementwiseMethods, Methods)
 guard_methods(kind for kind in Tensor.__mro__ if kind not in INNER)
 guard_methods([ElementwiseMethods], 2)  # `apply` checks those of one operand

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import picograd
 from picograd import Tensor
 from picograd.engine import carried, pending, small
 
@@ -12,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("cpu_by_default")
 @pytest.fixture
 def long_way(monkeypatch):
     """Count the computations that took the long way; nothing is carried over from other tests."""
-    for table in (carried.NEW, carried.LINES, carried.PASSED, carried.WAITING):
+    for table in (carried.NEW, carried.LINES, carried.PASSED, carried.WAITING, carried.GRADIENTS):
         table.clear()
     taken = []
     whole = pending.compute_all
@@ -22,7 +23,8 @@ def long_way(monkeypatch):
         whole(*args)
 
     monkeypatch.setattr(pending, "compute_all", counted)
-    return taken
+    with picograd.config.override(dynamic=0):  # whether a plan serves many hangs on other tests
+        yield taken
 
 
 def leaf(value, shape=(2, 3)):
@@ -102,3 +104,48 @@ def test_what_a_line_carries_on_is_stored_by_the_short_way(long_way):
         if step == 5:
             del long_way[:]
     assert not long_way and state._node.op == "buffer"
+
+
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_gradients_beside_a_loss_are_roots(is_asked, long_way):
+    """What waits for the graph of a loss is stored with it, asked for or not."""
+    weight = leaf(2.0, (3, 3)).realize().requires_grad_()
+    for number in range(4):
+        del long_way[:]
+        weight.grad = None
+        x = leaf(0.1 * number).realize()
+        loss = (x @ weight).exp().sum()
+        loss.backward()
+        found = weight.grad
+        loss.realize(found) if is_asked else loss.realize()
+        is_there = found._node.realized is not None or found._node.op == "buffer"
+        assert is_there or not number  # there is a formula from the second time on
+        value = np.exp(0.6 * number)
+        assert np.isclose(loss.item(), 6 * value)
+        assert np.allclose(found.numpy(), np.full((3, 3), 0.2 * number * value))
+        assert not carried.GRADIENTS
+    assert not long_way
+
+
+def test_roots_are_part_of_the_key():
+    a = leaf(1.0)
+    middle = a + 1
+    end = middle.exp()
+    keys = [small.small_graph(*each).key for each in ((end._node,), (end._node, middle._node))]
+    assert keys[0] != keys[1]
+    assert keys[1] != small.small_graph(middle._node, end._node).key
+    assert keys[1] == small.small_graph(end._node, middle._node, end._node).key
+    graph = small.small_graph(end._node)
+    assert graph.add([middle._node]) and graph.key not in keys
+    assert graph.roots == [middle._node, end._node] and graph.asked == 1
+
+
+def test_several_that_are_asked_for_together(long_way):
+    for number in range(3):
+        del long_way[:]
+        a = leaf(1.0 + number)
+        x, y = a + 1, (a * 3).exp()
+        x.realize(y, x)
+        assert x.numpy()[0, 0] == 2.0 + number
+        assert np.allclose(y.numpy(), np.exp(3 * (1.0 + number)))
+    assert not long_way

@@ -117,6 +117,9 @@ class FakeDriver:
     def cuDriverGetVersion(self):
         return 0, self.version
 
+    def cuGetProcAddress(self, name, version, flags):
+        return 500, None, 0  # its functions are Python's
+
     def cuDeviceGetCount(self):
         return 0, self.devices
 

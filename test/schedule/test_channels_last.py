@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from picograd import Tensor
+from picograd.dtype import bfloat16, float8_e4m3fn, float32
 from picograd.graph import build
 from picograd.graph.gradient import gradient
 from picograd.graph.node import Node
@@ -114,3 +115,13 @@ def test_tf32_copies_no_operand_that_meets_few_rows():
 def test_other_targets_copy_nothing():
     plan = schedule([total(convolve(leaf(4, 64, 8, 8), leaf(64, 64, 3, 3)))], A100)
     assert not copies(plan)
+
+
+def test_float8_wants_what_is_summed_nearest():
+    """(M, K) @ (K, N): the second operand is copied, if it is of 8-bit floats."""
+    for dtype, count in ((float8_e4m3fn, 1), (bfloat16, 0)):
+        a, b = (Tensor(np.zeros((256, 256))).cast(dtype).realize().node for _ in range(2))
+        wide = [each.cast(float32) for each in (a, b)]
+        made = wide[0].contract(wide[1], ((0, 2), (2, 1), (0, 1)))
+        plan = schedule([made], H100)
+        assert sum(slot.kind == "temporary" for slot in plan.slots) == count

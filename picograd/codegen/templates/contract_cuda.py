@@ -45,7 +45,7 @@ from picograd.codegen.tile import (
     When,
 )
 from picograd.codegen.wgmma import WgmmaSchedule
-from picograd.dtype import DType, float32
+from picograd.dtype import DType, float16, float32
 from picograd.errors import check
 from picograd.helpers import ceil_div, product
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, position_over
@@ -83,6 +83,9 @@ def build(
     boxes = contract_tma.build(kernel, *products[0], target, select)
     if boxes is not None:
         return boxes
+    products = [
+        (c, float16 if dtype.kind == "float8" else dtype, majors) for c, dtype, majors in products
+    ]
     options = [choices(*each, target, select) for each in products]
     counts = [{schedule.threads for schedule in each} for each in options]
     common = set.intersection(*counts)
@@ -240,7 +243,7 @@ def write_part(c: Contraction, schedule: Schedule, grid: Grid, dtype: DType) -> 
     rows = role(c.rows, grid.row * block_m + axis_index(m))
     columns = role(c.columns, grid.column * block_n + axis_index(n))
     depth = role(c.depth, axis_index(grid.split) * k.size + axis_index(k))
-    a, b = (narrow(x) if dtype.bits == 16 else cast(x, dtype) for x in (c.a, c.b))
+    a, b = (cast(narrow(x, 8) if dtype.bits == 16 else x, dtype) for x in (c.a, c.b))
     bound = [
         guarded(bind_roles(expr, side, depth), (*side.conditions, *depth.conditions))
         for expr, side in ((a, rows), (b, columns))

@@ -38,6 +38,7 @@ from picograd.target import Target
 TASK_POINTS = 65536  # elements of a CPU task: about 10 us of work, far above the cost of a task
 SMALL_POINTS = 16384  # below this one worker is faster than waking others
 CUDA_THREADS = 256
+RESIDENT = 2048  # threads that a multiprocessor has at once
 TRANSPOSED_SIZE = 16  # shorter axes fit into the caches without tiles
 LEAST_PIECE, MOST_PIECES = 16, 8  # elements of a piece between guards, and pieces
 DEAR = 64  # operations of an element that take longer than storing it: a generator has 80
@@ -72,7 +73,9 @@ def build_part(kernel: Kernel, part: Part, target: Target, extent: Axis | None =
     has_windows = any(compute.reduce for compute in part.computes)
     is_wide = target.has_blocks and axes and not has_windows
     lanes = vector_lanes(kernel, part, axes[-1]) if is_wide else 1
-    space = cut_space(axes, target, lanes)
+    is_single = is_wide and lanes == 1 and extent is None
+    rounds = count_rounds(kernel, part, axes, target) if is_single else 1
+    space = cut_space(axes, target, lanes, rounds)
     if extent is not None:
         space = replace(space, conditions=within(space, axes[0], lanes, extent))
     layout: Layout | None = None
@@ -160,12 +163,26 @@ def build_transpose(part: Part, axes: Sequence[Axis], across: Axis, target: Targ
     return TilePart(space.grid, tuple(tiles), tuple(steps))
 
 
-def cut_space(axes: Sequence[Axis], target: Target, lanes: int) -> Cut:
+def cut_space(axes: Sequence[Axis], target: Target, lanes: int, rounds: int) -> Cut:
     """Cut the space of a map for the target."""
     if target.has_blocks:
-        return cut_flat(axes, CUDA_THREADS, lanes)
+        return cut_flat(axes, CUDA_THREADS * rounds, lanes)
     total = product(axis.size for axis in axes)
     return cut(axes, SMALL_POINTS if total <= SMALL_POINTS else TASK_POINTS)
+
+
+def count_rounds(kernel: Kernel, part: Part, axes: Sequence[Axis], target: Target) -> int:
+    """Choose how many elements, far apart, a CUDA thread handles where it has no vectors.
+
+    As many as fill 16 bytes: so many loads are under way as memory needs. Fewer where threads are.
+    """
+    expressions = {id(e): e for c in part.computes for e in walk(c.body)}.values()
+    slots = [e.arg[0] for e in expressions if e.op == "load"]
+    if not slots or len(expressions) > DEAR:
+        return 1
+    widest = max(kernel.slots[slot].dtype.itemsize for slot in slots)
+    most = product(axis.size for axis in axes) // (target.multiprocessors * RESIDENT)
+    return max(1, min(16 // widest, most))
 
 
 def vector_lanes(kernel: Kernel, part: Part, last: Axis) -> int:

@@ -30,6 +30,7 @@ class Changes:
         self.draws = bool(capture.drawn) or any(each.renew is not None for each in capture.scalars)
         places = plan.new_results()
         self.unkept: list[Any] = list(plan.unkept)
+        self.reads = any(was is not None for *_, was in capture.read)  # gradients: they stay
         self.gradients: list[tuple[Callable[[], Any], Result, int]] = [
             (find, result, places[result.number] if result.kind == "root" else -1)
             for find, result in capture.gradients
@@ -59,7 +60,7 @@ class Changes:
         kept = self.unkept.copy()
         for find, result, place in self.gradients:
             owner = find()
-            if place >= 0 and owner is not None:
+            if place >= 0 and owner is not None and not self.reads:
                 kept[place] = own_memory(owner, result.shape)
         return kept
 

@@ -31,10 +31,9 @@ from picograd.tensor.transforms.jit_trace import Capture, Result
 MISSED = object()  # the call is none of a closure's
 # What a trace does that needs the long way.
 MORE = (
-    "copies", "replaced", "written_gradients", "escapes", "sizes", "graph", "traced",
-    "stores", "opened", "refusals",
+    "copies", "replaced", "escapes", "sizes", "graph", "traced", "stores", "opened", "refusals",
 )  # fmt: skip
-CHANGES = "drawn", "gradients", "written", "early"
+CHANGES = "drawn", "gradients", "written", "written_gradients", "early"
 
 
 class Closure:
@@ -46,7 +45,9 @@ class Closure:
         _, described, self.same, self.bound, modes, _ = key
         self.capture, self.known, self.changes = capture, known, changes
         self.are_shown = False  # views show captured tensors
-        self.missing = [target for _, target, _ in capture.read]  # whose gradients were None
+        self.missing = [target for _, target, was in capture.read if was is None]
+        added: list[Any] = [each for each in capture.read if each[2] is not None]
+        self.added = added  # gradients that are added to, as `describe` does
         self.is_recording, _, self.epoch = modes
         self.wanted = [(*each[:3], each[4]) for each in described]
         self.holds = capture.guard.holds
@@ -110,7 +111,7 @@ class Closure:
         inputs = capture.inputs.copy()
         for position, number in capture.arguments:
             inputs[position] = buffers[number]
-        if (capture.captured or self.missing) and not self.take(inputs):
+        if (capture.captured or capture.read) and not self.take(inputs):
             return None
         self.runs += 1
         return inputs
@@ -153,7 +154,24 @@ class Closure:
             owner = find()
             if owner is None or owner._grad is not None:
                 return False
-        return True
+        return not self.added or self.take_gradients(inputs)
+
+    def take_gradients(self, inputs: list[Any]) -> bool:
+        """Fill in the memory of gradients that are added to; False if one is another kind."""
+        for position, find, (shape, dtype, device, *asks) in self.added:
+            owner = find()
+            gradient = None if owner is None else owner._grad
+            if type(gradient) is not Tensor or gradient._view is not None:
+                return False
+            node = gradient._node
+            if node.op not in MEMORY or node.shape != shape or node.device != device:
+                return False
+            if node.dtype is not dtype or asks != [gradient._tracks, gradient._is_frozen, True]:
+                return False
+            self.are_shown |= gradient._views is not None
+            if position >= 0:
+                inputs[position] = leaf_buffer(node)
+        return None not in inputs
 
 
 def shared(arguments: Any, buffers: Any) -> tuple[int, ...]:
@@ -179,8 +197,8 @@ def closure_of(capture: Capture, plan: Any, key: Any, known: dict[int, Any]) -> 
         return None
     if type(plan) is not CompiledPlan or any(getattr(capture, name) for name in MORE):
         return None
-    if any(isinstance(find, int) or there is not None for _, find, there in capture.read):
-        return None
+    if any(isinstance(find, int) or (was and was[3]) for _, find, was in capture.read):
+        return None  # of arguments, or with a graph of their own
     program = capture.program
     if program.slots or program.guards or program.variables:
         return None

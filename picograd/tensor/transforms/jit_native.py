@@ -248,7 +248,7 @@ def is_native(closure: Any) -> bool:
 def native_of(closure: Any, plan: Any) -> tuple[Any, Any]:
     """Make `replay` and `ready` of a closure; None for what it is too much for."""
     sources = sources_of(closure)
-    if sources is None or not is_native(closure):
+    if sources is None or closure.added or not is_native(closure):
         return None, None
     capture, table = closure.capture, Table()
     is_single = closure.is_single and closure.changes is None

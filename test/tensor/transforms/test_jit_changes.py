@@ -9,6 +9,7 @@ import picograd
 from picograd import Tensor, nn
 from picograd.errors import AxisError
 from picograd.tensor.transforms import jit_trace
+from picograd.tensor.transforms.jit_closure import MISSED
 
 
 @pytest.fixture(autouse=True)
@@ -267,3 +268,75 @@ def test_a_step_that_ends_without_gradients_takes_the_short_way() -> None:
     model.load_state_dict({name: Tensor(each) for name, each in state.items()})
     step(x)
     np.testing.assert_allclose(moved, model.weight.detach().numpy() - 0.1, rtol=1e-5)
+
+
+class Accumulating:
+    """This class adds up gradients of w x by a jitted function, beside NumPy."""
+
+    def __init__(self) -> None:
+        weight = self.weight = Tensor([1.0, 2.0], requires_grad=True)
+        self.expected = np.zeros(2)
+
+        @picograd.jit
+        def learn(x: Tensor) -> Tensor:
+            loss = (weight * x).square().sum()
+            loss.backward()
+            return loss.detach()
+
+        self.jitted: Any = learn
+        for value in (1.0, 2.0, 3.0, 4.0):
+            self(value, 1.0)
+
+    def __call__(self, *values: float) -> None:
+        """Step, and compare the loss and the gradient with NumPy."""
+        x, before = np.array(values), self.weight.detach().numpy()
+        loss = self.jitted(Tensor(x.astype(np.float32)).realize())
+        self.expected = self.expected + 2 * before * x * x
+        np.testing.assert_allclose(loss.item(), (before * x) @ (before * x), rtol=1e-5)
+        np.testing.assert_allclose(self.weight.grad.numpy(), self.expected, rtol=1e-5)
+
+
+def test_gradients_are_added_to_by_the_short_way() -> None:
+    """In place: who holds the gradient sees the sum."""
+    step = Accumulating()
+    held, closure = step.weight.grad, step.jitted.closure
+    assert held is not None and closure is not None and closure.added
+    view, double = held[:1], held * 2
+    step(3.0, 5.0)
+    assert step.jitted.closure is closure and step.weight.grad is held
+    np.testing.assert_allclose(view.numpy(), step.expected[:1], rtol=1e-5)
+    before = step.expected - 2 * np.array([1.0, 2.0]) * np.array([9.0, 25.0])
+    np.testing.assert_allclose(double.numpy(), 2 * before, rtol=1e-5)
+    loss = closure.run((Tensor([1.0, 1.0]).realize(),))
+    assert loss is not MISSED and loss.item() == 5.0
+    np.testing.assert_allclose(held.numpy(), step.expected + [2.0, 4.0], rtol=1e-5)
+    step.weight.grad = None
+    assert closure.run((Tensor([1.0, 1.0]).realize(),)) is MISSED
+
+
+@pytest.mark.parametrize("change", ["none", "other", "view", "lazy", "tracks", "write"])
+def test_gradients_that_are_others_by_then(change: str) -> None:
+    step = Accumulating()
+    start = np.array([5.0, 7.0], np.float32)
+    if change == "none":
+        step.weight.grad, start = None, np.zeros(2, np.float32)
+    elif change == "other":
+        step.weight.grad = Tensor(start).realize()
+    elif change == "view":
+        base = Tensor(np.stack([start, start])).realize()
+        step.weight.grad = base[1]
+    elif change == "lazy":
+        step.weight.grad = Tensor(start - 1).realize() + 1
+    elif change == "tracks":
+        step.weight.grad = Tensor(start, requires_grad=True)
+        with picograd.no_grad():
+            step.weight.grad = step.weight.grad.detach()
+    elif change == "write":
+        gradient: Any = step.weight.grad
+        gradient.copy_(Tensor(start))
+    step.expected = start.astype(float)
+    for value in (2.0, 3.0, 4.0):
+        step(value, 0.5)
+    if change == "view":
+        assert base[0].tolist() == [5.0, 7.0]
+        np.testing.assert_allclose(base[1].numpy(), step.expected, rtol=1e-5)

@@ -1,0 +1,342 @@
+"""`pending.compute` of a small graph that was seen before, by machine code: engine/small.py.
+
+The key is written as `SmallGraph.add` writes it, with the same walk; what is found by it is run,
+and the tensors of its roots settle. Gradients that wait must be among the roots. The caller holds
+`pending.LOCK`. The language is that of runtime/python_code.py; all nodes, and what they read, are
+owned from when they are met, so that the look-up may run Python; behind it nothing does.
+"""
+
+from picograd.engine import native_calls, small
+from picograd.engine.small import LIMIT
+from picograd.graph.row import MEMORY, MOVING, NUMBERS, SCALARS, WRITES
+from picograd.number import GIVEN
+from picograd.runtime.python_calls import places
+
+# How many nodes, buffers and scalars were met, and where they are; the key, a list.
+GRAPH = (
+    "count", "nodes", "buffer_count", "buffers", "scalar_count", "scalars", "asked", "key",
+    "computed",
+)  # fmt: skip
+
+MEETING = """
+def add(key, value):
+    "adds a new object, which is taken"
+    if value:
+        PyList_Append(key, value)
+        Py_DecRef(value)
+
+def add_kind(key, node: Node):
+    PyList_Append(key, node.shape)
+    PyList_Append(key, node.dtype)
+    PyList_Append(key, node.device)
+
+def place_in(listed, count, value):
+    "where a word is in a list, or how long that is"
+    for number in range(count):
+        if listed[number] == value:
+            return number
+    return count
+
+def meet_node(graph: graph, node):
+    "the number of a node; MOST_NODES where there is no room"
+    nodes = graph.nodes
+    place = place_in(nodes, graph.count, node)
+    if place == graph.count and place < MOST_NODES:
+        nodes[place] = own(node)
+        graph.count = place + 1
+    return place
+
+def meet_buffer(graph: graph, buffer):
+    buffers = graph.buffers
+    place = place_in(buffers, graph.buffer_count, buffer)
+    if place == graph.buffer_count:
+        buffers[place] = own(buffer)
+        graph.buffer_count = place + 1
+    return place
+
+def meet_scalar(graph: graph, scalar):
+    scalars = graph.scalars
+    place = place_in(scalars, graph.scalar_count, scalar)
+    if place == graph.scalar_count:
+        scalars[place] = own(scalar)
+        graph.scalar_count = place + 1
+    return place
+"""
+
+WALKING = """
+def walk_computed(graph: graph, node: Node):
+    "the row of a node that is computed; 0 where it may not be in a small graph"
+    key = graph.key
+    inputs = node.inputs
+    if PyDict_GetItemWithError(world.refused, node.op):
+        return 0
+    read = PyTuple_New(PyTuple_Size(inputs))
+    if read == 0:
+        return 0
+    for number in range(PyTuple_Size(inputs)):
+        child = PyTuple_GetItem(inputs, number)
+        place = MOST_NODES
+        if type_of(child) == world.Node:
+            place = meet_node(graph, child)
+        if place == MOST_NODES:
+            Py_DecRef(read)
+            return 0
+        PyTuple_SetItem(read, number, PyLong_FromLongLong(place))
+    PyList_Append(key, node.op)
+    add(key, read)
+    PyList_Append(key, node.arg)
+    add_kind(key, node)
+    return 1
+
+def walk_number(graph: graph, node: Node):
+    "the row of a leaf without memory"
+    key = graph.key
+    is_number = PyDict_GetItemWithError(world.numbers, node.op)
+    is_scalar = PyDict_GetItemWithError(world.scalars, node.op)
+    if is_number:
+        is_scalar = PyDict_GetItemWithError(world.given, type_of(node.arg))
+    if is_scalar:
+        PyList_Append(key, world.scalar)
+        add(key, PyLong_FromLongLong(meet_scalar(graph, node.arg)))
+    elif is_number:
+        PyList_Append(key, node.op)
+        PyList_Append(key, type_of(node.arg))
+        add(key, PyObject_Repr(node.arg))
+    else:
+        PyList_Append(key, node.op)
+        PyList_Append(key, node.arg)
+    add_kind(key, node)
+    return 1
+
+def walk_node(graph: graph, place):
+    nodes = graph.nodes
+    node: Node = nodes[place]
+    held = node.realized
+    if type_of(node.inputs) != world.tuple:
+        return 0
+    if held == None:
+        if PyTuple_Size(node.inputs):
+            computed = graph.computed
+            computed[place] = 1
+            return walk_computed(graph, node)
+        if not PyDict_GetItemWithError(world.memory, node.op):
+            return walk_number(graph, node)
+        storage: Storage = node.arg
+        held = 0
+        if type_of(storage) == world.Storage:
+            held = storage.buffer
+    if type_of(held) != world.Buffer:
+        return 0
+    add(graph.key, PyLong_FromLongLong(meet_buffer(graph, held)))
+    add_kind(graph.key, node)
+    return 1
+
+def walk(graph: graph, tops):
+    "meets all nodes under the roots; 0 where this is no small graph"
+    key = graph.key
+    nodes = graph.nodes
+    for number in range(graph.asked):
+        node: Node = PyList_GetItem(tops, number)
+        if type_of(node) != world.Node or node.realized != None or node.op == world.result:
+            return 0
+        if meet_node(graph, node) != number:
+            return 0
+    add(key, own(PyDict_GetItemWithError(world.settings, world.epoch)))
+    if graph.asked > 1:
+        PyList_Append(key, world.roots)
+        for number in range(graph.asked):
+            add(key, PyLong_FromLongLong(number))
+    for place in range(MOST_NODES):
+        if place < graph.count:
+            if walk_node(graph, place) == 0:
+                return 0
+    return graph.count < MOST_NODES
+
+def known_small(graph: graph):
+    "what is known by the key, owned; runs Python"
+    key = PyList_AsTuple(graph.key)
+    if key == 0:
+        return 0
+    known = own(PyDict_GetItemWithError(world.known_small, key))
+    Py_DecRef(key)
+    return known
+
+def values_of(graph: graph, places):
+    "a list of the numbers that a plan takes; runs Python: 0 after an error"
+    scalars = graph.scalars
+    values = PyList_New(0)
+    for number in range(PyList_Size(places)):
+        place = PyLong_AsLongLong(PyList_GetItem(places, number))
+        add(values, PyObject_GetAttr(scalars[place], world.value))
+    return values
+"""
+
+LOOKING = """
+def is_root(graph: graph, address):
+    return place_in(graph.nodes, graph.asked, address) < graph.asked
+
+def is_gradient_asked(graph: graph, find):
+    "whether the gradient of a leaf is a root, or there is none"
+    leaf: Tensor = referred(find)
+    if leaf == None:
+        return 1
+    if leaf == 0 or not PyType_IsSubtype(type_of(leaf), world.Tensor):
+        return 0
+    gradient: Tensor = leaf._grad
+    if gradient == None:
+        return 1
+    return is_root(graph, gradient._node)
+
+def are_gradients_asked(graph: graph):
+    "no gradients wait, or those of one formula, which are roots"
+    if PyDict_Size(world.gradients) == 0:
+        return 1
+    if PyDict_Size(world.gradients) > 1:
+        return 0
+    at = room(1)
+    entry = room(2)
+    at[0] = 0
+    PyDict_Next(world.gradients, at, entry, entry + 8)
+    if place_in(graph.nodes, graph.count, referred(entry[0])) == graph.count:
+        return 0
+    for number in range(PyList_Size(entry[1])):
+        if not is_gradient_asked(graph, PyList_GetItem(entry[1], number)):
+            return 0
+    return 1
+
+def is_alive(reference):
+    if reference == 0:
+        return 0
+    return referred(reference) != None
+
+def is_all_stored(graph: graph, origin):
+    "nothing that is alive has, or may read, what is computed on the way"
+    live: LiveTable = world.live
+    if type_of(origin) != world.str or PyDict_Size(world.carried):
+        return 0
+    if PyDict_GetItemWithError(world.lines, origin):
+        return 0
+    nodes = graph.nodes
+    computed = graph.computed
+    for number in range(graph.count):
+        if computed[number] and number >= graph.asked and is_alive(owner_of(nodes[number])):
+            return 0
+    at = room(1)
+    entry = room(2)
+    at[0] = 0
+    for number in range(PyDict_Size(world.new)):
+        PyDict_Next(world.new, at, entry, entry + 8)
+        reference = PyDict_GetItemWithError(live.data, entry[0])
+        if reference and not is_root(graph, PyLong_AsUnsignedLongLong(entry[0])):
+            if is_alive(reference):
+                return 0
+    return 1
+
+def are_usual(graph: graph, owners):
+    nodes = graph.nodes
+    for number in range(graph.asked):
+        node: Node = nodes[number]
+        owners[number] = owner_of(node)
+        if node.realized != None or not is_usual(node, owners[number]):
+            return 0
+    return 1
+"""
+
+COMPUTING = """
+def run_small(graph: graph, known: Known, values, enabled, origin):
+    "no Python runs here"
+    native: Native = known.native
+    owners = room(MOST_NODES)
+    if native.address == world.zero or not are_usual(graph, owners):
+        return 0
+    if not are_gradients_asked(graph) or not is_all_stored(graph, origin):
+        return 0
+    plan: plan = PyLong_AsUnsignedLongLong(native.address)
+    if PyList_Size(values) != plan.numbers or PyList_Size(known.results) != graph.asked:
+        return 0
+    table = own(native.table)
+    found = room(SLOTS)
+    buffers = graph.buffers
+    for number in range(plan.inputs):
+        found[number] = buffers[PyLong_AsLongLong(PyList_GetItem(known.buffers, number))]
+    ran = run(plan, values, origin, 0, found)
+    if ran:
+        replace(native.is_used, own(True))
+        flushed()
+        PyDict_Clear(world.new)
+        PyDict_Clear(world.gradients)
+        nodes = graph.nodes
+        places = plan.places
+        for number in range(graph.asked):
+            own(owners[number])
+        for number in range(graph.asked):
+            place = places[PyLong_AsLongLong(PyList_GetItem(known.results, number))]
+            settle(nodes[number], found[place], owners[number], enabled)
+        let_go(owners, graph.asked)
+        let_go(found, plan.slots)
+    Py_DecRef(table)
+    return ran
+
+def compute_small(graph: graph, tops, enabled, origin):
+    is_done = 0
+    if walk(graph, tops):
+        known: Known = known_small(graph)
+        if known:
+            values = values_of(graph, known.scalars)
+            if values and PyErr_Occurred() == 0:
+                is_done = run_small(graph, known, values, enabled, origin)
+            Py_DecRef(values)
+        Py_DecRef(known)
+    let_go(graph.nodes, graph.count)
+    let_go(graph.buffers, graph.buffer_count)
+    let_go(graph.scalars, graph.scalar_count)
+    Py_DecRef(graph.key)
+    return is_done
+
+@python
+def picograd_small(self, arguments, count):
+    "`small(nodes, origin)`: True, or None where nothing was done"
+    if count != 2:
+        refuse("small takes nodes and a line")
+    if type_of(arguments[0]) != world.list or PyDict_Size(world.versions):
+        return own(None)
+    if PyList_Size(arguments[0]) < 1 or PyList_Size(arguments[0]) > MOST_ASKED:
+        return own(None)
+    if not sweep_live() or not is_idle():
+        return own(None)
+    enabled = is_enabled()
+    graph: graph = room(GRAPH_WORDS)
+    graph.count = 0
+    graph.buffer_count = 0
+    graph.scalar_count = 0
+    graph.asked = PyList_Size(arguments[0])
+    graph.nodes = room(MOST_NODES)
+    graph.buffers = room(MOST_NODES)
+    graph.scalars = room(MOST_NODES)
+    graph.computed = room(MOST_NODES)
+    computed = graph.computed
+    for number in range(MOST_NODES):
+        computed[number] = 0
+    graph.key = PyList_New(0)
+    if graph.key == 0:
+        return 0
+    if compute_small(graph, arguments[0], enabled, arguments[1]):
+        return own(True)
+    return own(None)
+"""
+
+TEXT = MEETING + WALKING + LOOKING + COMPUTING
+
+
+def declare_small() -> None:
+    """Let these functions be compiled with the others."""
+    world = {
+        "refused": dict.fromkeys([*MOVING, *WRITES], True), "memory": dict.fromkeys(MEMORY, True),
+        "numbers": dict.fromkeys(NUMBERS, True), "scalars": dict.fromkeys(SCALARS, True),
+        "given": dict.fromkeys(GIVEN, True), "known_small": small.KNOWN, "scalar": "scalar",
+        "roots": "roots", "value": "value",
+    }  # fmt: skip
+    slots: dict[type, tuple[str, ...]] = {small.Known: ("buffers", "scalars", "results", "native")}
+    tables = places("graph", GRAPH)
+    numbers = {"MOST_NODES": LIMIT + 1, "MOST_ASKED": LIMIT, "GRAPH_WORDS": len(GRAPH)}
+    native_calls.declare(TEXT, ("picograd_small",), world, slots, tables, numbers)

@@ -1,0 +1,206 @@
+"""Small graphs by machine code: as the long way, whatever happens around them."""
+
+import gc
+import sys
+
+import numpy as np
+import pytest
+
+import picograd
+from picograd import Tensor
+from picograd.engine import carried, direct, pending, small
+from picograd.engine.native_calls import CALLS, NATIVE_AFTER
+from picograd.runtime.python_layout import is_possible
+
+pytestmark = [
+    pytest.mark.usefixtures("cpu_by_default"),
+    pytest.mark.skipif(not is_possible(), reason="another interpreter"),
+]
+RUNS = NATIVE_AFTER + 8  # until native code is made, and some more
+
+
+@pytest.fixture(autouse=True)
+def counted(monkeypatch):
+    """Let nothing be known, and count what machine code computed."""
+    for table in (carried.NEW, carried.LINES, carried.PASSED, carried.WAITING, carried.GRADIENTS):
+        table.clear()
+    small.KNOWN.clear()
+    native, found = CALLS.find("picograd_small"), []
+
+    def counting(nodes, origin):
+        done = native(nodes, origin)
+        found.append(done)
+        return done
+
+    monkeypatch.setattr(small.CODED, "compute", counting)
+    monkeypatch.setattr(direct.CODED, "compute", None)
+    monkeypatch.setattr(direct, "compute", lambda root, live: False)
+    with picograd.config.override(dynamic=0):  # each size has a plan
+        yield found
+
+
+def leaf(seed, shape=(3, 3), **options):
+    return Tensor(np.random.default_rng(seed).normal(0, 1, shape).astype(np.float32), **options)
+
+
+FUNCTIONS = [
+    lambda a, b, n: [a + b],
+    lambda a, b, n: [(a @ b).exp().sum()],
+    lambda a, b, n: [(a * a + b * a).tanh()],
+    lambda a, b, n: [a * (0.5 + n) - (b + n) / 3.0],
+    lambda a, b, n: [(c := (a @ b).exp()), c.sum()],
+    lambda a, b, n: [(c := (a > b).float() + 1).sum(), (c @ b).reshape(9).softmax(0)],
+    lambda a, b, n: [a + picograd.arange(3) * (1 + n)],
+    lambda a, b, n: [picograd.full((3, 3), 2.0) * 3 + picograd.zeros(3), a],
+]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_it_computes_what_the_long_way_does(function, counted):
+    for number in range(RUNS):
+        x, y = leaf(number), leaf(number + 100)
+        found = function(x, y, number)
+        del counted[:]
+        found[0].realize(*found[1:])
+        is_native = counted[0]
+        with picograd.config.override(debug=-1):  # somebody watches: the long way
+            again = function(x, y, number)
+            wanted = [each.numpy() for each in (again[0].realize(*again[1:]), *again[1:])]
+        for tensor, values in zip(found, wanted, strict=True):
+            assert np.array_equal(tensor.numpy(), values)
+            assert tensor._node.op == "buffer" and pending.owner(tensor._node) is tensor
+    assert is_native or found[-1] is x  # what is memory already goes the long way
+
+
+def test_constants_that_are_equal_are_apart(counted):
+    for _ in range(RUNS):
+        a = leaf(1)
+        for value in (0.0, -0.0):
+            found = picograd.full((3, 3), value).copysign(a) * a
+            assert np.array_equal(found.numpy(), np.copysign(value, a.numpy()) * a.numpy())
+
+
+def learn(a, w):
+    loss = (a @ w).exp().sum()
+    loss.backward()
+    return loss
+
+
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_a_loss_and_its_gradient(is_asked, counted):
+    a, w = leaf(3), leaf(4, requires_grad=True)
+    value = np.exp(a.numpy() @ w.numpy())
+    for _ in range(RUNS):
+        w.grad = None
+        loss = learn(a, w)
+        loss.realize(w.grad) if is_asked else loss.realize()
+        np.testing.assert_allclose(loss.item(), value.sum(), rtol=1e-5)
+        np.testing.assert_allclose(w.grad.numpy(), a.numpy().T @ value, rtol=1e-5)
+        assert not carried.GRADIENTS
+    assert bool(counted[-1]) == is_asked  # a gradient that nobody asked for: Python adds the root
+
+
+def test_another_gradient_that_waits_is_stored_beside(counted):
+    a, v, w = leaf(3), leaf(4, requires_grad=True), leaf(5, requires_grad=True)
+    for _ in range(RUNS):
+        v.grad = w.grad = None
+        loss = (a @ v * w).sum()
+        loss.backward()
+        loss.realize(w.grad)
+        np.testing.assert_allclose(w.grad.numpy(), a.numpy() @ v.numpy(), rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(v.grad.numpy(), a.numpy().T @ w.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_what_lives_on_is_carried(counted):
+    for _ in range(RUNS):
+        a = leaf(1)
+        middle = a * 2.0
+        end = middle.exp().realize()
+        assert not carried.LINES or not counted[-1]
+        del counted[:]
+        found = middle.numpy()  # it passed: Python stores it from now on
+        assert np.array_equal(found, a.numpy() * 2) and not any(counted)
+        np.testing.assert_allclose(end.numpy(), np.exp(found), rtol=1e-6)
+
+
+def test_writes_that_wait_come_first(counted):
+    a, b = leaf(1), leaf(2)
+    for _ in range(RUNS):
+        (a + b).exp().realize()
+    assert counted[-1]
+    before, c = a.numpy(), (a + b).exp()
+    a += 1
+    found = (a + b).exp().realize()
+    assert counted[-1] is None
+    np.testing.assert_allclose(c.numpy(), np.exp(before + b.numpy()), rtol=1e-6)
+    np.testing.assert_allclose(found.numpy(), np.exp(before + 1 + b.numpy()), rtol=1e-6)
+
+
+def test_it_can_be_differentiated_afterwards():
+    for _ in range(RUNS):
+        a, b = leaf(1), leaf(2)
+        c = (a * b).sum().realize()
+        c.backward()  # from what it was computed of
+        assert np.array_equal(a.grad.numpy(), b.numpy())
+        d = leaf(1, requires_grad=True)
+        e = (d + d).exp().realize()
+        e.sum().backward()
+        np.testing.assert_allclose(d.grad.numpy(), 2 * np.exp(2 * d.numpy()), rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["slice", "large", "twice", "traced", "off", "watched"])
+def test_the_unusual_is_left_to_python(kind, counted):
+    a = leaf(1)
+    for _ in range(RUNS):
+        (a + 1).exp().realize()
+    assert counted[-1]
+    x = (a + 1).exp()
+    nodes = [x._node]
+    if kind == "slice":
+        nodes = [a[1:]._node]
+    if kind == "large":
+        for _ in range(small.LIMIT):
+            x = x.exp()
+        nodes = [x._node]
+    if kind == "twice":
+        nodes = [x._node, x._node]
+    settings = {"off": {"native": 0}, "watched": {"debug": -1}}.get(kind, {})
+    with picograd.config.override(**settings):
+        if kind == "traced":
+            picograd.jit(lambda: counted.append(small.CODED.compute(nodes, "")) or a + 1)()
+            assert None in counted[-4:]
+        else:
+            assert small.CODED.compute(nodes, "") is None
+    assert x._node.realized is None
+
+
+@pytest.mark.parametrize("given", [(), ([],), ([], "", 0), ([None], ""), ((), ""), (None, "")])
+def test_wrong_arguments(given):
+    native = CALLS.find("picograd_small")
+    if len(given) == 2:
+        assert native(*given) is None
+    else:
+        with pytest.raises(TypeError, match="small takes nodes and a line"):
+            native(*given)
+
+
+def test_memory_and_references_stay_flat(counted):
+    a, w = leaf(3), leaf(4, requires_grad=True)
+
+    def run():
+        w.grad = None
+        loss = learn(a, w)
+        loss.realize(w.grad)
+        (a * 0.5 + 1).realize()
+        del counted[:]
+
+    for _ in range(RUNS):
+        run()
+    gc.collect()
+    objects = (None, True, False, 0, 1, "reduce", a._node, a._node.arg.buffer, a._node.dtype)
+    before = [sys.getrefcount(each) for each in objects]
+    for _ in range(500):
+        run()
+    gc.collect()
+    after = [sys.getrefcount(each) for each in objects]
+    assert max(abs(x - y) for x, y in zip(before, after, strict=True)) < 50
