@@ -37,6 +37,7 @@ LEVELS = [
         "hub",
         "library",
         "optim",
+        "sparse",
         "utils",
         "view",
         "windows",

@@ -3,6 +3,9 @@
 `inplace` writes the result over the input, as in PyTorch; a result of its own costs no more.
 """
 
+from typing import Any
+
+from picograd.errors import DTypeError
 from picograd.nn import functional
 from picograd.nn.init import constant
 from picograd.nn.module import Module
@@ -23,6 +26,14 @@ class Activation(Module):
         return ", ".join(settings + ["inplace=True"] * bool(self.inplace))
 
 
+def whole_or_none(module: Any, dim: Any) -> Any:
+    """Check the axis of a module that is given no other option; a tensor is for its call."""
+    if isinstance(dim, Tensor):
+        name = type(module).__name__
+        raise DTypeError(name, "dim is a tensor", f"make it, then call it: {name}(-1)(input)")
+    return dim
+
+
 class Shrink(Module):
     """This class is the base of activations that change what is within `lambd` of 0."""
 
@@ -38,7 +49,7 @@ class AlongAxis(Module):
     _shown = "dim={self.dim}"
 
     def __init__(self, dim: int | None = None) -> None:
-        self.dim = dim
+        self.dim = whole_or_none(self, dim)
 
 
 class ReLU(Activation):
@@ -418,7 +429,7 @@ class GLU(Module):
     _shown = "dim={self.dim}"
 
     def __init__(self, dim: int = -1) -> None:
-        self.dim = dim
+        self.dim = whole_or_none(self, dim)
 
     def forward(self, input: Tensor) -> Tensor:
         """Gate the first half by the second."""

@@ -16,6 +16,7 @@ class Inner:
     """This class is what walks enter: the base of modules."""
 
     _inside: Set[str] = frozenset()  # names of the modules that were assigned, in the usual way
+    _placed: Set[str] = frozenset()  # names of tensors that were put among the parameters
     _persistence: Mapping[str, bool] = {}  # attribute name -> is it part of the state dict?
 
 
@@ -93,20 +94,21 @@ def walk(module: Inner, prefix: str, above: Above = ()) -> Iterator[tuple[str, A
 
 def named_tensors(
     root: Inner, prefix: str, recurse: bool = True, above: Above = ()
-) -> Iterator[tuple[str, Tensor, bool]]:
-    """Yield (path, tensor, is it state?): of each module its parameters, then its buffers.
+) -> Iterator[tuple[str, Tensor, bool, bool]]:
+    """Yield (path, tensor, is it state?, a parameter?): of each module parameters, then buffers.
 
     A shared tensor appears under each path.
     """
     members = list(members_of(root))
     for name, value in members:
-        if isinstance(value, Parameter):
-            yield prefix + name, value, True
+        is_parameter = isinstance(value, Parameter)
+        if is_parameter or name in root._placed:
+            yield prefix + name, value, True, True
     for name, value in members if root._persistence else ():
         persistent = root._persistence.get(name)
         is_buffer = isinstance(value, Tensor) and not isinstance(value, Parameter)
         if persistent is not None and is_buffer:
-            yield prefix + name, value, persistent
+            yield prefix + name, value, persistent, False
     above = (*above, root)
     for name, child in named_lines(root, above) if recurse else ():
         yield from named_tensors(child, f"{prefix}{name}.", True, above)

@@ -121,7 +121,7 @@ class Tensor(
     [3.0, 6.0]
     """
 
-    __slots__ = ()
+    __slots__ = ("__dict__",)  # programs note things on tensors: `p.is_bias = True`
 
     def __init__(
         self,

@@ -107,6 +107,8 @@ class LRScheduler:
         """
         self.move(None if epoch is None else converted(int, epoch))
 
+    _get_lr_called_within_step = True  # schedules of the user's warn where it is not
+
     def follow_numbers(self) -> None:
         """Let a trace of `picograd.jit` follow the counters, and what the formula is made of."""
         is_followed = RUNNING.traces and not is_born_here(self._birth)
