@@ -60,16 +60,19 @@ class SizelessNaming(Naming):
 
 def only_axis(part: Part) -> Axis | None:
     """Find the one axis of a map whose places are multiples along it."""
-    first = part.computes[0].axes if part.computes else ()
-    is_more = part.ends or part.scatter or part.along or len(first) != 1
-    if (
-        is_more
-        or part.rows not in ((), first)
-        or any(each.axes != first or each.reduce for each in part.computes)
-    ):
+    if part.ends or part.scatter or part.along:
         return None
-    atoms = {atom for index in part_indices(part) for atom, _ in index.terms}
-    return first[0] if atoms <= {first[0]} else None
+    lists = {each.axes for each in part.computes}
+    lists |= {each.reduce for each in part.computes if each.reduce}
+    if part.rows:
+        lists.add(part.rows)
+    axes = lists.pop() if len(lists) == 1 else ()
+    if len(axes) != 1:
+        return None
+    atoms = set()
+    for index in part_indices(part):
+        atoms |= {atom for atom, _ in index.terms}
+    return axes[0] if atoms <= {*axes} else None
 
 
 def join_sizes(
@@ -103,6 +106,8 @@ def joined(same: list[Sized]) -> Alike:
         _, part, members = same[0]
         plain = [replace(each, size=0, blocks=0) for each in members]
         return part, tuple(plain) if len(plain) > 1 else ()
-    ordered = sorted(same, key=lambda each: -each[0])
-    every = [member for _, _, members in ordered for member in members]
-    return ordered[0][1], tuple(every)
+    same = sorted(same, key=lambda each: -each[0])
+    every: list[Member] = []
+    for _, _, members in same:
+        every += members
+    return same[0][1], tuple(every)
