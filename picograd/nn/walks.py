@@ -44,8 +44,11 @@ def named_lines(module: Inner, above: Sequence[Inner] = ()) -> list[tuple[str, A
     Those in `above` are not listed: a part that knows its parent does not contain it.
     """
     outer = {id(each) for each in above}
-    inside = [(name, item) for name, item in members_of(module) if isinstance(item, Inner)]
-    return [(name, item) for name, item in inside if id(item) not in outer]
+    found = []
+    for name, item in members_of(module):
+        if isinstance(item, Inner) and id(item) not in outer:
+            found.append((name, item))
+    return found
 
 
 def once(pairs: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:

@@ -392,13 +392,15 @@ class Frame:
         view = view_of(index, each.columns, stream.rows, stream.batch, dtype.itemsize)
         if view is None:
             return None
-        box = SPAN, WARP_ROWS, *(1 for _ in view.wide)
-        tensor = TensorMap(slot, dtype, view.offset, view.sizes, view.strides, box)
-        values = self.batch.values
-        rest = [place_of(view, axis, values[axis]) for axis in view.wide]
+        box = [SPAN, WARP_ROWS]
+        places = [constant(0), self.start]
+        for axis in view.wide:
+            box.append(1)
+            places.append(place_of(view, axis, self.batch.values[axis]))
+        tensor = TensorMap(slot, dtype, view.offset, view.sizes, view.strides, tuple(box))
         shape = self.height // WARP_ROWS, WARP_ROWS, SPAN
         self.tiles["leaving"] = Tile("leaving", shape, dtype, "shared")
-        return BoxStore(tensor, (constant(0), self.start, *rest), "leaving")
+        return BoxStore(tensor, tuple(places), "leaving")
 
     def undivided(self, value: Expr, steps: list[Step]) -> Expr:
         """Multiply by the inverse of what has one value a row, which is divided by once a row."""

@@ -60,19 +60,18 @@ class SizelessNaming(Naming):
 
 def only_axis(part: Part) -> Axis | None:
     """Find the one axis of a map whose places are multiples along it."""
-    if part.ends or part.scatter or part.along:
+    first = part.computes[0].axes if part.computes else ()
+    if part.ends or part.scatter or part.along or len(first) != 1:
         return None
-    lists = {each.axes for each in part.computes}
-    lists |= {each.reduce for each in part.computes if each.reduce}
-    if part.rows:
-        lists.add(part.rows)
-    axes = lists.pop() if len(lists) == 1 else ()
-    if len(axes) != 1:
+    if part.rows and part.rows != first:
         return None
+    for compute in part.computes:
+        if compute.axes != first or compute.reduce:
+            return None
     atoms = set()
     for index in part_indices(part):
         atoms |= {atom for atom, _ in index.terms}
-    return axes[0] if atoms <= {*axes} else None
+    return first[0] if atoms <= {first[0]} else None
 
 
 def join_sizes(
@@ -94,8 +93,10 @@ def join_sizes(
         if members and members[0] != first:
             key = number
         blocks = ceil_div(vectors, threads)
-        every = members or (first,)
-        sized = tuple([replace(each, size=vectors, blocks=blocks) for each in every])
+        every = []
+        for each in members or (first,):
+            every.append(replace(each, size=vectors, blocks=blocks))
+        sized = tuple(every)
         found.setdefault(key, []).append((vectors, merged, sized))
     return [joined(same) for same in found.values()]
 
@@ -106,8 +107,6 @@ def joined(same: list[Sized]) -> Alike:
         _, part, members = same[0]
         plain = [replace(each, size=0, blocks=0) for each in members]
         return part, tuple(plain) if len(plain) > 1 else ()
-    same = sorted(same, key=lambda each: -each[0])
-    every: list[Member] = []
-    for _, _, members in same:
-        every += members
-    return same[0][1], tuple(every)
+    ordered = sorted(same, key=lambda each: -each[0])
+    every = [member for _, _, members in ordered for member in members]
+    return ordered[0][1], tuple(every)
