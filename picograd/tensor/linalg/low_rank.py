@@ -14,10 +14,13 @@ def svd_lowrank(A: Tensor, q: int = 6, niter: int = 2, M: Tensor | None = None) 
     >>> picograd.svd_lowrank(picograd.Tensor([[3.0, 0.0], [0.0, 4.0]]), q=1)[1].tolist()
     [4.0]
     """
-    matrices = A if M is None else A - M
+    matrices = A
+    if M is not None:
+        matrices = A - M
     u, s, vh = svd(matrices, full_matrices=False)
     v = vh.mT
-    rank = min(q, s.shape[-1])
+    full = s.shape[-1]
+    rank = min(q, full)
     left = u.narrow(-1, 0, rank)
     right = v.narrow(-1, 0, rank)
     values = s.narrow(-1, 0, rank)
