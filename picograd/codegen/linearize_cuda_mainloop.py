@@ -1,9 +1,10 @@
 """MainLoop on CUDA: a pipelined matrix product over shared-memory tiles.
 
-Both schedules run the same pipeline. While tile t of K is multiplied, later tiles are on their
+All schedules run the same pipeline. While tile t of K is multiplied, later tiles are on their
 way: with `cp.async` straight into shared memory where an operand is a plain load of aligned 16-byte
 chunks, else through registers, loaded before the multiplication and put into shared memory after.
-`MmaSchedule` multiplies on the tensor cores, `SimtSchedule` with one fma per product.
+`MmaSchedule` and `Tf32Schedule` multiply on the tensor cores, `SimtSchedule` with one fma per
+product.
 """
 
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from picograd.codegen.block_cuda import Block, is_multiple, lane_of
 from picograd.codegen.emit import is_unit
 from picograd.codegen.mainloop_operands import Operand, Schedule, operands_of, plain_load
 from picograd.codegen.tensor_core import MmaSchedule, SimtSchedule, multiply_tiles, primitive
+from picograd.codegen.tensor_core_tf32 import Tf32Schedule, multiply_tf32
 from picograd.codegen.tile import MainLoop
 from picograd.codegen.wgmma import WgmmaSchedule, multiply_warpgroup, warpgroup_primitive
 from picograd.dtype import DType, bool_
@@ -241,6 +243,8 @@ def mma_multiply(block: Block, step: MainLoop, tiles: Axis, copiers: list[Copier
         args += [item.shared, start]
     if isinstance(schedule, WgmmaSchedule):
         called = multiply_warpgroup(schedule, step.a.dtype)
+    elif isinstance(schedule, Tf32Schedule):
+        called = multiply_tf32(schedule)
     else:
         called = multiply_tiles(schedule, step.a.dtype)
     emitter.add("mma", None, args, called)
@@ -294,4 +298,5 @@ MULTIPLIERS: dict[type, Multiplier] = {
     MmaSchedule: mma_multiply,
     WgmmaSchedule: mma_multiply,
     SimtSchedule: simt_multiply,
+    Tf32Schedule: mma_multiply,
 }

@@ -10,12 +10,13 @@ from typing import Union
 from picograd.codegen.block_cuda import is_multiple, is_uniform
 from picograd.codegen.emit import Emitter, is_unit
 from picograd.codegen.tensor_core import CHUNK, MmaSchedule, SharedOperand, SimtSchedule
+from picograd.codegen.tensor_core_tf32 import Tf32Schedule
 from picograd.codegen.tile import MainLoop
 from picograd.codegen.wgmma import WgmmaSchedule
 from picograd.schedule.index import Axis, Index, axis_index, substitute
 from picograd.schedule.loop import Condition, Expr, Kernel
 
-Schedule = Union[MmaSchedule, SimtSchedule, WgmmaSchedule]
+Schedule = Union[MmaSchedule, SimtSchedule, Tf32Schedule, WgmmaSchedule]
 Place = Callable[[Emitter, Index, Index], int]  # (row, chunk) -> position of the chunk
 
 
@@ -50,7 +51,7 @@ def operands_of(step: MainLoop) -> tuple[Operand, Operand]:
     for expr, outer, is_k_major in zip((step.a, step.b), (m, n), majors, strict=True):
         depth = schedule.block[2]
         rows, columns = (outer.size, depth) if is_k_major else (depth, outer.size)
-        if isinstance(schedule, SimtSchedule):
+        if isinstance(schedule, SimtSchedule | Tf32Schedule):
             pitch, lanes = schedule.pitch(outer.size), schedule.vector
             place = pitched(pitch, is_k_major, lanes)
             size, spread = depth * pitch, pitch if is_k_major else 1

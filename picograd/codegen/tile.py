@@ -411,8 +411,8 @@ def verify_step(
     if body:
         return
     verify_dot(tiles, step, bound)
-    if isinstance(step, Assign | Accumulate) and step.tile not in known:
-        internal(f"{step.tile} is no tile", format_tiles(tiles))
+    if isinstance(step, Assign | Accumulate):
+        verify_written(tiles, known, step)
     if isinstance(step, RadixStep):
         bound = bound | {step.digit, step.tile}
     if isinstance(step, ScanStep | SortStep | RadixStep | RunStep):
@@ -429,6 +429,16 @@ def verify_step(
             if missing:  # texts are written only when they are needed: they are long
                 internal(f"{missing} is not bound in {step}", format_tiles(tiles))
     verify_reads(tiles, known, step, inside)
+
+
+def verify_written(tiles: TileKernel, known: Mapping[str, Tile], step: Assign | Accumulate) -> None:
+    """Check that a step writes a tile, in the order of its axes."""
+    tile = known.get(step.tile)
+    if tile is None:
+        internal(f"{step.tile} is no tile", format_tiles(tiles))
+    is_placed = isinstance(step, Assign) and step.index is not None
+    if not is_placed and tile.shape != tuple([axis.size for axis in step.dims]):
+        internal(f"{step.tile} of {tile.shape} is written over {step.dims}", format_tiles(tiles))
 
 
 def verify_reads(

@@ -492,9 +492,12 @@ def compile_batches(codes: Iterable[Code], arch: str) -> Iterator[tuple[int, byt
         Compilers(*load_nvrtc(), config.compile_processes) as compilers,
         ThreadPoolExecutor(usable_cores()) as pool,
     ):
-        jobs = [pool.submit(compile_batch, batch) for batch in batches(codes, listed)]
-        for job in jobs:
-            yield from job.result()
+        try:
+            jobs = [pool.submit(compile_batch, batch) for batch in batches(codes, listed)]
+            for job in jobs:
+                yield from job.result()
+        finally:  # after an error, or Ctrl-C, nothing else begins
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def open_cuda(ordinal: int = 0) -> CudaDevice:

@@ -365,7 +365,8 @@ def hero_of(kind: str, part: Part) -> str:
     if not part.rows:
         return "reduce.row" if is_chain(part) else "reduce.all"
     least = SHORT_RUN if is_chain(part) else 1
-    bodies = [first.body] if has_loads(first) else [c.body for c in part.computes]
+    loading = [c.body for c in part.computes if c.reduce and has_loads(c)]
+    bodies = loading if has_loads(first) else [c.body for c in part.computes]
     return "reduce.row" if is_row_contiguous(bodies, first.reduce, least) else "reduce.col"
 
 

@@ -63,7 +63,8 @@ def order_updates(groups: list[Group]) -> None:
     earlier: dict[int, set[int]] = {}
     for member in members:
         if member.memory in updated and member.group and member.target:
-            number, target = member.group.number, member.target
+            target = member.target
+            number = member.group.number
             if target.group and target.group is not member.group:
                 needs[number].add(target.group.number)
             earlier[number] = readers.get(target.number, set()) - {number}
@@ -80,8 +81,10 @@ def deepen(groups: list[Group], needs: dict[int, set[int]], earlier: dict[int, s
         order = ordered(both)
     by_number = {group.number: group for group in groups}
     for number in order:
-        below = max((by_number[each].depth for each in both[number]), default=-1)
-        by_number[number].depth = max(by_number[number].depth, below + 1)
+        group = by_number[number]
+        for each in both[number]:
+            below = by_number[each].depth
+            group.depth = max(group.depth, below + 1)
 
 
 def ordered(needs: dict[int, set[int]]) -> list[int]:

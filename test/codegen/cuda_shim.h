@@ -110,6 +110,24 @@ template <typename T> static inline void multiply(float* c, const unsigned* a, c
   }
   warp_meet();
 }
+static inline unsigned to_tf32(float a) {
+  unsigned bits;
+  memcpy(&bits, &a, 4);
+  return (bits + 0x1000) & ~0x1fffu;
+}
+static inline void multiply_tf32(float* c, const unsigned* a, const unsigned* b) {
+  static float values[1024][6];
+  int warp = threadIdx.x / 32 * 32, lane = threadIdx.x % 32;
+  memcpy(values[threadIdx.x], a, 16);
+  memcpy(values[threadIdx.x] + 4, b, 8);
+  warp_meet();
+  for (int e = 0; e < 4; e++) {
+    int row = lane / 4 + 8 * (e / 2), column = 2 * (lane % 4) + e % 2;
+    for (int k = 0; k < 8; k++)
+      c[e] += values[warp + row % 8 * 4 + k % 4][row / 8 + k / 4 * 2] * values[warp + column * 4 + k % 4][4 + k / 4];
+  }
+  warp_meet();
+}
 #pragma GCC pop_options
 static inline void multiply_float16(float* c, const unsigned* a, const unsigned* b) { multiply<half>(c, a, b); }
 static inline void multiply_bfloat16(float* c, const unsigned* a, const unsigned* b) { multiply<bfloat16>(c, a, b); }

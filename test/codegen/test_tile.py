@@ -42,6 +42,7 @@ def with_step(step) -> TileKernel:
     ("step", "problem"),
     [
         (Assign("u", (I,), ONE), "u is no tile"),
+        (Assign("t", (J,), ONE), r"t of \(4,\) is written over \(j:8,\)"),
         (Store(1, axis_index(I), (I,), ONE, ((axis_index(J), 0, 3),)), "not bound"),
         (Store(1, axis_index(J), (I,), ONE), "not bound"),
         (For(I, (Store(1, axis_index(J), (), ONE),)), "not bound"),

@@ -1,4 +1,5 @@
 import ctypes
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -6,7 +7,7 @@ import pytest
 
 from picograd.code import Code, TensorMap, Workspace
 from picograd.dtype import BY_NAME, float32, int32
-from picograd.errors import DeviceError, OutOfMemoryError
+from picograd.errors import CompileError, DeviceError, OutOfMemoryError
 from picograd.runtime import cuda, tensor_maps
 from picograd.runtime.cuda import CudaDevice, compile_batches, open_cuda
 from picograd.runtime.device import TapeLaunch
@@ -206,6 +207,22 @@ def test_batches_share_a_cubin_and_name_the_kernel_at_fault(monkeypatch):
     bad = Code("bad", "cuda", "bad", "nonsense", 1)
     with pytest.raises(Exception, match="kernel bad does not compile"):
         dict(compile_batches([codes[0], bad], "sm_90a"))
+
+
+def test_nothing_is_compiled_after_an_error(monkeypatch):
+    monkeypatch.setattr(cuda, "usable_cores", lambda: 1)
+    seen = []
+
+    def compile_one(code, *_):
+        seen.append(code.entry)
+        time.sleep(0.05)  # so that the main thread has time to ask for the next
+        raise CompileError("compile", f"{code.entry} is wrong", "write it anew")
+
+    monkeypatch.setattr(cuda, "compile_cuda", compile_one)
+    codes = [Code("a", "cuda", "a", "", 1)] * 50  # of one name: each is a batch
+    with pytest.raises(CompileError, match="a is wrong"):
+        list(compile_batches(codes, "sm_90a"))
+    assert len(seen) < 5
 
 
 @pytest.mark.skipif(has_driver(), reason="this machine has the driver")

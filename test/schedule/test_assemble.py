@@ -6,7 +6,7 @@ from plan_support import TARGET, check_plan, leaf, spread
 from picograd.dtype import float16, float32
 from picograd.graph import build
 from picograd.graph.node import Node
-from picograd.schedule.assemble import is_chain, is_product, is_row_contiguous
+from picograd.schedule.assemble import hero_of, is_chain, is_product, is_row_contiguous
 from picograd.schedule.index import Axis, Index, axis_index
 from picograd.schedule.loop import Compute, Expr, Part, const
 from picograd.schedule.schedule import schedule
@@ -64,6 +64,16 @@ def test_is_product_wants_two_arrays() -> None:
     assert is_product(Compute((I,), (J,), "sum", both, float32))
     constant = Expr("mul", (one, const(2.0, float32)), None, float32)
     assert not is_product(Compute((I,), (J,), "sum", constant, float32))
+
+
+def test_all_sums_have_a_say_in_what_lies_next_to_one_another() -> None:
+    """The first sum reads an array by rows and one by columns, the second another by columns."""
+    rows, columns = load(axis_index(I) * 8 + axis_index(J)), axis_index(J) * 4 + axis_index(I)
+    both = Expr("add", (rows, load(columns, 1)), None, float32)
+    wide = Expr("mul", (both, load(columns, 2)), None, float32)
+    first, second = (Compute((I,), (J,), "sum", body, float32) for body in (both, wide))
+    assert hero_of("reduce", Part((I,), (first,))) == "reduce.row"
+    assert hero_of("reduce", Part((I,), (first, second))) == "reduce.col"
 
 
 def test_is_chain_wants_elements_after_a_row_value() -> None:

@@ -2,8 +2,8 @@
 
 The product is seen as acc[m, n] = sum over k of a[m, k] * b[k, n], where m, n and k are flat
 positions over the axes of each role; reading an operand through its index expression makes a
-convolution an implicit matrix product. 16-bit floats go to the tensor cores, everything else to
-`SimtSchedule`.
+convolution an implicit matrix product. 16-bit floats go to the tensor cores, float32 too where TF32
+is allowed, everything else to `SimtSchedule`.
 
 When the output has too few tiles for the GPU and K is long (a weight gradient), K is split over
 blocks: each writes its partial tile to a workspace, the last one adds them up in order.
@@ -31,6 +31,7 @@ from picograd.codegen.reach import below, depth_ends, single_axis
 from picograd.codegen.templates import contract_tma
 from picograd.codegen.templates.contract_patches import split_windows, store_windows, windows_last
 from picograd.codegen.tensor_core import MmaSchedule, SimtSchedule
+from picograd.codegen.tensor_core_tf32 import Tf32Schedule
 from picograd.codegen.tile import (
     Assign,
     For,
@@ -44,7 +45,7 @@ from picograd.codegen.tile import (
     When,
 )
 from picograd.codegen.wgmma import WgmmaSchedule
-from picograd.dtype import DType, float16
+from picograd.dtype import DType, float16, float32
 from picograd.errors import check
 from picograd.helpers import ceil_div, product
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, position_over
@@ -147,6 +148,8 @@ def choices(
     is_small = max(m, n) <= SMALL[0] and k >= 16 * SMALL[2] and dtype.itemsize < 8
     if is_small and isinstance(options[-1], SimtSchedule):
         options.insert(0, SimtSchedule(SMALL, (16, 16), 2, 2, *majors))
+    elif target.tf32 and dtype is float32:
+        options = tf32_options(majors)
     options = [schedule for schedule in options if select(schedule)]
     return [*(s for s in options if fits(s, c, target)), options[-1]]
 
@@ -171,6 +174,14 @@ def mma_options(majors: tuple[bool, bool]) -> list[Schedule]:
         MmaSchedule((128, 256, 64), (2, 4), 3, *majors),
         MmaSchedule((128, 128, 64), (2, 2), 3, *majors),
         MmaSchedule((64, 64, 64), (2, 2), 4, *majors),
+    ]
+
+
+def tf32_options(majors: tuple[bool, bool]) -> list[Schedule]:
+    """List schedules of TF32 for operands that are no boxes: gradients of convolutions' weights."""
+    return [
+        Tf32Schedule((128, 128, 16), (2, 4), 2, *majors),
+        Tf32Schedule((64, 64, 32), (2, 4), 2, *majors),
     ]
 
 

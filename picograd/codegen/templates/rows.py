@@ -178,7 +178,7 @@ class Rows:
             wide = self.window_layout(inner, compute.reduce)
             step: Step = Accumulate(
                 f"w{number}",
-                (*self.dims, *inner),
+                self.order(inner),
                 compute.reduce,
                 compute.monoid or "sum",
                 self.guarded(expr, fill),

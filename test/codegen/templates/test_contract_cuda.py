@@ -20,6 +20,7 @@ from structured import moved_part
 
 from picograd.codegen.templates import contract_cuda
 from picograd.codegen.tensor_core import MmaSchedule, SimtSchedule
+from picograd.codegen.tensor_core_tf32 import Tf32Schedule
 from picograd.codegen.wgmma import WgmmaSchedule
 from picograd.dtype import bfloat16, bool_, float16, float32, float64, int8, int32, int64
 from picograd.schedule.index import Dynamic, atom_index, axis_index
@@ -205,7 +206,38 @@ def test_matrix_products(group):
         check_product(library, case, tile_kernel, generator)
 
 
-def check_product(library, case, tile_kernel, generator):
+def uses_tf32(schedule):
+    return isinstance(schedule, Tf32Schedule)
+
+
+def test_tf32_of_what_is_no_boxes():
+    """Each factor is rounded to 11 bits; the sum is of float32."""
+    cases = [case for case in (*ORDERS, *ODD, *OTHERS) if case["dtype"] is float32]
+    cases += [dict(m=65, n=72, k=200, dtype=float32, b=b) for b in ("kn", "nk")]
+    cases += [dict(m=130, n=136, k=72, dtype=float32, a="km")]
+    built = []
+    for number, case in enumerate(cases):
+        kernel = matmul_kernel(**case)
+        kernel = dataclasses.replace(kernel, name=f"{kernel.name}_{number}")
+        target = cuda_target("sm_90a", 1 if case["k"] == 200 else 132)
+        target = dataclasses.replace(target, tf32=True)
+        built.append(contract_cuda.build(kernel, target, uses_tf32))
+    library = compile_host(built)
+    generator = np.random.default_rng(0)
+    for case, tile_kernel in zip(cases, built, strict=True):
+        check_product(library, case, tile_kernel, generator, 1e-3)
+
+
+def test_a_weight_gradient_of_tf32_is_of_tensor_cores(tmp_path):
+    kernel = conv_weight_gradient((64, 16, 16, 64), 64, 3).kernel
+    tiles = contract_cuda.build(kernel, dataclasses.replace(H200, tf32=True))
+    assert isinstance(tiles.parts[0].steps[0].schedule, Tf32Schedule)
+    cubin, log = compile_cuda(source_of(tiles)[0], "sm_90a")
+    assert "0 bytes spill stores" in log, log
+    assert "HMMA.1688.F32.TF32" in disassemble(cubin, tmp_path)
+
+
+def check_product(library, case, tile_kernel, generator, tolerance=None):
     dtype, batch = case["dtype"], case.get("batch", 1)
     shapes = [(batch, *(case[x] for x in case.get(*o))) for o in (("a", "mk"), ("b", "kn"))]
     shapes += [(case["n"],)] if case.get("epilogue") else []
@@ -217,7 +249,8 @@ def check_product(library, case, tile_kernel, generator):
     two = run_host(library, tile_kernel, inputs, is_reversed=True)[2].reshape(expected.shape)
     np.testing.assert_array_equal(one, two)
     error = np.abs(one.astype(np.float64) - expected).max() / max(np.abs(expected).max(), 1)
-    assert error <= TOLERANCE.get(dtype.name, 0), (tile_kernel.kernel.name, error)
+    limit = TOLERANCE.get(dtype.name, 0) if tolerance is None else tolerance
+    assert error <= limit, (tile_kernel.kernel.name, error)
 
 
 def in_dtype(kernel, name, dtype):

@@ -1,0 +1,121 @@
+"""Tensor cores through `mma.sync.m16n8k8` of TF32: operands that no copy engine can bring.
+
+    multiply(acc, a, b)  acc[m, n] += a[k, m] * b[k, n] over one stage, 10 bits of each mantissa
+
+Tiles are [k][m] and [k][n] float32 in shared memory, as without tensor cores: `ldmatrix` cannot
+transpose 32-bit values, so each thread loads its own. Rows are 8 more than a multiple of 32 apart:
+the four rows and eight columns that a warp loads at once lie in different banks.
+"""
+
+from dataclasses import dataclass
+
+from picograd.codegen.layout import MmaAccumulator
+from picograd.codegen.tensor_core import Call
+
+DEPTH = 8  # of one instruction
+SKEW = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Tf32Schedule:
+    """How a block multiplies float32 on tensor cores."""
+
+    block: tuple[int, int, int]  # m, n, k
+    warps: tuple[int, int]
+    stages: int = 2
+    a_is_k_major: bool = True
+    b_is_k_major: bool = True
+    vector: int = 4  # elements of one copy
+
+    @property
+    def layout(self) -> MmaAccumulator:
+        """Layout of the accumulator."""
+        return MmaAccumulator(self.block[:2], self.warps)
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.layout.thread_count
+
+    @property
+    def ahead(self) -> int:
+        """Tiles in flight while one is multiplied."""
+        return self.stages - 1
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory of all stages."""
+        rows = self.pitch(self.block[0]) + self.pitch(self.block[1])
+        return self.stages * rows * self.block[2] * 4
+
+    def pitch(self, size: int) -> int:
+        """Elements between rows of a shared tile with rows of `size`."""
+        return size + SKEW
+
+
+PRIMITIVES = """\
+#ifndef CUDA_SHIM
+DEVICE unsigned int to_tf32(float a) {
+  unsigned int bits;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(a));
+  return bits;
+}
+DEVICE void multiply_tf32(float* c, const unsigned int* a, const unsigned int* b) {
+  asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+    "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+    : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+    : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+#endif
+"""
+
+MULTIPLY = """\
+DEVICE void {name}(float (&acc)[{registers}], const float* a_tile, int a_at, const float* b_tile,
+                   int b_at) {{
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  const int row = lane >> 2, depth = lane & 3;
+  const float* a = a_tile + a_at + depth * {a_pitch} + warp / {warps_n} * {warp_m} + row;
+  const float* b = b_tile + b_at + depth * {b_pitch} + warp % {warps_n} * {warp_n} + row;
+  #pragma unroll
+  for (int step = 0; step < {steps}; step++, a += 8 * {a_pitch}, b += 8 * {b_pitch}) {{
+    unsigned int a_part[{m_parts}][4], b_part[{n_parts}][2];
+    #pragma unroll
+    for (int i = 0; i < {m_parts}; i++) {{
+      a_part[i][0] = to_tf32(a[i * 16]);
+      a_part[i][1] = to_tf32(a[i * 16 + 8]);
+      a_part[i][2] = to_tf32(a[i * 16 + 4 * {a_pitch}]);
+      a_part[i][3] = to_tf32(a[i * 16 + 4 * {a_pitch} + 8]);
+    }}
+    #pragma unroll
+    for (int j = 0; j < {n_parts}; j++) {{
+      b_part[j][0] = to_tf32(b[j * 8]);
+      b_part[j][1] = to_tf32(b[j * 8 + 4 * {b_pitch}]);
+    }}
+    #pragma unroll
+    for (int i = 0; i < {m_parts}; i++) {{
+      #pragma unroll
+      for (int j = 0; j < {n_parts}; j++)
+        multiply_tf32(acc + (i * {n_parts} + j) * 4, a_part[i], b_part[j]);
+    }}
+  }}
+}}
+"""
+
+
+def multiply_tf32(schedule: Tf32Schedule) -> Call:
+    """Write the function acc += a @ b over one stage."""
+    m_parts, n_parts = schedule.layout.fragments
+    name = "multiply_tf32_" + "x".join(map(str, (*schedule.block, *schedule.warps)))
+    text = MULTIPLY.format(
+        name=name,
+        registers=schedule.layout.register_count,
+        warps_n=schedule.warps[1],
+        warp_m=m_parts * 16,
+        warp_n=n_parts * 8,
+        steps=schedule.block[2] // DEPTH,
+        m_parts=m_parts,
+        n_parts=n_parts,
+        a_pitch=schedule.pitch(schedule.block[0]),
+        b_pitch=schedule.pitch(schedule.block[1]),
+    )
+    return Call(name, (PRIMITIVES, text))
