@@ -30,7 +30,7 @@ def mapped(tensor: Any, function: Callable[..., Any], *others: Tensor) -> Any:
         raise GradientError("apply_", text, "call it on tensor.detach()")
     lists = [each.reshape(-1).tolist() for each in (tensor, *others)]
     values = [function(*elements) for elements in zip(*lists)]
-    made = Recorded.kind(values, dtype=tensor.dtype, device=tensor.device)
+    made = Recorded.kind.of(values, dtype=tensor.dtype, device=tensor.device)
     return tensor.copy_(made.reshape(tensor.shape))
 
 
