@@ -14,8 +14,9 @@ def svd_lowrank(A: Tensor, q: int = 6, niter: int = 2, M: Tensor | None = None) 
     >>> picograd.svd_lowrank(picograd.Tensor([[3.0, 0.0], [0.0, 4.0]]), q=1)[1].tolist()
     [4.0]
     """
-    matrices = A if M is None else A - M
-    u, s, vh = svd(matrices, full_matrices=False)
+    if M is not None:
+        A = A - M
+    u, s, vh = svd(A, full_matrices=False)
     v = vh.mT
     rank = min(q, s.shape[-1])
     left = u.narrow(-1, 0, rank)
@@ -31,11 +32,12 @@ def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int
     >>> picograd.pca_lowrank(picograd.Tensor([[1.0, 0.0], [3.0, 0.0]]), q=1)[2].abs().tolist()
     [[1.0], [0.0]]
     """
-    count = 6 if q is None else q
+    if q is None:
+        q = 6
     if center:
         centre = A.mean(-2, keepdim=True)
         A = A - centre
-    return svd_lowrank(A, count, niter)
+    return svd_lowrank(A, q, niter)
 
 
 guard_functions(globals(), __all__)
