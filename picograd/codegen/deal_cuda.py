@@ -58,11 +58,11 @@ def dealt_points(block: Block, step: Persistent) -> Iterator[None]:
     count = product(axis.size for axis in inner)
     turn = Axis("turn", groups.size * rounds)
     place = Axis("point", rounds * blocks)
-    own = emitter.axis_value(step.block)
-    turned = axis_index(step.block) * -1 + (blocks - 1)
     with emitter.axis_loop(turn, None):
         number = axis_index(turn)
-        back = emitter.index(turned)
+        turned = (axis_index(step.block) + number // 2 * step.shift) % blocks
+        own = emitter.index(turned)
+        back = emitter.index(turned * -1 + (blocks - 1))
         parity = emitter.index(number % 2)
         one = emitter.integer(1)
         is_back = emitter.raw("equal", bool_, parity, one)

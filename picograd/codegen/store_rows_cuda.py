@@ -4,9 +4,11 @@ From its registers each lane would store two neighbours, of 2 bytes each, and a 
 at once. From a slot of shared memory (codegen/store_boxes_cuda.py) a warp stores a row at a time.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
-from picograd.codegen.block_cuda import Block, put, tests_of
+from picograd.codegen.block_cuda import Block, is_multiple, is_uniform, put, tests_of
+from picograd.codegen.emit import is_unit
 from picograd.codegen.layout import WgmmaAccumulator
 from picograd.codegen.products_cuda import add
 from picograd.codegen.store_boxes_cuda import (
@@ -23,7 +25,7 @@ from picograd.codegen.store_boxes_cuda import (
 from picograd.codegen.tile import Store
 from picograd.codegen.tile_pipeline import RowStore, rounded_product
 from picograd.errors import internal
-from picograd.schedule.index import Axis, axis_index, constant, substitute
+from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, substitute
 from picograd.schedule.loop import rewrite, walk
 
 SHORT = 16  # nodes of a formula that is written out for every row
@@ -55,30 +57,62 @@ def store_rows(block: Block, step: Store) -> None:
 def leave_rows(
     block: Block, step: Store, layout: WgmmaAccumulator, part: Part, is_product: bool
 ) -> None:
-    """Store the elements of a slot, or what is made of the product there; 32 lanes along a row."""
+    """Store the elements of a slot, or what is made of the product there, along its rows.
+
+    A lane takes 16 bytes if all arrays allow it, else an element.
+    """
     emitter, tile = block.emitter, part.tile
-    across = part.columns // WARP
-    lane = axis_index(block.thread) % WARP
-    line = Axis("line", ROWS * across)
-    is_short = sum(1 for _ in walk(step.expr)) <= SHORT
-    with emitter.axis_loop(line, True if is_short else None):
-        row = axis_index(line) // across
-        column = axis_index(line) % across * WARP + lane
+    chunk = CHUNK_BYTES // tile.dtype.itemsize
+    neighbour = Axis("neighbour", chunk)
+    lane, first_row = (
+        axis_index(block.thread) % WARP,
+        rows_of(block, layout, constant(part.fragment)),
+    )
+    for lanes in (chunk, 1):
+        line = Axis("line", ROWS * part.columns // lanes // WARP)
+        row, number = row_and_number(line, lane, part.columns // lanes)
+        column = number * lanes
+        if lanes > 1:
+            column = column + axis_index(neighbour)
         down, along = step.dims
-        values = {
-            down: rows_of(block, layout, constant(part.fragment)) + row,
-            along: column + part.number * part.columns,
-        }
-        chunk = CHUNK_BYTES // tile.dtype.itemsize
-        place = swizzled(block, column // chunk, row % 8, chunk)
-        rest = emitter.index(row * part.columns + column % chunk)
+        values = {down: first_row + row, along: column + part.number * part.columns}
+        if lanes == 1 or is_whole(step, values, neighbour, is_product):
+            break
+    vector = (neighbour, lanes) if lanes > 1 else None
+    is_short = lanes > 1 or sum(1 for _ in walk(step.expr)) <= SHORT
+    with emitter.axis_loop(line, True if is_short else None):
+        start = number * lanes
+        place = swizzled(block, start // chunk, row % 8, chunk)
+        rest = emitter.index(row * part.columns + start % chunk)
         place = emitter.arithmetic("add", emitter.arithmetic("add", place, rest), part.slot)
-        mask = emitter.conditions(tests_of(step, None, values))
-        with emitter.scope({}, None):
-            emitter.scopes[-1].mask = emitter.both(emitter.scopes[-1].mask, mask)
-            block.given = emitter.load(block.places[tile.name], place, None, 1)
+        with emitter.scope({neighbour: emitter.integer(0)} if vector else {}, vector):
+            scope = emitter.scopes[-1]
+            tests = tests_of(step, neighbour if vector else None, values)
+            scope.mask = emitter.both(scope.mask, emitter.conditions(tests))
+            block.given = emitter.load(block.places[tile.name], place, None, lanes)
             value = block.given
             if is_product:
                 value = emitter.value(rewrite(step.expr, values, given))
-            index = substitute(step.index, values)
-            put(block, emitter.slots[step.slot], index, value, emitter.scopes[-1].mask)
+            put(block, emitter.slots[step.slot], substitute(step.index, values), value, scope.mask)
+
+
+def row_and_number(line: Axis, lane: Index, across: int) -> tuple[Index, Index]:
+    """Find the row of a lane and its number along it: several lines a row, or rows a line."""
+    if across >= WARP:
+        lines = across // WARP
+        return axis_index(line) // lines, axis_index(line) % lines * WARP + lane
+    return axis_index(line) * (WARP // across) + lane // across, lane % across
+
+
+def is_whole(step: Store, values: Mapping[Axis, Index], neighbour: Axis, is_product: bool) -> bool:
+    """Tell whether what a lane reads and stores are vectors that are aligned, or not at all."""
+    lanes = neighbour.size
+    loads = [each.arg[1] for each in walk(step.expr) if each.op == "load"] if is_product else []
+    for index in (step.index, *loads):
+        moved = substitute(index, values)
+        is_varying = neighbour in axes_of(moved)
+        is_vector = is_unit(moved, neighbour) and is_multiple(moved, neighbour, lanes)
+        if is_varying and not is_vector:
+            return False
+    tests = [(substitute(index, values), lo, hi) for index, lo, hi in step.conditions]
+    return all(is_uniform(test, neighbour, lanes) for test in tests)

@@ -71,7 +71,8 @@ class Persistent:
     `block` is the grid axis of the part: as many blocks as the device runs at once. If they are
     `is_dealt`, the points of each position of the first axis are dealt by themselves, in rounds:
     block after block in one round, back from the last block in the next. So all work on the same
-    few, and a block that had more to do in one round has less to do in the other. With `shares`
+    few, and a block that had more to do in one round has less to do in the other. Every two rounds
+    the first block is another, so that whatever is long comes to all of them in turn. With `shares`
     the steps of points are dealt, and a `Join` of the body adds up what blocks have of a point.
     """
 
@@ -87,6 +88,12 @@ class Persistent:
         """Rounds in which the points of a position of the first axis are dealt."""
         return ceil_div(product(axis.size for axis in self.points[1:]), self.block.size)
 
+    @property
+    def shift(self) -> int:
+        """How many blocks on the first one is after two rounds: once around in all of them."""
+        turns = self.points[0].size * self.rounds
+        return max(2 * self.block.size // turns, 1)
+
     def points_of(self, block: int) -> list[int]:
         """List the points of a block."""
         count, blocks = product(axis.size for axis in self.points), self.block.size
@@ -96,7 +103,8 @@ class Persistent:
         found = []
         for turn in range(groups * self.rounds):
             group, number = divmod(turn, self.rounds)
-            place = number * blocks + (blocks - 1 - block if turn % 2 else block)
+            own = (block + turn // 2 * self.shift) % blocks
+            place = number * blocks + (blocks - 1 - own if turn % 2 else own)
             if place < count // groups:
                 found.append(group * (count // groups) + place)
         return found

@@ -42,8 +42,8 @@ def below(node: Node) -> Below:
     return found
 
 
-def look_below(node: Node) -> Below:
-    """Walk what a node is made of, as far as memory and writes."""
+def look_below(node: Node, told: Container[Node] = ()) -> Below:
+    """Walk what a node is made of, as far as memory and writes, and what is told elsewhere."""
     inner, memory = [], []  # type: ignore[var-annotated]
     stack, seen = [*node.inputs], {node}
     while stack:
@@ -51,7 +51,8 @@ def look_below(node: Node) -> Below:
         if each in seen:
             continue
         seen.add(each)
-        if each.realized is None and each.inputs and each.op not in WRITES:
+        is_inner = each.realized is None and each.inputs and each.op not in WRITES
+        if is_inner and each not in told:
             inner.append(each)
             stack += each.inputs
         elif each.inputs or leaf_buffer(each) is not None:
@@ -60,7 +61,16 @@ def look_below(node: Node) -> Below:
     return Below(tuple(inner), frozenset(names), tuple(memory))
 
 
-def reads_any(node: Node, written: Container[Node], buffers: Container[int]) -> bool:
-    """Tell whether a waiting node is made of some nodes, or of buffers, which are given by id."""
-    memory = below(node).memory
-    return any(each in written or id(leaf_buffer(each)) in buffers for each in memory)
+def reads_any(
+    node: Node, written: Container[Node], buffers: Container[int], told: Container[Node] = ()
+) -> bool:
+    """Tell whether a waiting node is made of some nodes, or of buffers, which are given by id.
+
+    Which of the nodes that are `told` are is said by `written`: it does not look below them.
+    """
+    found = KNOWN.get(node)
+    if found is None or not found.is_present():
+        found = look_below(node, told)
+        if not any(each in told for each in found.memory):
+            KNOWN[node] = found
+    return any(each in written or id(leaf_buffer(each)) in buffers for each in found.memory)

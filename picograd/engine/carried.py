@@ -160,13 +160,13 @@ def passing(order: Sequence[Node], live: Any) -> list[tuple[Node, int]]:
 
     Not what costs nothing to compute again: views of what is stored.
     """
-    known = entries(live)
+    reference_of = live.waiting.get
     found = []
     for node in order:
-        if node.realized is None and id(node) in known and node.op not in LEAVES_OF_THE_GRAPH:
-            tensor = live.get(id(node))
-            if tensor is not None:
-                found.append(shown(node, tensor))
+        reference = reference_of(id(node))
+        tensor = None if reference is None else reference()
+        if tensor is not None and is_pending(node):
+            found.append(shown(node, tensor))
     return [each for each in found if is_pending(each[0])]
 
 
@@ -238,7 +238,7 @@ def become_leaf(node: Node, storage: Storage) -> None:
     node.op = "buffer"
     node.inputs = ()
     node.arg = storage
-    node.realized = None
+    node.realized = node.stamped = None
 
 
 def cut_past(found: GraphKey, stored: Sequence[Node]) -> None:

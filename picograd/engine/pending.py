@@ -26,11 +26,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from picograd.buffer import Overwritten, Storage
-from picograd.engine import carried, direct, quick, realize, small, update
+from picograd.engine import carried, direct, foreseen, quick, realize, small, update
 from picograd.engine.below import reads_any
 from picograd.engine.carried import FREE, LEAVES_OF_THE_GRAPH, become_leaf, entries
 from picograd.engine.collector import undisturbed
 from picograd.engine.debug import PACKAGE, user_line
+from picograd.engine.foreseen import Step
 from picograd.engine.live import LiveTable
 from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, walk_pending
 from picograd.engine.quick import Walk
@@ -374,13 +375,30 @@ def compute_updates(updates: Sequence[Update]) -> bool:
     return True
 
 
+def compute_foreseen(failed: Sequence[Node], updates: Sequence[Update]) -> None:
+    """Compute updates, and all that runs with them, as the last time if that may be."""
+    step = None
+    if not carried.STARTS and not (carried.LINES and user_line() in carried.LINES):
+        beside = [*failed, *pending_writes(), *changed_values()]
+        step = foreseen.step_of(updates, beside, LIVE)
+    roots = None if step is None else foreseen.compute(step, updates, LIVE)
+    if roots is None:
+        compute_all(failed, step, updates)
+    else:
+        settle(roots)
+
+
 def compute_with_checks(
     nodes: Sequence[Node], graph: SmallGraph | None, updates: Sequence[Update] = ()
 ) -> None:
     """Compute nodes, and the bools that wait for a computation on their device."""
     first = nodes[0] if nodes else updates[0].whole if updates else None
     checks = [each for each in WAITING if first and each[0].device == first.device]
-    compute_all([*nodes, *(failed for failed, _ in checks)], graph, updates)
+    together = [*nodes, *(failed for failed, _ in checks)]
+    if updates:
+        compute_foreseen(together, updates)
+    else:
+        compute_all(together, graph)
     if checks:
         WAITING[:] = [each for each in WAITING if each not in checks]
     for failed, error in checks:
@@ -392,9 +410,11 @@ def compute_with_checks(
 
 @undisturbed
 def compute_all(
-    nodes: Sequence[Node], graph: SmallGraph | None, updates: Sequence[Update] = ()
+    nodes: Sequence[Node], graph: SmallGraph | Step | None, updates: Sequence[Update] = ()
 ) -> None:
-    """Compute nodes, with what was written before; `graph` is that under them if it is small."""
+    """Compute nodes, with what was written before; `graph` is that under them if it is small, or
+    the step that the updates are.
+    """
     wanted, roots, walk = with_readers(nodes, updates)
     if carried.STARTS and store_starts(walk.order, roots):
         graph, (wanted, roots, walk) = None, with_readers(nodes, updates)
@@ -405,24 +425,27 @@ def compute_all(
         if entries(carried.GRADIENTS) and not updates:
             again += carried.gradients_beside(walk.seen)
         if again:
+            graph = graph if isinstance(graph, SmallGraph) else None
             wanted = [*again, *wanted]
             roots = pending_roots(wanted)
             walk.add(roots)  # most are in it
         found = walk.key(roots)
         if updates or walk.places:
-            realize_updates(updates, roots, found)
+            realize_updates(updates, roots, found, graph if isinstance(graph, Step) else None)
         else:
             plan = realize_roots(roots, found)
-            if graph is not None:
+            if isinstance(graph, SmallGraph):
                 small.note(graph, roots, found, plan)
         carried.cut_past(found, again)
         carried.note(found, LIVE)
     settle(wanted)
 
 
-def realize_updates(updates: Sequence[Update], roots: Sequence[Node], found: GraphKey) -> None:
+def realize_updates(
+    updates: Sequence[Update], roots: Sequence[Node], found: GraphKey, step: Step | None
+) -> None:
     """Compute pending nodes and updates, whose key was found; the updates settle."""
-    buffers = quick.run(updates, roots, found)
+    buffers = quick.run(updates, roots, found, step)
     realize.settle(roots, buffers[: len(roots)])
     update.settle(updates, buffers[len(roots) :], LIVE)
 
@@ -520,7 +543,7 @@ def readers_of(written: Sequence[Node], pending: Sequence[Node], walk: Walk) -> 
     One walk over what is listed, marking a node when one of its inputs is marked; of pending nodes
     that are not listed it is known what they read.
     """
-    marked, first = set(written), set(written)
+    marked = set(written)
     buffers = {id(leaf_buffer(node)) for node in written}
     buffers.discard(id(None))
     for node in walk.order:
@@ -531,7 +554,7 @@ def readers_of(written: Sequence[Node], pending: Sequence[Node], walk: Walk) -> 
         elif id(leaf_buffer(node)) in buffers:
             marked.add(node)
     beside = [node for node in pending if node not in walk.seen]
-    marked.update([node for node in beside if reads_any(node, first, buffers)])
+    marked.update([node for node in beside if reads_any(node, marked, buffers, walk.seen)])
     return [node for node in pending if node in marked]
 
 

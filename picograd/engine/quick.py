@@ -22,10 +22,11 @@ from typing import Any
 
 from picograd.buffer import Buffer, Overwritten, Storage
 from picograd.config import config
-from picograd.engine import realize
+from picograd.engine import foreseen, realize
 from picograd.engine.carried import entries
 from picograd.engine.debug import user_line
 from picograd.engine.executable import CompiledPlan, scalar_values
+from picograd.engine.foreseen import Step
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import GraphKey, add_rows, graph_key, name_of, walk_pending, with_key
 from picograd.engine.small import places_in
@@ -134,8 +135,13 @@ class Known:
 KNOWN: dict[Any, Known] = {}
 
 
-def run(updates: Sequence[Update], roots: Sequence[Node], found: GraphKey) -> list[Buffer]:
-    """Compute roots and updates, of which a `Walk` found the key: a buffer a root, one a write."""
+def run(
+    updates: Sequence[Update], roots: Sequence[Node], found: GraphKey, step: Step | None
+) -> list[Buffer]:
+    """Compute roots and updates, of which a `Walk` found the key: a buffer a root, one a write.
+
+    The plan of a `step` is remembered for the next one.
+    """
     numbers = found.numbers
     named = [(numbers[id(each.whole)], each.targets) for each in updates]
     key = found.key, tuple(named), config.epoch
@@ -148,8 +154,10 @@ def run(updates: Sequence[Update], roots: Sequence[Node], found: GraphKey) -> li
     if config.verify:
         check_known(known, updates, roots, found)
     buffers = [found.buffers[number] for number in known.buffers]
-    scalars = [found.scalars[number].value for number in known.scalars]
-    return plan.launch(buffers, scalars, user_line())
+    scalars = [found.scalars[number] for number in known.scalars]
+    if step is not None:
+        foreseen.note(step, plan, buffers, scalars, roots)
+    return plan.launch(buffers, scalar_values(scalars), user_line())
 
 
 def with_writes(updates: Sequence[Update], roots: Sequence[Node]) -> list[Node]:

@@ -31,7 +31,7 @@ from picograd.engine.size_patterns import learn, plan_by_code
 from picograd.engine.sizes import BoundedPlan, bounded_plan
 from picograd.engine.stored_plan import find_stored, store_plan
 from picograd.engine.tracing import is_tracing
-from picograd.engine.watch import tell_span
+from picograd.engine.watch import PROFILES, tell_span
 from picograd.errors import PicogradError, ShapeError
 from picograd.graph.formula import FOLDED, unfolded
 from picograd.graph.node import RESULT, Node
@@ -46,6 +46,11 @@ schedule = on_demand("picograd.schedule.schedule", "schedule")
 CHECKS: list[tuple[Buffer, PicogradError]] = []  # bools that must be false, the error if not
 CHECK_LIMIT = 256  # that wait until a value of a device is read
 NUMPY_AXES = 64
+NUMBER_KINDS: dict[str, Any] = {  # by dtype: what reads a number
+    "float64": ctypes.c_double, "float32": ctypes.c_float, "bool": ctypes.c_bool,
+    "int64": ctypes.c_int64, "int32": ctypes.c_int32, "int16": ctypes.c_int16,
+    "int8": ctypes.c_int8, "uint8": ctypes.c_uint8,
+}  # fmt: skip
 
 
 def realize(nodes: Sequence[Node]) -> None:
@@ -217,6 +222,15 @@ def buffer_to_numpy(buffer: Buffer, shape: tuple[int, ...]) -> np.ndarray[Any, A
     bits: np.ndarray[Any, Any] = raw.view(buffer.dtype.storage)[: buffer.count]
     values: np.ndarray[Any, Any] = from_bits(bits, buffer.dtype).reshape(shape)
     return values
+
+
+def number_in(buffer: Buffer) -> int | float | None:
+    """Read the one number of a buffer on the host; None where that is more than a look."""
+    kind = NUMBER_KINDS.get(buffer.dtype.name)
+    if kind is None or not is_host(buffer.device) or CHECKS or PROFILES or config.debug >= 2:
+        return None
+    value: int | float = kind.from_address(buffer.address).value
+    return value
 
 
 def check_later(buffer: Buffer, error: PicogradError) -> None:

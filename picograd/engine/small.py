@@ -7,7 +7,7 @@ carried from one computation to the next (carried.py) is a root as well.
 """
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -38,10 +38,12 @@ class SmallGraph:
     """
 
     __slots__ = (
-        "asked", "buffers", "inner", "key", "met", "nodes", "places", "roots", "scalars", "tops",
+        "asked", "buffers", "inner", "key", "limit", "met", "nodes", "places", "refused", "roots",
+        "scalars", "tops",
     )  # fmt: skip
 
-    def __init__(self) -> None:
+    def __init__(self, refused: Container[str] = WRITES, limit: int = LIMIT) -> None:
+        self.refused, self.limit = refused, limit
         self.key: Any = (config.epoch,)
         self.asked = 0  # how many of the roots were, the last ones
         self.roots: list[Node] = []
@@ -58,7 +60,10 @@ class SmallGraph:
         return [*self.inner[::-1], *self.tops]
 
     def add(self, tops: Sequence[Node]) -> bool:
-        """Add roots, and what is under them; False where that is larger, or not of this kind."""
+        """Add roots, and what is under them; False where that is larger, or not of this kind.
+
+        What has a place below 0 is told elsewhere.
+        """
         places, key, first = self.places, list(self.key), len(self.nodes)
         nodes = [node for node in tops if id(node) not in places]
         for place, node in enumerate(nodes, first):
@@ -71,7 +76,7 @@ class SmallGraph:
             inputs = node.inputs
             if held is None and inputs:
                 op, arg = node.op, node.arg
-                if op in WRITES or type(node) is not Node or first + len(nodes) > LIMIT:
+                if op in self.refused or type(node) is not Node or first + len(nodes) > self.limit:
                     return False
                 read = []
                 for child in inputs:
@@ -232,8 +237,11 @@ def is_alone(graph: SmallGraph, live: Any) -> bool:
         return True
     if passed or entries(carried.WAITING) or (carried.LINES and user_line() in carried.LINES):
         return False
-    if any(live.get(id(node)) is not None for node in graph.inner):
-        return False
+    reference_of = live.data.get
+    for node in graph.inner:
+        reference = reference_of(id(node))
+        if reference is not None and reference() is not None:
+            return False
     names = set(map(id, roots))
     return all(key in names or live.get(key) is None for key in carried.NEW)
 
@@ -253,7 +261,7 @@ def note(graph: SmallGraph, roots: Sequence[Node], found: GraphKey, plan: Any) -
     )
 
 
-def places_in(listed: Sequence[Any], wanted: Sequence[Any]) -> list[int]:
-    """Find where objects are in a list."""
+def places_in(listed: Sequence[Any], wanted: Sequence[Any]) -> list[Any]:
+    """Find where objects are in a list; None for one that is not."""
     numbers = {id(each): number for number, each in enumerate(listed)}
-    return [numbers[id(each)] for each in wanted]
+    return [numbers.get(id(each)) for each in wanted]

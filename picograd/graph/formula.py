@@ -16,10 +16,12 @@ one only behind a `detach`, or is computed at once.
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from picograd.dtype import DType
 from picograd.graph.node import RESULT, Node, is_move, is_plain_leaf, toposort
+from picograd.graph.pattern import Reader, reader
 from picograd.graph.row import NUMBERS
 from picograd.graph.shape import ConvSpec, Shape
 from picograd.number import Given, GivenInt
@@ -50,11 +52,18 @@ class Formula:
         `change` may give another node for one that is made.
         """
         nodes = list(inputs)
-        for op, places, rest in self.steps:
-            read = tuple([nodes[number] for number in places])
-            made = Node(op, read, *rest)
-            nodes.append(made if change is None else change(made))
+        for op, first, several, arg, shape, dtype, device in self.readers:
+            read = (nodes[first],) if several is None else several(nodes)
+            made = Node(op, read, arg, shape, dtype, device)
+            if change is not None:
+                made = change(made)
+            nodes.append(made)
         return [nodes[number] for number in self.results]
+
+    @cached_property
+    def readers(self) -> list[Reader]:
+        """The steps as `stamp` takes them."""
+        return [reader(op, places, *rest) for op, places, rest in self.steps]
 
     def folded(self, inputs: Sequence[Node]) -> list[Node]:
         """Make the results as nodes of one that stands for all steps."""

@@ -23,6 +23,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from operator import attrgetter
 from typing import Any
 
@@ -32,6 +33,7 @@ from picograd.dtype import DType
 from picograd.graph.composites import CustomGradient
 from picograd.graph.formula import Change, Formula, formula_over, results_of
 from picograd.graph.node import RESULT, Node, toposort
+from picograd.graph.pattern import made_with
 from picograd.graph.row import MOVING, NUMBERS, PASSING, SHOWING, WRITES
 from picograd.graph.shape import Shape
 from picograd.graph.starts import arg_at, placed, starts_of
@@ -75,21 +77,30 @@ class GivenNumber:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Block:
-    """What of a walk is under the inputs of a formula: nodes inside, ends, and given positions."""
+    """What of a walk is under the inputs of a formula: nodes inside, ends, and given positions.
+
+    And of the whole walk: where it ends, and nodes that are neither there nor in the block.
+    `numbers` are the inputs of the formula that are constants.
+    """
 
     inner: tuple[int, ...]
     ends: tuple[int, ...]
     starts: tuple[int, ...]
+    leaves: tuple[int, ...]
+    outside: tuple[int, ...]
+    numbers: tuple[int, ...]
 
 
 @dataclass(slots=True)
 class Placed:
-    """A block in a graph."""
+    """A block in a graph, and all of the walk, with the numbers that its key leaves out."""
 
     block: Block
     inner: list[Node]
     ends: list[Node]
     starts: list[Any]
+    order: list[Node]
+    given: list[Any]
 
     def is_whole(self, seen: set[Node]) -> bool:
         """Tell whether all inside is still to be computed, and nothing of it was met."""
@@ -130,8 +141,9 @@ def walk(root: Node, flag_of: Flag) -> Walked | None:
         if node is not None:
             if node in numbers:
                 continue
-            inputs, op = node.inputs, node.op
-            numbers[node] = flag = 0 if node.leaf is None else flag_of(node)
+            op = node.op
+            flag = numbers[node] = 0 if node.leaf is None else flag_of(node)
+            inputs = node.inputs if node.stamped is None else enter_stamped(node, flag, numbers)
             if inputs and is_entered(node, op, flag):
                 push(node)
                 push(None)
@@ -145,6 +157,9 @@ def walk(root: Node, flag_of: Flag) -> Walked | None:
         else:
             node = pop()
             flag, inputs, op, arg = numbers[node], node.inputs, node.op, node.arg
+            if type(flag) is tuple:
+                add_stamped(node, numbers, found, key)
+                continue
             if op in MOVING or type(arg) is CustomGradient or type(node) is not Node:
                 arg = special_arg(node, found)
                 if arg is None:
@@ -156,6 +171,32 @@ def walk(root: Node, flag_of: Flag) -> Walked | None:
         order.append(node)
     found.key = Key((tuple(key), config.epoch))
     return found
+
+
+def enter_stamped(node: Node, flag: int, numbers: dict[Node, Any]) -> Sequence[Node]:
+    """Give what a walk goes on with below a node: of what was made together, what that reads."""
+    is_pending = not flag and node.realized is None
+    stamped = made_with(node, numbers.keys().isdisjoint) if is_pending else None
+    if stamped is None:
+        return node.inputs
+    numbers[node] = stamped
+    pattern, members, _ = stamped
+    return [members[place] for place in pattern.reads]
+
+
+def add_stamped(node: Node, numbers: dict[Node, Any], found: Walked, key: list[Any]) -> None:
+    """Add what was made together, after all that it reads."""
+    pattern, members, made = numbers[node]
+    order = found.order
+    start = len(order)
+    read = [numbers[members[place]] for place in pattern.reads]
+    key += pattern, tuple(read)
+    found.ends.update([start + step for step in pattern.ends])
+    found.given += [made[step].arg for step in pattern.numbers]
+    numbers.update(zip(made, count(start)))
+    order += made
+    numbers[node] = len(order)
+    order.append(node)
 
 
 def is_entered(node: Node, op: str, flag: int) -> bool:
@@ -307,7 +348,10 @@ def block_of(walked: Walked, known: Known) -> Block | None:
         return None
     starts = [place for place, number in walked.positions.items() if number in found]
     outer = [number for number in sorted(found & ends) if not is_told(order[number])]
-    return Block(tuple(inner), tuple(outer), tuple(starts))
+    leaves = [number for number in sorted(ends) if not is_told(order[number])]
+    outside = sorted({*range(len(order))} - ends - found)
+    numbers = [at for at, source in enumerate(known.inputs) if type(source) is GivenNumber]
+    return Block(*map(tuple, (inner, outer, starts, leaves, outside, numbers)))
 
 
 def is_told(node: Node) -> bool:
@@ -327,7 +371,8 @@ def note_block(walked: Walked, block: Block, whole: Node) -> None:
     ends = [order[number] for number in block.ends]
     if len(BLOCKS) >= BLOCK_LIMIT:
         BLOCKS.clear()
-    BLOCKS[whole] = Placed(block, inner, ends, [given[place] for place in block.starts])
+    starts = [given[place] for place in block.starts]
+    BLOCKS[whole] = Placed(block, inner, ends, starts, order, given)
 
 
 def mover(positions: Mapping[int, int], given: Sequence[Any]) -> Change:

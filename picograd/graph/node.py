@@ -68,6 +68,7 @@ class Node:
         "op",
         "realized",
         "shape",
+        "stamped",
     )
     arg: Any
     inputs: tuple["Node", ...]
@@ -84,6 +85,7 @@ class Node:
         self.realized: Buffer | None = None
         self.leaf: Any = None  # a weak reference
         self.is_asked = False  # whether a program may ask for the gradient of this very node
+        self.stamped: Any = None  # what it was made by together with others; see graph/pattern.py
 
     @property
     def size(self) -> int:

@@ -38,6 +38,7 @@ from picograd.schedule.plan import (
 )
 from picograd.schedule.race import has_race
 from picograd.schedule.readers import find_readers
+from picograd.schedule.rearranged import rearrange
 from picograd.schedule.recompute import recompute
 from picograd.schedule.recurrence import Binder
 from picograd.schedule.repack import repack
@@ -463,9 +464,9 @@ def copy_output(draft: Draft, root: Node, source: int, is_leaf: bool) -> int:
 
 def share_memory(draft: Draft) -> None:
     """Make again what waits at the peak; let maps write where they read, where most is taken."""
-    before: list[Step] = [*draft.steps, *draft.copies]
-    if draft.target.has_blocks:
-        before = recompute(draft.slots, before)
+    draft.steps = rearrange(draft.slots, draft.steps, draft.copies, draft.target)
+    every: list[Step] = [*draft.steps, *draft.copies]
+    before = recompute(draft.slots, every) if draft.target.has_blocks else every
     steps = write_in_place(draft.slots, before)
     if draft.is_verified:
         for old, new in zip(before, steps):

@@ -13,6 +13,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from picograd.buffer import Buffer
 from picograd.dtype import (
     DType,
     bool_,
@@ -28,7 +29,7 @@ from picograd.engine import carried, foreign, pending
 from picograd.engine.collector import undisturbed
 from picograd.engine.foreign import share
 from picograd.engine.plan_key import leaf_buffer
-from picograd.engine.realize import buffer_to_numpy, node_over_numpy
+from picograd.engine.realize import buffer_to_numpy, node_over_numpy, number_in
 from picograd.engine.tracing import check_not_tracing, is_tracing
 from picograd.errors import DTypeError, GradientError, ShapeError
 from picograd.graph import build
@@ -270,12 +271,16 @@ class Tensor(
         array([1., 2.], dtype=float32)
         """
         check_not_tracing("numpy()")
+        return buffer_to_numpy(self._computed(), self._node.shape)
+
+    def _computed(self) -> Buffer:
+        """Compute, and give the memory."""
         if leaf_buffer(self._node) is None:
             pending.compute([self._node])
         buffer = leaf_buffer(self._node)
         if buffer is None:
             raise DTypeError("numpy()", "the tensor was not computed", "report this")
-        return buffer_to_numpy(buffer, self._node.shape)
+        return buffer
 
     def item(self) -> Scalar:
         """Compute, and return the only element as a Python number.
@@ -287,7 +292,8 @@ class Tensor(
         if self._node.size != 1:
             text = f"a tensor of shape {self.shape} has {self.numel()} elements, not one"
             raise ShapeError("item()", text, "index it, or use .tolist()")
-        return self.numpy().reshape(-1)[0].item()
+        value: Scalar | None = number_in(self._computed())
+        return self.numpy().reshape(-1)[0].item() if value is None else value
 
     def tolist(self) -> Any:
         """Compute, and return nested lists of Python numbers.

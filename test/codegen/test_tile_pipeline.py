@@ -70,3 +70,14 @@ def test_dealt_points_are_visited_once_and_evenly(groups, count, blocks):
     found = [loop.points_of(block) for block in range(blocks)]
     assert sorted(point for each in found for point in each) == list(range(groups * count))
     assert all(each == sorted(each) for each in found), "group after group"
+
+
+def test_long_points_come_to_all_blocks_in_turn():
+    """In each group the same places may be long; two rounds of a mask add up to the same."""
+    groups, blocks = 16, 32
+    points = Axis("group", groups), Axis("rows", blocks)
+    loop = Persistent(points, Axis("blocks", blocks), Teams(1, 128, (40, 232)), (), is_dealt=True)
+    for block in range(blocks):
+        places = [point % blocks for point in loop.points_of(block)]
+        assert len(set(places)) == groups, "never the same place twice"
+        assert all(a + b == blocks - 1 for a, b in zip(places[::2], places[1::2], strict=True))

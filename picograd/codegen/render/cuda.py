@@ -17,6 +17,8 @@ from picograd.codegen.render.c import FUNCTIONS, SPELLING, elementwise, is_half,
 from picograd.dtype import DType, float32, int32
 from picograd.errors import check
 
+REGISTERS = 1 << 16  # of a multiprocessor (CUDA C guide)
+
 TITLE = "CUDA C"
 PROLOGUE = """\
 typedef signed char int8;
@@ -190,6 +192,13 @@ def once(text: str) -> str:
     return f"#ifndef {name}\n#define {name}\n{text}#endif\n"
 
 
+def blocks_together(program: Program) -> int:
+    """Count the blocks that a multiprocessor has registers for, by what roles take."""
+    roles = [instr.arg for instr in program.instructions if instr.op == "role"]
+    taken = sum(role.threads * role.teams * role.registers for role in roles)
+    return max(REGISTERS // taken, 1) if taken else 1
+
+
 def signature(program: Program) -> str:
     """Write the entry's head: slots, then workspaces, then scalars by value."""
     parameters = []
@@ -200,8 +209,9 @@ def signature(program: Program) -> str:
     parameters += [f"{type_name(dtype)} c{n}" for n, dtype in enumerate(program.scalars)]
     count = len(program.tensors)
     parameters += [f"const __grid_constant__ TensorMap t{n}" for n in range(count)]
-    # `setmaxnreg` wants the registers at entry to be bounded, by one block a multiprocessor.
-    bounds = f"__launch_bounds__({program.threads}{', 1' if count else ''})"
+    # `setmaxnreg` wants the registers at entry to be bounded, by the blocks of a multiprocessor.
+    together = f", {blocks_together(program)}" if count else ""
+    bounds = f"__launch_bounds__({program.threads}{together})"
     return f'extern "C" __global__ void {bounds} {program.name}({", ".join(parameters)})'
 
 

@@ -13,13 +13,22 @@ multiplies. A fragment of scores lies in registers as the left operand of the ne
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 
 from picograd.codegen.layout import WgmmaOperand
 from picograd.codegen.operands import bind_roles, cast, expr_axes, guarded, narrow, role, size_of
 from picograd.codegen.stream_formulas import with_few_operations
-from picograd.codegen.stream_masks import emptied, scaled, seen_places, settled, unmasked, unscaled
+from picograd.codegen.stream_masks import (
+    emptied,
+    scaled,
+    seen_places,
+    settled,
+    shown_of,
+    unmasked,
+    unscaled,
+)
 from picograd.codegen.streams import (
     Stream,
     analyse,
@@ -35,10 +44,12 @@ from picograd.codegen.templates import attention_gradient_cuda, attention_plain
 from picograd.codegen.templates.attention_frame import (
     MEMORY,
     ROWS,
+    SHARING,
     SPAN,
-    WARPGROUP,
     Frame,
     Schedule,
+    first_fitting,
+    side_by_side,
 )
 from picograd.codegen.templates.attention_splits import leave_split, split_count
 from picograd.codegen.templates.attention_vectors import Vectors
@@ -68,9 +79,7 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
         return TileKernel(kernel, (build_plain(stream, target),), attention_plain.COUNT)
     if stream.peak is None:
         return attention_gradient_cuda.build(kernel, stream, target)
-    schedule = schedule_of(stream, target)
-    program = Writer(Frame(stream, schedule, target)).part()
-    return TileKernel(kernel, (program,), WARPGROUP * (1 + schedule.groups))
+    return first_fitting(kernel, stream, target, schedules(stream, target), Writer)
 
 
 def build_plain(stream: Stream, target: Target) -> TilePart:
@@ -98,32 +107,52 @@ def with_long_rows(stream: Stream) -> Stream:
     return replace(stream, batch=(*stream.batch, *stream.rows[:-1]), rows=stream.rows[-1:])
 
 
-def schedule_of(stream: Stream, target: Target) -> Schedule:
-    """Choose how many warpgroups there are: three gain a tenth of long streams of narrow heads.
+def schedules(stream: Stream, target: Target) -> Iterator[Schedule]:
+    """List how blocks may work: small ones, else of so many warpgroups.
 
-    Tiles of rows are then few and high, which costs more where a row sees few places, as in a
-    window or perhaps a document, or where a mask hides much of a high tile (H200,
-    docs/records/0012-attention). Few rows are one tile, of one warpgroup.
+    Three gain a tenth of long streams of narrow heads. Tiles of rows are then few and high, which
+    costs more where a mask hides much of a high tile (H200, docs/records/0012-attention). What is
+    read for rows beside scores, as a slope, has no room in their registers. Few rows are one tile,
+    of one warpgroup.
     """
     if size_of(stream.rows) <= ROWS:
         size = places_of(stream, 1)
-        return Schedule(1, size, (0, 0), split_count(stream, size, target))
+        yield Schedule(1, size, (0, 0), split_count(stream, size, target))
+        return
     depths = [size_of(score.depth) for score in stream.scores]
     widths = [size_of(each.columns) for each in stream.products]
     width = max(depths + widths)
     is_held = narrow(stream.scores[0].row).op == "load"
+    if is_held:
+        yield from side_by_side(stream, partial(live_registers, stream))
     least = LONGER if emptied(stream) else LONG
     is_long = width <= SPAN and seen_places(stream) >= least and not stream.shown
+    if is_held and is_long and is_read_beside(stream):
+        yield Schedule(1, PLACES[0], SHARING[2], blocks=2)
     groups = 3 if is_held and is_long else 2
-    return Schedule(groups, places_of(stream, groups), REGISTERS[groups])
+    yield Schedule(groups, places_of(stream, groups), REGISTERS[groups])
+
+
+def is_read_beside(stream: Stream) -> bool:
+    """Tell whether scores are edited by what is in memory, beside masks."""
+    if stream.peak is None:
+        return False
+    shown = shown_of(stream.computes[stream.peak].body)
+    return any(part.op == "load" for part in walk(shown))
+
+
+def live_registers(stream: Stream, size: int) -> int:
+    """Count the registers of a thread for fragments, where a block has so many places.
+
+    It holds half a value for each column of the result and of the scores, and a quarter for each
+    place of the weights, which are packed.
+    """
+    widths = [round_up(size_of(each.columns), SPAN) for each in stream.products]
+    return sum(widths) // 2 + size * 3 // 4
 
 
 def places_of(stream: Stream, groups: int) -> int:
-    """Choose how many places a block has: as registers and two stages of memory allow.
-
-    A thread holds half a value for each column of the result and of the scores, and a quarter for
-    each place of the weights, which are packed.
-    """
+    """Choose how many places a block has: as registers and two stages of memory allow."""
     depth, width = (
         sum(round_up(size_of(axes), SPAN) for axes in every)
         for every in (
@@ -132,9 +161,8 @@ def places_of(stream: Stream, groups: int) -> int:
         )
     )
     for size in PLACES:
-        live = width // 2 + size * 3 // 4
         memory = 2 * (ROWS * groups * depth + 2 * size * (depth + width))
-        if live <= MOST_LIVE and memory <= MEMORY:
+        if live_registers(stream, size) <= MOST_LIVE and memory <= MEMORY:
             return size
     return PLACES[-1]
 

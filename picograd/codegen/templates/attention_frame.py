@@ -5,23 +5,32 @@ more copies: what is streamed arrives in rings, what stays for a tile of rows ma
 longest tiles of a mask come first.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from picograd.code import TensorMap
 from picograd.codegen.boxes import place_of, view_of
 from picograd.codegen.layout import Layout, RowsOf, Swizzled, WgmmaAccumulator
 from picograd.codegen.operands import Role, expr_axes, narrow, role, size_of
-from picograd.codegen.stream_masks import edges, emptied, extreme, extreme_of, minimum_of, scaled
+from picograd.codegen.stream_masks import (
+    edges,
+    emptied,
+    extreme,
+    extreme_of,
+    minimum_of,
+    scaled,
+    seen_places,
+)
 from picograd.codegen.streams import Product, Stream, binary, is_tile, left, read, replaced
-from picograd.codegen.tile import Assign, Step, Store, Tile, TilePart, When
+from picograd.codegen.tile import Assign, Step, Store, Tile, TileKernel, TilePart, When
 from picograd.codegen.tile_pipeline import BoxStore, CopyBox, Persistent, Pipeline, Teams
 from picograd.dtype import DType
 from picograd.errors import internal
 from picograd.graph.ops import OPS
 from picograd.helpers import ceil_div, product, round_up
 from picograd.schedule.index import Axis, Index, axis_index, constant, substitute
-from picograd.schedule.loop import Compute, Condition, Expr, const, dynamics_of
+from picograd.schedule.loop import Compute, Condition, Expr, Kernel, const, dynamics_of
 from picograd.schedule.monoid import identity
 from picograd.target import Target
 
@@ -32,6 +41,9 @@ CACHED = 24 << 20  # bytes, half of the second-level cache
 SPAN = 64  # columns of a slab
 WARPGROUP = 128  # threads
 WARP_ROWS = 16  # that a warp stores at once
+FEW_PLACES = 1024  # that a row sees
+SHARING = {3: (24, 136), 2: (40, 216)}  # registers, by blocks that share a multiprocessor
+SPARE = 24  # registers of a thread beside fragments: addresses, values of rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +58,48 @@ class Schedule:
     registers: tuple[int, int]
     splits: int = 1
     rows: int = ROWS  # of a group
+    blocks: int = 1  # that share a multiprocessor
+
+
+class PartWriter(Protocol):
+    """What writes the part of a kernel."""
+
+    def part(self) -> TilePart:
+        """Write the program of a block."""
+        ...
+
+
+def first_fitting(
+    kernel: Kernel,
+    stream: Stream,
+    target: Target,
+    schedules: Iterable[Schedule],
+    writer: "Callable[[Frame], PartWriter]",
+) -> TileKernel:
+    """Write a kernel of one part by the first schedule that has memory for two stages."""
+    for schedule in schedules:
+        frame = Frame(stream, schedule, target)
+        program = writer(frame).part()
+        if frame.stages >= 2:
+            break
+    return TileKernel(kernel, (program,), WARPGROUP * (1 + schedule.groups))
+
+
+def side_by_side(stream: Stream, live: Callable[[int], int]) -> Iterator[Schedule]:
+    """List schedules of small blocks that share a multiprocessor, for rows that see few places.
+
+    While one begins or ends its tile of rows, others multiply; and of 64 rows, few see what a row
+    does not. Heads beyond 64 have no registers for three, and two are slower than one large block.
+    `live` counts the registers of a thread for fragments, by places of a block.
+    """
+    depths = [size_of(each.depth) for each in stream.scores]
+    widths = [size_of(each.columns) for each in stream.products]
+    is_narrow = max(depths + widths) <= SPAN and bool(emptied(stream))
+    if not is_narrow or (not stream.shown and seen_places(stream) > FEW_PLACES):
+        return
+    for blocks, registers in SHARING.items():
+        if live(SPAN) + SPARE <= registers[1]:
+            yield Schedule(1, SPAN, registers, blocks=blocks)
 
 
 def head_axes(stream: Stream, itemsize: int, is_read_again: bool) -> tuple[Axis, Axis]:
@@ -239,12 +293,13 @@ class Frame:
         """
         held = [each.tile for each in self.held]
         size = self.bytes_of(held)
-        is_small = 0 < size <= MEMORY // 6
+        memory = MEMORY // self.schedule.blocks
+        is_small = 0 < size <= memory // 6
         stages = 2 if is_small else 1
         self.set_stages(held, stages)
         rings = [each.tile for each in self.ring]
         rings += values
-        left_over = MEMORY - size * stages
+        left_over = memory - size * stages
         self.stages = min(left_over // self.bytes_of(rings), MOST_STAGES)
         self.set_stages(rings, self.stages)
 
@@ -269,7 +324,7 @@ class Frame:
         body = (*before, *self.held, pipeline, *(after or self.leave()))
         points = self.group, self.tile, self.head, self.split
         count = product(axis.size for axis in points)
-        blocks = min(count, self.target.multiprocessors)
+        blocks = min(count, self.target.multiprocessors * self.schedule.blocks)
         block = Axis("blocks", blocks)
         schedule = self.schedule
         threads = WARPGROUP * schedule.groups

@@ -15,7 +15,7 @@ What has one value a row, such as maxima, is in registers of that row; what has 
 the stream comes to shared memory with the boxes, computed by a warp of its own: 0 behind the end.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from picograd.codegen.layout import WgmmaOperand
 from picograd.codegen.operands import bind_roles, cast, guarded, size_of
@@ -32,7 +32,13 @@ from picograd.codegen.stream_powers import (
     without_factor,
 )
 from picograd.codegen.streams import Product, Stream, binary, is_tile, read, replaced
-from picograd.codegen.templates.attention_frame import SPAN, WARPGROUP, Frame, Schedule
+from picograd.codegen.templates.attention_frame import (
+    SPAN,
+    Frame,
+    Schedule,
+    first_fitting,
+    side_by_side,
+)
 from picograd.codegen.templates.attention_vectors import Vectors
 from picograd.codegen.tile import Accumulate, Assign, Dot, Step, TileKernel, TilePart
 from picograd.helpers import round_up
@@ -49,17 +55,11 @@ SIZES = 128, 112, 96, 64, 32  # of a block of the stream
 
 def build(kernel: Kernel, stream: Stream, target: Target) -> TileKernel:
     """Write a kernel of one part."""
-    for size in block_sizes(stream):
-        frame = Frame(stream, Schedule(GROUPS, size, REGISTERS), target)
-        program = Writer(frame).part()
-        if frame.stages >= 2:
-            break
-    threads = WARPGROUP * (1 + GROUPS)
-    return TileKernel(kernel, (program,), threads)
+    return first_fitting(kernel, stream, target, schedules(stream), Writer)
 
 
-def block_sizes(stream: Stream) -> list[int]:
-    """List how many places of the stream there are registers for, the most first.
+def schedules(stream: Stream) -> Iterator[Schedule]:
+    """List how blocks may work: small ones, then those of the most places there are registers for.
 
     A thread holds half a value for each column of what is summed and of each score, and a quarter
     for each place of the weights, which are packed.
@@ -67,12 +67,15 @@ def block_sizes(stream: Stream) -> list[int]:
     widths = [round_up(size_of(each.columns), SPAN) for each in stream.products]
     is_twice = is_read_twice(stream)
     scores = len(stream.scores) + bool(stream.sums) + is_twice
-    found: list[int] = []
+
+    def live(size: int) -> int:
+        return sum(widths) // 2 + scores * size // 2 + len(widths) * size // 4
+
+    yield from side_by_side(stream, live)
     for size in SIZES:
-        live = sum(widths) // 2 + scores * size // 2 + len(widths) * size // 4
-        if live <= MOST_LIVE and (size <= SPAN or not is_twice):
-            found.append(size)
-    return found or [SIZES[-1]]
+        is_fit = live(size) <= MOST_LIVE and (size <= SPAN or not is_twice)
+        if is_fit or size == SIZES[-1]:
+            yield Schedule(GROUPS, size, REGISTERS)
 
 
 def is_read_twice(stream: Stream) -> bool:

@@ -16,14 +16,13 @@ from picograd.codegen.boxes import (
     Depth,
     Operand,
     Side,
-    chain,
     depths,
     place_of,
     side_of,
     view_of,
 )
 from picograd.codegen.layout import WgmmaAccumulator
-from picograd.codegen.operands import Contraction, role, stores
+from picograd.codegen.operands import Contraction, role, size_of, step_of, stores
 from picograd.codegen.tile import Assign, Dot, Step, Store, Tile, TileKernel, TilePart
 from picograd.codegen.tile_pipeline import (
     BoxStore,
@@ -38,7 +37,15 @@ from picograd.codegen.tile_pipeline import (
 from picograd.dtype import DType, int64
 from picograd.helpers import ceil_div, product
 from picograd.schedule.cost import ALIGNED, MISALIGNED
-from picograd.schedule.index import Axis, Dynamic, Index, atom_index, axis_index, flatten
+from picograd.schedule.index import (
+    Axis,
+    Dynamic,
+    Index,
+    atom_index,
+    axis_index,
+    flatten,
+    substitute,
+)
 from picograd.schedule.loop import Condition, Expr, Kernel, const, walk
 from picograd.target import Target
 
@@ -136,7 +143,8 @@ def build(
 ) -> TileKernel | None:
     """Write a product of boxes, or None where the copy engine cannot bring its operands."""
     is_alone = len(kernel.parts) == 1 and not contraction.ends
-    is_taken = dtype.is_float and (dtype.bits <= 16 or (dtype.bits == 32 and target.tf32))
+    has_unit = dtype.bits <= 16 or (dtype.bits == 32 and target.tf32)
+    is_taken = dtype.is_float and has_unit
     if not target.copies_boxes or not is_alone or not is_taken or not suits(contraction, target):
         return None
     best: tuple[float, BoxSchedule, tuple[Frame, Sides]] | None = None
@@ -258,7 +266,8 @@ def operands(
     """Describe both operands; None if one cannot be copied in boxes."""
     for depth in depths(c, dtype):
         frame = frame_of(c, schedule, depth, target)
-        exprs, roles = (c.a, c.b), (c.rows, c.columns)
+        exprs = c.a, c.b
+        roles = c.rows, c.columns
         given = zip("ab", exprs, roles, frame.corners, schedule.block, majors, strict=True)
         found = []
         for operand in given:
@@ -302,9 +311,9 @@ def write_part(
     dims = Axis("m", block_m), Axis("n", block_n)
     layout = schedule.layout
     acc = Tile("acc", schedule.block, c.dtype, "register", layout)
-    stages = [stage_of(name, side, schedule) for name, side in zip("ab", sides, strict=True)]
-    copies = tuple(side.copy for side in sides)
     a, b = sides
+    stages = [stage_of("a", a, schedule), stage_of("b", b, schedule)]
+    copies = tuple(side.copy for side in sides)
     multiply = Dot("acc", "a", "b", frame.depth.size, "wgmma", not a.is_k_major, b.is_k_major)
     clear = Assign("acc", dims, const(0, c.dtype))
     ends, boxes = epilogue(kernel, c, dims, frame.corners, schedule)
@@ -312,7 +321,8 @@ def write_part(
     if schedule.is_summed:
         stages.append(replace(acc, name="part"))
         multiply = replace(multiply, acc="part", is_first=True)
-        main = clear, Pipeline(frame.step, copies, (multiply, add_part(dims, c.dtype)))
+        added = add_part(dims, c.dtype)
+        main = clear, Pipeline(frame.step, copies, (multiply, added))
     points = (*c.batch, frame.tile)
     count = product(axis.size for axis in points)
     blocks = target.multiprocessors if schedule.is_shared else min(count, target.multiprocessors)
@@ -334,8 +344,10 @@ def stage_of(name: str, side: Side, schedule: BoxSchedule) -> Tile:
 def add_part(dims: tuple[Axis, Axis], dtype: DType) -> Assign:
     """Add the product of a stage to the accumulator."""
     where = tuple(map(axis_index, dims))
-    both = [Expr("tile", (), (name, where), dtype) for name in ("acc", "part")]
-    return Assign("acc", dims, Expr("add", tuple(both), None, dtype))
+    acc = Expr("tile", (), ("acc", where), dtype)
+    part = Expr("tile", (), ("part", where), dtype)
+    total = Expr("add", (acc, part), None, dtype)
+    return Assign("acc", dims, total)
 
 
 def shared(loop: Persistent, tiles: tuple[Tile, ...]) -> TilePart:
@@ -353,9 +365,8 @@ def shared(loop: Persistent, tiles: tuple[Tile, ...]) -> TilePart:
     body = clear, replace(pipeline, first=first, stop=stop), join
     warps = blocks * loop.teams.threads // WARP
     spaces = (product(partial.shape) * acc.dtype.itemsize, False), (4 * warps, True)
-    return TilePart(
-        (loop.block,), (*tiles, partial), (replace(loop, body=body, shares=shares),), spaces
-    )
+    dealt = replace(loop, body=body, shares=shares)
+    return TilePart((loop.block,), (*tiles, partial), (dealt,), spaces)
 
 
 def order(position: Index, rows: int, columns: int, blocks: int) -> tuple[Index, Index]:
@@ -367,8 +378,11 @@ def order(position: Index, rows: int, columns: int, blocks: int) -> tuple[Index,
     if group < 4 and columns * GROUP_ROWS > blocks:  # else any group is soon done with
         group = min(GROUP_ROWS, rows)
     inside = position % (group * columns)
-    row, column = position // (group * columns) * group + inside % group, inside // group
-    rest, full = rows % group, rows // group * group
+    first = position // (group * columns) * group
+    row = first + inside % group
+    column = inside // group
+    rest = rows % group
+    full = rows - rest
     if not rest:
         return row, column
     inside = position - full * columns
@@ -379,8 +393,11 @@ def order(position: Index, rows: int, columns: int, blocks: int) -> tuple[Index,
 
 def either(condition: Condition, index: Index, other: Index, size: int) -> Index:
     """Choose an index where a condition holds, else another, of 0 .. size - 1."""
-    options = tuple([Expr("index", (), each, int64) for each in (index, other)])
-    return atom_index(Dynamic(Expr("guard", options, (condition,), int64), 0, size - 1))
+    here = Expr("index", (), index, int64)
+    there = Expr("index", (), other, int64)
+    found = Expr("guard", (here, there), (condition,), int64)
+    chosen = Dynamic(found, 0, size - 1)
+    return atom_index(chosen)
 
 
 def order_of_shares(position: Index, rows: int, columns: int, blocks: int) -> tuple[Index, Index]:
@@ -406,7 +423,8 @@ def epilogue(
     """Write the stores: the epilogue's expressions over the accumulator registers."""
     rows = role(c.rows, corners[0] + axis_index(dims[0]))
     columns = role(c.columns, corners[1] + axis_index(dims[1]))
-    value = {c.number: Expr("tile", (), ("acc", tuple(map(axis_index, dims))), c.dtype)}
+    where = tuple(map(axis_index, dims))
+    value = {c.number: Expr("tile", (), ("acc", where), c.dtype)}
     conditions = (*rows.conditions, *columns.conditions)
     steps: list[Store] = []
     tiles: list[Tile] = []  # outputs of one dtype leave through the same memory, the rest directly
@@ -420,18 +438,21 @@ def epilogue(
             warps = schedule.teams * schedule.groups * 4
             span = ROW_BYTES // dtype.itemsize
             shape = (warps, WARP_ROWS, span)
-            tiles.append(Tile(box.tile, shape, dtype, "shared", stages=schedule.slots))
+            slots = Tile(box.tile, shape, dtype, "shared", stages=schedule.slots)
+            tiles.append(slots)
         if tiles and tiles[0].dtype is not dtype:
             box = None
         if isinstance(box, BoxStore) and dtype.bits == 16:
             box = replace(box, is_rolled=is_rolled(c, out.expr, schedule))
-        steps.append(Store(slot, out.index, dims, out.expr, conditions, schedule.layout, box))
+        store = Store(slot, out.index, dims, out.expr, conditions, schedule.layout, box)
+        steps.append(store)
     return with_riders(steps, kernel), tiles
 
 
 def with_riders(stores: list[Store], kernel: Kernel) -> list[Step]:
     """Let outputs that the product is not in be computed beside the first that is rolled."""
-    rolled = [each for each in stores if isinstance(each.box, BoxStore) and each.box.is_rolled]
+    boxed = [each.box for each in stores if isinstance(each.box, BoxStore)]
+    rolled = [box for box in boxed if box.is_rolled]
     if not rolled:
         return [*stores]
     riders: list[Step] = []
@@ -454,17 +475,29 @@ def is_rolled(c: Contraction, expr: Expr, schedule: BoxSchedule) -> bool:
     return rounded_product(expr) is not None
 
 
+def has_pieces(index: Index, columns: tuple[Axis, ...], span: int) -> bool:
+    """Tell whether so many columns lie next to one another, wherever they begin in a tile."""
+    count = ceil_div(size_of(columns), span)
+    outer = Axis("outer", count)
+    piece = Axis("piece", span)
+    position = axis_index(outer) * span + axis_index(piece)
+    values = role(columns, position).values
+    moved = substitute(index, values)
+    return step_of(moved, piece) == 1
+
+
 def box_of(
     c: Contraction, slot: int, index: Index, dtype: DType, corners: tuple[Index, Index]
 ) -> BoxStore | RowStore | None:
     """Describe how an output leaves in boxes, or else in rows; None if it cannot."""
     if not dtype.is_float or dtype.bits not in (16, 32):
         return None
+    box_span = ROW_BYTES // dtype.itemsize
     view = view_of(index, c.columns, c.rows, c.batch, dtype.itemsize)
     wide = tuple([axis for axis in c.batch if axis.size > 1])
     if view is None or view.wide != wide:
-        return RowStore("leaving") if chain(index, c.columns) == 1 else None
-    box = (ROW_BYTES // dtype.itemsize, WARP_ROWS, *(1 for _ in view.wide))
+        return RowStore("leaving") if has_pieces(index, c.columns, box_span) else None
+    box = (box_span, WARP_ROWS, *(1 for _ in view.wide))
     tensor = TensorMap(slot, dtype, view.offset, view.sizes, view.strides, box)
     rest = [place_of(view, axis, axis_index(axis)) for axis in view.wide]
     return BoxStore(tensor, (corners[1], corners[0], *rest), "leaving")

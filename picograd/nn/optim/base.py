@@ -11,7 +11,7 @@ A subclass may instead define `step`, as optimizers written for PyTorch do: its 
 are its own, `self.state[p]` begins as an empty dict, and nothing is checked or put on the device.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -74,6 +74,7 @@ class Batch:
     dtype: DType
     numbers: Numbers
     shared: Slots
+    states: list[dict[str, Any]]  # of the members
 
 
 class Optimizer:
@@ -282,23 +283,28 @@ class Optimizer:
     def _batches(self, group: ParameterGroup) -> list[Batch]:
         """Sort the parameters that have a gradient into batches, making state that is missing."""
         names = list(self.shared(group.options))
-        owners: dict[tuple[int, ...], int] = {}
-        for parameter in group.parameters:
-            key = _identity(self.state.get(parameter, {}), names)
-            owners[key] = owners.get(key, 0) + 1
+        wanted = {*names, *self.slots(group.options)}
+        states = [self.state.get(parameter, {}) for parameter in group.parameters]
+        keys = [_identity(state, names) for state in states]
+        owners = Counter(keys)
         sorted_members: dict[Any, list[Tensor]] = {}
-        for parameter in group.parameters:
+        complete: dict[int, dict[str, Any]] = {}  # states, by the identity of the parameter
+        for parameter, state, key in zip(group.parameters, states, keys):
             if parameter.grad is not None:
-                state = self.state.get(parameter, {})
-                place = parameter.device, math_dtype(parameter)
-                sorted_members.setdefault((*place, _identity(state, names)), []).append(parameter)
+                place = parameter._node.device, math_dtype(parameter)
+                sorted_members.setdefault((*place, key), []).append(parameter)
+            if wanted <= state.keys():
+                complete[id(parameter)] = state
         batches = []
         for (_, dtype, key), members in sorted_members.items():
             is_whole = bool(key) and len(members) == owners[key]
             shared = self._shared_state(group, members[0], is_whole)
             for parameter in members:
-                self.make_state(group, parameter, shared)
-            batches.append(Batch(members, dtype, group.numbers_beside(members[0]), shared))
+                if RUNNING.traces or not is_whole or id(parameter) not in complete:
+                    self.make_state(group, parameter, shared)
+                    complete[id(parameter)] = self.state[parameter]
+            own = [complete[id(parameter)] for parameter in members]
+            batches.append(Batch(members, dtype, group.numbers_beside(members[0]), shared, own))
         return batches
 
     def _shared_state(self, group: ParameterGroup, member: Tensor, is_whole: bool) -> Slots:
@@ -357,7 +363,7 @@ class Optimizer:
         """List the tensors that the update of a batch reads, those that it changes among them."""
         sources = [*batch.numbers.values(), *batch.shared.values(), *batch.members]
         for name in self.slots(group.options):
-            sources += [self.state[parameter][name] for parameter in batch.members]
+            sources += [state[name] for state in batch.states]
         return sources + [gradient_of(parameter) for parameter in batch.members]
 
     def _recorded(self, group: ParameterGroup, batch: Batch) -> list[tuple[Tensor, Tensor]]:
@@ -482,7 +488,7 @@ def gradient_of(parameter: Tensor) -> Tensor:
     if found is None:
         raise GradientError("optim", "a gradient disappeared", "do not clear it meanwhile")
     gradient: Tensor = found
-    if gradient.shape != parameter.shape:
+    if gradient._node.shape != parameter._node.shape:
         problem = f"gradient {gradient.shape} does not fit its parameter {parameter.shape}"
         raise ShapeError("optim", problem, "give them the same shape")
     return gradient

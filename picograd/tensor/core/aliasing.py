@@ -233,6 +233,9 @@ def show(node: Node, views: Sequence[View]) -> Node:
 
 def check_target(op: str, tensor: Any) -> None:
     """Raise ShapeError for a write through a view that shows one element several times."""
+    view = tensor._view
+    if view.function is build.detach and view.base._view is None:
+        return
     shape = tensor.shape
     if 0 not in shape and is_repeating(tensor):
         text = f"several elements of the expanded tensor {shape} are one element in memory"

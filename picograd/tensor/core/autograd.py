@@ -344,7 +344,11 @@ def accumulate(leaf: Any, found: Any) -> None:
     What can be differentiated again is not written, nor is what has another dtype.
     """
     if leaf.grad is None:
-        leaf.grad = found
+        of, node = leaf._node, found._node
+        if RUNNING.traces or of.shape != node.shape or of.dtype is not node.dtype:
+            leaf.grad = found
+        else:
+            leaf._grad = found
     elif leaf._grad._tracks or found._tracks or leaf._grad.dtype is not found.dtype:
         leaf.grad = leaf._grad + found
     else:

@@ -822,9 +822,10 @@ def apart(tensor: Any) -> Any:
 
 def is_view(tensor: "Recorded") -> bool:
     """Tell whether a tensor shows another's memory; what turns out to be a copy forgets it."""
-    if tensor._view is None:
-        return False
-    if tensor._view.strides() is None:
+    view = tensor._view
+    if view is None or view.function is build.detach:
+        return view is not None
+    if view.strides() is None:
         tensor._view = None
     return tensor._view is not None
 
@@ -933,7 +934,9 @@ def through(target: "Recorded", node: Node, tracks: bool) -> tuple[Any, Node, bo
         base, is_cut = view.base, is_cut or not view.passes
     before = build.detach(base._node) if is_cut and base._tracks else base._node
     value = build.detach(node) if is_cut and tracks else node
-    if any(is_chosen(view) or view.function is bits.show_bits for view in views):
+    if all(view.function is build.detach for view in views) and value.size:
+        after = value
+    elif any(is_chosen(view) or view.function is bits.show_bits for view in views):
         after = written_each(views, before, value)
     else:
         is_repeated = aliasing.is_folded(target.shape, aliasing.strides_of(target))

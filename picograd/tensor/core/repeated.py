@@ -29,6 +29,7 @@ from picograd.errors import check
 from picograd.graph.composites import CustomGradient
 from picograd.graph.formula import is_text
 from picograd.graph.node import Node, is_plain_leaf, toposort
+from picograd.graph.pattern import Pattern, Reader, pattern_of, reader
 from picograd.graph.row import MOVES, NUMBERS, PAIRS
 from picograd.number import Given, GivenInt
 from picograd.tensor.core.autograd import MODE
@@ -48,22 +49,27 @@ Step = tuple[str, tuple[int, ...], Any, Any, DType, str]
 class Recording:
     """Steps over inputs, and the results: their numbers, or the one number."""
 
-    steps: list[Step]
+    steps: list[Reader]
     results: tuple[int, ...]
     kind: Callable[[list[Node]], Any] | None  # list or tuple; None for one result
     names: dict[int, int]  # of given numbers in steps, by identity: an operand, or a count below 0
     numbered: set[int]  # steps with such numbers
+    pattern: Pattern | None  # if there is one result
 
     def stamp(self, inputs: list[Node], given: Sequence[Any]) -> Any:
         """Make the results of other inputs. The list is taken."""
         nodes, first = inputs, len(inputs)
-        for op, places, arg, shape, dtype, device in self.steps:
-            read = tuple([nodes[place] for place in places])
+        for op, place, several, arg, shape, dtype, device in self.steps:
+            read = (nodes[place],) if several is None else several(nodes)
             nodes.append(Node(op, read, arg, shape, dtype, device))
         own: dict[int, Any] = {}
         for at in self.numbered:
             node = nodes[first + at]
             node.arg = self.renewed(node.arg, given, own)
+        if self.pattern is not None:
+            made = nodes.pop()
+            made.stamped = self.pattern, nodes
+            return made
         if self.kind is None:
             return nodes[self.results[0]]
         return self.kind([nodes[number] for number in self.results])
@@ -170,13 +176,17 @@ def repeated(function: Definition) -> Definition:
 
 
 def recording_of(found: Operands, result: Any) -> Recording | None:
-    """Keep how results were made; None if that is not all they depend on."""
+    """Keep how results were made; None if that is not all they depend on.
+
+    One result names its pattern as those do that are stamped out.
+    """
     kind = None if type(result) is Node else type(result)
     if kind not in (None, list, tuple):
         return None
     results = [result] if kind is None else result
     numbers, numbered = dict(found.seen), set()
     steps: list[Step] = []
+    members = [*found.inputs]
     names = {id(each): number for number, each in enumerate(found.given)}
     for node in toposort(results, lambda node: id(node) in found.seen):
         if id(node) in numbers:
@@ -186,11 +196,18 @@ def recording_of(found: Operands, result: Any) -> Recording | None:
             return None
         if name_numbers(node.arg, names):
             numbered.add(len(steps))
-        numbers[id(node)] = len(found.inputs) + len(steps)
+        numbers[id(node)] = len(members)
+        members.append(node)
         places = tuple([numbers[id(child)] for child in node.inputs])
         steps.append((node.op, places, node.arg, node.shape, node.dtype, node.device))
     places = tuple([numbers[id(node)] for node in results])
-    return Recording(steps, places, kind, names, numbered)
+    pattern = None
+    if kind is None:
+        pattern = pattern_of(steps, len(found.inputs), places[0], numbered)
+    if pattern is not None:
+        members.pop().stamped = pattern, members
+    readers = [reader(*step) for step in steps]
+    return Recording(readers, places, kind, names, numbered, pattern)
 
 
 def is_kept(arg: Any) -> bool:

@@ -14,11 +14,13 @@ def svd_lowrank(A: Tensor, q: int = 6, niter: int = 2, M: Tensor | None = None) 
     >>> picograd.svd_lowrank(picograd.Tensor([[3.0, 0.0], [0.0, 4.0]]), q=1)[1].tolist()
     [4.0]
     """
+    matrices = A
     if M is not None:
-        A = A - M
-    u, s, vh = svd(A, full_matrices=False)
+        matrices = A - M
+    u, s, vh = svd(matrices, full_matrices=False)
     v = vh.mT
-    rank = min(q, s.shape[-1])
+    full = s.shape[-1]
+    rank = min(q, full)
     left = u.narrow(-1, 0, rank)
     right = v.narrow(-1, 0, rank)
     values = s.narrow(-1, 0, rank)
@@ -32,12 +34,11 @@ def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int
     >>> picograd.pca_lowrank(picograd.Tensor([[1.0, 0.0], [3.0, 0.0]]), q=1)[2].abs().tolist()
     [[1.0], [0.0]]
     """
-    if q is None:
-        q = 6
+    count = 6 if q is None else q
     if center:
         centre = A.mean(-2, keepdim=True)
         A = A - centre
-    return svd_lowrank(A, q, niter)
+    return svd_lowrank(A, count, niter)
 
 
 guard_functions(globals(), __all__)

@@ -25,7 +25,9 @@ def leaky_relu(x: Node, negative_slope: float = 0.01) -> Node:
     >>> Tensor([-1.0, 0.0, 2.0]).leaky_relu(0.5).tolist()
     [-0.5, 0.0, 2.0]
     """
-    return where(compare("less", 0, x), x, arithmetic("mul", x, negative_slope))
+    is_above = compare("less", 0, x)
+    below = arithmetic("mul", x, negative_slope)
+    return where(is_above, x, below)
 
 
 @within("functional", is_recorded=True, inplace=True, in_place=True)
@@ -67,7 +69,8 @@ def log_sigmoid(x: Node) -> Node:
     >>> Tensor([-1.0, 0.0, 2.0]).logsigmoid().tolist()
     [-1.3132..., -0.6931..., -0.1269...]
     """
-    return negate(softplus(negate(x), 1.0, math.inf))
+    other = softplus(negate(x), 1.0, math.inf)
+    return negate(other)
 
 
 @repeated

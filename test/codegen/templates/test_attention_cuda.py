@@ -1,5 +1,6 @@
 """Attention on Hopper: values of Tile IR and of the program, resources by NVRTC."""
 
+import math
 import re
 import sys
 from pathlib import Path
@@ -14,22 +15,26 @@ from attention_forms import (
     causal,
     causal_twice,
     grouped,
+    is_seen,
     plain,
+    product,
     scale_before,
     softcap,
+    weigh,
     window,
 )
 from cuda_tools import compile_cuda, disassemble
-from plan_support import VALUES, leaf
+from plan_support import VALUES, leaf, spread
 
 from picograd.codegen import interpret_program, interpret_tile
 from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.program import verify as verify_program
 from picograd.codegen.render.cuda import render
-from picograd.codegen.templates import attention_cuda
+from picograd.codegen.templates import attention_cuda, attention_frame
 from picograd.codegen.tile import verify
 from picograd.conversion import from_bits, to_bits
-from picograd.dtype import bfloat16, float16
+from picograd.dtype import bfloat16, float16, float32
+from picograd.graph import build
 from picograd.graph.interpret import interpret
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
@@ -50,6 +55,15 @@ def shapes_of(rows, columns, depth, width):
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
 def test_values(form):
+    check_values(form)
+
+
+def test_values_of_large_blocks(monkeypatch):
+    monkeypatch.setattr(attention_frame, "FEW_PLACES", 0)
+    check_values(causal)
+
+
+def check_values(form):
     np.random.seed(0)
     leaves = [leaf(*shape, dtype=bfloat16) for shape in shapes_of(150, 150, 64, 64)]
     output = form(*leaves)
@@ -142,11 +156,27 @@ def test_heads_that_share_keys():
         missed = np.linalg.norm(found.reshape(wanted.shape) - wanted)
         assert missed < 0.02 * np.linalg.norm(wanted)
     (loop,) = tiles.parts[0].steps
-    assert loop.points[1].size == 2
+    assert loop.points[1].size == 3
 
 
-@pytest.mark.parametrize("form, groups", [(plain, 3), (causal, 3), (window, 2)])
+def sloped(q, k, v):
+    """ALiBi: a slope of each head in memory."""
+    s = product(q, k) * 0.3
+    slopes = spread(leaf(1, q.shape[1], 1, 1), s.shape)
+    away = (s.iota(3) - s.iota(2)).cast(float32) * slopes
+    return weigh(build.softmax(is_seen(s).where(s.cast(float32) + away, -math.inf), 3), v)
+
+
+@pytest.mark.parametrize("form, groups", [(plain, 3), (causal, 3), (window, 1), (sloped, 1)])
 def test_tiles_of_rows_are_high_where_rows_see_much(form, groups):
-    kernel, _ = kernel_of(form, [(1, 1, 4096, 64)] * 3)
-    tiles = attention_cuda.build(kernel, cuda_target("sm_90a"))
+    """Else blocks are small, and some of them share a processor."""
+    target = cuda_target("sm_90a")
+    kernel, _ = kernel_of(form, [(2, 16, 4096, 64)] * 3)
+    tiles = attention_cuda.build(kernel, target)
     assert tiles.threads == 128 * (1 + groups)
+    text = render(linearize(tiles, target))
+    together = {plain: 1, causal: 1, window: 3, sloped: 2}[form]
+    assert f"__launch_bounds__({tiles.threads}, {together})" in text
+    assert tiles.parts[0].grid[0].size == 132 * together
+    _, log = compile_cuda(text, "sm_90a")
+    assert re.search(r"\b0 bytes stack frame, 0 bytes spill stores", log), log

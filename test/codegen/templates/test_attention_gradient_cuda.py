@@ -29,7 +29,7 @@ from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.program import verify as verify_program
 from picograd.codegen.render.cuda import render
 from picograd.codegen.streams import analyse
-from picograd.codegen.templates import attention_cuda, attention_gradient_cuda
+from picograd.codegen.templates import attention_cuda, attention_frame, attention_gradient_cuda
 from picograd.codegen.tile import verify
 from picograd.conversion import from_bits, to_bits
 from picograd.dtype import bfloat16, float16
@@ -115,6 +115,12 @@ def test_sides_of_different_sizes(rows, columns, depth, width):
     check(plain, shapes_of(rows, columns, depth, width), run_tiles, float16)
 
 
+@pytest.mark.parametrize("form", [causal_twice, window], ids=lambda form: form.__name__)
+def test_large_blocks(form, monkeypatch):
+    monkeypatch.setattr(attention_frame, "FEW_PLACES", 0)
+    check(form, shapes_of(150, 150, 64, 64), run_tiles)
+
+
 @pytest.mark.parametrize("run, length", [(run_tiles, 400), (run_program, 150)])
 def test_documents(run, length, monkeypatch):
     """Blocks that ranges leave out are not brought: by rows forward, then by rows and places."""
@@ -163,4 +169,4 @@ def test_resources(form, depth):
 def test_blocks_are_as_wide_as_there_are_registers(depth, sizes):
     plan = schedule(gradients_of(plain, shapes_of(256, 256, depth, depth)), FEW)
     streams = [analyse(kernel, kernel.parts[0]) for kernel in streams_of(plan)[1:]]
-    assert [attention_gradient_cuda.block_sizes(stream)[0] for stream in streams] == sizes
+    assert [next(attention_gradient_cuda.schedules(each)).size for each in streams] == sizes

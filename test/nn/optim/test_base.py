@@ -209,9 +209,9 @@ def test_a_step_stores_parameters_and_state_only(device, monkeypatch):
     optimizer, stored = nn.optim.Adam(ours), []
     run = quick.run
 
-    def watch(updates, roots, found):
+    def watch(updates, roots, *rest):
         stored.append([node.op for node in roots])
-        return run(updates, roots, found)
+        return run(updates, roots, *rest)
 
     monkeypatch.setattr(quick, "run", watch)
     for parameter in ours:
