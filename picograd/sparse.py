@@ -53,7 +53,7 @@ def sparse_coo_tensor(
 
 def tensor_of(data: Data, device: DeviceLike | None) -> Tensor:
     """Make a tensor of data that is none yet."""
-    return data if isinstance(data, Tensor) else Tensor(data, device=device)
+    return data if isinstance(data, Tensor) else Tensor.of(data, device=device)
 
 
 def sparse_csr_tensor(

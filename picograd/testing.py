@@ -91,7 +91,7 @@ def tensor_difference(actual: Any, expected: Any, how: Comparison) -> str | None
     """Say how two tensors or numbers differ, or None."""
     if actual is None or expected is None:
         return None if actual is expected else f"{actual} is not {expected}"
-    a, b = (x if isinstance(x, Tensor) else Tensor(x) for x in (actual, expected))
+    a, b = (x if isinstance(x, Tensor) else Tensor.of(x) for x in (actual, expected))
     if a.shape != b.shape:
         return f"the shapes differ: {a.shape} and {b.shape}"
     if isinstance(actual, Tensor) and isinstance(expected, Tensor):

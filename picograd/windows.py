@@ -36,7 +36,7 @@ def made(values: Array, more: dict[str, Any]) -> Tensor:
     more.pop("layout", None)
     if more.get("dtype") is None:
         more["dtype"] = "float32"
-    return Tensor(values, **more)
+    return Tensor.of(values, **more)
 
 
 def cosines(op: str, M: int, a: Sequence[float], sym: bool, more: dict[str, Any]) -> Tensor:

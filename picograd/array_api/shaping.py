@@ -241,7 +241,7 @@ def unique_all(x: Tensor, /) -> UniqueAll:
     is_new = (ordered[1:] != ordered[:-1]).cast("bool")
     is_new = Tensor.cat([Tensor.ones(1, dtype="bool", device=x.device), is_new])
     starts = is_new.nonzero().flatten()
-    ends = Tensor.cat([starts[1:], Tensor([flat.numel()], device=x.device)])
+    ends = Tensor.cat([starts[1:], Tensor.of([flat.numel()], device=x.device)])
     group = is_new.cast("int64").cumsum(0) - 1
     inverse = Tensor.zeros_like(order).scatter(0, order, group).reshape(x.shape)
     return UniqueAll(ordered[starts], order[starts], inverse, ends - starts)

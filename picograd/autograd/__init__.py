@@ -66,7 +66,7 @@ class VariableKind(type):
 
     def __call__(cls, data: Any = (), requires_grad: bool = False, volatile: bool = False) -> Any:
         """Give a tensor that shows the data, and asks for gradients if told."""
-        found = data.detach() if isinstance(data, Tensor) else Tensor(data)
+        found = data.detach() if isinstance(data, Tensor) else Tensor.of(data)
         return found.requires_grad_(requires_grad)
 
     def __instancecheck__(cls, instance: Any) -> bool:

@@ -200,7 +200,7 @@ class Square(Constraint):
         array = np.asarray(value.detach().numpy() if isinstance(value, Tensor) else value)
         is_square = array.ndim >= 2 and array.shape[-1] == array.shape[-2]
         found = self.holds(array) if is_square else np.zeros(array.shape[:-2], bool)
-        return Tensor(found, device=value.device) if isinstance(value, Tensor) else found
+        return Tensor.of(found, device=value.device) if isinstance(value, Tensor) else found
 
     def holds(self, array: np.ndarray) -> np.ndarray:
         """Tell which square matrices are inside."""

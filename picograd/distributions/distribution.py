@@ -38,7 +38,7 @@ def as_tensors(*values: Any) -> list[Tensor]:
     if known:
         dtype = next((x.dtype for x in known if x.dtype.is_float), default_float())
         place = dict(dtype=dtype, device=known[0].device)
-    made = [each if isinstance(each, Tensor) else Tensor(each, **place) for each in values]
+    made = [each if isinstance(each, Tensor) else Tensor.of(each, **place) for each in values]
     return list(broadcast_tensors(*made)) if len(made) > 1 else made
 
 

@@ -100,7 +100,7 @@ def _check_shapes(batch: Sequence[Any]) -> None:
 def to_tensors(value: Any, device: DeviceLike | None = None) -> Any:
     """Make tensors of the arrays in nested containers, and move the tensors there to `device`."""
     if isinstance(value, np.ndarray):
-        return Tensor(value, device=device)
+        return Tensor.of(value, device=device)
     if isinstance(value, Tensor):
         return value if device is None else value.to(device)
     if isinstance(value, Mapping):

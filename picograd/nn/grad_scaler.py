@@ -212,4 +212,4 @@ class GradScaler:
         scale, *settings, good_steps = (state_dict[name] for name in STATE)
         self.growth_factor, self.backoff_factor, self.growth_interval = settings
         pairs = [(self.factor, float(scale)), (self.good_steps, int(good_steps))]
-        overwrite([(tensor, Tensor(value)) for tensor, value in pairs])
+        overwrite([(tensor, Tensor.of(value)) for tensor, value in pairs])

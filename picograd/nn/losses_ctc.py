@@ -119,7 +119,7 @@ def _padded(targets: Tensor, lengths: Lengths) -> Tensor:
     index = np.minimum(starts[:, None] + places, max(0, counts.sum() - 1))
     if not counts.sum():
         return Tensor.zeros(len(counts), 1, dtype="int64", device=targets.device)
-    return targets[Tensor(index, device=targets.device)]
+    return targets[Tensor.of(index, device=targets.device)]
 
 
 def _with_blanks(targets: Tensor, blank: int) -> Tensor:

@@ -24,7 +24,7 @@ class Parameter(Tensor):
             return
         if more or options:
             raise TypeError(f"Parameter takes data and requires_grad, not {[*more, *options]}")
-        value = data if isinstance(data, Tensor) else Tensor(data)
+        value = data if isinstance(data, Tensor) else Tensor.of(data)
         if requires_grad and value.dtype.is_integer and value.ndim:
             value = value.float()
         if requires_grad and not value.dtype.is_differentiable:
@@ -48,7 +48,7 @@ class Buffer(Tensor):
     """
 
     def __init__(self, data: Data, *, persistent: bool = True) -> None:
-        value = data if isinstance(data, Tensor) else Tensor(data)
+        value = data if isinstance(data, Tensor) else Tensor.of(data)
         super().__init__(value.detach())
         self.persistent = persistent
 
@@ -126,7 +126,7 @@ def as_tensor(value: Any, name: str) -> Tensor:
     if isinstance(value, Tensor):
         return value
     try:
-        return Tensor(value)
+        return Tensor.of(value)
     except Exception as error:
         problem = f"{name} is a {type(value).__name__}, not a tensor ({error})"
         raise StateError("load_state_dict", problem, "pass tensors or arrays") from error

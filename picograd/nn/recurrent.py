@@ -145,7 +145,7 @@ class Recurrent(Module):
             raise ShapeError(name, problem, f"pack sequences of {self.input_size} features")
         places = places_of(sizes, int(sizes[0]))
         device = packed.data.device
-        inside = Tensor(places >= 0, device=device).unsqueeze(-1)  # T B 1
+        inside = Tensor.of(places >= 0, device=device).unsqueeze(-1)  # T B 1
         if state is not None and packed.sorted_indices is not None:
             order = packed.sorted_indices
             state = tuple(part.index_select(1, order) for part in state)

@@ -75,8 +75,8 @@ def from_storage(array: Array, dtype: DType, device: Any) -> Tensor:
         np.minimum(raw, 1, out=raw)  # a damaged file may hold others: kernels count on 0 and 1
     if array.size and is_host(creation.device_named(device)):
         own: Any = node_over_numpy(array, dtype)
-        return Tensor(own)
-    tensor = Tensor(array, device=device)
+        return Tensor.of(own)
+    tensor = Tensor.of(array, device=device)
     return tensor if dtype.numpy == array.dtype else tensor.bitcast(dtype)
 
 

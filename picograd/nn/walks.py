@@ -106,7 +106,8 @@ def named_tensors(
     for name, value in members:
         is_parameter = isinstance(value, Parameter)
         if is_parameter or name in root._placed:
-            yield prefix + name, value, True, True
+            path = prefix + name
+            yield path, value, True, True
     for name, value in members if root._persistence else ():
         persistent = root._persistence.get(name)
         is_buffer = isinstance(value, Tensor) and not isinstance(value, Parameter)

@@ -22,6 +22,7 @@ except ImportError as error:
 from picograd.onnx.export_model import export as export
 from picograd.onnx.model import Model as Model
 from picograd.onnx.table import operator as operator
+from picograd.onnx.torch_options import is_in_onnx_export as is_in_onnx_export
 
 
 def load(source: Any, check: bool = True) -> Model:

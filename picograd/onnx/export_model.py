@@ -25,6 +25,7 @@ from picograd.nn.module import Module
 from picograd.onnx.export_elementwise import ROWS as ELEMENTWISE
 from picograd.onnx.export_loops import info
 from picograd.onnx.export_rows import ROWS
+from picograd.onnx.torch_options import IDLE, dynamic_of, rename
 from picograd.onnx.values import to_array
 from picograd.onnx.writer import Writer, Written, same_shape, traced_of
 from picograd.target import SERIAL
@@ -68,6 +69,12 @@ def export(
     dynamic: Any = None,
     opset: int = OPSET,
     external: bool | None = None,
+    *,
+    input_names: Sequence[str] = (),
+    output_names: Sequence[str] = (),
+    dynamic_axes: Mapping[str, Any] | None = None,
+    opset_version: int | None = None,
+    **options: Any,
 ) -> Any:
     """Write a module, a function or a jitted one as an ONNX model; gives the `ModelProto`.
 
@@ -75,7 +82,8 @@ def export(
     compute in `eval` mode. Inputs have the names of the function's parameters, weights those of
     `state_dict`. `dynamic={"input": {0: "batch"}}` leaves the sizes of axes open; axes of one name
     have one size, and `picograd.Dim` bounds it. `external` puts weights into a file beside the
-    model: None does above 2 GB. `onnx.checker` checks what is written.
+    model: None does above 2 GB. `onnx.checker` checks what is written. The words after it, and `f`
+    for the path, are those of `torch.onnx.export`; an `opset_version` below 18 is written as 18.
 
     Raises DataError for an operation that has no ONNX operator, naming it and its line, TraceError
     where Python depends on a size that is left open, ValueRangeError for an opset it cannot write.
@@ -85,12 +93,21 @@ def export(
     >>> [each.name for each in made.graph.input], [each.name for each in made.graph.initializer][:2]
     (['input'], ['weight', 'bias'])
     """
+    path = options.pop("f", path)
+    unknown = [name for name in options if name not in IDLE]
+    if unknown:
+        raise TypeError(f"onnx.export() got an unexpected keyword argument {unknown[0]!r}")
+    if opset_version is not None:
+        opset = max(opset_version, OPSETS[0])
     if opset not in OPSETS:
         text = f"opset {opset} is not one of {OPSETS[0]} to {OPSETS[-1]}"
         raise ValueRangeError("onnx.export", text, f"leave it out: {OPSET} is written then")
     arguments = args if isinstance(args, tuple) else (args,)
+    if dynamic_axes:
+        dynamic = dynamic_of(model, len(arguments), input_names, dynamic_axes)
     with evaluating(model):
         made = Export(model, opset).run(arguments, dynamic)
+    rename(made.graph, input_names, output_names)
     save(made, path, external)
     return made
 

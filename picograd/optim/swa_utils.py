@@ -33,7 +33,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Average:
 
     >>> from picograd import Tensor, optim
     >>> rule = optim.swa_utils.get_ema_avg_fn(0.5)
-    >>> rule(Tensor([1.0]), Tensor([3.0]), Tensor(1)).tolist()
+    >>> rule(Tensor([1.0]), Tensor([3.0]), picograd.tensor(1)).tolist()
     [2.0]
     """
     check_decay(decay)

@@ -114,12 +114,13 @@ class Tensor(
 ):
     """This class is a lazy tensor; see the module docstring.
 
-    `data` is a number, nested lists, an array (NumPy, DLPack) or a Tensor. Ints give int64, floats
-    float32, arrays keep their dtype. Two or more ints are the sizes of a tensor of zeros, and no
-    data is a tensor of no elements, as in PyTorch; one int is a number.
+    `data` is a number, nested lists, an array (NumPy, DLPack) or a Tensor. Lists of ints give
+    int64, of floats and bools float32, arrays keep their dtype. Ints alone, or a `Size`, are the
+    sizes of a tensor of zeros, and no data is a tensor of no elements, as in PyTorch;
+    `picograd.tensor(3)` is a number, and `picograd.tensor([True])` a bool.
 
-    >>> (Tensor([1.0, 2.0]) * 3).tolist()
-    [3.0, 6.0]
+    >>> (Tensor([1.0, 2.0]) * 3).tolist(), Tensor(2, 1).shape, picograd.tensor(3).item()
+    ([3.0, 6.0], (2, 1), 3)
     """
 
     __slots__ = ("__dict__",)  # programs note things on tensors: `p.is_bias = True`
@@ -133,11 +134,42 @@ class Tensor(
         name: str = "",
         *sizes: int,
     ) -> None:
-        if type(data) is type(dtype) is int:
-            given = (data, dtype, device, requires_grad, name, *sizes)
-            data = creation.filled("Tensor", [x for x in given if type(x) is int], 0, None, None)
-            dtype = device = requires_grad = None
-            name = ""
+        if dtype is None or type(dtype) is int:
+            shape = creation.sizes_among((data, dtype, device, requires_grad, name, *sizes))
+            if shape is not None:
+                where = device if isinstance(device, str) else None
+                self._fill(creation.filled("Tensor", shape, 0, None, where), None, None, None, "")
+                return
+            data = creation.flags_as_floats(data)
+        self._fill(data, dtype, device, requires_grad, name)
+
+    @classmethod
+    def of(
+        cls,
+        data: Data,
+        dtype: DTypeLike | None = None,
+        device: DeviceLike | None = None,
+        requires_grad: bool | None = None,
+        name: str = "",
+    ) -> "Tensor":
+        """Make a tensor of data that keeps its dtype: `picograd.tensor`.
+
+        >>> Tensor.of([1, 2]).dtype, Tensor.of(3).shape
+        (picograd.int64, ())
+        """
+        made = cls.__new__(cls)
+        made._fill(data, dtype, device, requires_grad, name)
+        return made
+
+    def _fill(
+        self,
+        data: Any,
+        dtype: DTypeLike | None,
+        device: DeviceLike | None,
+        requires_grad: bool | None,
+        name: str,
+    ) -> None:
+        """Take on the value of data, as a leaf."""
         wanted = optional_dtype(dtype)
         if isinstance(data, Tensor):
             node = build.detach(foreign.apart(data._node).below("detach"))
@@ -379,7 +411,7 @@ class Tensor(
     def float(self) -> "Tensor":
         """Convert to float32.
 
-        >>> Tensor([1, 2]).float().tolist()
+        >>> picograd.tensor([1, 2]).float().tolist()
         [1.0, 2.0]
         """
         return self.cast(float32)
@@ -764,7 +796,7 @@ class Tensor(
             raise DTypeError("from_numpy", text, "use picograd.Tensor(...)")
         is_shared = array.flags.writeable and is_host(creation.device_named(None))
         if not is_shared or not creation.is_dtype(array.dtype) or not array.size:
-            return Tensor(array)
+            return Tensor.of(array)
         return made(share(node_over_numpy(array, to_dtype(array.dtype))))
 
     @staticmethod
@@ -967,7 +999,7 @@ class Tensor(
     ) -> builtins.bool:
         """Tell whether all elements are close to another tensor's; computes.
 
-        >>> Tensor([1.0, 2.0]).allclose(Tensor([1.0 + 1e-7, 2.0]))
+        >>> Tensor([1.0, 2.0]).allclose(picograd.tensor([1.0 + 1e-7, 2.0]))
         True
         """
         wanted = as_tensor(other, self)

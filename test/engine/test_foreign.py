@@ -173,7 +173,7 @@ SAME_VALUES = {
     "clone": lambda x: x.clone(),
     "deepcopy": copy.deepcopy,
     "Tensor": Tensor,
-    "where": lambda x: picograd.where(Tensor(True), x, x * 0),
+    "where": lambda x: picograd.where(Tensor.of(True), x, x * 0),
     "cat": lambda x: picograd.cat([x]),
     "stack": lambda x: picograd.stack([x]),
     "pad": lambda x: picograd.nn.functional.pad(x, (0, 0)),

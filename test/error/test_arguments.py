@@ -18,7 +18,7 @@ SKIPPED = {"explain", "plan", "profile", "fork_rng", "synchronize", "seed", "man
 WRONG: tuple[Callable[[], Any], ...] = (
     lambda: 3, lambda: "a", lambda: None, lambda: [1, 2], lambda: {"a": 1}, lambda: object(),
     lambda: np.ones(2), lambda: Tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), lambda: Tensor([1, 0]),
-    lambda: Tensor(1.0), lambda: Tensor([True]), lambda: 2.5,
+    lambda: Tensor(1.0), lambda: Tensor.of([True]), lambda: 2.5,
 )  # fmt: skip
 ROOMS = {"picograd": picograd, "functional": nn.functional, "linalg": picograd.linalg}
 

@@ -80,7 +80,7 @@ CASES = [
         "inside `with picograd.no_grad():`.",
     ),
     Case(
-        "requires_grad of bool", lambda: Tensor([True]).requires_grad_(), GradientError,
+        "requires_grad of bool", lambda: Tensor.of([True]).requires_grad_(), GradientError,
         "requires_grad: a bool tensor cannot have a gradient. Fix: use a float dtype.",
     ),
     Case(

@@ -87,7 +87,7 @@ CASES = [
         ".astype(numpy.float32).",
     ),
     Case(
-        "int too large", lambda: Tensor(1 << 70), DTypeError,
+        "int too large", lambda: Tensor.of(1 << 70), DTypeError,
         "Tensor: 1180591620717411303424 does not fit int64. Fix: pass a float.",
     ),
     Case(

@@ -75,11 +75,11 @@ CASES = [
         "shift_left: needs integers or bool, got float32. Fix: cast first.",
     ),
     Case(
-        "sub of bools", lambda: Tensor([True]) - Tensor([True]), DTypeError,
+        "sub of bools", lambda: Tensor.of([True]) - Tensor.of([True]), DTypeError,
         "sub: is not defined for bool tensors. Fix: use ^ or logical_xor, or call .int() first.",
     ),
     Case(
-        "neg of bool", lambda: -Tensor([True]), DTypeError,
+        "neg of bool", lambda: -Tensor.of([True]), DTypeError,
         "neg: is not defined for bool tensors. Fix: use ~x or x.logical_not().",
     ),
     Case(

@@ -88,7 +88,7 @@ CASES = [
         "method. Fix: use ints and a step that is not 0.",
     ),
     Case(
-        "mask", lambda: X[Tensor([True, False, True])], AxisError,
+        "mask", lambda: X[Tensor.of([True, False, True])], AxisError,
         "getitem: mask of shape (3,) does not match axes of shape (2,). Fix: use a mask "
         "of the same sizes.",
     ),
@@ -129,7 +129,7 @@ CASES = [
         "to 1.",
     ),
     Case(
-        "set mask", lambda: set_item(Tensor([True, False, True]), 1.0), AxisError,
+        "set mask", lambda: set_item(Tensor.of([True, False, True]), 1.0), AxisError,
         "getitem: mask of shape (3,) does not match axes of shape (2,). Fix: use a mask "
         "of the same sizes.",
     ),

@@ -236,7 +236,7 @@ CASES = [
         "ModuleList: cannot index with str. Fix: use ints and slices.",
     ),
     Case(
-        "Parameter of an int", lambda: nn.Parameter(Tensor(5)), GradientError,
+        "Parameter of an int", lambda: nn.Parameter(Tensor.of(5)), GradientError,
         "Parameter: a int64 tensor cannot have a gradient. Fix: make it of floats, as"
         " Tensor([1.0, 2.0]); n elements are picograd.empty(n).",
     ),
@@ -283,12 +283,12 @@ CASES = [
         "picograd.Tensor(...).",
     ),
     Case(
-        "cross_entropy bools", lambda: F.cross_entropy(X, Tensor([True, False])), DTypeError,
+        "cross_entropy bools", lambda: F.cross_entropy(X, Tensor.of([True, False])), DTypeError,
         "cross_entropy: class numbers must be integers, target is bool. Fix: cast the "
         "target to picograd.int64.",
     ),
     Case(
-        "cross_entropy ints", lambda: F.cross_entropy(Tensor([1, 2]), Tensor(0)), DTypeError,
+        "cross_entropy ints", lambda: F.cross_entropy(Tensor([1, 2]), Tensor.of(0)), DTypeError,
         "cross_entropy: takes a float dtype, not int64. Fix: cast the operand first.",
     ),
     Case(

@@ -195,7 +195,7 @@ def test_wrong_use_is_named():
 
 
 def test_workers_may_make_tensors():
-    samples = [(Tensor([float(i)]) * 2, Tensor(i)) for i in range(5)]
+    samples = [(Tensor([float(i)]) * 2, Tensor.of(i)) for i in range(5)]
     here = [(x.tolist(), y.tolist()) for x, y in nn.DataLoader(samples, batch_size=2)]
     there = nn.DataLoader(samples, batch_size=2, num_workers=2)
     assert [(x.tolist(), y.tolist()) for x, y in there] == here

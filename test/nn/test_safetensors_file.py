@@ -139,7 +139,7 @@ def all_read(value):
 @pytest.mark.parametrize("layout", ["plain", "nested", "zip", "old"])
 def test_damage_is_an_error_that_names_the_file_or_does_no_harm(layout, tmp_path):
     path = tmp_path / "state"
-    tensors = {"a": Tensor.ones(3, 4).cast("bfloat16"), "b": Tensor([True, False])}
+    tensors = {"a": Tensor.ones(3, 4).cast("bfloat16"), "b": Tensor.of([True, False])}
     if layout in ("plain", "nested"):
         nn.save(tensors if layout == "plain" else {"model": tensors, "epoch": 3}, path)
     else:

@@ -75,7 +75,7 @@ def test_like(name: str, device: str) -> None:
 def test_from_data(device: str) -> None:
     cases: list[Any] = [3, 2.5, True, [1, 2], [1.0, 2], [[True], [False]], [], [[], []]]
     for data in cases:
-        same(repr(data), Tensor(data, device=device), torch.tensor(data))
+        same(repr(data), picograd.tensor(data, device=device), torch.tensor(data))
     for kind in ("float32", "float64", "int32", "uint8", "bool"):
         array = np.arange(6).reshape(2, 3).astype(kind)
         for view in (array, array.T, array[:, ::2], array[::-1].copy()):

@@ -66,7 +66,7 @@ def reference(items: tuple[Any, ...]) -> Any:
 def ours(items: tuple[Any, ...], device: str, draw: random.Random) -> tuple[Any, ...]:
     """Give some of the arrays as tensors."""
     is_array = [isinstance(i, np.ndarray) and i.ndim > 0 and draw.random() < 0.5 for i in items]
-    return tuple(Tensor(i, device=device) if t else i for i, t in zip(items, is_array))
+    return tuple(Tensor.of(i, device=device) if t else i for i, t in zip(items, is_array))
 
 
 def test_reading_and_writing(device: str) -> None:

@@ -14,9 +14,9 @@ DTYPES = ["bool", "uint8", "int8", "int32", "int64", "float16", "bfloat16", "flo
 
 
 def test_dtype_of_new_tensors(device: str) -> None:
-    assert Tensor(1, device=device).dtype is picograd.int64
+    assert Tensor.of(1, device=device).dtype is picograd.int64
     assert Tensor([1.5]).dtype is picograd.float32
-    assert Tensor([True]).dtype is picograd.bool
+    assert Tensor.of([True]).dtype is picograd.bool
     assert Tensor(np.zeros(2)).dtype is picograd.float64
     assert Tensor(np.zeros(2, np.uint8)).dtype is picograd.uint8
     assert Tensor([]).shape == (0,)
@@ -50,8 +50,8 @@ def test_printing() -> None:
 def test_protocols() -> None:
     x = Tensor([[1.0, 2.0], [3.0, 4.0]])
     assert len(x) == 2 and [row.tolist() for row in x] == [[1, 2], [3, 4]]
-    assert float(Tensor(2.5)) == 2.5 and int(Tensor([3])) == 3 and [5, 6][Tensor(1)] == 6
-    assert bool(Tensor(1)) and not bool(Tensor([0.0]))
+    assert float(Tensor(2.5)) == 2.5 and int(Tensor([3])) == 3 and [5, 6][Tensor.of(1)] == 6
+    assert bool(Tensor.of(1)) and not bool(Tensor([0.0]))
     assert np.asarray(x).tolist() == x.tolist()
     assert (np.ones((2, 2), np.float32) + x).tolist() == [[2, 3], [4, 5]]
     assert {x: 1}[x] == 1 and 3.0 in x and 9.0 not in x
@@ -167,3 +167,17 @@ def test_a_uint8_index_is_a_mask() -> None:
         x[mask] = 0
     assert x.tolist() == [0, 20, 0]
     assert Tensor([10, 20, 30])[mask.long()].tolist() == [20, 10, 20]
+
+
+def test_the_class_makes_what_that_of_pytorch_makes() -> None:
+    torch = pytest.importorskip("torch")
+    for call in (
+        "T.Tensor(3)", "T.Tensor(2, 3)", "T.Tensor(T.ones(2, 3).size())", "T.Tensor([True, False])",
+        "T.Tensor([[True], [False]])", "T.Tensor([1.0])", "T.Tensor()", "1 - T.Tensor([True])",
+        "T.Tensor(2).fill_(1.5)",
+    ):  # fmt: skip
+        ours, theirs = eval(call, {"T": picograd}), eval(call, {"T": torch})
+        assert (ours.shape, str(ours.dtype)[9:]) == (tuple(theirs.shape), str(theirs.dtype)[6:])
+    assert picograd.tensor(3).item() == Tensor.of(3).item() == 3 and Tensor(2.5).item() == 2.5
+    assert Tensor.of([True]).dtype is picograd.bool and Tensor([1, 2]).dtype is picograd.int64
+    assert picograd.nn.Parameter(Tensor(4)).shape == (4,)

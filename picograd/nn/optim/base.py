@@ -442,7 +442,7 @@ class Optimizer:
             together[key] = {name: own.get(name, tensor) for name, tensor in fresh.items()}
         self.state[parameter].update(together[key])
         self.make_state(group, parameter, together[key])
-        pairs = [(together[key][name], Tensor(number)) for name, number in numbers.items()]
+        pairs = [(together[key][name], Tensor.of(number)) for name, number in numbers.items()]
         slots = self.slots(group.options)
         return pairs + [
             (self.state[parameter][name], value) for name, value in values.items() if name in slots

@@ -206,7 +206,7 @@ class LBFGS(Optimizer):
         pieces = zip(parameters, np.split(vector, ends))
         kinds = [np.complex128 if p.dtype.is_complex else np.float64 for p in parameters]
         overwrite([
-            (p, Tensor(piece.view(kind).reshape(tuple(p.shape))))
+            (p, Tensor.of(piece.view(kind).reshape(tuple(p.shape))))
             for (p, piece), kind in zip(pieces, kinds)
         ])  # fmt: skip
 
@@ -219,9 +219,9 @@ class LBFGS(Optimizer):
         if memory.d is not None:
             entry |= dict(t=memory.t, H_diag=memory.H_diag, prev_loss=memory.prev_loss)
             entry |= dict(ro=list(memory.ro))
-            entry |= dict(d=Tensor(memory.d), prev_flat_grad=Tensor(memory.prev_flat_grad))
-            entry |= dict(old_dirs=[Tensor(y) for y in memory.old_dirs])
-            entry |= dict(old_stps=[Tensor(s) for s in memory.old_stps])
+            entry |= dict(d=Tensor.of(memory.d), prev_flat_grad=Tensor.of(memory.prev_flat_grad))
+            entry |= dict(old_dirs=[Tensor.of(y) for y in memory.old_dirs])
+            entry |= dict(old_stps=[Tensor.of(s) for s in memory.old_stps])
         return {**state, "state": {0: entry}}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:

@@ -145,7 +145,7 @@ class MixUp:
         """Draw the share of the image itself, as a number that jitted plans renew."""
         draw = functools.partial(draw_beta, self.generator, self.alpha)
         share: Any = note_draw(RuntimeScalar(draw(), draw))
-        return Tensor(share, device=images.device).cast(images.dtype)
+        return Tensor.of(share, device=images.device).cast(images.dtype)
 
     def mix(self, images: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
         """Mix all pixels; returns the share of the image itself too."""

@@ -52,7 +52,7 @@ class ToTensor:
 
     def __call__(self, pixels: Any) -> Tensor:
         """Make the batch."""
-        images = pixels if isinstance(pixels, Tensor) else Tensor(pixels, device=self.device)
+        images = pixels if isinstance(pixels, Tensor) else Tensor.of(pixels, device=self.device)
         shape = tuple(images.shape)
         images = images[..., None] if len(shape) == 2 else images
         images = images[None] if len(images.shape) == 3 else images
@@ -68,7 +68,7 @@ def per_channel(op: str, values: Sequence[float], images: Tensor) -> Tensor:
     if numbers.size not in (1, images.shape[1]):
         problem = f"{numbers.size} values for images of {images.shape[1]} channels"
         raise ShapeError(op, problem, "give one number, or one per channel")
-    return Tensor(numbers.reshape(-1, 1, 1), device=images.device).cast(images.dtype)
+    return Tensor.of(numbers.reshape(-1, 1, 1), device=images.device).cast(images.dtype)
 
 
 class Normalize(Transform):
@@ -107,7 +107,7 @@ def luma(images: Tensor) -> Tensor:
     if images.shape[1] != 3:
         problem = f"images have {images.shape[1]} channels"
         raise ShapeError("Grayscale", problem, "pass 3 (red, green, blue) or 1")
-    weights = Tensor(np.array(LUMA, np.float32).reshape(3, 1, 1), device=images.device)
+    weights = Tensor.of(np.array(LUMA, np.float32).reshape(3, 1, 1), device=images.device)
     return (images * weights.cast(images.dtype)).sum(1, keepdim=True)
 
 
@@ -189,5 +189,5 @@ class ColorJitter(Transform):
 
 def choose(condition: Tensor, images: Tensor, value: Tensor | float) -> Tensor:
     """Take `images` where the condition holds, and a value, in their dtype, elsewhere."""
-    other = value if isinstance(value, Tensor) else Tensor(value, device=images.device)
+    other = value if isinstance(value, Tensor) else Tensor.of(value, device=images.device)
     return where(condition, images, other.cast(images.dtype))

@@ -90,7 +90,7 @@ def host_values(op: str, given: Any) -> Array:
 
 def known_tensor(values: Array, device: str = "cpu") -> Tensor:
     """Make an int64 tensor whose values stay known to the host."""
-    result = Tensor(np.ascontiguousarray(values, np.int64), device=device)
+    result = Tensor.of(np.ascontiguousarray(values, np.int64), device=device)
     KNOWN[result.node] = np.asarray(values, np.int64)
     return result
 
@@ -192,7 +192,7 @@ def spread(data: Tensor, places: Array, padding_value: float) -> Tensor:
     if (places >= 0).all():
         return rows
     shape = (*places.shape, *(1,) * (data.ndim - 1))
-    return Tensor(places >= 0, device=data.device).reshape(*shape).where(rows, padding_value)
+    return Tensor.of(places >= 0, device=data.device).reshape(*shape).where(rows, padding_value)
 
 
 def pad_sequence(

@@ -23,6 +23,13 @@ from picograd.tensor.math import complex_functions
 from picograd.tensor.shaping import assembling
 
 
+def instance_of(cls: Any) -> Any:
+    """Make an empty tensor of a class of the user's."""
+    if not isinstance(cls, type) or not issubclass(cls, Recorded):
+        raise DTypeError("as_subclass", f"{cls!r} is no class of tensors", "derive it from Tensor")
+    return Recorded.__new__(cls)
+
+
 def mapped(tensor: Any, function: Callable[..., Any], *others: Tensor) -> Any:
     """Write over a tensor what a Python function makes of its elements and those of others."""
     if tensor.requires_grad:
@@ -30,7 +37,7 @@ def mapped(tensor: Any, function: Callable[..., Any], *others: Tensor) -> Any:
         raise GradientError("apply_", text, "call it on tensor.detach()")
     lists = [each.reshape(-1).tolist() for each in (tensor, *others)]
     values = [function(*elements) for elements in zip(*lists)]
-    made = Recorded.kind(values, dtype=tensor.dtype, device=tensor.device)
+    made = Recorded.kind.of(values, dtype=tensor.dtype, device=tensor.device)
     return tensor.copy_(made.reshape(tensor.shape))
 
 
@@ -419,7 +426,7 @@ class FamilyMethods(Recorded):
     @staticmethod
     def _make_subclass(cls: Any, data: Any, require_grad: bool = False) -> Any:
         """Make a tensor of a class of the user's, whose `__new__` calls this."""
-        result = Recorded.__new__(cls)
+        result = instance_of(cls)
         start(result, build.detach(data.node), False)
         result._node.leaf = weakref.ref(result)
         result.requires_grad = require_grad
@@ -431,7 +438,7 @@ class FamilyMethods(Recorded):
         >>> picograd.ones(2).as_subclass(nn.Buffer).tolist()
         [1.0, 1.0]
         """
-        result = Recorded.__new__(cls)
+        result = instance_of(cls)
         start(result, self.clone().node, self.requires_grad)
         return result
 

@@ -52,7 +52,7 @@ def on_values(
     if out is not None:
         options["out"] = out
     result = getattr(ufunc, method)(*values, **options)
-    made: Any = Recorded.kind
+    made: Any = Recorded.kind.of
     if isinstance(result, tuple):
         return tuple(map(made, result))
     return made(result) if out is None else result

@@ -528,7 +528,7 @@ def as_tensor(value: Any, like: "Recorded") -> Any:
         if isinstance(value, int) and dtype.is_integer and not -128 <= value < 128:
             dtype = int64
         return wrap(constant("op", value, (), dtype, like.device), False)
-    return Recorded.kind(value, device=like.device)
+    return Recorded.kind.of(value, device=like.device)
 
 
 def is_tuple_like(items: Any) -> bool:

@@ -139,7 +139,7 @@ def index_put_(
     """Write values at index tensors in place.
 
     >>> x = picograd.Tensor([1, 2, 3])
-    >>> x.index_put_((picograd.Tensor([0]),), picograd.Tensor(9)).tolist()
+    >>> x.index_put_((picograd.Tensor([0]),), picograd.tensor(9)).tolist()
     [9, 2, 3]
     """
     return rewrite(input, "index_put", index_put(input, indices, values, accumulate))

@@ -147,7 +147,7 @@ def qr(A: Tensor, mode: str = "reduced", *, some: bool | None = None) -> QR:
     rows, columns = A.shape[-2:] if A.ndim > 1 else (0, 1)
     is_complete = mode == "complete" and rows > columns
     q, r = several(A, host.qr(read(A), "complete" if is_complete else "reduced"))
-    return QR(Recorded.kind([], dtype=r.dtype) if mode == "r" else q, r)
+    return QR(Recorded.kind.of([], dtype=r.dtype) if mode == "r" else q, r)
 
 
 def svd(A: Tensor, full_matrices: bool = True) -> SVD:

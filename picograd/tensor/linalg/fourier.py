@@ -318,7 +318,7 @@ def fftfreq(
     [0.0, 0.25, -0.5, -0.25]
     """
     check_host("fftfreq", n)
-    return Recorded.kind(np.fft.fftfreq(n, d), dtype=dtype or "float32", device=device)
+    return Recorded.kind.of(np.fft.fftfreq(n, d), dtype=dtype or "float32", device=device)
 
 
 def rfftfreq(
@@ -330,7 +330,7 @@ def rfftfreq(
     [0.0, 0.25, 0.5]
     """
     check_host("rfftfreq", n)
-    return Recorded.kind(np.fft.rfftfreq(n, d), dtype=dtype or "float32", device=device)
+    return Recorded.kind.of(np.fft.rfftfreq(n, d), dtype=dtype or "float32", device=device)
 
 
 def shifted(op: str, x: Tensor, dim: Sizes | None, is_back: bool) -> Tensor:

@@ -49,7 +49,7 @@ def attempt(
         if check_errors:
             raise
     found = failures(matrices.detach().numpy(), function.__name__ == "cholesky")
-    info = Recorded.kind(found, dtype=int32, device=matrices.device)
+    info = Recorded.kind.of(found, dtype=int32, device=matrices.device)
     is_bad = (info != 0).reshape(*stack, 1, 1)
     size = matrices.shape[-1]
     eye = Recorded.kind.eye(size, dtype=matrices.dtype, device=matrices.device)

@@ -2,6 +2,7 @@
 
 import math
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ from picograd.tensor.core.operands import (
     optional_dtype,
     read_scalar,
 )
+from picograd.tensor.core.sizes import Size
 from picograd.traced_number import TracedNumber, derived, plain
 
 SUPPORTED = "biufc"  # NumPy kinds: bool, signed, unsigned, float, complex
@@ -62,6 +64,27 @@ def from_data(data: Any, dtype: DType | None, device: str) -> Node:
     if wanted.is_integer and not isinstance(data, np.ndarray):
         check_range(array, wanted)
     return from_array(array, wanted, device)
+
+
+def sizes_among(given: Sequence[Any]) -> Sequence[int] | None:
+    """Read the arguments of `Tensor(2, 3)` and `Tensor(x.size())`; None where they are data."""
+    first = given[0]
+    if type(first) is Size:
+        return first
+    if type(first) is not int:
+        return None
+    return [each for each in given if type(each) is int]
+
+
+def flags_as_floats(data: Any) -> Any:
+    """Make an array of floats of lists of bools, as PyTorch's `Tensor` does: `1 - Tensor(done)`."""
+    first = data
+    while isinstance(first, (list, tuple)) and first:
+        first = first[0]
+    if first is data or not isinstance(first, (bool, np.bool_)):
+        return data
+    array = as_array(data)
+    return array.astype(default_float().numpy) if array.dtype == bool else data
 
 
 def check_range(array: "np.ndarray[Any, Any]", dtype: DType) -> None:

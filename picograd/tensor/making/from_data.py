@@ -30,7 +30,7 @@ def tensor(
     >>> picograd.tensor([1, 2]).dtype
     picograd.int64
     """
-    return Recorded.kind(data, dtype=dtype, device=device, requires_grad=requires_grad)
+    return Recorded.kind.of(data, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 @composed(method=False)
@@ -61,10 +61,10 @@ def asarray(
         if copy is False:
             text = f"a {type(obj).__name__} must be copied to become a tensor"
             raise ExportError("asarray", text, "leave out copy=False")
-        result = Recorded.kind(obj, wanted, place)
+        result = Recorded.kind.of(obj, wanted, place)
     elif copy:
         now: Any = build.contiguous(result.detach()._node)
-        result = Recorded.kind(now).realize()  # as it is now
+        result = Recorded.kind.of(now).realize()  # as it is now
     moved = result.to(dtype=wanted, device=place)
     if moved is not result and copy is False:
         text = f"the {result.dtype.name} tensor on {result.device} must be converted"

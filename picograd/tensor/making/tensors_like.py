@@ -51,7 +51,7 @@ def frombuffer(buffer: Any, *, dtype: DTypeLike | None, count: int = -1, offset:
         raise ValueRangeError("frombuffer", str(error), "check count and offset") from None
     if array.flags.writeable:
         return made_leaf(share(node_over_numpy(array, wanted)))
-    made = Recorded.kind(array.copy())
+    made = Recorded.kind.of(array.copy())
     return made if made.dtype is wanted else made.bitcast(wanted)
 
 
@@ -136,7 +136,7 @@ def new(x: Tensor, *data: Any, device: DeviceLike | None = None) -> Tensor:
     place = dict(dtype=x.dtype, device=device or x.device)
     if all(isinstance(each, int) for each in data):
         return Recorded.kind.zeros(*(data or (0,)), **place)
-    return Recorded.kind(data[0], **place)
+    return Recorded.kind.of(data[0], **place)
 
 
 @composed(function=False)
@@ -152,7 +152,7 @@ def new_tensor(
     >>> picograd.Tensor([1.0]).new_tensor([2, 3]).tolist()
     [2.0, 3.0]
     """
-    return Recorded.kind(data, dtype=dtype or x.dtype, device=device or x.device, **more)
+    return Recorded.kind.of(data, dtype=dtype or x.dtype, device=device or x.device, **more)
 
 
 @composed(method=False)
@@ -178,7 +178,7 @@ def logspace(
     wanted = to_dtype(dtype or "float32")
     first, last = (int(x) if wanted.is_integer else float(x) for x in (start, end))
     powers = np.power(float(base), np.linspace(first, last, count))
-    return Recorded.kind(powers, dtype=wanted, device=device, **more)
+    return Recorded.kind.of(powers, dtype=wanted, device=device, **more)
 
 
 @composed("range", method=False)
@@ -227,7 +227,7 @@ def window(op: str, length: Any, periodic: bool, terms: tuple[float, ...], more:
     angle = np.arange(count) * (2 * math.pi / max(span, 1))
     values = sum((-1) ** n * a * np.cos(n * angle) for n, a in enumerate(terms))
     values = np.ones(count) if count == 1 else values
-    return Recorded.kind(values, **{"dtype": "float32", **more})
+    return Recorded.kind.of(values, **{"dtype": "float32", **more})
 
 
 @composed(method=False)
@@ -272,7 +272,7 @@ def bartlett_window(window_length: int, periodic: bool = True, **more: Any) -> T
     count = points("bartlett_window", window_length)
     span = max(count if periodic else count - 1, 1)
     values = 1 - np.abs(2 * np.arange(count) / span - 1) if count != 1 else np.ones(1)
-    return Recorded.kind(values, **{"dtype": "float32", **more})
+    return Recorded.kind.of(values, **{"dtype": "float32", **more})
 
 
 @composed(method=False)
@@ -287,7 +287,7 @@ def kaiser_window(
     count = points("kaiser_window", window_length)
     is_cut = periodic and count > 1
     values = np.kaiser(count + is_cut, beta)[:count]
-    return Recorded.kind(values, **{"dtype": "float32", **more})
+    return Recorded.kind.of(values, **{"dtype": "float32", **more})
 
 
 # like another tensor

@@ -54,7 +54,7 @@ def where(condition: TensorLike, a: TensorLike = UNSET, b: TensorLike = UNSET) -
 
     With a condition alone, the positions where it holds, one vector per axis.
 
-    >>> picograd.where(Tensor([True, False, True]), Tensor([1.0, 2.0, 3.0]), 0.0).tolist()
+    >>> picograd.where(picograd.tensor([True, False, True]), Tensor([1.0, 2.0, 3.0]), 0.0).tolist()
     [1.0, 0.0, 3.0]
     """
     if b is UNSET:
@@ -67,7 +67,7 @@ def chosen(condition: Any, a: Any, b: Any) -> Any:
     """Choose elements; what is no tensor yet comes to the device of the others."""
     if not isinstance(condition, Recorded):
         like = a if isinstance(a, Recorded) else b
-        condition = Recorded.kind(
+        condition = Recorded.kind.of(
             condition, device=like.device if isinstance(like, Recorded) else None
         )
     return apply(elementwise.where, condition, a, b)

@@ -261,7 +261,7 @@ def std_mean(
 def any(x: Node, dim: Axes = None, keepdim: bool = False) -> Node:
     """Tell whether any element is non-zero.
 
-    >>> Tensor([[True, False], [False, False]]).any(1).tolist()
+    >>> picograd.tensor([[True, False], [False, False]]).any(1).tolist()
     [True, False]
     """
     present = elementwise.truth(x).cast(int64)
@@ -272,7 +272,7 @@ def any(x: Node, dim: Axes = None, keepdim: bool = False) -> Node:
 def all(x: Node, dim: Axes = None, keepdim: bool = False) -> Node:
     """Tell whether all elements are non-zero.
 
-    >>> Tensor([[True, True], [True, False]]).all(1).tolist()
+    >>> picograd.tensor([[True, True], [True, False]]).all(1).tolist()
     [True, False]
     """
     absent = elementwise.logical_not(elementwise.truth(x)).cast(int64)

@@ -395,7 +395,7 @@ def tril_indices(
     >>> picograd.tril_indices(2, 2).tolist()
     [[0, 1, 1], [0, 0, 1]]
     """
-    return Recorded.kind(assembling.triangle_indices(row, col, offset, True), dtype, device)
+    return Recorded.kind.of(assembling.triangle_indices(row, col, offset, True), dtype, device)
 
 
 @composed(method=False)
@@ -411,7 +411,7 @@ def triu_indices(
     >>> picograd.triu_indices(2, 2).tolist()
     [[0, 0, 1], [0, 1, 1]]
     """
-    return Recorded.kind(assembling.triangle_indices(row, col, offset, False), dtype, device)
+    return Recorded.kind.of(assembling.triangle_indices(row, col, offset, False), dtype, device)
 
 
 showing(assembling.with_rank, always=(aliasing.strided,))

@@ -91,7 +91,7 @@ def numeric(
         for sign in (1, -1):
             moved = start.copy()
             moved[position] += sign * eps
-            leaf = Tensor(moved, device=inputs[at].device, requires_grad=True)
+            leaf = Tensor.of(moved, device=inputs[at].device, requires_grad=True)
             replaced = [*inputs[:at], leaf, *inputs[at + 1 :]]
             ends.append(outputs_of(func, replaced)[number].numpy().reshape(-1))
         columns.append((ends[0] - ends[1]) / (2 * eps))
@@ -159,4 +159,4 @@ def list_of(values: Any) -> list[Any]:
 def spread(output: Any) -> Any:
     """Make weights of an output that are all different."""
     size = int(output.numel())
-    return Tensor(np.linspace(0.5, 1.5, size).reshape(output.shape), device=output.device)
+    return Tensor.of(np.linspace(0.5, 1.5, size).reshape(output.shape), device=output.device)

@@ -130,7 +130,7 @@ def as_carry(value: Any, rows: Sequence[Any]) -> Any:
     if isinstance(value, Recorded):
         return value
     if isinstance(value, (bool, int, float)):
-        return Tensor(value, device=rows[0].device if rows else None)
+        return Tensor.of(value, device=rows[0].device if rows else None)
     problem = f"the carry holds a {type(value).__name__}"
     raise DTypeError("scan", problem, "carry tensors and numbers")
 
@@ -211,7 +211,7 @@ def as_result(what: str, value: Any, device: str | None) -> Any:
     if isinstance(value, Recorded):
         return value
     if isinstance(value, (bool, int, float)):
-        return Tensor(value, device=device)
+        return Tensor.of(value, device=device)
     problem = f"the {what} that f returned holds a {type(value).__name__}"
     raise DTypeError("scan", problem, "return tensors and numbers")
 

@@ -21,7 +21,7 @@ CHECKS = kinds.checks_of(scaled, ("x", "size", "factor", "is_even"), 3)
 def test_ints_numbers_and_flags_are_checked() -> None:
     assert [each.name for each in CHECKS] == ["size", "factor", "is_even"]
     kinds.check_call("scaled", CHECKS, (None, np.int64(3), None), {"is_even": True})
-    kinds.check_call("scaled", CHECKS, (None, Tensor(3), 2), {"factor": None})
+    kinds.check_call("scaled", CHECKS, (None, Tensor.of(3), 2), {"factor": None})
 
 
 @pytest.mark.parametrize(
@@ -46,5 +46,5 @@ def listed(sizes: Sequence[int], function: Callable[[], Any], other: int | str) 
 
 def test_a_misfit_is_found_after_a_failure() -> None:
     assert kinds.misfit("listed", listed, ([1, 2], print, "a"), {}) is None
-    for args in (([1.5], print, 1), ([1], 3, 1), ([1], print, 2.5), ([1], print, Tensor(1))):
+    for args in (([1.5], print, 1), ([1], 3, 1), ([1], print, 2.5), ([1], print, Tensor.of(1))):
         assert isinstance(kinds.misfit("listed", listed, args, {}), DTypeError)

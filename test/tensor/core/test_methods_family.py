@@ -8,7 +8,7 @@ import pytest
 
 import picograd
 from picograd import Tensor
-from picograd.errors import GradientError
+from picograd.errors import DTypeError, GradientError
 
 # a pattern of names may outlive the names it was written for; in-place forms need a value to try
 IN_PLACE = ("acos", "atan", "erfinv", "logit", "sinc", "sgn", "sign", "digamma", "rad2deg", "i0")
@@ -70,6 +70,8 @@ def test_classes_of_the_users() -> None:
     assert type(shown) is Tagged and shown.tolist() == [4.0]
     shown.sum().backward()
     assert tracked.grad is not None and tracked.grad.tolist() == [2.0]
+    with pytest.raises(DTypeError, match="3 is no class of tensors"):
+        x.as_subclass(3)
     with pytest.raises(TypeError, match="Parameter takes data and requires_grad"):
         picograd.nn.Parameter(x, True, 3)
 

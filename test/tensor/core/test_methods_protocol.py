@@ -14,8 +14,8 @@ from picograd.errors import DTypeError, GradientError, ShapeError, ValueRangeErr
 
 def test_numbers_and_truth() -> None:
     assert complex(Tensor(2.0)) == 2 and float(Tensor([[1.5]])) == 1.5 and int(Tensor(-1.7)) == -1
-    assert operator.index(Tensor(True)) == 1 and [5, 6][Tensor([1])[0]] == 6
-    assert f"{Tensor(1.25)}" == "1.25" and f"{Tensor(3):>4}" == "   3"
+    assert operator.index(Tensor.of(True)) == 1 and [5, 6][Tensor([1])[0]] == 6
+    assert f"{Tensor(1.25)}" == "1.25" and f"{Tensor.of(3):>4}" == "   3"
     assert 2.0 in Tensor([1.0, 2.0]) and Tensor(3.0) not in Tensor([1.0])
     assert (Tensor([1.0]) == None) is False  # noqa: E711
     assert hash(Tensor(1.0)) != hash(Tensor(1.0)) and len({Tensor(1.0), Tensor(1.0)}) == 2

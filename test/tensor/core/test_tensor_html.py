@@ -16,7 +16,7 @@ def test_one_and_two_dimensions_are_tables():
     assert text.count("<tr>") == 2 and text.count("<td") == 4
     assert ">2.5000<" in text and ">nan<" in text
     assert Tensor([1, 2, 3])._repr_html_().count("<tr>") == 1
-    assert ">True<" in Tensor([True])._repr_html_()
+    assert ">True<" in Tensor.of([True])._repr_html_()
     assert ">1.+2.5000j<" in Tensor([1 + 2.5j])._repr_html_()
 
 

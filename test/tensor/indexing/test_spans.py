@@ -72,7 +72,7 @@ def test_reads_equal_pytorch(name):
         (wanted * torch.tensor(weight)).sum().backward()
         for function in (read, jitted):
             ours = Tensor(VALUES, requires_grad=True)
-            found = function(ours, Tensor(start))
+            found = function(ours, Tensor.of(start))
             np.testing.assert_array_equal(found.numpy(), wanted.detach().numpy())
             (found * Tensor(weight)).sum().backward()
             np.testing.assert_array_equal(ours.grad.numpy(), theirs.grad.numpy())
@@ -93,7 +93,7 @@ def test_writes_equal_pytorch(name):
         put(theirs, torch.tensor(start), torch.tensor(value))
         for function in (put, jitted):
             ours = Tensor(VALUES)
-            function(ours, Tensor(start), Tensor(value))
+            function(ours, Tensor.of(start), Tensor(value))
             np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
     assert jitted.traces == 1
 
@@ -113,7 +113,7 @@ def test_gradients_of_a_written_range():
 
     for function in (step, picograd.jit(step)):
         ours, ours_v = Tensor(VALUES, requires_grad=True), Tensor(given, requires_grad=True)
-        function(ours, ours_v, Tensor(1))
+        function(ours, ours_v, Tensor.of(1))
         np.testing.assert_allclose(ours.grad.numpy(), x.grad.numpy())
         np.testing.assert_allclose(ours_v.grad.numpy(), v.grad.numpy(), rtol=1e-6)
 
@@ -121,7 +121,7 @@ def test_gradients_of_a_written_range():
 @pytest.mark.parametrize("start", [-9, -5, -3, -2, -1, 3, 4, 5, 9])
 def test_eager_ends_are_cut_off_as_in_pytorch(start):
     ours, theirs = Tensor(VALUES), torch.tensor(VALUES)
-    p, q = Tensor(start), torch.tensor(start)
+    p, q = Tensor.of(start), torch.tensor(start)
     np.testing.assert_array_equal(ours[:, p : p + 2].numpy(), theirs[:, q : q + 2].numpy())
     ours[:, p : p + 2] = 7.0
     theirs[:, q : q + 2] = 7.0
@@ -132,8 +132,8 @@ def test_eager_ends_are_cut_off_as_in_pytorch(start):
 def test_narrow_counts_from_the_end(start):
     wanted = torch.tensor(VALUES).narrow(1, start, 1).numpy()
     narrow = picograd.jit(lambda x, p: x.narrow(1, p, 1) * 1)
-    np.testing.assert_array_equal(Tensor(VALUES).narrow(1, Tensor(start), 1).numpy(), wanted)
-    np.testing.assert_array_equal(narrow(Tensor(VALUES), Tensor(start)).numpy(), wanted)
+    np.testing.assert_array_equal(Tensor(VALUES).narrow(1, Tensor.of(start), 1).numpy(), wanted)
+    np.testing.assert_array_equal(narrow(Tensor(VALUES), Tensor.of(start)).numpy(), wanted)
 
 
 @pytest.mark.parametrize("start", [-9, -1, 4, 5, 100])
@@ -152,13 +152,13 @@ def test_a_range_off_the_axis_raises_and_writes_nothing(start, put):
     def write(x, p):
         put(x, p)
 
-    write(x, Tensor(1))
+    write(x, Tensor.of(1))
     before = x.numpy().copy()
     with pytest.raises(AxisError, match="2 elements .* leave axis 1 of size 5"):
-        write(x, Tensor(start))
+        write(x, Tensor.of(start))
         x.numpy()
     np.testing.assert_array_equal(x.numpy(), before)
-    write(x, Tensor(3))
+    write(x, Tensor.of(3))
     assert (x.numpy()[:, 1:5] == -1).all() and write.traces == 1
 
 
@@ -166,19 +166,19 @@ def test_a_range_off_the_axis_raises_and_writes_nothing(start, put):
 def test_a_read_off_the_axis_raises(start):
     read = picograd.jit(lambda x, p: x.narrow(1, p, 2) * 1)
     with pytest.raises(AxisError, match="leave axis 1"):
-        read(Tensor(VALUES), Tensor(start)).numpy()
+        read(Tensor(VALUES), Tensor.of(start)).numpy()
     with pytest.raises(AxisError, match="do not fit"):
-        Tensor(VALUES).narrow(1, Tensor(start), 2)
+        Tensor(VALUES).narrow(1, Tensor.of(start), 2)
 
 
 def test_lengths_that_depend_on_values_are_errors_in_a_trace():
     x = Tensor(VALUES)
     with pytest.raises(TraceError, match="length of a slice depends on the value"):
-        picograd.jit(lambda x, p: x[:, :p])(x, Tensor(2))
+        picograd.jit(lambda x, p: x[:, :p])(x, Tensor.of(2))
     with pytest.raises(TraceError, match=r"x\[pos:pos \+ 2\]"):
-        picograd.jit(lambda x, p, q: x[:, p:q])(x, Tensor(2), Tensor(3))
-    np.testing.assert_array_equal(x[:, : Tensor(2)].numpy(), VALUES[:, :2])
-    np.testing.assert_array_equal(x[:, Tensor(1) : Tensor(3)].numpy(), VALUES[:, 1:3])
+        picograd.jit(lambda x, p, q: x[:, p:q])(x, Tensor.of(2), Tensor.of(3))
+    np.testing.assert_array_equal(x[:, : Tensor.of(2)].numpy(), VALUES[:, :2])
+    np.testing.assert_array_equal(x[:, Tensor.of(1) : Tensor.of(3)].numpy(), VALUES[:, 1:3])
 
 
 def test_wrong_positions_name_themselves():
@@ -190,11 +190,11 @@ def test_wrong_positions_name_themselves():
     with pytest.raises(DTypeError, match=r"shape \(2,\)"):
         x.select(1, Tensor([1, 2]))
     with pytest.raises(AxisError, match="6 elements do not fit an axis of size 5"):
-        x.narrow(1, Tensor(0), 6)
+        x.narrow(1, Tensor.of(0), 6)
 
 
 def test_a_view_keeps_its_place_when_the_tensor_moves_on():
-    for library, tensor in ((picograd, Tensor), (torch, torch.tensor)):
+    for library, tensor in ((picograd, picograd.tensor), (torch, torch.tensor)):
         x, p = tensor(VALUES), tensor(1)
         part = x[:, p : p + 1]
         p += 2

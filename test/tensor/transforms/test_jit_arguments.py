@@ -276,11 +276,11 @@ def test_write_past_the_end_raises(wrong):
         return cache.sum()
 
     for k in (0, 3, -4, -1):
-        assert put(Tensor([1.0, 1.0]), Tensor(k)).item() in (2.0, 4.0)
+        assert put(Tensor([1.0, 1.0]), Tensor.of(k)).item() in (2.0, 4.0)
     with pytest.raises(
         IndexError, match=r"(an index|index -?\d+) is out of range for axis 0 of size 4"
     ):
-        put(Tensor([5.0, 5.0]), Tensor(wrong)).item()  # CUDA says so at the next read
+        put(Tensor([5.0, 5.0]), Tensor.of(wrong)).item()  # CUDA says so at the next read
     with pytest.raises(IndexError, match="out of range"):
         picograd.jit(lambda x, i: x.index_add(0, i, x))(Tensor([1.0]), Tensor([wrong])).item()
     assert put.traces == 1

@@ -133,7 +133,7 @@ def test_gradients_that_are_gone_or_of_another_kind_are_made_anew() -> None:
     step(1.0, 2.0)
     step.weight.grad.mul_(2.0)
     step(0.5, 2.0)
-    step.weight.data = Tensor(step.expected.astype(np.float32) + 1)
+    step.weight.data = Tensor.of(step.expected.astype(np.float32) + 1)
     step.expected = step.expected + 1
     step(0.5, 1.0)
     step(0.5, 1.5)

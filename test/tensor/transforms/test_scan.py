@@ -138,7 +138,7 @@ def test_equal_results_are_stored_apart(device: str) -> None:
 def test_without_xs_and_without_y(device: str) -> None:
     last, ys = picograd.scan(lambda n, _: (n + n, None), Tensor([1, 2], device=device), length=5)
     assert last.tolist() == [32, 64] and ys is None
-    steps = picograd.scan(lambda n, _: (n + 1, n), Tensor(0, device=device), length=4)[1]
+    steps = picograd.scan(lambda n, _: (n + 1, n), Tensor.of(0, device=device), length=4)[1]
     assert steps.tolist() == [0, 1, 2, 3]
 
 
@@ -345,7 +345,7 @@ def test_an_index_outside_raises_in_a_step() -> None:
         return carry + table[index].sum(), carry // (index + 1)
 
     def run(indices: Tensor) -> Tensor:
-        return picograd.scan(step, Tensor(0), indices.long())[0]
+        return picograd.scan(step, Tensor.of(0), indices.long())[0]
 
     jitted = picograd.jit(run)
     rows = picograd.func.vmap(run)
@@ -356,7 +356,7 @@ def test_an_index_outside_raises_in_a_step() -> None:
         with pytest.raises(ValueRangeError, match="zero"):
             function(Tensor([0, -1, 1])).item()
     with pytest.raises(IndexError):
-        picograd.scan(lambda c, row: (c + run(row), None), Tensor(0), Tensor([[0, 1], [2, 4]]))
+        picograd.scan(lambda c, row: (c + run(row), None), Tensor.of(0), Tensor([[0, 1], [2, 4]]))
     with pytest.raises(IndexError):
         rows(Tensor([[0, 1], [2, -5]]))
 
