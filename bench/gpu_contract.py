@@ -175,7 +175,8 @@ def plan_call(plan, roles, built, given):
             held.append(given[next(inputs)])
         else:
             kind = getattr(torch, slot.dtype.name)
-            held.append(torch.full((slot.size,), float("nan"), device="cuda", dtype=kind))
+            poison = float("nan") if kind.is_floating_point else torch.iinfo(kind).max
+            held.append(torch.full((slot.size,), poison, device="cuda", dtype=kind))
     launches = [
         launcher(program, loaded(program, cubin), [held[n] for n in slots])
         for program, slots, cubin in built

@@ -1,12 +1,13 @@
 """Attention with edited scores on an NVIDIA GPU beside compiled FlexAttention.
 
-Scores are edited by plain algebra: ALiBi, a soft-cap, a sliding window, documents, each causal too.
-PyTorch compiles `flex_attention` with the same edit and its block mask. Rivals take turns, each a
-CUDA graph of launches; a ratio is the median over rounds. `--check` compares values with float64
-and `--warm` only fills PyTorch's cache of compiled kernels.
+Scores are edited by plain algebra: ALiBi, a soft-cap, a sliding window, documents by their numbers
+or as a mask of booleans in memory, each causal too. PyTorch compiles `flex_attention` with the same
+edit and its block mask, which is made before; what ours finds of numbers in memory is in its time.
+Rivals take turns, each a CUDA graph of launches; a ratio is the median over rounds. `--check`
+compares values with float64 and `--warm` only fills PyTorch's cache of compiled kernels.
 
-    python bench/gpu_score_edits.py [--check] [--warm] [--edits plain alibi softcap window document]
-        [--modes forward both] [--heads 64 128] [--sizes 4x16x4096] [--rounds 7]
+    python bench/gpu_score_edits.py [--check] [--warm] [--modes forward both] [--heads 64 128]
+        [--edits plain alibi softcap window document boolean] [--sizes 4x16x4096] [--rounds 7]
 """
 
 import argparse
@@ -21,13 +22,13 @@ from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 from picograd import Tensor
 from picograd.buffer import Storage
 from picograd.codegen.render.cuda import render
-from picograd.dtype import bfloat16, float32, int32
+from picograd.dtype import bfloat16, bool_, float32, int32
 from picograd.graph.gradient import gradient
 from picograd.graph.node import Node
 from picograd.schedule.schedule import schedule
 
 WINDOW, CAP = 512, 20.0
-EDITS = ["plain", "alibi", "softcap", "window", "document"]
+EDITS = ["plain", "alibi", "softcap", "window", "document", "boolean"]
 
 
 def ours(edit, q, k, v, extra):
@@ -45,6 +46,8 @@ def ours(edit, q, k, v, extra):
         seen = seen & (row - column < WINDOW)
     if edit == "document":
         seen = seen & (extra.unsqueeze(-1) == extra)
+    if edit == "boolean":
+        seen = extra
     return seen.where(scores, -math.inf).softmax(-1).cast("bfloat16") @ v
 
 
@@ -64,7 +67,7 @@ def flex_edits(edit, extra):
             seen = seen & (i - j < WINDOW)
         if edit == "document":
             seen = seen & (extra[i] == extra[j])
-        return seen
+        return extra[i, j] if edit == "boolean" else seen
 
     return (score if edit in ("alibi", "softcap") else None), shown
 
@@ -74,16 +77,22 @@ def extra_of(edit, heads, length):
     if edit == "alibi":
         return torch.pow(2.0, -8 * torch.arange(1, heads + 1, device="cuda") / heads)
     count = max(length // 512, 2)
-    stops = torch.sort(torch.randperm(length, device="cuda")[: count - 1]).values
+    same = torch.Generator().manual_seed(0)  # documents of a length are those of every run
+    stops = torch.sort(torch.randperm(length, generator=same)[: count - 1]).values.cuda()
     where = torch.arange(length, device="cuda")
-    return torch.searchsorted(stops, where, right=True).to(torch.int32)
+    documents = torch.searchsorted(stops, where, right=True).to(torch.int32)
+    if edit == "boolean":
+        return (documents[:, None] == documents) & (where[:, None] >= where)
+    return documents
 
 
 def plan_of(edit, mode, shape, target):
     """Schedule one attention; the plan, and which operand each input is."""
     leaves = {name: Node("buffer", (), Storage(None), shape, bfloat16, "cpu") for name in "qkvg"}
-    kind, size = (float32, shape[1]) if edit == "alibi" else (int32, shape[2])
-    leaves["x"] = Node("buffer", (), Storage(None), (size,), kind, "cpu")
+    length = shape[2]
+    kinds = {"alibi": (float32, (shape[1],)), "boolean": (bool_, (length, length))}
+    kind, sizes = kinds.get(edit, (int32, (length,)))
+    leaves["x"] = Node("buffer", (), Storage(None), sizes, kind, "cpu")
     q, k, v, g, extra = (Tensor.from_node(leaves[name]) for name in "qkvgx")
     output = ours(edit, q, k, v, extra).node
     roots = [output]

@@ -4,21 +4,18 @@ picograd's peak is what its allocator handed out at most (arenas, parameters, op
 outputs); PyTorch's is what its CPU profiler saw allocated at most in the same step, state included,
 or `torch.cuda.max_memory_allocated` on a GPU.
 
-    python bench/memory.py [--steps 10000] [--batch-size 128] [--device cuda]
+    python bench/memory.py [--steps 10000] [--network cnn stack resnet18] [--device cuda]
 """
 
 import argparse
 import gc
 import resource
+import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
-
-from mnist_cnn import Network
-from mnist_cnn_step import torch_network
+from first_networks import cnn
+from plain_networks import Data
 
 import picograd
 from picograd import Tensor, nn
@@ -61,72 +58,121 @@ def picograd_growth(steps: int, device: str) -> None:
             sys.exit("memory in use grew")
 
 
-def picograd_peak(images: np.ndarray, labels: np.ndarray, device: str) -> int:
-    """Most bytes picograd's allocator handed out during CNN training steps, batch included."""
-    model = Network().to(device)
-    optimizer = nn.optim.Adam(model.parameters(), lr=1e-3)
-    x, y = Tensor(images, device=device), Tensor(labels, device=device)
+def stack(library):
+    """Six layers of a transformer, 256 wide, on 8 pieces of 128 tokens."""
+    nn, width = library.nn, 256
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+            self.attend, self.project = nn.Linear(width, 3 * width), nn.Linear(width, width)
+            self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+        def forward(self, x):
+            parts = self.attend(self.norm1(x)).reshape(*x.shape[:2], 3, 8, width // 8)
+            q, k, v = parts.permute(2, 0, 3, 1, 4)
+            y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            x = x + self.project(y.transpose(1, 2).reshape(x.shape))
+            return x + self.down(nn.functional.gelu(self.up(self.norm2(x))))
+
+    model = nn.Sequential(*[Block() for _ in range(6)], nn.LayerNorm(width))
+    x = Data(library).normal(8, 128, width)
+    return list(model.parameters()), lambda: (model(x) ** 2).mean()
+
+
+def resnet18(library):
+    """ResNet-18 on 8 pictures of 112 x 112."""
+    nn, data = library.nn, Data(library)
+
+    class Block(nn.Module):
+        def __init__(self, inside, width, stride):
+            super().__init__()
+            self.conv1 = nn.Conv2d(inside, width, 3, stride, 1, bias=False)
+            self.conv2 = nn.Conv2d(width, width, 3, 1, 1, bias=False)
+            self.norm1, self.norm2 = nn.BatchNorm2d(width), nn.BatchNorm2d(width)
+            resize = nn.Conv2d(inside, width, 1, stride, bias=False), nn.BatchNorm2d(width)
+            self.resize = nn.Sequential(*(resize if inside != width else ()))
+
+        def forward(self, x):
+            y = self.norm2(self.conv2(self.norm1(self.conv1(x)).relu()))
+            return (y + self.resize(x)).relu()
+
+    layers = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
+    layers.append(nn.MaxPool2d(3, 2, 1))
+    inside = 64
+    for width in (64, 128, 256, 512):
+        layers += [Block(inside, width, 1 + (inside < width)), Block(width, width, 1)]
+        inside = width
+    model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 1000))
+    x, y = data.normal(8, 3, 112, 112), data.below(1000, 8)
+    return list(model.parameters()), lambda: nn.functional.cross_entropy(model(x), y)
+
+
+NETWORKS = {"cnn": cnn, "stack": stack, "resnet18": resnet18}
+
+
+def picograd_peak(name: str, device: str) -> int:
+    """Most bytes picograd's allocator handed out during training steps, batch included."""
+    picograd.set_default_device(device)
+    parameters, loss = NETWORKS[name](picograd)
+    optimizer = nn.optim.Adam(parameters, lr=1e-3)
 
     @picograd.jit
-    def step(x, y):
-        loss = nn.functional.cross_entropy(model(x), y)
-        loss.backward()
+    def step():
+        value = loss()
+        value.backward()
         optimizer.step()
         optimizer.zero_grad()
-        return loss
+        return value
 
     for _ in range(3):
-        step(x, y).item()
+        step().item()
     return get_device(device).memory_stats()["peak"]
 
 
-def torch_peak(images: np.ndarray, labels: np.ndarray, device: str) -> int:
-    """Most bytes live at once in the same step of PyTorch eager, from its memory profiler."""
+def torch_peak(name: str, device: str) -> int:
+    """Most bytes live at once in the same steps of PyTorch eager, from its memory profiler."""
     import torch
     from torch.profiler import ProfilerActivity, profile
 
-    network = torch_network().to(device)
-    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
-    x, y = torch.from_numpy(images).to(device), torch.from_numpy(labels).to(device)
-
-    def step():
-        optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(network(x), y).backward()
-        optimizer.step()
-
-    step()
+    torch.set_default_device(device)
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen:
+        parameters, loss = NETWORKS[name](torch)
+        optimizer = torch.optim.Adam(parameters, lr=1e-3)
+        for _ in range(2):
+            optimizer.zero_grad()
+            loss().backward()
+            optimizer.step()
     if device != "cpu":
-        step()
         torch.cuda.synchronize()
         return torch.cuda.max_memory_allocated()
-    parameters = sum(p.numel() * p.element_size() for p in network.parameters())
-    before = 3 * parameters + images.nbytes + labels.nbytes  # weights and Adam's two moments
-    optimizer.zero_grad()
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen:
-        step()
     live = peak = 0
     for event in seen.profiler.kineto_results.events():
         if event.name() == "[memory]":
             live += event.nbytes()
             peak = max(peak, live)
-    return before + peak
+    return peak
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=10_000)
-    parser.add_argument("--batch-size", type=int, default=128)
+    parser.add_argument("--network", nargs="*", default=list(NETWORKS))
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    device = options.device
-    generator = np.random.default_rng(0)
-    images = generator.normal(size=(options.batch_size, 1, 28, 28)).astype(np.float32)
-    labels = generator.integers(0, 10, options.batch_size)
-    ours, theirs = picograd_peak(images, labels, device), torch_peak(images, labels, device)
-    print(f"peak of a CNN step, batch {options.batch_size}: picograd {ours / MIB:.1f} MiB,")
-    print(f"  torch eager {theirs / MIB:.1f} MiB, ratio {ours / theirs:.2f}")
-    picograd_growth(options.steps, device)
+    if options.child:
+        ours, theirs = (each(options.child, options.device) for each in (picograd_peak, torch_peak))
+        print(f"peak of a step of {options.child}: picograd {ours / MIB:.1f} MiB,", end=" ")
+        print(f"torch eager {theirs / MIB:.1f} MiB, ratio {ours / theirs:.2f}")
+        return
+    for name in options.network:
+        child = [sys.executable, __file__, "--child", name, "--device", options.device]
+        subprocess.run(child, check=True, stderr=subprocess.DEVNULL)
+    if options.steps:
+        picograd_growth(options.steps, options.device)
 
 
 if __name__ == "__main__":

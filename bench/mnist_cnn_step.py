@@ -10,12 +10,10 @@ import argparse
 import copy
 import os
 import sys
-from pathlib import Path
 
 import numpy as np
+from mnist_steps import picograd_step, repeated, torch_step
 from timing import interleave, machine, refuse_pinned_blas, report
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 
 
 def torch_network():
@@ -46,49 +44,6 @@ def torch_network():
     return Network()
 
 
-def torch_step(network, images, labels, channels_last):
-    """Make a function that runs one training step in PyTorch and returns the loss."""
-    import torch
-
-    images, labels = torch.from_numpy(images), torch.from_numpy(labels)
-    if channels_last:
-        network = network.to(memory_format=torch.channels_last)
-        images = images.contiguous(memory_format=torch.channels_last)
-    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
-
-    def step():
-        optimizer.zero_grad()
-        loss = torch.nn.functional.cross_entropy(network(images), labels)
-        loss.backward()
-        optimizer.step()
-        return loss.item()
-
-    return step
-
-
-def picograd_step(network, images, labels):
-    """Make a function that runs one training step in picograd and returns the loss."""
-    from mnist_cnn import Network
-
-    import picograd
-    from picograd import Tensor, nn
-
-    ours = Network()
-    ours.load_state_dict({k: Tensor(v.numpy().copy()) for k, v in network.state_dict().items()})
-    optimizer = nn.optim.Adam(ours.parameters(), lr=1e-3)
-    x, y = Tensor(images), Tensor(labels)
-
-    @picograd.jit
-    def train(x, y):
-        optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(ours(x), y)
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    return lambda: train(x, y).item()
-
-
 def main():
     """Compare and print."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -100,17 +55,19 @@ def main():
     os.environ["PICOGRAD_DEVICE"] = "cpu"
     os.environ["PICOGRAD_THREADS"] = str(options.threads)
     import torch
+    from mnist_cnn import Network
 
     torch.set_num_threads(options.threads)
     generator = np.random.default_rng(0)
     images = generator.normal(size=(options.batch_size, 1, 28, 28)).astype(np.float32)
     labels = generator.integers(0, 10, options.batch_size)
     network = torch_network()
-    rivals = {
-        "picograd": picograd_step(network, images, labels),
-        "torch default": torch_step(copy.deepcopy(network), images, labels, False),
+    steps = {
+        "picograd": picograd_step(Network(), network, images, labels),
+        "torch default": torch_step(copy.deepcopy(network), images, labels),
         "torch channels-last": torch_step(copy.deepcopy(network), images, labels, True),
     }
+    rivals = {name: repeated(step) for name, step in steps.items()}
     losses = [[round(run(), 3) for _ in range(3)] for run in rivals.values()]
     print(machine(), f"threads {options.threads}")
     print("losses of the first steps:", losses)

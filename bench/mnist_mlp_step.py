@@ -6,62 +6,15 @@ Ancestors' list: M29.
 """
 
 import argparse
+import copy
 import os
 import sys
-from pathlib import Path
 
 import numpy as np
+from mnist_steps import picograd_step, repeated, torch_step
 from timing import interleave, machine, refuse_pinned_blas, report
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 STEPS = 20  # steps inside one timed call, so that the clock does not matter
-
-
-def torch_steps(network, images, labels, fused):
-    """Make a function that runs STEPS training steps in PyTorch."""
-    import torch
-
-    images, labels = torch.from_numpy(images), torch.from_numpy(labels)
-    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3, fused=fused)
-
-    def run():
-        for _ in range(STEPS):
-            optimizer.zero_grad()
-            loss = torch.nn.functional.cross_entropy(network(images), labels)
-            loss.backward()
-            optimizer.step()
-        return loss.item()
-
-    return run
-
-
-def picograd_steps(network, images, labels):
-    """Make a function that runs STEPS training steps in picograd."""
-    from mnist_mlp import Network
-
-    import picograd
-    from picograd import Tensor, nn
-
-    ours = Network()
-    state = zip(ours.state_dict(), network.state_dict().values(), strict=True)
-    ours.load_state_dict({name: Tensor(value.numpy().copy()) for name, value in state})
-    optimizer = nn.optim.Adam(ours.parameters(), lr=1e-3)
-    x, y = Tensor(images), Tensor(labels)
-
-    @picograd.jit
-    def train(x, y):
-        optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(ours(x), y)
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    def run():
-        for _ in range(STEPS):
-            loss = train(x, y)
-        return loss.item()
-
-    return run
 
 
 def main():
@@ -72,9 +25,8 @@ def main():
     options = parser.parse_args()
     refuse_pinned_blas()
     os.environ["PICOGRAD_DEVICE"] = "cpu"
-    import copy
-
     import torch
+    from mnist_mlp import Network
 
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     generator = np.random.default_rng(0)
@@ -83,11 +35,12 @@ def main():
     torch.manual_seed(0)
     layers = (torch.nn.Flatten(), torch.nn.Linear(784, 128), torch.nn.ReLU())
     network = torch.nn.Sequential(*layers, torch.nn.Linear(128, 10))
-    rivals = {
-        "picograd": picograd_steps(network, images, labels),
-        "torch": torch_steps(copy.deepcopy(network), images, labels, False),
-        "torch fused Adam": torch_steps(copy.deepcopy(network), images, labels, True),
+    steps = {
+        "picograd": picograd_step(Network(), network, images, labels),
+        "torch": torch_step(copy.deepcopy(network), images, labels, fused=False),
+        "torch fused Adam": torch_step(copy.deepcopy(network), images, labels, fused=True),
     }
+    rivals = {name: repeated(step, STEPS) for name, step in steps.items()}
     losses = [round(run(), 3) for run in rivals.values()]
     print(machine())
     print(f"loss after {STEPS} steps:", losses)

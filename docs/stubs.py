@@ -1,9 +1,10 @@
-"""Write what type checkers read of derived names: methods.pyi, public.pyi and functional.pyi.
+"""Write what type checkers read of derived names: methods, public, special and functional.pyi.
 
     python docs/stubs.py
 
 Each row of `picograd/tensor/core/function.py` gives signatures: those of its definition, with nodes
-as tensors, and with the other names that calls may use. `docs/regenerate.py` writes them too.
+as tensors, and with the other names that calls may use. A package whose `__init__.py` is a table of
+names has an `__init__.pyi`. `docs/regenerate.py` writes them too.
 """
 
 import ast
@@ -17,7 +18,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import picograd.nn  # noqa: F401 (fills the tables)
+import picograd.distributions
+import picograd.nn  # fills the tables, too
 from picograd.tensor.core.calling import OTHER
 from picograd.tensor.core.function import FUNCTIONS, MODULES, Function
 
@@ -39,9 +41,9 @@ def definitions(row: Function) -> list[ast.FunctionDef]:
     """Find a definition's overloads, or the definition."""
     definition = inspect.unwrap(row.definition)
     module = sys.modules[definition.__module__]
-    *homes, name = definition.__qualname__.split(".")
+    *homes, name = definition.__qualname__.replace(".<locals>", "").split(".")
     body = tree_of(module).body
-    for home in homes:  # a method of a class
+    for home in homes:  # a method of a class, or what a function makes
         body = next(node.body for node in body if getattr(node, "name", "") == home)
     found = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == name]
     overloads = [node for node in found if "overload" in map(ast.unparse, node.decorator_list)]
@@ -103,20 +105,20 @@ class Words(ast.NodeTransformer):
         return " | ".join(name if part.startswith("tuple") else part for part in parts)
 
 
-def module_page() -> str:
-    """Write the functions of `picograd.nn.functional`."""
+def module_page(title: str, rows: dict[str, Function], forms: tuple[str, ...]) -> str:
+    """Write the functions of a module of rows; those that write over their input with "over"."""
     lines: list[str] = []
     imports = {"from typing import Any, overload", f"from {HOME} import Tensor"}
-    rows = MODULES["functional"]
     for row in sorted(rows.values(), key=lambda row: row.name):
-        for form in ["function"] + ["over"] * row.in_place:
+        for form in forms if row.in_place else ["function"]:
             found, needed = declared(row, form)
             lines += found
             imports |= needed
-    title = NOTE.format("the functions of picograd.nn.functional.")
-    names = [*rows, *(f"{row.name}_" for row in rows.values() if row.in_place)]
+    over = [f"{row.name}_" for row in rows.values() if row.in_place and "over" in forms]
+    names = [*rows, *over]
     everything = "__all__ = [" + ", ".join(f'"{name}"' for name in sorted(names)) + "]"
-    return formatted("\n".join([title, *sorted(imports - {""}), everything, *lines, ""]))
+    head = [NOTE.format(title), *sorted(imports - {""}), everything]
+    return formatted("\n".join([*head, *lines, ""]))
 
 
 def declared(row: Function, form: str) -> tuple[list[str], set[str]]:
@@ -230,13 +232,38 @@ def formatted(text: str) -> str:
     return text
 
 
+def package_page(package: ModuleType) -> str:
+    """Write from where a package has the names of its `__all__`."""
+    lines = []
+    for name in package.__all__:
+        found = getattr(package, name)
+        own = [home for home, names in package._NAMES.items() if name in names]
+        if own:
+            home = f"{package.__name__}.{own[0]}"
+        elif isinstance(found, ModuleType):
+            home = found.__name__.rpartition(".")[0]
+        else:
+            home = found.__module__
+        lines.append(f"from {home} import {name} as {name}")
+    title = NOTE.format(f"the names of {package.__name__}.")
+    everything = "__all__ = [" + ", ".join(f'"{name}"' for name in sorted(package.__all__)) + "]"
+    return formatted("\n".join([title, *lines, everything, ""]))
+
+
 def write_stubs() -> dict[str, str]:
-    """Write both files; returns the text by file name."""
+    """Write all files; returns the text by file name."""
     base = "from picograd.tensor.core.recording import Recorded\n\nclass Methods(Recorded):"
     return {
         "methods.pyi": page("the methods of Tensor.", ("method", "in place"), base, "    "),
         "public.pyi": page("the functions of picograd.", ("function",), "", ""),
-        "../nn/functional.pyi": module_page(),
+        "math/special.pyi": module_page(
+            "the functions of picograd.special.", picograd.special.ROWS, ("function",)
+        ),
+        "../nn/functional.pyi": module_page(
+            "the functions of picograd.nn.functional.", MODULES["functional"], ("function", "over")
+        ),
+        "../nn/__init__.pyi": package_page(picograd.nn),
+        "../distributions/__init__.pyi": package_page(picograd.distributions),
     }
 
 

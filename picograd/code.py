@@ -21,6 +21,9 @@ from picograd.dtype import DType
 # straight from its IR, which takes 5 ms where all passes of LLVM take 35 (measured).
 SMALL_WORK = 1024
 WARM_WORK = 16384  # one of so few, some 10 us longer
+# Or of an operation or byte for this many characters of source: 3,000 computed arrays in one, each
+# by a loop of its own, take all passes 30 s (measured).
+SOURCE_OF_WORK = 8
 # One that reads nothing makes first values, most often once: it runs 6 ms longer at most, and all
 # passes take 130 ms for ten parts of random numbers (measured).
 FIRST_WORK = 1 << 22
@@ -103,6 +106,6 @@ class Code:
 
         On a CPU; the source of one that can not be compiled again is not there.
         """
-        most = WARM_WORK if self.inputs else FIRST_WORK
+        most = max(WARM_WORK, len(self.source) // SOURCE_OF_WORK) if self.inputs else FIRST_WORK
         is_between = SMALL_WORK < self.work <= most
         return is_between and bool(self.source) and FREEDOM not in self.source

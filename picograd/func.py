@@ -17,14 +17,6 @@ from picograd.tensor.transforms.derivatives import (
 from picograd.tensor.transforms.vmap import vmap
 
 __all__ = [
-    "functional_call",
-    "grad",
-    "grad_and_value",
-    "hessian",
-    "jacfwd",
-    "jacrev",
-    "jvp",
-    "stack_module_state",
-    "vjp",
-    "vmap",
-]
+    "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp",
+    "stack_module_state", "vjp", "vmap",
+]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Names of `picograd` that are imported at their first use, so that importing it stays quick."""
+"""Names by the module that has them: what is imported at its first use keeps `import` quick."""
 
 import importlib
 from collections.abc import Collection, Mapping
@@ -9,7 +9,7 @@ from picograd.torch_paths import PATHS
 ROOMS_ABOVE = (
     "accelerator", "amp", "array_api", "autograd", "backends", "cuda", "distributed",
     "distributions", "func", "fx", "hub", "library", "mps", "nn", "onnx", "optim", "profiler",
-    "testing", "utils",
+    "sparse", "testing", "utils",
 )  # fmt: skip
 # names by the module that has them
 ELSEWHERE = {
@@ -55,7 +55,11 @@ ELSEWHERE = {
         "set_flush_denormal", "set_num_interop_threads", "set_num_threads",
         "use_deterministic_algorithms",
     ),
+    "sparse": (
+        "dsmm", "hsmm", "hspmm", "smm", "sparse_coo_tensor", "sparse_csr_tensor", "spmm",
+    ),
     "tensor.linalg.low_rank": ("pca_lowrank", "svd_lowrank"),
+    "tensor.making.random": ("default_generator",),
     "typed": (
         "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
         "HalfTensor", "IntTensor", "LongTensor", "ShortTensor", "Size", "channels_last",
@@ -93,8 +97,6 @@ ELSEWHERE_IN_NN = {
 }  # fmt: skip
 PATHS_IN_NN = [path[3:] for path in PATHS if path.startswith("nn.") and path.count(".") == 1]
 PLACES_IN_NN = {name: room for room, names in ELSEWHERE_IN_NN.items() for name in names}
-# PyTorch's modules that are not there, and why
-REFUSED = {"sparse": "there are no sparse tensors"}
 
 
 def find(name: str) -> object:
@@ -108,21 +110,20 @@ def find(name: str) -> object:
 def find_in_nn(name: str) -> object:
     """Import a module of `picograd.nn`, or what is in one. Raises AttributeError for others."""
     rooms = PATHS_IN_NN if name in PATHS_IN_NN else ROOMS_OF_NN
-    return found_in("picograd.nn", name, rooms, PLACES_IN_NN, {})
+    return found_in("picograd.nn", name, rooms, PLACES_IN_NN)
 
 
-def found_in(
-    package: str,
-    name: str,
-    rooms: Collection[str],
-    places: Mapping[str, str],
-    refused: Mapping[str, str] = REFUSED,
-) -> object:
+def gather(package: str, names: Mapping[str, Collection[str]]) -> dict[str, object]:
+    """Import what a package shows: its names, by the module that has them."""
+    modules = {module: importlib.import_module(f"{package}.{module}") for module in names}
+    return {name: getattr(modules[module], name) for module in names for name in names[module]}
+
+
+def found_in(package: str, name: str, rooms: Collection[str], places: Mapping[str, str]) -> object:
     """Import one of the rooms of a package, or what `places` says is in one."""
     if name in rooms:
         return importlib.import_module(f"{package}.{name}")
     if name in places:
         found: object = getattr(importlib.import_module(f"{package}.{places[name]}"), name)
         return found
-    reason = f": {refused[name]}" if name in refused else ""
-    raise AttributeError(f"module {package!r} has no attribute {name!r}{reason}")
+    raise AttributeError(f"module {package!r} has no attribute {name!r}")

@@ -11,6 +11,7 @@ from typing import Any, NoReturn, TypeVar
 
 from picograd.engine import tracing
 from picograd.errors import DTypeError, StateError
+from picograd.tensor.tensor import Tensor
 
 T = TypeVar("T")
 
@@ -113,6 +114,8 @@ def typename(obj: Any) -> str:
     >>> picograd.typename(picograd.nn.Linear)
     'picograd.nn.linear.Linear'
     """
+    if isinstance(obj, Tensor):
+        return str(obj.type())
     kind = obj if isinstance(obj, type) else type(obj)
     module = kind.__module__
     return kind.__qualname__ if module == "builtins" else f"{module}.{kind.__qualname__}"

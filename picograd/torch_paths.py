@@ -60,7 +60,7 @@ PATHS = {
     "nn.utils.weight_norm": ("picograd.nn.utils",),
     "overrides": ("picograd.absent",),
     "quantization": ("picograd.nn.quantization_names",),
-    "random": ("picograd",),
+    "random": ("picograd", "picograd.tensor.making.random"),
     "serialization": ("picograd", "picograd.nn.torch_names"),
     "signal": ("picograd.windows",),
     "signal.windows": ("picograd.windows",),

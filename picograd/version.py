@@ -1,7 +1,8 @@
-"""The version: picograd's release, which compares as the PyTorch whose names there are.
+"""The version: the PyTorch whose names there are, and after the plus picograd's own release.
 
-Programs choose by `torch.__version__ >= "1.8"` what they may call: the answer is that of NAMES_OF.
-The text itself is picograd's own, as in its metadata.
+Programs choose by `torch.__version__ >= "1.8"` what they may call, and read the text in many ways:
+split at dots, by `packaging.version`, `startswith("2")`. All of them find NAMES_OF. RELEASE is
+the version of the package, as in its metadata.
 """
 
 from typing import Any
@@ -67,21 +68,7 @@ class TorchVersion(str):
         return NotImplemented if order is None else order >= 0
 
 
-class Release(TorchVersion):
-    """This class is the text of picograd's release; what comes before and after it, NAMES_OF says.
-
-    >>> import picograd
-    >>> picograd.__version__, picograd.__version__ >= "1.8", picograd.__version__ < (2, 2)
-    ('0.1.0', True, False)
-    """
-
-    __slots__ = ()
-
-    def _order(self, other: Any) -> int | None:
-        return TorchVersion(NAMES_OF)._order(other)
-
-
-__version__ = Release(RELEASE)
+__version__ = TorchVersion(f"{NAMES_OF}+picograd.{RELEASE}")
 
 
 def show() -> str:

@@ -4,7 +4,7 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from picograd.code import FIRST_WORK, SMALL_WORK, WARM_WORK, Code, Workspace
+from picograd.code import FIRST_WORK, SMALL_WORK, SOURCE_OF_WORK, WARM_WORK, Code, Workspace
 
 
 def test_code_is_frozen_and_has_defaults() -> None:
@@ -30,3 +30,5 @@ def test_kernels_are_told_apart_by_their_work() -> None:
     assert made(FIRST_WORK, inputs=0).is_warm and not made(FIRST_WORK + 1, inputs=0).is_warm
     for code in (made(2000, ""), made(2000, "fadd reassoc nsz float")):
         assert not code.is_warm
+    long = " " * 2 * WARM_WORK * SOURCE_OF_WORK
+    assert made(2 * WARM_WORK, long).is_warm and not made(2 * WARM_WORK + 1, long).is_warm

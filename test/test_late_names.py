@@ -11,10 +11,7 @@ def test_every_name_is_found(name: str) -> None:
     assert getattr(picograd, name) is late_names.find(name)
 
 
-def test_what_is_not_there_says_why() -> None:
-    for name, reason in late_names.REFUSED.items():
-        with pytest.raises(AttributeError, match=f"no attribute '{name}': {reason[:20]}"):
-            getattr(picograd, name)
+def test_what_is_not_there() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nothing'$"):
         picograd.nothing  # type: ignore[attr-defined]
 

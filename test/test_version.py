@@ -9,7 +9,7 @@ from picograd.version import NAMES_OF, RELEASE, TorchVersion, numbers_of
 
 
 def test_it_is_the_release() -> None:
-    assert picograd.__version__ == RELEASE and str(picograd.__version__) == RELEASE
+    assert picograd.__version__ == f"{NAMES_OF}+picograd.{RELEASE}"
     assert picograd.version.__version__ is picograd.__version__ and picograd.version.cuda is None
     project = Path(picograd.__file__).parents[1] / "pyproject.toml"
     if project.exists():  # not beside an installed package
@@ -26,6 +26,14 @@ def test_earlier_ones(other: object) -> None:
     version = TorchVersion("2.13.0")
     assert version >= other and not version < other
     assert (version > other) == (other != "2.13.0.dev1") == (not version <= other)
+
+
+def test_programs_read_the_text() -> None:
+    version = picograd.__version__
+    assert version.split("+")[0] == NAMES_OF and version.startswith("2") and float(version[:3]) >= 2
+    assert tuple(map(int, version.split(".")[:2])) >= (1, 8)
+    parse = pytest.importorskip("packaging.version").parse
+    assert parse("2.12") < parse(version) and parse(version).release == numbers_of(NAMES_OF)
 
 
 def test_what_is_no_version() -> None:

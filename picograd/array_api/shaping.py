@@ -156,8 +156,7 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     """Find the places of what is not 0: one tensor of indices an axis."""
     if not x.ndim:
         raise ShapeError("nonzero", "a zero-dim tensor has no places", "use reshape(x, (1,))")
-    found: tuple[Tensor, ...] = x.nonzero(as_tuple=True)
-    return found
+    return x.nonzero(as_tuple=True)
 
 
 def count_nonzero(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:

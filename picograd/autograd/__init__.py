@@ -30,30 +30,11 @@ from picograd.tensor.transforms.custom import (
 from picograd.tensor.transforms.gradcheck import gradcheck, gradgradcheck
 
 __all__ = [
-    "Function",
-    "Variable",
-    "backward",
-    "checkpoint",
-    "detect_anomaly",
-    "enable_grad",
-    "functional",
-    "grad",
-    "gradcheck",
-    "gradgradcheck",
-    "graph",
-    "hessian",
-    "inference_mode",
-    "is_anomaly_enabled",
-    "is_grad_enabled",
-    "jacobian",
-    "jvp",
-    "no_grad",
-    "once_differentiable",
-    "profiler",
-    "set_detect_anomaly",
-    "set_grad_enabled",
-    "vjp",
-]
+    "Function", "Variable", "backward", "checkpoint", "detect_anomaly", "enable_grad", "functional",
+    "grad", "gradcheck", "gradgradcheck", "graph", "hessian", "inference_mode",
+    "is_anomaly_enabled", "is_grad_enabled", "jacobian", "jvp", "no_grad", "once_differentiable",
+    "profiler", "set_detect_anomaly", "set_grad_enabled", "vjp",
+]  # fmt: skip
 
 
 def grad(

@@ -90,9 +90,10 @@ def side_of(
     c: Contraction, operand: Operand, dtype: DType, depth: Depth, step: Index
 ) -> Side | None:
     """Describe one operand; None if it is no load that boxes can have."""
-    plain = narrow(operand.expr)
-    if plain.dtype is not dtype or (dtype.bits == 32 and not operand.is_k_major):
-        return None  # `wgmma` reads TF32 along K alone
+    plain = narrow(operand.expr, 8)
+    is_fit = plain.dtype is dtype or plain.dtype.kind == dtype.kind == "float8"
+    if not is_fit or (dtype.bits != 16 and not operand.is_k_major):
+        return None  # `wgmma` reads TF32 and 8-bit floats along K alone
     if plain.op == "load":
         found = row_side(c, operand, plain, depth, step)
         if found is not None:

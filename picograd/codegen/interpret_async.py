@@ -379,8 +379,9 @@ def unpacked(spec: Wgmma, registers: Array) -> Array:
 def operand(run: Any, spec: Wgmma, bits: int, rows: int, is_left: bool) -> tuple[Array, Array]:
     """Read an operand (rows, depth) that a descriptor describes, as the hardware does."""
     is_k_major = spec.a_is_k_major if is_left else spec.b_is_k_major
+    dtype = spec.dtypes[0 if is_left else 1]
     start = ((bits & 0x3FFF) << 4) + (spec.a_offset if is_left else spec.b_offset)
-    size = spec.dtype.itemsize
+    size = dtype.itemsize
     row, k = np.arange(rows).reshape(-1, 1), np.arange(32 // size)
     if is_k_major:
         place = start + row // 8 * SWIZZLE_PERIOD + row % 8 * ROW + k * size
@@ -392,10 +393,10 @@ def operand(run: Any, spec: Wgmma, bits: int, rows: int, is_left: bool) -> tuple
     is_there = (run.traffic.state[place] >= SEEN).all()
     check(is_there, "a stage is read before it arrived", run.program)
     each = place.reshape(rows, -1, 1) + np.arange(size)
-    raw = run.shared[each].view(spec.dtype.storage)[..., 0]
-    if spec.dtype.bits == 32:
+    raw = run.shared[each].view(dtype.storage)[..., 0]
+    if dtype.bits == 32:
         raw = (raw.view(np.uint32) & TF32_BITS).view(np.float32)
-    return from_bits(raw, spec.dtype).astype(np.float64), each.reshape(-1)
+    return from_bits(raw, dtype).astype(np.float64), each.reshape(-1)
 
 
 WAITS = {"barrier_wait": is_ended, "flag_wait": is_raised}  # whether what is waited for came

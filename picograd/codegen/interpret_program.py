@@ -403,6 +403,14 @@ class Run:
         rows = [np.broadcast_to(a, (self.threads, 1)) for a in args]
         return np.concatenate(rows, axis=1)
 
+    def interleave(self, instr: Instr) -> Array:
+        """Take the lanes of a half of two vectors in turn."""
+        half = instr.lanes // 2
+        first = half if instr.arg == "high" else 0
+        a, b = (np.broadcast_to(self.values[n], (self.threads, instr.lanes)) for n in instr.args)
+        chosen = np.stack([a[:, first : first + half], b[:, first : first + half]], axis=2)
+        return chosen.reshape(self.threads, instr.lanes)
+
     def shuffle(self, instr: Instr) -> Array:
         """Exchange values between threads whose numbers differ in some bits."""
         value = np.broadcast_to(self.values[instr.args[0]], (self.threads, instr.lanes))
@@ -427,7 +435,7 @@ METHODS: dict[str, Callable[[Run, Instr], Any]] = {
     **dict.fromkeys(("cast", "bitcast"), Run.convert),
     **dict.fromkeys(("splat", "pack", "extract"), Run.lanes),
     "load": Run.load, "store": Run.store, "array": Run.array, "get": Run.get, "set": Run.set,
-    "rare": Run.rare, "choose": Run.choose,
+    "interleave": Run.interleave, "rare": Run.rare, "choose": Run.choose,
     "atomic_add": Run.atomic_add, "barrier": Run.barrier, "shuffle_xor": Run.shuffle,
     "fence": lambda run, instr: None, "warp_barrier": Run.warp_barrier, "match_any": Run.match_any,
     **ASYNC,

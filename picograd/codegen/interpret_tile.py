@@ -67,7 +67,7 @@ def interpret(
             for each in members:
                 own = renamed(slots, first.slots, each.slots)
                 numbers = renamed(scalars, first.scalars, each.scalars)
-                BlockInterpreter(tiles, part, own, numbers).run(is_reversed)
+                BlockInterpreter(tiles, part, own, numbers).run(is_reversed, each)
 
 
 def renamed(values: Sequence[Any], names: Sequence[int], places: Sequence[int]) -> list[Any]:
@@ -114,12 +114,14 @@ class BlockInterpreter:
         self.outer = self.points.outer
         self.made: dict[Any, tuple[Any, Any]] = {}  # what was made of a step or an expression
 
-    def run(self, is_reversed: bool) -> None:
-        """Run every grid point."""
-        order = range(product(axis.size for axis in self.part.grid))
+    def run(self, is_reversed: bool, member: Member) -> None:
+        """Run every grid point of a member."""
+        order = range(member.blocks or product(axis.size for axis in self.part.grid))
         for point in reversed(order) if is_reversed else order:
             self.outer.clear()
             self.stand(self.part.grid, point)
+            if self.part.extent is not None:
+                self.outer[self.part.extent] = member.size
             for tile in self.part.tiles:
                 if tile.space != "workspace":  # what a block did not write is poison
                     poison = np.nan if tile.dtype.is_float else 99

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from picograd.codegen import (
     linearize_cpu_dot,
     linearize_cpu_pack,
+    linearize_cpu_turn,
     linearize_scan,
     linearize_sort_cpu,
 )
@@ -61,7 +62,7 @@ STACK_BYTES = 32 * 1024  # larger register tiles go to the worker's scratch memo
 
 def linearize(tiles: TileKernel, target: Target) -> Program:
     """Turn a tile kernel into the program of one task."""
-    builder = CpuBuilder(tiles)
+    builder = CpuBuilder(tiles, target.vector_bytes)
     emitter = builder.emitter
     task, first = emitter.add("task", emitter.index_dtype), 0
     for part in tiles.parts:
@@ -94,7 +95,8 @@ class CpuBuilder:
     pointers: list[int]
     scratch_bytes: int
 
-    def __init__(self, tiles: TileKernel) -> None:
+    def __init__(self, tiles: TileKernel, vector_bytes: int) -> None:
+        self.vector_bytes = vector_bytes
         self.emitter = Emitter(tiles.kernel, LLVM, self.read)
         self.is_reduction = tiles.kernel.hero in ("reduce.row", "reduce.col")
         self.is_column = tiles.kernel.hero == "reduce.col"
@@ -200,6 +202,8 @@ class CpuBuilder:
             linearize_cpu_pack.linearize_pack(self, step)
         elif isinstance(step, Accumulate) and not is_pointwise(step):
             self.accumulate(steps)  # type: ignore[arg-type]
+        elif linearize_cpu_turn.is_turn(step):
+            linearize_cpu_turn.linearize_turn(self, step)  # type: ignore[arg-type]
         elif isinstance(step, Assign | Store | Accumulate):
             self.pointwise(steps)  # type: ignore[arg-type]
         elif isinstance(step, For):
@@ -298,7 +302,7 @@ class CpuBuilder:
 
         count = product(axis.size for axis in dims)
         is_few: bool | None = bool(dims) and count <= self.short_row
-        if self.is_reduction and self.short_row < count < LONG_ROW:
+        if self.is_reduction and self.short_row < count and dims[-1].size < LONG_ROW:
             is_few = None
         self.nest(dims, conditions, body, is_few)
         self.values.clear()

@@ -26,6 +26,7 @@ class Builder(Protocol):
     emitter: Emitter
     tiles: dict[str, Tile]
     memory: dict[str, int]
+    vector_bytes: int
 
 
 def tile_strides(tile: Tile) -> tuple[int, ...]:

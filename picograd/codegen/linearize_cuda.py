@@ -19,6 +19,7 @@ from picograd.codegen.block_cuda import (
     tests_of,
     write_once,
 )
+from picograd.codegen.emit import Emitter
 from picograd.codegen.join_cuda import join
 from picograd.codegen.layout import Layout, WgmmaOperand
 from picograd.codegen.linearize_cuda_dot import simple_dot
@@ -32,7 +33,7 @@ from picograd.codegen.linearize_sort_cuda import sort_cuda
 from picograd.codegen.program import Program
 from picograd.codegen.quick import relaxed
 from picograd.codegen.store_boxes_cuda import store_boxes
-from picograd.codegen.stream_masks import affine
+from picograd.codegen.store_rows_cuda import store_rows
 from picograd.codegen.tile import (
     Accumulate,
     Assign,
@@ -50,15 +51,17 @@ from picograd.codegen.tile import (
     Store,
     Tile,
     TileKernel,
+    TilePart,
     When,
 )
-from picograd.codegen.tile_pipeline import Join, Persistent
-from picograd.dtype import float32, int32
+from picograd.codegen.tile_pipeline import BoxStore, Join, Persistent
+from picograd.dtype import bool_, float32, int32
 from picograd.errors import check
 from picograd.graph.ops import OPS
 from picograd.schedule.index import Axis, Index, axis_index, substitute, unflatten
 from picograd.schedule.loop import Expr, rewrite
 from picograd.schedule.loop import walk as walk_expr
+from picograd.schedule.score_masks import affine
 from picograd.target import Target
 
 EDITS = "relaxed_tanh", "relaxed_sigmoid", "relaxed_silu"  # of scores, before their exponential
@@ -76,15 +79,12 @@ def linearize(tile_kernel: TileKernel, target: Target) -> Program:
     workspaces: list[tuple[int, bool]] = []
     for part in tile_kernel.parts:
         where = emitter.conditions([(axis_index(task), first, first + part.blocks - 1)])
-        with emitter.when(where):
-            place, each = axis_index(task) - first, part.blocks // part.count
-            member = emitter.index(place // each) if part.members else None
-            grid = unflatten(place % each if part.members else place, part.shape)
-            with block.member(part, member):
-                block.enter(part, len(workspaces))
-                for axis, index in zip(part.grid, grid, strict=True):
-                    emitter.bind(axis, emitter.index(index))
-                steps(block, part.steps)
+        with (
+            emitter.when(where),
+            block.member(part, locate(emitter, part, axis_index(task) - first)),
+        ):
+            block.enter(part, len(workspaces))
+            steps(block, part.steps)
         first += part.blocks
         workspaces += part.workspaces * part.count
     check(block.shared_bytes <= target.shared_bytes, f"{block.shared_bytes} shared bytes", kernel)
@@ -99,6 +99,43 @@ def linearize(tile_kernel: TileKernel, target: Target) -> Program:
         block.shared_bytes,
         tensors=tuple(block.tensors),
     )
+
+
+def locate(emitter: Emitter, part: TilePart, place: Index) -> int | None:
+    """Bind the grid of a part for its block at a place; the number of its member, if it has any."""
+    if part.extent is not None:
+        return locate_sized(emitter, part, part.extent, emitter.index(place))
+    each = part.blocks // part.count
+    member = emitter.index(place // each) if part.members else None
+    grid = unflatten(place % each if part.members else place, part.shape)
+    for axis, index in zip(part.grid, grid, strict=True):
+        emitter.bind(axis, emitter.index(index))
+    return member
+
+
+def locate_sized(emitter: Emitter, part: TilePart, extent: Axis, place: int) -> int:
+    """Find the member of a block, among those of its size, and its place in it."""
+    # Of each size: what leads back to its first block, the number of its first member, the size,
+    # the blocks of a member.
+    rows: list[tuple[int, int, int, int]] = []
+    start = 0
+    for number, member in enumerate(part.members):
+        if not rows or rows[-1][2] != member.size:
+            rows.append((-start, number, member.size, member.blocks))
+        start += member.blocks
+    dtype = emitter.index_dtype
+    kind = emitter.integer(0)
+    for before, *_ in rows[1:]:
+        is_later = emitter.raw("less_equal", bool_, emitter.integer(-before), place)
+        kind = emitter.arithmetic("add", kind, emitter.cast(is_later, dtype))
+    before, number, size, blocks = (
+        emitter.add("choose", dtype, (kind, *map(emitter.integer, column)), "scalar")
+        for column in zip(*rows, strict=True)
+    )
+    rest = emitter.arithmetic("add", place, before)
+    emitter.bind(part.grid[0], emitter.arithmetic("remainder", rest, blocks))
+    emitter.bind(extent, size)
+    return emitter.arithmetic("add", number, emitter.arithmetic("quotient", rest, blocks))
 
 
 def steps(block: Block, body: Sequence[Step]) -> None:
@@ -188,7 +225,8 @@ def store(block: Block, step: Store) -> None:
         block.riders.append(step)
         return
     if step.box is not None:
-        store_boxes(block, step)
+        leave = store_boxes if isinstance(step.box, BoxStore) else store_rows
+        leave(block, step)
         return
     emitter, layout = block.emitter, layout_of(block, step)
     found, values = block.walked(layout, step.dims, [step.expr], [step.index], step.conditions)

@@ -20,7 +20,7 @@ from picograd.codegen.deal_cuda import points, steps_before
 from picograd.codegen.products_cuda import add, dot, swizzled
 from picograd.codegen.program_async import Role
 from picograd.codegen.tile import Accumulate, Assign, Dot, Step, Store, When
-from picograd.codegen.tile_pipeline import CopyBox, Join, Persistent, Pipeline
+from picograd.codegen.tile_pipeline import BoxStore, CopyBox, Join, Persistent, Pipeline
 from picograd.dtype import bool_, uint64
 from picograd.errors import check, internal
 from picograd.helpers import product
@@ -358,12 +358,15 @@ def arrived(block: Block, ring: Ring, place: Place) -> int:
 def stream_stages(block: Block, pipeline: Pipeline, ring: Ring, place: Place, write: Write) -> None:
     """Write a main loop that works on the results of its products: it waits when one is needed."""
     others = [step for step in pipeline.consume if not isinstance(step, Dot)]
+    products = len(pipeline.consume) - len(others)
     made = set().union(*map(touched, others))
     with stages_of(block, pipeline):
         stage = arrived(block, ring, place)
         waiting: list[Dot] = []
+        left, is_released = products, False
         for each in pipeline.consume:
             if isinstance(each, Dot):
+                left -= 1
                 add(block, "wgmma_fence")
                 dot(block, each)
                 add(block, "wgmma_commit")
@@ -372,9 +375,13 @@ def stream_stages(block: Block, pipeline: Pipeline, ring: Ring, place: Place, wr
             names = touched(each)
             needed = [n for n, x in enumerate(waiting, 1) if x.acc in names or x.a in names]
             finish(block, waiting, max(needed, default=0), stage, made)
+            if not (left or waiting or ring.values or is_released):
+                release(block, ring, stage)
+                is_released = True
             write(block, (each,))
         finish(block, waiting, len(waiting), stage, made)
-        release(block, ring, stage)
+        if not is_released:
+            release(block, ring, stage)
         advance(block, ring, place, stage)
 
 
@@ -450,7 +457,8 @@ def release(block: Block, ring: Ring, stage: int) -> None:
 def finish_boxes(block: Block, step: Persistent) -> None:
     """Wait until the copy engine has read the last boxes: then shared memory may go."""
     ends = [inner for each in step.body if isinstance(each, Join) for inner in each.body]
-    if any(isinstance(each, Store) and each.box for each in (*step.body, *ends)):
+    stores = [each for each in (*step.body, *ends) if isinstance(each, Store)]
+    if any(isinstance(each.box, BoxStore) for each in stores):
         with block.emitter.when(first_lane(block)):
             add(block, "store_box_wait", (), 0)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from picograd.codegen.linearize_cpu_turn import is_turn
 from picograd.codegen.tile import (
     Accumulate,
     Assign,
@@ -39,7 +40,12 @@ def reads_of(step: Step) -> Iterator[tuple[str, tuple[Index, ...]]]:
 
 
 def is_pointwise(step: Accumulate) -> bool:
-    """Tell whether a reduction is a window: a few elements at every point of its dims."""
+    """Tell whether a reduction is a window: a few elements at every point of its dims.
+
+    One vector of sums stays in registers in the loop over the elements.
+    """
+    if len(step.dims) == 1 and step.dims[0].size == VECTOR:
+        return False
     is_whole = step.is_first or not step.over  # what is added to is in memory
     is_few = product(a.size for a in step.dims) <= FEW_SUMS
     most = UNROLLED if is_few else SMALL_WINDOW
@@ -58,8 +64,8 @@ def group_length(steps: Sequence[Step], first: int) -> int:
     written: set[str] = set()
     if not isinstance(head, Accumulate | Assign | Store):
         return 1
-    if isinstance(head, Assign) and head.layout is not None:  # packing has loops of its own
-        return 1
+    if is_turn(head) or (isinstance(head, Assign) and head.layout is not None):
+        return 1  # packing and turning have loops of their own
     is_reduction = isinstance(head, Accumulate) and not is_pointwise(head)
     count, conditions = 0, None
     for step in steps[first:]:

@@ -342,19 +342,23 @@ def runs_along(steps: Mapping[Axis, int], depth: tuple[Axis, ...]) -> bool:
 
 
 def operand_dtype(c: Contraction, target: Target) -> DType:
-    """Find the dtype for shared memory: 16-bit if both operands have it, else the sum's."""
-    a, b = narrow(c.a), narrow(c.b)
+    """Find the dtype for shared memory: 16-bit if both operands have it, else the sum's.
+
+    8-bit floats if both are such, not always the same: then that of the first.
+    """
+    a, b = narrow(c.a, 8), narrow(c.b, 8)
     is_half = a.dtype is b.dtype and a.dtype.is_float and a.dtype.bits == 16
-    return a.dtype if is_half and target.tensor_cores and c.dtype.bits == 32 else c.dtype
+    is_narrow = is_half or a.dtype.kind == b.dtype.kind == "float8"
+    return a.dtype if is_narrow and target.tensor_cores and c.dtype.bits == 32 else c.dtype
 
 
-def narrow(expr: Expr) -> Expr:
-    """Strip a widening of 16-bit floats from an operand, keeping its guards."""
+def narrow(expr: Expr, least: int = 16) -> Expr:
+    """Strip a widening of 16-bit floats from an operand, or of fewer bits, keeping its guards."""
     if expr.op == "guard":
-        inner = narrow(expr.args[0])
+        inner = narrow(expr.args[0], least)
         return Expr("guard", (inner, const(0, inner.dtype)), expr.arg, inner.dtype)
     is_widening = expr.op == "cast" and expr.args[0].dtype.is_float and expr.dtype.is_float
-    return expr.args[0] if is_widening and expr.args[0].dtype.bits == 16 else expr
+    return expr.args[0] if is_widening and least <= expr.args[0].dtype.bits <= 16 else expr
 
 
 def role(axes: tuple[Axis, ...], position: Index) -> Role:

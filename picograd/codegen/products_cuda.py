@@ -50,7 +50,8 @@ def dot(block: Block, step: Dot) -> None:
         describe(block, step.a, start, step.a_is_km),
         describe(block, step.b, constant(0), not step.b_is_nk),
     ]
-    dtype = block.tiles[step.a].dtype
+    dtypes = block.tiles[step.a].dtype, block.tiles[step.b].dtype
+    dtype = dtypes[0]
     for k in range(step.depth * dtype.itemsize // K_BYTES):
         for fragment in range(acc.stacked):
             a_offset = (
@@ -59,7 +60,7 @@ def dot(block: Block, step: Dot) -> None:
             b_offset = along(b, k, 0) if step.b_is_nk else across(b, k, 0, dtype.itemsize)
             spec = Wgmma(
                 acc.n,
-                dtype,
+                dtypes,
                 acc.register_count,
                 fragment * acc.n // 2,
                 a_offset,
@@ -81,7 +82,7 @@ def dot_packed(block: Block, step: Dot, acc: WgmmaAccumulator) -> None:
     sums, rows = block.arrays[step.acc], block.packed[step.a]
     columns = describe(block, step.b, constant(0), not b_is_nk)
     args = sums, rows, columns
-    plain = Wgmma(acc.n, dtype, acc.register_count, 0, 0, 0, True, b_is_nk, True)
+    plain = Wgmma(acc.n, (dtype, dtype), acc.register_count, 0, 0, 0, True, b_is_nk, True)
     steps = step.depth * itemsize // K_BYTES
     for k in range(steps):
         place = along(b, k, 0) if b_is_nk else across(b, k, 0, itemsize)

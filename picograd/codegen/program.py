@@ -24,6 +24,7 @@ values      const arg=value; scalar arg=number; elementwise op names of graph/op
             fma args=(a, b, c); and/or/not on masks (dtype bool);
             splat args=(scalar,) lanes; pack args=(scalars...) lanes
             extract args=(vector,) arg=lane
+            interleave args=(a, b) arg="low" or "high": lanes of that half of both in turn
             quotient, remainder: integer division that truncates; the divisor is not 0 and nothing
             overflows. add, mul, quotient, remainder with arg="nowrap" are index arithmetic (no
             overflow; dividends not negative); add, mul, maximum, minimum with arg="reduce" may be

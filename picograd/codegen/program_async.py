@@ -70,12 +70,13 @@ class Role:
 class Wgmma:
     """One product of 64 x n x 32 bytes of K by a warpgroup, added to registers from `register` on.
 
-    `a_offset`, `b_offset`: bytes from where the descriptors of the operands begin; of packed
-    registers, how many come before. `is_first`: the registers are set, not added to.
+    `dtypes` are those of the operands, two of 8 bits may differ. `a_offset`, `b_offset`: bytes from
+    where the descriptors of the operands begin; of packed registers, how many come before.
+    `is_first`: the registers are set, not added to.
     """
 
     n: int
-    dtype: DType
+    dtypes: tuple[DType, DType]
     count: int  # registers of the accumulator
     register: int
     a_offset: int
@@ -84,6 +85,11 @@ class Wgmma:
     b_is_k_major: bool
     has_packed: bool = False
     is_first: bool = False
+
+    @property
+    def dtype(self) -> DType:
+        """Type of the left operand, as wide as the right one."""
+        return self.dtypes[0]
 
 
 def verify_async(program: object, instructions: Sequence[Any]) -> None:

@@ -25,7 +25,7 @@ from picograd.codegen.layout import WgmmaAccumulator
 from picograd.codegen.linearize_cuda_roles import first_lane
 from picograd.codegen.products_cuda import add
 from picograd.codegen.tile import Store, Tile
-from picograd.codegen.tile_pipeline import is_rounded_product, rounded_product
+from picograd.codegen.tile_pipeline import BoxStore, is_rounded_product, rounded_product
 from picograd.errors import check, internal
 from picograd.schedule.index import Axis, Index, axis_index, constant, substitute
 from picograd.schedule.loop import Expr, rewrite
@@ -54,7 +54,7 @@ class Part:
 def store_boxes(block: Block, step: Store) -> None:
     """Write a Store of a whole fragment in boxes."""
     layout, box = step.layout, step.box
-    if not isinstance(layout, WgmmaAccumulator) or box is None:
+    if not isinstance(layout, WgmmaAccumulator) or not isinstance(box, BoxStore):
         internal("only fragments leave in boxes", step)
     tile = block.tiles[box.tile]
     slices = layout.n // tile.shape[-1]

@@ -7,26 +7,33 @@ A division by a number is a product by its inverse: its last digit may differ.
 
 from dataclasses import replace
 
-from picograd.codegen.stream_masks import is_constant, scaled
+from picograd.codegen.stream_masks import scaled
 from picograd.codegen.streams import binary
 from picograd.dtype import float32
 from picograd.graph.ops import OPS
 from picograd.schedule.loop import Compute, Expr, Part, rewrite
+from picograd.schedule.score_masks import is_constant
 
 
 def with_few_operations(part: Part) -> Part:
     """Gather the numbers in the formulas of a part, of products in each factor by itself."""
     computes: list[Compute] = []
     for compute in part.computes:
-        body = compute.body
-        row = OPS.get(body.op)
-        if compute.monoid == "sum" and row is not None and row.linear == (0, 1):
-            factors = [rewrite(each, {}, gathered) for each in body.args]
-            body = Expr(body.op, tuple(factors), body.arg, body.dtype)
-        else:
-            body = rewrite(body, {}, gathered)
+        body = with_few(compute.body, compute.monoid == "sum")
         computes.append(replace(compute, body=body))
     return replace(part, computes=tuple(computes))
+
+
+def with_few(body: Expr, is_summed: bool) -> Expr:
+    """Gather the numbers in a formula: see `with_few_operations`."""
+    row = OPS.get(body.op)
+    if body.op == "guard":
+        args = [with_few(body.args[0], is_summed), body.args[1]]
+    elif is_summed and row is not None and row.linear == (0, 1):
+        args = [rewrite(each, {}, gathered) for each in body.args]
+    else:
+        return rewrite(body, {}, gathered)
+    return Expr(body.op, tuple(args), body.arg, body.dtype)
 
 
 def gathered(expr: Expr) -> Expr | None:

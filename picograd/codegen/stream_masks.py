@@ -6,97 +6,43 @@ A choice shows a score where some indices are all 0 or more. Of a block of place
 indices tell whether it is shown whole, in part or not at all.
 """
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from picograd.codegen.operands import expr_axes, size_of
 from picograd.codegen.streams import Stream, binary, replaced
-from picograd.dtype import bool_, int64
+from picograd.dtype import int64
 from picograd.graph.ops import OPS
-from picograd.graph.row import Role
-from picograd.schedule.index import Axis, Dynamic, Index, atom_index, constant, substitute
+from picograd.schedule.index import (
+    Atom,
+    Axis,
+    Div,
+    Dynamic,
+    Index,
+    atom_index,
+    axes_of,
+    constant,
+    substitute,
+)
 from picograd.schedule.loop import Condition, Expr, const, rewrite, walk
+from picograd.schedule.score_masks import (
+    LOWEST,
+    bare,
+    hidden_where,
+    hiding,
+    is_constant,
+    is_number,
+    needed_where,
+    weighing,
+    whole_where,
+)
 
-LOWEST = float("-inf")
-GIVEN = ("load", "scalar")  # numbers that are known before a kernel runs
-FARTHEST = 1 << 29  # position of any row or place; four of them are below 2**31
-
-
-def affine(expr: Expr) -> Index | None:
-    """Write an integer expression as an index; None if it is no sum of positions."""
-    row = OPS.get(expr.op)
-    if expr.op == "index":
-        found: Index | None = expr.arg
-    elif is_constant(expr) and not expr.dtype.is_float:
-        found = constant(int(expr.arg))
-    elif expr.op in GIVEN and expr.dtype.is_integer:
-        found = clamped(expr)
-    elif row is not None and row.keeps_value and expr.dtype.is_integer:
-        found = affine(expr.args[0])
-    elif row is not None and row.factors and expr.dtype.is_integer:
-        parts = [affine(each) for each in expr.args]
-        found = constant(0)
-        for part, factor in zip(parts, row.factors, strict=True):
-            found = None if part is None or found is None else found + part * factor
-    else:
-        found = None
-    return found
-
-
-def clamped(expr: Expr) -> Index:
-    """Use a length in memory as an index: beyond all positions it does not matter how far."""
-    wide = expr if expr.dtype is int64 else Expr("cast", (expr,), None, int64)
-    low, high = (const(bound, int64) for bound in (-FARTHEST, FARTHEST))
-    value = binary("minimum", binary("maximum", wide, low), high)
-    return atom_index(Dynamic(value, -FARTHEST, FARTHEST))
-
-
-def seen_where(condition: Expr) -> list[Index] | None:
-    """List indices that are all 0 or more where a condition holds, and only there, if known."""
-    row = OPS.get(condition.op)
-    if row is None:
-        return None
-    if row.logic == "both":
-        return joined(map(seen_where, condition.args))
-    if row.logic == "not":
-        return hidden_where(condition.args[0])
-    if row.least is None:
-        return None
-    first, second = map(affine, condition.args)
-    if first is None or second is None:
-        return None
-    return [second - first - row.least]
-
-
-def joined(parts: Iterable[list[Index] | None]) -> list[Index] | None:
-    """Join lists of indices; None if one of them is unknown."""
-    every: list[Index] = []
-    for part in parts:
-        if part is None:
-            return None
-        every += part
-    return every
-
-
-def hidden_where(condition: Expr) -> list[Index] | None:
-    """List indices that are all 0 or more where a condition fails, and only there."""
-    row = OPS.get(condition.op)
-    if row is None or row.logic == "both":
-        return None
-    if row.logic == "either":
-        return joined(map(hidden_where, condition.args))
-    if row.logic == "not":
-        return seen_where(condition.args[0])
-    found = seen_where(condition)
-    if found is None:
-        return None
-    (index,) = found
-    return [index * -1 - 1]
+MOST_VALUES = 8  # of an array, that bound an index
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A `where` that shows one of its operands where `seen` are all 0 or more."""
+    """A `where` that shows one of its operands, at least where `seen` are all 0 or more."""
 
     expr: Expr
     seen: tuple[Index, ...]
@@ -111,7 +57,7 @@ def choice_of(expr: Expr) -> Choice | None:
         return None
     condition, yes, no = expr.args
     is_swapped = is_constant(yes) and not is_constant(no)
-    seen = hidden_where(condition) if is_swapped else seen_where(condition)
+    seen = hidden_where(condition) if is_swapped else whole_where(condition)
     if seen is None:
         return None
     shown, other = (no, yes) if is_swapped else (yes, no)
@@ -138,17 +84,25 @@ def settled(root: Expr) -> Expr:
     return replaced(root, find) if found else root
 
 
+def bared(root: Expr) -> Expr:
+    """Write masks without where they are known to hold: for blocks that have something else."""
+    return rewrite(root, {}, lambda expr: bare(expr))
+
+
 def emptied(stream: Stream) -> list[Index]:
     """List indices of which one below 0 says that a place adds nothing to any sum of a stream.
 
     Exponentials are 0 where scores are -inf; else the weights have to be 0.
     """
     if stream.peak is not None:
-        return hidden_scores(stream.computes[stream.peak].body)
-    bodies = [each.weight for each in stream.products]
-    bodies += [stream.computes[number].body for number in stream.sums]
-    first, *others = map(zero_where, bodies)
-    return [x for x in first if all(x in each for each in others)]
+        every = [hiding(stream.computes[stream.peak].body)]
+    else:
+        bodies = [each.weight for each in stream.products]
+        bodies += [stream.computes[number].body for number in stream.sums]
+        every = list(map(weighing, bodies))
+    first, *others = [[x for part in each for x in needed_where(part)] for each in every]
+    found = [x for x in first if all(x in each for each in others)]
+    return [*found, *stream.shown]
 
 
 def seen_places(stream: Stream) -> int:
@@ -163,95 +117,6 @@ def seen_places(stream: Stream) -> int:
     return count
 
 
-def filled(choice: Expr, fill: float) -> tuple[list[Index], Expr | None]:
-    """Read a `where` that is a number but where indices are all 0 or more: these, and the rest."""
-    condition, yes, no = choice.args
-    if is_number(no, fill):
-        return needed_where(condition), yes
-    if is_number(yes, fill):
-        fails = Expr("logical_not", (condition,), None, bool_)
-        return needed_where(fails), no
-    return [], None
-
-
-def needed_where(condition: Expr) -> list[Index]:
-    """List indices of which one below 0 says that a condition fails, whatever else it asks for."""
-    row = OPS.get(condition.op)
-    if row is None:
-        return []
-    if row.logic == "both":
-        return [index for part in condition.args for index in needed_where(part)]
-    if row.logic == "not":
-        (inner,) = condition.args
-        row = OPS.get(inner.op)
-        if row is not None and row.logic == "either":
-            fails = (Expr(condition.op, (part,), None, bool_) for part in inner.args)
-            return [index for part in fails for index in needed_where(part)]
-        if row is not None and row.logic == "not":
-            return needed_where(inner.args[0])
-    return seen_where(condition) or []
-
-
-def zero_where(weight: Expr) -> list[Index]:
-    """List indices of which one below 0 says that a weight is 0."""
-    row = OPS.get(weight.op)
-    if row is None:
-        return []
-    if row.linear == (1, 2):
-        needed, shown = filled(weight, 0.0)
-        return needed if shown is None else [*needed, *zero_where(shown)]
-    if row.keeps_value or row.linear == (0, 1):
-        return [x for each in weight.args for x in zero_where(each)]
-    if row.linear == (0,) and len(weight.args) == 2:  # a quotient
-        return zero_where(weight.args[0])
-    if row.is_exponential and OPS[weight.args[0].op].factors == (1, -1):
-        return hidden_scores(weight.args[0].args[0])
-    return []
-
-
-def hidden_scores(score: Expr) -> list[Index]:
-    """List indices of which one below 0 says that a score is -inf."""
-    row = OPS.get(score.op)
-    if row is None:
-        return []
-    if row.linear == (1, 2):
-        needed, shown = filled(score, LOWEST)
-        return needed if shown is None else [*needed, *hidden_scores(shown)]
-    if row.keeps_value or row.factors == (1, 1):
-        return [x for each in score.args for x in hidden_scores(each)]
-    return []
-
-
-def is_constant(expr: Expr) -> bool:
-    """Tell whether an expression is a number that is code."""
-    row = OPS.get(expr.op)
-    return row is not None and row.role is Role.NUMBER
-
-
-def is_number(expr: Expr, value: float) -> bool:
-    """Tell whether an expression is a number, whatever it is converted to."""
-    while expr.op in OPS and OPS[expr.op].keeps_value:
-        expr = expr.args[0]
-    return is_constant(expr) and float(expr.arg) == value
-
-
-def hiding(score: Expr) -> set[Expr]:
-    """List the conditions where which fail a score is -inf."""
-    row = OPS.get(score.op)
-    if row is None:
-        return set()
-    if row.linear == (1, 2):
-        condition, yes, no = score.args
-        if is_number(no, LOWEST):
-            return {condition, *hiding(yes)}
-        if is_number(yes, LOWEST):
-            fails = Expr("logical_not", (condition,), None, bool_)
-            return {fails, *hiding(no)}
-    if row.keeps_value or row.factors == (1, 1):
-        return set().union(*map(hiding, score.args))
-    return set()
-
-
 def shown_of(score: Expr) -> Expr:
     """Find what masks show of a score, under all of them."""
     row = OPS.get(score.op)
@@ -264,7 +129,7 @@ def shown_of(score: Expr) -> Expr:
     return score
 
 
-def unmasked(weight: Expr, hidden: set[Expr]) -> Expr:
+def unmasked(weight: Expr, hidden: Collection[Expr]) -> Expr:
     """Leave masks out of a weight that hide only scores that are -inf: it is 0 there anyway."""
 
     def find(expr: Expr) -> Expr | None:
@@ -330,18 +195,72 @@ def extreme(
 
     Exact where it is a sum of positions and given numbers, else as far as its own bounds tell.
     """
-    moved = substitute(index, values, lambda expr: rewrite(expr, values))
-    kept, rest = [], moved.const
-    for atom, factor in moved.terms:
-        axes = expr_axes(atom.expr) if isinstance(atom, Dynamic) else {atom}
-        is_lone = isinstance(atom, Axis | Dynamic)
-        if is_lone and not any(axis in free for axis in axes):
-            kept.append((atom, factor))
-            continue
-        low, high = atom.bounds
+    kept, rest = [], constant(index.const)
+    for atom, factor in index.terms:
         is_high = is_most == (factor > 0)
-        rest += factor * (high if is_high else low)
-    return Index(tuple(kept), rest)
+        found = few_values(atom, values, free, is_high)
+        if found:
+            rest += extreme_of("maximum" if is_high else "minimum", found) * factor
+        else:
+            kept.append((atom, factor))
+    moved = substitute(Index(tuple(kept), 0), values, lambda expr: rewrite(expr, values))
+    for atom, factor in moved.terms:
+        is_lone = isinstance(atom, Axis | Dynamic)
+        is_known = is_lone and not any(axis in free for axis in atom_axes(atom))
+        bound = atom.bounds[is_most == (factor > 0)]
+        rest += atom_index(atom) * factor if is_known else bound * factor
+    return rest + moved.const
+
+
+def atom_axes(atom: Atom) -> set[Axis]:
+    """Find every axis that an atom of an index depends on."""
+    return expr_axes(atom.expr) if isinstance(atom, Dynamic) else axes_of(atom_index(atom))
+
+
+def few_values(
+    atom: Atom, values: Mapping[Axis, Index], free: Container[Axis], is_high: bool
+) -> list[Index]:
+    """List the elements of an array that are read at `free` positions, of which a quotient counts
+    a few; none if that is not so.
+
+    Rows behind the end have none: there they are the least, or the most.
+    """
+    if not isinstance(atom, Dynamic) or atom.expr.op != "load":
+        return []
+    slot, place = atom.expr.arg
+    moved = substitute(place, values)
+    quotient = lone_quotient(moved, free)
+    if quotient is None:
+        return []
+    low, high = (extreme(quotient.index, {}, free, is_most) for is_most in (False, True))
+    count = (high - low) // quotient.n + 1
+    if count.terms or count.const > MOST_VALUES:
+        return []
+    steps = [low // quotient.n + number for number in range(count.const)]
+    factor = dict(moved.terms)[quotient]
+    rest = moved - atom_index(quotient) * factor
+    found = []
+    for step in dict.fromkeys([*steps, high // quotient.n]):
+        at = rest + step * factor
+        value = Expr("load", (), (slot, at), atom.expr.dtype)
+        if at.lo < place.lo or at.hi > place.hi:
+            fill = const(atom.bounds[not is_high], value.dtype)
+            is_there = at, place.lo, place.hi
+            value = Expr("guard", (value, fill), (is_there,), value.dtype)
+        found.append(atom_index(Dynamic(value, *atom.bounds)))
+    return found
+
+
+def lone_quotient(index: Index, free: Container[Axis]) -> Div | None:
+    """Find the quotient that alone moves with `free` axes; None if others do."""
+    moving = []
+    for atom, _ in index.terms:
+        if any(axis in free for axis in atom_axes(atom)):
+            moving.append(atom)
+    if len(moving) != 1:
+        return None
+    (atom,) = moving
+    return atom if isinstance(atom, Div) else None
 
 
 def edges(

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from itertools import chain
 
 from picograd.codegen.operands import cast
-from picograd.codegen.stream_masks import is_constant, is_number, scaled, unscaled
+from picograd.codegen.stream_masks import scaled, unscaled
 from picograd.codegen.streams import binary
 from picograd.dtype import bool_
 from picograd.errors import internal
 from picograd.graph.elementwise import ELEMENTWISE
 from picograd.graph.ops import OPS
 from picograd.schedule.loop import Expr, const, walk
+from picograd.schedule.score_masks import is_constant, is_number
 
 
 def refs_of(exprs: Iterable[Expr]) -> set[int]:

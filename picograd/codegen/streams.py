@@ -18,6 +18,7 @@ from picograd.errors import internal
 from picograd.graph.ops import OPS
 from picograd.schedule.index import Axis, Index, substitute
 from picograd.schedule.loop import Compute, Condition, Expr, Kernel, Part, const, walk
+from picograd.schedule.score_masks import is_found
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class Stream:
     peak: int | None
     stops: tuple[Condition, ...]  # where the stream ends, if its size varies
     ends: tuple[Condition, ...]  # of the rows: beyond them nobody looks
+    shown: tuple[Index, ...] = ()  # a place adds nothing where one of them is below 0
 
     @property
     def reductions(self) -> tuple[int, ...]:
@@ -92,7 +94,10 @@ def is_ref(expr: Expr, number: int | None) -> bool:
 
 def analyse(kernel: Kernel, part: Part) -> Stream:
     """Sort the axes and computes of an attention kernel."""
-    computes, stops = opened(part.computes)
+    computes, guards = opened(part.computes)
+    found = [guard for guard in guards if is_found(guard[0])]
+    stops = tuple([guard for guard in guards if guard not in found])
+    shown = tuple([index for index, _, _ in found])
     over = [c.reduce for c in computes if c.reduce][-1]
     scores, sums, products, peaks = [], [], [], []
     for number, compute in enumerate(computes):
@@ -125,16 +130,18 @@ def analyse(kernel: Kernel, part: Part) -> Stream:
         peak,
         stops,
         part.ends,
+        shown,
     )
 
 
 def opened(computes: Sequence[Compute]) -> tuple[tuple[Compute, ...], tuple[Condition, ...]]:
-    """Take the guards around whole bodies off: they are where the stream ends."""
+    """Take the guards around whole bodies off: they are where the stream ends, and what of it a
+    row sees."""
     stops: dict[Condition, None] = {}
     found = []
     over = [c.reduce for c in computes if c.reduce][-1]
     for compute in computes:
-        if compute.reduce == over and compute.body.op == "guard":
+        while compute.reduce == over and compute.body.op == "guard":
             stops.update(dict.fromkeys(compute.body.arg))
             compute = replace(compute, body=compute.body.args[0])
         found.append(compute)

@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from typing import Any, Union
 
 from picograd.codegen.layout import Blocked, Layout, Swizzled
-from picograd.codegen.tile_pipeline import BoxStore, CopyBox, Join, Persistent, Pipeline
+from picograd.codegen.tile_pipeline import BoxStore, CopyBox, Join, Persistent, Pipeline, RowStore
 from picograd.dtype import DType
 from picograd.errors import internal
 from picograd.helpers import product
@@ -123,7 +123,7 @@ class Store:
     expr: Expr
     conditions: tuple[Condition, ...] = ()
     layout: Layout | None = None
-    box: BoxStore | None = None  # how it leaves, not what it means
+    box: BoxStore | RowStore | None = None  # how it leaves, not what it means
     rides: bool = False  # it is computed beside the next rolled Store, over the same dims
 
 
@@ -310,10 +310,15 @@ class TileKernel:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """The slots and runtime scalars of one of several parts that are alike."""
+    """The slots and runtime scalars of one of several parts that are alike.
+
+    Where they differ in size: in how many steps of its grid's last blocks each, and its blocks.
+    """
 
     slots: tuple[int, ...]
     scalars: tuple[int, ...]
+    size: int = 0
+    blocks: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +326,8 @@ class TilePart:
     """The program of one block of one part; the grid is row-major, last axis fastest.
 
     With `members` it stands for parts that are alike: what the steps read and write is named as in
-    the first of them, and the blocks of each member follow those of the one before it.
+    the first of them, and the blocks of each member follow those of the one before it. With
+    `extent`, an axis, members differ in size, the largest first: it stands for the size of each.
     """
 
     grid: tuple[Axis, ...]
@@ -329,6 +335,7 @@ class TilePart:
     steps: tuple[Step, ...]
     workspaces: tuple[tuple[int, bool], ...] = field(default=())  # (bytes, is_zeroed)
     members: tuple[Member, ...] = ()
+    extent: Axis | None = None
 
     @property
     def count(self) -> int:
@@ -341,8 +348,15 @@ class TilePart:
         return tuple(axis.size for axis in self.grid)
 
     @property
+    def bound(self) -> set[Axis]:
+        """What every step may name."""
+        return {*self.grid} if self.extent is None else {*self.grid, self.extent}
+
+    @property
     def blocks(self) -> int:
         """Number of blocks, of all members."""
+        if self.extent is not None:
+            return sum(member.blocks for member in self.members)
         return product(self.shape) * self.count
 
 
@@ -358,18 +372,18 @@ def verify(tiles: TileKernel) -> TileKernel:
             if not is_placed:
                 internal(f"tile {tile.name} has no workspace", format_tiles(tiles))
         for step in part.steps:
-            verify_step(tiles, part, known, step, set(part.grid))
+            verify_step(tiles, part, known, step, part.bound)
     return tiles
 
 
 def verify_members(tiles: TileKernel, part: TilePart) -> None:
     """Check that all members of a part have slots and scalars of the same kinds."""
     slots, scalars = tiles.kernel.slots, tiles.kernel.scalars
+    is_one_size = part.extent is None
+    found = {slot for member in part.members for slot in member.slots}
+    kind = {n: (slots[n].dtype, is_one_size and slots[n].size, slots[n].role) for n in found}
     kinds = {
-        (
-            tuple([(slots[n].dtype, slots[n].size, slots[n].role) for n in member.slots]),
-            tuple([scalars[n] for n in member.scalars]),
-        )
+        (tuple([kind[n] for n in member.slots]), tuple([scalars[n] for n in member.scalars]))
         for member in part.members
     }
     if len(kinds) > 1:
@@ -476,7 +490,7 @@ def verify_dot(tiles: TileKernel, step: Step, bound: set[Axis]) -> None:
         stops = (step.stop,)
     if isinstance(step, CopyBox):
         stops, bound = (*step.at, *step.offsets), bound | {step.slab}
-    if isinstance(step, Store) and step.box is not None:
+    if isinstance(step, Store) and isinstance(step.box, BoxStore):
         stops = step.box.at
     missing = set().union(*map(axes_of, stops)) - bound
     if missing:
@@ -488,7 +502,9 @@ def format_tiles(tiles: TileKernel) -> str:
     lines = [f"tiles {tiles.kernel.name} (threads {tiles.threads})"]
     for part in tiles.parts:
         lines.append(f"  part grid [{', '.join(map(repr, part.grid))}]")
-        lines += [f"    member {each.slots} {each.scalars}" for each in part.members]
+        for each in part.members:
+            size = f" size {each.size}" if each.size else ""
+            lines.append(f"    member {each.slots} {each.scalars}{size}")
         for tile in part.tiles:
             shape = ", ".join(map(str, tile.shape))
             layout = f" {format_layout(tile.layout)}" if tile.layout else ""
@@ -533,7 +549,8 @@ def format_step(step: Step, depth: int) -> list[str]:
         return [f"{head}{step.tile} [{dims}] {sign} {step.monoid}[{over}] {step.expr}"]
     if isinstance(step, Store):
         tests = "".join(f" if {lo}<={i}<={hi}" for i, lo, hi in step.conditions)
-        box = f" in boxes of {step.box.tile}" if step.box else ""
+        kind = "boxes" if isinstance(step.box, BoxStore) else "rows"
+        box = f" in {kind} of {step.box.tile}" if step.box else ""
         return [f"{head}s{step.slot}[{step.index}] [{dims}] = {step.expr}{tests}{box}"]
     return [head + repr(step)]
 

@@ -5,6 +5,7 @@
     CopyBox    = tile, tensor, at, slab, ...    shared tile = boxes of a slot, 0 outside of it
     Join       = acc, partial, flags, ..., body adds up what blocks have of a point that they share
     BoxStore   = tensor, at, tile               how a `Store` leaves: shared memory, then boxes
+    RowStore   = tile                           the same, then row by row
 
 Their meaning is sequential: for every point, for every stage, produce, then consume. Who runs what
 when is the linearizer's: on Hopper a warpgroup of its own runs the `produce` steps of all points,
@@ -164,6 +165,18 @@ class BoxStore:
     at: tuple[Index, ...]
     tile: str
     is_rolled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RowStore:
+    """A `Store` of a whole block tile whose rows no box can have, as they begin anywhere.
+
+    Each warp gathers 16 rows and 128 bytes of columns in its slot of the shared `tile`, and stores
+    them row by row: a lane an element. If the rounded product is all that an expression reads of
+    the accumulator, slots hold that, and the rest is computed as rows are stored.
+    """
+
+    tile: str
 
 
 def rounded_product(expr: Expr) -> Expr | None:

@@ -7,151 +7,46 @@ transformed: distributions made of others. kl, kl_pairs: divergences.
 
 from picograd.distributions import constraint_registry, constraints, transforms, utils
 from picograd.distributions import kl_pairs as kl_pairs
-from picograd.distributions.composed import (
-    Independent,
-    MixtureSameFamily,
-    RelaxedBernoulli,
-    RelaxedOneHotCategorical,
-    TransformedDistribution,
-)
-from picograd.distributions.constraint_registry import biject_to, transform_to
-from picograd.distributions.continuous_bernoulli import ContinuousBernoulli
-from picograd.distributions.discrete import (
-    Bernoulli,
-    Binomial,
-    Categorical,
-    Geometric,
-    Multinomial,
-    OneHotCategorical,
-    OneHotCategoricalStraightThrough,
-    Poisson,
-)
-from picograd.distributions.distribution import Distribution, ExponentialFamily
-from picograd.distributions.gamma_family import (
-    Beta,
-    Chi2,
-    Dirichlet,
-    FisherSnedecor,
-    Gamma,
-    NegativeBinomial,
-    StudentT,
-)
-from picograd.distributions.kl import kl_divergence, register_kl
-from picograd.distributions.matrices import LKJCholesky, Wishart
-from picograd.distributions.multivariate import LowRankMultivariateNormal, MultivariateNormal
-from picograd.distributions.transformed import (
-    InverseGamma,
-    Kumaraswamy,
-    LogisticNormal,
-    LogNormal,
-    Pareto,
-    Weibull,
-)
-from picograd.distributions.transforms import (
-    AbsTransform,
-    AffineTransform,
-    CatTransform,
-    ComposeTransform,
-    CorrCholeskyTransform,
-    CumulativeDistributionTransform,
-    ExpTransform,
-    IndependentTransform,
-    LowerCholeskyTransform,
-    PositiveDefiniteTransform,
-    PowerTransform,
-    ReshapeTransform,
-    SigmoidTransform,
-    SoftmaxTransform,
-    SoftplusTransform,
-    StackTransform,
-    StickBreakingTransform,
-    TanhTransform,
-    Transform,
-    identity_transform,
-)
-from picograd.distributions.univariate import (
-    Cauchy,
-    Exponential,
-    GeneralizedPareto,
-    Gumbel,
-    HalfCauchy,
-    HalfNormal,
-    Laplace,
-    Normal,
-    Uniform,
-)
-from picograd.distributions.von_mises import VonMises
+from picograd.late_names import gather
 
-__all__ = [
-    "AbsTransform",
-    "AffineTransform",
-    "Bernoulli",
-    "Beta",
-    "Binomial",
-    "CatTransform",
-    "Categorical",
-    "Cauchy",
-    "Chi2",
-    "ComposeTransform",
-    "ContinuousBernoulli",
-    "CorrCholeskyTransform",
-    "CumulativeDistributionTransform",
-    "Dirichlet",
-    "Distribution",
-    "ExpTransform",
-    "Exponential",
-    "ExponentialFamily",
-    "FisherSnedecor",
-    "Gamma",
-    "GeneralizedPareto",
-    "Geometric",
-    "Gumbel",
-    "HalfCauchy",
-    "HalfNormal",
-    "Independent",
-    "IndependentTransform",
-    "InverseGamma",
-    "Kumaraswamy",
-    "LKJCholesky",
-    "Laplace",
-    "LogNormal",
-    "LogisticNormal",
-    "LowRankMultivariateNormal",
-    "LowerCholeskyTransform",
-    "MixtureSameFamily",
-    "Multinomial",
-    "MultivariateNormal",
-    "NegativeBinomial",
-    "Normal",
-    "OneHotCategorical",
-    "OneHotCategoricalStraightThrough",
-    "Pareto",
-    "Poisson",
-    "PositiveDefiniteTransform",
-    "PowerTransform",
-    "RelaxedBernoulli",
-    "RelaxedOneHotCategorical",
-    "ReshapeTransform",
-    "SigmoidTransform",
-    "SoftmaxTransform",
-    "SoftplusTransform",
-    "StackTransform",
-    "StickBreakingTransform",
-    "StudentT",
-    "TanhTransform",
-    "Transform",
-    "TransformedDistribution",
-    "Uniform",
-    "VonMises",
-    "Weibull",
-    "Wishart",
-    "biject_to",
-    "constraint_registry",
-    "constraints",
-    "identity_transform",
-    "kl_divergence",
-    "register_kl",
-    "transform_to",
-    "transforms",
-    "utils",
-]
+# What this package shows, by the module that has it. Type checkers read `__init__.pyi`.
+_NAMES = {
+    "composed": (
+        "Independent", "MixtureSameFamily", "RelaxedBernoulli", "RelaxedOneHotCategorical",
+        "TransformedDistribution",
+    ),
+    "constraint_registry": ("biject_to", "transform_to"),
+    "continuous_bernoulli": ("ContinuousBernoulli",),
+    "discrete": (
+        "Bernoulli", "Binomial", "Categorical", "Geometric", "Multinomial", "OneHotCategorical",
+        "OneHotCategoricalStraightThrough", "Poisson",
+    ),
+    "distribution": ("Distribution", "ExponentialFamily"),
+    "gamma_family": (
+        "Beta", "Chi2", "Dirichlet", "FisherSnedecor", "Gamma", "NegativeBinomial", "StudentT",
+    ),
+    "kl": ("kl_divergence", "register_kl"),
+    "matrices": ("LKJCholesky", "Wishart"),
+    "multivariate": ("LowRankMultivariateNormal", "MultivariateNormal"),
+    "transformed": (
+        "InverseGamma", "Kumaraswamy", "LogisticNormal", "LogNormal", "Pareto", "Weibull",
+    ),
+    "transforms": (
+        "AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform",
+        "CorrCholeskyTransform", "CumulativeDistributionTransform", "ExpTransform",
+        "IndependentTransform", "LowerCholeskyTransform", "PositiveDefiniteTransform",
+        "PowerTransform", "ReshapeTransform", "SigmoidTransform", "SoftmaxTransform",
+        "SoftplusTransform", "StackTransform", "StickBreakingTransform", "TanhTransform",
+        "Transform", "identity_transform",
+    ),
+    "univariate": (
+        "Cauchy", "Exponential", "GeneralizedPareto", "Gumbel", "HalfCauchy", "HalfNormal",
+        "Laplace", "Normal", "Uniform",
+    ),
+    "von_mises": ("VonMises",),
+}  # fmt: skip
+
+globals().update(gather(__name__, _NAMES))
+__all__ = ["constraint_registry", "constraints", "transforms", "utils"]
+for _names in _NAMES.values():
+    __all__ += _names

@@ -289,8 +289,7 @@ class RelaxedBernoulli(Chances):
         t = self.temperature
         scale = t.log() if isinstance(t, Tensor) else Tensor(float(t)).log()
         inner = away + scale - 2.0 * away.exp().log1p()
-        found: Tensor = inner - value.log() - (-value).log1p()
-        return found
+        return inner - value.log() - (-value).log1p()
 
 
 class RelaxedOneHotCategorical(Choices):

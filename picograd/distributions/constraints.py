@@ -212,8 +212,7 @@ class LowerTriangular(Square):
 
     def holds(self, array: np.ndarray) -> np.ndarray:
         """Tell where everything above the diagonal is 0."""
-        found: np.ndarray = (np.tril(array) == array).all((-2, -1))
-        return found
+        return (np.tril(array) == array).all((-2, -1))
 
 
 class LowerCholesky(LowerTriangular):

@@ -57,8 +57,7 @@ class Chances(ExponentialFamily):
 
     def own(self) -> Tensor:
         """Give the parameter as it was given."""
-        found: Tensor = vars(self)[self._given]
-        return found
+        return vars(self)[self._given]
 
 
 class Bernoulli(Chances):
@@ -82,8 +81,7 @@ class Bernoulli(Chances):
     @property
     def mean(self) -> Tensor:
         """The probability."""
-        found: Tensor = self.probs
-        return found
+        return self.probs
 
     @property
     def mode(self) -> Tensor:
@@ -94,8 +92,7 @@ class Bernoulli(Chances):
     @property
     def variance(self) -> Tensor:
         """p (1 - p)."""
-        found: Tensor = self.probs * (1.0 - self.probs)
-        return found
+        return self.probs * (1.0 - self.probs)
 
     def sample(self, sample_shape: Sizes = ()) -> Tensor:
         """Draw; no gradients."""
@@ -135,14 +132,12 @@ class Geometric(Chances):
     @property
     def mean(self) -> Tensor:
         """1 / p - 1."""
-        found: Tensor = 1.0 / self.probs - 1.0
-        return found
+        return 1.0 / self.probs - 1.0
 
     @property
     def mode(self) -> Tensor:
         """Zero."""
-        found: Tensor = self.probs * 0.0
-        return found
+        return self.probs * 0.0
 
     @property
     def variance(self) -> Tensor:

@@ -279,8 +279,7 @@ class FisherSnedecor(Distribution):
         above = half_of_squares(self.df1, shape) / self.df1
         below = half_of_squares(self.df2, shape) / self.df2
         ratio = above / below.clamp(min=LEAST)
-        found: Tensor = ratio.clamp(min=LEAST)
-        return found
+        return ratio.clamp(min=LEAST)
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Compute the logarithm of the density."""
@@ -379,8 +378,7 @@ class NegativeBinomial(Trials):
         """The most likely number."""
         odds = self.logits.exp()
         likeliest = (self.total_count - 1.0) * odds
-        found: Tensor = likeliest.floor().clamp(min=0.0)
-        return found
+        return likeliest.floor().clamp(min=0.0)
 
     @property
     def variance(self) -> Tensor:
@@ -402,5 +400,4 @@ class NegativeBinomial(Trials):
         share = failures + value * logits.logsigmoid()
         both = count + value
         orders = both.lgamma() - (value + 1.0).lgamma() - count.lgamma()
-        found: Tensor = share + (both == 0).where(0.0, orders)
-        return found
+        return share + (both == 0).where(0.0, orders)

@@ -9,6 +9,7 @@ from picograd.distributions.discrete import (
     Bernoulli,
     Binomial,
     Categorical,
+    Choices,
     Geometric,
     OneHotCategorical,
     Poisson,
@@ -88,7 +89,7 @@ def kl_pareto(p: Pareto, q: Pareto) -> Tensor:
     """Two power laws; infinite where the first begins below the second."""
     ratio = q.alpha / p.alpha
     found = q.alpha * (p.scale / q.scale).log() - ratio.log() + ratio - 1.0
-    outside: Tensor = p.scale < q.scale
+    outside = p.scale < q.scale
     return outside.where(math.inf, found)
 
 
@@ -110,19 +111,12 @@ def kl_bernoulli(p: Bernoulli, q: Bernoulli) -> Tensor:
     """Two coins."""
     ones = p.probs * ((-q.logits).softplus() - (-p.logits).softplus())
     zeros = (1.0 - p.probs) * (q.logits.softplus() - p.logits.softplus())
-    found: Tensor = ones + zeros
-    return found
+    return ones + zeros
 
 
 @register_kl(Categorical, Categorical)
-def kl_categorical(p: Categorical, q: Categorical) -> Tensor:
-    """Two choices."""
-    terms = p.probs * (p.logits - q.logits)
-    return terms.where(p.probs > 0, 0.0).sum(-1)
-
-
 @register_kl(OneHotCategorical, OneHotCategorical)
-def kl_one_hot(p: OneHotCategorical, q: OneHotCategorical) -> Tensor:
+def kl_categorical(p: Choices, q: Choices) -> Tensor:
     """Two choices."""
     terms = p.probs * (p.logits - q.logits)
     return terms.where(p.probs > 0, 0.0).sum(-1)
@@ -132,15 +126,13 @@ def kl_one_hot(p: OneHotCategorical, q: OneHotCategorical) -> Tensor:
 def kl_binomial(p: Binomial, q: Binomial) -> Tensor:
     """Two counts of as many trials."""
     odds = p.probs * (p.logits - q.logits)
-    found: Tensor = p.total_count * (odds + (-p.probs).log1p() - (-q.probs).log1p())
-    return found
+    return p.total_count * (odds + (-p.probs).log1p() - (-q.probs).log1p())
 
 
 @register_kl(Geometric, Geometric)
 def kl_geometric(p: Geometric, q: Geometric) -> Tensor:
     """Two waits."""
-    found: Tensor = -p.entropy() - (-q.probs).log1p() / p.probs - q.logits
-    return found
+    return -p.entropy() - (-q.probs).log1p() / p.probs - q.logits
 
 
 @register_kl(Poisson, Poisson)

@@ -5,13 +5,14 @@ exp(-t x) are. Where p has values that q cannot have, the divergence is infinite
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from picograd.distributions.continuous_bernoulli import ContinuousBernoulli
 from picograd.distributions.discrete import Bernoulli, Binomial, Poisson
 from picograd.distributions.distribution import EULER, LOG_2, LOG_2_PI, Distribution
 from picograd.distributions.gamma_family import Beta, Gamma, beta_normaliser
-from picograd.distributions.kl import register_kl
+from picograd.distributions.kl import Rule, register_kl
 from picograd.distributions.transformed import Pareto
 from picograd.distributions.univariate import Exponential, Gumbel, Laplace, Normal, Uniform
 from picograd.tensor.tensor import Tensor
@@ -52,6 +53,17 @@ for one, others in OUTSIDE.items():
         register_kl(one, other)(infinite)
 
 
+def register_all(types_p: Kinds, type_q: type) -> Callable[[Rule], Rule]:
+    """Declare the divergence of several kinds from another, as a decorator."""
+
+    def declare(rule: Rule) -> Rule:
+        for kind in types_p:
+            register_kl(kind, type_q)(rule)
+        return rule
+
+    return declare
+
+
 @register_kl(Bernoulli, Poisson)
 def kl_bernoulli_poisson(p: Bernoulli, q: Poisson) -> Tensor:
     """A coin, and a count of events."""
@@ -59,14 +71,9 @@ def kl_bernoulli_poisson(p: Bernoulli, q: Poisson) -> Tensor:
     return q.rate - power - p.entropy()
 
 
-@register_kl(Beta, Normal)
-@register_kl(ContinuousBernoulli, Normal)
-@register_kl(Exponential, Normal)
-@register_kl(Gamma, Normal)
-@register_kl(Gumbel, Normal)
-@register_kl(Laplace, Normal)
-@register_kl(Pareto, Normal)
-@register_kl(Uniform, Normal)
+@register_all(
+    (Beta, ContinuousBernoulli, Exponential, Gamma, Gumbel, Laplace, Pareto, Uniform), Normal
+)
 def kl_to_normal(p: Distribution, q: Normal) -> Tensor:
     """Log q is a square, whose mean is that of the distance and the variance."""
     distance = p.mean - q.loc
@@ -76,21 +83,14 @@ def kl_to_normal(p: Distribution, q: Normal) -> Tensor:
     return crossed - p.entropy()
 
 
-@register_kl(Beta, Exponential)
-@register_kl(ContinuousBernoulli, Exponential)
-@register_kl(Gamma, Exponential)
-@register_kl(Pareto, Exponential)
-@register_kl(Uniform, Exponential)
+@register_all((Beta, ContinuousBernoulli, Gamma, Pareto, Uniform), Exponential)
 def kl_to_exponential(p: Distribution, q: Exponential) -> Tensor:
     """Log q is linear."""
     crossed = q.rate * p.mean - q.rate.log()
     return from_zero(p, crossed - p.entropy())
 
 
-@register_kl(Beta, Gamma)
-@register_kl(Exponential, Gamma)
-@register_kl(Pareto, Gamma)
-@register_kl(Uniform, Gamma)
+@register_all((Beta, Exponential, Pareto, Uniform), Gamma)
 def kl_to_gamma(p: Distribution, q: Gamma) -> Tensor:
     """Log q has x and log(x)."""
     a = q.concentration
@@ -133,10 +133,7 @@ def mean_log_between(low: Tensor, high: Tensor) -> Tensor:
     return rise / width - 1.0
 
 
-@register_kl(Exponential, Gumbel)
-@register_kl(Gamma, Gumbel)
-@register_kl(Normal, Gumbel)
-@register_kl(Uniform, Gumbel)
+@register_all((Exponential, Gamma, Normal, Uniform), Gumbel)
 def kl_to_gumbel(p: Distribution, q: Gumbel) -> Tensor:
     """Log q has z and exp(-z)."""
     start = q.loc / q.scale
@@ -158,8 +155,7 @@ def log_mean_power(p: Any, t: Tensor) -> Tensor:
     width = t * (p.high - p.low)
     fall = -(-width).expm1()
     mean = fall / width
-    found: Tensor = mean.log() - t * p.low
-    return found
+    return mean.log() - t * p.low
 
 
 @register_kl(Normal, Laplace)
@@ -184,8 +180,7 @@ def kl_beta_continuous(p: Beta, q: ContinuousBernoulli) -> Tensor:
 def kl_continuous(p: ContinuousBernoulli, q: ContinuousBernoulli) -> Tensor:
     """Log q is linear."""
     slope = p.logits - q.logits
-    found: Tensor = slope * p.mean + p.log_norm - q.log_norm
-    return found
+    return slope * p.mean + p.log_norm - q.log_norm
 
 
 @register_kl(Uniform, ContinuousBernoulli)
@@ -197,8 +192,7 @@ def kl_uniform_continuous(p: Uniform, q: ContinuousBernoulli) -> Tensor:
 def linear(p: Distribution, q: ContinuousBernoulli) -> Tensor:
     """Compute the divergence from a p of values in [0, 1]."""
     slope = q.logits * p.mean
-    found: Tensor = -p.entropy() - slope - q.log_norm
-    return found
+    return -p.entropy() - slope - q.log_norm
 
 
 @register_kl(Uniform, Beta)
@@ -212,8 +206,7 @@ def kl_uniform_beta(p: Uniform, q: Beta) -> Tensor:
     return within_unit(p, found)
 
 
-@register_kl(Beta, Uniform)
-@register_kl(ContinuousBernoulli, Uniform)
+@register_all((Beta, ContinuousBernoulli), Uniform)
 def kl_unit_uniform(p: Distribution, q: Uniform) -> Tensor:
     """Log q is constant."""
     inside = (q.low <= 0) & (q.high >= 1)

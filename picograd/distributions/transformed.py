@@ -138,8 +138,7 @@ class Pareto(TransformedDistribution):
     def entropy(self) -> Tensor:
         """Compute the entropy, in nats."""
         inverse = self.alpha.reciprocal()
-        found: Tensor = (self.scale * inverse).log() + 1.0 + inverse
-        return found
+        return (self.scale * inverse).log() + 1.0 + inverse
 
 
 class InverseGamma(TransformedDistribution):
@@ -268,11 +267,9 @@ class LogisticNormal(TransformedDistribution):
     @property
     def loc(self) -> Tensor:
         """The means of the normal draws."""
-        found: Tensor = self.base_dist.base_dist.loc  # type: ignore[attr-defined]
-        return found
+        return self.base_dist.base_dist.loc  # type: ignore[attr-defined]
 
     @property
     def scale(self) -> Tensor:
         """The deviations of the normal draws."""
-        found: Tensor = self.base_dist.base_dist.scale  # type: ignore[attr-defined]
-        return found
+        return self.base_dist.base_dist.scale  # type: ignore[attr-defined]

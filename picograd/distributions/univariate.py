@@ -352,8 +352,7 @@ class HalfNormal(Distribution):
 
     def icdf(self, value: Tensor) -> Tensor:
         """Compute the values up to which the probability is this."""
-        found: Tensor = self.base.icdf((value + 1.0) / 2.0)
-        return found
+        return self.base.icdf((value + 1.0) / 2.0)
 
     def entropy(self) -> Tensor:
         """Compute that of the whole distribution, less log(2)."""

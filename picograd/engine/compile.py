@@ -115,8 +115,11 @@ def build(kernels: "Mapping[Name, Kernel]", device: Device) -> dict[Name, Execut
     loaded: dict[Name, Executable] = {}
     missing: list[Name] = []
 
+    # Kernels of many parts first: they compile longest, and nothing should wait for the last one.
+    ordered = sorted(kernels.items(), key=lambda item: -len(item[1].parts))
+
     def new_codes() -> Iterator[Code]:
-        for key, kernel in kernels.items():
+        for key, kernel in ordered:
             code = codes[key] = generate_code(kernel, device)
             known = cache.lookup(code, device)
             executable = None if known is None else try_load(code, known, device)

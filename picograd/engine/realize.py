@@ -162,12 +162,17 @@ def settle(roots: Sequence[Node], results: Sequence[Buffer]) -> None:
 
 
 def node_from_numpy(array: np.ndarray[Any, Any], dtype: DType, device: str) -> Node:
-    """Make a leaf holding a copy of a NumPy array of `dtype`'s storage type."""
-    contiguous = np.ascontiguousarray(array, dtype=dtype.storage)
+    """Make a leaf holding a copy of a NumPy array of `dtype`'s storage type.
+
+    One element that is shown everywhere, as `np.broadcast_to` does, is all that is copied.
+    """
     owner = get_device(device)
-    buffer = owner.new_buffer(dtype, contiguous.size, user_line())
+    buffer = owner.new_buffer(dtype, array.size, user_line())
     start = start_copy(owner)
-    owner.copy_in(buffer, contiguous)
+    if array.size > 1 and not any(array.strides):
+        owner.fill(buffer, array.flat[:1].astype(dtype.storage))
+    else:
+        owner.copy_in(buffer, np.ascontiguousarray(array, dtype=dtype.storage))
     log_copy(start, "host", owner.name, buffer.nbytes, owner)
     return leaf(buffer, array.shape)
 

@@ -10,7 +10,7 @@ ones. Targets without such an engine keep what was recorded.
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from math import prod
+from math import inf, prod
 from typing import Any
 
 from picograd.dtype import DType, float32
@@ -26,6 +26,11 @@ SLAB = 64  # channels of a box
 STEP = 64  # windows of a weight's gradient that one step multiplies
 TILE = 128  # rows and columns of a tile
 BUSY = 4  # steps that a tile takes beside its products
+# Of 128 x 192 tiles that blocks share (docs/design/0028): how much longer all processors at work
+# take for each, and steps to leave and add parts. Parts as an axis are written in float32, read by
+# a kernel of its own, and added.
+SHARED_TILE, FULL, SHARED = (128, 192), 1.15, 17
+WRITTEN, LAUNCH = 12.5, 7
 MOST_PARTS = 64
 
 
@@ -195,8 +200,8 @@ def in_parts(
     """Sum parts of the images by themselves: (C, 1, N, S) -> (C, parts, N / parts, S)."""
     channels, _, images = columns.shape[:3]
     windows = prod(rows.shape[3:])
-    tiles = ceil_div(channels * prod(shape[3:]), TILE) * ceil_div(shape[2], TILE)
-    parts = count_parts(tiles, images, windows, target.multiprocessors)
+    sizes = shape[2], channels * prod(shape[3:])
+    parts = count_parts(sizes, images, windows, target.multiprocessors)
     # Boxes of several taps are whole slabs of channels.
     wide = padded_to(columns, 0, SLAB) if prod(shape[3:]) > 1 else columns
     if parts == 1 and wide is columns:
@@ -210,16 +215,31 @@ def in_parts(
     return made.reduce("sum", (1,), True).cast(columns.dtype)
 
 
-def count_parts(tiles: int, images: int, windows: int, processors: int) -> int:
+def shared_steps(sizes: tuple[int, int], steps: int, processors: int) -> float:
+    """Estimate a product of `steps` whose tiles blocks share; infinity where they do not."""
+    rows, columns = (ceil_div(n, side) for n, side in zip(sizes, SHARED_TILE, strict=True))
+    tiles = rows * columns
+    is_few = processors <= 2 * tiles < 4 * processors
+    if not is_few or tiles % processors == 0:
+        return inf
+    area = prod(SHARED_TILE) / TILE**2
+    return FULL * tiles * area * steps / processors + SHARED
+
+
+def count_parts(sizes: tuple[int, int], images: int, windows: int, processors: int) -> int:
     """Choose how many parts images are in: the least time, counted in steps of a processor."""
+    tiles = ceil_div(sizes[0], TILE) * ceil_div(sizes[1], TILE)
     best, least = 1, 0.0
     for parts in range(1, min(images, MOST_PARTS) + 1):
         if images % parts or (parts > 1 and images // parts * windows % STEP):
             continue
         steps = ceil_div(images // parts * windows, STEP) + BUSY
-        added = parts * tiles * TILE * TILE / processors / (TILE * STEP)
-        time = ceil_div(tiles * parts, processors) * steps + added
-        if parts == 1 or time < least:
+        time = float(ceil_div(tiles * parts, processors) * steps)
+        if parts > 1:
+            time += parts * tiles / processors * WRITTEN + LAUNCH
+        else:
+            least = min(time, shared_steps(sizes, steps, processors))
+        if time < least:
             best, least = parts, time
     return best
 

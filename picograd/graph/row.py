@@ -42,7 +42,8 @@ asks for a column: `node.row.role`, or, where that is looked up often, `node.op 
     is_exponential  its value at a difference is a quotient of values: e(a - b) = e(a) / e(b)
     least      of a comparison of numbers: it holds where the second less the first is at least this
                (integers)
-    logic      how it combines what holds: "both", "either" or "not"
+    logic      how it combines what holds: "both", "either" or "not"; whether two values are the
+               "same", or one is an "other"
     on_bools   the op that it is for two bools, in the arithmetic of users
     operand    how it takes a Python number beside a tensor: in float32 where that has 16 bits
                ("wide"), an integer as code ("code"), or as a value that has to fit ("value")

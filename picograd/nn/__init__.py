@@ -8,407 +8,89 @@ state, nested, torch_file: files. datasets, download: data. dataset_types, sampl
 loader, loader_workers: batches.
 """
 
-from typing import TYPE_CHECKING
-
-from picograd.late_names import find_in_nn
+from picograd.late_names import ELSEWHERE_IN_NN, find_in_nn, gather
 from picograd.nn import functional, init, optim
-from picograd.nn.activations import (
-    CELU,
-    ELU,
-    GELU,
-    GLU,
-    SELU,
-    Hardshrink,
-    Hardsigmoid,
-    Hardswish,
-    Hardtanh,
-    LeakyReLU,
-    LogSigmoid,
-    LogSoftmax,
-    Mish,
-    PReLU,
-    ReLU,
-    ReLU6,
-    RReLU,
-    Sigmoid,
-    SiLU,
-    Softmax,
-    Softmax2d,
-    Softmin,
-    Softplus,
-    Softshrink,
-    Softsign,
-    Tanh,
-    Tanhshrink,
-    Threshold,
-)
-from picograd.nn.adaptive_softmax import AdaptiveLogSoftmaxWithLoss
-from picograd.nn.attention import MultiheadAttention
-from picograd.nn.containers import ModuleDict, ModuleList, Sequential
-from picograd.nn.conv import Conv1d, Conv2d, Conv3d
-from picograd.nn.conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
-from picograd.nn.distances import CosineSimilarity, PairwiseDistance
-from picograd.nn.dropout import (
-    AlphaDropout,
-    Dropout,
-    Dropout1d,
-    Dropout2d,
-    Dropout3d,
-    FeatureAlphaDropout,
-)
-from picograd.nn.embedding import Embedding, EmbeddingBag
-from picograd.nn.fractional_pooling import FractionalMaxPool2d, FractionalMaxPool3d
-from picograd.nn.group_norm import (
-    CrossMapLRN2d,
-    GroupNorm,
-    InstanceNorm1d,
-    InstanceNorm2d,
-    InstanceNorm3d,
-    LocalResponseNorm,
-    RMSNorm,
-)
-from picograd.nn.lazy import (
-    LazyBatchNorm1d,
-    LazyBatchNorm2d,
-    LazyBatchNorm3d,
-    LazyConv1d,
-    LazyConv2d,
-    LazyConv3d,
-    LazyConvTranspose1d,
-    LazyConvTranspose2d,
-    LazyConvTranspose3d,
-    LazyInstanceNorm1d,
-    LazyInstanceNorm2d,
-    LazyInstanceNorm3d,
-    LazyLinear,
-)
-from picograd.nn.linear import Bilinear, Linear
-from picograd.nn.loss_modules import (
-    BCELoss,
-    BCEWithLogitsLoss,
-    CosineEmbeddingLoss,
-    CrossEntropyLoss,
-    CTCLoss,
-    GaussianNLLLoss,
-    HingeEmbeddingLoss,
-    HuberLoss,
-    KLDivLoss,
-    L1Loss,
-    MarginRankingLoss,
-    MSELoss,
-    MultiLabelMarginLoss,
-    MultiLabelSoftMarginLoss,
-    MultiMarginLoss,
-    NLLLoss,
-    PoissonNLLLoss,
-    SmoothL1Loss,
-    SoftMarginLoss,
-    TripletMarginLoss,
-    TripletMarginWithDistanceLoss,
-)
-from picograd.nn.losses_regression import l1_loss, mse_loss
-from picograd.nn.module import Module
-from picograd.nn.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d, LayerNorm, SyncBatchNorm
 from picograd.nn.optim import lr, lr_scheduler
-from picograd.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
-from picograd.nn.parameter_containers import ParameterDict, ParameterList
-from picograd.nn.pooling import (
-    AdaptiveAvgPool1d,
-    AdaptiveAvgPool2d,
-    AdaptiveAvgPool3d,
-    AdaptiveMaxPool1d,
-    AdaptiveMaxPool2d,
-    AdaptiveMaxPool3d,
-    AvgPool1d,
-    AvgPool2d,
-    AvgPool3d,
-    LPPool1d,
-    LPPool2d,
-    LPPool3d,
-    MaxPool1d,
-    MaxPool2d,
-    MaxPool3d,
-    MaxUnpool1d,
-    MaxUnpool2d,
-    MaxUnpool3d,
-)
-from picograd.nn.recurrent import GRU, LSTM, RNN
-from picograd.nn.recurrent_cells import GRUCell, LSTMCell, RNNCell
-from picograd.nn.shaping import (
-    ChannelShuffle,
-    CircularPad1d,
-    CircularPad2d,
-    CircularPad3d,
-    ConstantPad1d,
-    ConstantPad2d,
-    ConstantPad3d,
-    Flatten,
-    Fold,
-    Identity,
-    PixelShuffle,
-    PixelUnshuffle,
-    ReflectionPad1d,
-    ReflectionPad2d,
-    ReflectionPad3d,
-    ReplicationPad1d,
-    ReplicationPad2d,
-    ReplicationPad3d,
-    Unflatten,
-    Unfold,
-    Upsample,
-    UpsamplingBilinear2d,
-    UpsamplingNearest2d,
-    ZeroPad1d,
-    ZeroPad2d,
-    ZeroPad3d,
-)
-from picograd.nn.transformer import (
-    Transformer,
-    TransformerDecoder,
-    TransformerDecoderLayer,
-    TransformerEncoder,
-    TransformerEncoderLayer,
-)
 from picograd.tensor.network.losses import binary_cross_entropy_with_logits, cross_entropy, nll_loss
 
+# What this package shows, by the module that has it. Type checkers read `__init__.pyi`.
+_NAMES = {
+    "activations": (
+        "CELU", "ELU", "GELU", "GLU", "SELU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh",
+        "LeakyReLU", "LogSigmoid", "LogSoftmax", "Mish", "PReLU", "ReLU", "ReLU6", "RReLU",
+        "Sigmoid", "SiLU", "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign",
+        "Tanh", "Tanhshrink", "Threshold",
+    ),
+    "adaptive_softmax": ("AdaptiveLogSoftmaxWithLoss",),
+    "attention": ("MultiheadAttention",),
+    "containers": ("ModuleDict", "ModuleList", "Sequential"),
+    "conv": ("Conv1d", "Conv2d", "Conv3d"),
+    "conv_transpose": ("ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"),
+    "distances": ("CosineSimilarity", "PairwiseDistance"),
+    "dropout": (
+        "AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout",
+    ),
+    "embedding": ("Embedding", "EmbeddingBag"),
+    "fractional_pooling": ("FractionalMaxPool2d", "FractionalMaxPool3d"),
+    "group_norm": (
+        "CrossMapLRN2d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d",
+        "LocalResponseNorm", "RMSNorm",
+    ),
+    "lazy": (
+        "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d", "LazyConv1d", "LazyConv2d",
+        "LazyConv3d", "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d",
+        "LazyInstanceNorm1d", "LazyInstanceNorm2d", "LazyInstanceNorm3d", "LazyLinear",
+    ),
+    "linear": ("Bilinear", "Linear"),
+    "loss_modules": (
+        "BCELoss", "BCEWithLogitsLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "CTCLoss",
+        "GaussianNLLLoss", "HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss",
+        "MarginRankingLoss", "MSELoss", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss",
+        "MultiMarginLoss", "NLLLoss", "PoissonNLLLoss", "SmoothL1Loss", "SoftMarginLoss",
+        "TripletMarginLoss", "TripletMarginWithDistanceLoss",
+    ),
+    "losses_regression": ("l1_loss", "mse_loss"),
+    "module": ("Module",),
+    "norm": ("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LayerNorm", "SyncBatchNorm"),
+    "parameter": ("Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter"),
+    "parameter_containers": ("ParameterDict", "ParameterList"),
+    "pooling": (
+        "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d",
+        "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "LPPool1d",
+        "LPPool2d", "LPPool3d", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d",
+        "MaxUnpool3d",
+    ),
+    "recurrent": ("GRU", "LSTM", "RNN"),
+    "recurrent_cells": ("GRUCell", "LSTMCell", "RNNCell"),
+    "shaping": (
+        "ChannelShuffle", "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d",
+        "ConstantPad2d", "ConstantPad3d", "Flatten", "Fold", "Identity", "PixelShuffle",
+        "PixelUnshuffle", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d",
+        "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d", "Unflatten", "Unfold",
+        "Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d", "ZeroPad1d", "ZeroPad2d",
+        "ZeroPad3d",
+    ),
+    "transformer": (
+        "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
+        "TransformerEncoderLayer",
+    ),
+}  # fmt: skip
+
+globals().update(gather(__name__, _NAMES))
 __all__ = [
-    "CELU",
-    "ELU",
-    "GELU",
-    "GLU",
-    "GRU",
-    "LSTM",
-    "RNN",
-    "SELU",
-    "AdaptiveAvgPool1d",
-    "AdaptiveAvgPool2d",
-    "AdaptiveAvgPool3d",
-    "AdaptiveLogSoftmaxWithLoss",
-    "AdaptiveMaxPool1d",
-    "AdaptiveMaxPool2d",
-    "AdaptiveMaxPool3d",
-    "AlphaDropout",
-    "ArrayDataset",
-    "AvgPool1d",
-    "AvgPool2d",
-    "AvgPool3d",
-    "BCELoss",
-    "BCEWithLogitsLoss",
-    "BatchNorm1d",
-    "BatchNorm2d",
-    "BatchNorm3d",
-    "BatchSampler",
-    "Bilinear",
-    "Buffer",
-    "CTCLoss",
-    "ChainDataset",
-    "ChannelShuffle",
-    "CircularPad1d",
-    "CircularPad2d",
-    "CircularPad3d",
-    "ConcatDataset",
-    "ConstantPad1d",
-    "ConstantPad2d",
-    "ConstantPad3d",
-    "Conv1d",
-    "Conv2d",
-    "Conv3d",
-    "ConvTranspose1d",
-    "ConvTranspose2d",
-    "ConvTranspose3d",
-    "CosineEmbeddingLoss",
-    "CosineSimilarity",
-    "CrossEntropyLoss",
-    "CrossMapLRN2d",
-    "DataLoader",
-    "DataParallel",
-    "Dataset",
-    "Dropout",
-    "Dropout1d",
-    "Dropout2d",
-    "Dropout3d",
-    "Embedding",
-    "EmbeddingBag",
-    "FeatureAlphaDropout",
-    "Flatten",
-    "Fold",
-    "FractionalMaxPool2d",
-    "FractionalMaxPool3d",
-    "GRUCell",
-    "GaussianNLLLoss",
-    "GroupNorm",
-    "Hardshrink",
-    "Hardsigmoid",
-    "Hardswish",
-    "Hardtanh",
-    "HingeEmbeddingLoss",
-    "HuberLoss",
-    "Identity",
-    "InstanceNorm1d",
-    "InstanceNorm2d",
-    "InstanceNorm3d",
-    "IterableDataset",
-    "KLDivLoss",
-    "L1Loss",
-    "LPPool1d",
-    "LPPool2d",
-    "LPPool3d",
-    "LSTMCell",
-    "LayerNorm",
-    "LazyBatchNorm1d",
-    "LazyBatchNorm2d",
-    "LazyBatchNorm3d",
-    "LazyConv1d",
-    "LazyConv2d",
-    "LazyConv3d",
-    "LazyConvTranspose1d",
-    "LazyConvTranspose2d",
-    "LazyConvTranspose3d",
-    "LazyInstanceNorm1d",
-    "LazyInstanceNorm2d",
-    "LazyInstanceNorm3d",
-    "LazyLinear",
-    "LeakyReLU",
-    "Linear",
-    "LocalResponseNorm",
-    "LogSigmoid",
-    "LogSoftmax",
-    "MSELoss",
-    "MarginRankingLoss",
-    "MaxPool1d",
-    "MaxPool2d",
-    "MaxPool3d",
-    "MaxUnpool1d",
-    "MaxUnpool2d",
-    "MaxUnpool3d",
-    "Mish",
-    "Module",
-    "ModuleDict",
-    "ModuleList",
-    "MultiLabelMarginLoss",
-    "MultiLabelSoftMarginLoss",
-    "MultiMarginLoss",
-    "MultiheadAttention",
-    "NLLLoss",
-    "PReLU",
-    "PairwiseDistance",
-    "Parameter",
-    "ParameterDict",
-    "ParameterList",
-    "PixelShuffle",
-    "PixelUnshuffle",
-    "PoissonNLLLoss",
-    "RMSNorm",
-    "RNNCell",
-    "RReLU",
-    "RandomSampler",
-    "ReLU",
-    "ReLU6",
-    "ReflectionPad1d",
-    "ReflectionPad2d",
-    "ReflectionPad3d",
-    "ReplicationPad1d",
-    "ReplicationPad2d",
-    "ReplicationPad3d",
-    "Sampler",
-    "Sequential",
-    "SequentialSampler",
-    "SiLU",
-    "Sigmoid",
-    "SmoothL1Loss",
-    "SoftMarginLoss",
-    "Softmax",
-    "Softmax2d",
-    "Softmin",
-    "Softplus",
-    "Softshrink",
-    "Softsign",
-    "StackDataset",
-    "Subset",
-    "SubsetRandomSampler",
-    "SyncBatchNorm",
-    "Tanh",
-    "Tanhshrink",
-    "TensorDataset",
-    "Threshold",
-    "Transformer",
-    "TransformerDecoder",
-    "TransformerDecoderLayer",
-    "TransformerEncoder",
-    "TransformerEncoderLayer",
-    "TripletMarginLoss",
-    "TripletMarginWithDistanceLoss",
-    "Unflatten",
-    "Unfold",
-    "UninitializedBuffer",
-    "UninitializedParameter",
-    "Upsample",
-    "UpsamplingBilinear2d",
-    "UpsamplingNearest2d",
-    "WeightedRandomSampler",
-    "WorkerInfo",
-    "ZeroPad1d",
-    "ZeroPad2d",
-    "ZeroPad3d",
-    "binary_cross_entropy_with_logits",
-    "cross_entropy",
-    "datasets",
-    "default_collate",
-    "functional",
-    "get_worker_info",
-    "init",
-    "l1_loss",
-    "load",
-    "load_torch",
-    "lr",
-    "lr_scheduler",
-    "mse_loss",
-    "nll_loss",
-    "optim",
-    "parallel",
-    "random_split",
-    "save",
-    "transforms",
-    "utils",
-]
-
-if TYPE_CHECKING:
-    from picograd.nn import datasets, parallel, transforms, utils
-    from picograd.nn.collate import default_collate
-    from picograd.nn.dataset_types import (
-        ArrayDataset,
-        ChainDataset,
-        ConcatDataset,
-        Dataset,
-        IterableDataset,
-        StackDataset,
-        Subset,
-        TensorDataset,
-        random_split,
-    )
-    from picograd.nn.loader import DataLoader
-    from picograd.nn.loader_workers import WorkerInfo, get_worker_info
-    from picograd.nn.parallel import DataParallel
-    from picograd.nn.samplers import (
-        BatchSampler,
-        RandomSampler,
-        Sampler,
-        SequentialSampler,
-        SubsetRandomSampler,
-        WeightedRandomSampler,
-    )
-    from picograd.nn.state import load, save
-    from picograd.nn.torch_file import load_torch
-else:
-
-    def __getattr__(name: str) -> object:
-        """Import what is for data, files and several devices at its first use."""
-        found = globals()[name] = find_in_nn(name)
-        return found
-
-    def __dir__() -> list[str]:
-        """List all names, those too that are imported at their first use."""
-        return sorted({*globals(), *__all__})
+    "binary_cross_entropy_with_logits", "cross_entropy", "datasets", "functional", "init", "lr",
+    "lr_scheduler", "nll_loss", "optim", "parallel", "transforms", "utils",
+]  # fmt: skip
+for _module, _names in (_NAMES | ELSEWHERE_IN_NN).items():
+    __all__ += _names if _module != "torch_names" else ()
 
 
-del TYPE_CHECKING
+def __getattr__(name: str) -> object:
+    """Import what is for data, files and several devices at its first use."""
+    found = globals()[name] = find_in_nn(name)
+    return found
+
+
+def __dir__() -> list[str]:
+    """List all names, those too that are imported at their first use."""
+    return sorted({*globals(), *__all__})

@@ -5,6 +5,7 @@
 
 from typing import Any
 
+from picograd.errors import DTypeError
 from picograd.nn import functional
 from picograd.nn.init import constant
 from picograd.nn.module import Module
@@ -13,13 +14,45 @@ from picograd.tensor.core.annotations import DeviceLike, DTypeLike
 from picograd.tensor.tensor import Tensor
 
 
-def shown_in_place(module: Any, settings: str = "") -> str:
-    """Write settings as PyTorch does, with `inplace` where it was asked for."""
-    extra = ["inplace=True"] if module.inplace else []
-    return ", ".join(([settings] if settings else []) + extra)
+class Activation(Module):
+    """This class is the base of activations that may write their result over the input."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        self.inplace = inplace
+
+    def extra_repr(self) -> str:
+        """Describe the settings, and `inplace` where it was asked for."""
+        settings = [super().extra_repr()] if self._shown else []
+        return ", ".join(settings + ["inplace=True"] * bool(self.inplace))
 
 
-class ReLU(Module):
+def whole_or_none(module: Any, dim: Any) -> Any:
+    """Check the axis of a module that is given no other option; a tensor is for its call."""
+    if isinstance(dim, Tensor):
+        name = type(module).__name__
+        raise DTypeError(name, "dim is a tensor", f"make it, then call it: {name}(-1)(input)")
+    return dim
+
+
+class Shrink(Module):
+    """This class is the base of activations that change what is within `lambd` of 0."""
+
+    _shown = "{self.lambd}"
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        self.lambd = lambd
+
+
+class AlongAxis(Module):
+    """This class is the base of activations along an axis; None chooses one by the rank."""
+
+    _shown = "dim={self.dim}"
+
+    def __init__(self, dim: int | None = None) -> None:
+        self.dim = whole_or_none(self, dim)
+
+
+class ReLU(Activation):
     """This class computes max(x, 0).
 
     >>> from picograd import Tensor, nn
@@ -27,19 +60,12 @@ class ReLU(Module):
     [0.0, 0.0, 2.0]
     """
 
-    def __init__(self, inplace: bool = False) -> None:
-        self.inplace = inplace
-
     def forward(self, input: Tensor) -> Tensor:
         """Apply ReLU to each element."""
         return functional.relu(input, self.inplace)
 
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        return shown_in_place(self)
 
-
-class ReLU6(Module):
+class ReLU6(Activation):
     """This class computes min(max(x, 0), 6).
 
     >>> from picograd import Tensor, nn
@@ -47,19 +73,12 @@ class ReLU6(Module):
     [0.0, 3.0, 6.0]
     """
 
-    def __init__(self, inplace: bool = False) -> None:
-        self.inplace = inplace
-
     def forward(self, input: Tensor) -> Tensor:
         """Limit each element to [0, 6]."""
         return functional.relu6(input, self.inplace)
 
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        return shown_in_place(self)
 
-
-class LeakyReLU(Module):
+class LeakyReLU(Activation):
     """This class computes x where positive, else negative_slope * x.
 
     >>> from picograd import Tensor, nn
@@ -67,19 +86,15 @@ class LeakyReLU(Module):
     [-0.5, 0.0, 2.0]
     """
 
-    inplace: bool
-    negative_slope: float
+    _shown = "negative_slope={self.negative_slope}"
 
     def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
-        self.negative_slope, self.inplace = negative_slope, inplace
+        self.negative_slope = negative_slope
+        self.inplace = inplace
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the leaky ReLU to each element."""
         return functional.leaky_relu(input, self.negative_slope, self.inplace)
-
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        return shown_in_place(self, f"negative_slope={self.negative_slope}")
 
 
 class PReLU(Module):
@@ -90,8 +105,8 @@ class PReLU(Module):
     [-0.25, 0.0, 2.0]
     """
 
-    init: float
-    num_parameters: int
+    _shown = "num_parameters={self.num_parameters}"
+
     weight: Parameter
 
     def __init__(
@@ -101,19 +116,16 @@ class PReLU(Module):
         device: DeviceLike | None = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        self.num_parameters, self.init = num_parameters, init
+        self.num_parameters = num_parameters
+        self.init = init
         self.weight = Parameter(constant((num_parameters,), self.init, device, dtype))
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the slopes where x is not positive."""
         return functional.prelu(input, self.weight)
 
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        return f"num_parameters={self.num_parameters}"
 
-
-class RReLU(Module):
+class RReLU(Activation):
     """This class is the leaky ReLU with slopes drawn for each element while training.
 
     >>> from picograd import Tensor, nn
@@ -121,25 +133,21 @@ class RReLU(Module):
     [-0.5, 0.0, 2.0]
     """
 
-    inplace: bool
-    lower: float
-    upper: float
+    _shown = "lower={self.lower}, upper={self.upper}"
 
     def __init__(
         self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False
     ) -> None:
-        self.lower, self.upper, self.inplace = lower, upper, inplace
+        self.lower = lower
+        self.upper = upper
+        self.inplace = inplace
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply random slopes, or their middle in evaluation mode."""
         return functional.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        return shown_in_place(self, f"lower={self.lower}, upper={self.upper}")
 
-
-class ELU(Module):
+class ELU(Activation):
     """This class computes x where positive, else alpha * (exp(x) - 1).
 
     >>> from picograd import Tensor, nn
@@ -147,22 +155,18 @@ class ELU(Module):
     [-0.6321..., 0.0, 2.0]
     """
 
-    alpha: float
-    inplace: bool
+    _shown = "alpha={self.alpha}"
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
-        self.alpha, self.inplace = alpha, inplace
+        self.alpha = alpha
+        self.inplace = inplace
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply ELU to each element."""
         return functional.elu(input, self.alpha, self.inplace)
 
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        return shown_in_place(self, f"alpha={self.alpha}")
 
-
-class CELU(Module):
+class CELU(Activation):
     """This class computes max(0, x) + min(0, alpha * (exp(x / alpha) - 1)).
 
     >>> from picograd import Tensor, nn
@@ -170,22 +174,18 @@ class CELU(Module):
     [-0.6321..., 0.0, 2.0]
     """
 
-    alpha: float
-    inplace: bool
+    _shown = "alpha={self.alpha}"
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
-        self.alpha, self.inplace = alpha, inplace
+        self.alpha = alpha
+        self.inplace = inplace
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply CELU to each element."""
         return functional.celu(input, self.alpha, self.inplace)
 
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        return shown_in_place(self, f"alpha={self.alpha}")
 
-
-class SELU(Module):
+class SELU(Activation):
     """This class is the scaled ELU, which keeps mean 0 and variance 1.
 
     >>> from picograd import Tensor, nn
@@ -193,16 +193,9 @@ class SELU(Module):
     [-1.1113..., 0.0, 2.1014...]
     """
 
-    def __init__(self, inplace: bool = False) -> None:
-        self.inplace = inplace
-
     def forward(self, input: Tensor) -> Tensor:
         """Apply SELU to each element."""
         return functional.selu(input, self.inplace)
-
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        return shown_in_place(self)
 
 
 class GELU(Module):
@@ -213,6 +206,8 @@ class GELU(Module):
     [-0.1586..., 0.0, 1.9544...]
     """
 
+    _shown = "approximate={self.approximate!r}"
+
     def __init__(self, approximate: str = "none") -> None:
         self.approximate = approximate
 
@@ -220,12 +215,8 @@ class GELU(Module):
         """Apply GELU to each element."""
         return functional.gelu(input, approximate=self.approximate)
 
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        return f"approximate={self.approximate!r}"
 
-
-class SiLU(Module):
+class SiLU(Activation):
     """This class computes x * sigmoid(x).
 
     >>> from picograd import Tensor, nn
@@ -233,19 +224,12 @@ class SiLU(Module):
     [-0.2689..., 0.0, 1.7615...]
     """
 
-    def __init__(self, inplace: bool = False) -> None:
-        self.inplace = inplace
-
     def forward(self, input: Tensor) -> Tensor:
         """Apply SiLU to each element."""
         return functional.silu(input, self.inplace)
 
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        return shown_in_place(self)
 
-
-class Mish(Module):
+class Mish(Activation):
     """This class computes x * tanh(softplus(x)).
 
     >>> from picograd import Tensor, nn
@@ -253,19 +237,12 @@ class Mish(Module):
     [-0.3034..., 0.0, 1.9439...]
     """
 
-    def __init__(self, inplace: bool = False) -> None:
-        self.inplace = inplace
-
     def forward(self, input: Tensor) -> Tensor:
         """Apply Mish to each element."""
         return functional.mish(input, self.inplace)
 
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        return shown_in_place(self)
 
-
-class Hardswish(Module):
+class Hardswish(Activation):
     """This class computes x * relu6(x + 3) / 6.
 
     >>> from picograd import Tensor, nn
@@ -273,19 +250,12 @@ class Hardswish(Module):
     [0.0, 1.125, 4.0]
     """
 
-    def __init__(self, inplace: bool = False) -> None:
-        self.inplace = inplace
-
     def forward(self, input: Tensor) -> Tensor:
         """Apply hardswish to each element."""
         return functional.hardswish(input, self.inplace)
 
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        return shown_in_place(self)
 
-
-class Hardsigmoid(Module):
+class Hardsigmoid(Activation):
     """This class computes relu6(x + 3) / 6.
 
     >>> from picograd import Tensor, nn
@@ -293,19 +263,12 @@ class Hardsigmoid(Module):
     [0.0, 0.5, 1.0]
     """
 
-    def __init__(self, inplace: bool = False) -> None:
-        self.inplace = inplace
-
     def forward(self, input: Tensor) -> Tensor:
         """Apply hardsigmoid to each element."""
         return functional.hardsigmoid(input, self.inplace)
 
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        return shown_in_place(self)
 
-
-class Hardtanh(Module):
+class Hardtanh(Activation):
     """This class limits values to [min_val, max_val].
 
     >>> from picograd import Tensor, nn
@@ -313,20 +276,16 @@ class Hardtanh(Module):
     [-1.0, 0.5, 1.0]
     """
 
-    inplace: bool
-    max_val: float
-    min_val: float
+    _shown = "min_val={self.min_val}, max_val={self.max_val}"
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
-        self.min_val, self.max_val, self.inplace = min_val, max_val, inplace
+        self.min_val = min_val
+        self.max_val = max_val
+        self.inplace = inplace
 
     def forward(self, input: Tensor) -> Tensor:
         """Limit each element."""
         return functional.hardtanh(input, self.min_val, self.max_val, self.inplace)
-
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        return shown_in_place(self, f"min_val={self.min_val}, max_val={self.max_val}")
 
 
 class Softplus(Module):
@@ -337,19 +296,15 @@ class Softplus(Module):
     [0.3132..., 0.6931..., 2.1269...]
     """
 
-    beta: float
-    threshold: float
+    _shown = "beta={self.beta}, threshold={self.threshold}"
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
-        self.beta, self.threshold = beta, threshold
+        self.beta = beta
+        self.threshold = threshold
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply softplus to each element."""
         return functional.softplus(input, self.beta, self.threshold)
-
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        return f"beta={self.beta}, threshold={self.threshold}"
 
 
 class Softsign(Module):
@@ -365,7 +320,7 @@ class Softsign(Module):
         return functional.softsign(input)
 
 
-class Softshrink(Module):
+class Softshrink(Shrink):
     """This class moves elements by lambd towards 0, not past it.
 
     >>> from picograd import Tensor, nn
@@ -373,19 +328,12 @@ class Softshrink(Module):
     [-0.5, 0.0, 1.5]
     """
 
-    def __init__(self, lambd: float = 0.5) -> None:
-        self.lambd = lambd
-
     def forward(self, input: Tensor) -> Tensor:
         """Shrink each element."""
         return functional.softshrink(input, self.lambd)
 
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        return str(self.lambd)
 
-
-class Hardshrink(Module):
+class Hardshrink(Shrink):
     """This class zeroes elements in [-lambd, lambd].
 
     >>> from picograd import Tensor, nn
@@ -393,16 +341,9 @@ class Hardshrink(Module):
     [-1.0, 0.0, 2.0]
     """
 
-    def __init__(self, lambd: float = 0.5) -> None:
-        self.lambd = lambd
-
     def forward(self, input: Tensor) -> Tensor:
         """Shrink each element."""
         return functional.hardshrink(input, self.lambd)
-
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        return str(self.lambd)
 
 
 class Tanhshrink(Module):
@@ -418,7 +359,7 @@ class Tanhshrink(Module):
         return functional.tanhshrink(input)
 
 
-class Threshold(Module):
+class Threshold(Activation):
     """This class replaces elements up to a threshold by a value.
 
     >>> from picograd import Tensor, nn
@@ -426,20 +367,16 @@ class Threshold(Module):
     [9.0, 9.0, 2.0]
     """
 
-    inplace: bool
-    threshold: float
-    value: float
+    _shown = "threshold={self.threshold}, value={self.value}"
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
-        self.threshold, self.value, self.inplace = threshold, value, inplace
+        self.threshold = threshold
+        self.value = value
+        self.inplace = inplace
 
     def forward(self, input: Tensor) -> Tensor:
         """Replace elements."""
         return functional.threshold(input, self.threshold, self.value, self.inplace)
-
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        return shown_in_place(self, f"threshold={self.threshold}, value={self.value}")
 
 
 class Tanh(Module):
@@ -489,19 +426,17 @@ class GLU(Module):
     [0.5, 1.0]
     """
 
+    _shown = "dim={self.dim}"
+
     def __init__(self, dim: int = -1) -> None:
-        self.dim = dim
+        self.dim = whole_or_none(self, dim)
 
     def forward(self, input: Tensor) -> Tensor:
         """Gate the first half by the second."""
         return functional.glu(input, self.dim)
 
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        return f"dim={self.dim}"
 
-
-class Softmax(Module):
+class Softmax(AlongAxis):
     """This class normalises exp(x) to sum 1 along one axis (None: see `functional.softmax`).
 
     >>> from picograd import Tensor, nn
@@ -509,19 +444,12 @@ class Softmax(Module):
     [0.25, 0.25, 0.25, 0.25]
     """
 
-    def __init__(self, dim: int | None = None) -> None:
-        self.dim = dim
-
     def forward(self, input: Tensor) -> Tensor:
         """Apply softmax along the axis."""
         return functional.softmax(input, self.dim)
 
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        return f"dim={self.dim}"
 
-
-class Softmin(Module):
+class Softmin(AlongAxis):
     """This class normalises exp(-x) to sum 1 along one axis.
 
     >>> from picograd import Tensor, nn
@@ -529,16 +457,9 @@ class Softmin(Module):
     [0.25, 0.25, 0.25, 0.25]
     """
 
-    def __init__(self, dim: int | None = None) -> None:
-        self.dim = dim
-
     def forward(self, input: Tensor) -> Tensor:
         """Apply softmin along the axis."""
         return functional.softmin(input, self.dim)
-
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        return f"dim={self.dim}"
 
 
 class Softmax2d(Module):
@@ -554,7 +475,7 @@ class Softmax2d(Module):
         return functional.softmax(input, -3)
 
 
-class LogSoftmax(Module):
+class LogSoftmax(AlongAxis):
     """This class computes log(softmax(x)) along one axis without overflow.
 
     >>> from picograd import Tensor, nn
@@ -562,13 +483,6 @@ class LogSoftmax(Module):
     [-1.0986..., -1.0986..., -1.0986...]
     """
 
-    def __init__(self, dim: int | None = None) -> None:
-        self.dim = dim
-
     def forward(self, input: Tensor) -> Tensor:
         """Apply log-softmax along the axis."""
         return functional.log_softmax(input, self.dim)
-
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        return f"dim={self.dim}"

@@ -31,9 +31,6 @@ class MultiheadAttention(Module):
     ((3, 2, 8), (2, 3, 3))
     """
 
-    dropout: float
-    embed_dim: int
-    num_heads: int
     batch_first: bool = False
     head_dim: int
     kdim: int
@@ -65,7 +62,9 @@ class MultiheadAttention(Module):
         if embed_dim % num_heads:
             problem = f"embed_dim={embed_dim} does not divide by num_heads={num_heads}"
             raise ValueRangeError("MultiheadAttention", problem, "choose a divisor")
-        self.embed_dim, self.num_heads, self.dropout = (embed_dim, num_heads, dropout)
+        self.embed_dim = embed_dim
+        self.num_heads = num_heads
+        self.dropout = dropout
         self.head_dim, self.batch_first = (embed_dim // num_heads, batch_first)
         self.kdim = embed_dim if kdim is None else kdim
         self.vdim = embed_dim if vdim is None else vdim

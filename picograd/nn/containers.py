@@ -4,13 +4,14 @@ Children are attributes named by position or key, so that state names equal PyTo
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from picograd.errors import AxisError, DTypeError, MemberError
 from picograd.nn.module import Module, check_name
 from picograd.tensor.core.annotations import Tensor
 
 Self = TypeVar("Self", bound="Row")
+Member = TypeVar("Member")  # of a dict
 
 
 class Row(Module):
@@ -166,7 +167,55 @@ def _line(first: int, last: int, text: str) -> str:
     return f"  ({first}-{last}): {last - first + 1} x {text}"
 
 
-class ModuleDict(Module):
+class Named(Module, Generic[Member]):
+    """This class is the base of dicts of members, in order of insertion."""
+
+    _kind = "module"
+
+    def items(self) -> list[tuple[str, Member]]:
+        """List (name, member)."""
+        raise NotImplementedError
+
+    def pop(self, key: str) -> Member:
+        """Take a member out, and return it."""
+        member = self[key]
+        delattr(self, key)
+        return member
+
+    def clear(self) -> None:
+        """Take all members out."""
+        for name in self.keys():
+            self.pop(name)
+
+    def keys(self) -> list[str]:
+        """List the names."""
+        return [name for name, _ in self.items()]
+
+    def values(self) -> list[Member]:
+        """List the members."""
+        return [member for _, member in self.items()]
+
+    def __getitem__(self, key: str) -> Member:
+        found = dict(self.items())
+        if key not in found:
+            problem, fix = f"there is no {self._kind} {key!r}", f"use one of {', '.join(found)}"
+            raise MemberError(type(self).__name__, problem, fix)
+        return found[key]
+
+    def __delitem__(self, key: str) -> None:
+        self.pop(key)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.keys()
+
+    def __len__(self) -> int:
+        return len(self.keys())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+
+class ModuleDict(Named[Module]):
     """This class is a dict of modules, in order of insertion.
 
     >>> from picograd import nn
@@ -185,49 +234,11 @@ class ModuleDict(Module):
             check_name(self, "ModuleDict", key)
         self.add_module(key, module)
 
-    def __getitem__(self, key: str) -> Module:
-        found = dict(self.items())
-        if key not in found:
-            problem = f"there is no module {key!r}"
-            raise MemberError("ModuleDict", problem, f"use one of {', '.join(self.keys())}")
-        return found[key]
-
-    def __delitem__(self, key: str) -> None:
-        self.pop(key)
-
-    def __contains__(self, key: str) -> bool:
-        return key in self.keys()
-
-    def __len__(self) -> int:
-        return len(self.keys())
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.keys())
-
     def update(self, modules: Any) -> None:
         """Add modules of a mapping or of (name, module) pairs; known names are overwritten."""
         items = modules.items() if isinstance(modules, (Mapping, ModuleDict)) else modules
         for name, module in items:
             self[name] = module
-
-    def pop(self, key: str) -> Module:
-        """Take a module out, and return it."""
-        module = self[key]
-        delattr(self, key)
-        return module
-
-    def clear(self) -> None:
-        """Take all modules out."""
-        for name in self.keys():
-            delattr(self, name)
-
-    def keys(self) -> list[str]:
-        """List the names."""
-        return [name for name, _ in entries(self)]
-
-    def values(self) -> list[Module]:
-        """List the modules."""
-        return [module for _, module in entries(self)]
 
     def items(self) -> list[tuple[str, Module]]:
         """List (name, module)."""

@@ -129,8 +129,7 @@ def host_rows(tensor: Tensor, positions: Array) -> Array:
     array = memory_of(tensor)
     if array is None:
         internal("a realized tensor has no memory", tensor)
-    rows: Array = array[positions]
-    return rows
+    return array[positions]
 
 
 class ArrayDataset(GatheringDataset):
@@ -210,11 +209,9 @@ class Subset(Dataset):
     (2, 'c')
     """
 
-    dataset: Any
-    indices: Sequence[int]
-
     def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
-        self.dataset, self.indices = dataset, indices
+        self.dataset = dataset
+        self.indices = indices
 
     def __len__(self) -> int:
         return len(self.indices)

@@ -22,20 +22,10 @@ from picograd.tensor.core.annotations import DeviceLike
 from picograd.tensor.tensor import Tensor
 
 __all__ = [
-    "CIFAR10_MEAN",
-    "CIFAR10_STD",
-    "CIFAR100_MEAN",
-    "CIFAR100_STD",
-    "FASHION_CLASSES",
-    "FASHION_MEAN",
-    "FASHION_STD",
-    "Cifar",
-    "Mnist",
-    "cifar10",
-    "cifar100",
-    "fashion_mnist",
+    "CIFAR10_MEAN", "CIFAR10_STD", "CIFAR100_MEAN", "CIFAR100_STD", "FASHION_CLASSES",
+    "FASHION_MEAN", "FASHION_STD", "Cifar", "Mnist", "cifar10", "cifar100", "fashion_mnist",
     "mnist",
-]
+]  # fmt: skip
 
 Array = np.ndarray
 Folder = str | os.PathLike[str] | None

@@ -13,11 +13,9 @@ class CosineSimilarity(Module):
     [0.7071...]
     """
 
-    dim: int
-    eps: float
-
     def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
-        self.dim, self.eps = dim, eps
+        self.dim = dim
+        self.eps = eps
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         """Compare."""
@@ -32,12 +30,10 @@ class PairwiseDistance(Module):
     [4.9999...]
     """
 
-    eps: float
-    keepdim: bool
-    norm: float
-
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
-        self.norm, self.eps, self.keepdim = (p, eps, keepdim)
+        self.norm = p
+        self.eps = eps
+        self.keepdim = keepdim
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         """Measure."""

@@ -17,22 +17,19 @@ class Dropout(Module):
     [1.0, 2.0, 3.0]
     """
 
-    inplace: bool
-    p: float
+    _shown = "p={self.p}, inplace={self.inplace}"
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
-        if not isinstance(p, (int, float)) or not 0.0 <= p <= 1.0:
+        is_number = isinstance(p, (int, float))
+        if not is_number or not 0.0 <= p <= 1.0:
             problem = f"p={p!r} is not a probability"
             raise ValueRangeError(type(self).__name__, problem, "use 0 <= p <= 1")
-        self.p, self.inplace = p, inplace
+        self.p = p
+        self.inplace = inplace
 
     def forward(self, input: Tensor) -> Tensor:
         """Drop elements in training mode; do nothing in evaluation mode."""
         return dropout(input, self.p, self.training, self.inplace)
-
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        return f"p={self.p}, inplace={self.inplace}"
 
 
 class Dropout1d(Dropout):

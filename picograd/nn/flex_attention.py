@@ -46,11 +46,9 @@ class BlockMask:
     `shape` is (batch, heads, queries, keys); sizes that were not given are 1.
     """
 
-    shape: tuple[int, int, int, int]
-    mask_mod: MaskMod
-
     def __init__(self, mask_mod: MaskMod, shape: tuple[int, int, int, int]) -> None:
-        self.mask_mod, self.shape = mask_mod, shape
+        self.mask_mod = mask_mod
+        self.shape = shape
 
     def __repr__(self) -> str:
         return f"BlockMask(shape={self.shape})"

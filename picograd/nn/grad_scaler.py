@@ -46,8 +46,6 @@ class GradScaler:
     enabled: bool
     factor: Tensor
     good_steps: Tensor
-    backoff_factor: float
-    growth_factor: float
     growth_interval: int
 
     def __init__(
@@ -68,7 +66,8 @@ class GradScaler:
         place = default_device() if device is None else str(device)
         if is_gpu(place) and not is_usable("cuda:0"):  # as PyTorch
             place, enabled = "cpu", False
-        self.growth_factor, self.backoff_factor = growth_factor, backoff_factor
+        self.growth_factor = growth_factor
+        self.backoff_factor = backoff_factor
         self.growth_interval, self.enabled = growth_interval, enabled
         self.factor = constant((), float(init_scale), place, float32)
         self.good_steps = constant((), 0, place, int32)

@@ -23,10 +23,6 @@ class GroupNorm(Module):
     (1, 4, 3)
     """
 
-    num_channels: int
-    num_groups: int
-    affine: bool
-    eps: float
     weight: Parameter | None
     bias: Parameter | None
 
@@ -45,8 +41,10 @@ class GroupNorm(Module):
         if num_channels % num_groups:
             problem = f"{num_channels} channels do not divide into {num_groups} groups"
             raise ValueRangeError("GroupNorm", problem, "choose a divisor")
-        self.num_groups, self.num_channels = num_groups, num_channels
-        self.eps, self.affine = eps, affine
+        self.num_groups = num_groups
+        self.num_channels = num_channels
+        self.eps = eps
+        self.affine = affine
         place, shape = (device, dtype), (num_channels,)
         self.weight = Parameter(init.constant(shape, 1.0, *place)) if affine else None
         has_bias = affine and bias
@@ -156,8 +154,6 @@ class RMSNorm(Module):
     """
 
     normalized_shape: tuple[int, ...]
-    elementwise_affine: bool
-    eps: float | None
     weight: Parameter | None
 
     def __init__(
@@ -171,7 +167,8 @@ class RMSNorm(Module):
         sizes = (normalized_shape,) if isinstance(normalized_shape, int) else normalized_shape
         init.check_sizes("RMSNorm", normalized_shape=sizes)
         self.normalized_shape = shape = tuple(sizes)
-        self.eps, self.elementwise_affine = eps, elementwise_affine
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
         self.weight = None
         if elementwise_affine:
             self.weight = Parameter(init.constant(shape, 1.0, device, dtype))
@@ -197,22 +194,18 @@ class LocalResponseNorm(Module):
     (1, 2, 1)
     """
 
-    alpha: float
-    beta: float
-    k: float
-    size: int
+    _shown = "{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         init.check_sizes("LocalResponseNorm", 1, size=size)
-        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
 
     def forward(self, input: Tensor) -> Tensor:
         """Divide."""
         return functional.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
-
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
 class CrossMapLRN2d(Module):
@@ -225,6 +218,8 @@ class CrossMapLRN2d(Module):
     >>> nn.CrossMapLRN2d(2)(Tensor.ones(1, 3, 2, 2)).shape
     (1, 3, 2, 2)
     """
+
+    _shown = "{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
         init.check_sizes("CrossMapLRN2d", 1, size=size)
@@ -244,7 +239,3 @@ class CrossMapLRN2d(Module):
         later = arange(channels, device=input.device).reshape(1, -1, 1, 1) > side
         total = total + later.where(squares[:, :1], 0.0)
         return input * (total * (self.alpha / self.size) + self.k) ** -self.beta
-
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

@@ -94,8 +94,7 @@ def register(kind: dict[int, Registered], hook: Registered, prepend: bool) -> Ho
 def register_before_loading(module: Any, hook: Hook, with_module: bool = False) -> HookHandle:
     """Add a hook before loading, which is shown the module only where that is asked for."""
     shown = hook if with_module else lambda module, *rest: hook(*rest)
-    found: HookHandle = module.register_load_state_dict_pre_hook(shown)
-    return found
+    return module.register_load_state_dict_pre_hook(shown)
 
 
 def show(kind: dict[int, Registered], op: str, *shown: Any) -> None:
@@ -154,13 +153,12 @@ def _after(
 class Watch:
     """This class brings the gradients of a call's results and of its inputs together."""
 
-    count: int
-    hooks: Hooks
-    module: Any
     has_inputs: bool
 
     def __init__(self, module: Any, hooks: Hooks, count: int) -> None:
-        self.module, self.hooks, self.count = module, hooks, count
+        self.module = module
+        self.hooks = hooks
+        self.count = count
         self.has_inputs = False
         self.gradients: tuple[Any, ...] = ()  # of the results
 

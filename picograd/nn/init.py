@@ -17,22 +17,10 @@ from picograd.tensor.making.random import Generator
 from picograd.tensor.tensor import Tensor
 
 __all__ = [
-    "calculate_gain",
-    "constant_",
-    "dirac_",
-    "eye_",
-    "kaiming_normal_",
-    "kaiming_uniform_",
-    "normal_",
-    "ones_",
-    "orthogonal_",
-    "sparse_",
-    "trunc_normal_",
-    "uniform_",
-    "xavier_normal_",
-    "xavier_uniform_",
-    "zeros_",
-]
+    "calculate_gain", "constant_", "dirac_", "eye_", "kaiming_normal_", "kaiming_uniform_",
+    "normal_", "ones_", "orthogonal_", "sparse_", "trunc_normal_", "uniform_", "xavier_normal_",
+    "xavier_uniform_", "zeros_",
+]  # fmt: skip
 
 Shape = tuple[int, ...]
 LINEAR = ("linear", *(f"conv{way}{axes}d" for way in ("", "_transpose") for axes in (1, 2, 3)))
@@ -77,12 +65,13 @@ def normal(
 def constant(
     shape: Shape, value: float, device: DeviceLike | None = None, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """Fill with one value, on the host: that needs no kernel, and the tensor has a buffer."""
+    """Fill with one value, without a kernel: the tensor has a buffer."""
     wanted = default_float() if dtype is None else to_dtype(dtype)
     if wanted.is_integer:
         value = fitting_integer("constant_", value, wanted)
     check_size("Parameter", shape, wanted.itemsize)
-    return Tensor(np.full(shape, value, wanted.numpy), dtype=wanted, device=device)
+    cell = np.array(value, wanted.numpy)
+    return Tensor(np.broadcast_to(cell, shape), dtype=wanted, device=device)
 
 
 def fan_in_bound(fan_in: int) -> float:

@@ -17,8 +17,6 @@ class Linear(Module):
     (5, 2)
     """
 
-    in_features: int
-    out_features: int
     weight: Parameter
     bias: Parameter | None
 
@@ -31,7 +29,8 @@ class Linear(Module):
         dtype: DTypeLike | None = None,
     ) -> None:
         init.check_sizes("Linear", in_features=in_features, out_features=out_features)
-        self.in_features, self.out_features = in_features, out_features
+        self.in_features = in_features
+        self.out_features = out_features
         bound = init.fan_in_bound(in_features)
         self.weight = Parameter(init.uniform((out_features, in_features), bound, device, dtype))
         self.bias = Parameter(init.uniform((out_features,), bound, device, dtype)) if bias else None
@@ -60,8 +59,6 @@ class Bilinear(Module):
     (5, 4)
     """
 
-    in1_features: int
-    in2_features: int
     weight: Parameter
     bias: Parameter | None
 
@@ -76,7 +73,8 @@ class Bilinear(Module):
     ) -> None:
         sizes = dict(in1_features=in1_features, in2_features=in2_features)
         init.check_sizes("Bilinear", 1, **sizes, out_features=out_features)
-        self.in1_features, self.in2_features = in1_features, in2_features
+        self.in1_features = in1_features
+        self.in2_features = in2_features
         self.out_features = out_features
         bound = init.fan_in_bound(in1_features)
         shape = (out_features, in1_features, in2_features)

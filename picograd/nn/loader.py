@@ -80,13 +80,8 @@ class DataLoader:
     dataset: Rows | Any
     is_stream: bool
     batch_size: int | None
-    collate_fn: Callable[[Any], Any] | None
-    device: DeviceLike | None
-    drop_last: bool
     num_workers: int
     prefetch_factor: int
-    timeout: float
-    worker_init_fn: Callable[[int], Any] | None
     generator: Generator | None
     sampler: Iterable[Any] | Sampler
     batch_sampler: BatchSampler | Iterable[Any] | None
@@ -119,9 +114,12 @@ class DataLoader:
         self.dataset = Rows(dataset) if isinstance(dataset, (Tensor, np.ndarray)) else dataset
         self.is_stream = isinstance(dataset, IterableDataset)
         self.batch_size = None if batch_sampler is not None else batch_size
-        self.drop_last, self.collate_fn, self.device = drop_last, collate_fn, device
+        self.drop_last = drop_last
+        self.collate_fn = collate_fn
+        self.device = device
         self.num_workers, self.prefetch_factor = num_workers, prefetch_factor or AHEAD
-        self.timeout, self.worker_init_fn = timeout, worker_init_fn
+        self.timeout = timeout
+        self.worker_init_fn = worker_init_fn
         self.generator = Generator(seed) if seed is not None else generator
         self.sampler = sampler if sampler is not None else self._sampler(bool(shuffle))
         self.batch_sampler = batch_sampler

@@ -53,8 +53,7 @@ def get_worker_info() -> WorkerInfo | None:
     >>> nn.get_worker_info() is None
     True
     """
-    found: WorkerInfo | None = getattr(CURRENT, "info", None)
-    return found
+    return getattr(CURRENT, "info", None)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Losses as modules: each keeps the options of its function as attributes of PyTorch's names.
 
-Options come by name, or by position in the order of the function. The deprecated `size_average`
-and `reduce` are not taken: use `reduction`.
+Options come by name, or by position in the order of the function; `size_average` and `reduce` are
+PyTorch's older words for `reduction`.
 """
 
 from collections.abc import Callable
@@ -12,6 +12,7 @@ from picograd.errors import DTypeError
 from picograd.nn import losses_ctc, losses_margin, losses_regression
 from picograd.nn.distances import PairwiseDistance
 from picograd.nn.module import Module
+from picograd.tensor.core.spelling import read_reduction
 from picograd.tensor.network import losses
 from picograd.tensor.tensor import Tensor
 
@@ -73,6 +74,8 @@ class Loss(WeightedCriterion):
     def __init__(self, *values: Any, **options: Any) -> None:
         parameters = self.options()
         known = [parameter.name for parameter in parameters]
+        if "reduction" in known:
+            read_reduction(options)
         for name in options:
             if name not in known:
                 fix = f"use {', '.join(known)}"

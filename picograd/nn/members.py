@@ -1,7 +1,13 @@
 """What sits in the attributes of a module, as the dicts that PyTorch's programs look into."""
 
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from functools import partial
 from typing import Any
+
+from picograd.engine.tracing import note_change
+from picograd.errors import DTypeError
+from picograd.nn.parameter import Parameter
+from picograd.tensor.tensor import Tensor
 
 
 class Members(MutableMapping[str, Any]):
@@ -12,8 +18,10 @@ class Members(MutableMapping[str, Any]):
         module: Any,
         belongs: Callable[[str, Any], bool],
         store: Callable[[str, Any], None] | None = None,
+        replaces: bool = False,
     ) -> None:
         self.module, self.belongs, self.store = module, belongs, store
+        self.replaces = replaces  # is `store` for what is there already, too?
 
     def __getitem__(self, name: str) -> Any:
         value = vars(self.module)[name]
@@ -22,7 +30,7 @@ class Members(MutableMapping[str, Any]):
         return value
 
     def __setitem__(self, name: str, value: Any) -> None:
-        if self.store is not None and name not in self:
+        if self.store is not None and (self.replaces or name not in self):
             self.store(name, value)
         else:
             setattr(self.module, name, value)
@@ -40,8 +48,42 @@ class Members(MutableMapping[str, Any]):
         """List them as they are now; PyTorch's can be walked from the end."""
         return dict(super().items()).items()
 
+    def copy(self) -> dict[str, Any]:
+        """Copy them into a dict."""
+        return dict(self)
+
     def __len__(self) -> int:
         return len(list(iter(self)))
 
     def __repr__(self) -> str:
         return repr(dict(self))
+
+
+def parameters_of(module: Any) -> Members:
+    """Show the parameters of a module, and what was put among them."""
+    placed = module._placed
+    return Members(
+        module,
+        lambda name, value: isinstance(value, Parameter) or name in placed,
+        partial(place, module),
+        replaces=True,
+    )
+
+
+def place(module: Any, name: str, value: Tensor | None) -> None:
+    """Put a tensor among the parameters: weights that a step of MAML computed, for example."""
+    if value is not None and not isinstance(value, Tensor):
+        problem = f"{name} is a {type(value).__name__}"
+        raise DTypeError("_parameters", problem, "pass a Tensor or None")
+    is_computed = value is not None and not isinstance(value, Parameter)
+    module._placed = module._placed | {name} if is_computed else module._placed - {name}
+    object.__setattr__(module, name, value)
+    note_change()
+
+
+def exchange(members: Members, wanted: Mapping[str, Any]) -> None:
+    """Make the members those of another dict."""
+    new = dict(wanted)
+    for name in [name for name in members if name not in new]:
+        del members[name]
+    members.update(new)

@@ -15,7 +15,7 @@ from picograd.errors import DTypeError, MemberError, StateError
 from picograd.helpers import on_demand
 from picograd.nn import hooks
 from picograd.nn.hooks import Hooks, Registered
-from picograd.nn.members import Members
+from picograd.nn.members import Members, exchange, parameters_of
 from picograd.nn.parameter import Buffer, Parameter, as_tensor, overwrite, rebind, replace
 from picograd.nn.walks import (
     Above,
@@ -77,6 +77,7 @@ class Module(Inner):
 
     training: bool = True
     call_super_init: bool = False  # whether classes that follow in the order of bases are set up
+    _shown: str = ""  # what `extra_repr` gives: "dim={self.dim}"
     _hooks: Hooks | None = None
     _forward_hooks, _forward_pre_hooks = hooks.Shown("after"), hooks.Shown("before")
     _backward_hooks, _backward_pre_hooks = hooks.Shown("gradient"), hooks.Shown("gradient_before")
@@ -97,8 +98,7 @@ class Module(Inner):
             note_object(module)
         if module._hooks is None:
             return self.forward(*inputs, **options)
-        result: R = hooks.call(module, module._hooks, inputs, options)
-        return result
+        return hooks.call(module, module._hooks, inputs, options)
 
     # attributes
 
@@ -148,6 +148,7 @@ class Module(Inner):
         else:
             object.__delattr__(self, name)
         note_change()
+        self._placed -= {name}
         if name in self._persistence:
             others = self._persistence.items()
             self._persistence = {key: kept for key, kept in others if key != name}
@@ -189,16 +190,28 @@ class Module(Inner):
         inside = self._inside
         return Members(self, lambda name, value: isinstance(value, Module) and name in inside)
 
+    @_modules.setter
+    def _modules(self, wanted: Mapping[str, Any]) -> None:
+        exchange(self._modules, wanted)
+
     @property
     def _parameters(self) -> Members:
-        """The parameters in attributes, by name."""
-        return Members(self, lambda name, value: isinstance(value, Parameter))
+        """The parameters in attributes, by name; tensors of operations may be put among them."""
+        return parameters_of(self)
+
+    @_parameters.setter
+    def _parameters(self, wanted: Mapping[str, Any]) -> None:
+        exchange(parameters_of(self), wanted)
 
     @property
     def _buffers(self) -> Members:
         """The buffers, by name; what is added is a part of the state dict."""
         known = self._persistence
         return Members(self, lambda name, value: name in known, self.register_buffer)
+
+    @_buffers.setter
+    def _buffers(self, wanted: Mapping[str, Any]) -> None:
+        exchange(self._buffers, wanted)
 
     def register_module(self, name: str, module: "Module | None") -> None:
         """Assign a module by name, as add_module does."""
@@ -317,7 +330,7 @@ class Module(Inner):
     ) -> Iterator[tuple[str, Parameter]]:
         """Yield (path, parameter), a shared parameter once."""
         named = named_tensors(self, f"{prefix}." if prefix else "", recurse)
-        found = ((n, value) for n, value, _ in named if isinstance(value, Parameter))
+        found: Any = ((n, value) for n, value, _, is_parameter in named if is_parameter)
         return once(found) if remove_duplicate else found
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
@@ -329,7 +342,7 @@ class Module(Inner):
     ) -> Iterator[tuple[str, Tensor]]:
         """Yield (path, buffer) for tensors given to `register_buffer`, a shared one once."""
         named = named_tensors(self, f"{prefix}." if prefix else "", recurse)
-        found = ((n, value) for n, value, _ in named if not isinstance(value, Parameter))
+        found = ((n, value) for n, value, _, is_parameter in named if not is_parameter)
         return once(found) if remove_duplicate else found
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
@@ -393,7 +406,7 @@ class Module(Inner):
             problem = f"the state is a {type(state_dict).__name__}"
             raise DTypeError("load_state_dict", problem, "pass the dict that nn.load returns")
         given, result = _prepared(self, state_dict, strict)
-        own = {name: x for name, x, is_state in named_tensors(self, "") if is_state}
+        own = {name: x for name, x, is_state, _ in named_tensors(self, "") if is_state}
         extra = _with_extra_state(self)
         known = {**own, **extra}
         result.missing_keys.extend(name for name in known if name not in given)
@@ -477,7 +490,7 @@ class Module(Inner):
         if dtype is not None and not to_dtype(dtype).is_differentiable:
             problem = f"parameters need a float or complex dtype, got {to_dtype(dtype).name}"
             raise DTypeError(f"{type(self).__name__}.to", problem, "use picograd.float16 or wider")
-        for _, value in once((n, x) for n, x, _ in named_tensors(self, "")):
+        for _, value in once((n, x) for n, x, *_ in named_tensors(self, "")):
             rebind(value, device, dtype if value.dtype.is_differentiable else None)
         return self
 
@@ -524,7 +537,7 @@ class Module(Inner):
 
     def extra_repr(self) -> str:
         """Describe the settings of this module, as shown between the brackets of its repr."""
-        return ""
+        return self._shown.format(self=self)
 
     def __repr__(self) -> str:
         with shown(self) as above:
@@ -566,7 +579,7 @@ def _save(
     if module._hooks is not None:
         hooks.show(module._hooks.state_before, "state_dict", module, prefix, keep_vars)
     own = named_tensors(module, prefix, recurse=False)
-    for name, value, is_state in own:
+    for name, value, is_state, _ in own:
         if is_state:
             state[name] = value if keep_vars else value.detach()
     if type(module).get_extra_state is not Module.get_extra_state:

@@ -25,11 +25,6 @@ class BatchNorm(Module):
     running_mean: Tensor
     running_var: Tensor
     num_batches_tracked: Tensor
-    eps: float
-    momentum: float | None
-    num_features: int
-    affine: bool
-    track_running_stats: bool
     weight: Parameter | None
     bias: Parameter | None
 
@@ -46,8 +41,11 @@ class BatchNorm(Module):
         bias: bool = True,
     ) -> None:
         init.check_sizes(type(self).__name__, num_features=num_features)
-        self.num_features, self.eps, self.momentum = num_features, eps, momentum
-        self.affine, self.track_running_stats = affine, track_running_stats
+        self.num_features = num_features
+        self.eps = eps
+        self.momentum = momentum
+        self.affine = affine
+        self.track_running_stats = track_running_stats
         shape = (num_features,)
         self.weight = Parameter(init.constant(shape, 1.0, device, dtype)) if affine else None
         has_bias = affine and bias
@@ -184,8 +182,6 @@ class LayerNorm(Module):
     """
 
     normalized_shape: tuple[int, ...]
-    elementwise_affine: bool
-    eps: float
     weight: Parameter | None
     bias: Parameter | None
 
@@ -201,7 +197,8 @@ class LayerNorm(Module):
         sizes = (normalized_shape,) if isinstance(normalized_shape, int) else normalized_shape
         init.check_sizes("LayerNorm", normalized_shape=sizes)
         self.normalized_shape = shape = tuple(sizes)
-        self.eps, self.elementwise_affine = eps, elementwise_affine
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
         place = (device, dtype)
         self.weight = self.bias = None
         if elementwise_affine:

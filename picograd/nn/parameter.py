@@ -19,7 +19,11 @@ class Parameter(Tensor):
     True
     """
 
-    def __init__(self, data: Data, requires_grad: bool = True) -> None:
+    def __init__(self, data: Data, requires_grad: bool = True, *more: Any, **options: Any) -> None:
+        if hasattr(self, "_node"):  # `__new__` of a class of the user's made it, of its arguments
+            return
+        if more or options:
+            raise TypeError(f"Parameter takes data and requires_grad, not {[*more, *options]}")
         value = data if isinstance(data, Tensor) else Tensor(data)
         if requires_grad and value.dtype.is_integer and value.ndim:
             value = value.float()

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from picograd.errors import AxisError, MemberError
+from picograd.errors import AxisError
+from picograd.nn.containers import Named
 from picograd.nn.module import Module, check_name
 from picograd.nn.parameter import Parameter
 from picograd.tensor.tensor import Tensor
@@ -77,7 +78,7 @@ class ParameterList(Module):
         return "\n".join(["ParameterList(", *lines, ")"]) if lines else "ParameterList()"
 
 
-class ParameterDict(Module):
+class ParameterDict(Named[Any]):
     """This class is a dict of parameters, in order of insertion; tensors become parameters.
 
     >>> from picograd import Tensor, nn
@@ -85,6 +86,8 @@ class ParameterDict(Module):
     >>> list(parts)
     ['a']
     """
+
+    _kind = "parameter"
 
     def __init__(self, parameters: Any = None) -> None:
         self._names: list[str] = []
@@ -95,24 +98,6 @@ class ParameterDict(Module):
             check_name(self, "ParameterDict", key)
             self._names.append(key)
         setattr(self, key, as_parameter(value))
-
-    def __getitem__(self, key: str) -> Any:
-        if key not in self._names:
-            problem = f"there is no parameter {key!r}"
-            raise MemberError("ParameterDict", problem, f"use one of {', '.join(self._names)}")
-        return getattr(self, key)
-
-    def __delitem__(self, key: str) -> None:
-        self.pop(key)
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._names
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.keys())
 
     def update(self, parameters: Any) -> None:
         """Add values of a mapping or of (name, value) pairs; known names are overwritten."""
@@ -132,27 +117,13 @@ class ParameterDict(Module):
 
     def pop(self, key: str) -> Any:
         """Take a value out, and return it."""
-        value = self[key]
-        delattr(self, key)
+        value = super().pop(key)
         self._names.remove(key)
         return value
 
-    def clear(self) -> None:
-        """Take all values out."""
-        for name in self.keys():
-            self.pop(name)
-
-    def keys(self) -> list[str]:
-        """List the names."""
-        return list(self._names)
-
-    def values(self) -> list[Any]:
-        """List the values."""
-        return [self[name] for name in self._names]
-
     def items(self) -> list[tuple[str, Any]]:
         """List (name, value)."""
-        return [(name, self[name]) for name in self._names]
+        return [(name, getattr(self, name)) for name in self._names]
 
     def __repr__(self) -> str:
         lines = [_line(name, value) for name, value in self.items()]

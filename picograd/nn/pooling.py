@@ -21,7 +21,8 @@ Sizes = int | tuple[int, ...]
 class Pool(Module):
     """This class holds the sizes of windows."""
 
-    axes: int = 1
+    _shown = "kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
     pool: Callable[..., Any]
     kernel_size: Sizes
     stride: Sizes
@@ -35,17 +36,11 @@ class Pool(Module):
         self.kernel_size, self.padding, self.ceil_mode = kernel_size, padding, ceil
         self.stride = kernel_size if stride is None else stride
 
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        sizes = f"kernel_size={self.kernel_size}, stride={self.stride}"
-        return f"{sizes}, padding={self.padding}"
-
 
 class MaxPool(Pool):
     """This class takes the maximum of each window; padded places never win."""
 
-    return_indices: bool
-    dilation: Sizes
+    _shown = Pool._shown + ", dilation={self.dilation}, ceil_mode={self.ceil_mode}"
 
     def __init__(
         self,
@@ -58,18 +53,14 @@ class MaxPool(Pool):
     ) -> None:
         init.check_sizes(type(self).__name__, 1, dilation=dilation)
         self.keep(kernel_size, stride, padding, ceil_mode)
-        self.dilation, self.return_indices = dilation, return_indices
+        self.dilation = dilation
+        self.return_indices = return_indices
 
     def forward(self, input: Tensor) -> Any:
         """Pool; with `return_indices` (maxima, places)."""
         need_tensor(type(self).__name__, input)
         sizes = (self.kernel_size, self.stride, self.padding, self.dilation)
         return self.pool(input, *sizes, self.ceil_mode, self.return_indices)
-
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        more = f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
-        return f"{super().extra_repr()}, {more}"
 
 
 class MaxPool1d(MaxPool):
@@ -91,7 +82,6 @@ class MaxPool2d(MaxPool):
     [[[[4.0]]]]
     """
 
-    axes = 2
     pool = staticmethod(functional.max_pool2d)
 
 
@@ -103,12 +93,13 @@ class MaxPool3d(MaxPool):
     [[[[[4.0]]]]]
     """
 
-    axes = 3
     pool = staticmethod(functional.max_pool3d)
 
 
 class MaxUnpool(Pool):
     """This class puts maxima back to their places in zeros (Zeiler et al., 2011)."""
+
+    axes: int = 1
 
     def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0) -> None:
         name, axes = type(self).__name__, self.axes
@@ -123,8 +114,7 @@ class MaxUnpool(Pool):
         """Unpool; `output_size` chooses among the sizes that pool to the input's."""
         need_tensor(type(self).__name__, input, indices)
         sizes = (self.kernel_size, self.stride, self.padding)
-        unpooled: Tensor = self.pool(input, indices, *sizes, output_size)
-        return unpooled
+        return self.pool(input, indices, *sizes, output_size)
 
 
 class MaxUnpool1d(MaxUnpool):
@@ -204,7 +194,6 @@ class AvgPool2d(Pool):
     [[[[2.5]]]]
     """
 
-    axes = 2
     pool = staticmethod(functional.avg_pool2d)
 
     def __init__(
@@ -227,8 +216,7 @@ class AvgPool2d(Pool):
         """Pool."""
         need_tensor(type(self).__name__, input)
         sizes = (self.kernel_size, self.stride, self.padding, self.ceil_mode)
-        pooled: Tensor = self.pool(input, *sizes, self.count_include_pad, self.divisor_override)
-        return pooled
+        return self.pool(input, *sizes, self.count_include_pad, self.divisor_override)
 
 
 class AvgPool3d(AvgPool2d):
@@ -239,19 +227,17 @@ class AvgPool3d(AvgPool2d):
     [[[[[2.5]]]]]
     """
 
-    axes = 3
     pool = staticmethod(functional.avg_pool3d)
 
 
 class LPPool(Module):
     """This class takes (sum of x ** p) ** (1 / p) of each window."""
 
-    norm_type: float
-    ceil_mode: bool
-    stride: Sizes | None
-    kernel_size: Sizes
+    _shown = (
+        "norm_type={self.norm_type}, kernel_size={self.kernel_size}, "
+        "stride={self.stride}, ceil_mode={self.ceil_mode}"
+    )
 
-    axes: int = 1
     pool: Callable[..., Any]
 
     def __init__(
@@ -262,20 +248,16 @@ class LPPool(Module):
         ceil_mode: bool = False,
     ) -> None:
         init.check_sizes(type(self).__name__, 1, kernel_size=kernel_size)
-        self.norm_type, self.kernel_size = norm_type, kernel_size
-        self.stride, self.ceil_mode = stride, ceil_mode
+        self.norm_type = norm_type
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.ceil_mode = ceil_mode
 
     def forward(self, input: Tensor) -> Tensor:
         """Pool."""
         need_tensor(type(self).__name__, input)
         sizes = (self.norm_type, self.kernel_size, self.stride)
-        pooled: Tensor = self.pool(input, *sizes, self.ceil_mode)
-        return pooled
-
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        sizes = f"norm_type={self.norm_type}, kernel_size={self.kernel_size}"
-        return f"{sizes}, stride={self.stride}, ceil_mode={self.ceil_mode}"
+        return self.pool(input, *sizes, self.ceil_mode)
 
 
 class LPPool1d(LPPool):
@@ -297,7 +279,6 @@ class LPPool2d(LPPool):
     [[[[5.0]]]]
     """
 
-    axes = 2
     pool = staticmethod(functional.lp_pool2d)
 
 
@@ -309,12 +290,13 @@ class LPPool3d(LPPool):
     [[[[[5.0]]]]]
     """
 
-    axes = 3
     pool = staticmethod(functional.lp_pool3d)
 
 
 class AdaptiveAvgPool(Module):
     """This class averages so that the spatial axes get given sizes; None keeps a size."""
+
+    _shown = "output_size={self.output_size}"
 
     pool: Callable[..., Any]
 
@@ -324,12 +306,7 @@ class AdaptiveAvgPool(Module):
     def forward(self, input: Tensor) -> Tensor:
         """Pool."""
         need_tensor(type(self).__name__, input)
-        pooled: Tensor = self.pool(input, self.output_size)
-        return pooled
-
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        return f"output_size={self.output_size}"
+        return self.pool(input, self.output_size)
 
 
 class AdaptiveMaxPool(AdaptiveAvgPool):

@@ -34,11 +34,6 @@ class Recurrent(Module):
     joined to the first's; `dropout` is the chance to zero an output between layers in training.
     """
 
-    hidden_size: int
-    input_size: int
-    batch_first: bool
-    bias: bool
-    num_layers: int
     bidirectional: bool
     dropout: float
 
@@ -57,8 +52,11 @@ class Recurrent(Module):
         device: DeviceLike | None = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        self.input_size, self.hidden_size = input_size, hidden_size
-        self.num_layers, self.bias, self.batch_first = num_layers, bias, batch_first
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.bias = bias
+        self.batch_first = batch_first
         self.dropout, self.bidirectional = float(dropout), bidirectional
         self.proj_size = proj_size
         counts = dict(input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)

@@ -61,9 +61,6 @@ def advanced(
 class Cell(Module):
     """This class is one step: weights weight_ih (G H, I), weight_hh (G H, H) and two biases."""
 
-    bias: bool
-    hidden_size: int
-    input_size: int
     weight_ih: Parameter
     weight_hh: Parameter
     bias_ih: Parameter | None
@@ -79,7 +76,9 @@ class Cell(Module):
         device: DeviceLike | None = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.bias = bias
         names = dict(input_size=input_size, hidden_size=hidden_size)
         init.check_sizes(type(self).__name__, 1, **names)
         bound, rows = 1.0 / math.sqrt(hidden_size), GATES[self.mode] * hidden_size

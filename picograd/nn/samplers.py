@@ -83,10 +83,6 @@ class RandomSampler(Sampler):
     ([0, 1, 2], 3)
     """
 
-    data_source: Any
-    generator: Generator | None
-    replacement: bool
-
     def __init__(
         self,
         data_source: Any,
@@ -94,7 +90,9 @@ class RandomSampler(Sampler):
         num_samples: int | None = None,
         generator: Generator | None = None,
     ) -> None:
-        self.data_source, self.replacement, self.generator = data_source, replacement, generator
+        self.data_source = data_source
+        self.replacement = replacement
+        self.generator = generator
         self.wanted = num_samples
         _check_positive("RandomSampler", "num_samples", self.num_samples)
 
@@ -152,11 +150,9 @@ class SubsetRandomSampler(Sampler):
     [5, 7]
     """
 
-    generator: Generator | None
-    indices: Sequence[int]
-
     def __init__(self, indices: Sequence[int], generator: Generator | None = None) -> None:
-        self.indices, self.generator = indices, generator
+        self.indices = indices
+        self.generator = generator
 
     def __iter__(self) -> Iterator[int]:
         order = host_random(self.generator).permutation(len(self.indices))
@@ -174,10 +170,6 @@ class WeightedRandomSampler(Sampler):
     [1, 1, 1, 1]
     """
 
-    generator: Generator | None
-    num_samples: int
-    replacement: bool
-
     def __init__(
         self,
         weights: Sequence[float],
@@ -187,7 +179,9 @@ class WeightedRandomSampler(Sampler):
     ) -> None:
         _check_positive("WeightedRandomSampler", "num_samples", num_samples)
         self.weights = np.asarray(weights, np.float64)
-        self.num_samples, self.replacement, self.generator = num_samples, replacement, generator
+        self.num_samples = num_samples
+        self.replacement = replacement
+        self.generator = generator
         is_vector = self.weights.ndim == 1 and self.weights.size > 0
         if not is_vector or not np.isfinite(self.weights).all() or self.weights.min() < 0:
             problem = "weights must be a vector of finite numbers of at least 0"
@@ -215,13 +209,11 @@ class BatchSampler(Sampler):
     [[0, 1], [2, 3], [4]]
     """
 
-    batch_size: int
-    drop_last: bool
-    sampler: Iterable[int]
-
     def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool) -> None:
         _check_positive("BatchSampler", "batch_size", batch_size)
-        self.sampler, self.batch_size, self.drop_last = sampler, batch_size, drop_last
+        self.sampler = sampler
+        self.batch_size = batch_size
+        self.drop_last = drop_last
 
     def __iter__(self) -> Iterator[list[int]]:
         return batches_of(self.sampler, self.batch_size, self.drop_last)

@@ -39,20 +39,16 @@ class Flatten(Module):
     [[1.0, 2.0, 3.0, 4.0]]
     """
 
-    end_dim: int
-    start_dim: int
+    _shown = "start_dim={self.start_dim}, end_dim={self.end_dim}"
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
-        self.start_dim, self.end_dim = start_dim, end_dim
+        self.start_dim = start_dim
+        self.end_dim = end_dim
 
     def forward(self, input: Tensor) -> Tensor:
         """Merge the axes."""
         need_tensor("Flatten", input)
         return input.flatten(self.start_dim, self.end_dim)
-
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
 
 
 class Unflatten(Module):
@@ -62,6 +58,8 @@ class Unflatten(Module):
     >>> nn.Unflatten(1, (2, 2))(Tensor([[1.0, 2.0, 3.0, 4.0]])).tolist()
     [[[1.0, 2.0], [3.0, 4.0]]]
     """
+
+    _shown = "dim={self.dim}, unflattened_size={self.unflattened_size}"
 
     dim: int
     unflattened_size: tuple[int, ...]
@@ -77,10 +75,6 @@ class Unflatten(Module):
         need_tensor("Unflatten", input)
         return input.unflatten(self.dim, self.unflattened_size)
 
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
-
 
 class PixelShuffle(Module):
     """This class moves channels into space: (..., C r r, H, W) -> (..., C, H r, W r).
@@ -92,16 +86,14 @@ class PixelShuffle(Module):
     [[[[1.0, 2.0], [3.0, 4.0]]]]
     """
 
+    _shown = "upscale_factor={self.upscale_factor}"
+
     def __init__(self, upscale_factor: int) -> None:
         self.upscale_factor = upscale_factor
 
     def forward(self, input: Tensor) -> Tensor:
         """Rearrange."""
         return functional.pixel_shuffle(input, self.upscale_factor)
-
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        return f"upscale_factor={self.upscale_factor}"
 
 
 class PixelUnshuffle(Module):
@@ -112,16 +104,14 @@ class PixelUnshuffle(Module):
     [[[[1.0]], [[2.0]], [[3.0]], [[4.0]]]]
     """
 
+    _shown = "downscale_factor={self.downscale_factor}"
+
     def __init__(self, downscale_factor: int) -> None:
         self.downscale_factor = downscale_factor
 
     def forward(self, input: Tensor) -> Tensor:
         """Rearrange."""
         return functional.pixel_unshuffle(input, self.downscale_factor)
-
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        return f"downscale_factor={self.downscale_factor}"
 
 
 class ChannelShuffle(Module):
@@ -132,16 +122,14 @@ class ChannelShuffle(Module):
     [[[1.0], [3.0], [2.0], [4.0]]]
     """
 
+    _shown = "groups={self.groups}"
+
     def __init__(self, groups: int) -> None:
         self.groups = groups
 
     def forward(self, input: Tensor) -> Tensor:
         """Rearrange."""
         return functional.channel_shuffle(input, self.groups)
-
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        return f"groups={self.groups}"
 
 
 class Upsample(Module):
@@ -154,9 +142,6 @@ class Upsample(Module):
     [[[1.0, 1.0, 2.0, 2.0]]]
     """
 
-    mode: str
-    size: Sizes | None
-
     def __init__(
         self,
         size: Sizes | None = None,
@@ -165,7 +150,8 @@ class Upsample(Module):
         align_corners: bool | None = None,
         recompute_scale_factor: bool | None = None,
     ) -> None:
-        self.size, self.mode = size, mode
+        self.size = size
+        self.mode = mode
         if isinstance(scale_factor, (int, float)):
             scale_factor = float(scale_factor)
         self.scale_factor = scale_factor
@@ -214,6 +200,8 @@ class UpsamplingBilinear2d(Upsample):
 class Pad(Module):
     """This class pads the last axes of (B, C, *S) or (C, *S): (low, high) per axis, last first."""
 
+    _shown = "{self.padding}"
+
     padding: tuple[int, ...]
 
     axes: int = 1
@@ -228,10 +216,6 @@ class Pad(Module):
         """Pad."""
         return functional.pad(input, self.padding, self.mode, self.value)
 
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        return str(self.padding)
-
 
 class ConstantPad1d(Pad):
     """This class pads the last axis with a value.
@@ -241,13 +225,11 @@ class ConstantPad1d(Pad):
     [[[9.0, 1.0, 2.0, 3.0, 9.0]]]
     """
 
+    _shown = "padding={self.padding}, value={self.value}"
+
     def __init__(self, padding: Margins, value: float) -> None:
         super().__init__(padding)
         self.value = value
-
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        return f"padding={self.padding}, value={self.value}"
 
 
 class ConstantPad2d(ConstantPad1d):
@@ -416,26 +398,23 @@ class Unfold(Module):
     [[[1.0, 2.0], [2.0, 3.0]]]
     """
 
-    dilation: Sizes
-    kernel_size: Sizes
-    padding: Sizes
-    stride: Sizes
+    _shown = (
+        "kernel_size={self.kernel_size}, dilation={self.dilation}, "
+        "padding={self.padding}, stride={self.stride}"
+    )
 
     def __init__(
         self, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
     ) -> None:
-        self.kernel_size, self.dilation = kernel_size, dilation
-        self.padding, self.stride = padding, stride
+        self.kernel_size = kernel_size
+        self.dilation = dilation
+        self.padding = padding
+        self.stride = stride
 
     def forward(self, input: Tensor) -> Tensor:
         """Cut the windows out."""
         sizes = (self.kernel_size, self.dilation, self.padding, self.stride)
         return pooling_functions.unfold(input, *sizes)
-
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        text = f"kernel_size={self.kernel_size}, dilation={self.dilation}"
-        return f"{text}, padding={self.padding}, stride={self.stride}"
 
 
 class Fold(Unfold):
@@ -445,6 +424,8 @@ class Fold(Unfold):
     >>> nn.Fold((1, 3), (1, 2))(Tensor([[[1.0, 2.0], [2.0, 3.0]]])).tolist()
     [[[[1.0, 4.0, 3.0]]]]
     """
+
+    _shown = "output_size={self.output_size}, " + Unfold._shown
 
     def __init__(
         self,
@@ -461,7 +442,3 @@ class Fold(Unfold):
         """Add the columns."""
         sizes = (self.kernel_size, self.dilation, self.padding, self.stride)
         return pooling_functions.fold(input, self.output_size, *sizes)
-
-    def extra_repr(self) -> str:
-        """Describe the settings."""
-        return f"output_size={self.output_size}, {super().extra_repr()}"

@@ -86,11 +86,9 @@ class Machine:
     `read` gives the bytes of a storage by its key. Tensors of the same elements are one Tensor.
     """
 
-    device: Any
-    read: Callable[[Storage], Array]
-
     def __init__(self, read: Callable[[Storage], Array], device: Any) -> None:
-        self.read, self.device = read, device
+        self.read = read
+        self.device = device
         self.storages: dict[str, Storage] = {}
         self.taken: set[str] = set()  # storages whose memory a tensor took over
         self.tensors: dict[Any, Tensor] = {}

@@ -180,10 +180,6 @@ class TransformerEncoder(Module):
     """
 
     layers: ModuleList
-    norm: Module | None
-    num_layers: int
-    enable_nested_tensor: bool
-    mask_check: bool
 
     def __init__(
         self,
@@ -194,8 +190,10 @@ class TransformerEncoder(Module):
         mask_check: bool = True,
     ) -> None:
         self.layers = copies(encoder_layer, num_layers)
-        self.num_layers, self.norm = num_layers, norm
-        self.enable_nested_tensor, self.mask_check = enable_nested_tensor, mask_check
+        self.num_layers = num_layers
+        self.norm = norm
+        self.enable_nested_tensor = enable_nested_tensor
+        self.mask_check = mask_check
 
     def forward(
         self,
@@ -221,12 +219,11 @@ class TransformerDecoder(Module):
     """
 
     layers: ModuleList
-    norm: Module | None
-    num_layers: int
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         self.layers = copies(decoder_layer, num_layers)
-        self.num_layers, self.norm = num_layers, norm
+        self.num_layers = num_layers
+        self.norm = norm
 
     def forward(
         self,
@@ -258,9 +255,6 @@ class Transformer(Module):
 
     encoder: Module | TransformerEncoder
     decoder: Module | TransformerDecoder
-    batch_first: bool
-    d_model: int
-    nhead: int
 
     def __init__(
         self,
@@ -294,7 +288,9 @@ class Transformer(Module):
         for parameter in self.parameters():
             if len(parameter.shape) > 1:
                 init.xavier_uniform_(parameter)
-        self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
+        self.d_model = d_model
+        self.nhead = nhead
+        self.batch_first = batch_first
 
     def forward(
         self,

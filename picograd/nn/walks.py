@@ -16,6 +16,7 @@ class Inner:
     """This class is what walks enter: the base of modules."""
 
     _inside: Set[str] = frozenset()  # names of the modules that were assigned, in the usual way
+    _placed: Set[str] = frozenset()  # names of tensors that were put among the parameters
     _persistence: Mapping[str, bool] = {}  # attribute name -> is it part of the state dict?
 
 
@@ -43,8 +44,11 @@ def named_lines(module: Inner, above: Sequence[Inner] = ()) -> list[tuple[str, A
     Those in `above` are not listed: a part that knows its parent does not contain it.
     """
     outer = {id(each) for each in above}
-    inside = [(name, item) for name, item in members_of(module) if isinstance(item, Inner)]
-    return [(name, item) for name, item in inside if id(item) not in outer]
+    found = []
+    for name, item in members_of(module):
+        if isinstance(item, Inner) and id(item) not in outer:
+            found.append((name, item))
+    return found
 
 
 def once(pairs: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
@@ -93,20 +97,21 @@ def walk(module: Inner, prefix: str, above: Above = ()) -> Iterator[tuple[str, A
 
 def named_tensors(
     root: Inner, prefix: str, recurse: bool = True, above: Above = ()
-) -> Iterator[tuple[str, Tensor, bool]]:
-    """Yield (path, tensor, is it state?): of each module its parameters, then its buffers.
+) -> Iterator[tuple[str, Tensor, bool, bool]]:
+    """Yield (path, tensor, is it state?, a parameter?): of each module parameters, then buffers.
 
     A shared tensor appears under each path.
     """
     members = list(members_of(root))
     for name, value in members:
-        if isinstance(value, Parameter):
-            yield prefix + name, value, True
+        is_parameter = isinstance(value, Parameter)
+        if is_parameter or name in root._placed:
+            yield prefix + name, value, True, True
     for name, value in members if root._persistence else ():
         persistent = root._persistence.get(name)
         is_buffer = isinstance(value, Tensor) and not isinstance(value, Parameter)
         if persistent is not None and is_buffer:
-            yield prefix + name, value, persistent
+            yield prefix + name, value, persistent, False
     above = (*above, root)
     for name, child in named_lines(root, above) if recurse else ():
         yield from named_tensors(child, f"{prefix}{name}.", True, above)

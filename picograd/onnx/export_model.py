@@ -313,8 +313,7 @@ class Export:
         """Write a node that is not of the trace."""
         self.alive.append(root)
         self.write(toposort([root], lambda node: id(node) in self.values))
-        found: Written = self.values[id(root)]
-        return found
+        return self.values[id(root)]
 
     def whole(self, node: Node) -> Written:
         """Give a value in the shape of its node."""

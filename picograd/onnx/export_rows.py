@@ -52,15 +52,13 @@ def is_traced(*sizes: Size) -> bool:
 @row("const")
 def const(e: Any, node: Node) -> Written:
     """Add a number; whoever needs it in the node's shape repeats it."""
-    number: Written = e.writer.number(node.arg, node.dtype)
-    return number
+    return e.writer.number(node.arg, node.dtype)
 
 
 @row("scalar")
 def scalar(e: Any, node: Node) -> Written:
     """Add the number that it has now."""
-    number: Written = e.writer.number(getattr(node.arg, "value", node.arg), node.dtype)
-    return number
+    return e.writer.number(getattr(node.arg, "value", node.arg), node.dtype)
 
 
 @row("iota")
@@ -95,8 +93,7 @@ def same(e: Any, node: Node, *values: Written) -> Written:
 @row("reshape")
 def reshape(e: Any, node: Node, x: Written) -> Written:
     """Give other axes."""
-    found: Written = e.writer.reshape(e.whole(node.inputs[0]), node.shape)
-    return found
+    return e.writer.reshape(e.whole(node.inputs[0]), node.shape)
 
 
 @row("expand")
@@ -108,8 +105,7 @@ def expand(e: Any, node: Node, x: Written) -> Written:
 @row("permute")
 def permute(e: Any, node: Node, x: Written) -> Written:
     """Reorder axes."""
-    found: Written = e.writer.transpose(x if x.shape else e.whole(node.inputs[0]), node.arg)
-    return found
+    return e.writer.transpose(x if x.shape else e.whole(node.inputs[0]), node.arg)
 
 
 @row("slice")
@@ -185,8 +181,7 @@ def fold(e: Any, node: Node, x: Written) -> Written:
     summed = Written(name, (1, count, *sizes), node.dtype)
     placed = [*others, *axes]
     back = sorted(range(rank), key=lambda at: placed[at])
-    found: Written = w.transpose(w.reshape(summed, (*lead, *sizes)), back)
-    return found
+    return w.transpose(w.reshape(summed, (*lead, *sizes)), back)
 
 
 # reductions
@@ -254,8 +249,7 @@ def max_pool(e: Any, node: Node, x: Written) -> Written:
     rank, order = len(source.shape), len(windows)
     at_end = [each[0] for each in windows] == list(range(rank - order, rank))
     if not at_end or order > 3 or rank == order or node.dtype.name not in POOLED:
-        found: Written = e.expanded(node)
-        return found
+        return e.expanded(node)
     return pool(e, source, windows, "MaxPool", node.shape)
 
 
@@ -312,8 +306,7 @@ def layer_norm(e: Any, node: Node, *values: Written) -> Written:
     epsilon = inner.inputs[1] if inner.op == "add" else inner
     is_last = tuple(axes) == tuple(range(len(x.shape) - len(axes), len(x.shape)))
     if not is_last or epsilon.op != "const" or is_traced(epsilon.arg, *x.shape[axes[0] :]):
-        found: Written = e.expanded(node)
-        return found
+        return e.expanded(node)
     ones: Any = np.ones([int(size) for size in x.shape[axes[0] :]], np.float32)
     weight = w.cast(Written(w.constant(ones), ones.shape, float32), x.dtype)
     settings = {"axis": axes[0], "epsilon": float(epsilon.arg)}
@@ -325,8 +318,7 @@ def cross_entropy(e: Any, node: Node, *values: Written) -> Written:
     """Cross-entropy of each sample; with smoothing, or of other axes, it is expanded."""
     x, target = node.inputs[:2]
     if node.arg != 1 or len(node.inputs) > 3:
-        found: Written = e.expanded(node)
-        return found
+        return e.expanded(node)
     target = e.writer.cast(e.whole(target), int64)
     return one(e, node, "SoftmaxCrossEntropyLoss", e.whole(x), target.name, reduction="none")
 
@@ -356,8 +348,7 @@ def contract(e: Any, node: Node, *values: Written) -> Written:
     b = w.transpose(b, [right.index(label) for label in (*batch, *inner, *columns)])
     shape = [node.shape[out.index(label)] for label in made]
     found = Written(w.emit("MatMul", a.name, b.name), tuple(shape), node.dtype)
-    turned: Written = w.transpose(found, [made.index(label) for label in out])
-    return turned
+    return w.transpose(found, [made.index(label) for label in out])
 
 
 @row("conv")
@@ -371,8 +362,7 @@ def conv(e: Any, node: Node, *values: Written) -> Written:
     is_spread = any(gap > 1 for gap in spec.input_dilation)
     name = spread(e, x, weight, spec) if is_spread else plain(e, x, weight, spec, groups)
     shape = (node.shape[0], merged(node.shape[1:3]), *node.shape[3:])
-    found: Written = w.reshape(Written(name, shape, node.dtype), node.shape)
-    return found
+    return w.reshape(Written(name, shape, node.dtype), node.shape)
 
 
 def numbers(sizes: Sequence[Size]) -> list[int]:
@@ -390,13 +380,12 @@ def plain(e: Any, x: Written, weight: Node, spec: ConvSpec, groups: int) -> str:
     if any(cuts):
         widths = w.ints(0, 0, *cuts[:order], 0, 0, *cuts[order:])
         x = Written(w.emit("Pad", x.name, widths), x.shape, x.dtype)
-    name: str = w.emit(
+    return w.emit(
         "Conv", x.name, kernel.name, group=groups, strides=numbers(spec.stride),
         pads=[max(each, 0) for side in sides for each in side],
         dilations=numbers(spec.kernel_dilation),
         kernel_shape=numbers(weight.shape[3:]),
     )  # fmt: skip
-    return name
 
 
 def spread(e: Any, x: Written, weight: Node, spec: ConvSpec) -> str:
@@ -427,8 +416,7 @@ def spread(e: Any, x: Written, weight: Node, spec: ConvSpec) -> str:
         ends = [w.ints(*[number] * order) for number in (0, (1 << 63) - 1)]
         axes = w.ints(*range(2, 2 + order))
         found = w.emit("Slice", found, *ends, axes, w.sizes(spec.stride))
-    name: str = found
-    return name
+    return found
 
 
 def along(node: Node, indices: Sequence[Node], axes: Sequence[int]) -> int | None:
@@ -442,8 +430,7 @@ def along(node: Node, indices: Sequence[Node], axes: Sequence[int]) -> int | Non
 
 def as_places(e: Any, node: Node) -> Written:
     """Give indices as ONNX takes them."""
-    found: Written = e.writer.cast(e.whole(node), int64)
-    return found
+    return e.writer.cast(e.whole(node), int64)
 
 
 @row("gather")
@@ -471,8 +458,7 @@ def joined(e: Any, indices: Sequence[Node]) -> str:
     w = e.writer
     shape = tuple(indices[0].shape)
     parts = [w.reshape(as_places(e, each), (*shape, 1)).name for each in indices]
-    name: str = parts[0] if len(parts) == 1 else w.emit("Concat", *parts, axis=len(shape))
-    return name
+    return parts[0] if len(parts) == 1 else w.emit("Concat", *parts, axis=len(shape))
 
 
 @row("scatter")
@@ -489,5 +475,4 @@ def scatter(e: Any, node: Node, *values: Written) -> Written:
     x = w.transpose(e.whole(base), order)
     name = w.emit("ScatterND", x.name, places, updates, reduction=SCATTERED[monoid])
     back = sorted(range(len(order)), key=lambda at: order[at])
-    found: Written = w.transpose(Written(name, x.shape, node.dtype), back)
-    return found
+    return w.transpose(Written(name, x.shape, node.dtype), back)

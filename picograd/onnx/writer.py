@@ -240,8 +240,7 @@ class Writer:
             given = values if inputs is None else map(self.cast, values, inputs)
             return self.elementwise[op](self, dtype, *given)
         if function is operator.floordiv and wanted is int64:
-            made: Written = self.elementwise["floordiv"](self, int64, *values)
-            return made
+            return self.elementwise["floordiv"](self, int64, *values)
         name = ARITHMETIC.get(function)
         if name is None:
             named = getattr(function, "__name__", repr(function))

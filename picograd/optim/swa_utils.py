@@ -19,14 +19,9 @@ from picograd.tensor.core.autograd import no_grad
 from picograd.tensor.tensor import Tensor
 
 __all__ = [
-    "SWALR",
-    "AveragedModel",
-    "get_ema_avg_fn",
-    "get_ema_multi_avg_fn",
-    "get_swa_avg_fn",
-    "get_swa_multi_avg_fn",
-    "update_bn",
-]
+    "SWALR", "AveragedModel", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn",
+    "get_swa_multi_avg_fn", "update_bn",
+]  # fmt: skip
 
 Average = Callable[[Tensor, Tensor, Tensor], Tensor]
 Averages = Callable[[Sequence[Tensor], Sequence[Tensor], Tensor], None]

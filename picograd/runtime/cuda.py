@@ -18,12 +18,14 @@ import numpy as np
 
 from picograd.buffer import Buffer
 from picograd.code import Code
+from picograd.config import config
 from picograd.cores import usable_cores
 from picograd.dtype import DType, float32
 from picograd.errors import DeviceError
 from picograd.runtime.box_kernels import kernel as box_kernel
 from picograd.runtime.box_kernels import launches as box_launches
 from picograd.runtime.boxes import common_box
+from picograd.runtime.compilers import Compilers
 from picograd.runtime.cuda_calls import Launcher, bits, is_plain, launch_table
 from picograd.runtime.device import (
     Bytes,
@@ -41,7 +43,13 @@ from picograd.runtime.driver import NO_MEMORY, Driver, open_driver
 from picograd.runtime.gate import Gate
 from picograd.runtime.log import log_action
 from picograd.runtime.memory import Allocation, Pool, Workspaces
-from picograd.runtime.nvrtc import batches, compile_cuda, compile_together, nvrtc_version
+from picograd.runtime.nvrtc import (
+    batches,
+    compile_cuda,
+    compile_together,
+    load_nvrtc,
+    nvrtc_version,
+)
 from picograd.runtime.parameters import Parameters
 from picograd.runtime.replay import Call, Replay, chain_waits, node_waits
 from picograd.runtime.staging import Staging
@@ -55,6 +63,7 @@ MEMORY_CLOCK, BUS_WIDTH = 36, 37  # kHz, bits
 FREE_SHARED = 48 << 10  # dynamic shared memory a kernel may use without asking (CUDA C guide)
 TIMED = 128  # launches timed at once: the queue of a stream holds about 1000 commands
 MODULE_BYTES = 16 << 10  # of a loaded module beside its cubin: what the driver keeps, about
+MEMSETS = {1: "cuMemsetD8Async", 2: "cuMemsetD16Async", 4: "cuMemsetD32Async"}  # by bytes
 PLAIN_RUNS, FEWEST_NODES = 4, 2  # before a tape gets a graph, and kernels from which it does
 SHORT = 1 << 28  # operations and bytes of a tape that machine code launches: some 0.1 ms at most
 RACES, WINS = 8, 0.98  # launches of two graphs, and the share of the time from which one wins
@@ -147,6 +156,20 @@ class CudaDevice(Device):
         with self.lock:
             self.activate()
             self.staging.write(buffer.address, packed.ctypes.data, buffer.nbytes)
+
+    def fill(self, buffer: Buffer, cell: Bytes) -> None:
+        """Write one element everywhere, in stream order: nothing comes from the host."""
+        word = cell.tobytes()
+        if len(set(word)) == 1:
+            word = word[:1]
+        if len(word) not in MEMSETS:
+            super().fill(buffer, cell)
+            return
+        value, count = int.from_bytes(word, "little"), buffer.nbytes // len(word)
+        with self.lock:
+            self.activate()
+            name = MEMSETS[len(word)]
+            self.driver.call(name, buffer.address, value, count, self.stream)
 
     def copy_out(self, buffer: Buffer) -> Bytes:
         """Read a buffer as a new uint8 array, after all work given before."""
@@ -459,23 +482,22 @@ class Module:
 
 
 def compile_batches(codes: Iterable[Code], arch: str) -> Iterator[tuple[int, bytes]]:
-    """Compile kernels in batches on all cores, while the next are written.
-
-    NVRTC runs without Python's lock. It reads one program at a time, and compiles side by side
-    what it has read.
-    """
+    """Compile kernels in batches on all cores, in several processes, while the next are written."""
     listed: list[Code] = []
 
     def compile_batch(positions: list[int]) -> list[tuple[int, bytes]]:
         members = [listed[position] for position in positions]
-        together = compile_together(members, arch) if len(members) > 1 else None
+        together = compile_together(members, arch, compilers) if len(members) > 1 else None
         # Where a batch fails, one by one, to find the kernel at fault.
         return [
-            (position, together or compile_cuda(code, arch))
+            (position, together or compile_cuda(code, arch, compilers))
             for position, code in zip(positions, members, strict=True)
         ]
 
-    with ThreadPoolExecutor(usable_cores()) as pool:
+    with (
+        Compilers(*load_nvrtc(), config.compile_processes) as compilers,
+        ThreadPoolExecutor(usable_cores()) as pool,
+    ):
         jobs = [pool.submit(compile_batch, batch) for batch in batches(codes, listed)]
         for job in jobs:
             yield from job.result()

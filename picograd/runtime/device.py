@@ -1,6 +1,6 @@
 """Device: what the engine may ask of a machine that runs kernels.
 
-    memory   allocate, copy_in, copy_out, copy, copy_common, memory_stats, empty_cache
+    memory   allocate, copy_in, fill, copy_out, copy, copy_common, memory_stats, empty_cache
     kernels  compile (text -> bytes, may be cached on disk), load (bytes -> Executable)
     runs     launch (one kernel), make_tape + run_tape (a whole plan in one call), run_loop,
              call_host (a function of NumPy arrays, between tapes)
@@ -116,6 +116,10 @@ class Device(ABC):
     @abstractmethod
     def copy_in(self, buffer: Buffer, array: Bytes) -> None:
         """Write the bytes of a C-contiguous NumPy array into a buffer of the same size."""
+
+    def fill(self, buffer: Buffer, cell: Bytes) -> None:
+        """Write a NumPy array of one element into every place of a buffer."""
+        self.copy_in(buffer, np.full(buffer.count, cell))
 
     @abstractmethod
     def copy_out(self, buffer: Buffer) -> Bytes:

@@ -9,73 +9,70 @@ import importlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from picograd.code import Code
 from picograd.errors import CompileError, DeviceError
+from picograd.runtime import nvrtc_library
+from picograd.runtime.compilers import Compilers
 from picograd.runtime.device import compile_error
 
 # Arithmetic is rounded as written, as on the CPU; matrix products say fma where they mean it.
 OPTIONS = ("-default-device", "-fmad=false")
-# Helpers take 30 ms to read, once a batch; 16 small kernels 60 ms together and 500 ms apart.
-BATCH_TEXT = 100_000
+# A program takes 20 ms whatever is in it, a kernel of a network's step 30 to 150.
+BATCH_TEXT = 40_000
 ERROR_LINE = re.compile(r"\((\d+)\): (?:catastrophic )?error")
 INSTALL = "pip install 'cuda-bindings>=13.0.3,<14' nvidia-cuda-nvrtc"
 
 
+class Nvrtc(NamedTuple):
+    """The library, and where it is for other processes to load."""
+
+    library: Any
+    path: str
+
+
 @cache
-def load_nvrtc() -> Any:
-    """Import the bindings; DeviceError naming the package that is missing."""
+def load_nvrtc() -> Nvrtc:
+    """Load the library; DeviceError naming the package that is missing."""
     try:
-        nvrtc = importlib.import_module("cuda.bindings.nvrtc")
-        nvrtc.nvrtcVersion()
+        pathfinder = importlib.import_module("cuda.pathfinder")
+        path = pathfinder.load_nvidia_dynamic_lib("nvrtc").abs_path
     except ImportError:
         problem = "the package cuda-bindings is missing"
         raise DeviceError("cuda", problem, INSTALL) from None
     except RuntimeError:  # DynamicLibNotFoundError: the bindings come without the compiler
         problem = "the CUDA compiler (package nvidia-cuda-nvrtc) is missing"
         raise DeviceError("cuda", problem, INSTALL) from None
-    return nvrtc
+    return Nvrtc(nvrtc_library.open_library(path), path)
 
 
 def nvrtc_version() -> str:
     """Name the compiler and its options: part of the key of cached cubins."""
-    _, major, minor = load_nvrtc().nvrtcVersion()
+    major, minor = nvrtc_library.version(load_nvrtc().library)
     return f"nvrtc {major}.{minor} {' '.join(OPTIONS)}"
 
 
-def must(result: tuple[Any, ...]) -> Any:
-    """Unpack what a binding returned; DeviceError when it failed."""
-    if int(result[0]) != 0:
-        raise DeviceError("nvrtc", f"a call failed with {result[0]}", "reinstall nvidia-cuda-nvrtc")
-    return result[1] if len(result) > 1 else None
-
-
 def compile_text(
-    source: str, arch: str, flags: Sequence[str] = OPTIONS
+    source: str, arch: str, flags: Sequence[str] = OPTIONS, compilers: Compilers | None = None
 ) -> tuple[bytes | None, str]:
-    """Compile a program; the cubin (None if it has errors) and the compiler's log."""
-    nvrtc = load_nvrtc()
-    program = must(nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], []))
+    """Compile a program, here or by `compilers`; the cubin, or None and what is wrong with it."""
+    options = [f"--gpu-architecture={arch}".encode(), *(flag.encode() for flag in flags)]
     try:
-        options = [f"--gpu-architecture={arch}".encode(), *(o.encode() for o in flags)]
-        (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
-        # The binding writes into these bytes: never 1, because Python shares bytes of length 1.
-        log = bytes(must(nvrtc.nvrtcGetProgramLogSize(program)) + 1)
-        must(nvrtc.nvrtcGetProgramLog(program, log))
-        text = log.rstrip(b"\0 ").decode(errors="replace")
-        if int(status) != 0:
-            return None, text or str(status)
-        cubin = bytes(must(nvrtc.nvrtcGetCUBINSize(program)))
-        must(nvrtc.nvrtcGetCUBIN(program, cubin))
-        return cubin, text
-    finally:
-        nvrtc.nvrtcDestroyProgram(program)
+        if compilers:
+            is_done, content = compilers.compile(source.encode(), options)
+        else:
+            library = load_nvrtc().library
+            is_done, content = nvrtc_library.compile_program(library, source.encode(), options)
+    except nvrtc_library.NvrtcError as error:
+        problem = f"a call failed with {error}"
+        raise DeviceError("nvrtc", problem, "reinstall nvidia-cuda-nvrtc") from None
+    return (content, "") if is_done else (None, content.decode(errors="replace"))
 
 
-def compile_cuda(code: Code, arch: str) -> bytes:
+def compile_cuda(code: Code, arch: str, compilers: Compilers | None = None) -> bytes:
     """Compile one kernel to a cubin; CompileError with the lines around the first error."""
-    cubin, log = compile_text(code.source, arch)
+    cubin, log = compile_text(code.source, arch, OPTIONS, compilers)
     if cubin is None:
         raise nvrtc_error(code, log)
     return cubin
@@ -87,9 +84,12 @@ def nvrtc_error(code: Code, log: str) -> CompileError:
     return compile_error(code, log, int(found.group(1)) if found else None)
 
 
-def compile_together(codes: Sequence[Code], arch: str) -> bytes | None:
+def compile_together(
+    codes: Sequence[Code], arch: str, compilers: Compilers | None = None
+) -> bytes | None:
     """Compile kernels with different entries as one program; None if it has errors."""
-    cubin, _ = compile_text("\n".join(code.source for code in codes), arch)
+    text = "\n".join(code.source for code in codes)
+    cubin, _ = compile_text(text, arch, OPTIONS, compilers)
     return cubin
 
 

@@ -7,6 +7,7 @@ plan reads sink to the last depth, where they share one kernel: the whole optimi
 from dataclasses import dataclass, field
 
 from picograd.helpers import product
+from picograd.schedule.gather import gather
 from picograd.schedule.group import GROUP_LIMIT, Group
 from picograd.schedule.write_order import order_updates, reads_of
 from picograd.target import Target
@@ -44,6 +45,8 @@ def arrange(groups: list[Group], target: Target) -> list[Launch]:
     """Order groups into launches; marks the members that must be stored."""
     sink(groups)
     delay(groups)
+    if target.has_blocks:
+        gather(groups, target)
     order_updates(groups)
     for group in groups:
         mark_reads(group)
@@ -71,17 +74,17 @@ def arrange(groups: list[Group], target: Target) -> list[Launch]:
 
 
 def find_families(groups: list[Group]) -> dict[int, int]:
-    """Number the family of every group: groups of maps that read a leaf few others read.
+    """Number the family of every group: maps of one depth that read a leaf few others there read.
 
     An optimizer's writes to one parameter and its moments are a family. They belong in one kernel,
     or what the first writes has to be copied for the second to read.
     """
-    readers: dict[int, list[int]] = {}
+    readers: dict[tuple[int, int], list[int]] = {}
     for group in groups:
         is_update = any(member.is_update for member in group.members)
         if group.kind == "map" and not is_update:
             for leaf in group.leaves:
-                readers.setdefault(leaf, []).append(group.number)
+                readers.setdefault((leaf, group.depth), []).append(group.number)
     families = {group.number: group.number for group in groups}
 
     def head(number: int) -> int:

@@ -6,8 +6,8 @@ What a convolution computes lies channels-last already, and what follows it keep
 (`Facts.order`). So only what reads no convolution is copied: inputs, weights, what is computed from
 them alone, once for all convolutions that read it. Targets without boxes are left alone.
 
-TF32 is read along K alone: both operands of such a product are copied so that K is nearest, where
-they are not and meet enough rows of the other to be worth it.
+TF32 and 8-bit floats are read along K alone: both operands of such a product are copied so that K
+is nearest, where they are not and meet enough rows of the other to be worth it.
 """
 
 from collections.abc import Sequence
@@ -23,6 +23,7 @@ from picograd.schedule.views import dimension_map
 from picograd.target import Target
 
 CONVOLUTIONS = ops_of(Role.CONV)
+NARROW = "float8"
 WORTH_IT = 128  # rows of the other operand that an element meets: copying it takes as long as 50
 
 
@@ -30,7 +31,8 @@ def lay_out(roots: Sequence[Node], order: Sequence[Node], target: Target) -> lis
     """Copy the operands of convolutions that are not channels-last; `order` lists inputs first."""
     if not target.copies_boxes:
         return list(roots)
-    products = PRODUCTS if target.tf32 else CONVOLUTIONS
+    has_narrow = any(node.dtype.kind == NARROW for node in order)
+    products = PRODUCTS if target.tf32 or has_narrow else CONVOLUTIONS
     if not any(node.op in products and not is_leaf(node) for node in order):
         return list(roots)
     done: dict[int, Node] = {}
@@ -40,7 +42,8 @@ def lay_out(roots: Sequence[Node], order: Sequence[Node], target: Target) -> lis
             done[id(node)] = node
             continue
         inputs = tuple([done[id(child)] for child in node.inputs])
-        if node.op in CONVOLUTIONS or any(id(child) in ordered for child in node.inputs):
+        is_ordered = node.op in CONVOLUTIONS or any(id(child) in ordered for child in node.inputs)
+        if is_ordered and node.row.role is not Role.WRITE:  # that lies as its memory does
             ordered.add(id(node))
         if node.op in products and can_be_boxes(node, target):
             sides = zip(node.inputs, inputs, nearest(node), strict=True)
@@ -56,18 +59,22 @@ def lay_out(roots: Sequence[Node], order: Sequence[Node], target: Target) -> lis
 
 def can_be_boxes(node: Node, target: Target) -> bool:
     """Tell whether boxes of both operands feed tensor cores."""
-    first, second = (strip_casts(child).dtype for child in node.inputs)
+    first, second = (strip_widening(child).dtype for child in node.inputs)
+    if node.op not in CONVOLUTIONS and first.kind == second.kind == NARROW:
+        return True
     if first is not second or not multiplies(first, target):
         return False
-    is_narrow = first.bits == 16
+    is_half = first.bits == 16
     if node.op in CONVOLUTIONS:
-        return is_narrow or not is_weight_gradient(node)
-    return not is_narrow
+        return is_half or not is_weight_gradient(node)
+    return not is_half
 
 
-def strip_casts(node: Node) -> Node:
-    """Find what a chain of conversions converts."""
-    while node.row.keeps_value and node.inputs:
+def strip_widening(node: Node) -> Node:
+    """Find what a chain of conversions to wider dtypes converts."""
+    while not is_leaf(node) and node.row.keeps_value and node.inputs:
+        if node.dtype.bits <= node.inputs[0].dtype.bits:
+            break
         node = node.inputs[0]
     return node
 

@@ -6,14 +6,16 @@
     on the chip  what a task reads again for nothing: a core's second-level cache, a block's
                  registers and first-level cache
 
-Four questions are asked. Should a row be worked on again by the kernel that reduced it
+Five questions are asked. Should a row be worked on again by the kernel that reduced it
 (`row_work`)? Should a value that several kernels read be stored (`shared_work`), or an operand of a
 product, which is computed anew each time it is packed (`operand_work`)? Should windows of a
-product's result be reduced where it is computed (`pool_work`)?
+product's result be reduced where it is computed (`pool_work`)? Should an operand of a product be
+copied so that its rows begin where lines of a GPU's cache do (`repack_work`)?
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from picograd.graph.ops import OPS
 from picograd.helpers import ceil_div, product
@@ -41,6 +43,14 @@ PANEL = 64  # columns of a product for which a task reads its packed rows
 UNPACKED = 4  # rows or columns of a product up to which nothing is packed
 KEPT_ELEMENTS = 8192  # of its rows that a task keeps rather than computes again
 CHEAP = 8  # operations that take no longer than reading what they make
+LINE_BYTES = 128  # of a GPU's cache
+# Of products whose operands come in boxes, measured on an H200 (docs/records/0011-products): 16-bit
+# floats that a multiprocessor multiplies in a nanosecond; and, in the time of one, what it takes to
+# bring an element of a row that begins at a line of the cache, and elsewhere.
+BOX_RATE = 2500.0
+ALIGNED, MISALIGNED = 54, 135
+BOX_TILES = (((128, 192), 1.0), ((128, 256), 0.8))  # and how fast they are multiplied
+PLAIN = 4.0  # times as long without boxes, where rows begin between chunks of 16 bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,3 +291,44 @@ def packings(own: int, other: int) -> int:
 def is_small(nbytes: int, made: Machine) -> bool:
     """Tell whether reading so much from memory takes no longer than a launch."""
     return nbytes <= made.launch * made.bandwidth
+
+
+class RowState(Enum):
+    """Where the rows of an operand begin: at lines of the cache, at chunks of 16 bytes, or not."""
+
+    LINES = ALIGNED
+    CHUNKS = MISALIGNED
+    NONE = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of an operand of a product, and what a copy would read and write."""
+
+    state: RowState
+    copied_bytes: int
+
+
+def repack_work(
+    sizes: Sequence[int],
+    itemsize: int,
+    rows: Sequence[Rows],
+    copied: Sequence[bool],
+    target: Target,
+) -> float:
+    """Estimate how long a product takes whose operands are copied, or not: nanoseconds.
+
+    `sizes` are batch, M, N and K.
+    """
+    made = machine(target)
+    multiplied = product(sizes) * itemsize / 2 / BOX_RATE / made.workers
+    states = [RowState.LINES if c else each.state for c, each in zip(copied, rows, strict=True)]
+    if RowState.NONE in states:
+        slower = PLAIN
+    else:
+        slower = min(
+            max(1 / rate, sum(n * x.value for n, x in zip(tile, states)) / product(tile))
+            for tile, rate in BOX_TILES
+        )
+    copies = [each.copied_bytes for c, each in zip(copied, rows, strict=True) if c]
+    return multiplied * slower + sum(copies) / made.bandwidth + made.launch * sum(map(bool, copies))

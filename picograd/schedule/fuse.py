@@ -443,9 +443,12 @@ class Fuser:
         self.join(facts, group, "hero", identity_labels(node.shape))
 
     def visit_assign(self, facts: Facts) -> None:
-        """An assignment is a group of its own, so that it may run after all other readers."""
+        """An assignment is a group of its own, so that it may run after all other readers.
+
+        What reads it sees it as its memory lies, row-major.
+        """
         self.summarize(facts)
-        node = facts.node
+        node, facts.order = facts.node, None
         group = self.new_group("map", facts.depth + 1, node.shape, (), node.device)
         self.join(facts, group, "row", identity_labels(node.shape))
 

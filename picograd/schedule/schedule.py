@@ -40,7 +40,9 @@ from picograd.schedule.race import has_race
 from picograd.schedule.readers import find_readers
 from picograd.schedule.recompute import recompute
 from picograd.schedule.recurrence import Binder
+from picograd.schedule.repack import repack
 from picograd.schedule.score_boxes import stream_scores
+from picograd.schedule.score_ranges import find_ranges
 from picograd.schedule.turned_products import turn_products
 from picograd.schedule.updates import take_updates
 from picograd.schedule.values import facts_of, is_leaf, leaf_key
@@ -139,7 +141,7 @@ def expanded(roots: Sequence[Node], order: Sequence[Node], target: Target) -> li
     return expand_composites(roots, target=target, order=order)
 
 
-REWRITES = take_updates, expanded, shorten_sums, turn_products, lay_out  # before nodes are grouped
+REWRITES = (take_updates, expanded, shorten_sums, turn_products, repack, lay_out)  # then: groups
 
 
 def fuse(draft: Draft) -> None:
@@ -417,6 +419,14 @@ def store_aside(draft: Draft, member: Facts, place: Location) -> None:
     launch_kernel(draft, kernel, builder, member.node.device)
 
 
+def range_masks(draft: Draft) -> None:
+    """Find which places streams see through masks of numbers in memory, before they run."""
+    draft.steps = find_ranges(draft.slots, draft.steps)
+    for step in draft.steps if draft.is_verified else ():
+        if isinstance(step, KernelLaunch):
+            verify_kernel(step.kernel)
+
+
 def place_outputs(draft: Draft) -> None:
     """Find each root's slot; a root that is a leaf, or is another root too, is copied."""
     taken: set[int] = set()
@@ -497,6 +507,7 @@ STAGES: tuple[Callable[[Draft], None], ...] = (
     order_launches,
     assign_slots,
     lower,
+    range_masks,
     place_outputs,
     share_memory,
     place_memory,

@@ -14,6 +14,7 @@ from picograd.tensor.linalg import fourier as fourier
 from picograd.tensor.linalg import methods_product as methods_product
 from picograd.tensor.linalg import products as products
 from picograd.tensor.linalg import systems as systems
+from picograd.tensor.making import dense_storage as dense_storage
 from picograd.tensor.making import distributions as distributions
 from picograd.tensor.making import from_data as from_data
 from picograd.tensor.making import initial_values as initial_values

@@ -351,6 +351,7 @@ __all__ = [
     "rsqrt",
     "rsub",
     "scalar_tensor",
+    "scaled_mm",
     "scatter",
     "scatter_add",
     "scatter_reduce",
@@ -1520,6 +1521,17 @@ def rsqrt(input: Tensor, *, out: Any = None) -> Tensor: ...
 def rsub(input: Tensor, other: TensorLike, *, alpha: Scalar = 1, out: Any = None) -> Tensor: ...
 def scalar_tensor(
     s: Scalar, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
+) -> Tensor: ...
+def scaled_mm(
+    input: Tensor,
+    b: Tensor,
+    scale_a: Tensor,
+    scale_b: Tensor,
+    bias: Tensor | None = None,
+    out_dtype: DTypeLike = ...,
+    use_fast_accum: bool = False,
+    *,
+    out: Any = None,
 ) -> Tensor: ...
 @overload
 def scatter(

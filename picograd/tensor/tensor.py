@@ -121,7 +121,7 @@ class Tensor(
     [3.0, 6.0]
     """
 
-    __slots__ = ()
+    __slots__ = ("__dict__",)  # programs note things on tensors: `p.is_bias = True`
 
     def __init__(
         self,
@@ -255,8 +255,7 @@ class Tensor(
         if self._node.size != 1:
             text = f"a tensor of shape {self.shape} has {self.numel()} elements, not one"
             raise ShapeError("item()", text, "index it, or use .tolist()")
-        value: Scalar = self.numpy().reshape(-1)[0].item()
-        return value
+        return self.numpy().reshape(-1)[0].item()
 
     def tolist(self) -> Any:
         """Compute, and return nested lists of Python numbers.

@@ -389,6 +389,7 @@ STRUCTURED: dict[str, Callable[[], Case]] = {
     "scatter_where": scatter_where,
     "adam": adam,
     "adam_alike": lambda: adam((600, 5, 600, 600), (0, 0, 2, 0)),
+    "adam_sizes": lambda: adam((600, 1, 2052, 600, 4, 2, 602), (0, 2, 2, 0, 0, 2, 0)),
     "beside": lambda: beside(softmax(), column_sum(), total(), cross_entropy(), transpose()),
     "beside_alike": lambda: beside(softmax(), column_sum(), softmax(), column_sum(), softmax()),
 }

@@ -65,7 +65,7 @@ def test_bounds_of_an_axis_that_moves_in_steps_hold_what_fulfils_the_condition(s
         assert list(range(low.const, high.const)) == inside
 
 
-@pytest.mark.parametrize("length", [4, 8, 20])
+@pytest.mark.parametrize("length", [4, 8, 48])
 def test_the_end_of_rows_is_a_bound_of_their_loop(length: int) -> None:
     """A branch there would keep LLVM from reducing several rows in a vector."""
     row, column, target = Axis("row", 100003), Axis("column", length), Target("llvm", "test", 64)

@@ -9,7 +9,7 @@ from picograd.dtype import bfloat16, float32, int32, uint64
 from picograd.errors import InternalError
 
 MAP = TensorMap(0, bfloat16, 0, (64, 64), (64,), (64, 64))
-SPEC = Wgmma(64, bfloat16, 32, 0, 0, 0, True, True)
+SPEC = Wgmma(64, (bfloat16, bfloat16), 32, 0, 0, 0, True, True)
 START = [
     Instr("param", bfloat16, arg=0),
     Instr("shared", bfloat16, arg=0),

@@ -5,24 +5,19 @@ import itertools
 import numpy as np
 import pytest
 
-from picograd.codegen.stream_masks import (
-    FARTHEST,
-    affine,
-    choices,
-    extreme,
-    hidden_scores,
-    hidden_where,
-    hiding,
-    minimum_of,
-    needed_where,
-    seen_where,
-    settled,
-    unmasked,
-    zero_where,
+from picograd.codegen.stream_masks import choices, extreme, minimum_of, settled, unmasked
+from picograd.dtype import bool_, float32, int32, int64
+from picograd.schedule.index import (
+    Axis,
+    Dynamic,
+    atom_index,
+    axis_index,
+    constant,
+    evaluate,
+    substitute,
 )
-from picograd.dtype import bool_, float32, int64
-from picograd.schedule.index import Axis, axis_index, constant, evaluate, substitute
 from picograd.schedule.loop import Expr, const
+from picograd.schedule.score_masks import FARTHEST, hiding, seen_where
 
 DOWN, ACROSS = Axis("i", 7), Axis("j", 9)
 ROW, COLUMN = (Expr("index", (), axis_index(axis), int64) for axis in (DOWN, ACROSS))
@@ -35,45 +30,6 @@ def op(name, *args, dtype=bool_):
 
 BEFORE = op("less_equal", COLUMN, ROW)
 NEAR = op("less", op("sub", ROW, const(3, int64), dtype=int64), COLUMN)
-CASES = {
-    "causal": (BEFORE, lambda i, j: j <= i),
-    "less": (op("less", COLUMN, ROW), lambda i, j: j < i),
-    "both": (op("logical_and", BEFORE, NEAR), lambda i, j: j <= i and j > i - 3),
-    "bits": (op("bitwise_and", BEFORE, NEAR), lambda i, j: j <= i and j > i - 3),
-    "not": (op("logical_not", BEFORE), lambda i, j: j > i),
-    "neither": (
-        op("logical_not", op("logical_or", BEFORE, op("less", const(6, int64), COLUMN))),
-        lambda i, j: not (j <= i or j > 6),
-    ),
-}
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_indices_say_where_a_condition_holds(name):
-    condition, meaning = CASES[name]
-    found = seen_where(condition)
-    for i, j in itertools.product(range(7), range(9)):
-        at = [evaluate(index, {DOWN: i, ACROSS: j}, None) for index in found]
-        assert (min(at) >= 0) == meaning(i, j)
-
-
-def test_what_is_not_known():
-    data = Expr("load", (), (1, axis_index(ACROSS)), bool_)
-    assert seen_where(data) is None and hidden_where(data) is None
-    assert seen_where(op("logical_or", BEFORE, NEAR)) is None
-    assert hidden_where(op("logical_and", BEFORE, NEAR)) is None
-    assert affine(op("mul", ROW, COLUMN, dtype=int64)) is None
-
-
-def test_a_part_of_a_condition_may_be_needed_alone():
-    data = Expr("load", (), (1, axis_index(ACROSS)), bool_)
-    every = op("bitwise_and", op("bitwise_and", BEFORE, data), NEAR)
-    assert needed_where(every) == [*seen_where(BEFORE), *seen_where(NEAR)]
-    none = op("logical_not", op("bitwise_or", data, op("bitwise_not", BEFORE)))
-    assert needed_where(none) == seen_where(BEFORE)
-    assert needed_where(op("bitwise_or", BEFORE, data)) == needed_where(data) == []
-    hidden = op("where", every, SCORE, const(float("-inf"), float32), dtype=float32)
-    assert hidden_scores(hidden) == needed_where(every) and not choices(hidden)
 
 
 def test_numbers_in_memory_are_positions():
@@ -96,7 +52,6 @@ def test_choices_are_settled_where_all_is_seen():
     assert choice.shown is SCORE and settled(hidden) is SCORE
     swapped = op("where", op("logical_not", BEFORE), const(0.0, float32), SCORE, dtype=float32)
     assert settled(swapped) is SCORE
-    assert zero_where(swapped) == seen_where(BEFORE)
 
 
 def test_masks_of_weights_that_scores_have_are_left_out():
@@ -124,3 +79,37 @@ def test_the_least_of_indices_is_one():
     first, second = axis_index(DOWN) - 3, axis_index(ACROSS) * -1 + 4
     both = minimum_of([first, second])
     assert (both.lo, both.hi) == (-4, 3) and minimum_of([first]) is first
+
+
+@pytest.mark.parametrize("height", [32, 25])
+def test_arrays_are_read_where_rows_of_a_block_are(height):
+    """One element for each grain of rows; behind the last one there is none."""
+    rows, tile, row = Axis("i", 100), Axis("tile", 4), Axis("row", height)
+    found = np.array([3, 1, 4, 1, 5, 9, 2])  # of 16 rows each
+    value = Expr("load", (), (0, axis_index(rows) // 16), int32)
+    index = axis_index(ACROSS) - atom_index(Dynamic(value, 0, 9)) * 2
+    values = {rows: axis_index(tile) * height + axis_index(row)}
+    for is_most, pick in ((True, np.min), (False, np.max)):
+        bound = extreme(index, values, {row}, is_most)
+        for t, j in itertools.product(range(4), range(9)):
+            places = {tile: t, ACROSS: j}
+            near = found[height * t // 16 : (height * t + height - 1) // 16 + 1]
+            assert evaluate(bound, places, Reader(found, places)) == j - 2 * pick(near)
+
+
+class Reader:
+    """Evaluates what indices are made of."""
+
+    def __init__(self, array, places):
+        self.array, self.places = array, places
+
+    def __call__(self, expr):
+        if expr.op == "index":
+            return evaluate(expr.arg, self.places, self)
+        if expr.op == "load":
+            return self.array[evaluate(expr.arg[1], self.places, self)]
+        if expr.op == "guard":
+            ((index, low, high),) = expr.arg
+            is_there = low <= evaluate(index, self.places, self) <= high
+            return self(expr.args[0]) if is_there else expr.args[1].arg
+        return {"maximum": max, "minimum": min}[expr.op](*map(self, expr.args))

@@ -1,13 +1,13 @@
 """Pending work: what must run with a write, what is counted, what is freed."""
 
 import gc
-import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
+from thread_support import run_in_threads
 
 import picograd
 from picograd import Tensor, nn
@@ -176,24 +176,6 @@ def test_threads_trace_and_replay_functions_of_their_own() -> None:
 
     run_in_threads(work, 4)
     assert wrong == []
-
-
-def run_in_threads(work: Callable[[int], None], count: int) -> None:
-    errors: list[BaseException] = []
-
-    def guarded(number: int) -> None:
-        try:
-            work(number)
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(n,)) for n in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
 
 
 def plan_keys(steps: int, step: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> list[list]:

@@ -4,13 +4,13 @@ import gc
 import os
 import subprocess
 import sys
-import threading
 import weakref
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from debug_tools import fresh_engine
+from thread_support import run_in_threads
 
 import picograd
 from picograd import Tensor
@@ -77,11 +77,7 @@ def test_a_plan_that_runs_is_not_unloaded(tiny: None, device: str) -> None:
         x = Tensor(np.full(8, 1.0, np.float32), device=device)
         wrong.extend(f for c in range(12) if (f := power(x, 1 + (c + number) % 5).item()) != 8.0)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_in_threads(work, 4)
     assert not wrong
 
 

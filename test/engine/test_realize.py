@@ -10,6 +10,7 @@ from debug_tools import fresh_engine
 from picograd import Tensor, bfloat16
 from picograd.config import config
 from picograd.engine import realize
+from picograd.engine.backends import get_device
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.tracing import tracing
 from picograd.errors import DeviceError
@@ -85,6 +86,18 @@ def test_strided_arrays_are_packed():
     array = np.arange(12, dtype=np.float32).reshape(3, 4).T
     node = realize.node_from_numpy(array, Tensor([1.0]).dtype, "cpu")
     np.testing.assert_array_equal(realize.buffer_to_numpy(leaf_buffer(node), (4, 3)), array)
+
+
+def test_an_element_that_is_everywhere_is_copied_once(monkeypatch):
+    filled = []
+    cpu = type(get_device("cpu"))
+    fill = cpu.fill
+    monkeypatch.setattr(cpu, "fill", lambda *a: (filled.append(a[2].size), fill(*a)))
+    for array in (np.broadcast_to(np.float32(3), (4, 5)), np.broadcast_to(np.arange(5.0), (4, 5))):
+        node = realize.node_from_numpy(array, Tensor([1.0]).dtype, "cpu")
+        found = realize.buffer_to_numpy(leaf_buffer(node), (4, 5))
+        np.testing.assert_array_equal(found, array)
+    assert filled == [1]
 
 
 def test_bfloat16_widens():

@@ -45,7 +45,7 @@ CASES = [
         "such as [0].",
     ),
     Case(
-        "relu of a layer", lambda: F.relu(nn.Softmax(X)), DTypeError,
+        "relu of a layer", lambda: F.relu(nn.Softmax(0)), DTypeError,
         "relu: the input must be a Tensor, not Softmax. Fix: call it on a tensor, and pass "
         "what it returns.",
     ),

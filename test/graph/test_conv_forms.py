@@ -80,18 +80,24 @@ def test_gradients_of_a_convolution(stride, kernel, padding):
 
 
 def test_images_in_parts_are_summed_in_float32():
-    x, rows = leaf(64, 1, 8, 4, 4), leaf(1, 16, 8, 4, 4, seed=1)
+    x, rows = leaf(64, 1, 64, 4, 4), leaf(1, 16, 64, 4, 4, seed=1)
     node = x.conv(rows, plain_spec(2, padding=((1, 1), (1, 1))))
     (conv,) = same_value(node)
-    assert conv.dtype.name == "float32" and conv.shape == (64, 2, 16, 3, 3)
+    assert conv.dtype.name == "float32" and conv.shape == (64, 8, 16, 3, 3)
 
 
 def test_parts_are_whole_steps():
-    assert conv_forms.count_parts(5, 256, 56 * 56, 132) in (26, 32, 64)
-    assert conv_forms.count_parts(4, 32, 49, 132) == 1, (
+    assert conv_forms.count_parts((64, 576), 256, 56 * 56, 132) in (26, 32, 64)
+    assert conv_forms.count_parts((256, 256), 32, 49, 132) == 1, (
         "32 images of 49 are no whole steps in parts"
     )
-    assert conv_forms.count_parts(1000, 256, 64, 132) < 4
+    assert conv_forms.count_parts((1280, 12800), 256, 64, 132) < 4
+
+
+def test_blocks_share_tiles_rather_than_parts_where_those_are_few():
+    assert conv_forms.count_parts((512, 4608), 256, 49, 132) == 1, "96 tiles for 132 processors"
+    assert conv_forms.count_parts((256, 2304), 256, 14 * 14, 132) == 16, "24 tiles are too few"
+    assert conv_forms.shared_steps((512, 4608), 196, 96) == float("inf"), "they go round"
 
 
 @pytest.mark.parametrize("stride", [1, 2])

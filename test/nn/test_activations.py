@@ -5,7 +5,7 @@ import pytest
 from nn_support import array, compare, copy_state, torch
 
 from picograd import Tensor, nn
-from picograd.errors import ShapeError, ValueRangeError
+from picograd.errors import DTypeError, ShapeError, ValueRangeError
 
 CASES = {
     "ReLU": [{"inplace": False}],
@@ -65,3 +65,9 @@ def test_wrong_sizes_are_named():
         nn.PReLU(4)(Tensor.ones(2, 3))
     with pytest.raises(ValueRangeError, match="softshrink: lambd=-1 is negative"):
         nn.Softshrink(-1)(Tensor.ones(2))
+
+
+def test_a_tensor_is_for_the_call() -> None:
+    for layer in (nn.Softmax, nn.LogSoftmax, nn.Softmin, nn.GLU):
+        with pytest.raises(DTypeError, match=rf"dim is a tensor. Fix: .* {layer.__name__}\(-1\)"):
+            layer(Tensor([1.0, 2.0]))

@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from thread_support import run_in_threads
 
 from picograd.config import config
 from picograd.errors import DataError
@@ -138,11 +139,7 @@ def test_a_silent_mirror_is_left(server, tmp_path):
 
 def test_two_programs_fetch_once(server, tmp_path):
     target, file = tmp_path / "some.bin", published(server, "good")
-    threads = [threading.Thread(target=download, args=("test", file, target)) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_in_threads(lambda _: download("test", file, target), 3)
     assert target.read_bytes() == CONTENT and len(server.asked) == 1
 
 

@@ -55,3 +55,10 @@ def test_programs_derive_their_losses():
     assert Own(1)(Tensor([1.0, 2.0]), Tensor([0.0, 0.0])).item() == 5.0
     assert isinstance(nn.MSELoss(), _Loss) and _Loss(None, False).reduction == "none"
     assert list(_WeightedLoss(Tensor([1.0])).state_dict()) == ["weight"]
+
+
+def test_older_words_for_the_reduction() -> None:
+    x = Tensor([1.0, 3.0])
+    assert nn.MSELoss(size_average=False)(x, x * 2).item() == 10.0
+    assert nn.L1Loss(reduce=False)(x, x * 2).tolist() == [1.0, 3.0]
+    assert nn.MSELoss(size_average=True).reduction == "mean"

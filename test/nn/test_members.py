@@ -21,6 +21,32 @@ def test_dicts_of_members():
     assert model.to(memory_format=picograd.channels_last, non_blocking=True) is model
 
 
+def test_what_was_computed_takes_the_place_of_a_parameter() -> None:
+    """A step of MAML puts new weights among the parameters: gradients reach the old ones."""
+    model = nn.Linear(2, 1)
+    weight = model.weight
+    model._parameters["weight"] = weight - 0.1 * weight
+    assert [name for name, _ in model.named_parameters()] == ["weight", "bias"]
+    assert list(model.state_dict()) == ["weight", "bias"] and not list(model.buffers())
+    model(Tensor([[1.0, 2.0]])).sum().backward()
+    assert weight.grad is not None and weight.grad.allclose(Tensor([[0.9, 1.8]]))
+    model._parameters["weight"] = weight
+    assert not model._placed and model.weight is weight
+    other = nn.Linear(2, 1, bias=False)
+    model._parameters = other._parameters
+    assert model.weight is other.weight and len(list(model.parameters())) == 1
+    norm = nn.Sequential(nn.BatchNorm1d(2))
+    copied = norm[0]._buffers.copy()
+    norm[0]._buffers = {"running_mean": copied["running_mean"]}
+    assert list(norm[0]._buffers) == ["running_mean"]
+    norm._modules = {"1": nn.ReLU()}
+    assert [name for name, _ in norm.named_children()] == ["1"]
+    model._parameters["weight"] = weight * 1
+    del model.weight
+    model.weight = weight * 2  # type: ignore[assignment]
+    assert not list(model.parameters())
+
+
 def test_members_are_walked_from_the_end() -> None:
     model = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
     assert [name for name, _ in reversed(model._modules.items())] == ["1", "0"]

@@ -178,6 +178,14 @@ class FakeDriver:
         ctypes.memset(address, value, size)
         return (0,)
 
+    def cuMemsetD16Async(self, address, value, count, stream):
+        return self.cuMemsetD32Async(address, value, count, stream, np.uint16)
+
+    def cuMemsetD32Async(self, address, value, count, stream, dtype=np.uint32):
+        size = count * np.dtype(dtype).itemsize
+        np.frombuffer((ctypes.c_char * size).from_address(address), dtype)[:] = value
+        return (0,)
+
     def cuMemcpyHtoDAsync(self, target, source, size, stream):
         ctypes.memmove(target, source, size)
         return (0,)

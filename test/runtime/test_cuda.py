@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from picograd.code import Code, TensorMap, Workspace
-from picograd.dtype import float32, int32
+from picograd.dtype import BY_NAME, float32, int32
 from picograd.errors import DeviceError, OutOfMemoryError
 from picograd.runtime import cuda, tensor_maps
 from picograd.runtime.cuda import CudaDevice, compile_batches, open_cuda
@@ -174,6 +174,20 @@ def test_memory_is_reused_and_its_end_reported(fake_driver):
     del kept
     device.empty_cache()
     assert device.memory_stats()["reserved"] == 0 and len(module.blocks) == 1  # staging
+
+
+@pytest.mark.parametrize(("cell", "is_copied"), [
+    (np.float32(0), False), (np.float32(1.5), False), (np.float16(-2), False), (np.bool_(1), False),
+    (np.int64(-1), False), (np.int64(7), True), (np.complex64(0), False), (np.float64(0.1), True),
+])  # fmt: skip
+def test_memory_is_filled_on_the_device(device, monkeypatch, cell, is_copied):
+    copied = []
+    write = device.staging.write
+    monkeypatch.setattr(device.staging, "write", lambda *a: (copied.append(a), write(*a)))
+    buffer = device.new_buffer(BY_NAME[cell.dtype.name], 1000, "here")
+    device.fill(buffer, np.array([cell]))
+    found = device.copy_out(buffer).view(cell.dtype)
+    assert (found == cell).all() and bool(copied) == is_copied
 
 
 def test_wrong_ordinal(module):

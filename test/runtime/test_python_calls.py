@@ -2,10 +2,10 @@
 
 import gc
 import sys
-import threading
 
 import numpy as np
 import pytest
+from thread_support import run_in_threads
 
 import picograd
 from picograd import Tensor
@@ -188,11 +188,7 @@ def test_threads_run_the_same_plan():
             ):
                 errors.append(number)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_in_threads(work, 4)
     assert not errors
 
 

@@ -2,9 +2,10 @@
 
 import math
 
-from plan_support import leaf, spread
+import numpy as np
+from plan_support import VALUES, leaf, spread
 
-from picograd.dtype import bool_, float32
+from picograd.dtype import DType, bool_, float32, int64
 from picograd.graph import build
 from picograd.graph.gradient import gradient
 from picograd.graph.node import Node
@@ -86,6 +87,36 @@ def alibi(q, k, v):
     s = product(q, k) * 0.3
     away = (s.iota(3) - s.iota(2)).cast(float32) * 0.1
     return weigh(build.softmax(is_seen(s).where(s + away, -math.inf), 3), v)
+
+
+def numbers(shape: tuple[int, ...], dtype: DType = int64, low: int = -3) -> Node:
+    """Numbers of documents that follow one another, in the last dimension."""
+    node = leaf(*shape, dtype=dtype, below=9)
+    VALUES[node] = np.sort(VALUES[node], -1) + np.array(low, dtype.numpy)
+    return node
+
+
+def masked(q, k, v, see):
+    """Attention through a mask: `see(s, at)` makes it, `at(x, dims)` spreads x over scores."""
+    s = product(q, k) * 0.3
+
+    def at(x, *dims):
+        sizes = [n if d in dims else 1 for d, n in enumerate(s.shape)]
+        return spread(x.reshape(tuple(sizes)), s.shape)
+
+    seen = see(s, at)
+    return weigh(seen.where(build.softmax(seen.where(s, -math.inf), 3), 0), v)
+
+
+def documents(q, k, v, make=numbers):
+    """Places of the same document, up to the own one."""
+    own = make((q.shape[2],))
+
+    def see(s, at):
+        same = at(own, 2).binary("equal", at(own, 3))
+        return same.binary("logical_and", is_seen(s))
+
+    return masked(q, k, v, see)
 
 
 def merged_batch(q, k, v):

@@ -39,9 +39,14 @@ def run(plan: Plan) -> list[Any]:
     return interpret_plan(plan, inputs, [node.arg.value for node in plan.scalars])
 
 
-def check_plan(roots: Sequence[Node], kernels: int | None = None, tolerance: float = 1e-4) -> Plan:
+def check_plan(
+    roots: Sequence[Node],
+    kernels: int | None = None,
+    tolerance: float = 1e-4,
+    target: Target = TARGET,
+) -> Plan:
     """The plan of `roots` computes what the graph interpreter computes, in so many kernels."""
-    plan = schedule(roots, TARGET)
+    plan = schedule(roots, target)
     results = run(plan)
     for found, wanted in zip(results, interpret(roots, values=VALUES), strict=True):
         assert found.shape == wanted.shape

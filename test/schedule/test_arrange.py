@@ -95,6 +95,14 @@ def test_maps_without_a_common_array_are_parts_of_their_own_on_a_gpu() -> None:
         assert len(launch.parts) == parts
 
 
+def test_updates_of_what_another_kernel_reads_together_are_parts_of_their_own() -> None:
+    weight, bias = leaf(4), leaf(4)
+    first = build.contiguous(leaf(3, 4) * spread(weight, (3, 4)) + spread(bias, (3, 4)))
+    groups = fused(build.matmul(leaf(5, 3), first), weight * 2.0, bias * 3.0)
+    last = arrange(groups, cuda_target("sm_90a"))[-1]
+    assert [len(part) for part in last.parts] == [1, 1]
+
+
 def test_groups_that_are_alike_add_no_text_on_a_gpu() -> None:
     groups = [group(number, operations=300) for number in range(100)]
     assert [len(each.parts) for each in arrange(groups, TARGET)] == [1] * 100

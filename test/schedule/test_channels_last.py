@@ -5,9 +5,12 @@ from dataclasses import replace
 import numpy as np
 
 from picograd import Tensor
+from picograd.dtype import bfloat16, float8_e4m3fn, float32
+from picograd.graph import build
 from picograd.graph.gradient import gradient
 from picograd.graph.node import Node
 from picograd.graph.shape import ConvSpec
+from picograd.schedule.loop import walk
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
 
@@ -84,6 +87,25 @@ def test_tf32_wants_what_is_summed_nearest():
     assert len(schedule([product], H100).kernels) == 1
 
 
+def test_weights_that_a_step_wrote_are_copied_as_others_are():
+    """A second step reads them in both directions, and what it sums lies nearest."""
+    asked = replace(H100, tf32=True)
+    x, weight, bias = plain(4, 64, 8, 8), plain(64, 64, 3, 3), plain(4, 64, 8, 8)
+    for _ in range(2):
+        made = convolve(x.binary("mul", bias), weight)
+        found, slope = gradient([(total(made * made), Tensor(1.0).realize().node)], [weight, bias])
+        weight, bias = build.assign(weight, weight - found), build.assign(bias, bias - slope)
+    plan = schedule([weight, bias], asked)
+    heroes = [kernel for kernel in plan.kernels if kernel.hero == "conv"]
+    products = [part.computes[0] for kernel in heroes for part in kernel.parts]
+    forward = [each for each in products if each.axes[0].size == 4]  # both directions
+    assert len(forward) == 4
+    for compute in forward:
+        loads = [expr.arg[1] for expr in walk(compute.body) if expr.op == "load"]
+        near = compute.reduce[-1]
+        assert len(loads) == 2 and all((near, 1) in index.terms for index in loads), compute
+
+
 def test_tf32_copies_no_operand_that_meets_few_rows():
     asked = replace(H100, tf32=True)
     product = plain(16, 512).contract(plain(512, 384), ((0, 1), (1, 2), (0, 2)))
@@ -93,3 +115,13 @@ def test_tf32_copies_no_operand_that_meets_few_rows():
 def test_other_targets_copy_nothing():
     plan = schedule([total(convolve(leaf(4, 64, 8, 8), leaf(64, 64, 3, 3)))], A100)
     assert not copies(plan)
+
+
+def test_float8_wants_what_is_summed_nearest():
+    """(M, K) @ (K, N): the second operand is copied, if it is of 8-bit floats."""
+    for dtype, count in ((float8_e4m3fn, 1), (bfloat16, 0)):
+        a, b = (Tensor(np.zeros((256, 256))).cast(dtype).realize().node for _ in range(2))
+        wide = [each.cast(float32) for each in (a, b)]
+        made = wide[0].contract(wide[1], ((0, 2), (2, 1), (0, 1)))
+        plan = schedule([made], H100)
+        assert sum(slot.kind == "temporary" for slot in plan.slots) == count

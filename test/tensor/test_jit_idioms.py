@@ -6,11 +6,11 @@ import functools
 import itertools
 import operator
 import random
-import threading
 import types
 
 import numpy as np
 import pytest
+from thread_support import run_in_threads
 
 import picograd
 from picograd import Tensor, nn
@@ -844,11 +844,7 @@ def one_function_in_many_threads(jit):
         for _ in range(3):
             found[k] = f(at(k))
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_in_threads(work, 4)
     return found
 
 

@@ -131,7 +131,13 @@ DEVICE void flag_wait(int* flag) {
   asm volatile("st.relaxed.gpu.global.b32 [%0], 0;" :: "l"(flag) : "memory");
 }
 """
-TYPES = {"bfloat16": "bf16", "float16": "f16", "float32": "tf32"}
+TYPES = {
+    "bfloat16": "bf16",
+    "float16": "f16",
+    "float32": "tf32",
+    "float8_e4m3fn": "e4m3",
+    "float8_e5m2": "e5m2",
+}
 
 
 def box_text(template: str, rank: int, first: int) -> str:
@@ -161,14 +167,14 @@ def windows_text(rank: int) -> str:
 
 def wgmma_text(spec: Wgmma) -> str:
     """Write the function of one product."""
-    kind, size = TYPES[spec.dtype.name], spec.n // 2
-    flags = ["p", "1", "1"]  # TF32 is read along K, so that nothing says along what
+    kinds, size = ".".join(TYPES[dtype.name] for dtype in spec.dtypes), spec.n // 2
+    flags = ["p", "1", "1"]  # TF32 and 8 bits are read along K, so that nothing says along what
     if spec.dtype.bits == 16:
         flags += [str(int(not spec.a_is_k_major)), str(int(not spec.b_is_k_major))]
     return WGMMA.format(
         name=wgmma_name(spec),
         adds=int(not spec.is_first),
-        shape=f"m64n{spec.n}k{K_BYTES // spec.dtype.itemsize}.f32.{kind}.{kind}",
+        shape=f"m64n{spec.n}k{K_BYTES // spec.dtype.itemsize}.f32.{kinds}",
         registers=", ".join(f"%{i}" for i in range(size)),
         size=size,
         after=size + 1,
@@ -201,7 +207,8 @@ def wgmma_name(spec: Wgmma) -> str:
         return f"wgmma_{which}_{spec.dtype.name}_n{spec.n}_{int(not spec.b_is_k_major)}"
     majors = f"{int(not spec.a_is_k_major)}{int(not spec.b_is_k_major)}"
     which = "_set" if spec.is_first else ""
-    return f"wgmma_{spec.dtype.name}_n{spec.n}_{majors}{which}"
+    names = "_".join(dict.fromkeys(dtype.name for dtype in spec.dtypes))
+    return f"wgmma_{names}_n{spec.n}_{majors}{which}"
 
 
 def helpers(instr: Instr) -> tuple[str, ...]:

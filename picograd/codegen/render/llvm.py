@@ -14,9 +14,10 @@ from picograd.codegen.program import Instr, Program
 from picograd.codegen.render.llvm_loops import LoopHints
 from picograd.codegen.render.llvm_rare import rare_call, rare_declarations, rare_functions
 from picograd.codegen.render.llvm_types import (
+    in_turn,
     literal,
-    mangle,
     mangled,
+    masked,
     memory_type,
     type_name,
     vector_type,
@@ -265,9 +266,8 @@ class Renderer:
         memory, align = memory_type(dtype, lanes), dtype.itemsize
         address, name = self.address(number, pointer, index, dtype), f"%m{number}"
         if mask and self.instructions[mask[0]].lanes > 1:
-            function = f"llvm.masked.load.v{lanes}{mangle(memory_type(dtype))}.p0"
-            types = f"ptr, i32, <{lanes} x i1>, {memory}"
-            self.declares[f"declare {memory} @{function}({types})"] = None
+            function, declared = masked("load", dtype, lanes)
+            self.declares[declared] = None
             self.emit(
                 f"{name} = call {memory} @{function}(ptr {address}, i32 {align},"
                 f" {self.of(mask[0])}, {memory} zeroinitializer)"
@@ -294,8 +294,8 @@ class Renderer:
         """Store, under a branch if there is a mask."""
         pointer, index, value, *mask = instr.args
         dtype, lanes = self.dtype(value), instr.lanes
-        check(not mask or lanes == 1, "masked vector stores are not used on the CPU")
-        if mask:
+        is_branch = bool(mask) and lanes == 1
+        if is_branch:
             self.emit(f"br i1 {self.text[mask[0]]}, label %store{number}, label %join{number}")
             self.start(f"store{number}")
         stored = self.of(value)
@@ -303,8 +303,14 @@ class Renderer:
             self.emit(f"%b{number} = zext {stored} to {memory_type(dtype, lanes)}")
             stored = f"{memory_type(dtype, lanes)} %b{number}"
         address = self.address(number, pointer, index, dtype)
-        self.emit(f"store {stored}, ptr {address}, align {dtype.itemsize}")
-        if mask:
+        if mask and not is_branch:
+            function, declared = masked("store", dtype, lanes)
+            self.declares[declared] = None
+            place = f"ptr {address}, i32 {dtype.itemsize}"
+            self.emit(f"call void @{function}({stored}, {place}, {self.of(mask[0])})")
+        else:
+            self.emit(f"store {stored}, ptr {address}, align {dtype.itemsize}")
+        if is_branch:
             self.emit(f"br label %join{number}")
             self.start(f"join{number}")
         return ""
@@ -371,6 +377,12 @@ class Renderer:
     def extract(self, number: int, instr: Instr) -> str:
         """Take one lane."""
         self.emit(f"%v{number} = extractelement {self.of(instr.args[0])}, i64 {instr.arg}")
+        return f"%v{number}"
+
+    def interleave(self, number: int, instr: Instr) -> str:
+        """Take the lanes of a half of two vectors in turn."""
+        a, b = (self.of(each) for each in instr.args)
+        self.emit(f"%v{number} = shufflevector {a}, {b}, {in_turn(instr.lanes, instr.arg)}")
         return f"%v{number}"
 
     # -- elementwise ------------------------------------------------------------------------------
@@ -485,6 +497,6 @@ METHODS: dict[str, Callable[[Renderer, int, Instr], str]] = {
     "end": Renderer.end, "load": Renderer.load, "store": Renderer.store,
     "array": Renderer.array, "get": Renderer.get, "set": Renderer.set,
     "atomic_add": Renderer.atomic_add, "fence": Renderer.fence, "splat": Renderer.splat,
-    "pack": Renderer.pack, "extract": Renderer.extract, "cast": Renderer.cast,
-    "bitcast": Renderer.bitcast, "rare": Renderer.rare,
+    "interleave": Renderer.interleave, "pack": Renderer.pack, "extract": Renderer.extract,
+    "cast": Renderer.cast, "bitcast": Renderer.bitcast, "rare": Renderer.rare,
 }  # fmt: skip

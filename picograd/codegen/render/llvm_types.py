@@ -57,3 +57,20 @@ def mangle(name: str) -> str:
 def mangled(dtype: DType, lanes: int) -> str:
     """Spell a dtype inside an intrinsic's name."""
     return ("" if lanes == 1 else f"v{lanes}") + mangle(type_name(dtype))
+
+
+def masked(access: str, dtype: DType, lanes: int) -> tuple[str, str]:
+    """Name the function that loads or stores some lanes, and declare it."""
+    memory = memory_type(dtype, lanes)
+    function = f"llvm.masked.{access}.v{lanes}{mangle(memory_type(dtype))}.p0"
+    place, mask = "ptr, i32", f"<{lanes} x i1>"
+    if access == "load":
+        return function, f"declare {memory} @{function}({place}, {mask}, {memory})"
+    return function, f"declare void @{function}({memory}, {place}, {mask})"
+
+
+def in_turn(lanes: int, half: str) -> str:
+    """Spell the order of a shuffle that takes the lanes of a half of two vectors in turn."""
+    first = lanes // 2 if half == "high" else 0
+    pairs = [f"i32 {lane}, i32 {lanes + lane}" for lane in range(first, first + lanes // 2)]
+    return f"<{lanes} x i32> <{', '.join(pairs)}>"

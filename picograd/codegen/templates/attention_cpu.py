@@ -20,7 +20,7 @@ from functools import partial
 
 from picograd.codegen.layout import Blocked
 from picograd.codegen.operands import Role, bind_roles, cast, guarded, role, size_of
-from picograd.codegen.stream_masks import edges, emptied, extreme, minimum_of, settled
+from picograd.codegen.stream_masks import bared, edges, emptied, extreme, minimum_of, settled
 from picograd.codegen.streams import (
     Product,
     analyse,
@@ -366,7 +366,7 @@ class Writer:
                 return read(f"score{expr.arg}", self.point, expr.dtype)
             return read("safe", self.point[1:], expr.dtype)
 
-        found = replaced(settled(body) if is_whole else body, find)
+        found = replaced(settled(body) if is_whole else bared(body), find)
         found = bind_roles(found, self.rows, self.over)
         conditions = (*self.rows.conditions, *self.over.conditions)
         if is_whole or not conditions or is_tile(found):

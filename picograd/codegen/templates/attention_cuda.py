@@ -19,15 +19,7 @@ from dataclasses import replace
 from picograd.codegen.layout import WgmmaOperand
 from picograd.codegen.operands import bind_roles, cast, expr_axes, guarded, narrow, role, size_of
 from picograd.codegen.stream_formulas import with_few_operations
-from picograd.codegen.stream_masks import (
-    emptied,
-    hiding,
-    scaled,
-    seen_places,
-    settled,
-    unmasked,
-    unscaled,
-)
+from picograd.codegen.stream_masks import emptied, scaled, seen_places, settled, unmasked, unscaled
 from picograd.codegen.streams import (
     Stream,
     analyse,
@@ -57,6 +49,7 @@ from picograd.helpers import round_up
 from picograd.schedule.index import Axis, axis_index
 from picograd.schedule.loop import Compute, Condition, Expr, Kernel, const, walk
 from picograd.schedule.monoid import COMBINE, identity
+from picograd.schedule.score_masks import hiding
 from picograd.target import Target
 
 REGISTERS = {2: (40, 232), 3: (32, 160)}  # of a thread that copies, of one that multiplies
@@ -109,8 +102,8 @@ def schedule_of(stream: Stream, target: Target) -> Schedule:
     """Choose how many warpgroups there are: three gain a tenth of long streams of narrow heads.
 
     Tiles of rows are then few and high, which costs more where a row sees few places, as in a
-    window, or where a mask hides much of a high tile (H200, docs/records/0012-attention). Few rows
-    are one tile, of one warpgroup.
+    window or perhaps a document, or where a mask hides much of a high tile (H200,
+    docs/records/0012-attention). Few rows are one tile, of one warpgroup.
     """
     if size_of(stream.rows) <= ROWS:
         size = places_of(stream, 1)
@@ -120,7 +113,7 @@ def schedule_of(stream: Stream, target: Target) -> Schedule:
     width = max(depths + widths)
     is_held = narrow(stream.scores[0].row).op == "load"
     least = LONGER if emptied(stream) else LONG
-    is_long = width <= SPAN and seen_places(stream) >= least
+    is_long = width <= SPAN and seen_places(stream) >= least and not stream.shown
     groups = 3 if is_held and is_long else 2
     return Schedule(groups, places_of(stream, groups), REGISTERS[groups])
 

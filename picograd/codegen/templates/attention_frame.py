@@ -11,17 +11,17 @@ from dataclasses import dataclass, replace
 from picograd.code import TensorMap
 from picograd.codegen.boxes import place_of, view_of
 from picograd.codegen.layout import Layout, RowsOf, Swizzled, WgmmaAccumulator
-from picograd.codegen.operands import Role, narrow, role, size_of
+from picograd.codegen.operands import Role, expr_axes, narrow, role, size_of
 from picograd.codegen.stream_masks import edges, emptied, extreme, extreme_of, minimum_of, scaled
 from picograd.codegen.streams import Product, Stream, binary, is_tile, left, read, replaced
 from picograd.codegen.tile import Assign, Step, Store, Tile, TilePart, When
-from picograd.codegen.tile_pipeline import CopyBox, Persistent, Pipeline, Teams
+from picograd.codegen.tile_pipeline import BoxStore, CopyBox, Persistent, Pipeline, Teams
 from picograd.dtype import DType
 from picograd.errors import internal
 from picograd.graph.ops import OPS
 from picograd.helpers import ceil_div, product, round_up
 from picograd.schedule.index import Axis, Index, axis_index, constant, substitute
-from picograd.schedule.loop import Compute, Condition, Expr, const
+from picograd.schedule.loop import Compute, Condition, Expr, const, dynamics_of
 from picograd.schedule.monoid import identity
 from picograd.target import Target
 
@@ -31,6 +31,7 @@ MOST_STAGES = 4
 CACHED = 24 << 20  # bytes, half of the second-level cache
 SPAN = 64  # columns of a slab
 WARPGROUP = 128  # threads
+WARP_ROWS = 16  # that a warp stores at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +300,8 @@ class Frame:
         last = constant(size_of(self.stream.over) - 1)
         for index in (*emptied(self.stream), last - self.first):
             most = self.bounded(index, True)
+            if any(self.block in expr_axes(atom.expr) for atom in dynamics_of(most)):
+                continue
             terms = dict(most.terms)
             step = terms.get(self.block, 0)
             rest = substitute(most, {self.block: constant(0)})
@@ -375,8 +378,29 @@ class Frame:
         slot, target, value = left(self.stream, number, roles, held)
         value = self.undivided(value, steps)
         conditions = (*self.rows.conditions, *beside.conditions)
-        store = Store(slot, target, dims, value, conditions, layout)
+        box = None if each is None else self.box_of(compute, each)
+        store = Store(slot, target, dims, value, conditions, layout, box)
         steps.append(store)
+
+    def box_of(self, compute: Compute, each: Product) -> BoxStore | None:
+        """Describe how a product leaves in boxes; None if it cannot, or is of few rows."""
+        slot, index = compute.store or internal("a stream leaves what is stored", compute)
+        stream, dtype = self.stream, compute.dtype
+        is_half = dtype is self.half and dtype.bits == 16
+        if not is_half or size_of(stream.rows) <= ROWS:
+            return None
+        view = view_of(index, each.columns, stream.rows, stream.batch, dtype.itemsize)
+        if view is None:
+            return None
+        box = [SPAN, WARP_ROWS]
+        places = [constant(0), self.start]
+        for axis in view.wide:
+            box.append(1)
+            places.append(place_of(view, axis, self.batch.values[axis]))
+        tensor = TensorMap(slot, dtype, view.offset, view.sizes, view.strides, tuple(box))
+        shape = self.height // WARP_ROWS, WARP_ROWS, SPAN
+        self.tiles["leaving"] = Tile("leaving", shape, dtype, "shared")
+        return BoxStore(tensor, tuple(places), "leaving")
 
     def undivided(self, value: Expr, steps: list[Step]) -> Expr:
         """Multiply by the inverse of what has one value a row, which is divided by once a row."""

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 
 from picograd.codegen.layout import WgmmaOperand
 from picograd.codegen.operands import bind_roles, cast, guarded, size_of
-from picograd.codegen.stream_masks import hiding, settled, shown_of, unmasked
+from picograd.codegen.stream_masks import settled, shown_of, unmasked
 from picograd.codegen.stream_powers import (
     Power,
     exponentials_of,
@@ -38,6 +38,7 @@ from picograd.codegen.tile import Accumulate, Assign, Dot, Step, TileKernel, Til
 from picograd.helpers import round_up
 from picograd.schedule.loop import Expr, Kernel, const, walk
 from picograd.schedule.monoid import COMBINE, identity
+from picograd.schedule.score_masks import hiding
 from picograd.target import Target
 
 GROUPS = 2  # warpgroups of 64 rows

@@ -5,6 +5,7 @@ computed by a warp of its own as a stage of a ring, 0 behind the end, and arrive
 """
 
 from picograd.codegen.operands import bind_roles, expr_axes, guarded
+from picograd.codegen.stream_masks import bared
 from picograd.codegen.stream_powers import outermost
 from picograd.codegen.streams import read
 from picograd.codegen.templates.attention_frame import Frame
@@ -26,7 +27,7 @@ class Vectors:
 
     def read(self, body: Expr) -> Expr:
         """Replace the largest parts that are read from memory, for a row or a place, by reads."""
-        stream = self.frame.stream
+        body, stream = bared(body), self.frame.stream
         axes: dict[int, set[Axis]] = {}
         is_loaded: dict[int, bool] = {}
         rows = {*stream.rows, *stream.batch}

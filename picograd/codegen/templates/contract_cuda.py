@@ -44,7 +44,7 @@ from picograd.codegen.tile import (
     When,
 )
 from picograd.codegen.wgmma import WgmmaSchedule
-from picograd.dtype import DType
+from picograd.dtype import DType, float16
 from picograd.errors import check
 from picograd.helpers import ceil_div, product
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, position_over
@@ -52,6 +52,9 @@ from picograd.schedule.loop import Condition, Expr, Kernel, const
 from picograd.target import Target
 
 MOST_SPLITS = 64
+# The tile of long sums with no more rows and columns: gradients of kernels of a few channels.
+SMALL = 32, 32, 64
+LONG = 32  # steps of K of a block from which a processor has two
 
 Arranged = tuple[Contraction, DType, tuple[bool, bool]]  # with operands' dtype and majors
 
@@ -79,6 +82,9 @@ def build(
     boxes = contract_tma.build(kernel, *products[0], target, select)
     if boxes is not None:
         return boxes
+    products = [
+        (c, float16 if dtype.kind == "float8" else dtype, majors) for c, dtype, majors in products
+    ]
     options = [choices(*each, target, select) for each in products]
     counts = [{schedule.threads for schedule in each} for each in options]
     common = set.intersection(*counts)
@@ -137,6 +143,10 @@ def choices(
     options = mma_options(majors) if is_half else simt_options(dtype, majors)
     if is_half and target.arch == "sm_90a":
         options = wgmma_options(majors) + options
+    _, m, n, k = c.sizes
+    is_small = max(m, n) <= SMALL[0] and k >= 16 * SMALL[2] and dtype.itemsize < 8
+    if is_small and isinstance(options[-1], SimtSchedule):
+        options.insert(0, SimtSchedule(SMALL, (16, 16), 2, 2, *majors))
     options = [schedule for schedule in options if select(schedule)]
     return [*(s for s in options if fits(s, c, target)), options[-1]]
 
@@ -179,6 +189,8 @@ def fits(s: Schedule, c: Contraction, target: Target) -> bool:
     if not isinstance(s, SimtSchedule) and s.shared_bytes > target.shared_bytes:
         return False
     batch, m, n, k = c.sizes
+    if s.block == SMALL:
+        return True  # nothing is smaller
     if m <= s.block[0] // 2 or n <= s.block[1] // 2:
         return False
     tiles = batch * ceil_div(m, s.block[0]) * ceil_div(n, s.block[1])
@@ -193,7 +205,7 @@ def make_grid(c: Contraction, schedule: Schedule, target: Target) -> Grid:
     batch, m, n, k = c.sizes
     rows, columns = ceil_div(m, schedule.block[0]), ceil_div(n, schedule.block[1])
     depth = ceil_div(k, schedule.block[2])
-    splits = split_count(batch * rows * columns, depth, target)
+    splits = split_count(batch * rows * columns, depth, schedule.block == SMALL, target)
     tiles = ceil_div(depth, splits)
     group = next(g for g in (8, 4, 2, 1) if rows % g == 0)
     tile, split = (Axis("tile", rows * columns), Axis("split", ceil_div(depth, tiles)))
@@ -203,10 +215,13 @@ def make_grid(c: Contraction, schedule: Schedule, target: Target) -> Grid:
     return Grid(c.batch, tile, split, row, inside // group, tiles)
 
 
-def split_count(tiles: int, depth: int, target: Target) -> int:
+def split_count(tiles: int, depth: int, is_small: bool, target: Target) -> int:
     """Count the blocks that share one tile: enough for one wave, each with at least 4 steps."""
-    wanted = target.multiprocessors // max(tiles, 1)
-    return max(1, min(wanted, depth // 4, MOST_SPLITS))
+    blocks = target.multiprocessors
+    if is_small and depth >= 2 * LONG * blocks:
+        blocks *= 2
+    most = blocks if is_small else MOST_SPLITS
+    return max(1, min(blocks // max(tiles, 1), depth // 4, most))
 
 
 def write_part(c: Contraction, schedule: Schedule, grid: Grid, dtype: DType) -> TilePart:
@@ -217,7 +232,7 @@ def write_part(c: Contraction, schedule: Schedule, grid: Grid, dtype: DType) -> 
     rows = role(c.rows, grid.row * block_m + axis_index(m))
     columns = role(c.columns, grid.column * block_n + axis_index(n))
     depth = role(c.depth, axis_index(grid.split) * k.size + axis_index(k))
-    a, b = (narrow(x) if dtype.bits == 16 else cast(x, dtype) for x in (c.a, c.b))
+    a, b = (cast(narrow(x, 8) if dtype.bits == 16 else x, dtype) for x in (c.a, c.b))
     bound = [
         guarded(bind_roles(expr, side, depth), (*side.conditions, *depth.conditions))
         for expr, side in ((a, rows), (b, columns))

@@ -16,6 +16,7 @@ from picograd.codegen.boxes import (
     Depth,
     Operand,
     Side,
+    chain,
     depths,
     place_of,
     side_of,
@@ -29,14 +30,16 @@ from picograd.codegen.tile_pipeline import (
     Join,
     Persistent,
     Pipeline,
+    RowStore,
     Shares,
     Teams,
     rounded_product,
 )
-from picograd.dtype import DType
+from picograd.dtype import DType, int64
 from picograd.helpers import ceil_div, product
-from picograd.schedule.index import Axis, Index, axis_index, flatten
-from picograd.schedule.loop import Expr, Kernel, const, walk
+from picograd.schedule.cost import ALIGNED, MISALIGNED
+from picograd.schedule.index import Axis, Dynamic, Index, atom_index, axis_index, flatten
+from picograd.schedule.loop import Condition, Expr, Kernel, const, walk
 from picograd.target import Target
 
 WARP = 32  # threads of a warp
@@ -47,10 +50,8 @@ LIGHT = {"cast", "add", "sub", "mul", "neg", "maximum", "minimum", "guard", "whe
 LEAST = 16  # rows or columns of a product; fewer are read faster without boxes
 DEEP = 6400  # K from which blocks that share a tile beat one that multiplies it alone
 # Estimates measured on an H200 (docs/records/0011-products). To store a tile while nobody
-# multiplies: as so much of K. To bring an element of a row, where rows begin at lines of the cache
-# and elsewhere: as so many products of two elements.
+# multiplies: as so much of K.
 ALONE = 128
-ALIGNED, MISALIGNED = 54, 135
 # To leave a part of a tile and to wait for others, and to add each of them: as so much of K.
 SHARED, JOINED = 700, 200
 FULL = 1.15  # times as long: all processors at work wait for power and the cache
@@ -63,7 +64,9 @@ class BoxSchedule:
 
     A team is `groups` warpgroups. `slots` hold what a warp is storing. `rate`: how fast a
     processor multiplies tiles of this size, compared with others. If `is_shared`, blocks share
-    tiles: all have as many steps of K, wherever these begin.
+    tiles: all have as many steps of K, wherever these begin. If `is_summed`, each stage is
+    multiplied by itself and added to the rest in float32: tensor cores add products of 8-bit floats
+    with 14 bits.
     """
 
     block: tuple[int, int]
@@ -73,6 +76,7 @@ class BoxSchedule:
     slots: int
     rate: float
     is_shared: bool = False
+    is_summed: bool = False
 
     @property
     def layout(self) -> WgmmaAccumulator:
@@ -115,6 +119,10 @@ SCHEDULES = (
     BoxSchedule((128, 256), 1, 2, 4, 2, 0.8),
     BoxSchedule((128, 64), 2, 1, 8, 2, 0.6),
     BoxSchedule((128, 192), 2, 1, 4, 3, 1.0, is_shared=True),
+    BoxSchedule((128, 192), 1, 2, 4, 3, 1.0, is_summed=True),
+    BoxSchedule((128, 128), 1, 2, 5, 2, 0.93, is_summed=True),
+    BoxSchedule((64, 128), 1, 1, 8, 2, 0.55, is_summed=True),
+    BoxSchedule((128, 64), 1, 2, 8, 1, 0.6, is_summed=True),
 )
 
 
@@ -128,11 +136,11 @@ def build(
 ) -> TileKernel | None:
     """Write a product of boxes, or None where the copy engine cannot bring its operands."""
     is_alone = len(kernel.parts) == 1 and not contraction.ends
-    is_taken = dtype.is_float and (dtype.bits == 16 or (dtype.bits == 32 and target.tf32))
+    is_taken = dtype.is_float and (dtype.bits <= 16 or (dtype.bits == 32 and target.tf32))
     if not target.copies_boxes or not is_alone or not is_taken or not suits(contraction, target):
         return None
     best: tuple[float, BoxSchedule, tuple[Frame, Sides]] | None = None
-    for schedule in candidates(contraction):
+    for schedule in candidates(contraction, dtype):
         if schedule.is_shared and not may_share(contraction, schedule, target):
             continue
         found = operands(contraction, dtype, majors, schedule, target) if select(schedule) else None
@@ -147,13 +155,14 @@ def build(
     return TileKernel(kernel, (part,), schedule.threads)
 
 
-def candidates(c: Contraction) -> list[BoxSchedule]:
-    """List the schedules whose accumulator leaves registers for what follows the product."""
+def candidates(c: Contraction, dtype: DType) -> list[BoxSchedule]:
+    """List the schedules of a dtype whose accumulator leaves registers for what follows."""
     exprs = heavy(c)
     limit = MOST_REGISTERS
     if exprs:
         limit = MOST_REGISTERS_BUSY
-    found = [each for each in SCHEDULES if each.layout.register_count <= limit]
+    fitting = [each for each in SCHEDULES if each.is_summed == (dtype.bits == 8)]
+    found = [each for each in fitting if each.layout.register_count <= limit]
     of_product = [each for each in exprs if reads_product(each)]
     can_roll = [each.dtype.bits == 16 and rounded_product(each) is not None for each in of_product]
     if of_product and all(can_roll):
@@ -293,16 +302,17 @@ def write_part(
     dims = Axis("m", block_m), Axis("n", block_n)
     layout = schedule.layout
     acc = Tile("acc", schedule.block, c.dtype, "register", layout)
-    stages = [
-        Tile(name, side.layout.shape, dtype, "shared", stages=schedule.stages, swizzle=side.layout)
-        for name, side in zip("ab", sides, strict=True)
-    ]
+    stages = [stage_of(name, side, schedule) for name, side in zip("ab", sides, strict=True)]
     copies = tuple(side.copy for side in sides)
     a, b = sides
     multiply = Dot("acc", "a", "b", frame.depth.size, "wgmma", not a.is_k_major, b.is_k_major)
     clear = Assign("acc", dims, const(0, c.dtype))
     ends, boxes = epilogue(kernel, c, dims, frame.corners, schedule)
     main = clear, Pipeline(frame.step, copies, (multiply,))
+    if schedule.is_summed:
+        stages.append(replace(acc, name="part"))
+        multiply = replace(multiply, acc="part", is_first=True)
+        main = clear, Pipeline(frame.step, copies, (multiply, add_part(dims, c.dtype)))
     points = (*c.batch, frame.tile)
     count = product(axis.size for axis in points)
     blocks = target.multiprocessors if schedule.is_shared else min(count, target.multiprocessors)
@@ -313,6 +323,19 @@ def write_part(
     if schedule.is_shared:
         return shared(loop, tiles)
     return TilePart((block,), tiles, (loop,))
+
+
+def stage_of(name: str, side: Side, schedule: BoxSchedule) -> Tile:
+    """Declare the ring of an operand."""
+    dtype, layout = side.copy.tensor.dtype, side.layout
+    return Tile(name, layout.shape, dtype, "shared", stages=schedule.stages, swizzle=layout)
+
+
+def add_part(dims: tuple[Axis, Axis], dtype: DType) -> Assign:
+    """Add the product of a stage to the accumulator."""
+    where = tuple(map(axis_index, dims))
+    both = [Expr("tile", (), (name, where), dtype) for name in ("acc", "part")]
+    return Assign("acc", dims, Expr("add", tuple(both), None, dtype))
 
 
 def shared(loop: Persistent, tiles: tuple[Tile, ...]) -> TilePart:
@@ -336,10 +359,28 @@ def shared(loop: Persistent, tiles: tuple[Tile, ...]) -> TilePart:
 
 
 def order(position: Index, rows: int, columns: int, blocks: int) -> tuple[Index, Index]:
-    """Number tiles so that those that run together share operands in the L2 cache."""
+    """Number tiles so that those that run together share operands in the L2 cache.
+
+    Rows of tiles that are left when all groups are full are a group of their own.
+    """
     group = next(g for g in (GROUP_ROWS, 4, 2, 1) if rows % g == 0)
+    if group < 4 and columns * GROUP_ROWS > blocks:  # else any group is soon done with
+        group = min(GROUP_ROWS, rows)
     inside = position % (group * columns)
-    return position // (group * columns) * group + inside % group, inside // group
+    row, column = position // (group * columns) * group + inside % group, inside // group
+    rest, full = rows % group, rows // group * group
+    if not rest:
+        return row, column
+    inside = position - full * columns
+    is_full = position, 0, full * columns - 1
+    row = either(is_full, row, inside % rest + full, rows)
+    return row, either(is_full, column, inside // rest, columns)
+
+
+def either(condition: Condition, index: Index, other: Index, size: int) -> Index:
+    """Choose an index where a condition holds, else another, of 0 .. size - 1."""
+    options = tuple([Expr("index", (), each, int64) for each in (index, other)])
+    return atom_index(Dynamic(Expr("guard", options, (condition,), int64), 0, size - 1))
 
 
 def order_of_shares(position: Index, rows: int, columns: int, blocks: int) -> tuple[Index, Index]:
@@ -382,7 +423,7 @@ def epilogue(
             tiles.append(Tile(box.tile, shape, dtype, "shared", stages=schedule.slots))
         if tiles and tiles[0].dtype is not dtype:
             box = None
-        if box is not None and dtype.bits == 16:
+        if isinstance(box, BoxStore) and dtype.bits == 16:
             box = replace(box, is_rolled=is_rolled(c, out.expr, schedule))
         steps.append(Store(slot, out.index, dims, out.expr, conditions, schedule.layout, box))
     return with_riders(steps, kernel), tiles
@@ -390,7 +431,7 @@ def epilogue(
 
 def with_riders(stores: list[Store], kernel: Kernel) -> list[Step]:
     """Let outputs that the product is not in be computed beside the first that is rolled."""
-    rolled = [each for each in stores if each.box is not None and each.box.is_rolled]
+    rolled = [each for each in stores if isinstance(each.box, BoxStore) and each.box.is_rolled]
     if not rolled:
         return [*stores]
     riders: list[Step] = []
@@ -415,14 +456,14 @@ def is_rolled(c: Contraction, expr: Expr, schedule: BoxSchedule) -> bool:
 
 def box_of(
     c: Contraction, slot: int, index: Index, dtype: DType, corners: tuple[Index, Index]
-) -> BoxStore | None:
-    """Describe how an output leaves in boxes; None if it cannot."""
+) -> BoxStore | RowStore | None:
+    """Describe how an output leaves in boxes, or else in rows; None if it cannot."""
     if not dtype.is_float or dtype.bits not in (16, 32):
         return None
     view = view_of(index, c.columns, c.rows, c.batch, dtype.itemsize)
     wide = tuple([axis for axis in c.batch if axis.size > 1])
     if view is None or view.wide != wide:
-        return None
+        return RowStore("leaving") if chain(index, c.columns) == 1 else None
     box = (ROW_BYTES // dtype.itemsize, WARP_ROWS, *(1 for _ in view.wide))
     tensor = TensorMap(slot, dtype, view.offset, view.sizes, view.strides, box)
     rest = [place_of(view, axis, axis_index(axis)) for axis in view.wide]

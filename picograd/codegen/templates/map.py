@@ -17,17 +17,28 @@ from picograd.codegen.templates.grid import (
     part_indices,
     rebind,
 )
-from picograd.codegen.templates.members import build_parts
-from picograd.codegen.tile import Accumulate, Assign, Step, Store, Tile, TileKernel, TilePart
+from picograd.codegen.templates.member_sizes import join_sizes
+from picograd.codegen.templates.members import alike_parts, build_parts
+from picograd.codegen.tile import (
+    Accumulate,
+    Assign,
+    Member,
+    Step,
+    Store,
+    Tile,
+    TileKernel,
+    TilePart,
+)
 from picograd.errors import check
 from picograd.helpers import product
-from picograd.schedule.index import Axis, Dynamic, Index, axes_of, axis_index
-from picograd.schedule.loop import Expr, Kernel, Part, const, rewrite, walk
+from picograd.schedule.index import Axis, Dynamic, Index, axes_of, axis_index, constant, substitute
+from picograd.schedule.loop import Condition, Expr, Kernel, Part, const, rewrite, walk
 from picograd.target import Target
 
 TASK_POINTS = 65536  # elements of a CPU task: about 10 us of work, far above the cost of a task
 SMALL_POINTS = 16384  # below this one worker is faster than waking others
 CUDA_THREADS = 256
+RESIDENT = 2048  # threads that a multiprocessor has at once
 TRANSPOSED_SIZE = 16  # shorter axes fit into the caches without tiles
 LEAST_PIECE, MOST_PIECES = 16, 8  # elements of a piece between guards, and pieces
 DEAR = 64  # operations of an element that take longer than storing it: a generator has 80
@@ -36,11 +47,22 @@ CPU_SIDE, CUDA_SIDE = 64, 32  # of a square tile: 16 KiB of float32, and one war
 
 def build(kernel: Kernel, target: Target) -> TileKernel:
     """Write a map kernel for the target."""
-    parts = build_parts(kernel, target, build_part)
-    return TileKernel(kernel, parts, CUDA_THREADS if target.has_blocks else 1)
+    if not target.has_blocks:
+        return TileKernel(kernel, build_parts(kernel, target, build_part), 1)
+    alike = join_sizes(kernel, alike_parts(kernel), vector_lanes, CUDA_THREADS)
+    parts = [
+        replace(build_part(kernel, part, target, extent_of(members)), members=members)
+        for part, members in alike
+    ]
+    return TileKernel(kernel, tuple(parts), CUDA_THREADS)
 
 
-def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
+def extent_of(members: Sequence[Member]) -> Axis | None:
+    """Make the axis that stands for the size of a member, if they differ in it."""
+    return Axis("extent", members[0].size + 1) if members and members[0].size else None
+
+
+def build_part(kernel: Kernel, part: Part, target: Target, extent: Axis | None = None) -> TilePart:
     """Write one part: cut the space, then lay out the steps of one grid point."""
     axes = max((c.axes for c in part.computes), key=len)
     is_flat = not any(set(c.reduce) & set(axes) for c in part.computes)
@@ -51,7 +73,11 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     has_windows = any(compute.reduce for compute in part.computes)
     is_wide = target.has_blocks and axes and not has_windows
     lanes = vector_lanes(kernel, part, axes[-1]) if is_wide else 1
-    space = cut_space(axes, target, lanes)
+    is_single = is_wide and lanes == 1 and extent is None
+    rounds = count_rounds(kernel, part, axes, target) if is_single else 1
+    space = cut_space(axes, target, lanes, rounds)
+    if extent is not None:
+        space = replace(space, conditions=within(space, axes[0], lanes, extent))
     layout: Layout | None = None
     if target.has_blocks:
         shape = tuple(axis.size for axis in space.dims)
@@ -65,7 +91,14 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
         made = map_steps(part, ended(piece, part, lanes), layout, f"p{number}" if number else "")
         tiles += made[0]
         steps += made[1]
-    return TilePart(space.grid, tuple(tiles), tuple(steps))
+    return TilePart(space.grid, tuple(tiles), tuple(steps), extent=extent)
+
+
+def within(space: Cut, axis: Axis, lanes: int, extent: Axis) -> tuple[Condition, ...]:
+    """Test that a vector lies in the member that a block belongs to."""
+    first = substitute(space.axes[axis], {space.dims[-1]: constant(0)} if lanes > 1 else {})
+    left = axis_index(extent) * lanes - first
+    return ((left, 1, left.hi),)
 
 
 def in_pieces(part: Part, space: Cut) -> list[Cut]:
@@ -130,12 +163,26 @@ def build_transpose(part: Part, axes: Sequence[Axis], across: Axis, target: Targ
     return TilePart(space.grid, tuple(tiles), tuple(steps))
 
 
-def cut_space(axes: Sequence[Axis], target: Target, lanes: int) -> Cut:
+def cut_space(axes: Sequence[Axis], target: Target, lanes: int, rounds: int) -> Cut:
     """Cut the space of a map for the target."""
     if target.has_blocks:
-        return cut_flat(axes, CUDA_THREADS, lanes)
+        return cut_flat(axes, CUDA_THREADS * rounds, lanes)
     total = product(axis.size for axis in axes)
     return cut(axes, SMALL_POINTS if total <= SMALL_POINTS else TASK_POINTS)
+
+
+def count_rounds(kernel: Kernel, part: Part, axes: Sequence[Axis], target: Target) -> int:
+    """Choose how many elements, far apart, a CUDA thread handles where it has no vectors.
+
+    As many as fill 16 bytes: so many loads are under way as memory needs. Fewer where threads are.
+    """
+    expressions = {id(e): e for c in part.computes for e in walk(c.body)}.values()
+    slots = [e.arg[0] for e in expressions if e.op == "load"]
+    if not slots or len(expressions) > DEAR:
+        return 1
+    widest = max(kernel.slots[slot].dtype.itemsize for slot in slots)
+    most = product(axis.size for axis in axes) // (target.multiprocessors * RESIDENT)
+    return max(1, min(16 // widest, most))
 
 
 def vector_lanes(kernel: Kernel, part: Part, last: Axis) -> int:

@@ -14,12 +14,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from picograd.codegen.templates import map as map_template
-from picograd.codegen.templates.grid import Cut, balanced, cut, ended
+from picograd.codegen.templates.grid import Cut, balanced, cut, ended, merge_part
 from picograd.codegen.templates.members import build_parts
 from picograd.codegen.templates.rows import Rows
 from picograd.codegen.templates.sharing import share_elements
 from picograd.codegen.templates.threads import Threads, threads_along
 from picograd.codegen.templates.transposed import across_rows, crossed_axis, in_blocks
+from picograd.codegen.templates.turned_rows import BLOCK, build_turned, turned_axis, whole_blocks
 from picograd.codegen.tile import For, Step, TileKernel, TilePart, When
 from picograd.helpers import ceil_div, product, round_up
 from picograd.schedule.assemble import hero_of
@@ -40,16 +41,37 @@ BLOCKS_OF_COLUMNS = 4  # whose threads read several rows ahead, and leave longer
 
 def build(kernel: Kernel, target: Target) -> TileKernel:
     """Write a reduction kernel for the target."""
-    parts = build_parts(kernel, target, build_part)
+    if target.has_blocks:
+        parts = build_parts(kernel, target, build_part)
+    else:
+        whole = map(merge_part, kernel.parts)
+        parts = tuple(each for part in whole for each in build_on_cpu(kernel, part, target))
     return TileKernel(kernel, parts, CUDA_THREADS if target.has_blocks else 1)
+
+
+def build_on_cpu(kernel: Kernel, part: Part, target: Target) -> list[TilePart]:
+    """Write a part for a CPU: blocks of short rows side by side, what they leave as it is."""
+    axis = turned_axis(part) if any(compute.reduce for compute in part.computes) else None
+    if axis is None or is_of_columns(kernel, part):
+        return [build_part(kernel, part, target)]
+    blocks, *left = whole_blocks(part, part.rows[-1])
+    rows = replace(blocks, rows=blocks.rows[:-1])
+    space = cut_rows(rows, target, False, BLOCK * axis.size)
+    found = [build_turned(share_elements(blocks), axis, space)]
+    return [*found, *(build_part(kernel, each, target) for each in left)]
+
+
+def is_of_columns(kernel: Kernel, part: Part) -> bool:
+    """Tell whether a part reduces columns."""
+    hero = kernel.hero if len(kernel.parts) == 1 else hero_of("reduce", part)
+    return hero == "reduce.col" and bool(part.rows)
 
 
 def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     """Choose the scheme of one part."""
     if not any(compute.reduce for compute in part.computes):
         return map_template.build_part(kernel, part, target)
-    hero = kernel.hero if len(kernel.parts) == 1 else hero_of("reduce", part)
-    is_column = hero == "reduce.col" and bool(part.rows)
+    is_column = is_of_columns(kernel, part)
     if not is_column and not target.has_blocks:
         part = share_elements(part)
     over = split_axes(part)

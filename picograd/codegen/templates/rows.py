@@ -80,11 +80,16 @@ class Rows:
 
     def tile(self, name: str, inner: Sequence[Axis], dtype: DType) -> Expr:
         """Make a register tile over (*dims, *inner) and the expression that reads it here."""
-        axes = (*self.dims, *inner)
+        axes = self.order(inner)
         layout = self.threads.layout(inner) if self.threads else None
         shape = tuple(a.size for a in axes)
         self.tiles.append(Tile(name, shape, dtype, "register", layout))
         return Expr("tile", (), (name, tuple(axis_index(a) for a in axes)), dtype)
+
+    def order(self, inner: Sequence[Axis]) -> tuple[Axis, ...]:
+        """Order the axes of elements: on a CPU neighbouring columns go innermost."""
+        is_inner = self.is_column and self.threads is None
+        return (*inner, *self.dims) if is_inner else (*self.dims, *inner)
 
     def layout(self, inner: Sequence[Axis] = ()) -> Blocked | None:
         """Make the layout over (*dims, *inner), if threads share the work."""
@@ -190,7 +195,7 @@ class Rows:
         value = self.tile(f"v{number}", inner, compute.dtype)
         self.values[number] = value
         self.store(compute, value, inner)
-        return [Assign(f"v{number}", (*self.dims, *inner), self.guarded(expr, 0))]
+        return [Assign(f"v{number}", self.order(inner), self.guarded(expr, 0))]
 
     def is_cheap(self, expr: Expr) -> bool:
         """Tell whether an expression only renames a value."""

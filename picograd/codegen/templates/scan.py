@@ -10,9 +10,24 @@ from dataclasses import replace
 
 from picograd.codegen.operands import strides
 from picograd.codegen.templates.grid import Cut, cut, cut_flat, merge_part, rebind
-from picograd.codegen.tile import For, ScanStep, Step, TileKernel, TilePart, When
+from picograd.codegen.templates.turned_rows import BLOCK, Turned, in_loops, may_scan, whole_blocks
+from picograd.codegen.tile import (
+    Accumulate,
+    Assign,
+    For,
+    ScanStep,
+    Step,
+    Store,
+    Tile,
+    TileKernel,
+    TilePart,
+    When,
+)
+from picograd.dtype import DType
 from picograd.errors import check, internal
-from picograd.schedule.loop import Kernel, Part, Scan, rewrite
+from picograd.schedule.index import axis_index
+from picograd.schedule.loop import Expr, Kernel, Part, Scan, const, rewrite
+from picograd.schedule.monoid import identity
 from picograd.target import Target
 
 CPU_COLUMNS = 1024  # 4 KiB of running totals: they stay in the first-level cache
@@ -27,10 +42,10 @@ WARP = 32
 def build(kernel: Kernel, target: Target) -> TileKernel:
     """Write a scan kernel for the target."""
     check(len(kernel.parts) == 1, "a scan kernel has one part", kernel)
-    scan = scan_of(merge_part(kernel.parts[0]))
+    part = merge_part(kernel.parts[0])
+    scan = scan_of(part)
     if not target.has_blocks:
-        part = cpu_part(scan)
-        return TileKernel(kernel, (part,), 1)
+        return TileKernel(kernel, cpu_parts(kernel, part), 1)
     if scan.inner or scan.axis.size <= SHORT_ROW:
         return TileKernel(kernel, (column_part(scan),), CUDA_THREADS)
     return TileKernel(kernel, (row_part(scan),), row_threads(scan.axis.size))
@@ -73,6 +88,43 @@ def cpu_part(scan: Scan) -> TilePart:
     for axis in reversed(rows):
         body = (For(axis, body),)
     return TilePart(space.grid, (), body)
+
+
+def cpu_parts(kernel: Kernel, part: Part) -> tuple[TilePart, ...]:
+    """Scan blocks of short rows side by side, and what they leave, or anything else, as it is."""
+    scan = scan_of(part)
+    if not may_scan(scan):
+        return (cpu_part(scan),)
+    blocks, *left = whole_blocks(part, scan.outer[-1])
+    dtype = kernel.slots[scan.slot].dtype
+    whole = turned_part(scan_of(blocks), dtype)
+    rest = [cpu_part(scan_of(each)) for each in left]
+    return (whole, *rest)
+
+
+def turned_part(scan: Scan, dtype: DType) -> TilePart:
+    """Turn the rows of a block round, and go down the columns of the tile."""
+    *outer, row = scan.outer
+    axis = scan.axis
+    space = cut(outer, max(1, CPU_POINTS // (BLOCK * axis.size)))
+    turned = Turned(row, axis, space)
+    body = rewrite(turned.read(scan.body), space.axes)
+    wide = body.dtype
+    here = (axis_index(row),)
+    place = axis_index(axis), axis_index(row)
+    total = Expr("tile", (), ("r", here), wide)
+    result = Expr("tile", (), ("x", place), dtype)
+    start = scan.start or const(identity(scan.monoid, wide), wide)
+    first = Assign("r", (row,), rewrite(start, space.axes))
+    add = Accumulate("r", (row,), (), scan.monoid, body, False)
+    keep = Assign("x", (row,), total, place)
+    down = For(axis, (add, keep))
+    target = rebind(scan.target, space.axes)
+    out = Store(scan.slot, target, (row, axis), result)
+    register = Tile("r", (BLOCK,), wide, "register")
+    kept = Tile("x", (axis.size, BLOCK), dtype, "shared")
+    tiles = [*turned.tiles, register, kept]
+    return in_loops(space, tiles, [*turned.copies, first, down, out])
 
 
 def is_crossed(scan: Scan) -> bool:

@@ -20,24 +20,7 @@ from picograd.nn.optim.sgd import SGD
 from picograd.nn.optim.sign import Lion, Rprop
 
 __all__ = [
-    "ASGD",
-    "LAMB",
-    "LBFGS",
-    "SGD",
-    "Adadelta",
-    "Adafactor",
-    "Adagrad",
-    "Adam",
-    "AdamW",
-    "Adamax",
-    "Lion",
-    "Muon",
-    "NAdam",
-    "Optimizer",
-    "ParameterGroup",
-    "RAdam",
-    "RMSprop",
-    "Rprop",
-    "lr",
+    "ASGD", "LAMB", "LBFGS", "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax",
+    "Lion", "Muon", "NAdam", "Optimizer", "ParameterGroup", "RAdam", "RMSprop", "Rprop", "lr",
     "lr_scheduler",
-]
+]  # fmt: skip

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from picograd.nn.optim.base import Optimizer, Result, Slots
-from picograd.nn.optim.group import Numbers, Options
+from picograd.nn.optim.group import Numbers, Options, given_options
 from picograd.number import converted
 from picograd.tensor.tensor import Tensor
 
@@ -33,7 +33,23 @@ def average(old: Tensor, new: Tensor, rest: Tensor) -> Tensor:
     return old + (new - old) * rest
 
 
-class Adam(Optimizer):
+class Averaging(Optimizer):
+    """This class is the base of optimizers with two averages, `betas` and a step count."""
+
+    _shared = {"step": 0.0}
+
+    second = "exp_avg_sq"
+
+    def slots(self, options: Options) -> dict[str, float]:
+        """Name both moments."""
+        return {"exp_avg": 0.0, self.second: 0.0}
+
+    def numbers(self, options: Options) -> dict[str, float]:
+        """Add the numbers of both averages."""
+        return super().numbers(options) | average_numbers(options)
+
+
+class Adam(Averaging):
     """This class is Adam (Kingma and Ba, 2015).
 
     m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; p = p - lr (m / c1) / (sqrt(v / c2) + eps) with
@@ -66,25 +82,12 @@ class Adam(Optimizer):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:
-        options: dict[str, Any] = dict(
-            lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, amsgrad=amsgrad
-        )
-        options |= dict(maximize=maximize, foreach=foreach, capturable=capturable)
-        options |= dict(differentiable=differentiable, fused=fused)
-        super().__init__(params, options | dict(decoupled_weight_decay=decoupled_weight_decay))
+        super().__init__(params, given_options(locals()))
 
     def slots(self, options: Options) -> dict[str, float]:
         """Name both moments, and the largest second moment for amsgrad."""
-        slots = {"exp_avg": 0.0, "exp_avg_sq": 0.0}
+        slots = super().slots(options)
         return slots | {"max_exp_avg_sq": 0.0} if options["amsgrad"] else slots
-
-    def shared(self, options: Options) -> dict[str, float]:
-        """Name the step count."""
-        return {"step": 0.0}
-
-    def numbers(self, options: Options) -> dict[str, float]:
-        """Add the numbers of both averages."""
-        return super().numbers(options) | average_numbers(options)
 
     def prepare(self, n: Numbers, shared: Slots) -> tuple[Numbers, Slots]:
         """Correct the bias of both averages."""
@@ -133,6 +136,4 @@ class AdamW(Adam):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        options: dict[str, Any] = dict(maximize=maximize, foreach=foreach, capturable=capturable)
-        options |= dict(differentiable=differentiable, fused=fused, decoupled_weight_decay=True)
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, **options)
+        super().__init__(params, **given_options(locals()), decoupled_weight_decay=True)

@@ -3,33 +3,15 @@
 from collections.abc import Iterable
 from typing import Any
 
-from picograd.nn.optim.adam import average, average_numbers, correction
-from picograd.nn.optim.base import Optimizer, Result, Slots
-from picograd.nn.optim.group import Numbers, Options
+from picograd.nn.optim.adam import Averaging, average, correction
+from picograd.nn.optim.base import Result, Slots
+from picograd.nn.optim.group import Numbers, Options, given_options
 from picograd.tensor.tensor import Tensor
 
 # Dozat (2016) lets the momentum rise as 1 - 0.96^(t * momentum_decay) / 2.
 LOG_RISE = -0.040821994520255166  # log(0.96)
 # Below this length of the approximated average the variance has no finite estimate (Liu et al.).
 SHORTEST = 5.0
-
-
-class Averaging(Optimizer):
-    """This class is the base of optimizers with two averages, `betas` and a step count."""
-
-    second = "exp_avg_sq"
-
-    def slots(self, options: Options) -> dict[str, float]:
-        """Name both moments."""
-        return {"exp_avg": 0.0, self.second: 0.0}
-
-    def shared(self, options: Options) -> dict[str, float]:
-        """Name the step count."""
-        return {"step": 0.0}
-
-    def numbers(self, options: Options) -> dict[str, float]:
-        """Add the numbers of both averages."""
-        return super().numbers(options) | average_numbers(options)
 
 
 class NAdam(Averaging):
@@ -47,6 +29,8 @@ class NAdam(Averaging):
     [0.894, 1.894]
     """
 
+    _shared = {"step": 0.0, "mu_product": 1.0}
+
     def __init__(
         self,
         params: Iterable[Any],
@@ -62,14 +46,7 @@ class NAdam(Averaging):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        options: dict[str, Any] = dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
-        options |= dict(momentum_decay=momentum_decay, maximize=maximize, foreach=foreach)
-        options |= dict(capturable=capturable, differentiable=differentiable)
-        super().__init__(params, options | dict(decoupled_weight_decay=decoupled_weight_decay))
-
-    def shared(self, options: Options) -> dict[str, float]:
-        """Name the step count and the product of all mu."""
-        return {"step": 0.0, "mu_product": 1.0}
+        super().__init__(params, given_options(locals()))
 
     def numbers(self, options: Options) -> dict[str, float]:
         """Add the rise of the momentum."""
@@ -129,10 +106,7 @@ class RAdam(Averaging):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        options: dict[str, Any] = dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
-        options |= dict(maximize=maximize, foreach=foreach, capturable=capturable)
-        more = dict(differentiable=differentiable, decoupled_weight_decay=decoupled_weight_decay)
-        super().__init__(params, options | more)
+        super().__init__(params, given_options(locals()))
 
     def numbers(self, options: Options) -> dict[str, float]:
         """Add the longest length of the approximated average, and the constant part of the root."""
@@ -193,10 +167,7 @@ class Adamax(Averaging):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        options: dict[str, Any] = dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
-        options |= dict(foreach=foreach, maximize=maximize)
-        more = dict(differentiable=differentiable, capturable=capturable)
-        super().__init__(params, options | more)
+        super().__init__(params, given_options(locals()))
 
     def prepare(self, n: Numbers, shared: Slots) -> tuple[Numbers, Slots]:
         """Correct the bias of the first average."""

@@ -6,7 +6,7 @@ from typing import Any
 from picograd.errors import ValueRangeError
 from picograd.nn.optim.adam import average
 from picograd.nn.optim.base import Optimizer, Result, Slots, scalars_beside
-from picograd.nn.optim.group import Numbers, Options
+from picograd.nn.optim.group import Numbers, Options, given_options
 from picograd.tensor.tensor import Tensor
 
 
@@ -25,6 +25,8 @@ class RMSprop(Optimizer):
     [0.0, 1.0]
     """
 
+    _shared = {"step": 0.0}
+
     def __init__(
         self,
         params: Iterable[Any],
@@ -39,11 +41,7 @@ class RMSprop(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        options: dict[str, Any] = dict(
-            lr=lr, momentum=momentum, alpha=alpha, eps=eps, centered=centered
-        )
-        options |= dict(weight_decay=weight_decay, capturable=capturable, foreach=foreach)
-        super().__init__(params, options | dict(maximize=maximize, differentiable=differentiable))
+        super().__init__(params, given_options(locals()))
 
     def slots(self, options: Options) -> dict[str, float]:
         """Name the mean square, and the mean and momentum where they are used."""
@@ -51,10 +49,6 @@ class RMSprop(Optimizer):
         names += ["momentum_buffer"] if options["momentum"] else []
         names += ["grad_avg"] if options["centered"] else []
         return dict.fromkeys(names, 0.0)
-
-    def shared(self, options: Options) -> dict[str, float]:
-        """Name the step count."""
-        return {"step": 0.0}
 
     def numbers(self, options: Options) -> dict[str, float]:
         """Add 1 - alpha."""
@@ -90,6 +84,8 @@ class Adagrad(Optimizer):
     [0.9, 1.9]
     """
 
+    _shared = {"step": 0.0}
+
     def __init__(
         self,
         params: Iterable[Any],
@@ -104,10 +100,7 @@ class Adagrad(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        options: dict[str, Any] = dict(lr=lr, lr_decay=lr_decay, eps=eps, weight_decay=weight_decay)
-        options |= dict(initial_accumulator_value=initial_accumulator_value, foreach=foreach)
-        options |= dict(maximize=maximize, differentiable=differentiable, fused=fused)
-        super().__init__(params, options)
+        super().__init__(params, given_options(locals()))
 
     def add_param_group(self, param_group: Mapping[str, Any]) -> None:
         """Train more parameters; their state is there before the first step."""
@@ -119,10 +112,6 @@ class Adagrad(Optimizer):
     def slots(self, options: Options) -> dict[str, float]:
         """Name the sum of squares."""
         return {"sum": float(options["initial_accumulator_value"])}
-
-    def shared(self, options: Options) -> dict[str, float]:
-        """Name the step count."""
-        return {"step": 0.0}
 
     def prepare(self, n: Numbers, shared: Slots) -> tuple[Numbers, Slots]:
         """Lower the rate with the steps done before."""
@@ -149,6 +138,9 @@ class Adadelta(Optimizer):
     [0.997, 1.997]
     """
 
+    _slots = {"square_avg": 0.0, "acc_delta": 0.0}
+    _shared = {"step": 0.0}
+
     def __init__(
         self,
         params: Iterable[Any],
@@ -164,19 +156,7 @@ class Adadelta(Optimizer):
     ) -> None:
         if not 0.0 <= rho <= 1.0:
             raise ValueRangeError("Adadelta", f"rho={rho} is not in [0, 1]", "use 0.9")
-        options: dict[str, Any] = dict(
-            lr=lr, rho=rho, eps=eps, weight_decay=weight_decay, maximize=maximize
-        )
-        options |= dict(capturable=capturable, foreach=foreach, differentiable=differentiable)
-        super().__init__(params, options)
-
-    def slots(self, options: Options) -> dict[str, float]:
-        """Name both moving averages."""
-        return {"square_avg": 0.0, "acc_delta": 0.0}
-
-    def shared(self, options: Options) -> dict[str, float]:
-        """Name the step count."""
-        return {"step": 0.0}
+        super().__init__(params, given_options(locals()))
 
     def numbers(self, options: Options) -> dict[str, float]:
         """Add 1 - rho."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from picograd.nn.optim.base import Optimizer, Result, Slots
-from picograd.nn.optim.group import Numbers, Options
+from picograd.nn.optim.group import Numbers, Options, given_options
 from picograd.tensor.tensor import Tensor
 
 
@@ -23,6 +23,8 @@ class ASGD(Optimizer):
     [0.8, 1.6]
     """
 
+    _slots = {"ax": 0.0}
+
     def __init__(
         self,
         params: Iterable[Any],
@@ -36,15 +38,7 @@ class ASGD(Optimizer):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        options: dict[str, Any] = dict(
-            lr=lr, lambd=lambd, alpha=alpha, t0=t0, weight_decay=weight_decay
-        )
-        options |= dict(foreach=foreach, maximize=maximize, differentiable=differentiable)
-        super().__init__(params, options | dict(capturable=capturable))
-
-    def slots(self, options: Options) -> dict[str, float]:
-        """Name the average."""
-        return {"ax": 0.0}
+        super().__init__(params, given_options(locals()))
 
     def shared(self, options: Options) -> dict[str, float]:
         """Name the step count, the rate and the weight of the next step."""

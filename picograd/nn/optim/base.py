@@ -90,6 +90,9 @@ class Optimizer:
 
     # State that only this process needs, with its value after the first step.
     hidden: Mapping[str, float] = {}
+    # What `slots` and `shared` give, where no option changes it.
+    _slots: Mapping[str, float] = {}
+    _shared: Mapping[str, float] = {}
     defaults: dict[str, Any]
     is_formula: bool = True  # steps by `update`, rather than by a `step` of its own
 
@@ -131,11 +134,11 @@ class Optimizer:
 
     def slots(self, options: Options) -> dict[str, float]:
         """Name the state of one parameter, tensors of its shape, with the value they start from."""
-        return {}
+        return dict(self._slots)
 
     def shared(self, options: Options) -> dict[str, float]:
         """Name the zero-dim state of parameters that step together, with its first values."""
-        return {}
+        return dict(self._shared)
 
     def numbers(self, options: Options) -> dict[str, float]:
         """Compute, on the host, the numbers that `update` reads from the device."""
@@ -172,8 +175,7 @@ class Optimizer:
     @property
     def lr(self) -> float:
         """Learning rate of the first group; assigning sets it for every group."""
-        rate: float = converted(float, self.param_groups[0]["lr"])
-        return rate
+        return converted(float, self.param_groups[0]["lr"])
 
     @lr.setter
     def lr(self, value: float) -> None:
@@ -471,8 +473,7 @@ def of_parts(value: Tensor, like: Tensor) -> Tensor:
     """Give a new value back to a tensor, which may be complex."""
     if not like.dtype.is_complex:
         return value
-    made: Tensor = apply(view_as_complex, value.cast(like.dtype.real))
-    return made
+    return apply(view_as_complex, value.cast(like.dtype.real))
 
 
 def gradient_of(parameter: Tensor) -> Tensor:

@@ -49,12 +49,10 @@ class Expanded(Numbers):
     Parameters of equal shape share it, so that a step records an expansion once a shape.
     """
 
-    numbers: Mapping[str, Tensor]
-    shape: tuple[int, ...]
-
     def __init__(self, numbers: Mapping[str, Tensor], shape: tuple[int, ...]) -> None:
         super().__init__()
-        self.numbers, self.shape = numbers, shape
+        self.numbers = numbers
+        self.shape = shape
 
     def __missing__(self, name: str) -> Tensor:
         self[name] = made = self.numbers[name].expand(self.shape)
@@ -213,6 +211,12 @@ class ParameterGroup(MutableMapping[str, Any]):
     def own_options(self) -> dict[str, Any]:
         """List the options without what schedules keep here."""
         return {k: v for k, v in self.options.items() if k not in SCHEDULE_KEYS}
+
+
+def given_options(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Read the options of a constructor from its `locals()`: all but `self` and `params`."""
+    others = ("self", "params", "__class__")
+    return {name: value for name, value in parameters.items() if name not in others}
 
 
 def keep_formula(key: Key, formula: Formula, targets: tuple[int, ...]) -> KnownFormula:

@@ -107,6 +107,8 @@ class LRScheduler:
         """
         self.move(None if epoch is None else converted(int, epoch))
 
+    _get_lr_called_within_step = True  # schedules of the user's warn where it is not
+
     def follow_numbers(self) -> None:
         """Let a trace of `picograd.jit` follow the counters, and what the formula is made of."""
         is_followed = RUNNING.traces and not is_born_here(self._birth)
@@ -299,9 +301,6 @@ class ConstantLR(LRScheduler):
     [0.5, 0.5, 1.0, 1.0]
     """
 
-    factor: float
-    total_iters: int
-
     def __init__(
         self,
         optimizer: Optimizer,
@@ -310,7 +309,8 @@ class ConstantLR(LRScheduler):
         last_epoch: int = -1,
     ) -> None:
         within("ConstantLR", "factor", factor, is_zero_allowed=True)
-        self.factor, self.total_iters = factor, total_iters
+        self.factor = factor
+        self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
     def next_rate(self, number: int, rate: float) -> float:
@@ -341,8 +341,6 @@ class LinearLR(LRScheduler):
     [0.5, 0.75, 1.0, 1.0]
     """
 
-    end_factor: float
-    start_factor: float
     total_iters: int
 
     def __init__(
@@ -355,7 +353,8 @@ class LinearLR(LRScheduler):
     ) -> None:
         within("LinearLR", "start_factor", start_factor)
         within("LinearLR", "end_factor", end_factor, is_zero_allowed=True)
-        self.start_factor, self.end_factor = start_factor, end_factor
+        self.start_factor = start_factor
+        self.end_factor = end_factor
         self.total_iters = positive("LinearLR", "total_iters", total_iters)
         super().__init__(optimizer, last_epoch)
 

@@ -107,9 +107,6 @@ class CyclicLR(LRScheduler):
     max_lrs: list[Any]
     total_size: float
     step_ratio: float
-    gamma: float
-    mode: str
-    scale_fn: Callable[[float], float] | None
     scale_mode: str
     base_momentums: list[float]
     max_momentums: list[float]
@@ -142,7 +139,9 @@ class CyclicLR(LRScheduler):
         up = float(positive("CyclicLR", "step_size_up", step_size_up))
         self.total_size = up + (up if step_size_down is None else float(step_size_down))
         self.step_ratio = up / self.total_size
-        self.mode, self.gamma, self.scale_fn = mode, gamma, scale_fn
+        self.mode = mode
+        self.gamma = gamma
+        self.scale_fn = scale_fn
         is_by_epoch = scale_fn is None and mode == "exp_range"
         self.scale_mode = "iterations" if is_by_epoch else scale_mode
         self.cycle_momentum = cycle_momentum

@@ -17,23 +17,10 @@ from picograd.nn.optim.lr_composed import ChainedScheduler, ReduceLROnPlateau, S
 from picograd.nn.optim.lr_cyclic import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
 
 __all__ = [
-    "ChainedScheduler",
-    "ConstantLR",
-    "CosineAnnealingLR",
-    "CosineAnnealingWarmRestarts",
-    "CyclicLR",
-    "ExponentialLR",
-    "LRScheduler",
-    "LambdaLR",
-    "LinearLR",
-    "MultiStepLR",
-    "MultiplicativeLR",
-    "OneCycleLR",
-    "PolynomialLR",
-    "ReduceLROnPlateau",
-    "SequentialLR",
-    "StepLR",
+    "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts",
+    "CyclicLR", "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR",
+    "MultiplicativeLR", "OneCycleLR", "PolynomialLR", "ReduceLROnPlateau", "SequentialLR", "StepLR",
     "TriangleLR",
-]
+]  # fmt: skip
 
 _LRScheduler = LRScheduler  # the name that older programs derive from

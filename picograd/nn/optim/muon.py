@@ -8,7 +8,7 @@ from picograd.dtype import bfloat16
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.nn.optim.adam import average
 from picograd.nn.optim.base import Optimizer, Result, Slots
-from picograd.nn.optim.group import Numbers, Options
+from picograd.nn.optim.group import Numbers, Options, given_options
 from picograd.tensor.tensor import Tensor
 
 # Jordan's quintic (2024): steep at 0, so that few steps bring all singular values near 1.
@@ -34,6 +34,8 @@ class Muon(Optimizer):
     True
     """
 
+    _slots = {"momentum_buffer": 0.0}
+
     def __init__(
         self,
         params: Iterable[Any],
@@ -54,11 +56,7 @@ class Muon(Optimizer):
         if len(ns_coefficients) != 3:
             problem = f"{len(ns_coefficients)} coefficients"
             raise ValueRangeError("Muon", problem, "give three")
-        options: dict[str, Any] = dict(
-            lr=lr, weight_decay=weight_decay, momentum=momentum, nesterov=nesterov
-        )
-        options |= dict(ns_coefficients=ns_coefficients, eps=eps, ns_steps=ns_steps)
-        super().__init__(params, options | dict(adjust_lr_fn=adjust_lr_fn))
+        super().__init__(params, given_options(locals()))
 
     def add_param_group(self, param_group: Any) -> None:
         """Train more matrices. Raises ShapeError for a parameter of another rank than 2."""
@@ -68,10 +66,6 @@ class Muon(Optimizer):
                 self.param_groups.pop()
                 problem = f"a parameter of shape {parameter.shape} is no matrix"
                 raise ShapeError("Muon", problem, "train it with AdamW")
-
-    def slots(self, options: Options) -> dict[str, float]:
-        """Name the momentum."""
-        return {"momentum_buffer": 0.0}
 
     def numbers(self, options: Options) -> dict[str, float]:
         """Add 1 - momentum."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from picograd.errors import ValueRangeError
 from picograd.nn.optim.base import Optimizer, Result, Slots
-from picograd.nn.optim.group import Numbers, Options
+from picograd.nn.optim.group import Numbers, Options, given_options
 from picograd.tensor.tensor import Tensor
 
 
@@ -44,10 +44,7 @@ class SGD(Optimizer):
         if nesterov and (momentum <= 0 or dampening != 0):
             problem = "nesterov needs momentum > 0 and dampening 0"
             raise ValueRangeError("SGD", problem, "set momentum=0.9")
-        options: dict[str, Any] = dict(lr=lr, momentum=momentum, dampening=dampening)
-        options |= dict(weight_decay=weight_decay, nesterov=nesterov, maximize=maximize)
-        more = dict(foreach=foreach, differentiable=differentiable, fused=fused)
-        super().__init__(params, options | more)
+        super().__init__(params, given_options(locals()))
 
     def slots(self, options: Options) -> dict[str, float]:
         """Name the velocity."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from picograd.nn.optim.adam import average, average_numbers
 from picograd.nn.optim.base import Optimizer, Result, Slots
-from picograd.nn.optim.group import Numbers, Options
+from picograd.nn.optim.group import Numbers, Options, given_options
 from picograd.number import converted
 from picograd.tensor.tensor import Tensor
 
@@ -24,6 +24,8 @@ class Lion(Optimizer):
     [0.9, 1.9]
     """
 
+    _slots = {"exp_avg": 0.0}
+
     def __init__(
         self,
         params: Iterable[Any],
@@ -33,14 +35,8 @@ class Lion(Optimizer):
         *,
         maximize: bool = False,
     ) -> None:
-        options: dict[str, Any] = dict(
-            lr=lr, betas=betas, weight_decay=weight_decay, maximize=maximize
-        )
-        super().__init__(params, options | dict(decoupled_weight_decay=True))
-
-    def slots(self, options: Options) -> dict[str, float]:
-        """Name the momentum."""
-        return {"exp_avg": 0.0}
+        options = given_options(locals()) | dict(decoupled_weight_decay=True)
+        super().__init__(params, options)
 
     def numbers(self, options: Options) -> dict[str, float]:
         """Add the numbers of both averages."""
@@ -70,6 +66,8 @@ class Rprop(Optimizer):
     [0.9, 1.9]
     """
 
+    _shared = {"step": 0.0}
+
     def __init__(
         self,
         params: Iterable[Any],
@@ -82,17 +80,11 @@ class Rprop(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        options: dict[str, Any] = dict(lr=lr, etas=etas, step_sizes=step_sizes, foreach=foreach)
-        options |= dict(maximize=maximize, differentiable=differentiable, capturable=capturable)
-        super().__init__(params, options)
+        super().__init__(params, given_options(locals()))
 
     def slots(self, options: Options) -> dict[str, float]:
         """Name the gradient before and the step sizes, which start at lr."""
         return {"prev": 0.0, "step_size": converted(float, options["lr"])}
-
-    def shared(self, options: Options) -> dict[str, float]:
-        """Name the step count."""
-        return {"step": 0.0}
 
     def numbers(self, options: Options) -> dict[str, float]:
         """Add factors and limits of the step sizes."""

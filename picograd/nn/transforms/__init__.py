@@ -20,23 +20,7 @@ from picograd.nn.transforms.mixing import CutMix, Cutout, MixUp, RandomErasing
 from picograd.nn.transforms.values import ColorJitter, Grayscale, Normalize, ToFloat, ToTensor
 
 __all__ = [
-    "CenterCrop",
-    "ColorJitter",
-    "Compose",
-    "CutMix",
-    "Cutout",
-    "Grayscale",
-    "MixUp",
-    "Normalize",
-    "Pad",
-    "RandomAffine",
-    "RandomCrop",
-    "RandomErasing",
-    "RandomHorizontalFlip",
-    "RandomRotation",
-    "RandomVerticalFlip",
-    "Resize",
-    "ToFloat",
-    "ToTensor",
-    "Transform",
-]
+    "CenterCrop", "ColorJitter", "Compose", "CutMix", "Cutout", "Grayscale", "MixUp", "Normalize",
+    "Pad", "RandomAffine", "RandomCrop", "RandomErasing", "RandomHorizontalFlip", "RandomRotation",
+    "RandomVerticalFlip", "Resize", "ToFloat", "ToTensor", "Transform",
+]  # fmt: skip

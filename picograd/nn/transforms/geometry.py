@@ -90,14 +90,13 @@ class Resize(Transform):
     [[[[1.0, 3.0]]]]
     """
 
-    mode: str
-    size: int | Sequence[int]
     antialias: bool
 
     def __init__(
         self, size: int | Sequence[int], mode: str = "bilinear", antialias: bool = True
     ) -> None:
-        self.size, self.mode = size, mode
+        self.size = size
+        self.mode = mode
         self.antialias = antialias and mode in ("bilinear", "bicubic")
         read_size("Resize", size)
 

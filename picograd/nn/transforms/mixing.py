@@ -37,9 +37,6 @@ class RandomErasing(Transform):
     [[[[0.0]]]]
     """
 
-    p: float
-    ratio: Sequence[float]
-    scale: Sequence[float]
     value: float
 
     def __init__(
@@ -54,7 +51,9 @@ class RandomErasing(Transform):
         if not 0 <= scale[0] <= scale[1] <= 1 or not 0 < ratio[0] <= ratio[1]:
             problem = f"scale={tuple(scale)} or ratio={tuple(ratio)} is no range"
             raise ValueRangeError("RandomErasing", problem, "use (low, high), areas up to 1")
-        self.p, self.scale, self.ratio = p, scale, ratio
+        self.p = p
+        self.scale = scale
+        self.ratio = ratio
         self.value, self.generator = value, generator
 
     def apply(self, images: Tensor) -> Tensor:
@@ -117,17 +116,15 @@ class MixUp:
     ([1.0, 1.0], [1.0, 1.0])
     """
 
-    alpha: float
-    generator: Generator | None
-    num_classes: int
-
     def __init__(
         self, num_classes: int, alpha: float = 1.0, generator: Generator | None = None
     ) -> None:
         if not alpha > 0:
             problem = f"alpha={alpha} is not positive"
             raise ValueRangeError(type(self).__name__, problem, "use a number above 0")
-        self.num_classes, self.alpha, self.generator = (num_classes, alpha, generator)
+        self.num_classes = num_classes
+        self.alpha = alpha
+        self.generator = generator
 
     def __call__(self, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         """Mix a batch and its labels."""

@@ -80,11 +80,9 @@ class Normalize(Transform):
     [[[[1.0]]]]
     """
 
-    mean: Sequence[float]
-    std: Sequence[float]
-
     def __init__(self, mean: Sequence[float], std: Sequence[float]) -> None:
-        self.mean, self.std = mean, std
+        self.mean = mean
+        self.std = std
         if not np.all(np.asarray(std) != 0):
             raise ValueRangeError("Normalize", f"std={std} has a zero", "use numbers above 0")
 

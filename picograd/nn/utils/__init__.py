@@ -29,29 +29,12 @@ from picograd.tensor.core.guard import guard_functions
 from picograd.tensor.tensor import Tensor
 
 __all__ = [
-    "PackedSequence",
-    "clip_grad",
-    "clip_grad_norm_",
-    "clip_grad_value_",
-    "clip_grads_with_norm_",
-    "fuse_conv_bn_eval",
-    "fuse_linear_bn_eval",
-    "fusion",
-    "get_total_norm",
-    "pack_padded_sequence",
-    "pad_packed_sequence",
-    "parameters_to_vector",
-    "parametrizations",
-    "parametrize",
-    "prune",
-    "remove_spectral_norm",
-    "remove_weight_norm",
-    "rnn",
-    "skip_init",
-    "spectral_norm",
-    "vector_to_parameters",
-    "weight_norm",
-]
+    "PackedSequence", "clip_grad", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_",
+    "fuse_conv_bn_eval", "fuse_linear_bn_eval", "fusion", "get_total_norm", "pack_padded_sequence",
+    "pad_packed_sequence", "parameters_to_vector", "parametrizations", "parametrize", "prune",
+    "remove_spectral_norm", "remove_weight_norm", "rnn", "skip_init", "spectral_norm",
+    "vector_to_parameters", "weight_norm",
+]  # fmt: skip
 
 T = TypeVar("T")
 

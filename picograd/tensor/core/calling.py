@@ -20,6 +20,7 @@ from picograd.tensor.core.annotations import Axis, DTypeLike, Tensor, TensorLike
 from picograd.tensor.core.argument_kinds import check_arguments, checks_of
 from picograd.tensor.core.function import Function
 from picograd.tensor.core.guard import RAW, explained, guarded
+from picograd.tensor.core.older_calls import taking_older
 from picograd.tensor.core.operands import Axes, Operand
 from picograd.tensor.core.recording import (
     apply,
@@ -47,7 +48,8 @@ def method_of(row: Function) -> Any:
     """Make the method of `Tensor`."""
     if row.is_recorded:
         spelling = Spelling(row)  # NumPy calls methods with `out`: numpy.mean(tensor)
-        return named(taking(row, spelling, not spelling.takes_one), row, f"Tensor.{row.name}")
+        call = taking(row, spelling, not spelling.takes_one)
+        return named(taking_older(call, row.name), row, f"Tensor.{row.name}")
     made = spelled(guarded(row.definition, row.name), row.name, True)
     made.__name__, made.__qualname__ = row.name, f"Tensor.{row.name}"
     return staticmethod(made) if row.static else made
@@ -57,10 +59,11 @@ def function_of(row: Function, module: str) -> Any:
     """Make the function that a module shows."""
     made: Any = guarded(row.definition, row.name)
     if row.is_recorded:
-        made = named(taking(row, Spelling(row, "input"), True), row, row.name)
+        call = taking(row, Spelling(row, "input"), True)
+        made = named(taking_older(call, row.name), row, row.name)
         made = writing_over(made, row) if row.inplace else made
     elif parameter_names(made):
-        made = spelled(made, row.name)
+        made = taking_older(spelled(made, row.name), row.name)
     made.__module__, made.__qualname__, made.__name__ = module, row.name, row.name
     return made
 

@@ -28,6 +28,7 @@ from picograd.errors import (
 )
 from picograd.tensor.core.argument_kinds import check_call, checks_of, described, misfit
 from picograd.tensor.core.function import FUNCTIONS
+from picograd.tensor.core.older_calls import taking_older
 from picograd.tensor.core.recording import Recorded
 
 RAW = (MemoryError, AttributeError, KeyError, TypeError, IndexError, ValueError, ArithmeticError)
@@ -271,7 +272,7 @@ def guard_methods(kinds: Iterable[type], least: int = 1) -> None:
                 continue
             if isinstance(value, FunctionType):
                 if inspect.unwrap(value).__code__.co_argcount >= least:
-                    setattr(kind, name, guarded(value))
+                    setattr(kind, name, taking_older(guarded(value), name))
             elif isinstance(value, staticmethod):
                 setattr(kind, name, staticmethod(guarded(value.__func__)))
 

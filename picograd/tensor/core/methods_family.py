@@ -4,20 +4,35 @@
 no function of their own in `picograd` are written here. The class is a base of `Tensor` alone.
 """
 
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from picograd.dtype import complex64, complex128
 from picograd.engine.plan_key import leaf_buffer
 from picograd.errors import DTypeError, GradientError, ShapeError
+from picograd.graph import build
+from picograd.late_names import find
 from picograd.target import is_gpu, is_host
 from picograd.tensor.core import aliasing
 from picograd.tensor.core.annotations import Scalar, Tensor, TensorLike
 from picograd.tensor.core.function import composed
-from picograd.tensor.core.recording import Recorded, Same, apply, show_memory, showing
+from picograd.tensor.core.recording import Recorded, Same, apply, show_memory, showing, start
 from picograd.tensor.linalg import decompositions
 from picograd.tensor.math import complex_functions
 from picograd.tensor.shaping import assembling
+
+
+def mapped(tensor: Any, function: Callable[..., Any], *others: Tensor) -> Any:
+    """Write over a tensor what a Python function makes of its elements and those of others."""
+    if tensor.requires_grad:
+        text = "a Python function of elements has no gradient"
+        raise GradientError("apply_", text, "call it on tensor.detach()")
+    lists = [each.reshape(-1).tolist() for each in (tensor, *others)]
+    values = [function(*elements) for elements in zip(*lists)]
+    made = Recorded.kind(values, dtype=tensor.dtype, device=tensor.device)
+    return tensor.copy_(made.reshape(tensor.shape))
+
 
 showing(always=(complex_functions.real_part, complex_functions.imaginary_part))
 
@@ -389,6 +404,54 @@ class FamilyMethods(Recorded):
         False
         """
         return False
+
+    is_nested = is_sparse_csr = is_sparse
+
+    @property
+    def layout(self: Any) -> Any:
+        """How elements lie in memory: all are there.
+
+        >>> Tensor([1.0]).layout
+        picograd.strided
+        """
+        return find("strided")
+
+    @staticmethod
+    def _make_subclass(cls: Any, data: Any, require_grad: bool = False) -> Any:
+        """Make a tensor of a class of the user's, whose `__new__` calls this."""
+        result = Recorded.__new__(cls)
+        start(result, build.detach(data.node), False)
+        result._node.leaf = weakref.ref(result)
+        result.requires_grad = require_grad
+        return result
+
+    def as_subclass(self: Any, cls: Any) -> Any:
+        """Make a tensor of another class of the same value; gradients pass.
+
+        >>> picograd.ones(2).as_subclass(nn.Buffer).tolist()
+        [1.0, 1.0]
+        """
+        result = Recorded.__new__(cls)
+        start(result, self.clone().node, self.requires_grad)
+        return result
+
+    @composed(function=False)
+    def apply_(self: Any, callable: Callable[[Any], Any]) -> Tensor:
+        """Write what a Python function makes of each element, computed one by one on the host.
+
+        >>> Tensor([1.0, 2.0]).apply_(lambda x: x + 1).tolist()
+        [2.0, 3.0]
+        """
+        return mapped(self, callable)
+
+    @composed(function=False)
+    def map_(self: Any, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
+        """Write what a Python function makes of each element and that of another tensor.
+
+        >>> Tensor([1.0, 2.0]).map_(Tensor([3.0, 4.0]), lambda x, y: x * y).tolist()
+        [3.0, 8.0]
+        """
+        return mapped(self, callable, tensor.expand(self.shape))
 
     @property
     def is_quantized(self: Any) -> bool:

@@ -19,7 +19,7 @@ from picograd.graph.room import check_pieces
 from picograd.late_names import find
 from picograd.runtime.dlpack import device_pair
 from picograd.target import is_host
-from picograd.tensor.core import autograd, exchange, printing
+from picograd.tensor.core import autograd, exchange, numpy_calls, printing
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike, TensorLike
 from picograd.tensor.core.recording import NUMBERS, Recorded, Same, copied, restored
 from picograd.tensor.core.tensor_html import tensor_html
@@ -29,7 +29,6 @@ class ProtocolMethods(Recorded):
     """This class holds methods of `Tensor`. Python's protocols, NumPy's and DLPack's."""
 
     __slots__ = ()
-    __array_ufunc__ = None  # NumPy leaves `array + tensor` to the methods here
     __array_priority__ = 1000
 
     def __len__(self) -> int:
@@ -127,6 +126,17 @@ class ProtocolMethods(Recorded):
             return shared_array(self, dtype)
         array = to_host(self)
         return array if dtype is None else array.astype(dtype, copy=False)
+
+    def __array_ufunc__(
+        self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **options: Any
+    ) -> Any:
+        """Compute a function of NumPy: recorded by ours of that name, else on the values.
+
+        An array as `out` takes the values, as in `array += tensor`.
+        """
+        plain = method == "__call__" and out is None and not options
+        ours = numpy_calls.recording(ufunc.__name__, inputs, self) if plain else None
+        return numpy_calls.on_values(ufunc, method, inputs, out, options) if ours is None else ours
 
     def __dlpack__(
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,

@@ -182,8 +182,7 @@ def svdvals(A: Tensor) -> Tensor:
     >>> picograd.linalg.svdvals(Tensor([[3.0, 0.0], [0.0, 4.0]])).tolist()
     [4.0, 3.0]
     """
-    values: Tensor = svd(A, full_matrices=False).S
-    return values
+    return svd(A, full_matrices=False).S
 
 
 def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
@@ -206,8 +205,7 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     >>> picograd.linalg.eigvalsh(Tensor([[2.0, 0.0], [0.0, 1.0]])).tolist()
     [1.0, 2.0]
     """
-    values: Tensor = eigh(A, UPLO).eigenvalues
-    return values
+    return eigh(A, UPLO).eigenvalues
 
 
 @composed("pinverse")

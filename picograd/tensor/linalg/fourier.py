@@ -24,31 +24,10 @@ from picograd.tensor.linalg import host
 from picograd.tensor.shaping import movement
 
 __all__ = [
-    "fft",
-    "fft2",
-    "fftfreq",
-    "fftn",
-    "fftshift",
-    "hfft",
-    "hfft2",
-    "hfftn",
-    "ifft",
-    "ifft2",
-    "ifftn",
-    "ifftshift",
-    "ihfft",
-    "ihfft2",
-    "ihfftn",
-    "irfft",
-    "irfft2",
-    "irfftn",
-    "istft",
-    "rfft",
-    "rfft2",
-    "rfftfreq",
-    "rfftn",
-    "stft",
-]
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2",
+    "ifftn", "ifftshift", "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "istft", "rfft",
+    "rfft2", "rfftfreq", "rfftn", "stft",
+]  # fmt: skip
 
 
 def read_norm(op: str, norm: str | None) -> str:

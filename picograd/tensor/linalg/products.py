@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from picograd.dtype import int64, promote
-from picograd.errors import ShapeError, ValueRangeError
+from picograd.dtype import DType, bfloat16, float32, int64, promote
+from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
@@ -50,14 +50,14 @@ def dot(a: Node, b: Node) -> Node:
     return matmul(a, b)
 
 
-def mismatch(a: Node, b: Node) -> ShapeError:
+def mismatch(a: Node, b: Node, op: str = "matmul") -> ShapeError:
     """Word the error of inner sizes that differ, with the transpose that would fit if one does."""
     fix = "the last size of the left operand must equal the second-last of the right one"
     if len(b.shape) > 1 and a.shape[-1] == b.shape[-1]:
         fix = "transpose the second operand with .T"
     elif len(a.shape) > 1 and len(b.shape) > 1 and a.shape[-2] == b.shape[-2]:
         fix = "transpose the first operand with .T"
-    return ShapeError("matmul", f"inner sizes differ: {a.shape} @ {b.shape}", fix)
+    return ShapeError(op, f"inner sizes differ: {a.shape} @ {b.shape}", fix)
 
 
 def need_axes(op: str, node: Node, rank: int) -> None:
@@ -269,3 +269,52 @@ def bmm(x: Node, other: Node) -> Node:
     [[[3.0], [7.0]]]
     """
     return matmul_of_rank("bmm", x, other, 3)
+
+
+@recorded(method=False)
+def scaled_mm(
+    a: Node, b: Node, scale_a: Node, scale_b: Node, bias: Node | None = None,
+    out_dtype: DType = bfloat16, use_fast_accum: bool = False,
+) -> Node:  # fmt: skip
+    """Multiply matrices of 8-bit floats with scales: (a * scale_a) @ (b * scale_b) + bias.
+
+    (M, K) @ (K, N) -> (M, N) in `out_dtype`; `bias` is (N,). A scale is one number, or one for each
+    row of `a`, (M, 1), and each column of `b`, (1, N). Sums of float32 are scaled, not operands.
+    Tensor cores multiply both along K: `b` is best the transpose of a matrix (N, K).
+    `use_fast_accum` allows coarser sums; they are float32 all the same. Raises DTypeError for other
+    dtypes, ShapeError for sizes that do not fit. As `torch._scaled_mm`; the formats are those of
+    the OCP specification of 8-bit floating point.
+
+    >>> a, b = (Tensor([[1.0, 2.0]]).to(picograd.float8_e4m3fn) for _ in range(2))
+    >>> picograd.scaled_mm(a, b.T, Tensor(0.5), Tensor(4.0), out_dtype=picograd.float32).tolist()
+    [[10.0]]
+    """
+    check_scaled(a, b)
+    check_device("scaled_mm", (a, b, scale_a, scale_b))
+    (m, _), (_, n) = a.shape, b.shape
+    made = build.matmul(build.cast(a, float32), build.cast(b, float32))
+    for name, scale, rows in (("scale_a", scale_a, (m, 1)), ("scale_b", scale_b, (1, n))):
+        if scale.size != 1 and scale.shape != rows:
+            text = f"{name} {scale.shape} does not fit {a.shape} @ {b.shape}"
+            raise ShapeError("scaled_mm", text, f"give one number, or {rows}")
+        scale = scale.reshape((1, 1)) if scale.size == 1 else scale
+        made = made.binary("mul", scale.cast(float32).broadcast_to(made.shape))
+    if bias is not None:
+        if bias.shape != (n,):
+            text = f"bias {bias.shape} does not fit {a.shape} @ {b.shape}"
+            raise ShapeError("scaled_mm", text, f"give one of shape ({n},)")
+        made = made.binary("add", bias.cast(float32).broadcast_to(made.shape))
+    return build.cast(made, out_dtype)
+
+
+def check_scaled(a: Node, b: Node) -> None:
+    """Check that both operands are matrices of 8-bit floats whose inner sizes are equal."""
+    for each in (a, b):
+        if each.dtype.kind != "float8":
+            fix = "scale it to 448 at most and convert it: (x / scale).to(picograd.float8_e4m3fn)"
+            raise DTypeError("scaled_mm", f"takes 8-bit floats, not {each.dtype.name}", fix)
+    if a.rank != 2 or b.rank != 2:
+        text = f"takes two matrices, not {a.shape} and {b.shape}"
+        raise ShapeError("scaled_mm", text, "reshape to (rows, columns), or loop over the stack")
+    if a.shape[1] != b.shape[0]:
+        raise mismatch(a, b, "scaled_mm")

@@ -39,8 +39,7 @@ def units(x: Tensor, generator: Generator | None, dtype: DTypeLike | None = None
 
 def wide_units(x: Tensor, generator: Generator | None) -> Node:
     """Draw from [0, 1) in a tensor's shape, in float64 for a dtype of 64 bits, else in float32."""
-    node: Node = read(units(x, generator, inverse_sampling.wide_dtype(x.dtype)))
-    return node
+    return read(units(x, generator, inverse_sampling.wide_dtype(x.dtype)))
 
 
 def normals(x: Tensor, generator: Generator | None) -> Tensor:
@@ -168,14 +167,12 @@ def exponentials(x: Tensor, generator: Generator | None, rate: float = 1.0) -> T
     draws = inverse_sampling.exponential(wide_units(x, generator)) / float(rate)
     if x.dtype is float16:  # whose least number is above the draws' least
         draws = draws.binary("maximum", LEAST_HALF)
-    made: Tensor = fresh(draws.cast(x.dtype))
-    return made
+    return fresh(draws.cast(x.dtype))
 
 
 def gumbels(x: Tensor, generator: Generator | None = None) -> Tensor:
     """Draw from the Gumbel distribution in a tensor's shape, dtype and device."""
-    made: Tensor = fresh(inverse_sampling.gumbel(wide_units(x, generator)).cast(x.dtype))
-    return made
+    return fresh(inverse_sampling.gumbel(wide_units(x, generator)).cast(x.dtype))
 
 
 @composed(function=False)

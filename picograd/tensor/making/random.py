@@ -188,7 +188,7 @@ class Generator:
         self.key, self.offset = int(state[0]), int(state[1])
 
 
-DEFAULT = Generator()
+DEFAULT = default_generator = Generator()
 
 
 @pending.locked  # another thread may be recording a loop or samples

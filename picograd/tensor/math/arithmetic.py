@@ -12,7 +12,7 @@ from picograd.graph.build_composite import custom
 from picograd.graph.node import Node
 from picograd.tensor.core.annotations import Scalar, Tensor, TensorLike
 from picograd.tensor.core.arguments import as_float, is_tensor, need_tensor, promoted
-from picograd.tensor.core.function import composed
+from picograd.tensor.core.function import composed, within
 from picograd.tensor.core.recording import apply
 from picograd.tensor.core.type_info import FORMATS
 from picograd.tensor.math import elementwise, transcendental
@@ -105,8 +105,7 @@ def float_power(input: TensorLike, exponent: TensorLike) -> Tensor:
     """
     a, b = wide(input), wide(exponent)
     need_tensor("float_power", a if is_tensor(a) else b)
-    result: Tensor = a**b
-    return result
+    return a**b
 
 
 def wide(x: Any) -> Any:
@@ -130,6 +129,7 @@ def logaddexp2(input: Tensor, other: TensorLike) -> Tensor:
     return (larger + gap.exp2().log1p() / math.log(2)).cast(x.dtype)
 
 
+@within("special")
 def xlog1py(input: TensorLike, other: TensorLike) -> Tensor:
     """Compute a log(1 + b); 0 where a is 0, unless b is NaN.
 

@@ -9,6 +9,7 @@ Definitions: NIST Digital Library of Mathematical Functions, 10.25 and 10.29.
 import math
 
 from picograd.graph.node import Node
+from picograd.tensor.core.function import recorded, within
 from picograd.tensor.math.transcendental import above, known_slope, polynomial, smooth, with_sign
 
 # I0(x) and 2 I1(x) / x as series in x^2 / 4, for 0 <= x <= 8; 1e-19 (DLMF 10.25.2)
@@ -16,55 +17,21 @@ SMALL0 = tuple(1 / math.factorial(k) ** 2 for k in range(27))
 SMALL1 = tuple(1 / (math.factorial(k) * math.factorial(k + 1)) for k in range(27))
 # exp(-x) sqrt(x) I0(x) and I1(x) for x >= 8, in t = 16 / x - 1; relative error 2e-16
 LARGE0 = (
-    0.4021765094450081,
-    0.0033605519836677235,
-    0.00013621607439187193,
-    1.1143033802583682e-05,
-    1.4838475863096976e-06,
-    2.9735956581528157e-07,
-    8.872154618944625e-08,
-    3.932926571091252e-08,
-    2.155681110989874e-08,
-    7.532386417555123e-09,
-    -6.805980075129678e-09,
-    -1.331979859201994e-08,
-    -5.162517880939013e-09,
-    7.323310735122893e-09,
-    6.789790403895736e-09,
-    -3.11851456121224e-09,
-    -4.8482509221176966e-09,
-    1.0924527246468664e-09,
-    2.3981927228949238e-09,
-    -2.748111637276033e-10,
-    -7.473844621887592e-10,
-    3.525321019700796e-11,
-    1.0881994785468934e-10,
-)
+    0.4021765094450081, 0.0033605519836677235, 0.00013621607439187193, 1.1143033802583682e-05,
+    1.4838475863096976e-06, 2.9735956581528157e-07, 8.872154618944625e-08, 3.932926571091252e-08,
+    2.155681110989874e-08, 7.532386417555123e-09, -6.805980075129678e-09, -1.331979859201994e-08,
+    -5.162517880939013e-09, 7.323310735122893e-09, 6.789790403895736e-09, -3.11851456121224e-09,
+    -4.8482509221176966e-09, 1.0924527246468664e-09, 2.3981927228949238e-09, -2.748111637276033e-10,
+    -7.473844621887592e-10, 3.525321019700796e-11, 1.0881994785468934e-10,
+)  # fmt: skip
 LARGE1 = (
-    0.38939845902587233,
-    -0.009749577193235609,
-    -0.000219235763833829,
-    -1.503854721127423e-05,
-    -1.8349101539664522e-06,
-    -3.483853071371078e-07,
-    -1.0001220638799958e-07,
-    -4.31323156237458e-08,
-    -2.3382691353601083e-08,
-    -8.407326839577817e-09,
-    6.795073490187386e-09,
-    1.3952625102162603e-08,
-    5.722677527454156e-09,
-    -7.432535335623792e-09,
-    -7.222524178953976e-09,
-    3.0717395650769477e-09,
-    5.094016301574338e-09,
-    -1.0476127785270019e-09,
-    -2.5062162405593894e-09,
-    2.582169443152386e-10,
-    7.79067217908059e-10,
-    -3.2677656089803323e-11,
-    -1.13288885034257e-10,
-)
+    0.38939845902587233, -0.009749577193235609, -0.000219235763833829, -1.503854721127423e-05,
+    -1.8349101539664522e-06, -3.483853071371078e-07, -1.0001220638799958e-07, -4.31323156237458e-08,
+    -2.3382691353601083e-08, -8.407326839577817e-09, 6.795073490187386e-09, 1.3952625102162603e-08,
+    5.722677527454156e-09, -7.432535335623792e-09, -7.222524178953976e-09, 3.0717395650769477e-09,
+    5.094016301574338e-09, -1.0476127785270019e-09, -2.5062162405593894e-09, 2.582169443152386e-10,
+    7.79067217908059e-10, -3.2677656089803323e-11, -1.13288885034257e-10,
+)  # fmt: skip
 
 
 def near(x: Node, order: int) -> Node:
@@ -142,21 +109,42 @@ def i1e_slope(x: Node, y: Node) -> Node:
     return known_slope(x, i0e_value, i0e_slope) - x.unary("sign") * y - ratio(x, y)
 
 
+@recorded(in_place=True)
+@within("special", is_recorded=True)
 def i0(node: Node) -> Node:
-    """Compute the modified Bessel function I0."""
+    """Compute the modified Bessel function I0.
+
+    >>> picograd.special.i0(picograd.Tensor([0.0])).tolist()
+    [1.0]
+    """
     return smooth("i0", node, i0_value, i0_slope, True)
 
 
+@within("special", is_recorded=True)
 def i0e(node: Node) -> Node:
-    """Compute exp(-|x|) I0(x)."""
+    """Compute exp(-|x|) I0(x).
+
+    >>> picograd.special.i0e(picograd.Tensor([0.0])).tolist()
+    [1.0]
+    """
     return smooth("i0e", node, i0e_value, i0e_slope, True)
 
 
+@within("special", is_recorded=True)
 def i1(node: Node) -> Node:
-    """Compute the modified Bessel function I1."""
+    """Compute the modified Bessel function I1.
+
+    >>> picograd.special.i1(picograd.Tensor([0.0])).tolist()
+    [0.0]
+    """
     return smooth("i1", node, i1_value, i1_slope, True)
 
 
+@within("special", is_recorded=True)
 def i1e(node: Node) -> Node:
-    """Compute exp(-|x|) I1(x)."""
+    """Compute exp(-|x|) I1(x).
+
+    >>> picograd.special.i1e(picograd.Tensor([0.0])).tolist()
+    [0.0]
+    """
     return smooth("i1e", node, i1e_value, i1e_slope, True)

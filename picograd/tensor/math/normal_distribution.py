@@ -8,6 +8,7 @@ import math
 
 from picograd.codegen.erfc_fit import ERFC
 from picograd.graph.node import Node
+from picograd.tensor.core.function import within
 from picograd.tensor.math.transcendental import (
     ROOT_PI,
     above,
@@ -76,13 +77,23 @@ def erfcx_slope(x: Node, y: Node) -> Node:
     return x * y * 2 - 2 / ROOT_PI
 
 
+@within("special", is_recorded=True)
 def erfcx(node: Node) -> Node:
-    """Compute exp(x^2) erfc(x)."""
+    """Compute exp(x^2) erfc(x) without overflow.
+
+    >>> picograd.special.erfcx(picograd.Tensor([0.0])).tolist()
+    [1.0]
+    """
     return smooth("erfcx", node, erfcx_value, erfcx_slope, True)
 
 
+@within("special", is_recorded=True)
 def ndtr(node: Node) -> Node:
-    """Compute the probability that a standard normal number is less than x."""
+    """Compute the probability that a standard normal number is less than x.
+
+    >>> picograd.special.ndtr(picograd.Tensor([0.0])).tolist()
+    [0.5]
+    """
     return smooth(
         "ndtr",
         node,
@@ -107,8 +118,13 @@ def log_ndtr_slope(x: Node, y: Node) -> Node:
     return scaled.unary("reciprocal") * math.sqrt(2 / math.pi)
 
 
+@within("special", is_recorded=True)
 def log_ndtr(node: Node) -> Node:
-    """Compute log(ndtr(x))."""
+    """Compute log(ndtr(x)) without underflow.
+
+    >>> round(picograd.special.log_ndtr(picograd.Tensor([-10.0])).item(), 2)
+    -53.23
+    """
     return smooth("log_ndtr", node, log_ndtr_value, log_ndtr_slope, True)
 
 
@@ -128,8 +144,13 @@ def ndtri_value(p: Node) -> Node:
     return is_middle.where(middle, is_high.where(-value, value))
 
 
+@within("special", is_recorded=True)
 def ndtri(node: Node) -> Node:
-    """Find the x whose ndtr is p: infinite at 0 and 1, NaN outside."""
+    """Find the x whose ndtr is p.
+
+    >>> picograd.special.ndtri(picograd.Tensor([0.5, 1.0])).tolist()
+    [0.0, inf]
+    """
     return smooth(
         "ndtri", node, ndtri_value, lambda p, y: (y * y * 0.5).unary("exp") * ROOT_TWO_PI, True
     )
@@ -145,6 +166,11 @@ def entr_value(x: Node) -> Node:
     return x.unary("isnan").where(x, value)
 
 
+@within("special", is_recorded=True)
 def entr(node: Node) -> Node:
-    """Compute the entropy term -x log(x)."""
+    """Compute -x log(x): 0 at 0, -infinity below.
+
+    >>> picograd.special.entr(picograd.Tensor([0.0, -1.0])).tolist()
+    [0.0, -inf]
+    """
     return smooth("entr", node, entr_value, lambda x, y: -x.unary("log") - 1)

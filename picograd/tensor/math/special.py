@@ -5,124 +5,27 @@ on the host, at once (as many steps as their arguments need).
 """
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from picograd.tensor.core.annotations import Axis, DTypeLike, Tensor, TensorLike
 from picograd.tensor.core.arguments import need_tensor
-from picograd.tensor.core.function import composed
-from picograd.tensor.core.guard import guard_functions
+from picograd.tensor.core.calling import function_of
+from picograd.tensor.core.function import FUNCTIONS, MODULES, composed, within
 from picograd.tensor.core.operands import optional_dtype
 from picograd.tensor.core.recording import Recorded, apply
-from picograd.tensor.core.spelling import spell_functions
-from picograd.tensor.math import (
-    airy,
-    bessel,
-    bessel_decay,
-    bessel_waves,
-    elementwise,
-    gamma,
-    normal_distribution,
-    polynomials,
-    transcendental,
-)
-from picograd.tensor.math.arithmetic import xlog1py
+from picograd.tensor.math import airy as airy
+from picograd.tensor.math import arithmetic as arithmetic
+from picograd.tensor.math import bessel as bessel
+from picograd.tensor.math import bessel_decay, gamma, polynomials, transcendental
+from picograd.tensor.math import bessel_waves as bessel_waves
+from picograd.tensor.math import normal_distribution as normal_distribution
 from picograd.tensor.reductions import reduce
 
-__all__ = [
-    "airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1",
-    "chebyshev_polynomial_t", "chebyshev_polynomial_u", "chebyshev_polynomial_v",
-    "chebyshev_polynomial_w", "digamma", "entr", "erf", "erfc", "erfcx", "erfinv", "exp2",
-    "expit", "expm1", "gammainc", "gammaincc", "gammaln", "hermite_polynomial_h",
-    "hermite_polynomial_he", "i0", "i0e", "i1", "i1e", "laguerre_polynomial_l",
-    "legendre_polynomial_p", "log1p", "log_ndtr", "log_softmax", "logit", "logsumexp",
-    "modified_bessel_i0", "modified_bessel_i1", "modified_bessel_k0", "modified_bessel_k1",
-    "multigammaln", "ndtr", "ndtri", "polygamma", "psi", "round", "scaled_modified_bessel_k0",
-    "scaled_modified_bessel_k1", "shifted_chebyshev_polynomial_t", "shifted_chebyshev_polynomial_u",
-    "shifted_chebyshev_polynomial_v", "shifted_chebyshev_polynomial_w", "sinc", "softmax",
-    "spherical_bessel_j0", "xlog1py", "xlogy", "zeta",
-]  # fmt: skip
-
-
-@composed(in_place=True)
-def i0(input: Tensor) -> Tensor:
-    """Compute the modified Bessel function I0.
-
-    >>> picograd.special.i0(picograd.Tensor([0.0])).tolist()
-    [1.0]
-    """
-    return apply(bessel.i0, input)
-
-
-def i0e(input: Tensor) -> Tensor:
-    """Compute exp(-|x|) I0(x).
-
-    >>> picograd.special.i0e(picograd.Tensor([0.0])).tolist()
-    [1.0]
-    """
-    return apply(bessel.i0e, input)
-
-
-def i1(input: Tensor) -> Tensor:
-    """Compute the modified Bessel function I1.
-
-    >>> picograd.special.i1(picograd.Tensor([0.0])).tolist()
-    [0.0]
-    """
-    return apply(bessel.i1, input)
-
-
-def i1e(input: Tensor) -> Tensor:
-    """Compute exp(-|x|) I1(x).
-
-    >>> picograd.special.i1e(picograd.Tensor([0.0])).tolist()
-    [0.0]
-    """
-    return apply(bessel.i1e, input)
-
-
-def erfcx(input: Tensor) -> Tensor:
-    """Compute exp(x^2) erfc(x) without overflow.
-
-    >>> picograd.special.erfcx(picograd.Tensor([0.0])).tolist()
-    [1.0]
-    """
-    return apply(normal_distribution.erfcx, input)
-
-
-def ndtr(input: Tensor) -> Tensor:
-    """Compute the probability that a standard normal number is less than x.
-
-    >>> picograd.special.ndtr(picograd.Tensor([0.0])).tolist()
-    [0.5]
-    """
-    return apply(normal_distribution.ndtr, input)
-
-
-def log_ndtr(input: Tensor) -> Tensor:
-    """Compute log(ndtr(x)) without underflow.
-
-    >>> round(picograd.special.log_ndtr(picograd.Tensor([-10.0])).item(), 2)
-    -53.23
-    """
-    return apply(normal_distribution.log_ndtr, input)
-
-
-def ndtri(input: Tensor) -> Tensor:
-    """Find the x whose ndtr is p.
-
-    >>> picograd.special.ndtri(picograd.Tensor([0.5, 1.0])).tolist()
-    [0.0, inf]
-    """
-    return apply(normal_distribution.ndtri, input)
-
-
-def entr(input: Tensor) -> Tensor:
-    """Compute -x log(x): 0 at 0, -infinity below.
-
-    >>> picograd.special.entr(picograd.Tensor([0.0, -1.0])).tolist()
-    [0.0, -inf]
-    """
-    return apply(normal_distribution.entr, input)
+# functions of `picograd` that PyTorch has here, too
+SHARED = ("digamma", "erf", "erfc", "erfinv", "exp2", "expm1", "log1p", "sinc", "xlogy")
+# other names of functions
+SAME = {"psi": "digamma", "modified_bessel_i0": "i0", "modified_bessel_i1": "i1"}
 
 
 def zeta(input: TensorLike, other: TensorLike) -> Tensor:
@@ -180,15 +83,6 @@ def gammaincc(input: TensorLike, other: TensorLike) -> Tensor:
     return apply(gamma.igammac, input, other)
 
 
-def digamma(input: Tensor) -> Tensor:
-    """Compute the derivative of log|gamma(x)|.
-
-    >>> picograd.special.digamma(Tensor([1.0, 2.0, 3.0])).tolist()
-    [-0.5772..., 0.4227..., 0.9227...]
-    """
-    return apply(transcendental.digamma, input)
-
-
 def gammaln(input: Tensor) -> Tensor:
     """Compute log|gamma(x)|.
 
@@ -196,78 +90,6 @@ def gammaln(input: Tensor) -> Tensor:
     [0.6931..., 1.7917..., 3.1780...]
     """
     return apply(transcendental.lgamma, input)
-
-
-def erf(input: Tensor) -> Tensor:
-    """Compute the error function.
-
-    >>> picograd.special.erf(Tensor([-1.0, 0.0, 2.0])).tolist()
-    [-0.8427..., 0.0, 0.9953...]
-    """
-    return apply(elementwise.unary, "erf", input)
-
-
-def erfc(input: Tensor) -> Tensor:
-    """Compute 1 - erf(x), accurate where erf is nearly 1.
-
-    >>> picograd.special.erfc(Tensor([-1.0, 0.0, 2.0])).tolist()
-    [1.8427..., 1.0, 0.0046...]
-    """
-    return apply(transcendental.erfc, input)
-
-
-def erfinv(input: Tensor) -> Tensor:
-    """Invert erf.
-
-    >>> picograd.special.erfinv(Tensor([-0.5, 0.0, 0.5])).tolist()
-    [-0.4769..., 0.0, 0.4769...]
-    """
-    return apply(transcendental.erfinv, input)
-
-
-def exp2(input: Tensor) -> Tensor:
-    """Compute 2 ** x.
-
-    >>> picograd.special.exp2(Tensor([0.0, 1.0, 3.0])).tolist()
-    [1.0, 2.0, 8.0]
-    """
-    return apply(elementwise.unary, "exp2", input)
-
-
-def expm1(input: Tensor) -> Tensor:
-    """Compute e ** x - 1, exact near 0.
-
-    >>> picograd.special.expm1(Tensor([0.0, 1.0, 2.0])).tolist()
-    [0.0, 1.7182..., 6.3890...]
-    """
-    return apply(transcendental.expm1, input)
-
-
-def log1p(input: Tensor) -> Tensor:
-    """Compute log(1 + x), exact near 0.
-
-    >>> picograd.special.log1p(Tensor([0.0, 1.0, 3.0])).tolist()
-    [0.0, 0.6931..., 1.3862...]
-    """
-    return apply(transcendental.log1p, input)
-
-
-def sinc(input: Tensor) -> Tensor:
-    """Compute sin(pi x) / (pi x).
-
-    >>> picograd.special.sinc(Tensor([0.0, 0.5, 1.5])).tolist()
-    [1.0, 0.6366..., -0.2122...]
-    """
-    return apply(transcendental.sinc, input)
-
-
-def xlogy(input: TensorLike, other: TensorLike) -> Tensor:
-    """Compute a log(b); 0 where a is 0, unless b is NaN.
-
-    >>> picograd.special.xlogy(Tensor([0.0, 1.0, 2.0]), Tensor([0.0, 2.0, 2.0])).tolist()
-    [0.0, 0.6931..., 1.3862...]
-    """
-    return apply(transcendental.xlogy, input, other)
 
 
 def expit(input: Tensor) -> Tensor:
@@ -327,7 +149,7 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     return input.round(decimals=decimals)
 
 
-def of_degree(input: Any, n: Any, name: str, is_shifted: bool = False) -> Tensor:
+def _of_degree(input: Any, n: Any, name: str, is_shifted: bool = False) -> Tensor:
     """Compute polynomials whose degree is a number, or the elements of a tensor, which is read."""
     if not isinstance(n, Recorded):
         return apply(polynomials.polynomial, input, name, int(n), is_shifted)
@@ -345,7 +167,7 @@ def chebyshev_polynomial_t(input: TensorLike, n: TensorLike) -> Tensor:
     >>> picograd.special.chebyshev_polynomial_t(Tensor([0.5, 2.0]), 3).tolist()
     [-1.0, 26.0]
     """
-    return of_degree(input, n, "chebyshev_t")
+    return _of_degree(input, n, "chebyshev_t")
 
 
 def chebyshev_polynomial_u(input: TensorLike, n: TensorLike) -> Tensor:
@@ -354,7 +176,7 @@ def chebyshev_polynomial_u(input: TensorLike, n: TensorLike) -> Tensor:
     >>> picograd.special.chebyshev_polynomial_u(Tensor([0.5, 2.0]), 2).tolist()
     [0.0, 15.0]
     """
-    return of_degree(input, n, "chebyshev_u")
+    return _of_degree(input, n, "chebyshev_u")
 
 
 def chebyshev_polynomial_v(input: TensorLike, n: TensorLike) -> Tensor:
@@ -363,7 +185,7 @@ def chebyshev_polynomial_v(input: TensorLike, n: TensorLike) -> Tensor:
     >>> picograd.special.chebyshev_polynomial_v(Tensor([0.5, 2.0]), 1).tolist()
     [0.0, 3.0]
     """
-    return of_degree(input, n, "chebyshev_v")
+    return _of_degree(input, n, "chebyshev_v")
 
 
 def chebyshev_polynomial_w(input: TensorLike, n: TensorLike) -> Tensor:
@@ -372,7 +194,7 @@ def chebyshev_polynomial_w(input: TensorLike, n: TensorLike) -> Tensor:
     >>> picograd.special.chebyshev_polynomial_w(Tensor([0.5, 2.0]), 1).tolist()
     [2.0, 5.0]
     """
-    return of_degree(input, n, "chebyshev_w")
+    return _of_degree(input, n, "chebyshev_w")
 
 
 def shifted_chebyshev_polynomial_t(input: TensorLike, n: TensorLike) -> Tensor:
@@ -381,7 +203,7 @@ def shifted_chebyshev_polynomial_t(input: TensorLike, n: TensorLike) -> Tensor:
     >>> picograd.special.shifted_chebyshev_polynomial_t(Tensor([0.5, 2.0]), 2).tolist()
     [-1.0, 17.0]
     """
-    return of_degree(input, n, "chebyshev_t", True)
+    return _of_degree(input, n, "chebyshev_t", True)
 
 
 def shifted_chebyshev_polynomial_u(input: TensorLike, n: TensorLike) -> Tensor:
@@ -390,7 +212,7 @@ def shifted_chebyshev_polynomial_u(input: TensorLike, n: TensorLike) -> Tensor:
     >>> picograd.special.shifted_chebyshev_polynomial_u(Tensor([0.5, 2.0]), 2).tolist()
     [-1.0, 35.0]
     """
-    return of_degree(input, n, "chebyshev_u", True)
+    return _of_degree(input, n, "chebyshev_u", True)
 
 
 def shifted_chebyshev_polynomial_v(input: TensorLike, n: TensorLike) -> Tensor:
@@ -399,7 +221,7 @@ def shifted_chebyshev_polynomial_v(input: TensorLike, n: TensorLike) -> Tensor:
     >>> picograd.special.shifted_chebyshev_polynomial_v(Tensor([0.5, 2.0]), 1).tolist()
     [-1.0, 5.0]
     """
-    return of_degree(input, n, "chebyshev_v", True)
+    return _of_degree(input, n, "chebyshev_v", True)
 
 
 def shifted_chebyshev_polynomial_w(input: TensorLike, n: TensorLike) -> Tensor:
@@ -408,7 +230,7 @@ def shifted_chebyshev_polynomial_w(input: TensorLike, n: TensorLike) -> Tensor:
     >>> picograd.special.shifted_chebyshev_polynomial_w(Tensor([0.5, 2.0]), 1).tolist()
     [1.0, 7.0]
     """
-    return of_degree(input, n, "chebyshev_w", True)
+    return _of_degree(input, n, "chebyshev_w", True)
 
 
 def hermite_polynomial_h(input: TensorLike, n: TensorLike) -> Tensor:
@@ -417,7 +239,7 @@ def hermite_polynomial_h(input: TensorLike, n: TensorLike) -> Tensor:
     >>> picograd.special.hermite_polynomial_h(Tensor([0.5, 2.0]), 2).tolist()
     [-1.0, 14.0]
     """
-    return of_degree(input, n, "hermite_h")
+    return _of_degree(input, n, "hermite_h")
 
 
 def hermite_polynomial_he(input: TensorLike, n: TensorLike) -> Tensor:
@@ -426,7 +248,7 @@ def hermite_polynomial_he(input: TensorLike, n: TensorLike) -> Tensor:
     >>> picograd.special.hermite_polynomial_he(Tensor([0.5, 2.0]), 2).tolist()
     [-0.75, 3.0]
     """
-    return of_degree(input, n, "hermite_he")
+    return _of_degree(input, n, "hermite_he")
 
 
 def laguerre_polynomial_l(input: TensorLike, n: TensorLike) -> Tensor:
@@ -435,7 +257,7 @@ def laguerre_polynomial_l(input: TensorLike, n: TensorLike) -> Tensor:
     >>> picograd.special.laguerre_polynomial_l(Tensor([0.5, 2.0]), 1).tolist()
     [0.5, -1.0]
     """
-    return of_degree(input, n, "laguerre")
+    return _of_degree(input, n, "laguerre")
 
 
 def legendre_polynomial_p(input: TensorLike, n: TensorLike) -> Tensor:
@@ -444,7 +266,7 @@ def legendre_polynomial_p(input: TensorLike, n: TensorLike) -> Tensor:
     >>> picograd.special.legendre_polynomial_p(Tensor([0.5, 2.0]), 2).tolist()
     [-0.125, 5.5]
     """
-    return of_degree(input, n, "legendre")
+    return _of_degree(input, n, "legendre")
 
 
 def spherical_bessel_j0(input: Tensor) -> Tensor:
@@ -455,76 +277,6 @@ def spherical_bessel_j0(input: Tensor) -> Tensor:
     """
     need_tensor("spherical_bessel_j0", input)
     return apply(transcendental.sinc, input / math.pi)
-
-
-def airy_ai(input: Tensor) -> Tensor:
-    """Compute Airy's function Ai.
-
-    >>> picograd.special.airy_ai(Tensor([0.0])).tolist()
-    [0.355...]
-    """
-    need_tensor("airy_ai", input)
-    return apply(airy.ai, input)
-
-
-def bessel_j0(input: Tensor) -> Tensor:
-    """Compute the Bessel function of the first kind J0.
-
-    >>> picograd.special.bessel_j0(Tensor([0.0])).tolist()
-    [1.0]
-    """
-    need_tensor("bessel_j0", input)
-    return apply(bessel_waves.j0, input)
-
-
-def bessel_j1(input: Tensor) -> Tensor:
-    """Compute the Bessel function of the first kind J1.
-
-    >>> picograd.special.bessel_j1(Tensor([0.0])).tolist()
-    [0.0]
-    """
-    need_tensor("bessel_j1", input)
-    return apply(bessel_waves.j1, input)
-
-
-def bessel_y0(input: Tensor) -> Tensor:
-    """Compute the Bessel function of the second kind Y0.
-
-    >>> picograd.special.bessel_y0(Tensor([0.0])).tolist()
-    [-inf]
-    """
-    need_tensor("bessel_y0", input)
-    return apply(bessel_waves.y0, input)
-
-
-def bessel_y1(input: Tensor) -> Tensor:
-    """Compute the Bessel function of the second kind Y1.
-
-    >>> picograd.special.bessel_y1(Tensor([0.0])).tolist()
-    [-inf]
-    """
-    need_tensor("bessel_y1", input)
-    return apply(bessel_waves.y1, input)
-
-
-def modified_bessel_k0(input: Tensor) -> Tensor:
-    """Compute the modified Bessel function of the second kind K0.
-
-    >>> picograd.special.modified_bessel_k0(Tensor([0.0])).tolist()
-    [inf]
-    """
-    need_tensor("modified_bessel_k0", input)
-    return apply(bessel_decay.k0, input)
-
-
-def modified_bessel_k1(input: Tensor) -> Tensor:
-    """Compute the modified Bessel function of the second kind K1.
-
-    >>> picograd.special.modified_bessel_k1(Tensor([0.0])).tolist()
-    [inf]
-    """
-    need_tensor("modified_bessel_k1", input)
-    return apply(bessel_decay.k1, input)
 
 
 def scaled_modified_bessel_k0(x: Tensor) -> Tensor:
@@ -547,8 +299,12 @@ def scaled_modified_bessel_k1(x: Tensor) -> Tensor:
     return apply(bessel_decay.k1e, x)
 
 
-psi = digamma
-modified_bessel_i0, modified_bessel_i1 = i0, i1
-
-guard_functions(globals(), __all__)
-spell_functions(globals(), __all__)
+# Rows are these, the functions above, and what files of this room show `within("special")`.
+for _name, _written in list(globals().items()):
+    if getattr(_written, "__module__", "") == __name__ and not _name.startswith("_"):
+        within("special")(_written)
+ROWS = MODULES["special"] | {name: FUNCTIONS[name] for name in SHARED}
+ROWS |= {other: replace(ROWS[name], name=other) for other, name in SAME.items()}
+_made = {name: function_of(row, __name__) for name, row in ROWS.items()}
+globals().update(_made)
+__all__ = sorted(_made)

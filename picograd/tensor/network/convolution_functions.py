@@ -5,6 +5,7 @@ Inputs are (N, C, *S) or (C, *S). Sizes are one int, or one per spatial axis; pa
 that do not fit and kernels larger than the padded input, ValueRangeError for wrong sizes.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from picograd.tensor.core.annotations import Sizes
@@ -13,136 +14,114 @@ from picograd.tensor.core.function import composed, within
 from picograd.tensor.core.recording import Same, apply
 from picograd.tensor.network import convolution
 
+Definition = Callable[..., Any]
 
-@composed()
-@within("functional")
-def conv1d(
-    input: Same,
-    weight: Same,
-    bias: Same | None = None,
-    stride: Sizes = 1,
-    padding: Sizes | str = 0,
-    dilation: Sizes = 1,
-    groups: int = 1,
-) -> Same:
+
+def by_rank(make: Callable[[int], Definition], **seen: Any) -> Callable[[Definition], Definition]:
+    """Show what `make` makes for a number of axes, the digit in a name, under the name.
+
+    What it stands on has the documentation alone.
+    """
+
+    def decorate(named: Definition) -> Definition:
+        made = make(int(named.__name__[-2]))
+        made.__name__, made.__doc__ = named.__name__, named.__doc__
+        return composed(**seen)(within("functional")(made))
+
+    return decorate
+
+
+def convolve(rank: int) -> Definition:
+    """Make the convolution over `rank` axes."""
+    op = f"conv{rank}d"
+
+    def conv(
+        input: Same,
+        weight: Same,
+        bias: Same | None = None,
+        stride: Sizes = 1,
+        padding: Sizes | str = 0,
+        dilation: Sizes = 1,
+        groups: int = 1,
+    ) -> Same:
+        need_tensor(op, input)
+        options = dict(stride=stride, padding=padding, dilation=dilation, groups=groups)
+        return apply(convolution.convolve, op, rank, input, weight, bias, options)
+
+    return conv
+
+
+@by_rank(convolve)
+def conv1d() -> None:
     """Cross-correlate (N, C, L) with (O, C / groups, K).
 
     >>> Tensor([[[1.0, 2.0, 3.0]]]).conv1d(Tensor([[[1.0, 1.0]]])).tolist()
     [[[3.0, 5.0]]]
     """
-    need_tensor("conv1d", input)
-    options = dict(stride=stride, padding=padding, dilation=dilation, groups=groups)
-    return apply(convolution.convolve, "conv1d", 1, input, weight, bias, options)
 
 
-@composed()
-@within("functional")
-def conv2d(
-    input: Same,
-    weight: Same,
-    bias: Same | None = None,
-    stride: Sizes = 1,
-    padding: Sizes | str = 0,
-    dilation: Sizes = 1,
-    groups: int = 1,
-) -> Same:
+@by_rank(convolve)
+def conv2d() -> None:
     """Cross-correlate (N, C, H, W) with (O, C / groups, KH, KW).
 
     >>> Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]).conv2d(Tensor([[[[1.0, 1.0]]]])).tolist()
     [[[[3.0], [7.0]]]]
     """
-    need_tensor("conv2d", input)
-    options = dict(stride=stride, padding=padding, dilation=dilation, groups=groups)
-    return apply(convolution.convolve, "conv2d", 2, input, weight, bias, options)
 
 
-@composed()
-@within("functional")
-def conv3d(
-    input: Same,
-    weight: Same,
-    bias: Same | None = None,
-    stride: Sizes = 1,
-    padding: Sizes | str = 0,
-    dilation: Sizes = 1,
-    groups: int = 1,
-) -> Same:
+@by_rank(convolve)
+def conv3d() -> None:
     """Cross-correlate (N, C, D, H, W) with (O, C / groups, KD, KH, KW).
 
     >>> Tensor([[[[[1.0, 2.0], [3.0, 4.0]]]]]).conv3d(Tensor([[[[[1.0, 1.0]]]]])).tolist()
     [[[[[3.0], [7.0]]]]]
     """
-    need_tensor("conv3d", input)
-    options = dict(stride=stride, padding=padding, dilation=dilation, groups=groups)
-    return apply(convolution.convolve, "conv3d", 3, input, weight, bias, options)
 
 
-@composed()
-@within("functional")
-def conv_transpose1d(
-    input: Same,
-    weight: Same,
-    bias: Same | None = None,
-    stride: Sizes = 1,
-    padding: Sizes = 0,
-    output_padding: Sizes = 0,
-    groups: int = 1,
-    dilation: Sizes = 1,
-) -> Same:
+def convolve_transposed(rank: int) -> Definition:
+    """Make the adjoint of a convolution over `rank` axes."""
+    op = f"conv_transpose{rank}d"
+
+    def conv(
+        input: Same,
+        weight: Same,
+        bias: Same | None = None,
+        stride: Sizes = 1,
+        padding: Sizes = 0,
+        output_padding: Sizes = 0,
+        groups: int = 1,
+        dilation: Sizes = 1,
+    ) -> Same:
+        need_tensor(op, input)
+        options = dict(stride=stride, padding=padding, output_padding=output_padding)
+        options |= dict(groups=groups, dilation=dilation)
+        return apply(convolution.convolve_transposed, op, rank, input, weight, bias, options)
+
+    return conv
+
+
+@by_rank(convolve_transposed)
+def conv_transpose1d() -> None:
     """Apply the adjoint of conv1d: (N, C, L) with (C, O / groups, K).
 
     >>> Tensor([[[1.0, 2.0]]]).conv_transpose1d(Tensor([[[1.0, 1.0]]])).tolist()
     [[[1.0, 3.0, 2.0]]]
     """
-    settings = stride, padding, output_padding, groups, dilation
-    return transposed(1, input, weight, bias, *settings)
 
 
-@composed()
-@within("functional")
-def conv_transpose2d(
-    input: Same,
-    weight: Same,
-    bias: Same | None = None,
-    stride: Sizes = 1,
-    padding: Sizes = 0,
-    output_padding: Sizes = 0,
-    groups: int = 1,
-    dilation: Sizes = 1,
-) -> Same:
+@by_rank(convolve_transposed)
+def conv_transpose2d() -> None:
     """Apply the adjoint of conv2d: (N, C, H, W) with (C, O / groups, KH, KW).
 
     >>> Tensor([[[[1.0, 2.0]]]]).conv_transpose2d(Tensor([[[[1.0, 1.0]]]])).tolist()
     [[[[1.0, 3.0, 2.0]]]]
     """
-    settings = stride, padding, output_padding, groups, dilation
-    return transposed(2, input, weight, bias, *settings)
 
 
-@composed()
-@within("functional")
-def conv_transpose3d(
-    input: Same,
-    weight: Same,
-    bias: Same | None = None,
-    stride: Sizes = 1,
-    padding: Sizes = 0,
-    output_padding: Sizes = 0,
-    groups: int = 1,
-    dilation: Sizes = 1,
-) -> Same:
+@by_rank(convolve_transposed)
+def conv_transpose3d() -> None:
     """Apply the adjoint of conv3d: (N, C, D, H, W) with (C, O / groups, KD, KH, KW).
 
     >>> Tensor([[[[[1.0, 2.0]]]]]).conv_transpose3d(Tensor([[[[[1.0, 1.0]]]]])).tolist()
     [[[[[1.0, 3.0, 2.0]]]]]
     """
-    settings = stride, padding, output_padding, groups, dilation
-    return transposed(3, input, weight, bias, *settings)
-
-
-def transposed(rank: int, x: Any, weight: Any, bias: Any, *settings: Any) -> Any:
-    """Apply the adjoint of a convolution over `rank` axes."""
-    name, names = f"conv_transpose{rank}d", ("stride", "padding", "output_padding")
-    need_tensor(name, x)
-    options = dict(zip((*names, "groups", "dilation"), settings, strict=True))
-    return apply(convolution.convolve_transposed, name, rank, x, weight, bias, options)

@@ -94,8 +94,7 @@ def interpolate(
     sizes = read_sizes(input, size, scales)
     check_size("interpolate", (*input.shape[:2], *sizes), input.itemsize)
     if mode == "area":
-        pooled: Tensor = getattr(input, f"adaptive_avg_pool{rank}d")(tuple(sizes))
-        return pooled
+        return getattr(input, f"adaptive_avg_pool{rank}d")(tuple(sizes))
     is_weighed = not mode.startswith("nearest")
     if is_weighed and input.dtype is uint8:
         options = scales, mode, bool(align_corners), bool(recompute_scale_factor), antialias

@@ -13,125 +13,107 @@ from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.function import composed, within
 from picograd.tensor.core.recording import Same, apply, read, several
 from picograd.tensor.network import convolution, pooling
+from picograd.tensor.network.convolution_functions import Definition, by_rank
 
-SIZES = "kernel_size", "stride", "padding"
+
+def max_pool(rank: int) -> Definition:
+    """Make the pool of the largest elements, with their positions if they are wanted."""
+    op = f"max_pool{rank}d"
+
+    def pool(
+        input: Same,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
+        dilation: Sizes = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Tensor:
+        need_tensor(op, input)
+        options = dict(kernel_size=kernel_size, stride=stride, padding=padding)
+        options |= dict(dilation=dilation, ceil_mode=ceil_mode)
+        if return_indices:  # a pair, which the signature leaves out, as PyTorch's does
+            pair: Any = several(input, pooling.max_pool_indices(rank, read(input), options))
+            return pair
+        return apply(convolution.max_pool, rank, input, options)
+
+    return pool
 
 
-@composed()
-@within("functional")
-def max_pool1d(
-    input: Same,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    padding: Sizes = 0,
-    dilation: Sizes = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Tensor:
+@by_rank(max_pool)
+def max_pool1d() -> None:
     """Take the largest element of each window; the first one gets the gradient.
 
     >>> Tensor([[[1.0, 2.0, 3.0, 4.0]]]).max_pool1d(2).tolist()
     [[[2.0, 4.0]]]
     """
-    return max_pool(1, input, return_indices, kernel_size, stride, padding, dilation, ceil_mode)
 
 
-@composed()
-@within("functional")
-def max_pool2d(
-    input: Same,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    padding: Sizes = 0,
-    dilation: Sizes = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Tensor:
+@by_rank(max_pool)
+def max_pool2d() -> None:
     """Take the largest element of each window; the first one gets the gradient.
 
     >>> Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]).max_pool2d(2).tolist()
     [[[[4.0]]]]
     """
-    return max_pool(2, input, return_indices, kernel_size, stride, padding, dilation, ceil_mode)
 
 
-@composed()
-@within("functional")
-def max_pool3d(
-    input: Same,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    padding: Sizes = 0,
-    dilation: Sizes = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Tensor:
+@by_rank(max_pool)
+def max_pool3d() -> None:
     """Take the largest element of each window; the first one gets the gradient.
 
     >>> Tensor([[[[[1.0, 2.0], [3.0, 4.0]]]]]).max_pool3d((1, 2, 2)).tolist()
     [[[[[4.0]]]]]
     """
-    return max_pool(3, input, return_indices, kernel_size, stride, padding, dilation, ceil_mode)
 
 
-@composed()
-@within("functional")
-def avg_pool1d(
-    input: Same,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    padding: Sizes = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-) -> Same:
+def average_pool(rank: int) -> Definition:
+    """Make the pool of averages."""
+    op = f"avg_pool{rank}d"
+
+    def pool(
+        input: Same,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> Same:
+        need_tensor(op, input)
+        options = dict(kernel_size=kernel_size, stride=stride, padding=padding)
+        options |= dict(ceil_mode=ceil_mode, count_include_pad=count_include_pad)
+        options |= dict(divisor=divisor_override)
+        return apply(convolution.average_pool, rank, input, options)
+
+    return pool
+
+
+@by_rank(average_pool)
+def avg_pool1d() -> None:
     """Average each window; `divisor_override` replaces the number of elements.
 
     >>> Tensor([[[1.0, 2.0, 3.0, 4.0]]]).avg_pool1d(2).tolist()
     [[[1.5, 3.5]]]
     """
-    more = ceil_mode, count_include_pad, divisor_override
-    return average_pool(1, input, kernel_size, stride, padding, *more)
 
 
-@composed()
-@within("functional")
-def avg_pool2d(
-    input: Same,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    padding: Sizes = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-) -> Same:
+@by_rank(average_pool)
+def avg_pool2d() -> None:
     """Average each window; `divisor_override` replaces the number of elements.
 
     >>> Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]).avg_pool2d(2).tolist()
     [[[[2.5]]]]
     """
-    more = ceil_mode, count_include_pad, divisor_override
-    return average_pool(2, input, kernel_size, stride, padding, *more)
 
 
-@composed()
-@within("functional")
-def avg_pool3d(
-    input: Same,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    padding: Sizes = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-) -> Same:
+@by_rank(average_pool)
+def avg_pool3d() -> None:
     """Average each window; `divisor_override` replaces the number of elements.
 
     >>> Tensor([[[[[1.0, 2.0], [3.0, 4.0]]]]]).avg_pool3d((1, 2, 2)).tolist()
     [[[[[2.5]]]]]
     """
-    more = ceil_mode, count_include_pad, divisor_override
-    return average_pool(3, input, kernel_size, stride, padding, *more)
 
 
 @composed()
@@ -157,23 +139,34 @@ def adaptive_max_pool1d(input: Same, output_size: Sizes, return_indices: bool = 
     return adaptive_max_pool(1, input, output_size, return_indices)
 
 
-@composed(function=False)
-@within("functional")
-def max_unpool1d(
-    input: Same,
-    indices: Same,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    padding: Sizes = 0,
-    output_size: Sequence[int] | None = None,
-) -> Same:
+def max_unpool(rank: int) -> Definition:
+    """Make the partial inverse of the pool of the largest elements."""
+    op = f"max_unpool{rank}d"
+
+    def unpool(
+        input: Same,
+        indices: Same,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
+        output_size: Sequence[int] | None = None,
+    ) -> Same:
+        need_tensor(op, input, indices)
+        options = dict(kernel_size=kernel_size, stride=stride, padding=padding)
+        options |= dict(output_size=output_size)
+        return apply(pooling.max_unpool, rank, input, indices, options)
+
+    return unpool
+
+
+@by_rank(max_unpool, function=False)
+def max_unpool1d() -> None:
     """Put each element at its position in zeros: the partial inverse of max_pool1d.
 
     >>> values, places = Tensor([[[1.0, 3.0, 2.0, 4.0]]]).max_pool1d(2, return_indices=True)
     >>> values.max_unpool1d(places, 2).tolist()
     [[[0.0, 3.0, 0.0, 4.0]]]
     """
-    return max_unpool(1, input, indices, kernel_size, stride, padding, output_size)
 
 
 @composed()
@@ -201,23 +194,14 @@ def adaptive_max_pool2d(
     return adaptive_max_pool(2, input, output_size, return_indices)
 
 
-@composed(function=False)
-@within("functional")
-def max_unpool2d(
-    input: Same,
-    indices: Same,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    padding: Sizes = 0,
-    output_size: Sequence[int] | None = None,
-) -> Same:
+@by_rank(max_unpool, function=False)
+def max_unpool2d() -> None:
     """Put each element at its position in zeros: the partial inverse of max_pool2d.
 
     >>> values, places = Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]).max_pool2d(2, return_indices=True)
     >>> values.max_unpool2d(places, 2).tolist()
     [[[[0.0, 0.0], [0.0, 4.0]]]]
     """
-    return max_unpool(2, input, indices, kernel_size, stride, padding, output_size)
 
 
 @composed()
@@ -245,74 +229,59 @@ def adaptive_max_pool3d(
     return adaptive_max_pool(3, input, output_size, return_indices)
 
 
-@composed(function=False)
-@within("functional")
-def max_unpool3d(
-    input: Same,
-    indices: Same,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    padding: Sizes = 0,
-    output_size: Sequence[int] | None = None,
-) -> Same:
+@by_rank(max_unpool, function=False)
+def max_unpool3d() -> None:
     """Put each element at its position in zeros: the partial inverse of max_pool3d.
 
     >>> values, places = Tensor([[[[[1.0, 2.0]]]]]).max_pool3d((1, 1, 2), return_indices=True)
     >>> values.max_unpool3d(places, (1, 1, 2)).tolist()
     [[[[[0.0, 2.0]]]]]
     """
-    return max_unpool(3, input, indices, kernel_size, stride, padding, output_size)
 
 
-@composed(function=False)
-@within("functional")
-def lp_pool1d(
-    input: Same,
-    norm_type: float,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    ceil_mode: bool = False,
-) -> Same:
+def norm_pool(rank: int) -> Definition:
+    """Make the pool of the norms of windows."""
+    op = f"lp_pool{rank}d"
+
+    def pool(
+        input: Same,
+        norm_type: float,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        ceil_mode: bool = False,
+    ) -> Same:
+        need_tensor(op, input)
+        options = dict(kernel_size=kernel_size, stride=stride, ceil_mode=ceil_mode)
+        return apply(pooling.norm_pool, rank, input, norm_type, options)
+
+    return pool
+
+
+@by_rank(norm_pool, function=False)
+def lp_pool1d() -> None:
     """Compute sum(x^p)^(1/p) over each window.
 
     >>> Tensor([[[3.0, 4.0]]]).lp_pool1d(2, 2).tolist()
     [[[5.0]]]
     """
-    return norm_pool(1, input, norm_type, kernel_size, stride, ceil_mode)
 
 
-@composed(function=False)
-@within("functional")
-def lp_pool2d(
-    input: Same,
-    norm_type: float,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    ceil_mode: bool = False,
-) -> Same:
+@by_rank(norm_pool, function=False)
+def lp_pool2d() -> None:
     """Compute sum(x^p)^(1/p) over each window.
 
     >>> Tensor([[[[3.0, 4.0]]]]).lp_pool2d(2, (1, 2)).tolist()
     [[[[5.0]]]]
     """
-    return norm_pool(2, input, norm_type, kernel_size, stride, ceil_mode)
 
 
-@composed(function=False)
-@within("functional")
-def lp_pool3d(
-    input: Same,
-    norm_type: float,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    ceil_mode: bool = False,
-) -> Same:
+@by_rank(norm_pool, function=False)
+def lp_pool3d() -> None:
     """Compute sum(x^p)^(1/p) over each window.
 
     >>> Tensor([[[[[3.0, 4.0]]]]]).lp_pool3d(2, (1, 1, 2)).tolist()
     [[[[[5.0]]]]]
     """
-    return norm_pool(3, input, norm_type, kernel_size, stride, ceil_mode)
 
 
 # patches
@@ -358,36 +327,6 @@ def fold(
 
 
 # over `rank` axes
-
-
-def max_pool(rank: int, x: Any, has_indices: Any, *settings: Any) -> Any:
-    """Pool, with the positions if they are wanted."""
-    need_tensor(f"max_pool{rank}d", x)
-    options = dict(zip((*SIZES, "dilation", "ceil_mode"), settings, strict=True))
-    if has_indices:
-        return several(x, pooling.max_pool_indices(rank, read(x), options))
-    return apply(convolution.max_pool, rank, x, options)
-
-
-def average_pool(rank: int, x: Any, *settings: Any) -> Any:
-    """Average windows."""
-    need_tensor(f"avg_pool{rank}d", x)
-    names = *SIZES, "ceil_mode", "count_include_pad", "divisor"
-    return apply(convolution.average_pool, rank, x, dict(zip(names, settings, strict=True)))
-
-
-def norm_pool(rank: int, x: Any, power: float, *settings: Any) -> Any:
-    """Take the norm of windows."""
-    need_tensor(f"lp_pool{rank}d", x)
-    options = dict(zip(("kernel_size", "stride", "ceil_mode"), settings, strict=True))
-    return apply(pooling.norm_pool, rank, x, power, options)
-
-
-def max_unpool(rank: int, x: Any, indices: Any, *settings: Any) -> Any:
-    """Put elements at their positions."""
-    need_tensor(f"max_unpool{rank}d", x, indices)
-    options = dict(zip((*SIZES, "output_size"), settings, strict=True))
-    return apply(pooling.max_unpool, rank, x, indices, options)
 
 
 def adaptive_max_pool(rank: int, x: Any, output_size: Any, has_indices: bool) -> Any:

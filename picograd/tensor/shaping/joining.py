@@ -92,8 +92,7 @@ def split_at_axis(op: str, x: Tensor, places: Sizes, axis: int, least: int) -> t
     if isinstance(places, int) and (places < 1 or x.shape[axis] % places):
         text = f"{places} pieces do not divide an axis of size {x.shape[axis]}"
         raise ShapeError(op, text, "use tensor_split")
-    pieces: tuple[Tensor, ...] = x.tensor_split(places, axis)
-    return pieces
+    return x.tensor_split(places, axis)
 
 
 @composed()
@@ -135,8 +134,7 @@ def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) ->
     [[1], [2, 3]]
     """
     need_tensor("split_with_sizes", input)
-    pieces: tuple[Tensor, ...] = input.split(list(split_sizes), dim)
-    return pieces
+    return input.split(list(split_sizes), dim)
 
 
 @composed(method=False)

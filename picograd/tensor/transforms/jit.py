@@ -503,8 +503,7 @@ class BoundJitted(Generic[P, R]):
                 found = closure.run(args)
             if found is MISSED:
                 found = self.__func__.call(args, kwargs, (self.__self__,))
-        result: R = found
-        return result
+        return found
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.__func__, name)

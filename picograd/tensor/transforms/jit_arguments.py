@@ -80,30 +80,26 @@ class Place:
     """
 
     __slots__ = ("number", "slot")
-    number: int
-    slot: int
 
     def __init__(self, number: int, slot: int = -1) -> None:
-        self.number, self.slot = number, slot
+        self.number = number
+        self.slot = slot
 
 
 class Flattener:
     """This class takes values apart into tensors, objects and a hashable description."""
 
-    has_containers: bool
-
     def __init__(self) -> None:
         self.tensors: list[Tensor] = []
         self.numbers: list[Any] = []
         self.objects: list[Any] = []
-        self.has_containers = False
         self.opened: Any = None  # places of Python's state that are flattened too
 
     def flatten_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Describe the arguments of a call, as `flatten` does; most are of tensors alone."""
         if kwargs or any(type(each) is not Tensor for each in args):
             return self.flatten((args, kwargs))
-        self.tensors, self.has_containers = list(args), True
+        self.tensors = list(args)
         return structure_of_tensors(len(args))
 
     def flatten(self, value: Any) -> Any:
@@ -122,7 +118,6 @@ class Flattener:
         inner = parts(value)
         if inner is None:
             return self.static(kind, value)
-        self.has_containers = True
         names = tuple(value) if isinstance(value, dict) else None
         return kind, names, tuple([self.flatten(item) for item in inner])
 

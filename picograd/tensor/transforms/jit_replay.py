@@ -187,9 +187,6 @@ class Hand:
 
     __slots__ = ("arguments", "capture", "numbers", "recording", "results", "shown", "values")
     numbers: Sequence[Any]
-    arguments: Sequence[Tensor]
-    capture: Capture
-    results: Sequence[Buffer]
     values: Any
 
     def __init__(
@@ -197,7 +194,9 @@ class Hand:
         numbers: Sequence[Any] = (),
     ) -> None:  # fmt: skip
         self.numbers = numbers
-        self.capture, self.arguments, self.results = capture, arguments, results
+        self.capture = capture
+        self.arguments = arguments
+        self.results = results
         self.values = values
         self.recording: Recording | None = None
         self.shown: dict[int, Any] = {}

@@ -200,12 +200,10 @@ class Marked:
 class Copied:
     """A graph at the sizes of a call: what each traced number became."""
 
-    first: int
-    numbers: Numbers
-    slots: Sequence[Any]
-
     def __init__(self, numbers: Numbers, first: int, slots: Sequence[Any]) -> None:
-        self.numbers, self.first, self.slots = numbers, first, slots
+        self.numbers = numbers
+        self.first = first
+        self.slots = slots
         self.made: dict[int, Any] = {}  # given numbers by slot
         self.slot_of: dict[int, int] = {}  # by identity of a given number
         self.fixed: set[int] = set()  # slots whose values are part of the copy

@@ -123,15 +123,14 @@ class Slot:
     """This class is one variable or attribute: how to read it, and what is expected there."""
 
     __slots__ = ("expected", "holder", "key", "label", "owner", "reference")
-    holder: Any
-    owner: Any
-    key: str | None
-    label: str
     expected: Any | None
     reference: Reference | None
 
     def __init__(self, holder: Any, key: str | None, label: str, owner: Any = None) -> None:
-        self.holder, self.key, self.label, self.owner = holder, key, label, owner
+        self.holder = holder
+        self.key = key
+        self.label = label
+        self.owner = owner
         self.expect(self.read())
 
     def variable(self) -> Variable:

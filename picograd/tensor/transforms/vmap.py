@@ -57,8 +57,7 @@ def vmap(
 
     @functools.wraps(func, updated=())
     def batched(*args: P.args, **options: P.kwargs) -> R:
-        found: R = mapped_call(func, in_dims, out_dims, randomness, chunk_size, args, options)
-        return found
+        return mapped_call(func, in_dims, out_dims, randomness, chunk_size, args, options)
 
     return batched
 

@@ -1,46 +1,14 @@
 """Data sets, samplers and loaders under torch.utils.data's names: those of `picograd.nn`."""
 
-from picograd.nn.collate import default_collate, default_convert
-from picograd.nn.dataset_types import (
-    ChainDataset,
-    ConcatDataset,
-    Dataset,
-    IterableDataset,
-    StackDataset,
-    Subset,
-    TensorDataset,
-    random_split,
-)
-from picograd.nn.loader import DataLoader
+from picograd.nn.collate import default_convert
 from picograd.nn.loader_workers import get_worker_info
-from picograd.nn.samplers import (
-    BatchSampler,
-    RandomSampler,
-    Sampler,
-    SequentialSampler,
-    SubsetRandomSampler,
-    WeightedRandomSampler,
-)
+from picograd.utils.data import dataloader, dataset, sampler
+from picograd.utils.data.dataloader import *  # noqa: F403
+from picograd.utils.data.dataset import *  # noqa: F403
 from picograd.utils.data.distributed import DistributedSampler
+from picograd.utils.data.sampler import *  # noqa: F403
 
-__all__ = [
-    "BatchSampler",
-    "ChainDataset",
-    "ConcatDataset",
-    "DataLoader",
-    "Dataset",
-    "DistributedSampler",
-    "IterableDataset",
-    "RandomSampler",
-    "Sampler",
-    "SequentialSampler",
-    "StackDataset",
-    "Subset",
-    "SubsetRandomSampler",
-    "TensorDataset",
-    "WeightedRandomSampler",
-    "default_collate",
-    "default_convert",
-    "get_worker_info",
-    "random_split",
-]
+__all__ = ["DistributedSampler", "default_convert", "get_worker_info"]
+__all__ += dataset.__all__
+__all__ += dataloader.__all__
+__all__ += sampler.__all__

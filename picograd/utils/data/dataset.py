@@ -12,12 +12,6 @@ from picograd.nn.dataset_types import (
 )
 
 __all__ = [
-    "ChainDataset",
-    "ConcatDataset",
-    "Dataset",
-    "IterableDataset",
-    "StackDataset",
-    "Subset",
-    "TensorDataset",
-    "random_split",
-]
+    "ChainDataset", "ConcatDataset", "Dataset", "IterableDataset", "StackDataset", "Subset",
+    "TensorDataset", "random_split",
+]  # fmt: skip

@@ -10,10 +10,6 @@ from picograd.nn.samplers import (
 )
 
 __all__ = [
-    "BatchSampler",
-    "RandomSampler",
-    "Sampler",
-    "SequentialSampler",
-    "SubsetRandomSampler",
+    "BatchSampler", "RandomSampler", "Sampler", "SequentialSampler", "SubsetRandomSampler",
     "WeightedRandomSampler",
-]
+]  # fmt: skip

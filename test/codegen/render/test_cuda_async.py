@@ -5,7 +5,7 @@ from picograd.codegen.program_async import Role, Wgmma
 from picograd.codegen.render import cuda_async
 from picograd.dtype import bfloat16, float16, int32
 
-SPEC = Wgmma(128, bfloat16, 128, 64, 64, 2048, True, False)
+SPEC = Wgmma(128, (bfloat16, bfloat16), 128, 64, 64, 2048, True, False)
 
 
 def test_fences_and_arrivals_are_those_of_the_block():
@@ -22,7 +22,7 @@ def test_a_product_names_its_registers_and_offsets_in_16_bytes():
     text = cuda_async.helpers(instr)[-1]
     assert "m64n128k16.f32.bf16.bf16" in text and "p, 1, 1, 0, 1;" in text
     assert text.count('"+f"(d[r + ') == 64
-    half = Wgmma(64, float16, 32, 0, 0, 0, True, True)
+    half = Wgmma(64, (float16, float16), 32, 0, 0, 0, True, True)
     assert "m64n64k16.f32.f16.f16" in cuda_async.wgmma_text(half)
 
 

@@ -7,7 +7,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "schedule"))
 
 import numpy as np
 import pytest
-from attention_forms import FORMS, causal, causal_twice, plain, window, with_gradients
+from attention_forms import FORMS, causal, causal_twice, documents, plain, window, with_gradients
 from plan_support import VALUES, leaf
 
 from picograd import Tensor
@@ -16,6 +16,7 @@ from picograd.codegen.templates import attention_cpu
 from picograd.codegen.tile import verify
 from picograd.dtype import float64
 from picograd.graph.interpret import interpret
+from picograd.schedule import score_ranges
 from picograd.schedule.interpret import interpret as interpret_kernel
 from picograd.schedule.interpret_plan import allocate
 from picograd.schedule.schedule import schedule
@@ -45,6 +46,19 @@ def test_tiles_mean_what_the_graph_means(form):
     roots = with_gradients(form, *SHAPES)
     for found, wanted in zip(tile_results(roots), interpret(roots, values=VALUES), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_documents(monkeypatch):
+    """Tasks look up which blocks their rows see."""
+    monkeypatch.setattr(score_ranges, "LEAST", 64)
+    np.random.seed(0)
+    shapes = (1, 2, 150, 8), (1, 2, 150, 8), (1, 2, 150, 12)
+    roots = with_gradients(documents, *shapes)
+    kernels = schedule(roots, SMALL).kernels
+    assert sum("ranges" in kernel.name for kernel in kernels) == 2
+    found = tile_results(roots)
+    for each, wanted in zip(found, interpret(roots, values=VALUES), strict=True):
+        np.testing.assert_allclose(each, wanted, rtol=1e-4, atol=1e-4)
 
 
 def on_nodes(form, *arrays, **options):

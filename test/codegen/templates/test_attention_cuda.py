@@ -115,6 +115,16 @@ def test_blocks_that_a_mask_hides_are_not_brought():
         assert pipeline.stop is not None and (pipeline.first is not None) == has_first
 
 
+@pytest.mark.parametrize("rows, is_boxed", [(150, True), (40, False)])
+def test_results_leave_in_boxes(rows, is_boxed):
+    """Each warp hands 16 rows over to the copy engine; few rows are stored as they are."""
+    kernel, _ = kernel_of(plain, shapes_of(rows, 512, 64, 64))
+    (loop,) = attention_cuda.build(kernel, FEW).parts[0].steps
+    stores = [step for step in loop.body if hasattr(step, "box")]
+    assert all((step.box is not None) == is_boxed for step in stores)
+    assert bool(stores) or not is_boxed
+
+
 def test_heads_that_share_keys():
     """Long rows of one head are a tile: blocks behind the diagonal are not brought."""
     np.random.seed(0)

@@ -14,6 +14,7 @@ from attention_forms import (
     boolean,
     causal,
     causal_twice,
+    documents,
     grouped,
     merged_batch,
     plain,
@@ -34,8 +35,10 @@ from picograd.conversion import from_bits, to_bits
 from picograd.dtype import bfloat16, float16
 from picograd.graph.gradient import gradient
 from picograd.graph.interpret import interpret
+from picograd.schedule import score_ranges
 from picograd.schedule.interpret import interpret as interpret_kernel
 from picograd.schedule.interpret_plan import allocate
+from picograd.schedule.loop import dynamics_of
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
 
@@ -110,6 +113,21 @@ def test_programs_mean_what_the_graph_means(form):
 @pytest.mark.parametrize("rows, columns, depth, width", [(40, 200, 32, 96), (300, 70, 128, 128)])
 def test_sides_of_different_sizes(rows, columns, depth, width):
     check(plain, shapes_of(rows, columns, depth, width), run_tiles, float16)
+
+
+@pytest.mark.parametrize("run, length", [(run_tiles, 400), (run_program, 150)])
+def test_documents(run, length, monkeypatch):
+    """Blocks that ranges leave out are not brought: by rows forward, then by rows and places."""
+    monkeypatch.setattr(score_ranges, "LEAST", 64)
+    shapes = shapes_of(length, length, 64, 64)
+    check(documents, shapes, run)
+    plan = schedule(gradients_of(documents, shapes), FEW)
+    assert sum("ranges" in kernel.name for kernel in plan.kernels) == 2
+    for kernel in streams_of(plan):
+        (loop,) = attention_cuda.build(kernel, FEW).parts[0].steps
+        (pipeline,) = (step for step in loop.body if hasattr(step, "produce"))
+        for end in (pipeline.first, pipeline.stop):
+            assert end is not None and any(dynamics_of(end))
 
 
 def test_heads_that_share_keys():

@@ -13,6 +13,7 @@ from attention_forms import (
     alibi,
     boolean,
     causal_twice,
+    documents,
     grouped,
     merged_batch,
     plain,
@@ -32,7 +33,7 @@ from picograd.codegen.templates.attention_plain import shared_bytes
 from picograd.codegen.tile import verify
 from picograd.conversion import from_bits, to_bits
 from picograd.graph.interpret import interpret
-from picograd.schedule import score_boxes
+from picograd.schedule import score_boxes, score_ranges
 from picograd.schedule.interpret import interpret as interpret_kernel
 from picograd.schedule.interpret_plan import allocate
 from picograd.schedule.schedule import schedule
@@ -88,6 +89,12 @@ def test_tiles_mean_what_the_graph_means(form):
 def test_programs_mean_what_the_graph_means(form):
     np.random.seed(0)
     check(with_gradients(form, *shapes_of(70, 90, 64, 64)), run_program, 3)
+
+
+def test_documents(monkeypatch):
+    monkeypatch.setattr(score_ranges, "LEAST", 64)
+    np.random.seed(0)
+    check(with_gradients(documents, *shapes_of(150, 150, 32, 32)), run_tiles, 3)
 
 
 @pytest.mark.parametrize("rows, columns, depth, width", [(40, 100, 192, 96), (70, 40, 256, 256)])

@@ -101,6 +101,7 @@ RING = [
     for a, b in (("mk", "kn"), ("km", "nk"))
     for block in ((WgmmaSchedule, 64, 128), (WgmmaSchedule, 128, 256), (MmaSchedule, 64, 64))
 ]
+RING += [(dict(m=25, n=32, k=1030, dtype=float32, a="km"), uses_no_wgmma)]
 RING += [(dict(m=65, n=72, k=200, dtype=float32, b=b), uses_no_wgmma) for b in ("kn", "nk")]
 ANY = [(case, uses_no_wgmma, H200) for case in ORDERS + ODD + OTHERS]
 HALVES = [(case, uses_wgmma, H200) for case in ORDERS + ODD + OTHERS if is_half(case["dtype"])]
@@ -319,3 +320,12 @@ def test_large_problems_use_large_tiles_and_long_ones_split():
     long = contract_cuda.build(matmul_kernel(64, 64, 65536, float32), H200)
     assert long.parts[0].grid[-1].size > 16
     assert [is_zeroed for _, is_zeroed in long.parts[0].workspaces] == [False, True]
+
+
+@pytest.mark.parametrize(("m", "n", "k", "splits"), [
+    (32, 25, 1 << 17, 128), (9, 32, 1 << 20, 256), (32, 25, 512, 0), (33, 25, 1 << 17, 64),
+])  # fmt: skip
+def test_long_sums_of_few_channels_are_small_tiles_of_all_processors(m, n, k, splits):
+    (part,) = contract_cuda.build(matmul_kernel(m, n, k, float32), H200).parts
+    is_small = part.steps[0].schedule.block == (32, 32, 64)
+    assert is_small == (splits > 64) and part.grid[-1].size >= splits

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from box_products import TF32, TWO, only, program_of, results, tiles_of
-from cuda_tools import H200, compile_cuda, disassemble, matmul_kernel, source_of
+from box_products import TF32, TWO, numbers, only, program_of, results, tiles_of
+from cuda_tools import H200, compile_cuda, disassemble, from_raw, matmul_kernel, source_of
 
 from picograd.codegen import boxes, interpret_program, interpret_tile
 from picograd.codegen.linearize_cuda import linearize
@@ -15,7 +15,7 @@ from picograd.codegen.render.cuda import render
 from picograd.codegen.templates import contract_cuda, contract_tma
 from picograd.codegen.tile import Store
 from picograd.codegen.tile_pipeline import Persistent
-from picograd.dtype import bfloat16, float16, float32, float64
+from picograd.dtype import bfloat16, float8_e4m3fn, float8_e5m2, float16, float32, float64
 from picograd.schedule.index import axis_index
 from picograd.schedule.loop import Compute, Expr, Slot
 from picograd.target import cuda_target
@@ -44,6 +44,7 @@ CASES = {
         dict(m=136, n=203, k=72, dtype=bfloat16, b="nk", out_dtype=float32),
     ),
     "transposed out": ((128, 128), dict(m=136, n=200, k=72, dtype=float16, out="nm")),
+    "rows of tiles that fill no group": ((64, 128), dict(m=600, n=264, k=64, dtype=bfloat16)),
     "a few rows": ((64, 128), dict(m=16, n=264, k=136, dtype=bfloat16, b="nk")),
 }
 
@@ -70,6 +71,60 @@ def test_float32_is_read_as_tf32(name):
     assert np.abs(tile - want).max() < 1e-5 * np.abs(want).max()
     error = np.linalg.norm(program - want) / np.linalg.norm(want)
     assert 1e-5 < error < 1e-3
+
+
+FLOAT8_CASES = {
+    "more steps than stages": ((64, 128), dict(m=100, n=136, k=1168, b="nk"), float8_e4m3fn),
+    "two warpgroups, epilogue": (
+        (128, 128),
+        dict(m=130, n=136, k=144, b="nk", epilogue="bias_relu"),
+        float8_e5m2,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FLOAT8_CASES)
+def test_float8_is_summed_in_float32(name):
+    block, case, dtype = FLOAT8_CASES[name]
+    want, tile, program = results(case | {"dtype": dtype, "out_dtype": float32}, block)
+    assert np.abs(tile - want).max() < 1e-5 * np.abs(want).max()
+    assert np.abs(program - want).max() < 1e-5 * np.abs(want).max()
+
+
+def test_float8_of_two_kinds():
+    kernel = matmul_kernel(64, 128, 64, float8_e4m3fn, b="nk", out_dtype=float32)
+    (part,) = kernel.parts
+    left, right = part.computes[0].body.args
+    right = Expr("load", (), right.args[0].arg, float8_e5m2)
+    right = Expr("cast", (right,), None, float32)
+    body = Expr("mul", (left, right), None, float32)
+    first = dataclasses.replace(part.computes[0], body=body)
+    slots = (kernel.slots[0], Slot(float8_e5m2, 128 * 64, "in"), kernel.slots[2])
+    part = dataclasses.replace(part, computes=(first, *part.computes[1:]))
+    kernel = dataclasses.replace(kernel, slots=slots, parts=(part,))
+    program = program_of(tiles_of(kernel, (64, 128)))
+    arrays = numbers(kernel)
+    wide = [from_raw(x, s.dtype).astype(float) for x, s in zip(arrays, slots, strict=True)]
+    interpret_program.interpret(program, arrays)
+    want = wide[0].reshape(64, 64) @ wide[1].reshape(128, 64).T
+    np.testing.assert_allclose(arrays[2].reshape(64, 128), want, rtol=1e-5, atol=1e-3)
+    assert "wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3.e5m2" in render(program)
+
+
+def test_float8_runs_along_k_alone_and_else_as_float16():
+    case = dict(m=4096, n=4096, k=4096, dtype=float8_e4m3fn, out_dtype=bfloat16)
+    assert chosen(**case, b="nk") == (128, 128)
+    assert chosen(**case) is None
+    tiles = contract_cuda.build(matmul_kernel(**case), cuda_target("sm_80", 108))
+    assert "float16" in repr(tiles.parts[0].steps[0].a.dtype)
+
+
+def test_resources_and_opcodes_of_float8(tmp_path):
+    kernel = matmul_kernel(4096, 4096, 4096, float8_e4m3fn, b="nk", out_dtype=bfloat16)
+    cubin, log = compile_cuda(source_of(contract_cuda.build(kernel, H200))[0], "sm_90a")
+    assert re.search(r"\b0 bytes stack frame, 0 bytes spill stores", log) and "C75" not in log, log
+    sass = disassemble(cubin, tmp_path)
+    assert "QGMMA.64x128x32.F32.E4M3.E4M3" in sass and "MEMBAR.ALL.GPU" not in sass
 
 
 def test_tf32_is_asked_for_and_runs_along_k():

@@ -41,3 +41,17 @@ def test_what_neighbours_share_narrows_no_vector() -> None:
         sizes = [(bfloat16, 6144, "in"), (int64, 6144, "in"), (bfloat16, 6144, "out")]
         (built,) = build(kernel("labels", "map", sizes, part), cuda_target("sm_90a")).parts
         assert built.steps[0].dims[-1].size == lanes
+
+
+def test_threads_without_vectors_have_several_loads_under_way() -> None:
+    """Rows of 4,097 bfloat16 begin anywhere: a thread takes 8 elements, far apart, not one."""
+    target = cuda_target("sm_90a")
+    for rows, rounds in ((4096, 8), (1, 1)):
+        i, j = Axis("i", rows), Axis("j", 4096)
+        body = load(0, bfloat16, axis_index(i) * 4097 + axis_index(j))
+        store = 1, axis_index(i) * 4096 + axis_index(j)
+        part = Part((i, j), (Compute((i, j), (), None, body, bfloat16, store),))
+        slots = ((bfloat16, rows * 4097, "in"), (bfloat16, rows * 4096, "out"))
+        (made,) = build(kernel("rows", "map", slots, part), target).parts
+        (step,) = made.steps
+        assert isinstance(step, Store) and step.dims[0].size == 256 * rounds

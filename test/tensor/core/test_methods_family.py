@@ -1,10 +1,14 @@
 """Methods that are other methods under a name of PyTorch's."""
 
+import copy
+from typing import Any
+
 import numpy as np
 import pytest
 
 import picograd
 from picograd import Tensor
+from picograd.errors import GradientError
 
 # a pattern of names may outlive the names it was written for; in-place forms need a value to try
 IN_PLACE = ("acos", "atan", "erfinv", "logit", "sinc", "sgn", "sign", "digamma", "rad2deg", "i0")
@@ -41,3 +45,48 @@ def test_views_share_a_storage() -> None:
     whole, part = x.untyped_storage(), x[2:].storage()
     assert whole.data_ptr() == part.data_ptr() == x.data_ptr() and part.nbytes() == 24
     assert len(whole) == whole.size() == 24 and whole.device == x.device
+
+
+class Tagged(picograd.nn.Parameter):
+    """A parameter of the user's with data of its own, made as programs for PyTorch make it."""
+
+    def __new__(cls, data: Any, requires_grad: bool = True, tag: str = "") -> "Tagged":
+        made: Any = Tensor._make_subclass(cls, data, requires_grad)
+        made.tag = tag
+        return made  # type: ignore[no-any-return]
+
+
+def test_classes_of_the_users() -> None:
+    x = picograd.tensor([1.0, 4.0])
+    weight: Any = Tagged(x, tag="scale")
+    assert type(weight) is Tagged and weight.tag == "scale" and weight.requires_grad
+    layer = picograd.nn.Linear(2, 2)
+    layer.weight = weight
+    assert next(iter(layer.parameters())) is weight
+    (weight * 3).sum().backward()
+    assert weight.grad.tolist() == [3.0, 3.0] and not Tagged(x, False).requires_grad
+    tracked = picograd.tensor([2.0], requires_grad=True)
+    shown = (tracked * 2).as_subclass(Tagged)
+    assert type(shown) is Tagged and shown.tolist() == [4.0]
+    shown.sum().backward()
+    assert tracked.grad is not None and tracked.grad.tolist() == [2.0]
+    with pytest.raises(TypeError, match="Parameter takes data and requires_grad"):
+        picograd.nn.Parameter(x, True, 3)
+
+
+def test_python_functions_of_elements() -> None:
+    x = picograd.tensor([[1, 2], [3, 4]])
+    assert x.apply_(lambda v: v * v) is x and x.tolist() == [[1, 4], [9, 16]]
+    assert x.map_(picograd.tensor([1, 2]), lambda a, b: a + b).tolist() == [[2, 6], [10, 18]]
+    with pytest.raises(GradientError, match=r"call it on tensor.detach\(\)"):
+        picograd.tensor([1.0], requires_grad=True).apply_(abs)
+    assert x.layout is picograd.strided and not x.is_nested
+    assert picograd.typename(x) == "torch.LongTensor"
+    assert picograd.default_generator.initial_seed() == picograd.initial_seed()
+
+
+def test_programs_note_things_on_tensors() -> None:
+    x: Any = picograd.ones(2) * 2
+    x.tag = "scale"
+    assert x.tag == "scale" and copy.deepcopy(x).tag == "scale" and x.tolist() == [2.0, 2.0]
+    assert not hasattr(x + 1, "tag")

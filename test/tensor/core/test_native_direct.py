@@ -3,11 +3,11 @@
 import gc
 import signal
 import sys
-import threading
 import time
 
 import numpy as np
 import pytest
+from thread_support import run_in_threads
 
 import picograd
 from picograd import Tensor
@@ -207,9 +207,5 @@ def test_threads():
             1 for _ in range(500) if not np.array_equal((a + b).realize().numpy(), wanted)
         )
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_in_threads(work, 4)
     assert not errors

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from graph_support import leaf, value
 
-from picograd.dtype import uint8
-from picograd.errors import PicogradError, ShapeError
+from picograd import Tensor, scaled_mm
+from picograd.dtype import bfloat16, float8_e4m3fn, float8_e5m2, float32, uint8
+from picograd.errors import DTypeError, PicogradError, ShapeError
 from picograd.tensor.linalg.products import (
     einsum,
     linear,
@@ -68,3 +69,31 @@ def test_equations_that_do_not_fit(equation: str) -> None:
 
 def test_parse() -> None:
     assert parse_einsum("ij,jk", [2, 2]) == ([["i", "j"], ["j", "k"]], ["i", "k"])
+
+
+@pytest.mark.parametrize("is_by_row", [False, True])
+def test_scaled_mm(is_by_row: bool) -> None:
+    a = Tensor(RANDOM.normal(size=(6, 9))).to(float8_e4m3fn)
+    b = Tensor(RANDOM.normal(size=(5, 9))).to(float8_e5m2)
+    shapes = ((6, 1), (1, 5)) if is_by_row else ((), (1,))
+    scales = [RANDOM.uniform(size=shape).astype(np.float32) for shape in shapes]
+    bias = RANDOM.normal(size=5).astype(np.float32)
+    found = scaled_mm(a, b.T, *map(Tensor, scales), Tensor(bias), out_dtype=float32)
+    left, right = (x.float().numpy().astype(float) for x in (a, b))
+    wanted = (left * scales[0]) @ (right.T * scales[1]) + bias
+    np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-5, atol=1e-5)
+    assert scaled_mm(a, b.T, Tensor(1.0), Tensor(1.0)).dtype is bfloat16
+
+
+def test_errors_of_scaled_mm() -> None:
+    a, one = Tensor(np.zeros((6, 9))).to(float8_e4m3fn), Tensor(1.0)
+    with pytest.raises(DTypeError, match=r"scaled_mm: takes 8-bit floats, not float32\. Fix"):
+        scaled_mm(a, a.T.float(), one, one)
+    with pytest.raises(ShapeError, match=r"inner sizes differ: \(6, 9\) @ \(6, 9\).*\.T"):
+        scaled_mm(a, a, one, one)
+    with pytest.raises(ShapeError, match="takes two matrices"):
+        scaled_mm(a, a[0], one, one)
+    with pytest.raises(ShapeError, match=r"scale_b \(2,\) does not fit .*give one number, or \(1"):
+        scaled_mm(a, a.T, one, Tensor([1.0, 2.0]))
+    with pytest.raises(ShapeError, match=r"bias \(1,\) does not fit .*give one of shape \(6,\)"):
+        scaled_mm(a, a.T, one, one, Tensor([1.0]))

@@ -292,4 +292,3 @@ def test_a_call_with_tensors_alone_is_described_as_any_other(count):
     short, whole = Flattener(), Flattener()
     assert short.flatten_call(args, {}) == whole.flatten((args, {}))
     assert all(x is y for x, y in zip(short.tensors, whole.tensors, strict=True))
-    assert short.has_containers == whole.has_containers

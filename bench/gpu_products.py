@@ -1,0 +1,152 @@
+"""Whole products on an NVIDIA GPU as they are scheduled, copies of operands included, beside torch.
+
+A plan is scheduled as inside of a network and all its kernels are launched; torch.matmul is timed
+eager and compiled, which pads operands too. Values are compared with float64 on NaN-poisoned
+results, twice for the same bits; rivals take turns, each a CUDA graph of launches. A ratio is the
+median over rounds.
+
+    python bench/gpu_products.py [--problems ragged] [--rounds 9] [--unpacked] [--parts]
+
+`--unpacked` times plans that copy no operand too, `--parts` each kernel by itself.
+"""
+
+import argparse
+import statistics
+from concurrent.futures import ThreadPoolExecutor
+
+import torch
+from gpu_contract import (
+    Rival,
+    capture,
+    compile_cuda,
+    error_of,
+    operand_sets,
+    plan_call,
+    sample,
+    target_here,
+)
+from gpu_contract import product as torch_product
+from gpu_conv import leaf
+
+from picograd.codegen.linearize_cuda import linearize
+from picograd.codegen.pipeline import TEMPLATES
+from picograd.codegen.render.cuda import render
+from picograd.dtype import to_dtype
+from picograd.schedule import schedule as stages
+
+NT, NN, TN = ("mk", "nk"), ("mk", "kn"), ("km", "kn")
+PROBLEMS = {
+    "ragged": [
+        (4095, 4093, 4097, NT),
+        (4095, 4093, 4097, NN),
+        (1024, 1024, 777, NT),
+        (1000, 1000, 1000, NT),
+        (4096, 4096, 4088, NT),
+        (3000, 2504, 1032, NT),
+        (6000, 6000, 6000, NT),
+        (8192, 50257, 768, NT),
+        (8192, 768, 50257, NN),
+        (50257, 768, 8192, TN),
+    ]
+}
+
+
+def plan_of(problem, dtype, target, is_packed=True):
+    """Schedule one product; its operands in the order of the inputs of the plan."""
+    m, n, k, orders = problem
+    sizes = {"m": m, "n": n, "k": k}
+    sides = [leaf(dtype, *(sizes[c] for c in order)) for order in orders]
+    labels = tuple(tuple("mnk".index(c) for c in order) for order in orders)
+    before = stages.REWRITES
+    if not is_packed:
+        stages.REWRITES = tuple(each for each in before if each is not stages.repack)
+    plan = stages.schedule([sides[0].contract(sides[1], (*labels, (0, 1)))], target)
+    stages.REWRITES = before
+    return plan, [sides.index(node) for node in plan.inputs]
+
+
+def build(plan, target):
+    """Compile the kernels of a plan."""
+
+    def made(step):
+        program = linearize(TEMPLATES[step.kernel.hero](step.kernel, target), target)
+        return program, step.slots, compile_cuda(render(program), target.arch)[0]
+
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(made, plan.steps))
+
+
+def launcher(plan, roles, built, tensors):
+    """Make what computes a product into its third tensor."""
+    run, (out,) = plan_call(plan, roles, built, tensors[:2])
+
+    def launch(keep=run):
+        keep()
+
+    return launch, out, run.launches
+
+
+def compare(problem, options, target):
+    """Check and time every rival of one problem."""
+    m, n, k, orders = problem
+    kind = getattr(torch, options.dtype)
+    sets = list(operand_sets(m, n, k, orders, kind))
+    compiled = torch.compile(lambda a, b: torch_product_new(a, b, orders), dynamic=False)
+    rivals = [
+        Rival("torch", [lambda s=s: torch_product(*s, orders) for s in sets]),
+        Rival("compiled", [lambda s=s: compiled(*s[:2]) for s in sets]),
+    ]
+    rivals[1].launches[0]()
+    line = f"{m}x{n}x{k} {'/'.join(orders)}"
+    for name in ("ours", "unpacked")[: 1 + options.unpacked]:
+        plan, roles = plan_of(problem, to_dtype(options.dtype), target, name == "ours")
+        built = build(plan, target)
+        made = [launcher(plan, roles, built, s) for s in sets]
+        rivals.append(Rival(name, [launch for launch, *_ in made]))
+        if options.parts:
+            for number in range(len(built)):
+                kernels = [launches[number] for *_, launches in made]
+                rivals.append(Rival(f"{name} kernel {number}", kernels))
+        error, same = error_of(made[0][0], (*sets[0][:2], made[0][1]), orders)
+        line += f" [{name}: {len(built)} kernels, error {error:.1e}]"
+        if not (error < 4e-3 and same):
+            line += f" WRONG {name}: same {same}"
+    estimate = 2 * m * n * k / 400e12 + 6e-6
+    count = {rival.name: capture(rival, 4e-3, estimate) for rival in rivals}
+    times = {rival.name: [] for rival in rivals}
+    for number in range(options.rounds + 1):
+        for rival in rivals if number % 2 else reversed(rivals):
+            times[rival.name].append(sample(rival, count[rival.name], 0))
+    for each in times.values():
+        del each[0]  # the first round warms up
+    for name, found in times.items():
+        middle = statistics.median(found)
+        ratios = sorted(t / o for t, o in zip(times["torch"], found))
+        line += f" | {name} {middle * 1e6:.1f} us {statistics.median(ratios):.3f}"
+        line += f" ({ratios[1]:.2f}..{ratios[-2]:.2f})"
+    print(line, flush=True)
+
+
+def torch_product_new(a, b, orders):
+    """Multiply with torch, into a new tensor."""
+    left = a if orders[0] == "mk" else a.t()
+    return left @ (b if orders[1] == "kn" else b.t())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--problems", nargs="+", default=list(PROBLEMS))
+    parser.add_argument("--dtype", default="bfloat16")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--unpacked", action="store_true")
+    parser.add_argument("--parts", action="store_true")
+    options = parser.parse_args()
+    print(torch.cuda.get_device_name(), torch.__version__, "CUDA", torch.version.cuda, options)
+    for problem in [each for name in options.problems for each in PROBLEMS[name]]:
+        torch.compiler.reset()
+        compare(problem, options, target_here())
+        torch.cuda.empty_cache()
+
+
+if __name__ == "__main__":
+    main()

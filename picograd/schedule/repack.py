@@ -1,0 +1,285 @@
+"""repack: copy operands of products so that their rows begin where lines of the cache do.
+
+    a @ b  ->  contiguous(pad(a))[:, :k] @ b           where that takes less time, copies included
+
+The copy engine of a GPU brings rows that begin elsewhere at less than half its speed, and those
+that begin between its chunks of 16 bytes not at all (`cost.repack_work`). A copy is a kernel as any
+other: what an operand is computed from is fused into it, and all products of a value share it.
+"""
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+from itertools import product as choices
+
+from picograd.graph.conv_forms import multiplies
+from picograd.graph.node import Node, is_renaming
+from picograd.graph.row import Role, ops_of
+from picograd.graph.starts import starts_of
+from picograd.helpers import product, round_up
+from picograd.schedule.channels_last import NARROW, strip_widening
+from picograd.schedule.cost import LINE_BYTES, Rows, RowState, repack_work
+from picograd.schedule.index import Axis, axis_index, flatten
+from picograd.schedule.scores import EXPONENTIALS, MOST_DEPTH
+from picograd.schedule.turned_products import permutation_of
+from picograd.schedule.values import is_leaf
+from picograd.schedule.viewindex import SOURCES, view_source
+from picograd.schedule.weighted_sums import replaced
+from picograd.target import Target
+
+CONTRACTIONS, CONVOLUTIONS = map(ops_of, (Role.CONTRACT, Role.CONV))
+BETWEEN = (Role.ELEMENTWISE, Role.VIEW, Role.PASS)
+Key = tuple[int, tuple[int, ...]]  # an array, and the order of its dimensions
+SECTOR_BYTES, CHUNK_BYTES = 32, 16
+SUMMED = "summed"
+LEAST = 16  # rows and columns of a product that is worth looking at
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How an operand lies in memory: its dimensions from the farthest to the nearest."""
+
+    order: tuple[int, ...]
+    near: int  # how many of them, at the end, are one row
+    state: RowState
+
+
+def repack(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
+    """Rewrite products whose operands are worth a copy; `order` lists inputs first."""
+    if not target.copies_boxes or not any(node.op in CONTRACTIONS for node in order):
+        return list(roots)
+    packer = Packer(target)
+    for node in order:
+        packer.visit(node)
+    return replaced(roots, order, packer.new) if packer.new else list(roots)
+
+
+class Packer:
+    """This class is the state of the walk."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.new: dict[int, Node] = {}  # operands' copies, by products
+        self.copies: dict[Key, Node] = {}
+        self.weights: set[int] = set()  # made of exponentials: scores that may be nowhere
+        self.ordered: set[int] = set()  # values that lie as convolutions left them
+
+    def visit(self, node: Node) -> None:
+        """Look at a node: all before it are known."""
+        if is_leaf(node):
+            return
+        self.follow(node, self.weights, EXPONENTIALS)
+        self.follow(node, self.ordered, CONVOLUTIONS)
+        if node.op in CONTRACTIONS and type(node) is Node:
+            self.look(node)
+
+    def follow(self, node: Node, held: set[int], ops: Set[str]) -> None:
+        """Note a node of some ops, or what is made of one at the places of its elements."""
+        is_made = node.op in ops
+        if node.row.role in BETWEEN and held:
+            below = map(id, node.inputs)
+            is_made = is_made or not held.isdisjoint(below)
+        if is_made:
+            held.add(id(node))
+
+    def look(self, node: Node) -> None:
+        """Choose which operands of a product are copied."""
+        values = [strip_widening(child) for child in node.inputs]
+        if not self.can_be_boxes(node, values):
+            return
+        layouts = []
+        for number, value in enumerate(values):
+            roles = roles_of(node, number)
+            found = layout_of(value, roles)
+            if found is None:
+                return
+            layouts.append(found)
+        pairs = list(zip(values, layouts, strict=True))
+        rows = [self.rows_of(*pair) for pair in pairs]
+        itemsize = values[0].dtype.itemsize
+        chosen = best_copies(sizes_of(node), itemsize, rows, self.target)
+        if not any(chosen):
+            return
+        inputs = list(node.inputs)
+        for number, is_copied in enumerate(chosen):
+            if is_copied:
+                copied = self.copy(*pairs[number])
+                inputs[number] = rewrapped(inputs[number], copied)
+        self.new[id(node)] = node.with_inputs(tuple(inputs))
+
+    def can_be_boxes(self, node: Node, values: Sequence[Node]) -> bool:
+        """Tell whether tensor cores multiply such operands, and no other template takes them."""
+        first, second = (value.dtype for value in values)
+        is_narrow = first.kind == second.kind == NARROW
+        is_one = first is second and multiplies(first, self.target)
+        if not (is_narrow or is_one):
+            return False
+        _, m, n, _ = sizes_of(node)
+        is_ordered = any(id(value) in self.ordered for value in values)
+        return min(m, n) >= LEAST and not is_ordered and not self.may_stream(node, values)
+
+    def may_stream(self, node: Node, values: Sequence[Node]) -> bool:
+        """Tell whether a product may be part of a kernel that streams over scores."""
+        batch, m, n, k = sizes_of(node)
+        is_weighted = any(id(value) in self.weights for value in values)
+        if is_weighted and min(m, n) <= MOST_DEPTH:
+            return True
+        return batch > 1 and k <= MOST_DEPTH
+
+    def rows_of(self, value: Node, layout: Layout) -> Rows:
+        """Say what the estimate needs to know of an operand; what is copied already is free."""
+        is_there = key_of(value.permute(layout.order)) in self.copies
+        moved = 0 if is_there else value.size + padded_size(value, layout)
+        return Rows(layout.state, moved * value.dtype.itemsize)
+
+    def copy(self, value: Node, layout: Layout) -> Node:
+        """Copy an operand to rows of whole lines; give a view of the same shape."""
+        turned = value.permute(layout.order)
+        rank = turned.rank - layout.near
+        far, near = turned.shape[:rank], turned.shape[rank:]
+        length = product(near)
+        key = key_of(turned)
+        if key not in self.copies:
+            room = padded(length, value.dtype.itemsize) - length
+            pads = (*((0, 0) for _ in far), (0, room))
+            wide = turned.reshape((*far, length)).pad(pads)
+            made = Node("contiguous", (wide,), None, wide.shape, wide.dtype, wide.device)
+            self.copies[key] = made
+        ranges = tuple((0, count, 1) for count in (*far, length))
+        seen = self.copies[key].slice(ranges)
+        back = map(layout.order.index, range(value.rank))
+        return seen.reshape(turned.shape).permute(tuple(back))
+
+
+def key_of(turned: Node) -> Key:
+    """Tell copies apart."""
+    axes = None if is_leaf(turned) else permutation_of(turned)
+    return (id(turned), ()) if axes is None else (id(turned.inputs[0]), axes)
+
+
+def best_copies(
+    sizes: tuple[int, ...], itemsize: int, rows: Sequence[Rows], target: Target
+) -> tuple[bool, ...]:
+    """Choose which operands are copied: what takes the least time."""
+
+    def work(copied: tuple[bool, ...]) -> float:
+        return repack_work(sizes, itemsize, rows, copied, target)
+
+    every = choices((False, True), repeat=2)
+    return min(every, key=work)
+
+
+def rewrapped(cast: Node, value: Node) -> Node:
+    """Convert a value as another was converted."""
+    return value if cast.dtype is value.dtype else value.cast(cast.dtype)
+
+
+def padded(length: int, itemsize: int) -> int:
+    """Elements of a row that is whole lines."""
+    return round_up(length, LINE_BYTES // itemsize)
+
+
+def padded_size(value: Node, layout: Layout) -> int:
+    """Count the elements of a copy."""
+    rank = value.rank - layout.near
+    length = product(value.shape[d] for d in layout.order[rank:])
+    row = padded(length, value.dtype.itemsize)
+    return value.size // length * row
+
+
+def sizes_of(node: Node) -> tuple[int, int, int, int]:
+    """Batch, M, N and K of a product."""
+    sizes: dict[int, int] = {}
+    for labels, child in zip(node.arg, node.inputs):
+        sizes.update(zip(labels, child.shape, strict=True))
+    first, second, kept = map(set, node.arg)
+    both = first & second
+    roles = both & kept, first - second, second - first, both - kept
+    counts = []
+    for names in roles:
+        counts.append(product(sizes[name] for name in names))
+    batch, m, n, k = counts
+    return batch, m, n, k
+
+
+def roles_of(node: Node, number: int) -> tuple[str, ...]:
+    """Say of each dimension of an operand whether it is summed, shared or its own."""
+    own, kept = node.arg[number], node.arg[2]
+    other = node.arg[1 - number]
+    found = []
+    for name in own:
+        if name not in kept:
+            found.append(SUMMED)
+        else:
+            found.append("shared" if name in other else "own")
+    return tuple(found)
+
+
+def layout_of(value: Node, roles: Sequence[str]) -> Layout | None:
+    """See how an operand lies in memory; None if its rows do not run along memory."""
+    found = steps_of(value)
+    if found is None:
+        return None
+    steps, offset = found
+    shape, itemsize = value.shape, value.dtype.itemsize
+    far = [(size > 1, -step) for size, step in zip(shape, steps, strict=True)]
+    order = sorted(range(value.rank), key=far.__getitem__)
+    wide = [d for d in order if shape[d] > 1]
+    has_rows = wide and steps[wide[-1]] == 1
+    if not has_rows or any(steps[d] <= 0 for d in wide):
+        return None
+    near = row_length(wide, shape, steps, roles)
+    places = [offset]
+    places += [steps[d] for d in wide[:-near]]
+    state = state_of([place * itemsize for place in places])
+    if itemsize == 2 or roles[wide[-1]] == SUMMED:
+        return Layout(tuple(order), near, state)
+    # TF32 and 8 bits are read along K alone.
+    deep = [d for d in order if roles[d] == SUMMED]
+    rest = [d for d in order if roles[d] != SUMMED]
+    near = sum(shape[d] > 1 for d in deep)
+    return Layout((*rest, *deep), near, RowState.NONE) if near else None
+
+
+def row_length(
+    wide: Sequence[int], shape: Sequence[int], steps: Sequence[int], roles: Sequence[str]
+) -> int:
+    """Count the dimensions that are one row: of one role, each beside the one before it."""
+    near = 1
+    while near < len(wide):
+        inner, outer = wide[-near], wide[-near - 1]
+        is_beside = steps[outer] == steps[inner] * shape[inner]
+        if roles[inner] != roles[outer] or not is_beside:
+            break
+        near += 1
+    return near
+
+
+def state_of(places: Sequence[int]) -> RowState:
+    """Tell where rows begin, of the places in bytes where each may.
+
+    Rows that begin at sectors of a line are brought almost as fast as those that begin at lines.
+    """
+    if all(place % SECTOR_BYTES == 0 for place in places):
+        return RowState.LINES
+    is_possible = all(place % CHUNK_BYTES == 0 for place in places)
+    return RowState.CHUNKS if is_possible else RowState.NONE
+
+
+def steps_of(value: Node) -> tuple[list[int], int] | None:
+    """Find how far apart the elements of each dimension lie in memory, and where the first is."""
+    axes = [Axis(f"d{d}", n) for d, n in enumerate(value.shape)]
+    indices = tuple([axis_index(axis) for axis in axes])
+    while not is_leaf(value):
+        if value.op in SOURCES:
+            if starts_of(value):
+                return None
+            indices = view_source(value, indices)
+        elif not is_renaming(value):
+            break
+        value = value.inputs[0]
+    place = flatten(indices, value.shape)
+    steps = dict(place.terms)
+    if any(atom not in axes for atom in steps):
+        return None
+    found = [steps.get(axis, 0) for axis in axes]
+    return found, place.const

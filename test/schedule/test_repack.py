@@ -1,0 +1,130 @@
+"""Operands whose rows begin between lines of the cache: which are copied, and what comes out."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from plan_support import leaf as float_leaf
+
+from picograd import Tensor
+from picograd.dtype import bfloat16, float8_e4m3fn
+from picograd.graph.gradient import gradient
+from picograd.graph.node import Node
+from picograd.schedule import repack as subject
+from picograd.schedule.cost import RowState
+from picograd.schedule.interpret_plan import interpret_plan
+from picograd.schedule.repack import layout_of
+from picograd.schedule.schedule import schedule
+from picograd.target import cuda_target
+
+H100, A100 = cuda_target("sm_90a"), cuda_target("sm_80", 108)
+TF32 = replace(H100, tf32=True)
+ROLES = "own", "summed"
+
+
+def leaf(*shape: int) -> Node:
+    return Node("buffer", (), Tensor.zeros(1).realize().node.arg, shape, bfloat16, "cuda:0")
+
+
+def copies(roots, target=H100) -> list[tuple[int, ...]]:
+    """Shapes of the temporaries of a plan."""
+    plan = schedule(roots, target)
+    return sorted(slot.shape for slot in plan.slots if slot.kind == "temporary")
+
+
+def product(a: Node, b: Node) -> Node:
+    return a.contract(b, ((0, 2), (2, 1), (0, 1)))
+
+
+def test_rows_that_no_box_can_have_are_copied():
+    a, b = leaf(4095, 4097), leaf(4097, 4093)
+    assert copies([product(a, b)]) == [(4095, 4160), (4097, 4096)]
+    assert copies([product(a, leaf(4093, 4097).permute((1, 0)))]) == [(4093, 4160), (4095, 4160)]
+    assert copies([product(leaf(4096, 4097), leaf(4097, 4096))]) == [(4096, 4160)]
+
+
+def test_nothing_is_copied_where_that_takes_longer():
+    assert not copies([product(leaf(4096, 4096), leaf(4096, 4096))]), "rows are lines"
+    assert not copies([product(leaf(1000, 1000), leaf(1000, 1000))]), "boxes are brought soon"
+    assert not copies([product(leaf(65, 63), leaf(63, 65))]), "it is soon done"
+    assert not copies([product(leaf(8, 4097), leaf(4097, 4093))]), "boxes would be empty"
+    assert not copies([product(leaf(4095, 4097), leaf(4097, 4093))], A100), "it has no boxes"
+
+
+def test_products_share_a_copy():
+    x, w, g = leaf(4096, 4097), leaf(4096, 4097), leaf(4096, 4096)
+    made = product(x, w.permute((1, 0)))
+    both = gradient([(made, g)], [x, w])
+    assert copies([made, *both]) == [(4096, 4160), (4096, 4160)]
+
+
+def test_what_an_operand_is_made_of_is_fused_into_its_copy():
+    a = leaf(4096, 4097).binary("maximum", 0.0)
+    plan = schedule([product(a, leaf(4097, 4096))], H100)
+    assert [kernel.hero for kernel in plan.kernels] == ["map", "contract"]
+
+
+def test_scores_are_left_to_kernels_that_stream_over_them():
+    q, k, v = (leaf(64, 1023, 256) for _ in range(3))
+    scores = q.contract(k, ((0, 1, 3), (0, 2, 3), (0, 1, 2))).cast(float_leaf(1).dtype)
+    weights = scores.unary("exp").cast(bfloat16)
+    output = weights.contract(v, ((0, 1, 2), (0, 2, 3), (0, 1, 3)))
+    assert all(shape[-1] != 1024 for shape in copies([output]))
+
+
+def test_tf32_is_copied_along_k():
+    a, b = (Node("buffer", (), leaf(1).arg, (2047, 2047), float_leaf(1).dtype, "cuda:0"),) * 2
+    assert copies([product(a, b)], TF32) == [(2047, 2048), (2047, 2048)]
+    assert not copies([product(a, b)])
+
+
+def test_float8_is_copied_along_k():
+    shapes = (4096, 4097), (4097, 4096)
+    a, b = (Node("buffer", (), leaf(1).arg, shape, float8_e4m3fn, "cuda:0") for shape in shapes)
+    wide = [each.cast(float_leaf(1).dtype) for each in (a, b)]
+    assert copies([product(*wide)]) == [(4096, 4224), (4096, 4224)]
+
+
+@pytest.mark.parametrize(
+    "view, order, near, state",
+    [
+        (lambda: leaf(8, 64), (0, 1), 1, RowState.LINES),
+        (lambda: leaf(8, 48), (0, 1), 1, RowState.LINES),
+        (lambda: leaf(8, 72), (0, 1), 1, RowState.CHUNKS),
+        (lambda: leaf(8, 65), (0, 1), 1, RowState.NONE),
+        (lambda: leaf(65, 8).permute((1, 0)), (1, 0), 1, RowState.CHUNKS),
+        (lambda: leaf(8, 128).slice(((0, 8, 1), (3, 67, 1))), (0, 1), 1, RowState.NONE),
+        (lambda: leaf(9, 128).slice(((1, 9, 1), (64, 128, 1))), (0, 1), 1, RowState.LINES),
+    ],
+)
+def test_where_rows_begin(view, order, near, state):
+    found = layout_of(view(), ROLES)
+    assert found == subject.Layout(order, near, state)
+
+
+def test_what_has_no_rows_is_left_alone():
+    assert layout_of(leaf(8, 128).slice(((0, 8, 1), (0, 128, 2))), ROLES) is None
+    assert layout_of(leaf(8, 1).expand((8, 64)), ROLES) is None
+    assert layout_of(leaf(8, 64).flip((1,)), ROLES) is None
+
+
+def test_dimensions_of_one_role_are_one_row():
+    found = layout_of(leaf(8, 12, 16), ("own", "summed", "summed"))
+    assert found == subject.Layout((0, 1, 2), 2, RowState.LINES)
+
+
+@pytest.mark.parametrize("is_turned", [False, True])
+def test_values(is_turned, monkeypatch):
+    monkeypatch.setattr(subject, "best_copies", lambda *given: (True, True))
+    a = Tensor(np.arange(17 * 21).reshape(17, 21) % 5.0).bfloat16().realize().node
+    b = Tensor(np.arange(21 * 19).reshape(21, 19) % 7.0).bfloat16().realize().node
+    first = Tensor.from_node(a).float().numpy()
+    second = Tensor.from_node(b).float().numpy()
+    root = product(a, b)
+    if is_turned:
+        root = b.permute((1, 0)).contract(a.permute((1, 0)), ((0, 2), (2, 1), (1, 0)))
+    plan = schedule([root], H100)
+    assert len([slot for slot in plan.slots if slot.kind == "temporary"]) == 2
+    given = {id(a): first, id(b): second}
+    (found,) = interpret_plan(plan, [given[id(node)].reshape(-1) for node in plan.inputs])
+    np.testing.assert_array_equal(found, (first @ second).astype(np.float32))

@@ -1,0 +1,78 @@
+"""Conditions of masks: where they hide scores, and what they say of positions."""
+
+import itertools
+
+import pytest
+
+from picograd.dtype import bool_, float32, int64
+from picograd.schedule.index import Axis, axis_index, evaluate
+from picograd.schedule.loop import Expr, const
+from picograd.schedule.score_masks import (
+    affine,
+    conjuncts,
+    hidden_where,
+    hiding,
+    needed_where,
+    seen_where,
+    weighing,
+)
+
+DOWN, ACROSS = Axis("i", 7), Axis("j", 9)
+ROW, COLUMN = (Expr("index", (), axis_index(axis), int64) for axis in (DOWN, ACROSS))
+SCORE = Expr("load", (), (0, axis_index(DOWN) * 9 + axis_index(ACROSS)), float32)
+
+
+def op(name, *args, dtype=bool_):
+    return Expr(name, args, None, dtype)
+
+
+BEFORE = op("less_equal", COLUMN, ROW)
+NEAR = op("less", op("sub", ROW, const(3, int64), dtype=int64), COLUMN)
+CASES = {
+    "causal": (BEFORE, lambda i, j: j <= i),
+    "less": (op("less", COLUMN, ROW), lambda i, j: j < i),
+    "both": (op("logical_and", BEFORE, NEAR), lambda i, j: j <= i and j > i - 3),
+    "bits": (op("bitwise_and", BEFORE, NEAR), lambda i, j: j <= i and j > i - 3),
+    "not": (op("logical_not", BEFORE), lambda i, j: j > i),
+    "neither": (
+        op("logical_not", op("logical_or", BEFORE, op("less", const(6, int64), COLUMN))),
+        lambda i, j: not (j <= i or j > 6),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_indices_say_where_a_condition_holds(name):
+    condition, meaning = CASES[name]
+    found = seen_where(condition)
+    for i, j in itertools.product(range(7), range(9)):
+        at = [evaluate(index, {DOWN: i, ACROSS: j}, None) for index in found]
+        assert (min(at) >= 0) == meaning(i, j)
+
+
+def test_what_is_not_known():
+    data = Expr("load", (), (1, axis_index(ACROSS)), bool_)
+    assert seen_where(data) is None and hidden_where(data) is None
+    assert seen_where(op("logical_or", BEFORE, NEAR)) is None
+    assert hidden_where(op("logical_and", BEFORE, NEAR)) is None
+    assert affine(op("mul", ROW, COLUMN, dtype=int64)) is None
+
+
+def test_a_part_of_a_condition_may_be_needed_alone():
+    data = Expr("load", (), (1, axis_index(ACROSS)), bool_)
+    every = op("bitwise_and", op("bitwise_and", BEFORE, data), NEAR)
+    assert needed_where(every) == [*seen_where(BEFORE), *seen_where(NEAR)]
+    none = op("logical_not", op("bitwise_or", data, op("bitwise_not", BEFORE)))
+    assert needed_where(none) == seen_where(BEFORE)
+    assert needed_where(op("bitwise_or", BEFORE, data)) == needed_where(data) == []
+    hidden = op("where", every, SCORE, const(float("-inf"), float32), dtype=float32)
+    assert hiding(hidden) == [every] and len(conjuncts(every)) == 3
+
+
+def test_weights_are_zero_where_their_scores_are_hidden():
+    hidden = op("where", BEFORE, SCORE, const(float("-inf"), float32), dtype=float32)
+    less = op("sub", hidden, SCORE, dtype=float32)
+    assert weighing(op("exp", less, dtype=float32)) == [BEFORE]
+    swapped = op("where", op("logical_not", BEFORE), const(0.0, float32), SCORE, dtype=float32)
+    assert [each for part in weighing(swapped) for each in conjuncts(part)] == [BEFORE]
+    assert needed_where(weighing(swapped)[0]) == seen_where(BEFORE)

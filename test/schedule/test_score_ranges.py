@@ -1,0 +1,210 @@
+"""Ranges of places that rows see through masks of numbers in memory: found right, and left out."""
+
+import numpy as np
+import pytest
+from attention_forms import documents, is_seen, masked, numbers
+from plan_support import TARGET, VALUES, check_plan, leaf
+
+from picograd.dtype import bool_, int32, int64, uint8
+from picograd.graph.gradient import gradient
+from picograd.schedule import score_ranges
+from picograd.schedule.interpret import interpret
+from picograd.schedule.interpret_plan import allocate
+from picograd.schedule.schedule import schedule
+
+ROWS, PLACES, GRAIN = 37, 45, 8  # of rows, of places, of those that share a range
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    monkeypatch.setattr(score_ranges, "LEAST", 16)
+    monkeypatch.setattr(score_ranges, "GRAIN", GRAIN)
+
+
+def pair(make, *before):
+    """Numbers of rows, and of places."""
+    return make((*before, ROWS)), make((*before, PLACES))
+
+
+def of_kind(dtype, low=-3):
+    return lambda shape: numbers(shape, dtype, low)
+
+
+def unsorted(shape):
+    return leaf(*shape, dtype=int64, below=4)
+
+
+def far(shape):
+    """Numbers at both ends of their dtype."""
+    node = leaf(*shape, dtype=int64, below=2)
+    VALUES[node] = np.sort(np.where(VALUES[node] == 0, -(1 << 63), (1 << 63) - 1), -1)
+    return node
+
+
+def gappy(shape):
+    """Floats in order, some of them NaN."""
+    node = leaf(*shape)
+    VALUES[node] = np.sort(np.round(VALUES[node]), -1)
+    VALUES[node][..., ::5] = np.nan
+    return node
+
+
+def compare(op, make):
+    def see(s, at):
+        row, place = pair(make)
+        return at(row, 2).binary(op, at(place, 3))
+
+    return see
+
+
+def apart(s, at):
+    row, place = pair(of_kind(int32))
+    return at(row, 2).binary("not_equal", at(place, 3))
+
+
+def fails(s, at):
+    return compare("less", numbers)(s, at).unary("logical_not")
+
+
+def moved(s, at):
+    """Arithmetic between the two: looked at whole."""
+    row, place = pair(numbers)
+    return (at(row, 2) - at(place, 3)).binary("less", at(place, 3).const_like(2))
+
+
+def in_a_batch(s, at):
+    row, place = pair(numbers, 2)
+    return at(row, 0, 2).binary("equal", at(place, 0, 3)).binary("logical_and", is_seen(s))
+
+
+def stored(s, at):
+    mask = leaf(ROWS, PLACES, dtype=bool_, below=2)
+    VALUES[mask][:, :11] = VALUES[mask][:20, 30:] = False
+    return at(mask, 2, 3)
+
+
+def kept(s, at):
+    """Places that all rows see, or none."""
+    mask = leaf(2, PLACES, dtype=bool_, below=2)
+    VALUES[mask][:, 30:] = False
+    return at(mask, 0, 3)
+
+
+def either(s, at):
+    row, place = pair(numbers)
+    same = at(row, 2).binary("equal", at(place, 3))
+    wanted = leaf(ROWS, dtype=bool_, below=2)
+    near = is_seen(s, 4).binary("logical_and", at(wanted, 2))
+    neither = same.unary("logical_not").binary("logical_and", near.unary("logical_not"))
+    return neither.unary("logical_not")
+
+
+MASKS = {
+    "sorted": compare("equal", numbers),
+    "int32": compare("equal", of_kind(int32)),
+    "uint8": compare("equal", of_kind(uint8, 250)),
+    "unsorted": compare("equal", unsorted),
+    "far": compare("equal", far),
+    "less": compare("less", numbers),
+    "less_equal": compare("less_equal", of_kind(int32)),
+    "nan": compare("less_equal", gappy),
+    "nan_equal": compare("equal", gappy),
+    "not_equal": apart,
+    "not_less": fails,
+    "arithmetic": moved,
+    "batch": in_a_batch,
+    "boolean": stored,
+    "kept": kept,
+    "either": either,
+}
+
+
+def operands(heads=4):
+    return leaf(2, heads, ROWS, 4), leaf(2, heads, PLACES, 4), leaf(2, heads, PLACES, 4)
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_values_and_gradients(name):
+    """The guards leave nothing out that is seen: the oracle of a kernel obeys them."""
+    np.random.seed(0)
+    q, k, v = operands()
+    output = masked(q, k, v, MASKS[name])
+    roots = [output, *gradient([(output, leaf(*output.shape))], [q, k, v])]
+    plan = check_plan(roots)
+    names = [kernel.name for kernel in plan.kernels]
+    assert sum("ranges" in each for each in names) == 2, names  # of rows, and of places
+
+
+def found_by(output, rows):
+    """The first and the last grain of places of each grain of rows, as the kernel finds them."""
+    plan = schedule([output], TARGET)
+    memory = allocate(plan, [VALUES[node].copy() for node in plan.inputs])
+    step = next(each for each in plan.steps if "ranges" in each.kernel.name)
+    interpret(step.kernel, [memory[slot] for slot in step.slots])
+    return [memory[slot].reshape(-1, -(-rows // GRAIN)) for slot in step.slots[-4:-2]]
+
+
+def ends_of(seen):
+    """The same of a mask, looked at element by element."""
+    grains = [seen[r : r + GRAIN].any(0) for r in range(0, len(seen), GRAIN)]
+    shown = [np.flatnonzero(each) // GRAIN for each in grains]
+    none = -(-seen.shape[1] // GRAIN)
+    return [x[0] if x.size else none for x in shown], [x[-1] + 1 if x.size else 0 for x in shown]
+
+
+@pytest.mark.parametrize("dtype", [int32, int64])
+def test_documents_are_found_exactly(dtype):
+    np.random.seed(1)
+    made = []
+    q, k, v = operands()
+    k, v = leaf(2, 4, ROWS, 4), leaf(2, 4, ROWS, 4)
+    output = documents(q, k, v, lambda shape: made.append(of_kind(dtype)(shape)) or made[0])
+    own = VALUES[made[0]]
+    seen = (own[:, None] == own) & np.tri(ROWS, dtype=bool)
+    np.testing.assert_array_equal([x[0] for x in found_by(output, ROWS)], ends_of(seen))
+
+
+def test_masks_in_memory_are_found_exactly():
+    np.random.seed(2)
+    masks = []
+
+    def see(s, at):
+        masks.append(leaf(2, ROWS, PLACES, dtype=bool_, below=2))
+        VALUES[masks[0]][:, 8:24] = VALUES[masks[0]][:, :, 20:] = False
+        return at(masks[0], 0, 2, 3)
+
+    firsts, stops = found_by(masked(*operands(), see), ROWS)
+    for mask, first, stop in zip(VALUES[masks[0]], firsts, stops, strict=True):
+        np.testing.assert_array_equal((first, stop), ends_of(mask))
+
+
+def test_who_needs_no_ranges():
+    """Positions alone are known before; a mask for each head, or few rows, are not worth it."""
+
+    def own_mask(s, at):
+        return at(leaf(2, 4, ROWS, PLACES, dtype=bool_, below=2), 0, 1, 2, 3)
+
+    def by_score(s, at):
+        return s.const_like(0.0).binary("less", s)
+
+    few = leaf(2, 4, 9, 4), *operands()[1:]
+    for form in (
+        masked(*operands(), lambda s, at: is_seen(s)),
+        masked(*operands(), own_mask),
+        masked(*operands(), by_score),
+        masked(*few, lambda s, at: at(leaf(PLACES, dtype=bool_, below=2), 3)),
+    ):
+        plan = schedule([form], TARGET)
+        assert not any("ranges" in kernel.name for kernel in plan.kernels), plan
+
+
+def test_layers_share_ranges():
+    q, k, v = operands()
+    k, v = leaf(2, 4, ROWS, 4), leaf(2, 4, ROWS, 4)
+    own = numbers((ROWS,))
+    first = documents(q, k, v, lambda shape: own)
+    second = documents(first, k, v, lambda shape: own)
+    names = [kernel.hero for kernel in check_plan([second]).kernels]
+    assert names == ["reduce.row", "attention", "attention"]
+    steps = schedule([second], TARGET).steps
+    assert steps[1].slots[-2:] == steps[2].slots[-2:]

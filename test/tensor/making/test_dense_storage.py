@@ -1,0 +1,14 @@
+"""Methods of sparse tensors on those that keep every element."""
+
+from typing import Any
+
+import picograd
+
+
+def test_every_kind_is_the_tensor() -> None:
+    x: Any = picograd.tensor([[0.0, 2.0], [3.0, 0.0]])
+    for name in ("to_sparse", "to_sparse_coo", "to_sparse_csr", "to_dense", "coalesce"):
+        assert getattr(x, name)() is x, name
+    assert x.to_dense(picograd.float64).dtype is picograd.float64
+    assert x._indices().tolist() == [[0, 1], [1, 0]] and x._values().tolist() == [2.0, 3.0]
+    assert x.is_coalesced() and x._nnz() == 2 and x.sparse_dim() == 2
