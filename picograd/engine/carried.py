@@ -81,7 +81,7 @@ def read_again(order: Sequence[Node]) -> list[Node]:
     """
     if not entries(PASSED):
         return []
-    passed = {id(node) for node in PASSED if node.realized is None and node.op != "buffer"}
+    passed = set(map(id, passed_over()))
     again = [node for node in order if id(node) in passed]
     for node in again:
         if PASSED[node] and node in ASKED:
@@ -89,6 +89,11 @@ def read_again(order: Sequence[Node]) -> list[Node]:
             while len(LINES) > LINES_LIMIT:
                 del LINES[next(iter(LINES))]
     return again
+
+
+def passed_over() -> list[Node]:
+    """List what lives on, was computed on the way, and is not stored yet."""
+    return [node for node in PASSED if node.realized is None and node.op != "buffer"]
 
 
 def read_ahead(order: Sequence[Node], roots: Sequence[Node], live: Any) -> list[Node]:

@@ -91,7 +91,7 @@ def is_alone(root: Node, whole: Node, live: Any) -> bool:
 
     Nor is there another gradient of it, which would be stored beside.
     """
-    if carried.LINES or entries(carried.WAITING) or len(carried.GRADIENTS.get(whole, ())) > 1:
+    if entries(carried.WAITING) or len(carried.GRADIENTS.get(whole, ())) > 1:
         return False
     return all(key == id(root) or live.get(key) is None for key in carried.NEW)
 

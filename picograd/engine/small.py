@@ -235,7 +235,7 @@ def is_alone(graph: SmallGraph, live: Any) -> bool:
         return False
     if not graph.inner:
         return True
-    if passed or entries(carried.WAITING) or (carried.LINES and user_line() in carried.LINES):
+    if entries(carried.WAITING) or (passed and carried.passed_over()):
         return False
     reference_of = live.data.get
     for node in graph.inner:

@@ -26,7 +26,7 @@ from picograd.runtime.box_kernels import kernel as box_kernel
 from picograd.runtime.box_kernels import launches as box_launches
 from picograd.runtime.boxes import common_box
 from picograd.runtime.compilers import Compilers
-from picograd.runtime.cuda_calls import Launcher, bits, launch_table
+from picograd.runtime.cuda_calls import Launcher, bits, is_plain, launch_table
 from picograd.runtime.device import (
     Bytes,
     Device,
@@ -303,16 +303,19 @@ class CudaDevice(Device):
         return has_run and len(state.replays) < 2
 
     def entry(self, tape: Tape) -> Entry | None:
-        """Say how machine code may launch a tape of short kernels.
+        """Say how machine code may launch a tape of short kernels: as a graph, of one kernel too.
 
         Where the queue of the stream is full, a launch waits with the interpreter's lock held.
         """
         state, launcher = tape.state, self.launcher
         work = sum(launch.executable.code.work for launch in tape.launches)
         singles = bits([n for n, dtype in enumerate(tape.scalar_dtypes) if dtype is float32])
-        is_other = any(dtype.name == "float16" for dtype in tape.scalar_dtypes)
-        if not any(launcher.words) or is_other or work > SHORT:
+        if not any(launcher.words) or not is_plain(tape) or work > SHORT:
             return None
+        if len(state.calls) == 1 and not state.replays:
+            with self.lock:
+                self.activate()
+                self.make_graphs(state)
         call, table = launch_table(state), ctypes.addressof(state.table)
         if call is None:
             return None
@@ -330,13 +333,16 @@ class CudaDevice(Device):
             self.race(state)
 
     def count_run(self, state: Parameters) -> None:
-        """Make the graphs of a tape that has run often enough, with the lock held.
+        """Make the graphs of a tape that has run often enough, with the lock held."""
+        state.runs += 1
+        if state.runs == PLAIN_RUNS and len(state.calls) >= FEWEST_NODES:
+            self.make_graphs(state)
+
+    def make_graphs(self, state: Parameters) -> None:
+        """Make the graphs of a tape, with the lock held; none, where the driver makes none.
 
         Two, if it has kernels that need not wait for each other: a chain, and one with branches.
         """
-        state.runs += 1
-        if state.runs != PLAIN_RUNS or len(state.calls) < FEWEST_NODES:
-            return
         self.unload()
         words = [state.words_of(each) for each in state.launched]
         forms = [chain_waits(len(words)), node_waits(state.launches)]

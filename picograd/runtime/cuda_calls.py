@@ -1,9 +1,9 @@
 """Launching a tape on a GPU without Python: functions of the driver, called by their addresses.
 
 `picograd_kernels` is to a GPU what the native runner's `picograd_run` is to a CPU: it runs a tape
-on what its table holds, one kernel by itself, or a graph, whose nodes it gives words that changed.
-It gives an error of the driver, where nothing was launched, or 0. The language is that of
-python_code.py; the tables are what `Launcher` and `launch_table` write.
+on what its table holds: a graph, whose nodes it gives words that changed. It gives an error of the
+driver, where nothing was launched, or 0. The language is that of python_code.py; the tables are
+what `Launcher` and `launch_table` write.
 """
 
 import ctypes
@@ -11,20 +11,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from picograd.errors import DeviceError
-from picograd.runtime.device import Running
+from picograd.runtime.device import Running, Tape
 from picograd.runtime.driver import Driver
 from picograd.runtime.parameters import Parameters
 
 FUNCTIONS = {
     "activate": b"cuCtxSetCurrent",
-    "launch": b"cuLaunchKernel",
     "replay": b"cuGraphLaunch",
     "update": b"cuGraphExecKernelNodeSetParams",
 }
-SINCE = 13000  # the version of the driver's interface; of the last function there are two
+SINCE = 13000  # the version of the driver's interface; of the last there are two
 GPU = *FUNCTIONS, "context", "stream"
 TAPE = "table", "words", "held", "graph", "count"
-KERNEL = "function", "blocks", "threads", "shared", "params", "node", "described", "reads"
+KERNEL = "node", "described", "reads"
 MOST_WORDS = 64  # of a table: one bit each of `reads`
 CONSTANTS = {"TAPE_HEAD": 8 * len(TAPE), "KERNEL_ROW": 8 * len(KERNEL), "STATUS": 0xFFFFFFFF}
 
@@ -55,24 +54,14 @@ def update_nodes(gpu: gpu, tape: tape):
     held[0] = 1
     return 0
 
-def launch(gpu: gpu, kernel: kernel, grid, block):
-    shared = kernel.shared
-    stream = gpu.stream
-    given = kernel.params
-    function = kernel.function
-    return enter(gpu.launch, function, grid, 1, 1, block, 1, 1, shared, stream, given, 0) & STATUS
-
 @public
 def picograd_kernels(gpu: gpu, tape: tape):
-    kernel: kernel = tape + TAPE_HEAD
-    if gpu.launch == 0 or enter(gpu.activate, gpu.context) & STATUS:
+    if gpu.replay == 0 or enter(gpu.activate, gpu.context) & STATUS:
         return 1
-    if tape.graph:
-        status = update_nodes(gpu, tape)
-        if status:
-            return status
-        return enter(gpu.replay, tape.graph, gpu.stream) & STATUS
-    return launch(gpu, kernel, kernel.blocks, kernel.threads)
+    status = update_nodes(gpu, tape)
+    if status:
+        return status
+    return enter(gpu.replay, tape.graph, gpu.stream) & STATUS
 """
 
 
@@ -99,30 +88,24 @@ class Launcher(Running):
             driver.tables.append(self.words)
 
 
+def is_plain(tape: Tape) -> bool:
+    """Tell whether the words of a tape are few, and all that its kernels are given."""
+    is_half = any(dtype.name == "float16" for dtype in tape.scalar_dtypes)
+    return not (is_half or tape.state.maps or len(tape.state.table) > MOST_WORDS)
+
+
 def launch_table(state: Parameters) -> int | None:
-    """Write the table `TAPE` of one kernel, or of a graph, for good; None for other tapes."""
-    words, graphs = len(state.table), state.replays
-    is_other = state.maps or not state.calls or words > MOST_WORDS
-    if is_other or len(graphs) != (len(state.calls) > 1):
+    """Write the table `TAPE` of a tape that is one graph, for good; None for others."""
+    if len(state.replays) != 1:
         return None
-    graph = int(graphs[0].executable) if graphs else 0
-    places = ctypes.addressof(state.table), words, ctypes.addressof(state.held)
-    listed = [*places, graph, len(state.calls)]
-    for number, (call, launch) in enumerate(zip(state.calls, state.launched, strict=True)):
-        function, *shape = call
-        listed += [int(function), *shape, *node_words(state, number)]
-        listed.append(bits(state.words_of(launch)))
+    (replay,) = state.replays
+    places = ctypes.addressof(state.table), len(state.table), ctypes.addressof(state.held)
+    listed = [*places, int(replay.executable), len(state.calls)]
+    for node, described, launch in zip(replay.nodes, replay.params, state.launched, strict=True):
+        listed += [int(node), int(described.getPtr()), bits(state.words_of(launch))]
     table = (ctypes.c_uint64 * len(listed))(*listed)
     state.keep.append(table)
     return ctypes.addressof(table)
-
-
-def node_words(state: Parameters, number: int) -> list[int]:
-    """Give a node of the graph, and where its parameters are described; zeros without a graph."""
-    if not state.replays:
-        return [0, 0]
-    (replay,) = state.replays
-    return [int(replay.nodes[number]), int(replay.params[number].getPtr())]
 
 
 def bits(numbers: Sequence[int]) -> int:

@@ -73,7 +73,7 @@ def with_addresses(fake):
                 self.log.append((name.decode(), *given))
                 return status or method(*(given if convert is None else convert(*given)))[0]
 
-            counts = {"activate": 1, "launch": 11, "replay": 2, "update": 3}
+            counts = {"activate": 1, "replay": 2, "update": 3}
             (count,) = (counts[key] for key, value in FUNCTIONS.items() if value == name)
             function = ctypes.CFUNCTYPE(ctypes.c_int, *[WORD] * count)(called)
             self.kept.append(function)
@@ -171,15 +171,26 @@ def names(module):
     return [name for name in found if name in {each.decode() for each in FUNCTIONS.values()}]
 
 
-def test_one_kernel_is_launched(device, module):
+def test_one_kernel_is_a_graph(device, module):
+    """A launch takes the driver longer than an update and a graph's launch."""
     tape, buffers = chain(device, 1)
+    assert not tape.state.replays
+    assert device.entry(tape).singles == 0b110
+    (replay,) = tape.state.replays
     module.log.clear()
     assert run_native(device, tape, buffers, 3.0, 0.0) == 3.0
-    activated, launched = [each for each in module.log if str(each[0]).startswith("cu")]
+    activated, _, launched = [each for each in module.log if str(each[0]).startswith("cu")]
     assert activated == ("cuCtxSetCurrent", 70)
-    function, *shape = launched[1:10]
-    assert shape == [4, 1, 1, 256, 1, 1, 0, 77] and launched[11] == 0 and function == 1
-    assert device.entry(tape).singles == 0b110
+    assert launched == ("cuGraphLaunch", replay.executable, 77)
+    assert run(device, tape, buffers, 4.0, 0.0) == 4.0
+
+
+def test_where_the_driver_makes_no_graph(device, module, monkeypatch):
+    tape, buffers = chain(device, 1)
+    monkeypatch.setattr(module, "cuGraphInstantiate", lambda graph, flags: (2, None))
+    monkeypatch.setattr(module, "cuGraphCreate", lambda flags: (2, None))
+    assert device.entry(tape) is None
+    assert run(device, tape, buffers, 4.0, 0.0) == 4.0
 
 
 def test_nodes_follow_words_that_changed(device, module):
@@ -219,25 +230,24 @@ def test_python_and_machine_code_take_turns(device):
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_errors_of_the_driver(device, module, name):
     """Nothing was launched then, and the next run is right."""
-    tape, buffers = chain(device, 1 if name == "launch" else 3)
-    assert run_native(device, tape, buffers, 1.0, 2.0) == (1.0 if name == "launch" else 4.0)
+    tape, buffers = chain(device, 3)
+    assert run_native(device, tape, buffers, 1.0, 2.0) == 4.0
     module.status[FUNCTIONS[name]] = 719
     wanted = "error 1" if name == "activate" else "error 719"
     factors = (1.0, 2.0) if name == "replay" else (5.0, 3.0)
     assert run_native(device, tape, buffers, *factors) == wanted
-    value = 5.0 if name == "launch" else 45.0
-    assert run_native(device, tape, buffers, 5.0, 3.0) == value
+    assert run_native(device, tape, buffers, 5.0, 3.0) == 45.0
 
 
 def test_a_child_process_launches_nothing(device, module, monkeypatch):
     tape, buffers = chain(device, 1)
+    entry = device.entry(tape)
     monkeypatch.setattr(driver, "DRIVERS", {device.driver})
     driver.disable_all()
-    entry = device.launcher
     module.log.clear()
-    assert not any(entry.words) and device.entry(tape) is None
+    assert not any(device.launcher.words) and device.entry(tape) is None
     enter = ctypes.CFUNCTYPE(ctypes.c_int64, WORD, WORD)(CALLS.kernels)
-    assert enter(entry.context, ctypes.addressof(tape.state.keep[0])) == 1
+    assert enter(entry.runner.context, entry.call) == 1
     assert not module.log and buffers
 
 
@@ -292,24 +302,26 @@ def on_double(device, monkeypatch, tmp_path):
 
 def test_the_engine_launches_without_python(on_double, module, monkeypatch):
     """Eager, and under `jit`; what is watched, or fails, goes through Python."""
+    module.parameters = 3
     values = np.arange(4, dtype=np.float32).reshape(2, 2)
     a, b = (Tensor(values + n, device="cuda") for n in (0, 1))
     step = picograd.jit(lambda a, b: a + b)
     for _ in range(3 * NATIVE_AFTER):
         found = (a + b).realize(), step(a, b)
-    monkeypatch.setattr(module, "cuLaunchKernel", lambda *given: (719,))  # Python's
+    monkeypatch.setattr(module, "cuGraphLaunch", lambda *given: (719,))  # Python's
     for _ in range(4):
         found = (a + b).realize(), step(a, b)
         for each in found:
             assert each.tolist() == (values + values + 1).tolist()
-    module.status[FUNCTIONS["launch"]] = 719
-    with pytest.raises(DeviceError, match="cuLaunchKernel failed with 719"):
+    module.status[FUNCTIONS["replay"]] = 719
+    with pytest.raises(DeviceError, match="cuGraphLaunch failed with 719"):
         step(a, b)
     monkeypatch.setattr(on_double.launcher, "running", object())  # another thread is in a launch
-    with pytest.raises(DeviceError, match="cuLaunchKernel failed with 719"):
+    with pytest.raises(DeviceError, match="cuGraphLaunch failed with 719"):
         step(a, b)
 
 
-def test_doubles_and_whole_numbers_are_words(device):
+def test_doubles_and_whole_numbers_are_words(device, module):
+    module.parameters = 3
     code = Code("scalar", "cuda", "scale", "", 4, scalars=(float64, int32))
     assert device.entry(single(device, code, (0, 1), (float64, int32))).singles == 0

@@ -11,7 +11,25 @@ from picograd.engine.direct import MOST_INPUTS
 from picograd.graph.node import RESULT
 from picograd.tensor.core.recording import VERSIONS
 
+MOST_PASSED = 64  # values that passed and are looked at one by one
+
 AROUND = """
+def is_passed():
+    "whether a value that lives on was computed on the way, and is not stored yet; or too many were"
+    if PyDict_Size(world.passed) > MOST_PASSED:
+        return 1
+    at = room(1)
+    entry = room(2)
+    at[0] = 0
+    for number in range(PyDict_Size(world.passed)):
+        PyDict_Next(world.passed, at, entry, entry + 8)
+        node: Node = referred(entry[0])
+        if node == 0:
+            return 1
+        if node != None and node.realized == None and node.op != world.buffer:
+            return 1
+    return 0
+
 def is_idle():
     "nothing else is due with a computation; may run Python"
     active = own_of_thread(world.running, world.active)
@@ -19,7 +37,7 @@ def is_idle():
     if active == 0 or traces == 0:
         return 0
     waiting = PyList_Size(world.waiting) | PyDict_Size(world.writes) | PyDict_Size(world.changed)
-    if PyList_Size(active) | PyList_Size(traces) | waiting | PyDict_Size(world.passed):
+    if PyList_Size(active) | PyList_Size(traces) | waiting | is_passed():
         return 0
     return PyDict_Size(world.new) <= PyLong_AsLongLong(world.budget)
 
@@ -106,7 +124,7 @@ SETTLING = """
 def is_alone(node, whole):
     "nothing that is alive, and new, may read what a formula computes; its gradient is the only one"
     live: LiveTable = world.live
-    if PyDict_Size(world.lines) | PyDict_Size(world.carried):
+    if PyDict_Size(world.carried):
         return 0
     if PyDict_Size(world.gradients):
         reference = PyWeakref_NewRef(whole, 0)
@@ -280,10 +298,10 @@ def declare_direct() -> None:
         "passed": carried.entries(carried.PASSED), "flushed": pending.FLUSHED,
         "recorded": pending.RECORDED, "is_due": pending.IS_DUE, "budget": pending.BUDGET,
         "versions": carried.entries(VERSIONS), "float": "float", "complex": "complex",
-        "direct": direct.KNOWN, "result": RESULT, "lines": carried.LINES,
+        "direct": direct.KNOWN, "result": RESULT,
         "carried": carried.entries(carried.WAITING), "traces": "traces",
         "gradients": carried.entries(carried.GRADIENTS),
     }  # fmt: skip
     slots = {direct.Direct: ("places", "native"), DType: ("kind",)}
-    numbers = {"MOST_INPUTS": MOST_INPUTS}
+    numbers = {"MOST_INPUTS": MOST_INPUTS, "MOST_PASSED": MOST_PASSED}
     native_calls.declare(TEXT, ("picograd_direct",), world, slots, {}, numbers)

@@ -7,6 +7,8 @@ owned from when they are met, so that the look-up may run Python; behind it noth
 """
 
 from picograd.engine import native_calls, small
+from picograd.engine.carried import FREE
+from picograd.engine.pending import HOPS
 from picograd.engine.small import LIMIT
 from picograd.graph.row import MEMORY, MOVING, NUMBERS, SCALARS, WRITES
 from picograd.number import GIVEN
@@ -63,6 +65,47 @@ def meet_scalar(graph: graph, scalar):
     return place
 """
 
+PLACING = """
+def is_given(row):
+    "whether a range of a slice begins where a user said"
+    if type_of(row) != world.tuple or PyTuple_Size(row) != 3:
+        return 0
+    return PyDict_GetItemWithError(world.given, type_of(PyTuple_GetItem(row, 0))) != 0
+
+def placed_range(graph: graph, row):
+    "the range with a name for its start, and its length in the place of its end"
+    start = PyTuple_GetItem(row, 0)
+    stop = PyTuple_GetItem(row, 1)
+    named = PyTuple_New(2)
+    made = PyTuple_New(3)
+    if named == 0 or made == 0:
+        Py_DecRef(named)
+        Py_DecRef(made)
+        return 0
+    PyTuple_SetItem(named, 0, own(world.at))
+    PyTuple_SetItem(named, 1, PyLong_FromLongLong(meet_scalar(graph, start)))
+    length = PyLong_AsLongLong(stop) - PyLong_AsLongLong(start)
+    PyTuple_SetItem(made, 0, named)
+    PyTuple_SetItem(made, 1, PyLong_FromLongLong(length))
+    PyTuple_SetItem(made, 2, own(PyTuple_GetItem(row, 2)))
+    return made
+
+def placed(graph: graph, ranges):
+    "the argument of a slice as `starts.placed` gives it; a new object, or 0"
+    if type_of(ranges) != world.tuple or graph.scalar_count + PyTuple_Size(ranges) > MOST_NODES:
+        return 0
+    made = PyTuple_New(PyTuple_Size(ranges))
+    if made == 0:
+        return 0
+    for number in range(PyTuple_Size(ranges)):
+        each = PyTuple_GetItem(ranges, number)
+        if is_given(each):
+            PyTuple_SetItem(made, number, placed_range(graph, each))
+        else:
+            PyTuple_SetItem(made, number, own(each))
+    return made
+"""
+
 WALKING = """
 def walk_computed(graph: graph, node: Node):
     "the row of a node that is computed; 0 where it may not be in a small graph"
@@ -84,7 +127,13 @@ def walk_computed(graph: graph, node: Node):
         PyTuple_SetItem(read, number, PyLong_FromLongLong(place))
     PyList_Append(key, node.op)
     add(key, read)
-    PyList_Append(key, node.arg)
+    if is_alike(node.op, world.slice):
+        made = placed(graph, node.arg)
+        add(key, made)
+        if made == 0:
+            return 0
+    else:
+        PyList_Append(key, node.arg)
     add_kind(key, node)
     return 1
 
@@ -209,18 +258,31 @@ def is_alive(reference):
         return 0
     return referred(reference) != None
 
-def is_all_stored(graph: graph, origin):
+def is_view(node: Node):
+    "whether a node is memory, or few views away; not one that cuts off what that was made of"
+    is_cut = 0
+    for hop in range(HOPS):
+        if PyDict_GetItemWithError(world.memory, node.op):
+            return 1
+        if node.realized != None:
+            return is_cut == 0
+        if PyDict_GetItemWithError(world.views, node.op) == 0:
+            return 0
+        is_cut = is_cut | is_alike(node.op, world.detach)
+        node = PyTuple_GetItem(node.inputs, 0)
+    return 0
+
+def is_all_stored(graph: graph):
     "nothing that is alive has, or may read, what is computed on the way"
     live: LiveTable = world.live
-    if type_of(origin) != world.str or PyDict_Size(world.carried):
-        return 0
-    if PyDict_GetItemWithError(world.lines, origin):
+    if PyDict_Size(world.carried):
         return 0
     nodes = graph.nodes
     computed = graph.computed
     for number in range(graph.count):
-        if computed[number] and number >= graph.asked and is_alive(owner_of(nodes[number])):
-            return 0
+        if computed[number] and number >= graph.asked and not is_view(nodes[number]):
+            if is_alive(owner_of(nodes[number])):
+                return 0
     at = room(1)
     entry = room(2)
     at[0] = 0
@@ -249,7 +311,7 @@ def run_small(graph: graph, known: Known, values, enabled, origin):
     owners = room(MOST_NODES)
     if native.address == world.zero or not are_usual(graph, owners):
         return 0
-    if not are_gradients_asked(graph) or not is_all_stored(graph, origin):
+    if not are_gradients_asked(graph) or not is_all_stored(graph):
         return 0
     plan: plan = PyLong_AsUnsignedLongLong(native.address)
     if PyList_Size(values) != plan.numbers or PyList_Size(known.results) != graph.asked:
@@ -312,7 +374,7 @@ def picograd_small(self, arguments, count):
     graph.asked = PyList_Size(arguments[0])
     graph.nodes = room(MOST_NODES)
     graph.buffers = room(MOST_NODES)
-    graph.scalars = room(MOST_NODES)
+    graph.scalars = room(MOST_SCALARS)
     graph.computed = room(MOST_NODES)
     computed = graph.computed
     for number in range(MOST_NODES):
@@ -325,18 +387,23 @@ def picograd_small(self, arguments, count):
     return own(None)
 """
 
-TEXT = MEETING + WALKING + LOOKING + COMPUTING
+TEXT = MEETING + PLACING + WALKING + LOOKING + COMPUTING
 
 
 def declare_small() -> None:
     """Let these functions be compiled with the others."""
     world = {
-        "refused": dict.fromkeys([*MOVING, *WRITES], True), "memory": dict.fromkeys(MEMORY, True),
+        "refused": dict.fromkeys({*MOVING, *WRITES} - {"slice"}, True), "slice": "slice",
+        "memory": dict.fromkeys(MEMORY, True), "views": dict.fromkeys(FREE, True),
+        "at": "at", "detach": "detach",
         "numbers": dict.fromkeys(NUMBERS, True), "scalars": dict.fromkeys(SCALARS, True),
         "given": dict.fromkeys(GIVEN, True), "known_small": small.KNOWN, "scalar": "scalar",
         "roots": "roots", "value": "value",
     }  # fmt: skip
     slots: dict[type, tuple[str, ...]] = {small.Known: ("buffers", "scalars", "results", "native")}
-    tables = places("graph", GRAPH)
-    numbers = {"MOST_NODES": LIMIT + 1, "MOST_ASKED": LIMIT, "GRAPH_WORDS": len(GRAPH)}
+    tables, most = places("graph", GRAPH), LIMIT + 1
+    numbers = {
+        "HOPS": HOPS, "MOST_NODES": most, "MOST_ASKED": LIMIT, "GRAPH_WORDS": len(GRAPH),
+        "MOST_SCALARS": 2 * most,  # of slices as many as `placed` lets in, and of leaves
+    }  # fmt: skip
     native_calls.declare(TEXT, ("picograd_small",), world, slots, tables, numbers)
