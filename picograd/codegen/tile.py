@@ -411,8 +411,6 @@ def verify_step(
     if body:
         return
     verify_dot(tiles, step, bound)
-    if isinstance(step, Assign | Accumulate):
-        verify_written(tiles, known, step)
     if isinstance(step, RadixStep):
         bound = bound | {step.digit, step.tile}
     if isinstance(step, ScanStep | SortStep | RadixStep | RunStep):
@@ -429,6 +427,8 @@ def verify_step(
             if missing:  # texts are written only when they are needed: they are long
                 internal(f"{missing} is not bound in {step}", format_tiles(tiles))
     verify_reads(tiles, known, step, inside)
+    if isinstance(step, Assign | Accumulate):
+        verify_written(tiles, known, step)
 
 
 def verify_written(tiles: TileKernel, known: Mapping[str, Tile], step: Assign | Accumulate) -> None:

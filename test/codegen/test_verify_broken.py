@@ -62,8 +62,8 @@ def broken_tiles(kernel: TileKernel) -> dict[str, tuple[TileKernel, str]]:
     """Give every broken kernel with the start of the message it must cause."""
     own = first(kernel)
     rank = len(own.shape)
-    loop = For(STRAY, (Assign(own.name, (), LOST),))
     outside = Store(1, axis_index(STRAY), (), LOST)
+    loop = For(STRAY, (outside,))
     unbound = "[stray:4] is not bound in "
     return {
         "a name twice": (with_tiles(kernel, own), "two tiles of one name" + BUG),
