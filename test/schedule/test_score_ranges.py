@@ -6,6 +6,7 @@ from attention_forms import documents, is_seen, masked, numbers
 from plan_support import TARGET, VALUES, check_plan, leaf
 
 from picograd.dtype import bool_, int32, int64, uint8
+from picograd.graph import build
 from picograd.graph.gradient import gradient
 from picograd.schedule import range_kernels, score_ranges
 from picograd.schedule.schedule import schedule
@@ -164,3 +165,14 @@ def test_layers_share_ranges():
     assert names == ["reduce.row", "attention", "attention"]
     steps = schedule([second], TARGET).steps
     assert steps[1].slots[-2:] == steps[2].slots[-2:]
+
+
+def test_ranges_are_found_anew_after_a_write():
+    q, k, v = operands()
+    k, v = leaf(2, 4, ROWS, 4), leaf(2, 4, ROWS, 4)
+    own = numbers((ROWS,))
+    first = documents(q, k, v, lambda shape: own)
+    written = build.assign(own, numbers((ROWS,)))
+    second = documents(first, k, v, lambda shape: written)
+    names = [kernel.name for kernel in schedule([written, second], TARGET).kernels]
+    assert sum("ranges" in each for each in names) == 2, names
