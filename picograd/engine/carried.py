@@ -29,6 +29,7 @@ from picograd.engine.debug import user_line
 from picograd.engine.plan_key import GraphKey, leaf_buffer, walk_pending
 from picograd.graph.gradient_formula import BLOCKS
 from picograd.graph.node import RESULT, Node
+from picograd.graph.row import WRITES
 
 Bases = dict[Node, tuple[Node, bool]]  # of views: what they show, and whether with its gradients
 Waiting = tuple[int, "weakref.ref[Any]"]  # tracks no gradients, and the tensor that shows it
@@ -145,6 +146,31 @@ def gradients_of(whole: Node) -> list[Node]:
     leaves = [leaf for reference in GRADIENTS[whole] if (leaf := reference()) is not None]
     nodes = [leaf._grad._node for leaf in leaves if leaf._grad is not None]
     return [node for node in nodes if node.device == whole.device and leaf_buffer(node) is None]
+
+
+def kept_masks(writes: Sequence[Node], order: Sequence[Node], live: Any) -> list[Node]:
+    """List the masks and indices that are made of some about to be overwritten, and that gradients
+    of live tensors may need: `backward` could not compute them again.
+
+    What is written now will be written again: that counts as well.
+    """
+    masks = [each for each in writes if not each.dtype.is_differentiable]
+    written = {*masks, *(each.inputs[0] for each in masks)}
+    made: set[Node] = set()
+    found: set[Node] = set()
+    for node in order if written else ():
+        if node.realized is None and node.op not in WRITES:
+            read = [each for each in node.inputs if each in made or each in written]
+            if not node.dtype.is_differentiable and read:
+                made.add(node)
+            else:
+                found.update(made.intersection(read))
+    reached: set[Node] = set()
+    for node in reversed(order) if found else ():
+        tensor = live.get(id(node))
+        if node in reached or (tensor is not None and tensor.requires_grad):
+            reached.update(node.inputs)
+    return [node for node in order if node in found and node in reached]
 
 
 def note(found: GraphKey, live: Any) -> None:

@@ -94,6 +94,9 @@ class Walk:
             numbers.update(zip(map(id, placed.inner), count(place)))
             start = place + len(placed.inner)
         add_rows(order[start:] if start else order, start, found, rows)
+        met = [placed.whole.inputs for _, placed in self.places if isinstance(placed, Update)]
+        if met and start < len(order):  # is this read there, or other leaves of the same memory?
+            rows.append(tuple([numbers.get(id(node)) for read in met for node in read]))
         return with_key(found, rows, roots)
 
 

@@ -33,6 +33,11 @@ class Parameter(Tensor):
             raise GradientError("Parameter", text, fix)
         super().__init__(value.detach(), requires_grad=requires_grad)
 
+    def __deepcopy__(self, memo: Any) -> "Parameter":
+        result: Parameter = super().__deepcopy__(memo)
+        result.grad = None  # a copy of a model starts without gradients, as in PyTorch
+        return result
+
     def __repr__(self) -> str:
         return "Parameter containing:\n" + super().__repr__()
 

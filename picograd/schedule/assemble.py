@@ -69,9 +69,9 @@ def head_of(launch: Launch) -> tuple[str, tuple[int, ...]]:
     group = launch.parts[0][0]
     last = [m for m in group.members if m.level not in AFTER][-1]
     node = member = last.node
-    while says_nothing(node) and node.inputs:
+    while node.realized is None and says_nothing(node) and node.inputs:
         node = node.inputs[0]
-    shape, op = member.shape, node.op
+    shape, op = member.shape, "buffer" if node.realized is not None else node.op
     if last.is_update:
         shape, op = group.shape, "put"
     return op, shape

@@ -201,3 +201,32 @@ def test_what_is_beside_gradients_is_read_alone():
     first, _, _ = steps_of_two_weights(2)
     (first * 3).sum().item()
     assert first.grad._node.realized is None and first.grad._node.op != "buffer"
+
+
+@pytest.mark.parametrize("is_looked_at", [False, True])
+def test_a_gradient_finds_the_masks_whose_sources_were_overwritten(is_looked_at: bool) -> None:
+    x = Tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
+    chosen, is_left = picograd.zeros(4), picograd.ones(4).bool()
+    for number in range(3):
+        if is_looked_at:
+            assert is_left.any()
+        now = x.detach() <= number + 1
+        chosen[now & is_left] = x.sum() * 10**number
+        is_left[now & is_left] = ~now[now & is_left]
+    chosen.sum().backward()
+    assert chosen.tolist() == [10, 100, 1000, 0] and x.grad.tolist() == [111] * 4
+
+
+def test_masks_that_no_gradient_needs_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[Any] = []
+    kept_masks = carried.kept_masks
+    monkeypatch.setattr(
+        carried, "kept_masks", lambda *given: found.append(kept_masks(*given)) or found[-1]
+    )
+    x = Tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
+    for weight in (x.detach(), x):
+        is_left = picograd.ones(4).bool().realize()
+        chosen = (weight * 2).where((weight > 1) & is_left, 0.0)
+        is_left[:2] = False
+        assert chosen.tolist() == [0, 4, 6, 8]
+        assert [len(each) for each in found if each] == ([1] if weight is x else [])

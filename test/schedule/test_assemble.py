@@ -5,7 +5,7 @@ from plan_support import TARGET, check_plan, leaf, spread
 
 from picograd.dtype import float16, float32
 from picograd.graph import build
-from picograd.graph.node import Node
+from picograd.graph.node import RESULT, Node
 from picograd.schedule.assemble import hero_of, is_chain, is_product, is_row_contiguous
 from picograd.schedule.index import Axis, Index, axis_index
 from picograd.schedule.loop import Compute, Expr, Part, const
@@ -50,6 +50,16 @@ def test_half_sums_are_wide_and_rounded_once() -> None:
     assert [c.dtype for c in reductions] == [float32]
     (product,) = schedule([build.matmul(x, leaf(16, 4, dtype=float16))], TARGET).kernels
     assert product.parts[0].computes[0].dtype is float32
+
+
+def test_names_do_not_tell_how_what_is_read_was_made() -> None:
+    """Below a gradient that was computed there may be a formula, which is no op."""
+    whole = Node("formula", (X,), None, (), float32, "cpu")
+    gradient = build.detach(Node(RESULT, (whole,), 0, (6, 8), float32, "cpu"))
+    gradient.realized = X.arg.buffer
+    (kernel,) = schedule([build.contiguous(gradient)], TARGET).kernels
+    (same,) = schedule([build.contiguous(X)], TARGET).kernels
+    assert kernel.name == same.name
 
 
 def test_nothing_to_compute_is_no_kernel() -> None:

@@ -73,6 +73,8 @@ def test_copies() -> None:
         copy.deepcopy(x * 2)
     layer = copy.deepcopy(nn.Linear(2, 1))
     assert isinstance(layer.weight, nn.Parameter) and layer.weight.is_leaf
+    layer(Tensor.ones(1, 2)).sum().backward()
+    assert layer.weight.grad is not None and copy.deepcopy(layer).weight.grad is None
 
 
 def test_pickles(device: str) -> None:
