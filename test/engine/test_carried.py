@@ -1,5 +1,6 @@
 """Values that are carried: a loop that reads some of its state now and then stays flat."""
 
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -201,3 +202,19 @@ def test_what_is_beside_gradients_is_read_alone():
     first, _, _ = steps_of_two_weights(2)
     (first * 3).sum().item()
     assert first.grad._node.realized is None and first.grad._node.op != "buffer"
+
+
+def test_tables_may_change_while_they_are_walked() -> None:
+    class Recording:
+        """A table of live tensors; a handler of signals runs while somebody asks it."""
+
+        def get(self, key: int) -> None:
+            carried.NEW[key + 100] = None
+
+    carried.NEW.update(dict.fromkeys(range(3)))
+    assert carried.waiting({}, Recording(), set()) == [] and not carried.NEW
+    nodes = [Tensor([number]).exp().node for number in range(4)]
+    table = weakref.WeakKeyDictionary(dict.fromkeys(nodes[:3]))
+    for node in carried.nodes_of(table):
+        table[nodes[3]] = table.pop(node)
+    assert carried.nodes_of(table) == [nodes[3]]
