@@ -57,6 +57,14 @@ def entries(table: Any) -> dict[Any, Any]:
     return found
 
 
+def nodes_of(table: Any) -> list[Node]:
+    """List the nodes that a weak dictionary has, taken in one step of the interpreter.
+
+    The handler of a signal, or what is let go, may record or compute while somebody walks over it.
+    """
+    return [node for reference in list(entries(table)) if (node := reference()) is not None]
+
+
 def starts(order: Sequence[Node]) -> list[Node]:
     """List what leaves that ask for gradients start from, where a graph reads it: made of nothing
     that is in memory, and not there yet.
@@ -94,7 +102,7 @@ def read_again(order: Sequence[Node]) -> list[Node]:
 
 def passed_over() -> list[Node]:
     """List what lives on, was computed on the way, and is not stored yet."""
-    return [node for node in PASSED if node.realized is None and node.op != "buffer"]
+    return [node for node in nodes_of(PASSED) if node.realized is None and node.op != "buffer"]
 
 
 def read_ahead(order: Sequence[Node], roots: Sequence[Node], live: Any) -> list[Node]:
@@ -125,9 +133,9 @@ def note_gradients(served: Sequence[tuple[Any, Node]]) -> None:
 def met(seen: Container[Node]) -> list[Node]:
     """List the formulas of gradients that nodes which were seen lead to, or are the graph of."""
     found = []
-    for whole in [reference() for reference in list(entries(GRADIENTS))]:
-        placed = None if whole is None else BLOCKS.get(whole)
-        if whole is not None and (whole in seen or (placed and placed.inner[0] in seen)):
+    for whole in nodes_of(GRADIENTS):
+        placed = BLOCKS.get(whole)
+        if whole in seen or (placed and placed.inner[0] in seen):
             found.append(whole)
     return found
 
@@ -137,13 +145,13 @@ def gradients_beside(seen: Container[Node]) -> list[Node]:
     found = []
     for whole in met(seen):
         found += gradients_of(whole)
-        del GRADIENTS[whole]
+        GRADIENTS.pop(whole, None)
     return found
 
 
 def gradients_of(whole: Node) -> list[Node]:
     """List the gradients of a formula that wait, as far as they can be stored with it."""
-    leaves = [leaf for reference in GRADIENTS[whole] if (leaf := reference()) is not None]
+    leaves = [leaf for reference in GRADIENTS.get(whole, ()) if (leaf := reference()) is not None]
     nodes = [leaf._grad._node for leaf in leaves if leaf._grad is not None]
     return [node for node in nodes if node.device == whole.device and leaf_buffer(node) is None]
 
@@ -209,7 +217,7 @@ def waiting(numbers: Mapping[int, int], live: Any, stored: set[int]) -> list[tup
     A node that its tensor left stays in a graph: what it is made of may be overwritten meanwhile.
     """
     bases: Bases = {}
-    for key in NEW:
+    for key in list(NEW):
         tensor = None if key in numbers else live.get(key)
         if tensor is not None:
             node, is_free = shown(tensor.node, tensor, bases)
@@ -221,8 +229,9 @@ def waiting(numbers: Mapping[int, int], live: Any, stored: set[int]) -> list[tup
     left, computed = [FARTHEST], numbers.keys()
     near = [
         (node, is_free)
-        for node, (is_free, owner) in WAITING.items()
-        if node.realized is None
+        for reference, (is_free, owner) in list(entries(WAITING).items())
+        if (node := reference()) is not None
+        and node.realized is None
         and is_shown(node, owner(), bases)
         and not computed.isdisjoint(below(node).names)
     ]

@@ -21,8 +21,8 @@ def undisturbed(function: Callable[Arguments, Result]) -> Callable[Arguments, Re
     def call(*args: Arguments.args, **options: Arguments.kwargs) -> Result:
         if not gc.isenabled():
             return function(*args, **options)
-        gc.disable()
-        try:
+        try:  # first: the handler of a signal may raise behind any call
+            gc.disable()
             return function(*args, **options)
         finally:
             gc.enable()

@@ -93,7 +93,7 @@ def is_alone(root: Node, whole: Node, live: Any) -> bool:
     """
     if entries(carried.WAITING) or len(carried.GRADIENTS.get(whole, ())) > 1:
         return False
-    return all(key == id(root) or live.get(key) is None for key in carried.NEW)
+    return all(key == id(root) or live.get(key) is None for key in list(carried.NEW))
 
 
 def compute(root: Node, live: Any) -> bool:

@@ -189,7 +189,7 @@ def is_carried(order: Sequence[Node]) -> bool:
     """Tell whether values that an earlier computation could have stored are among some nodes."""
     if not entries(carried.PASSED):
         return False
-    return not {id(node) for node in carried.PASSED}.isdisjoint(map(id, order))
+    return not set(map(id, carried.nodes_of(carried.PASSED))).isdisjoint(map(id, order))
 
 
 def readers_of(

@@ -58,6 +58,7 @@ RECORDED = [0]  # operations since the last flush
 FLUSHED = [0]  # operations before it
 IS_DUE = [False]  # a chain of writes is long
 WAITING: list[tuple[Node, PicogradError]] = []  # see `check_beside`
+DEPTH = [0]  # computations under way: one interrupts another, in the handler of a signal
 PLACES: list[Any] = [None, None]  # where work was computed last: the lines, and what was written
 
 
@@ -76,6 +77,7 @@ def new_lock() -> None:
     """Replace the lock in a forked process: a thread that is gone may hold it."""
     global LOCK
     LOCK = threading.RLock()
+    DEPTH[0] = 0
 
 
 os.register_at_fork(after_in_child=new_lock)
@@ -283,7 +285,9 @@ def enter(leaf: Node, tensor: Any) -> None:
 
 @locked
 def realize_all() -> None:
-    """Compute all that live tensors still wait for."""
+    """Compute all that live tensors still wait for, unless this interrupts who may do so."""
+    if DEPTH[0]:
+        return
     stored: dict[int, Node] = {}
     for node in LIVE.pending():
         if not is_shown(node, stored):
@@ -315,8 +319,8 @@ def is_wide(node: Node) -> bool:
 
 @locked
 def flush_assigns() -> None:
-    """Run the in-place writes that are still to run."""
-    writes = pending_writes() if entries(WRITES) else []
+    """Run the in-place writes that are still to run, unless this interrupts who may run them."""
+    writes = pending_writes() if entries(WRITES) and not DEPTH[0] else []
     if writes:
         compute(writes)
     else:
@@ -399,10 +403,15 @@ def compute_with_checks(
     first = nodes[0] if nodes else updates[0].whole if updates else None
     checks = [each for each in WAITING if first and each[0].device == first.device]
     together = [*nodes, *(failed for failed, _ in checks)]
-    if updates:
-        compute_foreseen(together, updates)
-    else:
-        compute_all(together, graph)
+    depth = DEPTH[0]
+    try:
+        DEPTH[0] = depth + 1
+        if updates:
+            compute_foreseen(together, updates)
+        else:
+            compute_all(together, graph)
+    finally:
+        DEPTH[0] = depth
     if checks:
         WAITING[:] = [each for each in WAITING if each not in checks]
     for failed, error in checks:
@@ -485,7 +494,7 @@ def kept_calls(order: Sequence[Node], roots: Sequence[Node]) -> list[Node]:
 
 def pending_writes() -> list[Node]:
     """List the in-place writes that are still to run."""
-    return [node for node in WRITES if node.realized is None]
+    return [node for node in carried.nodes_of(WRITES) if node.realized is None]
 
 
 def changed_values() -> list[Node]:
@@ -494,11 +503,11 @@ def changed_values() -> list[Node]:
     The others are let go: a graph may hold their nodes for as long as it lives.
     """
     found = []
-    for node in list(CHANGED):
+    for node in carried.nodes_of(CHANGED):
         if id(node) in LIVE and leaf_buffer(node) is None:
             found.append(node)
         else:
-            del CHANGED[node]
+            CHANGED.pop(node, None)
     return found
 
 
@@ -509,11 +518,15 @@ def with_readers(
 
     All pending writes join (a write may read what another overwrites), and every live tensor that
     reads contents about to be overwritten, first. Only for another device they wait, as long as
-    nothing asked for depends on one; `updates` are of one device. The second list is those of them
-    that are to be computed, the third what is under these and the updates.
+    nothing asked for depends on one, and where this interrupts another computation, which may be
+    about to run them: twice would be wrong. `updates` are of one device. The second list is those
+    of them that are to be computed, the third what is under these and the updates.
     """
     writes = pending_writes() if entries(WRITES) else []
     changed = changed_values() if entries(CHANGED) else []
+    if DEPTH[0] > 1 and (writes or changed):
+        wanted = {id(node) for node in walk_pending(nodes)}
+        writes, changed = ([n for n in each if id(n) in wanted] for each in (writes, changed))
     if not updates and not (nodes and (writes or changed)):
         return by_itself(nodes)
     if not updates and len({node.device for node in (*nodes, *writes, *changed)}) > 1:

@@ -243,7 +243,7 @@ def is_alone(graph: SmallGraph, live: Any) -> bool:
         if reference is not None and reference() is not None:
             return False
     names = set(map(id, roots))
-    return all(key in names or live.get(key) is None for key in carried.NEW)
+    return all(key in names or live.get(key) is None for key in list(carried.NEW))
 
 
 def note(graph: SmallGraph, roots: Sequence[Node], found: GraphKey, plan: Any) -> None:

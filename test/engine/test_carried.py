@@ -1,5 +1,6 @@
 """Values that are carried: a loop that reads some of its state now and then stays flat."""
 
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -230,3 +231,19 @@ def test_masks_that_no_gradient_needs_are_not_kept(monkeypatch: pytest.MonkeyPat
         is_left[:2] = False
         assert chosen.tolist() == [0, 4, 6, 8]
         assert [len(each) for each in found if each] == ([1] if weight is x else [])
+
+
+def test_tables_may_change_while_they_are_walked() -> None:
+    class Recording:
+        """A table of live tensors; a handler of signals runs while somebody asks it."""
+
+        def get(self, key: int) -> None:
+            carried.NEW[key + 100] = None
+
+    carried.NEW.update(dict.fromkeys(range(3)))
+    assert carried.waiting({}, Recording(), set()) == [] and not carried.NEW
+    nodes = [Tensor([number]).exp().node for number in range(4)]
+    table = weakref.WeakKeyDictionary(dict.fromkeys(nodes[:3]))
+    for node in carried.nodes_of(table):
+        table[nodes[3]] = table.pop(node)
+    assert carried.nodes_of(table) == [nodes[3]]

@@ -34,3 +34,16 @@ def test_a_step_is_undisturbed():
     x.register_hook(lambda grad: seen.append(gc.isenabled()))
     (x * x).sum().backward()
     assert seen == [False] and gc.isenabled() and x.grad.tolist() == [2.0, 4.0]
+
+
+def test_an_interrupt_behind_the_pause_ends_it(monkeypatch):
+    plain = gc.disable
+
+    def interrupted():
+        plain()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(gc, "disable", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        undisturbed(list)()
+    assert gc.isenabled()

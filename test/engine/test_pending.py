@@ -12,7 +12,7 @@ from thread_support import run_in_threads
 import picograd
 from picograd import Tensor, nn
 from picograd.buffer import Buffer
-from picograd.engine import pending, quick
+from picograd.engine import carried, pending, quick
 from picograd.engine import realize as engine
 from picograd.engine.executable import CompiledPlan
 from picograd.engine.plan_key import GraphKey
@@ -397,3 +397,23 @@ def test_what_was_computed_is_computed_again_once_its_memory_was_written() -> No
     assert weight.tolist() == [4.0, 4.0]
     loss.backward()
     assert weight.grad is not None and weight.grad.tolist() == [6.0, 6.0]
+
+
+def test_what_interrupts_a_computation_leaves_its_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, other = Tensor([1.0, 2.0]), Tensor([3.0])
+    x += 1
+    plain, found = carried.read_again, []
+
+    def interrupted(order: Sequence[Node]) -> list[Node]:
+        if not found:  # as the handler of a signal, between the decision to write and the write
+            found.append(None)
+            inner = Tensor([1.0])
+            inner += 1
+            found.extend([(other * 2).tolist(), inner.tolist()])
+            pending.flush_assigns()
+            pending.realize_all()
+        return plain(order)
+
+    monkeypatch.setattr(carried, "read_again", interrupted)
+    assert (x + x).tolist() == [4, 6] and x.tolist() == [2, 3]
+    assert found[1:] == [[6], [2]] and not pending.DEPTH[0]

@@ -33,8 +33,10 @@ def is_passed():
 def is_idle():
     "nothing else is due with a computation; may run Python"
     active = own_of_thread(world.running, world.active)
+    if active == 0:
+        return 0
     traces = own_of_thread(world.running, world.traces)
-    if active == 0 or traces == 0:
+    if traces == 0:
         return 0
     waiting = PyList_Size(world.waiting) | PyDict_Size(world.writes) | PyDict_Size(world.changed)
     if PyList_Size(active) | PyList_Size(traces) | waiting | is_passed():

@@ -216,7 +216,11 @@ def values_of(graph: graph, places):
     values = PyList_New(0)
     for number in range(PyList_Size(places)):
         place = PyLong_AsLongLong(PyList_GetItem(places, number))
-        add(values, PyObject_GetAttr(scalars[place], world.value))
+        value = PyObject_GetAttr(scalars[place], world.value)
+        if value == 0:
+            Py_DecRef(values)
+            return 0
+        add(values, value)
     return values
 """
 

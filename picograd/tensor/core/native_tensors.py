@@ -120,8 +120,10 @@ def is_enabled():
 def is_traced():
     "a trace, or autocast; may run Python"
     active = own_of_thread(world.running, world.active)
+    if active == 0:
+        return 1
     dtypes = own_of_thread(world.regions, world.dtypes)
-    if active == 0 or dtypes == 0:
+    if dtypes == 0:
         return 1
     return PyList_Size(active) | PyDict_Size(dtypes)
 """

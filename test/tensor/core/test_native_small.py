@@ -10,6 +10,7 @@ import picograd
 from picograd import Tensor
 from picograd.engine import carried, direct, pending, small
 from picograd.engine.native_calls import CALLS, NATIVE_AFTER
+from picograd.number import GivenInt
 from picograd.runtime.python_layout import is_possible
 
 pytestmark = [
@@ -238,3 +239,26 @@ def test_memory_and_references_stay_flat(counted):
     gc.collect()
     after = [sys.getrefcount(each) for each in objects]
     assert max(abs(x - y) for x, y in zip(before, after, strict=True)) < 50
+
+
+class Stopped(Exception):
+    """What the handler of a signal raises."""
+
+
+def test_an_error_between_two_numbers_is_the_one_that_is_raised(monkeypatch):
+    a, b = leaf(1), leaf(2)
+
+    def step():
+        return (a[1:2] * b[0:1] + a[0:1]).realize()
+
+    for _ in range(RUNS):
+        step()
+
+    def interrupted(number):
+        raise Stopped
+
+    with monkeypatch.context() as patch:
+        patch.setattr(GivenInt, "value", property(interrupted))
+        with pytest.raises(Stopped):
+            step()
+    assert np.array_equal(step().numpy(), a.numpy()[1:2] * b.numpy()[:1] + a.numpy()[:1])
