@@ -5,6 +5,7 @@ none. Where none can be started, or one dies, this process compiles.
 """
 
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from picograd.runtime import nvrtc_library
 from picograd.runtime.nvrtc_library import ask
 
 Process = subprocess.Popen[bytes]
+BROKEN = OSError, ValueError, OverflowError, MemoryError, struct.error  # what a bad answer raises
+PYTHON = re.compile(r"(python|pypy)[\d.]*[a-z]?(\.exe)?")  # python3.13t, pythonw.exe
 NO_WINDOW = getattr(subprocess, "CREATE_NO_WINDOW", 0)  # Windows
 
 
@@ -37,7 +40,7 @@ class Compilers(AbstractContextManager["Compilers"]):
             self.is_busy = True
         process = None if is_here else self.take()
         if process is not None and process.stdin and process.stdout:
-            with suppress(OSError, ValueError, struct.error):
+            with suppress(*BROKEN):
                 answer = ask(process.stdin, process.stdout, source, options)
                 self.idle.append(process)
                 return answer
@@ -75,7 +78,7 @@ class Compilers(AbstractContextManager["Compilers"]):
 def can_start() -> bool:
     """Tell whether Python can be started: a program that embeds it may name itself instead."""
     name = os.path.basename(sys.executable or "").lower()
-    return name.startswith(("python", "pypy")) and not getattr(sys, "frozen", False)
+    return bool(PYTHON.fullmatch(name)) and not getattr(sys, "frozen", False)
 
 
 def start(path: str) -> Process:

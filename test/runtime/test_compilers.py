@@ -39,6 +39,15 @@ def test_a_process_that_dies_is_replaced_by_this_one() -> None:
         assert not found.idle and found.compile(GOOD, OPTIONS)[0] and len(found.started) == 1
 
 
+def test_where_an_answer_is_wrong_this_one_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    def garbage(*_: object) -> None:
+        raise OverflowError("an answer of 2^63 bytes")
+
+    monkeypatch.setattr(compilers, "ask", garbage)
+    with made(2) as found:
+        assert found.compile(GOOD, OPTIONS)[0] and not found.idle
+
+
 def test_this_process_compiles_first_and_where_no_other_may() -> None:
     with Compilers(*nvrtc.load_nvrtc(), 8) as found:
         assert found.compile(GOOD, OPTIONS)[0] and not found.started and not found.is_busy
@@ -58,10 +67,11 @@ def test_where_no_process_can_be_started_this_one_compiles(monkeypatch: pytest.M
 
 def test_a_program_that_embeds_python_is_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
     assert compilers.can_start()
-    for name in ("", os.path.join("folder", "app"), None):
+    for name in ("", os.path.join("folder", "app"), "python_app", None):
         monkeypatch.setattr(sys, "executable", name)
         assert not compilers.can_start()
-    monkeypatch.setattr(sys, "executable", os.path.join("folder", "python3.12"))
-    assert compilers.can_start()
+    for name in ("python", "python3.12", "python3.13t", "pythonw.exe", "pypy3"):
+        monkeypatch.setattr(sys, "executable", os.path.join("folder", name))
+        assert compilers.can_start()
     monkeypatch.setattr(sys, "frozen", True, raising=False)
     assert not compilers.can_start()
