@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import torch
-from gpu_contract import Rival, capture, compile_cuda, plan_call, sample, target_here
+from gpu_contract import Rival, capture, compile_cuda, in_turns, plan_call, sample, target_here
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention as torch_attention
 
@@ -188,14 +188,10 @@ def compare(case, plan, roles, built, options):
     torch.cuda.synchronize()
     rivals = [Rival(name, [call]) for name, call in calls.items()]
     estimate = case.work / (20e12 if case.dtype == "float32" else 350e12) + 1e-5
-    counts = {rival.name: capture(rival, options.seconds, estimate) for rival in rivals}
-    times = {rival.name: [] for rival in rivals}
-    for number in range(options.rounds + 1):
-        for rival in rivals if number % 2 else reversed(rivals):
-            times[rival.name].append(sample(rival, counts[rival.name], 0))
-    median = {name: statistics.median(each[1:]) for name, each in times.items()}
+    times = in_turns(rivals, options.rounds, options.seconds, estimate)
+    median = {name: statistics.median(each) for name, each in times.items()}
     best = min((name for name in calls if name != "ours"), key=lambda name: median[name])
-    ratio = statistics.median(t / o for t, o in zip(times[best][1:], times["ours"][1:]))
+    ratio = statistics.median(t / o for t, o in zip(times[best], times["ours"]))
     texts = [f"{n} {t * 1e6:7.1f} us {case.work / t / 1e12:4.0f}" for n, t in median.items()]
     print(f"{case!s:52} {' | '.join(texts)} TFLOP/s | {ratio:.2f} of {best}", flush=True)
     if options.kernels:

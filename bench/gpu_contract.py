@@ -213,6 +213,19 @@ def sample(rival, count, idle):
     return start.elapsed_time(stop) / 1e3 / count
 
 
+def in_turns(rivals, rounds, seconds, estimate, idle=0):
+    """Time rivals in turns, in samples of so many seconds; seconds a launch, by name.
+
+    One more round, the first, warms up and is not given.
+    """
+    count = {rival.name: capture(rival, seconds, estimate) for rival in rivals}
+    times = {rival.name: [] for rival in rivals}
+    for number in range(rounds + 1):
+        for rival in rivals if number % 2 else reversed(rivals):
+            times[rival.name].append(sample(rival, count[rival.name], idle))
+    return {name: found[1:] for name, found in times.items()}
+
+
 def operand_sets(m, n, k, orders, dtype):
     """Random operands in their orders in memory, and outputs: more bytes than the cache has."""
     size = dtype.itemsize * (m * k + k * n + m * n)
@@ -260,13 +273,7 @@ def compare(problem, built, chosen, options):
             line += f"  WRONG {name}: error {error:.1e}, same {same}"
     estimate = 2 * m * n * k / 500e12 + 4e-6
     seconds, idle = (1.5e-3, 8e-3) if options.burst else (6e-3, 0)
-    count = {rival.name: capture(rival, seconds, estimate) for rival in rivals}
-    times = {rival.name: [] for rival in rivals}
-    for number in range(options.rounds + 1):
-        for rival in rivals if number % 2 else reversed(rivals):
-            times[rival.name].append(sample(rival, count[rival.name], idle))
-    for each in times.values():
-        del each[0]  # the first round warms up
+    times = in_turns(rivals, options.rounds, seconds, estimate, idle)
     theirs = statistics.median(times["torch"])
     line += f"  torch {theirs * 1e6:.1f} us {2 * m * n * k / theirs / 1e12:.0f} TFLOP/s |"
     found = {}

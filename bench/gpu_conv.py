@@ -14,7 +14,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
-from gpu_contract import Rival, capture, plan_call, sample, target_here
+from gpu_contract import Rival, in_turns, plan_call, target_here
 
 from picograd.buffer import Storage
 from picograd.codegen.linearize_cuda import linearize
@@ -153,13 +153,9 @@ def compare(layer, kind, images, plan, roles, built, note, options):
     channels, outputs, size, kernel, stride = layer
     work = 2 * images * ((size - 1) // stride + 1) ** 2 * outputs * channels * kernel**2
     rivals = [Rival("torch", [theirs]), Rival("ours", [ours])]
-    times = {rival.name: [] for rival in rivals}
-    count = {r.name: capture(r, 4e-3, work / 400e12 + 5e-5) for r in rivals}
-    for number in range(options.rounds + 1):
-        for rival in rivals if number % 2 else reversed(rivals):
-            times[rival.name].append(sample(rival, count[rival.name], 0))
-    a, b = (sorted(each[1:])[len(each[1:]) // 2] for each in times.values())
-    ratio = statistics.median(t / o for t, o in zip(times["torch"][1:], times["ours"][1:]))
+    times = in_turns(rivals, options.rounds, 4e-3, work / 400e12 + 5e-5)
+    a, b = (sorted(each)[len(each) // 2] for each in times.values())
+    ratio = statistics.median(t / o for t, o in zip(times["torch"], times["ours"]))
     wrong = "" if error < 5e-3 and is_same else f" WRONG error {error:.1e} same {is_same}"
     name = f"{channels}->{outputs} {size} k{kernel} s{stride} {kind}"
     print(

@@ -16,7 +16,16 @@ from dataclasses import dataclass
 
 import torch
 from gpu_attention import BACKENDS, programs
-from gpu_contract import L2_BYTES, Rival, capture, compile_cuda, plan_call, sample, target_here
+from gpu_contract import (
+    L2_BYTES,
+    Rival,
+    capture,
+    compile_cuda,
+    in_turns,
+    plan_call,
+    sample,
+    target_here,
+)
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention as torch_attention
 
@@ -176,15 +185,11 @@ def compare(case, target, rate, options):
         except RuntimeError:
             pass  # a backend that has no kernel for this
     estimate = case.traffic / 3e12 + 4e-6
-    counts = {rival.name: capture(rival, options.seconds, estimate) for rival in rivals}
-    times = {rival.name: [] for rival in rivals}
-    for number in range(options.rounds + 1):
-        for rival in rivals if number % 2 else reversed(rivals):
-            times[rival.name].append(sample(rival, counts[rival.name], 0))
-    median = {name: statistics.median(each[1:]) for name, each in times.items()}
+    times = in_turns(rivals, options.rounds, options.seconds, estimate)
+    median = {name: statistics.median(each) for name, each in times.items()}
     best = min((name for name in median if name in RIVALS), key=lambda name: median[name])
     over = {
-        name: statistics.median(t / o for t, o in zip(times[name][1:], times["ours"][1:]))
+        name: statistics.median(t / o for t, o in zip(times[name], times["ours"]))
         for name in (best, "copy")
     }
     texts = " | ".join(f"{name} {t * 1e6:.1f}" for name, t in median.items())

@@ -13,7 +13,7 @@ import statistics
 from unittest.mock import patch
 
 import torch
-from gpu_contract import Rival, capture, compile_cuda, plan_call, sample, target_here
+from gpu_contract import Rival, compile_cuda, in_turns, plan_call, target_here
 from gpu_conv import leaf, programs
 
 from picograd.codegen.render.cuda import render
@@ -81,12 +81,8 @@ def compare(layer, is_last, options, target):
     errors = [((y - expected).norm() / expected.norm()).item() for y in (out, other)]
     rivals = [Rival("one", [together]), Rival("two", [apart]), Rival("torch", [theirs])]
     work = 18 * images * side * side * outputs * channels
-    counts = {r.name: capture(r, 4e-3, work / 30e12 + 1e-5) for r in rivals}
-    times = {rival.name: [] for rival in rivals}
-    for number in range(options.rounds + 1):
-        for rival in rivals if number % 2 else reversed(rivals):
-            times[rival.name].append(sample(rival, counts[rival.name], 0))
-    one, two, torchs = (statistics.median(each[1:]) * 1e6 for each in times.values())
+    times = in_turns(rivals, options.rounds, 4e-3, work / 30e12 + 1e-5)
+    one, two, torchs = (statistics.median(each) * 1e6 for each in times.values())
     print(
         f"{layer!s:22} {'last' if is_last else 'first':6} kernels {count} {many}  one {one:8.1f} us"
         f"  two {two:8.1f} us  torch {torchs:8.1f} us  errors {errors[0]:.0e} {errors[1]:.0e}",

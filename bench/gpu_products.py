@@ -17,12 +17,11 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 from gpu_contract import (
     Rival,
-    capture,
     compile_cuda,
     error_of,
+    in_turns,
     operand_sets,
     plan_call,
-    sample,
     target_here,
 )
 from gpu_contract import product as torch_product
@@ -112,13 +111,7 @@ def compare(problem, options, target):
         if not (error < 4e-3 and same):
             line += f" WRONG {name}: same {same}"
     estimate = 2 * m * n * k / 400e12 + 6e-6
-    count = {rival.name: capture(rival, 4e-3, estimate) for rival in rivals}
-    times = {rival.name: [] for rival in rivals}
-    for number in range(options.rounds + 1):
-        for rival in rivals if number % 2 else reversed(rivals):
-            times[rival.name].append(sample(rival, count[rival.name], 0))
-    for each in times.values():
-        del each[0]  # the first round warms up
+    times = in_turns(rivals, options.rounds, 4e-3, estimate)
     for name, found in times.items():
         middle = statistics.median(found)
         ratios = sorted(t / o for t, o in zip(times["torch"], found))

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import torch
-from gpu_contract import Rival, capture, compile_cuda, name_of, plan_call, sample, target_here
+from gpu_contract import Rival, compile_cuda, in_turns, name_of, plan_call, target_here
 from gpu_conv import leaf
 
 from picograd.codegen.linearize_cuda import linearize
@@ -108,13 +108,7 @@ def compare(problem, options, target):
         error = ((each.launches[0]().double() - expected).norm() / expected.norm()).item()
         line += f" [{each.name} {error:.1e}]"
     estimate = 2 * m * n * k / 1000e12 + 4e-6
-    count = {rival.name: capture(rival, 5e-3, estimate) for rival in rivals}
-    times = {rival.name: [] for rival in rivals}
-    for number in range(options.rounds + 1):
-        for rival in rivals if number % 2 else reversed(rivals):
-            times[rival.name].append(sample(rival, count[rival.name], 0))
-    for each in times.values():
-        del each[0]  # the first round warms up
+    times = in_turns(rivals, options.rounds, 5e-3, estimate)
     theirs = statistics.median(times["torch"])
     line += f"\n    torch {theirs * 1e6:.1f} us {2 * m * n * k / theirs / 1e12:.0f} TFLOP/s"
     for name in times:

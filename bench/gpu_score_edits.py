@@ -16,7 +16,7 @@ import statistics
 
 import torch
 from gpu_attention import programs
-from gpu_contract import Rival, capture, compile_cuda, plan_call, sample, target_here
+from gpu_contract import Rival, capture, compile_cuda, in_turns, plan_call, sample, target_here
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 from picograd import Tensor
@@ -187,13 +187,9 @@ def compare(edit, mode, shape, target, options):
     plan, roles = plan_of(edit, mode, shape, target)
     call, _ = plan_call(plan, roles, built_of(plan, target), given)
     rivals = [Rival("ours", [call]), Rival("flex", [theirs])]
-    counts = {rival.name: capture(rival, options.seconds, 1e-3) for rival in rivals}
-    times = {rival.name: [] for rival in rivals}
-    for number in range(options.rounds + 1):
-        for rival in rivals if number % 2 else reversed(rivals):
-            times[rival.name].append(sample(rival, counts[rival.name], 0))
-    median = {name: statistics.median(each[1:]) * 1e6 for name, each in times.items()}
-    pairs = list(zip(times["flex"][1:], times["ours"][1:]))
+    times = in_turns(rivals, options.rounds, options.seconds, 1e-3)
+    median = {name: statistics.median(each) * 1e6 for name, each in times.items()}
+    pairs = list(zip(times["flex"], times["ours"]))
     ratio = statistics.median(f / o for f, o in pairs)
     spread = f"{min(f / o for f, o in pairs):.2f} to {max(f / o for f, o in pairs):.2f}"
     sizes = "x".join(map(str, shape))
