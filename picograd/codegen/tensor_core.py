@@ -79,8 +79,8 @@ def shared_operand(size: int, depth: int, is_k_major: bool, span: int = 0) -> Sh
 
 
 @dataclass(frozen=True, slots=True)
-class MmaSchedule:
-    """How a block multiplies: tile sizes, warps, pipeline depth, majors of the operands."""
+class WarpSchedule:
+    """How warps of a block multiply: tile sizes, pipeline depth, majors of the operands."""
 
     block: tuple[int, int, int]  # m, n, k
     warps: tuple[int, int]
@@ -99,6 +99,16 @@ class MmaSchedule:
         return self.layout.thread_count
 
     @property
+    def ahead(self) -> int:
+        """Tiles in flight while one is multiplied."""
+        return self.stages - 1
+
+
+@dataclass(frozen=True, slots=True)
+class MmaSchedule(WarpSchedule):
+    """How a block multiplies 16-bit floats, which lie in shared tiles of swizzled chunks."""
+
+    @property
     def a(self) -> SharedOperand:
         """Shared tile of one stage of the left operand."""
         return shared_operand(self.block[0], self.block[2], self.a_is_k_major)
@@ -107,11 +117,6 @@ class MmaSchedule:
     def b(self) -> SharedOperand:
         """Shared tile of one stage of the right operand."""
         return shared_operand(self.block[1], self.block[2], self.b_is_k_major)
-
-    @property
-    def ahead(self) -> int:
-        """Tiles in flight while one is multiplied."""
-        return self.stages - 1
 
     @property
     def shared_bytes(self) -> int:

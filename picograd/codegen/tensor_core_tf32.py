@@ -9,38 +9,17 @@ the four rows and eight columns that a warp loads at once lie in different banks
 
 from dataclasses import dataclass
 
-from picograd.codegen.layout import MmaAccumulator
-from picograd.codegen.tensor_core import Call
+from picograd.codegen.tensor_core import Call, WarpSchedule
 
 DEPTH = 8  # of one instruction
 SKEW = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Tf32Schedule:
+class Tf32Schedule(WarpSchedule):
     """How a block multiplies float32 on tensor cores."""
 
-    block: tuple[int, int, int]  # m, n, k
-    warps: tuple[int, int]
-    stages: int = 2
-    a_is_k_major: bool = True
-    b_is_k_major: bool = True
     vector: int = 4  # elements of one copy
-
-    @property
-    def layout(self) -> MmaAccumulator:
-        """Layout of the accumulator."""
-        return MmaAccumulator(self.block[:2], self.warps)
-
-    @property
-    def threads(self) -> int:
-        """Threads of a block."""
-        return self.layout.thread_count
-
-    @property
-    def ahead(self) -> int:
-        """Tiles in flight while one is multiplied."""
-        return self.stages - 1
 
     @property
     def shared_bytes(self) -> int:
