@@ -4,9 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
+from mask_support import ACROSS, BEFORE, COLUMN, DOWN, NEAR, SCORE, op
 
 from picograd.codegen.stream_masks import choices, extreme, minimum_of, settled, unmasked
-from picograd.dtype import bool_, float32, int32, int64
+from picograd.dtype import float32, int32, int64
 from picograd.schedule.index import (
     Axis,
     Dynamic,
@@ -18,18 +19,6 @@ from picograd.schedule.index import (
 )
 from picograd.schedule.loop import Expr, const
 from picograd.schedule.score_masks import FARTHEST, hiding, seen_where
-
-DOWN, ACROSS = Axis("i", 7), Axis("j", 9)
-ROW, COLUMN = (Expr("index", (), axis_index(axis), int64) for axis in (DOWN, ACROSS))
-SCORE = Expr("load", (), (0, axis_index(DOWN) * 9 + axis_index(ACROSS)), float32)
-
-
-def op(name, *args, dtype=bool_):
-    return Expr(name, args, None, dtype)
-
-
-BEFORE = op("less_equal", COLUMN, ROW)
-NEAR = op("less", op("sub", ROW, const(3, int64), dtype=int64), COLUMN)
 
 
 def test_numbers_in_memory_are_positions():

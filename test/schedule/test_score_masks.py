@@ -3,9 +3,10 @@
 import itertools
 
 import pytest
+from mask_support import ACROSS, BEFORE, COLUMN, DOWN, NEAR, ROW, SCORE, op
 
 from picograd.dtype import bool_, float32, int64
-from picograd.schedule.index import Axis, axis_index, evaluate
+from picograd.schedule.index import axis_index, evaluate
 from picograd.schedule.loop import Expr, const
 from picograd.schedule.score_masks import (
     affine,
@@ -17,17 +18,6 @@ from picograd.schedule.score_masks import (
     weighing,
 )
 
-DOWN, ACROSS = Axis("i", 7), Axis("j", 9)
-ROW, COLUMN = (Expr("index", (), axis_index(axis), int64) for axis in (DOWN, ACROSS))
-SCORE = Expr("load", (), (0, axis_index(DOWN) * 9 + axis_index(ACROSS)), float32)
-
-
-def op(name, *args, dtype=bool_):
-    return Expr(name, args, None, dtype)
-
-
-BEFORE = op("less_equal", COLUMN, ROW)
-NEAR = op("less", op("sub", ROW, const(3, int64), dtype=int64), COLUMN)
 CASES = {
     "causal": (BEFORE, lambda i, j: j <= i),
     "less": (op("less", COLUMN, ROW), lambda i, j: j < i),
