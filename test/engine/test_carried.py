@@ -247,3 +247,12 @@ def test_tables_may_change_while_they_are_walked() -> None:
     for node in carried.nodes_of(table):
         table[nodes[3]] = table.pop(node)
     assert carried.nodes_of(table) == [nodes[3]]
+
+
+def test_a_view_of_what_was_cut_off_is_not_free() -> None:
+    made = Tensor([1.0, 2.0, 3.0]) * 2
+    cut, plain = made.detach()[1:], made[1:]
+    bases: dict[Any, Any] = {}
+    for _ in range(2):  # found, then known
+        assert carried.shown(cut.node, cut, bases) == (made.node, 0)
+        assert carried.shown(plain.node, plain, bases) == (made.node, 1)

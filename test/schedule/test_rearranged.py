@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from picograd import Tensor
+from picograd.graph import build
 from picograd.graph.gradient import gradient
 from picograd.graph.node import Node
 from picograd.graph.shape import ConvSpec
@@ -90,3 +91,9 @@ def test_what_numbers_an_array_once():
     assert in_order(whole, 48) is None and in_order(whole + 1, 24) is None
     assert in_order(axis_index(i) + axis_index(j) * 5, 24) is None
     assert in_order(axis_index(i) + axis_index(j) // 2 * 4, 12) is None
+
+
+def test_a_copy_that_is_assigned_stays():
+    (a, _), (b, _), (held, _) = leaf(5, 16), leaf(16, 192), leaf(3, 5, 64)
+    plan = schedule([build.assign(held, heads(multiply(a, b), 3))], H100)
+    assert [kernel.hero for kernel in plan.kernels] == ["contract", "map"]
