@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from picograd.dtype import int32
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.helpers import product
 from picograd.tensor.core.annotations import Tensor
@@ -169,6 +170,19 @@ def lu_factor(A: Tensor, *, pivot: bool = True) -> LUFactor:
     need_tensor("lu_factor", A)
     both, swaps = factored(as_float(A))
     return LUFactor(both, (swaps + 1).int())
+
+
+@composed("lu")
+def lu_packed(input: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
+    """Give what `lu_factor` does, and with `get_infos` a number of each matrix: 0, it went well.
+
+    >>> both, rows = picograd.Tensor([[0.0, 2.0], [4.0, 0.0]]).lu()
+    >>> both.tolist(), rows.tolist()
+    ([[4.0, 0.0], [0.0, 2.0]], [2, 2])
+    """
+    found = lu_factor(input, pivot=pivot)
+    infos = Recorded.kind.zeros(*input.shape[:-2], dtype=int32, device=input.device)
+    return (*found, infos) if get_infos else tuple(found)
 
 
 @composed(method=False)
