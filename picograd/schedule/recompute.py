@@ -86,7 +86,7 @@ def recompute(slots: list[PlanSlot], steps: Sequence[Step]) -> list[Step]:
         return list(steps)
     draft, count = Draft(slots, list(steps), alive.index(most)), len(slots)
     left = most // SHARE
-    for number in candidates(draft, most):
+    for number in candidates(draft, max(LEAST, most // FEW)):
         if slots[number].nbytes <= left and make_again(draft, number):
             left -= slots[number].nbytes
     found = in_order(draft)
@@ -96,12 +96,12 @@ def recompute(slots: list[PlanSlot], steps: Sequence[Step]) -> list[Step]:
     return found
 
 
-def candidates(draft: Draft, most: int) -> list[int]:
-    """List the temporaries that wait at the peak, long ones first."""
+def candidates(draft: Draft, least: int) -> list[int]:
+    """List the temporaries of at least so many bytes that wait at the peak, long ones first."""
     found = []
     for number, (first, last) in draft.lives.items():
         slot = draft.slots[number]
-        is_long = slot.nbytes >= max(LEAST, most // FEW)
+        is_long = slot.nbytes >= least
         if slot.kind != "temporary" or not is_long or not first < draft.peak < last:
             continue
         is_once = draft.writers.get(number) == [first]
