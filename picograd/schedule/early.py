@@ -29,19 +29,25 @@ def update_early(groups: list[Group]) -> None:
     for group in groups:
         for facts in reads_of(group):
             for writer in writers.get(facts.number, ()):
+                number = writer.number
                 if group.number in updates:
-                    ties.tie(group.number, writer.number)
+                    ties.tie(group.number, number)
                 else:
-                    least[writer.number] = max(least[writer.number], group.depth + 1)
-    for number, group in updates.items():
-        makers = [facts.group.depth + 1 for facts in reads_of(group) if facts.group]
-        least[number] = max([least[number], *makers])
+                    least[number] = max(least[number], group.depth + 1)
     together: dict[int, int] = {}
-    for number, depth in least.items():
+    for number, group in updates.items():
         head = ties.head(number)
+        depth = max(least[number], ready(group))
         together[head] = max(together.get(head, 0), depth)
     for number, group in updates.items():
-        group.depth = min(group.depth, together[ties.head(number)])
+        earliest = together[ties.head(number)]
+        group.depth = min(group.depth, earliest)
+
+
+def ready(group: Group) -> int:
+    """Find the depth from which all that a group reads is there."""
+    makers = [facts.group for facts in reads_of(group) if facts.group]
+    return max((maker.depth + 1 for maker in makers), default=0)
 
 
 def is_large_update(group: Group) -> bool:
@@ -50,7 +56,8 @@ def is_large_update(group: Group) -> bool:
         return False
     if any(each.is_update or each.overwrites < 0 for each in group.members):
         return False
-    itemsize = max((each.node.dtype.itemsize for each in group.members), default=0)
+    dtypes = [each.node.dtype for each in group.members]
+    itemsize = max((dtype.itemsize for dtype in dtypes), default=0)
     return product(group.shape) * itemsize >= LEAST
 
 

@@ -249,7 +249,7 @@ def can_follow(draft: Draft, number: int, host: int) -> bool:
 def hosted(draft: Draft, host: int, recipe: Recipe, target: int) -> KernelLaunch | None:
     """Let a launch make a value, and store it in a slot unless that is -1; None if it can not."""
     step = draft.steps[host]
-    if not isinstance(step, KernelLaunch) or not are_left(draft, recipe, host):
+    if not isinstance(step, KernelLaunch) or not are_left(draft, slots_in(recipe), host):
         return None
     size = draft.slots[recipe.store[0]].size
     for place, part in enumerate(step.kernel.parts):
@@ -272,9 +272,9 @@ def is_whole(kernel: Kernel, compute: Compute, size: int) -> bool:
     return points == size and kernel.slots[compute.store[0]].size == size
 
 
-def are_left(draft: Draft, recipe: Recipe, host: int) -> bool:
-    """Tell whether short arrays of a recipe, and scalars, are there when a host runs."""
-    for slot in slots_in(recipe):
+def are_left(draft: Draft, slots: set[int], host: int) -> bool:
+    """Tell whether arrays are there when a host runs."""
+    for slot in slots:
         if draft.slots[slot].kind == "temporary":
             last = draft.lives[slot][1]
         else:

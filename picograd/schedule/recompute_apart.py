@@ -1,11 +1,12 @@
-"""recompute_apart: what waits where most memory is taken is made again by a kernel of its own.
+"""recompute_apart: what waits where most memory is taken is made again right before it is read.
 
     y = x @ w;  h = gelu(y)  ...  most memory is taken here  ...  dW = product(dh, h)
     y = x @ w;  h = gelu(y)  ...  ... h' = gelu(y);  dW = product(dh, h')
 
-On a CPU a kernel more costs little, and arithmetic of an element little beside that of the products
-around it. So each value that can be made of arrays that are there anyway is made again right before
-who reads it late, as long as all that takes a small part of the plan's own time.
+On a CPU a kernel more costs little, and arithmetic of an element little beside that of products. A
+value is made of arrays that are there anyway by a kernel of its own; or the kernel that made it
+runs again, a convolution of few channels say. All that takes a small part of the plan's own time,
+so what saves most bytes for it comes first. Bits stay what they were.
 """
 
 from collections.abc import Sequence
@@ -25,6 +26,7 @@ from picograd.schedule.recompute import (
     are_left,
     candidates,
     find_recipe,
+    is_there,
     recompute,
     renamed,
     slots_in,
@@ -32,8 +34,8 @@ from picograd.schedule.recompute import (
 from picograd.target import Target
 
 ENOUGH = 16 << 20  # bytes at the peak: where less is taken, memory is not what is short
-TIME = 32  # the part of a plan's time that is spent again, at most
-ROUNDS = 4  # peaks that are looked at: what waits at one may be used at another
+TIME = 36  # the part of a plan's time that is spent again, at most
+ROUNDS = 8  # peaks that are looked at: what waits at one may be used at another
 FEW = 256  # times a value fits into the peak, at most
 GAIN = 0.95  # of the peak before: what is left must be less
 
@@ -66,40 +68,114 @@ def recompute_apart(slots: list[PlanSlot], steps: Sequence[Step], target: Target
 def lower_peak(
     slots: list[PlanSlot], steps: list[Step], made: Machine, left: float
 ) -> tuple[list[Step], float]:
-    """Make again what waits at the peak, if that takes no longer than `left` nanoseconds."""
+    """Make again what waits at the peak, if that takes no longer than `left` nanoseconds.
+
+    By formulas first; what can not be made so, by the kernel that made it, if that saves enough.
+    """
     alive = bytes_alive(slots, steps)
     most = max(alive)
-    draft = Draft(slots, steps, alive.index(most))
-    kept: set[int] = set()
-    added: dict[int, list[Step]] = {}
-    for number in candidates(draft, most // FEW):
-        late = [step for step in draft.readers[number] if step > draft.peak]
-        recipe = find_recipe(draft, number) if number not in kept else None
-        is_plain = all(isinstance(draft.steps[step], KernelLaunch) for step in late)
-        if recipe is None or not is_plain or not are_left(draft, recipe, late[0]):
-            continue
-        time = recipe_time(slots, recipe, made)
-        if time > left:
-            continue
-        left -= time
-        kept |= slots_in(recipe)
-        draft.gone.add(number)
-        slots.append(replace(slots[number]))
-        added.setdefault(late[0], []).append(apart(recipe, slots, len(slots) - 1))
-        for step in late:
-            draft.steps[step] = renamed(draft.steps[step], number, len(slots) - 1)
-    found: list[Step] = []
-    for place, each in enumerate(draft.steps):
-        found += [*added.get(place, ()), each]
-    return found, left
+    peak = Peak(Draft(slots, steps, alive.index(most)), made, left)
+    waiting = candidates(peak.draft, most // FEW)
+    for number in waiting:
+        peak.try_formula(number)
+    makers: dict[int, list[int]] = {}
+    for number in waiting:
+        makers.setdefault(peak.draft.lives[number][0], []).append(number)
+    for first in sorted(makers, key=lambda first: peak.price(first, makers[first])):
+        peak.try_kernel(first, makers[first])
+    return peak.steps(), peak.left
+
+
+class Peak:
+    """The step where most memory is taken, and what is made again behind it."""
+
+    def __init__(self, draft: Draft, made: Machine, left: float) -> None:
+        self.draft, self.made, self.left = draft, made, left
+        self.added: dict[int, list[Step]] = {}  # before each step
+        self.uses: dict[int, list[int]] = {}  # by slot: before which steps they read it
+
+    def try_formula(self, number: int) -> None:
+        """Write a kernel that makes a value of arrays that are there anyway."""
+        draft = self.draft
+        recipe, late = find_recipe(draft, number), self.late([number])
+        if recipe is None or not late or not are_left(draft, slots_in(recipe), late[0]):
+            return
+        time = recipe_time(draft.slots, recipe, self.made)
+        if time <= self.left:
+            launch = apart(recipe, draft.slots, len(draft.slots))
+            self.add(launch, [number], slots_in(recipe), late, time)
+
+    def try_kernel(self, first: int, numbers: Sequence[int]) -> None:
+        """Run the kernel again that made some values."""
+        draft, step = self.draft, self.draft.steps[first]
+        values = [each for each in numbers if each not in draft.gone]
+        late = self.late(values)
+        if not late or not isinstance(step, KernelLaunch):
+            return
+        time = step_time(draft.slots, step, self.made)
+        roles = [slot.role for slot in step.kernel.slots]
+        sources = {slot for slot, role in zip(step.slots, roles) if role == "in"}
+        is_there_all = all(is_there(draft, slot) for slot in sources)
+        if time > self.left or "inout" in roles or not is_there_all:
+            return
+        if are_left(draft, sources, late[0]):
+            outs = [slot for slot, role in zip(step.slots, roles) if role == "out"]
+            others = [slot for slot in outs if slot not in values]
+            numbers = [*values, *others]
+            new = {old: len(draft.slots) + place for place, old in enumerate(numbers)}
+            launch = replace(step, slots=tuple([new.get(slot, slot) for slot in step.slots]))
+            self.add(launch, numbers, sources, late, time)
+
+    def late(self, numbers: Sequence[int]) -> list[int]:
+        """List the steps behind the peak that read some values, or before which others do.
+
+        None if one is no launch.
+        """
+        draft = self.draft
+        found = {step for n in numbers for step in draft.readers[n] if step > draft.peak}
+        is_plain = all(isinstance(draft.steps[step], KernelLaunch) for step in found)
+        found.update(at for n in numbers for at in self.uses.get(n, ()))
+        return sorted(found) if is_plain else []
+
+    def add(
+        self, launch: Step, numbers: Sequence[int], sources: set[int], late: Sequence[int],
+        time: float,
+    ) -> None:  # fmt: skip
+        """Add a launch that makes values in new slots, before all who read them late."""
+        draft = self.draft
+        self.left -= time
+        for source in sources:
+            self.uses.setdefault(source, []).append(late[0])
+        for number in numbers:
+            new = len(draft.slots)
+            draft.slots.append(replace(draft.slots[number], kind="temporary"))
+            draft.gone.add(number)
+            for step in late:
+                draft.steps[step] = renamed(draft.steps[step], number, new)
+                others = self.added.get(step, ())
+                self.added[step] = [renamed(each, number, new) for each in others]
+        self.added[late[0]] = [launch, *self.added.get(late[0], ())]
+
+    def price(self, first: int, numbers: Sequence[int]) -> float:
+        """Estimate the nanoseconds that a byte of some values takes to be made again."""
+        draft = self.draft
+        nbytes = sum(draft.slots[number].nbytes for number in numbers)
+        return step_time(draft.slots, draft.steps[first], self.made) / nbytes
+
+    def steps(self) -> list[Step]:
+        """List the steps, with those that were added."""
+        found: list[Step] = []
+        for place, each in enumerate(self.draft.steps):
+            found += [*self.added.get(place, ()), each]
+        return found
 
 
 def apart(recipe: Recipe, slots: Sequence[PlanSlot], target: int) -> KernelLaunch:
-    """Write a kernel that makes a value, and stores it in a slot."""
+    """Write a kernel that makes a value, and stores it in a slot to be."""
     axes = recipe.compute.axes
     shape = "x".join(str(axis.size) for axis in axes)
     kernel = Kernel(f"map_again_{shape}", "map", (), (), (Part(axes, ()),))
-    launch = KernelLaunch(kernel, (), (), slots[target].device)
+    launch = KernelLaunch(kernel, (), (), slots[recipe.store[0]].device)
     found = Added(launch, recipe, recipe.compute).launch(0, slots, target)
     return found or internal("a kernel without slots reads the value", kernel)
 

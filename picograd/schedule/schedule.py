@@ -76,6 +76,7 @@ class Draft:
     bases: dict[int, int] = field(default_factory=dict)  # of updates of a copy: the slot copied
     outputs: list[int] = field(default_factory=list)
     arenas: dict[str, int] = field(default_factory=dict)
+    joined: list[tuple[int, int]] = field(default_factory=list)  # a slot, and what it is a part of
     shared: dict[Any, Shared] = field(default_factory=dict)  # kernels by their outlines
 
     def __post_init__(self) -> None:
@@ -93,7 +94,7 @@ def schedule(roots: Sequence[Node], target: Target, verify: bool = True) -> Plan
     steps = (*draft.steps, *draft.copies)
     parts = (tuple(draft.slots), steps, tuple(draft.inputs), tuple(draft.scalars), outputs)
     reasons = draft.fuser.reasons.told(draft.locations)
-    return Plan(*parts, draft.arenas, *reasons)
+    return Plan(*parts, draft.arenas, *reasons, tuple(draft.joined))
 
 
 def number_inputs(draft: Draft) -> None:
@@ -501,6 +502,7 @@ def place_memory(draft: Draft) -> None:
         for slot, at in join.places:
             held = draft.slots[slot]
             draft.slots[slot] = replace(held, offset=start + at * held.dtype.itemsize)
+            draft.joined.append((slot, join.whole))
 
 
 STAGES: tuple[Callable[[Draft], None], ...] = (
