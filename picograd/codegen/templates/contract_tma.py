@@ -247,8 +247,10 @@ def cost(
     multiplied = waves * product(schedule.block) / schedule.rate
     lines = [ALIGNED if is_aligned(side) else MISALIGNED for side in sides]
     block_m, block_n = schedule.block
-    brought = block_m * lines[0] + block_n * lines[1] / schedule.together
-    moved = max(points / blocks, 1) * brought
+    own_n = block_n / schedule.together
+    # What all of them bring, and what one can.
+    shared = points / blocks * (block_m * lines[0] + own_n * lines[1])
+    moved = max(shared, (block_m + own_n) * ALIGNED)
     depth = frame.depth.count * frame.depth.size
     waves_alone = waves if schedule.teams == 1 else 1
     alone = (waves_alone * ALONE + more) * product(schedule.block)
