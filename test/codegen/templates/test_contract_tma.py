@@ -46,6 +46,7 @@ CASES = {
     ),
     "transposed out": ((128, 128), dict(m=136, n=200, k=72, dtype=float16, out="nm")),
     "rows of tiles that fill no group": ((64, 128), dict(m=600, n=264, k=64, dtype=bfloat16)),
+    "the smallest tiles": ((64, 64), dict(m=70, n=72, k=136, dtype=bfloat16, b="nk")),
     "a few rows": ((64, 128), dict(m=16, n=264, k=136, dtype=bfloat16, b="nk")),
 }
 
