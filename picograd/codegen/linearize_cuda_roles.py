@@ -70,8 +70,9 @@ def persistent(block: Block, step: Persistent, write: Write) -> None:
             for number in range(each.stages):
                 add(block, "barrier_init", (each.full, emitter.integer(number)), fillers(each))
                 add(block, "barrier_init", (each.empty, emitter.integer(number)), readers)
+        passing = groups * WARPS if is_ranged(step, pipeline) else 1
         for number in range(step.teams.count):
-            add(block, "barrier_init", (turn, emitter.integer(number)), 1)
+            add(block, "barrier_init", (turn, emitter.integer(number)), passing)
         add(block, "barrier_publish")
     add(block, "barrier")
     produce(block, step, ring, held, write)
@@ -335,8 +336,9 @@ def run_point(
         if teams.count > 1:
             add(block, "barrier_wait", (consumer.turn, team, read(block, turn)))
             flip(block, turn)
-        begun = partial(pass_turn, block, consumer.turn, team, teams.count)
-        is_ever = step.shares is not None or each.first is None
+        is_ever = not is_ranged(step, each)
+        passing = teams.threads if is_ever else WARP
+        begun = partial(pass_turn, block, consumer.turn, team, teams.count, passing)
         multiply_stages(block, consumer.ring, each, place, begun, is_ever)
 
 
@@ -449,14 +451,19 @@ def touched(step: Step) -> set[str]:
     return {step.tile, *found}
 
 
-def pass_turn(block: Block, turn: int, team: int, count: int) -> None:
-    """Let the next team begin."""
+def pass_turn(block: Block, turn: int, team: int, count: int, passing: int) -> None:
+    """Let the next team begin: of so many threads the first one says so.
+
+    Products keep the warps of a team together. At a point without any each warp passes the turn:
+    else it came round before the last warp had seen it, and a wait tells two phases apart.
+    """
     if count == 1:
         return
     emitter = block.emitter
     following = emitter.arithmetic("add", team, emitter.integer(1))
     following = emitter.arithmetic("remainder", following, emitter.integer(count))
-    with emitter.when(emitter.conditions([(axis_index(block.thread), 0, 0)])):
+    first = axis_index(block.thread) % passing
+    with emitter.when(emitter.conditions([(first, 0, 0)])):
         add(block, "barrier_arrive", (turn, following))
 
 

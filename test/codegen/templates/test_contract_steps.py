@@ -88,6 +88,16 @@ def test_a_machine_multiplies_ranges_as_well():
     assert "serialized" not in log, log
 
 
+def test_every_warp_passes_the_turn_of_a_point_that_may_have_no_steps():
+    """Without products nothing keeps the warps of a team together: one could miss its turn."""
+    roots = both_gradients((32, 128, 14, 14), (128, 128, 3, 3), stride=2, padding=1)[:1]
+    (kernel,) = (k for k in plan_of(roots, H200).kernels if k.hero == "conv")
+    tiles = contract_cuda.build(kernel, H200)
+    text, _ = source_of(tiles)
+    counts = re.findall(r"barrier_init\(\w+ \+ \d, (\d)\)", text)
+    assert counts[-1] == "4" and "4" not in counts[: -tiles.parts[0].steps[0].teams.count]
+
+
 def test_which_axes_have_one_position_in_a_tile():
     a, b, c = Axis("a", 2), Axis("b", 3), Axis("c", 64)
     assert axes_of_tiles((a, b, c), 64) == (a, b)
