@@ -39,6 +39,7 @@ MEMORY = 200 << 10  # bytes of shared memory, for what is copied
 MOST_STAGES = 4
 CACHED = 24 << 20  # bytes, half of the second-level cache
 SPAN = 64  # columns of a slab
+GRAIN = 16  # columns of a product on the tensor cores
 WARPGROUP = 128  # threads
 WARP_ROWS = 16  # that a warp stores at once
 FEW_PLACES = 1024  # that a row sees
@@ -131,6 +132,8 @@ class Frame:
         first = stream.scores[0]
         self.dtype = stream.computes[first.number].dtype
         self.half = narrow(first.streamed).dtype
+        is_exact = self.half.bits == 16 and schedule.splits == 1
+        self.grain = GRAIN if is_exact else SPAN
         self.size = schedule.size
         self.height = schedule.rows * schedule.groups
         blocks = ceil_div(size_of(stream.over), self.size)
@@ -206,8 +209,12 @@ class Frame:
         return self.add(name, shape, self.scored, dtype)
 
     def width(self, each: Product) -> int:
-        """Count the columns of a product, whole slabs of them."""
-        return round_up(size_of(each.columns), SPAN)
+        """Count the columns of a product."""
+        return round_up(size_of(each.columns), self.grain)
+
+    def depth(self, axes: tuple[Axis, ...]) -> int:
+        """Count what a product of scores sums over."""
+        return round_up(size_of(axes), self.grain)
 
     def start_product(self, each: Product) -> Step:
         """Add the accumulator of a product, and start it."""
