@@ -8,7 +8,8 @@
       store result / total
 
 One warpgroup copies; each of the others has 64 rows, and while one works on its elements another
-multiplies. A fragment of scores lies in registers as the left operand of the next product wants it
+multiplies. Of long rows, weights are multiplied by values under the work on the next block. A
+fragment of scores lies in registers as the left operand of the next product wants it
 (`WgmmaOperand`), so that nothing moves between the two. The longest tiles of a mask come first.
 """
 
@@ -197,7 +198,19 @@ class Writer:
         if stream.peak is not None:
             frame.factors[stream.peak] = self.scale
         after = leave_split(frame, self.factor) if frame.split.size > 1 else ()
-        return frame.part(begun, frame.pipeline(values, steps), after)
+        pipeline = frame.pipeline(values, steps, self.is_rotated())
+        return frame.part(begun, pipeline, after)
+
+    def is_rotated(self) -> bool:
+        """Tell whether values are multiplied under the work on the next block.
+
+        So it is for long rows, unless keys are values, too: then stages are free only later.
+        """
+        frame, stream = self.frame, self.stream
+        (score,) = stream.scores
+        keys = frame.streamed(score.streamed, score.depth)
+        values = [frame.streamed(each.value, each.columns) for each in stream.products]
+        return size_of(stream.rows) > ROWS and bool(values) and keys not in values
 
     def pack_rows(self) -> list[Step]:
         """Hold the rows where boxes bring them; else round them to a left operand."""

@@ -340,13 +340,15 @@ class Frame:
         tiles = tuple(self.tiles.values())
         return TilePart((block,), tiles, (loop,), tuple(self.workspaces))
 
-    def pipeline(self, values: Sequence[Step], steps: Sequence[Step]) -> Pipeline:
-        """Write the main loop over the blocks that a mask shows."""
+    def pipeline(
+        self, values: Sequence[Step], steps: Sequence[Step], is_rotated: bool = False
+    ) -> Pipeline:
+        """Write the main loop over the blocks that a mask shows; rotated as `Pipeline` says."""
         first, stop = self.shown()
         copies = (*self.ring, *values)
         if self.half.bits == 16:
             steps = [relaxed(each) for each in steps]
-        return Pipeline(self.block, copies, tuple(steps), first, stop)
+        return Pipeline(self.block, copies, tuple(steps), first, stop, is_rotated)
 
     # -- masks ------------------------------------------------------------------------------------
 
