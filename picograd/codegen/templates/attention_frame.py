@@ -45,6 +45,7 @@ WARP_ROWS = 16  # that a warp stores at once
 FEW_PLACES = 1024  # that a row sees
 SHARING = {3: (24, 136), 2: (40, 216)}  # registers, by blocks that share a multiprocessor
 SPARE = 24  # registers of a thread beside fragments: addresses, values of rows
+SPARE_BYTES = 2048  # of shared memory, for barriers
 
 
 @dataclass(frozen=True, slots=True)
@@ -462,9 +463,23 @@ class Frame:
             box.append(1)
             places.append(place_of(view, axis, self.batch.values[axis]))
         tensor = TensorMap(slot, dtype, view.offset, view.sizes, view.strides, tuple(box))
-        shape = self.height // WARP_ROWS, WARP_ROWS, SPAN
-        self.tiles["leaving"] = Tile("leaving", shape, dtype, "shared")
+        self.add_leaving(dtype)
         return BoxStore(tensor, tuple(places), "leaving")
+
+    def add_leaving(self, dtype: DType) -> None:
+        """Add the slots in which results leave: one for each slab of columns, if there is room."""
+        if "leaving" in self.tiles:
+            return
+        shape = self.height // WARP_ROWS, WARP_ROWS, SPAN
+        slabs = [ceil_div(self.width(each), SPAN) for each in self.stream.products]
+        stages = min(slabs)
+        held = [name for name, tile in self.tiles.items() if tile.space == "shared"]
+        used = sum(self.bytes_of([name]) * self.tiles[name].stages for name in held)
+        slot = product(shape) * dtype.itemsize
+        room = self.target.shared_bytes // self.schedule.blocks - used - SPARE_BYTES
+        if stages * slot > room or any(count % stages for count in slabs):
+            stages = 1
+        self.tiles["leaving"] = Tile("leaving", shape, dtype, "shared", stages=stages)
 
     def undivided(self, value: Expr, steps: list[Step]) -> Expr:
         """Multiply by the inverse of what has one value a row, which is divided by once a row."""
