@@ -104,10 +104,12 @@ def side_by_side(stream: Stream, live: Callable[[int], int]) -> Iterator[Schedul
             yield Schedule(1, SPAN, registers, blocks=blocks)
 
 
-def head_axes(stream: Stream, itemsize: int, is_read_again: bool) -> tuple[Axis, Axis]:
+def head_axes(stream: Stream, itemsize: int, tiles: int, blocks: int) -> tuple[Axis, Axis]:
     """Cut the batch in groups whose streamed operands stay in the cache while all rows read them.
 
-    In a group all longest tiles of rows come first: of a mask, the last ones are the shortest.
+    In a group all longest tiles of rows come first: of a mask, the last ones are the shortest. It
+    has about one tile a block: of more, the first rounds would wait for memory, which is idle while
+    others read the same heads.
     """
     count = size_of(stream.batch)
     depths = [size_of(each.depth) for each in stream.scores]
@@ -115,7 +117,8 @@ def head_axes(stream: Stream, itemsize: int, is_read_again: bool) -> tuple[Axis,
     columns = max(sum(depths), sum(widths))
     row_bytes = columns * itemsize
     size = 2 * size_of(stream.over) * row_bytes
-    most = max(CACHED // size, 1) if is_read_again else count
+    in_round = round(blocks / tiles)
+    most = max(min(CACHED // size, in_round), 1) if tiles > 1 else count
     candidates = range(1, min(count, most) + 1)
     group = max(n for n in candidates if count % n == 0)
     outer = Axis("group", count // group)
@@ -164,7 +167,8 @@ class Frame:
     def cut_batch(self) -> Role:
         """Find the values of the axes of the batch: of a head in a group."""
         stream, itemsize = self.stream, self.half.itemsize
-        self.group, self.head = head_axes(stream, itemsize, self.tile.size > 1)
+        blocks = self.target.multiprocessors * self.schedule.blocks
+        self.group, self.head = head_axes(stream, itemsize, self.tile.size, blocks)
         before = axis_index(self.group) * self.head.size
         self.number = before + axis_index(self.head)
         return role(stream.batch, self.number)
