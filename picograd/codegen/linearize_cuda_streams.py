@@ -45,12 +45,12 @@ def run_streams(block: Block, step: Persistent, consumer: Consumer, team: int) -
         for each in step.body:
             if isinstance(each, Pipeline):
                 stage = arrived(block, held, other) if held.stages else -1
-                if each.is_rotated:
-                    rotated = Rotated(block, each, consumer, (place, *late))
-                    rotated.run()
-                else:
-                    rotated = None
+                places = place, *late
+                rotated = Rotated(block, each, consumer, places) if each.is_rotated else None
+                if rotated is None:
                     stream_stages(block, each, ring, place, write)
+                else:
+                    rotated.run()
                 if held.stages:
                     release(block, held, stage)
                     advance(block, held, other, stage)
