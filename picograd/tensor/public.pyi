@@ -19,7 +19,8 @@ from picograd.tensor.core.annotations import (
 )
 from picograd.tensor.linalg import decompositions
 from picograd.tensor.linalg.decompositions import QR, Slogdet
-from picograd.tensor.linalg.systems import LU
+from picograd.tensor.linalg.reflectors import Reflected
+from picograd.tensor.linalg.systems import LU, Triangular
 from picograd.tensor.making import random
 from picograd.tensor.making.random import Generator
 from picograd.tensor.math.arithmetic import Parts
@@ -187,6 +188,7 @@ __all__ = [
     "gather",
     "gcd",
     "ge",
+    "geqrf",
     "ger",
     "get_default_dtype",
     "get_device",
@@ -312,6 +314,8 @@ __all__ = [
     "numel",
     "ones",
     "ones_like",
+    "orgqr",
+    "ormqr",
     "outer",
     "pdist",
     "permute",
@@ -400,6 +404,7 @@ __all__ = [
     "transpose",
     "trapezoid",
     "trapz",
+    "triangular_solve",
     "tril",
     "tril_indices",
     "triu",
@@ -951,6 +956,7 @@ def gather(input: Tensor, dim: int, index: Tensor, *, out: Any = None) -> Tensor
 def gather(input: Tensor, *, axis: int, index: Tensor, out: Any = None) -> Tensor: ...
 def gcd(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
 def ge(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
+def geqrf(input: Tensor, *, out: Any = None) -> Reflected: ...
 def ger(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor: ...
 def get_default_dtype(*, out: Any = None) -> DType: ...
 def get_device(input: Tensor, *, out: Any = None) -> int: ...
@@ -1399,6 +1405,16 @@ def ones(
 def ones_like(
     input: Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
 ) -> Tensor: ...
+def orgqr(input: Tensor, tau: Tensor, *, out: Any = None) -> Tensor: ...
+def ormqr(
+    input: Tensor,
+    tau: Tensor,
+    other: Tensor,
+    left: bool = True,
+    transpose: bool = False,
+    *,
+    out: Any = None,
+) -> Tensor: ...
 def outer(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: ...
 def pdist(input: Tensor, p: float = 2.0, *, out: Any = None) -> Tensor: ...
 def permute(
@@ -1747,6 +1763,15 @@ def trapezoid(
 def trapz(
     input: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1, out: Any = None
 ) -> Tensor: ...
+def triangular_solve(
+    input: Tensor,
+    A: Tensor,
+    upper: bool = True,
+    transpose: bool = False,
+    unitriangular: bool = False,
+    *,
+    out: Any = None,
+) -> Triangular: ...
 def tril(input: Tensor, diagonal: int = 0, *, out: Any = None) -> Tensor: ...
 def tril_indices(
     row: int,
