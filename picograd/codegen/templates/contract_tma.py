@@ -289,8 +289,8 @@ def operands(
             if side is None:
                 break
             found.append(side if side.is_k_major else whole_chunks(side))
-        is_one = schedule.together == 1 or (found and found[-1].copy.tensor.windows is None)
-        if len(found) == 2 and is_one:
+        has_windows = any(side.copy.tensor.windows for side in found)  # no block brings a part
+        if len(found) == 2 and not (has_windows and schedule.together > 1):
             return frame, (found[0], found[1])
     return None
 
