@@ -24,6 +24,7 @@ from picograd.codegen.boxes import (
 )
 from picograd.codegen.layout import WgmmaAccumulator
 from picograd.codegen.operands import Contraction, role, size_of, step_of, stores
+from picograd.codegen.templates.contract_steps import Reach, reach_of
 from picograd.codegen.tile import Assign, Dot, Step, Store, Tile, TileKernel, TilePart
 from picograd.codegen.tile_pipeline import (
     BoxStore,
@@ -63,7 +64,9 @@ ALONE = 128
 # To leave a part of a tile and to wait for others, and to add each of them: as so much of K.
 SHARED, JOINED = 700, 200
 FULL = 1.15  # times as long: all processors at work wait for power and the cache
+WINDOWED = 2.5  # times as long as rows: boxes of windows (docs/records/0014-convolutions)
 GROUP_ROWS = 8  # tiles of rows that run together, for the L2 cache
+CACHED = 1 << 24  # bytes of an operand that stay there while others pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,16 +248,23 @@ def cost(
     if schedule.is_shared:
         waves, more = FULL * points / blocks, SHARED + JOINED * ceil_div(blocks, points)
     multiplied = waves * product(schedule.block) / schedule.rate
-    lines = [ALIGNED if is_aligned(side) else MISALIGNED for side in sides]
+    lines = [line_cost(side) for side in sides]
     block_m, block_n = schedule.block
     own_n = block_n / schedule.together
     # What all of them bring, and what one can.
     shared = points / blocks * (block_m * lines[0] + own_n * lines[1])
     moved = max(shared, (block_m + own_n) * ALIGNED)
-    depth = frame.depth.count * frame.depth.size
+    share = frame.reach.share if frame.reach else 1
+    depth = frame.depth.count * frame.depth.size * share
     waves_alone = waves if schedule.teams == 1 else 1
     alone = (waves_alone * ALONE + more) * product(schedule.block)
     return max(multiplied, moved) * depth + alone
+
+
+def line_cost(side: Side) -> float:
+    """Estimate how long an element takes to bring."""
+    line = ALIGNED if is_aligned(side) else MISALIGNED
+    return WINDOWED * line if side.copy.tensor.windows else line
 
 
 def is_aligned(side: Side) -> bool:
@@ -272,6 +282,7 @@ class Frame:
     step: Axis
     corners: tuple[Index, Index]
     depth: Depth
+    reach: Reach | None = None  # where tiles have not all steps
 
 
 def operands(
@@ -311,15 +322,34 @@ def whole_chunks(side: Side) -> Side:
 def frame_of(c: Contraction, schedule: BoxSchedule, depth: Depth, target: Target) -> Frame:
     """Number the tiles of the output, and the steps of K.
 
-    Where blocks share tiles, those that begin at the same place of K are neighbours.
+    Where blocks share tiles, those that begin at the same place of K are neighbours. Where tiles
+    have different steps, those with the same ones are, so that all blocks have as many of each.
     """
     block_m, block_n = schedule.block
     _, m, n, _ = c.sizes
     rows, columns = rows_of_tiles(m, schedule), ceil_div(n, block_n)
-    tile = Axis("tile", rows * columns)
-    number = order_of_shares if schedule.is_shared else order
-    row, column = number(axis_index(tile), rows, columns, target.multiprocessors)
-    return Frame(tile, Axis("k_tile", depth.count), (row * block_m, column * block_n), depth)
+    tile, step = Axis("tile", rows * columns), Axis("k_tile", depth.count)
+    if schedule.is_shared:
+        row, column = order_of_shares(axis_index(tile), rows, columns, target.multiprocessors)
+        return Frame(tile, step, (row * block_m, column * block_n), depth)
+    frame = Frame(tile, step, corners_of(tile, schedule, (rows, columns), target), depth)
+    if reach_of(c, depth, frame.corners, schedule.block) is None:
+        return frame
+    itemsize = ROW_BYTES // depth.size
+    row_bytes = size_of(depth.inner) * itemsize
+    together = max(CACHED // (block_m * row_bytes), GROUP_ROWS)
+    group = ceil_div(rows, ceil_div(rows, together))
+    corners = corners_of(tile, schedule, (rows, columns), target, group)
+    reached = reach_of(c, depth, corners, schedule.block)
+    return replace(frame, corners=corners, reach=reached)
+
+
+def corners_of(
+    tile: Axis, schedule: BoxSchedule, counts: tuple[int, int], target: Target, group: int = 0
+) -> tuple[Index, Index]:
+    """Find the first row and column of each tile."""
+    row, column = order(axis_index(tile), *counts, target.multiprocessors, group)
+    return row * schedule.block[0], column * schedule.block[1]
 
 
 # -- Tile IR --------------------------------------------------------------------------------------
@@ -346,12 +376,13 @@ def write_part(
     multiply = Dot("acc", "a", "b", frame.depth.size, "wgmma", not a.is_k_major, b.is_k_major)
     clear = Assign("acc", dims, const(0, c.dtype))
     ends, boxes = epilogue(kernel, c, dims, frame.corners, schedule)
-    main = clear, Pipeline(frame.step, copies, (multiply,))
+    reach = (frame.reach.first, frame.reach.stop) if frame.reach else ()
+    main = clear, Pipeline(frame.step, copies, (multiply,), *reach)
     if schedule.is_summed:
         stages.append(replace(acc, name="part"))
         multiply = replace(multiply, acc="part", is_first=True)
         added = add_part(dims, c.dtype)
-        main = clear, Pipeline(frame.step, copies, (multiply, added))
+        main = clear, Pipeline(frame.step, copies, (multiply, added), *reach)
     points = (*c.batch, frame.tile)
     count = product(axis.size for axis in points)
     blocks = target.multiprocessors if schedule.is_shared else min(count, target.multiprocessors)
@@ -399,14 +430,17 @@ def shared(loop: Persistent, tiles: tuple[Tile, ...]) -> TilePart:
     return TilePart((loop.block,), (*tiles, partial), (dealt,), spaces)
 
 
-def order(position: Index, rows: int, columns: int, blocks: int) -> tuple[Index, Index]:
+def order(
+    position: Index, rows: int, columns: int, blocks: int, group: int = 0
+) -> tuple[Index, Index]:
     """Number tiles so that those that run together share operands in the L2 cache.
 
     Rows of tiles that are left when all groups are full are a group of their own.
     """
-    group = next(g for g in (GROUP_ROWS, 4, 2, 1) if rows % g == 0)
-    if group < 4 and columns * GROUP_ROWS > blocks:  # else any group is soon done with
-        group = min(GROUP_ROWS, rows)
+    if not group:
+        group = next(g for g in (GROUP_ROWS, 4, 2, 1) if rows % g == 0)
+        if group < 4 and columns * GROUP_ROWS > blocks:  # else any group is soon done with
+            group = min(GROUP_ROWS, rows)
     inside = position % (group * columns)
     first = position // (group * columns) * group
     row = first + inside % group
