@@ -111,8 +111,8 @@ def make_ring(block: Block, steps: Sequence[Step]) -> Ring:
     stages = tiles[0].stages if tiles else 0
     full, empty = (pointer(block, stages) if stages else -1 for _ in range(2))
     size = sum(product(tile.shape) * tile.dtype.itemsize for tile in tiles)
-    together = max((each.together for each in boxes), default=1)
-    return Ring(boxes, values, stages, size, full, empty, together)
+    together = [each.together for each in boxes]
+    return Ring(boxes, values, stages, size, full, empty, max(together, default=1))
 
 
 @contextmanager
@@ -529,10 +529,8 @@ def release(block: Block, ring: Ring, stage: int) -> None:
     if ring.values:
         add(block, "warp_barrier")
     with emitter.when(emitter.conditions([(axis_index(block.thread) % size, 0, 0)])):
-        if ring.together > 1:
-            add(block, "barrier_arrive_all", (ring.empty, stage), ring.together)
-        else:
-            add(block, "barrier_arrive", (ring.empty, stage))
+        which, count = ("_all", ring.together) if ring.together > 1 else ("", None)
+        add(block, f"barrier_arrive{which}", (ring.empty, stage), count)
 
 
 def finish_boxes(block: Block, step: Persistent) -> None:
