@@ -45,6 +45,8 @@ class Ring:
     bytes: int  # of the boxes of one stage
     full: int
     empty: int
+    together: int = 1  # blocks that bring boxes to one another
+    rank: int = -1  # the number of this one among them
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ def persistent(block: Block, step: Persistent, write: Write) -> None:
     is_first = emitter.conditions([(axis_index(block.thread), 0, 0)])
     with emitter.when(is_first):
         for each in filter(None, (ring, held)):
-            readers = groups * WARPS if each.values else groups
+            readers = (groups * WARPS if each.values else groups) * each.together
             for number in range(each.stages):
                 add(block, "barrier_init", (each.full, emitter.integer(number)), fillers(each))
                 add(block, "barrier_init", (each.empty, emitter.integer(number)), readers)
@@ -75,8 +77,13 @@ def persistent(block: Block, step: Persistent, write: Write) -> None:
             add(block, "barrier_init", (turn, emitter.integer(number)), passing)
         add(block, "barrier_publish")
     add(block, "barrier")
+    if ring.together > 1:  # others copy to this block as soon as its barriers are there
+        add(block, "cluster_barrier", (), ring.together)
+        ring = replace(ring, rank=emitter.index(axis_index(step.block) % ring.together))
     produce(block, step, ring, held, write)
     consume(block, step, Consumer(ring, held, turn, write))
+    if ring.together > 1:  # nobody's memory goes before all have copied and arrived there
+        add(block, "cluster_barrier", (), ring.together)
 
 
 def pipeline_of(step: Persistent) -> Pipeline:
@@ -102,9 +109,10 @@ def make_ring(block: Block, steps: Sequence[Step]) -> Ring:
     check(len(boxes) + len(values) == len(steps), "a ring is filled with boxes and values", steps)
     tiles = [block.tiles[each.tile] for each in boxes]
     stages = tiles[0].stages if tiles else 0
-    pointers = [pointer(block, stages) for _ in range(2 if stages else 0)] or (-1, -1)
+    full, empty = (pointer(block, stages) if stages else -1 for _ in range(2))
     size = sum(product(tile.shape) * tile.dtype.itemsize for tile in tiles)
-    return Ring(boxes, values, stages, size, *pointers)
+    together = max((each.together for each in boxes), default=1)
+    return Ring(boxes, values, stages, size, full, empty, together)
 
 
 @contextmanager
@@ -250,15 +258,22 @@ def enter_stage(block: Block, ring: Ring, stage: int) -> None:
 def copy_slabs(block: Block, ring: Ring, step: CopyBox, stage: int) -> None:
     """Copy a box into a stage, slab by slab."""
     emitter, layout = block.emitter, swizzled(block, step.tile)
-    tensor = emitter.add("tensor", None, arg=block.tensor(step.tensor))
+    span, rows, *rest = step.tensor.box
+    rows //= step.together
+    part = replace(step.tensor, box=(span, rows, *rest))
+    tensor = emitter.add("tensor", None, arg=block.tensor(part))
     start = emitter.arithmetic("mul", stage, emitter.integer(layout.size))
     for slab in range(layout.slabs):
         offset = emitter.integer(slab * layout.shape[0] * layout.span)
         place = emitter.arithmetic("add", start, offset)
         number = {step.slab: constant(slab)}
         at = [emitter.index(substitute(i, number)) for i in (*step.at, *step.offsets)]
-        args = (tensor, block.places[step.tile], place, ring.full, stage, *at)
-        add(block, "copy_box", args, len(step.offsets) or None)
+        where = (tensor, block.places[step.tile], place, ring.full, stage)
+        if step.together > 1:
+            spread = step.together, rows, span
+            add(block, "copy_box_all", (*where, ring.rank, *at), spread)
+        else:
+            add(block, "copy_box", (*where, *at), len(step.offsets) or None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -514,7 +529,10 @@ def release(block: Block, ring: Ring, stage: int) -> None:
     if ring.values:
         add(block, "warp_barrier")
     with emitter.when(emitter.conditions([(axis_index(block.thread) % size, 0, 0)])):
-        add(block, "barrier_arrive", (ring.empty, stage))
+        if ring.together > 1:
+            add(block, "barrier_arrive_all", (ring.empty, stage), ring.together)
+        else:
+            add(block, "barrier_arrive", (ring.empty, stage))
 
 
 def finish_boxes(block: Block, step: Persistent) -> None:

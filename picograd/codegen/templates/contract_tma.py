@@ -12,6 +12,7 @@ from math import gcd
 
 from picograd.code import TensorMap
 from picograd.codegen.boxes import (
+    ALIGNMENT,
     ROW_BYTES,
     Depth,
     Operand,
@@ -36,7 +37,7 @@ from picograd.codegen.tile_pipeline import (
     rounded_product,
 )
 from picograd.dtype import DType, int64
-from picograd.helpers import ceil_div, product
+from picograd.helpers import ceil_div, product, round_up
 from picograd.schedule.cost import ALIGNED, MISALIGNED
 from picograd.schedule.index import (
     Axis,
@@ -76,7 +77,8 @@ class BoxSchedule:
     processor multiplies tiles of this size, compared with others. If `is_shared`, blocks share
     tiles: all have as many steps of K, wherever these begin. If `is_summed`, each stage is
     multiplied by itself and added to the rest in float32: tensor cores add products of 8-bit floats
-    with 14 bits.
+    with 14 bits. So many blocks as are `together` multiply tiles one below the other, and bring
+    their right operand, which is the same, each a part to all of them.
     """
 
     block: tuple[int, int]
@@ -87,6 +89,7 @@ class BoxSchedule:
     rate: float
     is_shared: bool = False
     is_summed: bool = False
+    together: int = 1
 
     @property
     def layout(self) -> WgmmaAccumulator:
@@ -126,13 +129,16 @@ SCHEDULES = (
     BoxSchedule((128, 128), 2, 1, 6, 2, 0.985),
     BoxSchedule((64, 128), 1, 1, 8, 2, 0.8),
     BoxSchedule((64, 192), 2, 1, 5, 3, 0.75),
-    BoxSchedule((128, 256), 1, 2, 4, 2, 0.8),
+    BoxSchedule((128, 256), 1, 2, 4, 2, 0.95),
     BoxSchedule((128, 64), 2, 1, 8, 2, 0.6),
+    BoxSchedule((64, 64), 1, 1, 10, 1, 0.5),
+    BoxSchedule((128, 256), 1, 2, 4, 2, 0.95, together=2),
     BoxSchedule((128, 192), 2, 1, 4, 3, 1.0, is_shared=True),
     BoxSchedule((128, 192), 1, 2, 4, 3, 1.0, is_summed=True),
     BoxSchedule((128, 128), 1, 2, 5, 2, 0.93, is_summed=True),
     BoxSchedule((64, 128), 1, 1, 8, 2, 0.55, is_summed=True),
     BoxSchedule((128, 64), 1, 2, 8, 1, 0.6, is_summed=True),
+    BoxSchedule((64, 64), 1, 1, 10, 1, 0.4, is_summed=True),
 )
 
 
@@ -221,7 +227,12 @@ def is_light(expr: Expr) -> bool:
 def tile_count(c: Contraction, schedule: BoxSchedule) -> int:
     """Count the tiles of the output."""
     batch, m, n, _ = c.sizes
-    return batch * ceil_div(m, schedule.block[0]) * ceil_div(n, schedule.block[1])
+    return batch * rows_of_tiles(m, schedule) * ceil_div(n, schedule.block[1])
+
+
+def rows_of_tiles(m: int, schedule: BoxSchedule) -> int:
+    """Count the rows of tiles, those beyond the end that fill up a cluster among them."""
+    return round_up(ceil_div(m, schedule.block[0]), schedule.together)
 
 
 def cost(
@@ -238,8 +249,11 @@ def cost(
         waves, more = FULL * points / blocks, SHARED + JOINED * ceil_div(blocks, points)
     multiplied = waves * product(schedule.block) / schedule.rate
     lines = [line_cost(side) for side in sides]
-    brought = sum(size * line for size, line in zip(schedule.block, lines, strict=True))
-    moved = points / blocks * brought
+    block_m, block_n = schedule.block
+    own_n = block_n / schedule.together
+    # What all of them bring, and what one can.
+    shared = points / blocks * (block_m * lines[0] + own_n * lines[1])
+    moved = max(shared, (block_m + own_n) * ALIGNED)
     share = frame.reach.share if frame.reach else 1
     depth = frame.depth.count * frame.depth.size * share
     waves_alone = waves if schedule.teams == 1 else 1
@@ -285,10 +299,24 @@ def operands(
             side = side_of(c, Operand(*operand), dtype, depth, axis_index(frame.step))
             if side is None:
                 break
-            found.append(side)
-        if len(found) == 2:
+            found.append(side if side.is_k_major else whole_chunks(side))
+        is_one = schedule.together == 1 or (found and found[-1].copy.tensor.windows is None)
+        if len(found) == 2 and is_one:
             return frame, (found[0], found[1])
     return None
+
+
+def whole_chunks(side: Side) -> Side:
+    """Let rows reach to the end of a chunk of 16 bytes, which boxes bring sooner.
+
+    What is there is multiplied into rows and columns of the result that nobody stores.
+    """
+    tensor = side.copy.tensor
+    length = round_up(tensor.sizes[0], ALIGNMENT // tensor.dtype.itemsize)
+    if tensor.windows is not None or min(tensor.strides) < length:
+        return side
+    sizes = length, *tensor.sizes[1:]
+    return replace(side, copy=replace(side.copy, tensor=replace(tensor, sizes=sizes)))
 
 
 def frame_of(c: Contraction, schedule: BoxSchedule, depth: Depth, target: Target) -> Frame:
@@ -299,7 +327,7 @@ def frame_of(c: Contraction, schedule: BoxSchedule, depth: Depth, target: Target
     """
     block_m, block_n = schedule.block
     _, m, n, _ = c.sizes
-    rows, columns = ceil_div(m, block_m), ceil_div(n, block_n)
+    rows, columns = rows_of_tiles(m, schedule), ceil_div(n, block_n)
     tile, step = Axis("tile", rows * columns), Axis("k_tile", depth.count)
     if schedule.is_shared:
         row, column = order_of_shares(axis_index(tile), rows, columns, target.multiprocessors)
@@ -342,8 +370,9 @@ def write_part(
     layout = schedule.layout
     acc = Tile("acc", schedule.block, c.dtype, "register", layout)
     a, b = sides
+    b = replace(b, copy=replace(b.copy, together=schedule.together))
     stages = [stage_of("a", a, schedule), stage_of("b", b, schedule)]
-    copies = tuple(side.copy for side in sides)
+    copies = a.copy, b.copy
     multiply = Dot("acc", "a", "b", frame.depth.size, "wgmma", not a.is_k_major, b.is_k_major)
     clear = Assign("acc", dims, const(0, c.dtype))
     ends, boxes = epilogue(kernel, c, dims, frame.corners, schedule)
@@ -357,6 +386,7 @@ def write_part(
     points = (*c.batch, frame.tile)
     count = product(axis.size for axis in points)
     blocks = target.multiprocessors if schedule.is_shared else min(count, target.multiprocessors)
+    blocks -= blocks % schedule.together
     block = Axis("block", blocks)
     teams = Teams(schedule.teams, 128 * schedule.groups, schedule.registers)
     loop = Persistent(points, block, teams, (*main, *ends))
