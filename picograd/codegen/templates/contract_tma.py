@@ -8,7 +8,6 @@ guarded: what lies outside of an array is copied in as 0 and not copied out.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import gcd
 
 from picograd.code import TensorMap
 from picograd.codegen.boxes import (
@@ -24,6 +23,7 @@ from picograd.codegen.boxes import (
 )
 from picograd.codegen.layout import WgmmaAccumulator
 from picograd.codegen.operands import Contraction, role, size_of, step_of, stores
+from picograd.codegen.templates.contract_order import GROUP_ROWS, order, order_of_shares
 from picograd.codegen.templates.contract_steps import Reach, reach_of
 from picograd.codegen.tile import Assign, Dot, Step, Store, Tile, TileKernel, TilePart
 from picograd.codegen.tile_pipeline import (
@@ -36,19 +36,11 @@ from picograd.codegen.tile_pipeline import (
     Teams,
     rounded_product,
 )
-from picograd.dtype import DType, int64
+from picograd.dtype import DType
 from picograd.helpers import ceil_div, product, round_up
 from picograd.schedule.cost import ALIGNED, MISALIGNED
-from picograd.schedule.index import (
-    Axis,
-    Dynamic,
-    Index,
-    atom_index,
-    axis_index,
-    flatten,
-    substitute,
-)
-from picograd.schedule.loop import Condition, Expr, Kernel, const, walk
+from picograd.schedule.index import Axis, Index, axis_index, flatten, substitute
+from picograd.schedule.loop import Expr, Kernel, const, walk
 from picograd.target import Target
 
 WARP = 32  # threads of a warp
@@ -64,8 +56,7 @@ ALONE = 128
 # To leave a part of a tile and to wait for others, and to add each of them: as so much of K.
 SHARED, JOINED = 700, 200
 FULL = 1.15  # times as long: all processors at work wait for power and the cache
-WINDOWED = 2.5  # times as long as rows: boxes of windows (docs/records/0014-convolutions)
-GROUP_ROWS = 8  # tiles of rows that run together, for the L2 cache
+WINDOWED = 2  # times as long as rows: boxes of windows (docs/records/0014-convolutions)
 CACHED = 1 << 24  # bytes of an operand that stay there while others pass
 
 
@@ -261,7 +252,7 @@ def cost(
     return max(multiplied, moved) * depth + alone
 
 
-def line_cost(side: Side) -> float:
+def line_cost(side: Side) -> int:
     """Estimate how long an element takes to bring."""
     line = ALIGNED if is_aligned(side) else MISALIGNED
     return WINDOWED * line if side.copy.tensor.windows else line
@@ -428,53 +419,6 @@ def shared(loop: Persistent, tiles: tuple[Tile, ...]) -> TilePart:
     spaces = (product(partial.shape) * acc.dtype.itemsize, False), (4 * warps, True)
     dealt = replace(loop, body=body, shares=shares)
     return TilePart((loop.block,), (*tiles, partial), (dealt,), spaces)
-
-
-def order(
-    position: Index, rows: int, columns: int, blocks: int, group: int = 0
-) -> tuple[Index, Index]:
-    """Number tiles so that those that run together share operands in the L2 cache.
-
-    Rows of tiles that are left when all groups are full are a group of their own.
-    """
-    if not group:
-        group = next(g for g in (GROUP_ROWS, 4, 2, 1) if rows % g == 0)
-        if group < 4 and columns * GROUP_ROWS > blocks:  # else any group is soon done with
-            group = min(GROUP_ROWS, rows)
-    inside = position % (group * columns)
-    first = position // (group * columns) * group
-    row = first + inside % group
-    column = inside // group
-    rest = rows % group
-    full = rows - rest
-    if not rest:
-        return row, column
-    inside = position - full * columns
-    is_full = position, 0, full * columns - 1
-    row = either(is_full, row, inside % rest + full, rows)
-    return row, either(is_full, column, inside // rest, columns)
-
-
-def either(condition: Condition, index: Index, other: Index, size: int) -> Index:
-    """Choose an index where a condition holds, else another, of 0 .. size - 1."""
-    here = Expr("index", (), index, int64)
-    there = Expr("index", (), other, int64)
-    found = Expr("guard", (here, there), (condition,), int64)
-    chosen = Dynamic(found, 0, size - 1)
-    return atom_index(chosen)
-
-
-def order_of_shares(position: Index, rows: int, columns: int, blocks: int) -> tuple[Index, Index]:
-    """Number tiles that blocks share so that those at one place of K read few long operands.
-
-    Tiles a `period` apart begin at the same place, and are neighbours along the shorter side.
-    """
-    count = gcd(rows * columns, blocks)
-    period = rows * columns // count
-    number = position % period * count + position // period
-    if columns <= rows:
-        return number // columns, number % columns
-    return number % rows, number // rows
 
 
 def epilogue(
