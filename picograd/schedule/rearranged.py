@@ -105,6 +105,12 @@ def copy_of(step: Step, slots: Sequence[PlanSlot]) -> Copy | None:
     tested = [axes_of(test[0]) <= set(between) for test in tests]
     if not all(tested) or (between and not tests):
         return None
+    copy = Copy(step.slots[number], step.slots[target], axes, steps, place)
+    return with_between(copy, between, tests)
+
+
+def with_between(copy: Copy, between: tuple[Axis, ...], tests: tuple[Condition, ...]) -> Copy:
+    """Give a copy the axes of zeros between its elements, by names that no product has."""
     fresh: list[Axis] = []
     moved = {}
     for axis in between:
@@ -115,9 +121,8 @@ def copy_of(step: Step, slots: Sequence[PlanSlot]) -> Copy | None:
     for index, low, high in tests:
         test = substitute(index, moved), low, high
         renamed.append(test)
-    place = substitute(place, moved)
-    slots_moved = step.slots[number], step.slots[target]
-    return Copy(*slots_moved, axes, steps, place, tuple(fresh), tuple(renamed))
+    place = substitute(copy.index, moved)
+    return replace(copy, index=place, between=tuple(fresh), tests=tuple(renamed))
 
 
 def in_order(index: Index, size: int) -> tuple[Axis, ...] | None:
