@@ -2,6 +2,7 @@
 
     multiply(acc, a, b)  acc[m, n] += a[k, m] * b[k, n] over one stage, 10 bits of each mantissa
 
+The other bits are cut off by the unit, as `wgmma` does: rounding takes two instructions an element.
 Tiles are [k][m] and [k][n] float32 in shared memory, as without tensor cores: `ldmatrix` cannot
 transpose 32-bit values, so each thread loads its own. Rows are 8 more than a multiple of 32 apart:
 the four rows and eight columns that a warp loads at once lie in different banks.
@@ -34,11 +35,7 @@ class Tf32Schedule(WarpSchedule):
 
 PRIMITIVES = """\
 #ifndef CUDA_SHIM
-DEVICE unsigned int to_tf32(float a) {
-  unsigned int bits;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(a));
-  return bits;
-}
+DEVICE unsigned int to_tf32(float a) { return __float_as_uint(a); }
 DEVICE void multiply_tf32(float* c, const unsigned int* a, const unsigned int* b) {
   asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
     "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"

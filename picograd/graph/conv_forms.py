@@ -32,6 +32,10 @@ BUSY = 4  # steps that a tile takes beside its products
 SHARED_TILE, FULL, SHARED = (128, 192), 1.15, 17
 WRITTEN, LAUNCH = 12.5, 7
 MOST_PARTS = 64
+# Of TF32 without boxes: tiles, the most blocks a processor has at once, windows that are worth a
+# block, and as many times fewer tiles than processors that parts pay (docs/records/0014).
+SMALL_TILE, LOOSE_TILE = (32, 32), (64, 96)
+LOOSE_BLOCKS, LEAST, FEW_TILES = 3, 128, 8
 
 
 def expand_conv(node: Node, target: Target) -> Node | None:
@@ -46,7 +50,7 @@ def expand_conv(node: Node, target: Target) -> Node | None:
         return by_phases(x, weight, spec, node.shape)
     if is_weight_gradient(node):
         if node.dtype.bits == 32:  # TF32 is read along K, which no image has next to one another
-            return None
+            return in_many_parts(x, weight, spec, node.shape, target)
         if is_few(x.shape[0]):
             return patches_gradient(x, weight, spec, node.shape)
         return in_parts(x, weight, spec, node.shape, target)
@@ -213,6 +217,32 @@ def in_parts(
     made = wide.cast(float32).conv(split.cast(float32), spec)  # C parts O K
     made = made.slice(((0, channels, 1), *((0, n, 1) for n in made.shape[1:])))
     return made.reduce("sum", (1,), True).cast(columns.dtype)
+
+
+def in_many_parts(
+    columns: Node, rows: Node, spec: ConvSpec, shape: Shape, target: Target
+) -> Node | None:
+    """Sum parts of the images by themselves where no boxes are and tiles are few."""
+    channels, _, images = columns.shape[:3]
+    sizes = shape[2], channels * prod(shape[3:])
+    sides = SMALL_TILE if max(sizes) <= SMALL_TILE[0] else LOOSE_TILE
+    tiles = prod(ceil_div(n, side) for n, side in zip(sizes, sides, strict=True))
+    if FEW_TILES * tiles > target.multiprocessors:
+        return None
+    most = min(images, LOOSE_BLOCKS * target.multiprocessors // tiles)
+    windows = prod(rows.shape[3:])
+    counts = [n for n in range(1, most + 1) if images % n == 0 and images * windows >= n * LEAST]
+    parts = max(counts, default=1)
+    return added_parts(columns, rows, spec, parts) if parts > 1 else None
+
+
+def added_parts(columns: Node, rows: Node, spec: ConvSpec, parts: int) -> Node:
+    """Sum parts of the images, then those sums: (C, 1, N, S) -> (C, parts, N / parts, S)."""
+    size = columns.shape[2] // parts
+    wide = columns.reshape((columns.shape[0], parts, size, *columns.shape[3:]))
+    split = rows.reshape((rows.shape[1], parts, size, *rows.shape[3:]))
+    split = split.permute((1, 0, 2, *range(3, 1 + rows.rank - 1)))
+    return wide.conv(split, spec).reduce("sum", (1,), True)
 
 
 def shared_steps(sizes: tuple[int, int], steps: int, processors: int) -> float:

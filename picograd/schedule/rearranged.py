@@ -105,12 +105,24 @@ def copy_of(step: Step, slots: Sequence[PlanSlot]) -> Copy | None:
     tested = [axes_of(test[0]) <= set(between) for test in tests]
     if not all(tested) or (between and not tests):
         return None
-    fresh = {axis: Axis(f"between_{number}", axis.size) for number, axis in enumerate(between)}
-    moved = {axis: axis_index(other) for axis, other in fresh.items()}
-    tests = tuple((substitute(index, moved), low, high) for index, low, high in tests)
-    place = substitute(place, moved)
-    found = step.slots[number], step.slots[target], axes, steps, place
-    return Copy(*found, tuple(fresh.values()), tests)
+    copy = Copy(step.slots[number], step.slots[target], axes, steps, place)
+    return with_between(copy, between, tests)
+
+
+def with_between(copy: Copy, between: tuple[Axis, ...], tests: tuple[Condition, ...]) -> Copy:
+    """Give a copy the axes of zeros between its elements, by names that no product has."""
+    fresh: list[Axis] = []
+    moved = {}
+    for axis in between:
+        other = Axis(f"between_{len(fresh)}", axis.size)
+        fresh.append(other)
+        moved[axis] = axis_index(other)
+    renamed: list[Condition] = []
+    for index, low, high in tests:
+        test = substitute(index, moved), low, high
+        renamed.append(test)
+    place = substitute(copy.index, moved)
+    return replace(copy, index=place, between=tuple(fresh), tests=tuple(renamed))
 
 
 def in_order(index: Index, size: int) -> tuple[Axis, ...] | None:
@@ -171,9 +183,13 @@ def with_zeros(part: Part, copy: Copy) -> Part | None:
     a, b = hero.body.args
     guard = Expr("guard", (b, const(0, b.dtype)), copy.tests, b.dtype)
     body = Expr("mul", (a, guard), None, hero.body.dtype)
-    left = {axis for node in walk(a) for index in indices_of(node) for axis in axes_of(index)}
-    place = next((n for n, axis in enumerate(hero.axes) if axis not in left), len(hero.axes))
-    axes = *hero.axes[:place], *copy.between, *hero.axes[place:]
+    left: set[Axis] = set()
+    for node in walk(a):
+        left = left.union(*map(axes_of, indices_of(node)))
+    columns = [n for n, axis in enumerate(hero.axes) if axis not in left]
+    place = min(columns, default=len(hero.axes))
+    before, after = hero.axes[:place], hero.axes[place:]
+    axes = (*before, *copy.between, *after)
     made = [replace(each, axes=axes) for each in others]
     return replace(part, rows=axes, computes=(replace(hero, axes=axes, body=body), *made))
 

@@ -113,7 +113,7 @@ template <typename T> static inline void multiply(float* c, const unsigned* a, c
 static inline unsigned to_tf32(float a) {
   unsigned bits;
   memcpy(&bits, &a, 4);
-  return (bits + 0x1000) & ~0x1fffu;
+  return bits & ~0x1fffu;
 }
 static inline void multiply_tf32(float* c, const unsigned* a, const unsigned* b) {
   static float values[1024][6];

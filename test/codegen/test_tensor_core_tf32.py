@@ -6,7 +6,8 @@ from picograd.codegen.templates.contract_cuda import tf32_options
 from picograd.codegen.tensor_core_tf32 import Tf32Schedule, multiply_tf32
 from picograd.target import cuda_target
 
-OPTIONS = tf32_options((False, True))
+OPTIONS = [s for n in (32, 64, 96) for s in tf32_options(n, n, (False, True))]
+OPTIONS = [*dict.fromkeys(OPTIONS)]
 
 
 @pytest.mark.parametrize("schedule", OPTIONS)
@@ -22,7 +23,7 @@ def test_a_warp_loads_from_different_banks(schedule: Tf32Schedule) -> None:
 @pytest.mark.parametrize("schedule", OPTIONS)
 def test_stages_fit_and_copies_are_shared(schedule: Tf32Schedule) -> None:
     assert schedule.shared_bytes <= cuda_target("sm_80").shared_bytes
-    assert schedule.threads == 256 and schedule.ahead == 1
+    assert schedule.threads in (128, 256) and schedule.ahead >= 1
     for size in schedule.block[:2]:
         assert size * schedule.block[2] // schedule.vector % schedule.threads == 0
 

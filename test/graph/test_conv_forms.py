@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from picograd import Tensor
-from picograd.dtype import bfloat16
+from picograd.dtype import bfloat16, float32
 from picograd.graph import conv_forms
 from picograd.graph.expand import expand_composites
 from picograd.graph.gradient import gradient
@@ -28,6 +28,13 @@ def leaf(*shape: int, seed: int = 0) -> Node:
 def plain_spec(rank: int, **changes) -> ConvSpec:
     ones = (1,) * rank
     return dataclasses.replace(ConvSpec(ones, ((0, 0),) * rank, ones, ones), **changes)
+
+
+def test_parts_of_float32_have_the_same_value():
+    x, rows = (leaf(*shape).cast(float32) for shape in ((8, 1, 64, 4, 4), (1, 16, 64, 4, 4)))
+    node = x.conv(rows, plain_spec(2, padding=((1, 1), (1, 1))))
+    (conv,) = same_value(node, dataclasses.replace(H100, tf32=True))
+    assert conv.shape == (8, 8, 16, 3, 3)
 
 
 def same_value(node: Node, target=H100) -> list[Node]:
@@ -92,6 +99,18 @@ def test_parts_are_whole_steps():
         "32 images of 49 are no whole steps in parts"
     )
     assert conv_forms.count_parts((1280, 12800), 256, 64, 132) < 4
+
+
+@pytest.mark.parametrize(("wide", "parts"), [(64, 64), (1, 256), (640, None)])
+def test_tf32_has_as_many_parts_as_blocks_at_once(wide, parts):
+    """6 tiles of 64 x 96 in 64 parts of 512 images, one of 32 x 32 in 256; 60 tiles are enough."""
+    outputs, side = (32, 14) if wide == 1 else (64, 7)
+    shapes = (wide, 1, 512, side, side), (1, outputs, 512, side, side)
+    x, rows = (Node("buffer", (), None, shape, float32, "cuda:0") for shape in shapes)
+    node = x.conv(rows, plain_spec(2, padding=((1, 1), (1, 1))))
+    made = conv_forms.expand_conv(node, dataclasses.replace(H100, tf32=True))
+    found = [each.shape[1] for each in toposort([made] if made else []) if each.op == "conv"]
+    assert found == ([parts] if parts else [])
 
 
 def test_blocks_share_tiles_rather_than_parts_where_those_are_few():

@@ -146,10 +146,10 @@ def choices(
         options = wgmma_options(majors) + options
     _, m, n, k = c.sizes
     is_small = max(m, n) <= SMALL[0] and k >= 16 * SMALL[2] and dtype.itemsize < 8
-    if is_small and isinstance(options[-1], SimtSchedule):
+    if target.tf32 and dtype is float32:
+        options = tf32_options(m, n, majors)
+    elif is_small and isinstance(options[-1], SimtSchedule):
         options.insert(0, SimtSchedule(SMALL, (16, 16), 2, 2, *majors))
-    elif target.tf32 and dtype is float32:
-        options = tf32_options(majors)
     options = [schedule for schedule in options if select(schedule)]
     return [*(s for s in options if fits(s, c, target)), options[-1]]
 
@@ -177,12 +177,15 @@ def mma_options(majors: tuple[bool, bool]) -> list[Schedule]:
     ]
 
 
-def tf32_options(majors: tuple[bool, bool]) -> list[Schedule]:
+def tf32_options(m: int, n: int, majors: tuple[bool, bool]) -> list[Schedule]:
     """List schedules of TF32 for operands that are no boxes: gradients of convolutions' weights."""
-    return [
-        Tf32Schedule((128, 128, 16), (2, 4), 2, *majors),
-        Tf32Schedule((64, 64, 32), (2, 4), 2, *majors),
-    ]
+    if max(m, n) <= SMALL[0]:
+        return [Tf32Schedule(SMALL, (2, 4), 2, *majors)]
+    wide = Tf32Schedule((64, 96, 32), (1, 4), 3, *majors)
+    narrow = Tf32Schedule((64, 64, 32), (2, 4), 2, *majors)
+    is_full = ceil_div(n, 96) * 96 <= ceil_div(n, 64) * 64
+    large = Tf32Schedule((128, 128, 16), (2, 4), 2, *majors)
+    return [large, wide if is_full else narrow]
 
 
 def simt_options(dtype: DType, majors: tuple[bool, bool]) -> list[Schedule]:

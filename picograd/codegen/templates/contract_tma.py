@@ -23,8 +23,8 @@ from picograd.codegen.boxes import (
 )
 from picograd.codegen.layout import WgmmaAccumulator
 from picograd.codegen.operands import Contraction, role, size_of, step_of, stores
+from picograd.codegen.templates.contract_order import GROUP_ROWS, order, order_of_shares
 from picograd.codegen.templates.contract_steps import Reach, reach_of
-from picograd.codegen.templates.tile_order import GROUP_ROWS, order, order_of_shares
 from picograd.codegen.tile import Assign, Dot, Step, Store, Tile, TileKernel, TilePart
 from picograd.codegen.tile_pipeline import (
     BoxStore,
@@ -56,7 +56,7 @@ ALONE = 128
 # To leave a part of a tile and to wait for others, and to add each of them: as so much of K.
 SHARED, JOINED = 700, 200
 FULL = 1.15  # times as long: all processors at work wait for power and the cache
-WINDOWED = 2.5  # times as long as rows: boxes of windows (docs/records/0014-convolutions)
+WINDOWED = 2  # times as long as rows: boxes of windows (docs/records/0014-convolutions)
 CACHED = 1 << 24  # bytes of an operand that stay there while others pass
 
 
@@ -252,7 +252,7 @@ def cost(
     return max(multiplied, moved) * depth + alone
 
 
-def line_cost(side: Side) -> float:
+def line_cost(side: Side) -> int:
     """Estimate how long an element takes to bring."""
     line = ALIGNED if is_aligned(side) else MISALIGNED
     return WINDOWED * line if side.copy.tensor.windows else line
@@ -330,7 +330,7 @@ def frame_of(c: Contraction, schedule: BoxSchedule, depth: Depth, target: Target
     itemsize = ROW_BYTES // depth.size
     row_bytes = size_of(depth.inner) * itemsize
     together = max(CACHED // (block_m * row_bytes), GROUP_ROWS)
-    group = ceil_div(rows, ceil_div(rows, together))
+    group = round_up(ceil_div(rows, ceil_div(rows, together)), schedule.together)
     corners = corners_of(tile, schedule, (rows, columns), target, group)
     reached = reach_of(c, depth, corners, schedule.block)
     return replace(frame, corners=corners, reach=reached)
