@@ -35,6 +35,8 @@ class Ring:
     bytes: int  # of the boxes of one stage
     full: int
     empty: int
+    together: int = 1  # blocks that bring boxes to one another
+    rank: int = -1  # the number of this one among them
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +59,10 @@ def make_ring(block: Block, steps: Sequence[Step]) -> Ring:
     check(len(boxes) + len(values) == len(steps), "a ring is filled with boxes and values", steps)
     tiles = [block.tiles[each.tile] for each in boxes]
     stages = tiles[0].stages if tiles else 0
-    pointers = [pointer(block, stages) for _ in range(2 if stages else 0)] or (-1, -1)
+    full, empty = (pointer(block, stages) if stages else -1 for _ in range(2))
     size = sum(product(tile.shape) * tile.dtype.itemsize for tile in tiles)
-    return Ring(boxes, values, stages, size, *pointers)
+    together = max((each.together for each in boxes), default=1)
+    return Ring(boxes, values, stages, size, full, empty, together)
 
 
 def variable(block: Block, value: int) -> int:
@@ -166,4 +169,7 @@ def release(block: Block, ring: Ring, stage: int) -> None:
     if ring.values:
         add(block, "warp_barrier")
     with emitter.when(emitter.conditions([(axis_index(block.thread) % size, 0, 0)])):
-        add(block, "barrier_arrive", (ring.empty, stage))
+        if ring.together > 1:
+            add(block, "barrier_arrive_all", (ring.empty, stage), ring.together)
+        else:
+            add(block, "barrier_arrive", (ring.empty, stage))
