@@ -44,7 +44,6 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     >>> picograd.select_scatter(x, picograd.Tensor([8, 9]), 0, 1).tolist()
     [[1, 2], [8, 9]]
     """
-    need_tensor("select_scatter", input, src)
     axis = as_axis(dim, input.ndim, "select_scatter")
     shape = (*input.shape[:axis], *input.shape[axis + 1 :])
     check_source("select_scatter", input, src, shape)
@@ -66,7 +65,6 @@ def slice_scatter(
     >>> picograd.slice_scatter(x, picograd.Tensor([8, 9]), start=0, end=4, step=2).tolist()
     [8, 2, 9, 4]
     """
-    need_tensor("slice_scatter", input, src)
     axis = as_axis(dim, input.ndim, "slice_scatter")
     part = slice(start, end, step)
     count = len(range(*part.indices(input.shape[axis])))
@@ -86,7 +84,6 @@ def diagonal_scatter(
     >>> picograd.diagonal_scatter(x, picograd.Tensor([8, 9])).tolist()
     [[8, 2], [3, 9]]
     """
-    need_tensor("diagonal_scatter", input, src)
     place = input.diagonal(offset, dim1, dim2)
     check_source("diagonal_scatter", input, src, tuple(place.shape))
     first, second = as_axis(dim1, input.ndim, "dim1"), as_axis(dim2, input.ndim, "dim2")
@@ -110,7 +107,6 @@ def index_put(
     >>> picograd.index_put(x, (places,), picograd.Tensor([3, 4]), accumulate=True).tolist()
     [0, 0, 7]
     """
-    need_tensor("index_put", input)
     if not isinstance(indices, (tuple, list)):
         fix = "pass (index,), or one index per axis"
         raise DTypeError("index_put", "indices is no tuple of tensors", fix)
@@ -164,7 +160,6 @@ def index_reduce(
     [6.0, 1.0]
     """
     op = "index_reduce"
-    need_tensor(op, input, index, source)
     if reduce not in REDUCES:
         raise ValueRangeError(op, f"reduce={reduce!r}", 'use "prod", "mean", "amax" or "amin"')
     axis = as_axis(dim, input.ndim, op)
@@ -212,7 +207,6 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     [[1], [2], [-1]]
     """
     op = "nonzero_static"
-    need_tensor(op, input)
     if not isinstance(fill_value, int):
         text = f"fill_value must be an int, not {type(fill_value).__name__}"
         raise DTypeError(op, text, "positions are whole numbers")
@@ -254,7 +248,6 @@ def masked_select(
     >>> picograd.masked_select(x, x > 3).tolist(), x.masked_select(x > 3, size=3).tolist()
     ([4, 5], [4, 5, 0])
     """
-    need_tensor("masked_select", input, mask)
     if mask.dtype is not bool_:
         text = f"mask must be bool, got {mask.dtype.name}"
         raise DTypeError("masked_select", text, "compare it, or call .bool()")
@@ -282,7 +275,6 @@ def nonzero(
     >>> x.nonzero().tolist(), [each.tolist() for each in x.nonzero(as_tuple=True)]
     ([[0, 1], [1, 0]], [[0, 1], [1, 0]])
     """
-    need_tensor("nonzero", input)
     if size is not None:
         found = nonzero_static(input, size=size, fill_value=fill_value)
     else:
