@@ -73,6 +73,8 @@ class BatchNorm(Module):
         if not self.training and self.track_running_stats:
             stats = (self.running_mean, self.running_var)
             return functional.normalize_channels(input, *stats, self.weight, self.bias, self.eps)
+        if input.numel() == 0:
+            return normalization.nothing_to_normalize(input, self.weight, self.bias)
         y, mean, var = functional.batch_normalize(input, self.weight, self.bias, self.eps)
         if self.training and self.track_running_stats:
             batches = self._track(mean, var, input.numel() // max(1, self.num_features))

@@ -38,3 +38,11 @@ def test_wrong_ranks_and_sizes() -> None:
         nn.BatchNorm2d(3)(Tensor(X))
     with pytest.raises(PicogradError):
         nn.LayerNorm(4)(Tensor(X))
+
+
+def test_an_empty_batch_leaves_the_statistics() -> None:
+    layer = nn.BatchNorm2d(3)
+    found = layer(Tensor.zeros(0, 3, 2, 2))
+    found.sum().backward()
+    assert found.shape == (0, 3, 2, 2)
+    assert layer.weight.grad.tolist() == [0.0] * 3 and layer.running_var.tolist() == [1.0] * 3
