@@ -113,7 +113,8 @@ def index_put(
     items = tuple(slice(None) if each is None else each for each in indices)
     if not accumulate:
         return written(input, items, values)
-    tracks = input._tracks or (isinstance(values, Recorded) and values._tracks)
+    is_tracked = isinstance(values, Recorded) and values._tracks
+    tracks = input._tracks or is_tracked
     node = read(input)
     region = None
     if is_tracing():
@@ -166,7 +167,8 @@ def index_reduce(
     if index.ndim > 1:
         text = f"index {tuple(index.shape)} is not 1-d"
         raise AxisError(op, text, "flatten it")
-    if index.numel() != (source.shape[axis] if source.ndim else 1):
+    slices = source.shape[axis] if source.ndim else 1
+    if index.numel() != slices:
         text = f"index {tuple(index.shape)} does not fit source {tuple(source.shape)}"
         raise ShapeError(op, text, "give one slice per index")
     shape = [-1 if each == axis else 1 for each in range(source.ndim)]
@@ -180,7 +182,8 @@ def fill_diagonal(input: Tensor, fill_value: Scalar, wrap: bool = False) -> Tens
     >>> picograd.Tensor([[1, 2], [3, 4]]).fill_diagonal_(0).tolist()
     [[0, 2], [3, 0]]
     """
-    if input.ndim < 2 or (input.ndim > 2 and any(size != input.shape[0] for size in input.shape)):
+    is_cube = len(set(input.shape)) == 1
+    if input.ndim < 2 or (input.ndim > 2 and not is_cube):
         text = f"{tuple(input.shape)} is neither a matrix nor a cube"
         raise ShapeError("fill_diagonal_", text, "pass a matrix, or equal sizes")
     return apply(selecting.fill_diagonal, input, fill_value, wrap)
