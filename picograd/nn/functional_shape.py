@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from picograd.errors import ShapeError
-from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.function import within
 from picograd.tensor.core.recording import apart
 from picograd.tensor.tensor import Tensor
@@ -17,7 +16,6 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     >>> nn.functional.pad(Tensor([[1.0, 2.0, 3.0]]), (1, 1), "reflect").tolist()
     [[2.0, 1.0, 2.0, 3.0, 2.0]]
     """
-    need_tensor("pad", input)
     return input.pad(tuple(pad), mode=mode, value=value)
 
 
@@ -29,16 +27,17 @@ def pixel_shuffle(x: Tensor, upscale_factor: int) -> Tensor:
     >>> nn.functional.pixel_shuffle(Tensor([[[[1.0]], [[2.0]], [[3.0]], [[4.0]]]]), 2).tolist()
     [[[[1.0, 2.0], [3.0, 4.0]]]]
     """
-    need_tensor("pixel_shuffle", x)
     r = upscale_factor
     *batch, channels, height, width = x.shape
     if channels % (r * r):
         problem = f"{channels} channels do not divide by {r} * {r}"
         raise ShapeError("pixel_shuffle", problem, "choose another upscale_factor")
     first = len(batch)
-    cut = x.reshape(*batch, channels // (r * r), r, r, height, width)  # ... C r r H W
+    left = channels // (r * r)
+    cut = x.reshape(*batch, left, r, r, height, width)  # ... C r r H W
     order = (*range(first + 1), first + 3, first + 1, first + 4, first + 2)
-    result = cut.permute(*order).reshape(*batch, channels // (r * r), height * r, width * r)
+    ordered = cut.permute(*order)
+    result = ordered.reshape(*batch, left, height * r, width * r)
     return apart(result)
 
 
@@ -50,16 +49,18 @@ def pixel_unshuffle(x: Tensor, downscale_factor: int) -> Tensor:
     >>> nn.functional.pixel_unshuffle(Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]), 2).tolist()
     [[[[1.0]], [[2.0]], [[3.0]], [[4.0]]]]
     """
-    need_tensor("pixel_unshuffle", x)
     r = downscale_factor
     *batch, channels, height, width = x.shape
     if height % r or width % r:
         problem = f"image {height} x {width} does not divide by {r}"
         raise ShapeError("pixel_unshuffle", problem, "choose another downscale_factor")
     first = len(batch)
-    cut = x.reshape(*batch, channels, height // r, r, width // r, r)  # ... C H r W r
+    high = height // r
+    wide = width // r
+    cut = x.reshape(*batch, channels, high, r, wide, r)  # ... C H r W r
     order = (*range(first + 1), first + 2, first + 4, first + 1, first + 3)
-    result = cut.permute(*order).reshape(*batch, channels * r * r, height // r, width // r)
+    ordered = cut.permute(*order)
+    result = ordered.reshape(*batch, channels * r * r, high, wide)
     return apart(result)
 
 
@@ -71,7 +72,6 @@ def channel_shuffle(x: Tensor, groups: int) -> Tensor:
     >>> nn.functional.channel_shuffle(Tensor([[[1.0], [2.0], [3.0], [4.0]]]), 2).tolist()
     [[[1.0], [3.0], [2.0], [4.0]]]
     """
-    need_tensor("channel_shuffle", x)
     batch, channels, *rest = x.shape
     if channels % groups:
         problem = f"{channels} channels do not divide into {groups} groups"

@@ -99,6 +99,7 @@ def lower_part(groups: list[Group], builder: KernelBuilder) -> Part | None:
     axes = {d: Axis(f"{letters[d % 8]}{d}", sizes[d]) for d, n in enumerate(group.shape) if n != 1}
     part = PartBuilder(builder, group.depth)
     if group.kind in LONE_PARTS:
+        part.is_final = True
         return LONE_PARTS[group.kind](group.members[0], part)
     if any(axes[d].size == 0 for d in group.kept):
         return None

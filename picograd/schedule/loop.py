@@ -45,8 +45,9 @@ K. Epilogue computes follow it, with axes equal to the contract's. Scatter, scan
 runs are a part of their own: see `Scatter`, `Scan`, `Sort`, `Radix` and `Runs`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import is_not
 from typing import Any
 
 from picograd.dtype import DType
@@ -311,10 +312,12 @@ def rewrite(
     axes: Mapping[Axis, Index],
     replace: Callable[[Expr], Expr | None] | None = None,
     moved: dict[Index, Index] | None = None,
+    order: Sequence[Expr] | None = None,
 ) -> Expr:
     """Substitute axes in every index; `replace` may exchange a node (given rebuilt) for another.
 
-    `moved` keeps the new indices for other expressions over the same axes.
+    `moved` keeps the new indices for other expressions over the same axes. `order` is what `walk`
+    lists, if that is known.
     """
     done: dict[int, Expr] = {}
 
@@ -329,10 +332,14 @@ def rewrite(
             found = places[index] = substitute(index, axes, inner)
         return found
 
-    for expr in walk(root):
+    for expr in walk(root) if order is None else order:
         args = tuple([done[id(each)] for each in expr.args])
-        arg = moved_argument(expr, move) if expr.op in INDEXED else expr.arg
-        new = Expr(expr.op, args, arg, expr.dtype)
+        if expr.op in INDEXED:
+            new = Expr(expr.op, args, moved_argument(expr, move), expr.dtype)
+        elif any(map(is_not, args, expr.args)):
+            new = Expr(expr.op, args, expr.arg, expr.dtype)
+        else:
+            new = expr
         if replace is not None:
             new = replace(new) or new
         done[id(expr)] = new

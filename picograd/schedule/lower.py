@@ -32,7 +32,7 @@ from picograd.schedule.index import (
 from picograd.schedule.loop import Compute, Condition, Expr, Slot, const, dynamics_of, rewrite
 from picograd.schedule.monoid import identity
 from picograd.schedule.plan import PlanSlot
-from picograd.schedule.random import random_bits
+from picograd.schedule.random import drawn, written_out
 from picograd.schedule.viewindex import fold_source, pad_source, view_source
 
 
@@ -102,6 +102,7 @@ class PartBuilder:
         self.places: dict[tuple[Indices, tuple[int, ...]], Index] = {}
         self.conditions: tuple[Condition, ...] = ()
         self.bound: tuple[Axis, ...] = ()  # axes of the compute being lowered
+        self.is_final = False  # whether the axes are no longer changed
 
     def value(self, facts: Facts, indices: Indices) -> Expr:
         """Build the value of a node at `indices`."""
@@ -191,7 +192,8 @@ class PartBuilder:
             indices, place = indices, flat_index((), ())
         else:
             indices = ()
-        return random_bits(self.value(seed, ()), self.value(offset, indices), place)
+        bits = drawn(self.value(seed, ()), self.value(offset, indices), place)
+        return written_out(bits) if self.is_final else bits
 
     def passed(self, facts: Facts, indices: Indices) -> Expr:
         """The value of the input; of an assignment, what it writes."""

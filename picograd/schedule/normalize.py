@@ -36,6 +36,7 @@ from picograd.schedule.loop import (
     rewrite,
     walk,
 )
+from picograd.schedule.random import DRAWN, written_out
 
 LARGEST_WINDOW = 16  # elements that a map commonly reduces where it stores the result
 
@@ -51,8 +52,18 @@ def normalize_part(part: Part) -> Part:
     whole, part = part, split_axes(part, bodies)
     if part is not whole:
         bodies = walk_bodies(part)
-    part = order_axes(part, bodies)
-    return merge_axes(part, bodies)
+    part = merge_axes(order_axes(part, bodies), bodies)
+    drawing = {n for n, body in enumerate(bodies) if any(expr.op == DRAWN for expr in body)}
+    return write_out(part, drawing) if drawing else part
+
+
+def write_out(part: Part, drawing: set[int]) -> Part:
+    """Write out the random bits of some computes, once all axes are known."""
+    computes = [
+        replace(compute, body=written_out(compute.body)) if number in drawing else compute
+        for number, compute in enumerate(part.computes)
+    ]
+    return replace(part, computes=tuple(computes))
 
 
 def walk_bodies(part: Part) -> Bodies:
@@ -77,7 +88,9 @@ def end_indices(part: Part) -> Iterator[Index]:
     yield from (index for index, _, _ in part.ends)
 
 
-def replace_axes(part: Part, axes: Mapping[Axis, Index], order: Mapping[Axis, list[Axis]]) -> Part:
+def replace_axes(
+    part: Part, bodies: Bodies, axes: Mapping[Axis, Index], order: Mapping[Axis, list[Axis]]
+) -> Part:
     """Substitute axes by indices over the axes that `order` lists in their place."""
 
     def listed(old: Iterable[Axis]) -> tuple[Axis, ...]:
@@ -85,8 +98,8 @@ def replace_axes(part: Part, axes: Mapping[Axis, Index], order: Mapping[Axis, li
 
     computes = []
     moved: dict[Index, Index] = {}  # the computes of a part read and write at few places
-    for c in part.computes:
-        body = rewrite(c.body, axes, moved=moved)
+    for c, walked in zip(part.computes, bodies, strict=True):
+        body = rewrite(c.body, axes, moved=moved, order=walked)
         store = c.store
         if store is not None:
             place = moved.get(store[1])
@@ -110,7 +123,7 @@ def split_axes(part: Part, bodies: Bodies) -> Part:
         if len(pieces) > 1:
             order[axis] = pieces
             axes[axis] = position_over(pieces)
-    return replace_axes(part, axes, order) if axes else part
+    return replace_axes(part, bodies, axes, order) if axes else part
 
 
 def placed_axes(bodies: Bodies) -> set[Axis]:
@@ -243,7 +256,7 @@ def merge_axes(part: Part, bodies: Bodies) -> Part:
             for axis in group:
                 axes[axis], order[axis] = constant(0), []
             axes[group[-1]], order[group[-1]] = axis_index(whole), [whole]
-    return replace_axes(part, axes, order) if axes else part
+    return replace_axes(part, bodies, axes, order) if axes else part
 
 
 def runs(part: Part) -> list[tuple[Axis, ...]]:

@@ -2,12 +2,14 @@
 
 Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (SC 2011): 20 rounds, a key injection
 after every 4. The key is the seed's two halves, the counter (offset + position of the element).
+While axes are chosen it is one expression, `DRAWN`: written out it is 200, which all passes walk.
 """
 
 from picograd.dtype import DType, uint32, uint64
 from picograd.schedule.index import Index
-from picograd.schedule.loop import Expr, const
+from picograd.schedule.loop import Expr, const, rewrite
 
+DRAWN = "random_bits"  # args = seed, counter
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA
 
@@ -40,10 +42,23 @@ def halves(value: Expr) -> tuple[Expr, Expr]:
     return cast(low, uint32), cast(high, uint32)
 
 
-def random_bits(seed: Expr, offset: Expr, position: Index) -> Expr:
-    """Build the first word of threefry2x32 at counter offset + position."""
+def drawn(seed: Expr, offset: Expr, position: Index) -> Expr:
+    """Build the first word of threefry2x32 at counter offset + position, as one expression."""
     counter = binary("add", cast(offset, uint64), Expr("index", (), position, uint64))
-    return threefry(halves(cast(seed, uint64)), *halves(counter))
+    return Expr(DRAWN, (cast(seed, uint64), counter), None, uint32)
+
+
+def written_out(root: Expr) -> Expr:
+    """Write out what is drawn."""
+    return rewrite(root, {}, rounds_of)
+
+
+def rounds_of(expr: Expr) -> Expr | None:
+    """Write out the generator if an expression is drawn."""
+    if expr.op != DRAWN:
+        return None
+    seed, counter = expr.args
+    return threefry(halves(seed), *halves(counter))
 
 
 def threefry(key: tuple[Expr, Expr], x: Expr, y: Expr) -> Expr:

@@ -44,11 +44,10 @@ from picograd.schedule.recurrence import Binder
 from picograd.schedule.repack import repack
 from picograd.schedule.score_boxes import stream_scores
 from picograd.schedule.score_ranges import find_ranges
-from picograd.schedule.turned_products import turn_products
+from picograd.schedule.turned_products import edit_weights
 from picograd.schedule.updates import take_updates
 from picograd.schedule.values import facts_of, is_leaf, leaf_key
 from picograd.schedule.verify import verify as verify_kernel
-from picograd.schedule.weighted_sums import shorten_sums
 from picograd.target import Target
 
 
@@ -143,7 +142,7 @@ def expanded(roots: Sequence[Node], order: Sequence[Node], target: Target) -> li
     return expand_composites(roots, target=target, order=order)
 
 
-REWRITES = (take_updates, expanded, shorten_sums, turn_products, repack, lay_out)  # then: groups
+REWRITES = (take_updates, expanded, edit_weights, repack, lay_out)  # then: groups
 
 
 def fuse(draft: Draft) -> None:

@@ -161,22 +161,24 @@ class Finder:
     def unite(self, region: Region, facts: Facts, other: Region, at: Facts) -> None:
         """Make two regions one, in which two nodes are at the same places."""
         here, there = region.at[facts.number], other.at[at.number]
-        moved = matched(region, here, other, there)
-        is_same = all(substitute(b, moved) == a for a, b in zip(here, there, strict=True))
         if region is other:
             if here != there:
                 region.refuse("it is read at several places at once")
             return
+        moved = matched(region, here, other, there)
+        places = {id(there): substituted(there, moved)}  # most members are at one of few places
         sides = tuple(
             frozenset(lone_axis(moved.get(x, constant(0))) for x in side) for side in other.sides
         )
-        if not is_same or set(sides) != set(region.sides):
+        if places[id(there)] != here or set(sides) != set(region.sides):
             region.refuse("it meets another product at other places")
         if other.problem:
             region.refuse(other.problem)
         for each in other.members:
-            places = tuple(substitute(index, moved) for index in other.at[each.number])
-            self.add(each, region, places)
+            old = other.at[each.number]
+            if id(old) not in places:
+                places[id(old)] = substituted(old, moved)
+            self.add(each, region, places[id(old)])
         for sink in other.sinks:
             side = sides[sink.side]
             sink.side = region.sides.index(side) if side in region.sides else 0
@@ -232,6 +234,11 @@ def matched(region: Region, here: Indices, other: Region, there: Indices) -> dic
         for axis, mine in zip(other.axes, region.axes, strict=True):
             moved.setdefault(axis, axis_index(mine))
     return moved
+
+
+def substituted(indices: Indices, moved: dict[Axis, Index]) -> Indices:
+    """Put indices in the place of axes."""
+    return tuple([substitute(index, moved) for index in indices])
 
 
 def lone_axis(index: Index) -> Axis | None:

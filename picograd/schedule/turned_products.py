@@ -16,16 +16,25 @@ from picograd.graph.node import Node
 from picograd.graph.row import Role
 from picograd.schedule.scores import EXPONENTIALS
 from picograd.schedule.views import dimension_map
-from picograd.schedule.weighted_sums import is_product, is_reshaped, replaced, wide
+from picograd.schedule.weighted_sums import is_product, is_reshaped, replaced, shorter_sums, wide
 from picograd.target import Target
 
 BETWEEN = (Role.ELEMENTWISE, Role.VIEW, Role.PASS)
 
 
-def turn_products(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
-    """Rewrite products of weights that a permutation reads; the same nodes if there are none.
+def edit_weights(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
+    """Shorten sums of weights, and turn their products: the graph is built once for both.
 
     `order` lists the nodes under the roots, inputs first, and not below realized ones.
+    """
+    new = shorter_sums(order) | turned_products(order)
+    return replaced(roots, order, new) if new else list(roots)
+
+
+def turned_products(order: Sequence[Node]) -> dict[int, Node]:
+    """Find what stands for products of weights that a permutation reads, and for what shows them.
+
+    It is known by their identities; `order` is as for `edit_weights`.
     """
     weights: set[int] = set()
     products: dict[int, Node] = {}
@@ -56,9 +65,7 @@ def turn_products(roots: Sequence[Node], order: Sequence[Node], target: Target) 
                 made = turn(product, axes)
                 turned[id(node)] = made.reshape(node.shape)
                 turned[id(product)] = made.permute(inverse(axes))
-    if not turned:
-        return list(roots)
-    return replaced(roots, order, turned)
+    return turned
 
 
 def permutation_of(node: Node) -> tuple[int, ...] | None:

@@ -14,17 +14,16 @@ from typing import Any
 
 from picograd.graph.node import Node
 from picograd.graph.row import NUMBERS, Role, ops_of
-from picograd.target import Target
 
 Factors = Counter[tuple[Any, Any]]  # (kind, what)
 CONTRACTIONS, REDUCTIONS = map(ops_of, (Role.CONTRACT, Role.REDUCE))
 MOST_STEPS = 32  # from a product to its factors
 
 
-def shorten_sums(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
-    """Rewrite sums of weights times their gradient; the same nodes if there are none.
+def shorter_sums(order: Sequence[Node]) -> dict[int, Node]:
+    """Find what stands for sums of weights times their gradient, by their identities.
 
-    `order` lists the nodes under the roots, inputs first, and not below realized ones.
+    `order` lists nodes inputs first, and not below realized ones.
     """
     products: dict[int, list[Node]] = {}  # by each of their operands
     sums: list[Node] = []
@@ -41,9 +40,7 @@ def shorten_sums(roots: Sequence[Node], order: Sequence[Node], target: Target) -
             found = shortened(node, products)
             if found is not None:
                 shorter[id(node)] = found
-    if not shorter:
-        return list(roots)
-    return replaced(roots, order, shorter)
+    return shorter
 
 
 def replaced(roots: Sequence[Node], order: Sequence[Node], new: dict[int, Node]) -> list[Node]:

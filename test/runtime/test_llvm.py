@@ -5,7 +5,7 @@ import pytest
 
 from picograd.code import Code
 from picograd.errors import CompileError
-from picograd.runtime.llvm import Compiler, compiler_version, host
+from picograd.runtime.llvm import ONE_BY_ONE, Compiler, compiler_version, host, host_of
 from picograd.runtime.native import runner_source
 from picograd.runtime.workers import RUNNER, SYMBOLS
 
@@ -109,3 +109,8 @@ def test_a_library_outlives_its_linker():
     assert compiler.linker is not linker
     del compiler, linker, others
     assert ctypes.CFUNCTYPE(ctypes.c_int32)(first["f"])() == 7
+
+
+def test_elements_that_lie_apart_are_read_one_by_one_where_that_is_faster() -> None:
+    assert host_of("znver5", "+avx2").features == f"+avx2,{ONE_BY_ONE}"
+    assert host_of("sapphirerapids", "+avx2").features == "+avx2"

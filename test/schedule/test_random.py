@@ -9,7 +9,7 @@ from picograd.dtype import int64, uint64
 from picograd.graph import build
 from picograd.schedule.index import Axis, axis_index
 from picograd.schedule.loop import const, walk
-from picograd.schedule.random import random_bits, rotate, threefry, word
+from picograd.schedule.random import drawn, rotate, threefry, word, written_out
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2**40 + 7])
@@ -20,7 +20,7 @@ def test_bits_equal_the_graph_interpreter(seed: int) -> None:
 
 def test_twenty_rounds_and_shared_subexpressions() -> None:
     axis = Axis("i", 8)
-    bits = random_bits(const(3, int64), const(0, uint64), axis_index(axis))
+    bits = written_out(drawn(const(3, int64), const(0, uint64), axis_index(axis)))
     assert bits.dtype.name == "uint32"
     xors = [expr for expr in walk(bits) if expr.op == "bitwise_xor"]
     assert len(xors) == 19 + 2, "19: the last round's second word is not needed; 2: the third key"

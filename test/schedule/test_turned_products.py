@@ -8,7 +8,7 @@ from plan_support import VALUES, leaf, run, schedule
 from picograd.graph.expand import expand_composites
 from picograd.graph.interpret import interpret
 from picograd.graph.node import toposort
-from picograd.schedule.turned_products import axes_of, inverse, permutation_of, turn_products
+from picograd.schedule.turned_products import axes_of, edit_weights, inverse, permutation_of
 
 
 def results(shape=(2, 3, 24, 8)):
@@ -21,7 +21,7 @@ def test_the_product_is_stored_as_it_is_read():
     output, turned = results()
     roots = [turned, output * 2.0]
     roots = expand_composites(roots, target=CPU, order=toposort(roots))
-    (first, second) = turn_products(roots, toposort(roots), CPU)
+    (first, second) = edit_weights(roots, toposort(roots), CPU)
     assert first.op == "contract" and first.shape == turned.shape
     assert [node.op for node in second.inputs[:1]] == ["permute"]
 
@@ -47,4 +47,4 @@ def test_dimensions_of_one_position_come_first():
 def test_other_products_are_left_alone():
     a, b = leaf(8, 4), leaf(4, 8)
     roots = [a.contract(b, ((0, 1), (1, 2), (0, 2))).permute((1, 0))]
-    assert turn_products(roots, toposort(roots), CPU) == roots
+    assert edit_weights(roots, toposort(roots), CPU) == roots

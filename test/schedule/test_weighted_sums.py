@@ -11,7 +11,7 @@ from picograd.graph.expand import expand_composites
 from picograd.graph.gradient import gradient
 from picograd.graph.interpret import interpret
 from picograd.graph.node import toposort
-from picograd.schedule.weighted_sums import shorten_sums
+from picograd.schedule.weighted_sums import replaced, shorter_sums
 
 SHAPES = (1, 2, 40, 8), (1, 2, 45, 8), (1, 2, 45, 12)
 
@@ -32,10 +32,15 @@ def expanded(roots):
     return expand_composites(roots, target=CPU, order=toposort(roots))
 
 
+def shortened(roots):
+    order = toposort(roots)
+    return replaced(roots, order, shorter_sums(order))
+
+
 @pytest.mark.parametrize("form", [plain, causal_twice])
 def test_a_sum_of_scores_becomes_one_of_rows(form):
     roots = expanded(gradients_of(form))
-    shorter = shorten_sums(roots, toposort(roots), CPU)
+    shorter = shortened(roots)
     assert sums_of(roots) == [2 * 40 * 45] * 2
     assert sums_of(shorter) == [2 * 40 * 12, 2 * 40 * 45]
 
@@ -52,17 +57,17 @@ def test_values_stay(form):
 def test_a_sum_without_the_product_of_its_weights_stays():
     roots = expanded(gradients_of(plain)[1:2])  # dq alone does not read the result
     before = sums_of(roots)
-    shorter = shorten_sums(roots, toposort(roots), CPU)
+    shorter = shortened(roots)
     assert sums_of(shorter) == before
 
 
 def test_other_graphs_are_left_alone():
     x = leaf(8, 8)
     roots = [(x * x).reduce("sum", (0,)), build.softmax(x, 1)]
-    assert shorten_sums(roots, toposort(roots), CPU) == roots
+    assert shortened(roots) == roots
 
 
 def test_dimensions_of_one_position_do_not_matter():
     roots = expanded(gradients_of(merged_batch, [(1, 1, 24, 8)] * 3))
-    shorter = shorten_sums(roots, toposort(roots), CPU)
+    shorter = shortened(roots)
     assert len(sums_of(shorter)) == len(sums_of(roots))

@@ -31,7 +31,7 @@ from picograd.schedule.monoid import identity
 from picograd.target import Target
 
 CPU_COLUMNS = 1024  # 4 KiB of running totals: they stay in the first-level cache
-CROSSED_COLUMNS = 32  # lines of 32 columns stay in the cache, which has 12 or 16 a power of 2 apart
+CROSSED_COLUMNS = 16  # a line of what is stored: lines that are read stay in the cache beside it
 CPU_POINTS = 65536  # elements of a task made of short rows
 CUDA_THREADS = 256
 CUDA_LANES = 4  # neighbouring elements of a thread: 16 bytes of float32

@@ -1,7 +1,7 @@
 """What arguments may be, read from signatures: a float where an int belongs is named at the door.
 
 A definition would record such an argument, and fail when somebody asks for the values. `checks_of`
-lists what is looked at in every call: ints, numbers, flags. `misfit` looks at all arguments
+lists what is looked at in every call: ints, numbers, tensors. `misfit` looks at all arguments
 of a call that has failed, and harder: a tensor without axes may stand for a number at the door.
 """
 
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Union, get_args, get_origin
 
 import numpy as np
 
-from picograd.errors import DTypeError
+from picograd.errors import DTypeError, not_a_tensor
 from picograd.graph.node import Node
 from picograd.tensor.core.annotations import (
     Axis,
@@ -140,7 +140,7 @@ def door_of(word: Any) -> tuple[Callable[[Any], bool], Any, bool] | None:
     parts = get_args(word) if get_origin(word) in (Union, UnionType) else (word,)
     kinds = [word] if word in NUMBERS else [each for each in parts if each is not NoneType]
     known = DOOR if len(kinds) == 1 else WHOLE  # complex numbers stand beside tensors
-    if word in (Node, Tensor) or not kinds or not all(each in known for each in kinds):
+    if word is Node or not kinds or not all(each in known for each in kinds):
         return None
     fits = DOOR[kinds[0]] if len(kinds) == 1 else any_of(kinds)
     return fits, word, NoneType in parts
@@ -181,6 +181,8 @@ def check_call(
 
 def wrong(op: str, name: str, word: Any, value: Any) -> DTypeError:
     """Word the error of an argument that is something else."""
+    if word is Tensor:
+        return not_a_tensor(op, name, value)
     wanted = in_words(word)
     kind = "a tensor " if isinstance(value, Recorded) else ""
     text = f"{name} must be {wanted}, not {kind}{described(value)}"

@@ -44,7 +44,6 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     >>> picograd.select_scatter(x, picograd.Tensor([8, 9]), 0, 1).tolist()
     [[1, 2], [8, 9]]
     """
-    need_tensor("select_scatter", input, src)
     axis = as_axis(dim, input.ndim, "select_scatter")
     shape = (*input.shape[:axis], *input.shape[axis + 1 :])
     check_source("select_scatter", input, src, shape)
@@ -66,7 +65,6 @@ def slice_scatter(
     >>> picograd.slice_scatter(x, picograd.Tensor([8, 9]), start=0, end=4, step=2).tolist()
     [8, 2, 9, 4]
     """
-    need_tensor("slice_scatter", input, src)
     axis = as_axis(dim, input.ndim, "slice_scatter")
     part = slice(start, end, step)
     count = len(range(*part.indices(input.shape[axis])))
@@ -86,7 +84,6 @@ def diagonal_scatter(
     >>> picograd.diagonal_scatter(x, picograd.Tensor([8, 9])).tolist()
     [[8, 2], [3, 9]]
     """
-    need_tensor("diagonal_scatter", input, src)
     place = input.diagonal(offset, dim1, dim2)
     check_source("diagonal_scatter", input, src, tuple(place.shape))
     first, second = as_axis(dim1, input.ndim, "dim1"), as_axis(dim2, input.ndim, "dim2")
@@ -110,14 +107,14 @@ def index_put(
     >>> picograd.index_put(x, (places,), picograd.Tensor([3, 4]), accumulate=True).tolist()
     [0, 0, 7]
     """
-    need_tensor("index_put", input)
     if not isinstance(indices, (tuple, list)):
         fix = "pass (index,), or one index per axis"
         raise DTypeError("index_put", "indices is no tuple of tensors", fix)
     items = tuple(slice(None) if each is None else each for each in indices)
     if not accumulate:
         return written(input, items, values)
-    tracks = input._tracks or (isinstance(values, Recorded) and values._tracks)
+    is_tracked = isinstance(values, Recorded) and values._tracks
+    tracks = input._tracks or is_tracked
     node = read(input)
     region = None
     if is_tracing():
@@ -164,14 +161,14 @@ def index_reduce(
     [6.0, 1.0]
     """
     op = "index_reduce"
-    need_tensor(op, input, index, source)
     if reduce not in REDUCES:
         raise ValueRangeError(op, f"reduce={reduce!r}", 'use "prod", "mean", "amax" or "amin"')
     axis = as_axis(dim, input.ndim, op)
     if index.ndim > 1:
         text = f"index {tuple(index.shape)} is not 1-d"
         raise AxisError(op, text, "flatten it")
-    if index.numel() != (source.shape[axis] if source.ndim else 1):
+    slices = source.shape[axis] if source.ndim else 1
+    if index.numel() != slices:
         text = f"index {tuple(index.shape)} does not fit source {tuple(source.shape)}"
         raise ShapeError(op, text, "give one slice per index")
     shape = [-1 if each == axis else 1 for each in range(source.ndim)]
@@ -185,7 +182,8 @@ def fill_diagonal(input: Tensor, fill_value: Scalar, wrap: bool = False) -> Tens
     >>> picograd.Tensor([[1, 2], [3, 4]]).fill_diagonal_(0).tolist()
     [[0, 2], [3, 0]]
     """
-    if input.ndim < 2 or (input.ndim > 2 and any(size != input.shape[0] for size in input.shape)):
+    is_cube = len(set(input.shape)) == 1
+    if input.ndim < 2 or (input.ndim > 2 and not is_cube):
         text = f"{tuple(input.shape)} is neither a matrix nor a cube"
         raise ShapeError("fill_diagonal_", text, "pass a matrix, or equal sizes")
     return apply(selecting.fill_diagonal, input, fill_value, wrap)
@@ -212,7 +210,6 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     [[1], [2], [-1]]
     """
     op = "nonzero_static"
-    need_tensor(op, input)
     if not isinstance(fill_value, int):
         text = f"fill_value must be an int, not {type(fill_value).__name__}"
         raise DTypeError(op, text, "positions are whole numbers")
@@ -254,7 +251,6 @@ def masked_select(
     >>> picograd.masked_select(x, x > 3).tolist(), x.masked_select(x > 3, size=3).tolist()
     ([4, 5], [4, 5, 0])
     """
-    need_tensor("masked_select", input, mask)
     if mask.dtype is not bool_:
         text = f"mask must be bool, got {mask.dtype.name}"
         raise DTypeError("masked_select", text, "compare it, or call .bool()")
@@ -282,7 +278,6 @@ def nonzero(
     >>> x.nonzero().tolist(), [each.tolist() for each in x.nonzero(as_tuple=True)]
     ([[0, 1], [1, 0]], [[0, 1], [1, 0]])
     """
-    need_tensor("nonzero", input)
     if size is not None:
         found = nonzero_static(input, size=size, fill_value=fill_value)
     else:

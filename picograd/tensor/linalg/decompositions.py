@@ -141,7 +141,6 @@ def qr(A: Tensor, mode: str = "reduced", *, some: bool | None = None) -> QR:
     >>> (Q @ R).round().tolist()
     [[3.0], [4.0]]
     """
-    need_tensor("linalg.qr", A)
     if some is not None:
         mode = "reduced" if some else "complete"
     if mode not in ("reduced", "complete", "r"):
@@ -226,7 +225,6 @@ def pinv(
     >>> picograd.linalg.pinv(picograd.Tensor([[2.0, 0.0], [0.0, 0.0]])).tolist()
     [[0.5, 0.0], [0.0, 0.0]]
     """
-    need_tensor("linalg.pinv", A)
     relative = rcond if rtol is None else rtol
     limits = (limit.item() if is_tensor(limit) else limit for limit in (relative, atol))
     x = A + (hermitian_of(A) - A).detach() if hermitian else A  # the gradient goes to all of A

@@ -400,7 +400,6 @@ def stft(
     >>> picograd.stft(picograd.Tensor.ones(16), 8).shape
     (5, 9)
     """
-    need_tensor("stft", input)
     if onesided and input.dtype.is_complex:
         raise DTypeError("stft", "half of a complex signal says too little", "use onesided=False")
     step, shape = framing("stft", n_fft, hop_length, win_length, window, input)
@@ -437,7 +436,6 @@ def istft(
     >>> picograd.istft(picograd.stft(x, 8), 8).round().sum().item()
     16.0
     """
-    need_tensor("istft", input)
     if not input.dtype.is_complex:
         text = f"takes a complex dtype, not {input.dtype.name}"
         raise DTypeError("istft", text, "call picograd.view_as_complex first")

@@ -235,7 +235,6 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor) -> LU:
     >>> (P @ L @ U).tolist()
     [[0.0, 2.0], [4.0, 0.0]]
     """
-    need_tensor("lu_unpack", LU_data, LU_pivots)
     return unfactored(LU_data, LU_pivots - 1)
 
 

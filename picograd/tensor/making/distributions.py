@@ -119,7 +119,6 @@ def normal_(
     >>> picograd.zeros(2).normal_(5.0, 0.0).tolist()
     [5.0, 5.0]
     """
-    need_tensor("normal_", input)
     random.check_spread("normal_", mean, std)
     if input.dtype.is_complex:
         return rewrite(input, "normal", normals(input, generator) * std + mean)
@@ -199,7 +198,6 @@ def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -
     >>> picograd.zeros(2).geometric_(1 - 1e-12).tolist()
     [1.0, 1.0]
     """
-    need_tensor("geometric_", input)
     if not 0 < read_scalar("geometric_", p) < 1:
         raise ValueRangeError("geometric_", f"p={p}", "use a probability between 0 and 1")
     count = inverse_sampling.geometric(wide_units(input, generator), p)
@@ -215,7 +213,6 @@ def bernoulli_(
     >>> picograd.zeros(2).bernoulli_(1.0).tolist()
     [1.0, 1.0]
     """
-    need_tensor("bernoulli_", input)
     check_probability("bernoulli_", p)
     draw = units(input, generator, "float64" if input.dtype.bits == 64 else "float32") < p
     return rewrite(input, "bernoulli", draw.expand(*input.shape).cast(input.dtype))
@@ -236,7 +233,6 @@ def random_(
     >>> picograd.zeros(3).random_(5, 6).tolist()
     [5.0, 5.0, 5.0]
     """
-    need_tensor("random_", input)
     if low is not None and high is None:
         low, high = 0, low
     if high is None:
@@ -280,7 +276,6 @@ def bernoulli(
     >>> picograd.bernoulli(picograd.Tensor([0.0, 1.0])).tolist()
     [0.0, 1.0]
     """
-    need_tensor("bernoulli", input)
     chance = input if p is None else p
     if p is None:
         need_floats("bernoulli", input)
@@ -337,7 +332,6 @@ def randint_like(
     >>> picograd.randint_like(picograd.Tensor([0.0, 0.0]), 3, 4).tolist()
     [3.0, 3.0]
     """
-    need_tensor("randint_like", input)
     first, last = (0, low) if high is None else (low, high)
     place = dict(dtype=dtype or input.dtype, device=device or input.device)
     size = tuple(input.shape)

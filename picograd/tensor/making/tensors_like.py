@@ -18,7 +18,6 @@ from picograd.helpers import row_major
 from picograd.target import is_host
 from picograd.tensor.core import aliasing
 from picograd.tensor.core.annotations import Data, DeviceLike, DTypeLike, Scalar, Sizes, Tensor
-from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.function import composed
 from picograd.tensor.core.recording import Recorded, fresh
 from picograd.tensor.core.recording import made as made_leaf
@@ -386,7 +385,6 @@ def numel(input: Tensor) -> int:
     >>> picograd.numel(picograd.Tensor([[1, 2]]))
     2
     """
-    need_tensor("numel", input)
     return input.numel()
 
 
@@ -397,7 +395,6 @@ def is_floating_point(input: Tensor) -> bool:
     >>> picograd.is_floating_point(picograd.Tensor([1]))
     False
     """
-    need_tensor("is_floating_point", input)
     return input.dtype.is_float
 
 
@@ -408,7 +405,6 @@ def is_conj(input: Tensor) -> bool:
     >>> picograd.is_conj(picograd.Tensor([1.0]))
     False
     """
-    need_tensor("is_conj", input)
     return False
 
 
@@ -419,7 +415,6 @@ def is_neg(input: Tensor) -> bool:
     >>> picograd.is_neg(picograd.Tensor([-1.0]))
     False
     """
-    need_tensor("is_neg", input)
     return False
 
 
@@ -430,7 +425,6 @@ def resolve_conj(input: Tensor) -> Tensor:
     >>> picograd.Tensor([1.0, -2.0]).resolve_conj().tolist()
     [1.0, -2.0]
     """
-    need_tensor("resolve_conj", input)
     return input
 
 
@@ -441,7 +435,6 @@ def resolve_neg(input: Tensor) -> Tensor:
     >>> picograd.Tensor([1.0, -2.0]).resolve_neg().tolist()
     [1.0, -2.0]
     """
-    need_tensor("resolve_neg", input)
     return input
 
 
@@ -452,7 +445,6 @@ def is_signed(input: Tensor) -> bool:
     >>> picograd.Tensor([1]).is_signed()
     True
     """
-    need_tensor("is_signed", input)
     return input.dtype.kind in ("int", "float", "complex")
 
 
@@ -463,7 +455,6 @@ def is_contiguous(input: Tensor) -> bool:
     >>> picograd.Tensor([[1, 2], [3, 4]]).T.is_contiguous()
     False
     """
-    need_tensor("is_contiguous", input)
     order = zip(input.shape, aliasing.strides_of(input), row_major(input.shape))
     return 0 in input.shape or all(size == 1 or ours == wanted for size, ours, wanted in order)
 
@@ -475,7 +466,6 @@ def get_device(input: Tensor) -> int:
     >>> picograd.Tensor([1], device="cpu").get_device()
     -1
     """
-    need_tensor("get_device", input)
     _, _, number = input.device.partition(":")
     return -1 if is_host(input.device) else int(number or 0)
 
@@ -487,5 +477,4 @@ def type_as(input: Tensor, other: Tensor) -> Tensor:
     >>> picograd.Tensor([1]).type_as(picograd.Tensor([1.0])).tolist()
     [1.0]
     """
-    need_tensor("type_as", other)
     return input.to(other)

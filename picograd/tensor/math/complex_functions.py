@@ -13,7 +13,6 @@ from picograd.graph.complex_rules import conjugate, direction
 from picograd.graph.node import Node
 from picograd.graph.row import DTypeRule
 from picograd.tensor.core.annotations import Tensor
-from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.function import composed, recorded
 from picograd.tensor.core.operands import floating, pair
 from picograd.tensor.core.recording import apply
@@ -104,7 +103,6 @@ def conj(input: Tensor) -> Tensor:
     >>> Tensor([1 + 2j]).conj().tolist()
     [(1-2j)]
     """
-    need_tensor("conj", input)
     return apply(conjugate, input) if input.dtype.is_complex else input
 
 
@@ -139,7 +137,6 @@ def is_complex(input: Tensor) -> bool:
     >>> Tensor([1j]).is_complex(), Tensor([1.0]).is_complex()
     (True, False)
     """
-    need_tensor("is_complex", input)
     return input.dtype.is_complex
 
 
@@ -150,7 +147,6 @@ def real(input: Tensor) -> Tensor:
     >>> picograd.real(Tensor([1 + 2j])).tolist()
     [1.0]
     """
-    need_tensor("real", input)
     return input.real
 
 
@@ -161,5 +157,4 @@ def imag(input: Tensor) -> Tensor:
     >>> picograd.imag(Tensor([1 + 2j])).tolist()
     [2.0]
     """
-    need_tensor("imag", input)
     return input.imag

@@ -12,7 +12,6 @@ from typing import Any
 from picograd.errors import ShapeError
 from picograd.helpers import product
 from picograd.tensor.core.annotations import Tensor
-from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.function import composed
 
 TOKEN = re.compile(r"\.\.\.|[A-Za-z_]\w*|\S")
@@ -33,7 +32,6 @@ def rearrange(input: Tensor, formula: str, **sizes: int) -> Tensor:
     >>> Tensor.zeros(2, 3, 4, 5).rearrange("b ... c -> b c (...)").shape
     (2, 5, 12)
     """
-    need_tensor("rearrange", input)
     left, right = read_formula(formula, len(input.shape))
     before = [name for names in left for name in names]
     after = [name for names in right for name in names]

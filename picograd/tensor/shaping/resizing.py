@@ -26,7 +26,6 @@ def resize_(input: Tensor, *sizes: Sizes) -> Tensor:
     >>> x.resize_(2, 1).tolist(), x.resize_(3).tolist()
     ([[1], [2]], [1, 2, 3])
     """
-    need_tensor("resize_", input)
     shape = as_shape(sizes, "resize_")
     if input.requires_grad:
         text = "a tensor that tracks gradients cannot be resized"
@@ -63,7 +62,6 @@ def resize_as_(input: Tensor, the_template: Tensor) -> Tensor:
     >>> picograd.Tensor([1, 2, 3, 4]).resize_as_(picograd.zeros(2, 2)).tolist()
     [[1, 2], [3, 4]]
     """
-    need_tensor("resize_as_", the_template)
     return resize_(input, the_template.shape)
 
 
@@ -84,7 +82,6 @@ def set_(
     >>> y.set_(x, 1, (2,)).mul_(5).tolist(), x.tolist()
     ([10, 15], [1, 10, 15])
     """
-    need_tensor("set_", input)
     if source is None:
         source = input.new_zeros(0)
     need_tensor("set_", source)
