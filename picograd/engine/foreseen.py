@@ -40,7 +40,7 @@ from picograd.graph.row import MEMORY, WRITES
 from picograd.number import GIVEN
 
 KNOWN_LIMIT = 64
-BESIDE_LIMIT = 256  # nodes that are looked at one by one
+BESIDE_LIMIT = 4096  # nodes that are looked at one by one
 NEAR = 8  # nodes above each gradient that was changed: there are formulas soon
 HELD, CHANGED = -1, -2  # numbers of inputs that are no gradients as they were recorded
 

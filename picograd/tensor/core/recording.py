@@ -706,10 +706,8 @@ def write_memory(target: "Recorded", node: Node) -> bool:
         return False
     after = build.assign(current, node)
     after.leaf = weakref.ref(target)
-    pending.forget(current, target)
     target._node, target._history = after, None
-    pending.track(after, target)
-    pending.note_write(after)
+    pending.move_on(current, after, target)
     return True
 
 
