@@ -2,11 +2,13 @@
 
 It looks for cycles whenever some hundred more objects were made than are gone, and now and then at
 all objects of the process. Recording a step makes thousands, which are in no cycle and end by their
-counts: of a step of GPT-2 a fifth went there, and nothing was found.
+counts: of a step of GPT-2 a fifth went there, and nothing was found. Beside the pauses (`Pace`):
 
-Looks at all objects are so rare that they take a fiftieth of the time (`Pace`). Python has one for
-every tenth that finds older objects, which each step of a network is: one in 25 steps of GPT-2 took
-as long as ten steps.
+    young objects   one look for as many as a step has at once, where that was more than Python's
+                    700 (2,000); at most 10,000
+    all objects     so rarely that it takes a fiftieth of the time. Python looks at all after every
+                    tenth look at those that outlived two, as the nodes of each long step do: one
+                    look in 25 steps of GPT-2 took as long as ten steps
 """
 
 import functools
@@ -18,17 +20,19 @@ from typing import Any, ParamSpec, TypeVar
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 SHARE = 50  # looks at all objects take one part in so many of the time
-RAREST = 1000  # looks at young objects for one at all
+RAREST = 1000  # looks at objects that outlived one, for one at all
+YOUNGEST = 10_000  # objects: some MB
 
 
 class Pace:
-    """This class lets Python look at all objects as seldom as is worth it, or as often as at first.
+    """This class lets Python look at objects as seldom as is worth it, or as often as at first.
 
     Whoever sets a threshold of his own finds it kept, and `gc.collect()` is none of this.
     """
 
     def __init__(self) -> None:
-        self.least = self.set = gc.get_threshold()[2]
+        self.young, _, self.least = gc.get_threshold()
+        self.set = self.least
         self.begun = self.ended = time.perf_counter()
         self.is_due = False
 
@@ -46,6 +50,13 @@ class Pace:
             self.ended = now
             self.set = max(self.least, min(int(needed), RAREST))
             gc.set_threshold(first, second, self.set)
+
+    def make_room(self, count: int) -> None:
+        """Let so many young objects be there at once without a look at them."""
+        first, *older = gc.get_threshold()
+        if first == self.young and 0 < first < YOUNGEST:
+            self.young = min(count + count // 4, YOUNGEST)
+            gc.set_threshold(self.young, older[0], older[1])
 
 
 PACE: list[Pace] = []  # from the first computation on
@@ -65,6 +76,9 @@ def undisturbed(function: Callable[Arguments, Result]) -> Callable[Arguments, Re
             gc.disable()
             return function(*args, **options)
         finally:
+            count = gc.get_count()[0]
             gc.enable()
+            if count > PACE[0].young:
+                PACE[0].make_room(count)
 
     return call

@@ -88,3 +88,22 @@ def test_a_look_that_was_asked_for_changes_no_pace(look):
 def test_a_threshold_that_was_set_is_kept(look):
     gc.set_threshold(500, 5, 5)
     assert look(0.0, 9.0) == (500, 5, 5)
+
+
+def test_young_objects_of_a_step_are_looked_at_once(look, monkeypatch):
+    pace = collector.Pace()
+    pace.make_room(4000)
+    pace.make_room(6000)
+    assert gc.get_threshold() == (7500, 10, 10)
+    pace.make_room(60_000)
+    pace.make_room(60_000)
+    assert gc.get_threshold() == (collector.YOUNGEST, 10, 10)
+    gc.set_threshold(800, 9, 8)
+    pace.make_room(4000)
+    assert gc.get_threshold() == (800, 9, 8)
+
+
+def test_many_objects_that_a_function_made_make_room(look, monkeypatch):
+    monkeypatch.setattr(collector, "PACE", [collector.Pace()])
+    monkeypatch.setattr(collector.gc, "get_count", lambda: (2000, 0, 0))
+    assert undisturbed(lambda: 3)() == 3 and gc.get_threshold()[0] == 2500

@@ -183,28 +183,30 @@ def state() -> State:
 def converted(function: Callable[..., Any], operands: Sequence[Any]) -> list[Any]:
     """Cast the nodes among the operands as the rule of an operation says."""
     values = list(operands)
-    nodes = [each for each in values if isinstance(each, Node)]
-    kind = nodes[0].device.partition(":")[0] if nodes else ""
-    if kind not in REGIONS.dtypes or any(isinstance(each, DType) for each in values):
+    device: str = next((each.device for each in values if isinstance(each, Node)), "")
+    kind = device.partition(":")[0]
+    rule = rule_of(function, values, RULES[kind]) if kind in REGIONS.dtypes else ""
+    if not rule or any(isinstance(each, DType) for each in values):
         return values  # the user chose the dtype
-    rules = [RULES[kind].get(name, "") for name in names_of(function, values)]
-    cast = [node for node in nodes if is_cast(node, kind)]
-    dtype = target_dtype("".join(rules), kind, [node.dtype for node in cast])
+    chosen = {id(x): x for x in values if isinstance(x, Node) and is_cast(x, kind)}
+    dtype = target_dtype(rule, kind, [node.dtype for node in chosen.values()])
     if dtype is None:
         return values
-    chosen = {id(node): build.cast(node, dtype) for node in cast}
+    for key, node in chosen.items():
+        chosen[key] = build.cast(node, dtype)
     return [chosen.get(id(each), each) for each in values]
 
 
-def names_of(function: Callable[..., Any], operands: Sequence[Any]) -> list[str]:
-    """List the names an operation may be listed under: of the op, of a rank or of a mode."""
-    name = getattr(function, "__name__", "")
-    first = operands[0] if operands else None
+def rule_of(function: Callable[..., Any], operands: Sequence[Any], rules: dict[str, str]) -> str:
+    """Find the rule of an operation by the name of the op, of a rank or of a mode."""
+    first = operands[0]
     if isinstance(first, str):
-        return [first]
+        return rules.get(first, "")
+    name = getattr(function, "__name__", "")
     if type(first) is int:
-        return [f"{name}{first}"]  # a rank
-    return [name, *(f"{name}_{each}" for each in operands if isinstance(each, str))]
+        return rules.get(f"{name}{first}", "")  # a rank
+    modes = [f"{name}_{each}" for each in operands if isinstance(each, str)]
+    return "".join([rules.get(each, "") for each in (name, *modes)])
 
 
 def is_cast(value: Any, kind: str) -> bool:

@@ -407,6 +407,8 @@ def apply(function: Callable[..., Node], *operands: Any) -> Any:
 
 def packed(result: Node, function: Callable[..., Node], operands: Sequence[Any]) -> Node:
     """Let the hooks of a block pack what the gradient of a result reads."""
+    if saved_hooks.current() is None:
+        return result
     nodes = [each for each in operands if isinstance(each, Node)]
 
     def again(*values: Node) -> Node:
