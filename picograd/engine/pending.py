@@ -152,8 +152,7 @@ def move_on(current: Node, after: Node, tensor: Any) -> None:
 
     The caller holds `LOCK`.
     """
-    forget(current, tensor)
-    LIVE.set(after, tensor)
+    LIVE.follow(id(current), id(after), tensor)
     carried.NEW[id(after)] = WRITES[after] = None
     BY_TARGET[id(current)] = after
     note_chain(after, 0)

@@ -54,6 +54,7 @@ RULES = {
     kind: {name: rule for rule, names in rules.items() for name in names.split()}
     for kind, rules in TABLE.items()
 }
+KINDS: dict[str, str] = {}  # of devices, by name
 # by kind of device; of the last two there are none here
 DEFAULTS = {"cpu": bfloat16, "cuda": float16, "mps": float16, "xpu": float16}
 
@@ -182,11 +183,13 @@ def state() -> State:
 
 def converted(function: Callable[..., Any], operands: Sequence[Any]) -> list[Any]:
     """Cast the nodes among the operands as the rule of an operation says."""
-    values = list(operands)
-    device: str = next((each.device for each in values if isinstance(each, Node)), "")
-    kind = device.partition(":")[0]
+    values, kind = list(operands), ""
+    for each in values:
+        if isinstance(each, Node):
+            kind = KINDS.get(each.device) or kind_of(each.device)
+            break
     rule = rule_of(function, values, RULES[kind]) if kind in REGIONS.dtypes else ""
-    if not rule or any(isinstance(each, DType) for each in values):
+    if not rule or DType in map(type, values):
         return values  # the user chose the dtype
     chosen = {id(x): x for x in values if isinstance(x, Node) and is_cast(x, kind)}
     dtype = target_dtype(rule, kind, [node.dtype for node in chosen.values()])
@@ -197,6 +200,11 @@ def converted(function: Callable[..., Any], operands: Sequence[Any]) -> list[Any
     return [chosen.get(id(each), each) for each in values]
 
 
+def kind_of(device: str) -> str:
+    """Find the kind of a device, and remember it."""
+    return KINDS.setdefault(device, device.partition(":")[0])
+
+
 def rule_of(function: Callable[..., Any], operands: Sequence[Any], rules: dict[str, str]) -> str:
     """Find the rule of an operation by the name of the op, of a rank or of a mode."""
     first = operands[0]
@@ -205,14 +213,18 @@ def rule_of(function: Callable[..., Any], operands: Sequence[Any], rules: dict[s
     name = getattr(function, "__name__", "")
     if type(first) is int:
         return rules.get(f"{name}{first}", "")  # a rank
-    modes = [f"{name}_{each}" for each in operands if isinstance(each, str)]
-    return "".join([rules.get(each, "") for each in (name, *modes)])
+    rule = rules.get(name, "")
+    for each in operands:
+        if type(each) is str:
+            rule += rules.get(f"{name}_{each}", "")
+    return rule
 
 
 def is_cast(value: Any, kind: str) -> bool:
     """Tell whether rules apply to a value: floats of up to 32 bits on the region's device."""
     dtype: DType = value.dtype
-    return dtype.is_float and dtype.bits <= 32 and value.device.partition(":")[0] == kind
+    is_low = dtype.is_float and dtype.bits <= 32
+    return is_low and (KINDS.get(value.device) or kind_of(value.device)) == kind
 
 
 def target_dtype(rule: str, kind: str, dtypes: Sequence[DType]) -> DType | None:

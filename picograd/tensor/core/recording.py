@@ -698,6 +698,15 @@ def write(
         pending.realize_all()
 
 
+@pending.locked
+def write_each(targets: Sequence["Recorded"], nodes: Sequence[Node]) -> None:
+    """Give tensors their next values, which ask for no gradients, as `write` does one."""
+    for target, node in zip(targets, nodes, strict=True):
+        is_alone = target._view is None and target._views is None and not foreign.SHARED
+        if not (is_alone and write_memory(target, node)):
+            write(target, node, False)
+
+
 def write_memory(target: "Recorded", node: Node) -> bool:
     """Give a leaf that has memory its next value there, the usual write; False for any other."""
     current = target._node

@@ -18,7 +18,7 @@ from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.autocast import listed
 from picograd.tensor.core.function import composed, within
 from picograd.tensor.core.operands import as_axes
-from picograd.tensor.core.recording import Recorded, apply, check_write, write
+from picograd.tensor.core.recording import Recorded, apply, write_each
 from picograd.tensor.core.repeated import repeated
 from picograd.tensor.core.together import together
 from picograd.tensor.math.elementwise import arithmetic
@@ -101,9 +101,7 @@ def normalize_and_track(
     count = input.numel() // max(1, input.shape[1])
     numbers = given(rate), given(eps), count / max(1, count - 1)
     y, following = normalized(input, affine, running, by_batch_and_next, *numbers)
-    for old, node in zip(running, following):
-        check_write("assign", old, node)
-        write(old, node, False)
+    write_each(running, following)
     return y
 
 
