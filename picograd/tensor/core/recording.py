@@ -46,7 +46,7 @@ from picograd.number import GivenInt, given, position_of
 from picograd.tensor.core import aliasing, autograd, running_vmaps, saved_hooks
 from picograd.tensor.core.aliasing import View
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Tensor
-from picograd.tensor.core.autocast import REGIONS, converted
+from picograd.tensor.core.autocast import REGIONS, converted, recorder_of
 from picograd.tensor.core.autograd import MODE, TRACKED
 from picograd.tensor.core.function import FUNCTIONS, composed
 from picograd.tensor.core.operands import as_shape, constant, optional_dtype
@@ -366,7 +366,7 @@ def read(value: Any) -> Any:
 
 def apply(function: Callable[..., Node], *operands: Any) -> Any:
     """Record an operation: tensors among the operands become nodes, the result a tensor."""
-    tracks, is_recorded, nodes = False, False, []
+    tracks, is_recorded, nodes, record = False, False, [], function
     for operand in operands:
         if isinstance(operand, Recorded):
             is_recorded = True
@@ -382,13 +382,13 @@ def apply(function: Callable[..., Node], *operands: Any) -> Any:
     if not is_recorded:
         raise no_tensor(function, operands)
     if REGIONS.dtypes:
-        nodes = converted(function, nodes)
+        record, nodes = recorder_of(function, nodes)
     is_view = function in SHOWING
     is_theirs = foreign.are_read(nodes)
     if is_theirs and tracks and not is_view:
         nodes = foreign.kept(nodes)
     try:
-        result = function(*nodes)
+        result = record(*nodes)
     except AttributeError as error:  # a number or list where only a tensor will do
         if error.obj is not None and any(error.obj is operand for operand in operands):
             raise no_tensor(function, operands, error.obj) from None

@@ -42,6 +42,7 @@ DEEPEST = 64  # moves below an operand that are looked through
 PLAIN = {bool, int, str, type(None), DType, type(Ellipsis)}
 NUMBERS_GIVEN = (Given, GivenInt)
 NEW, REFUSED = object(), object()
+REPEATED: set[Any] = set()  # functions that stamp out what they recorded
 Step = tuple[str, tuple[int, ...], Any, Any, DType, str]
 
 
@@ -178,6 +179,7 @@ def repeated(function: Definition) -> Definition:
             known[key] = (is_fixed and recording_of(found, result)) or REFUSED
         return result
 
+    REPEATED.add(recording)
     return recording  # type: ignore[return-value]
 
 
