@@ -32,6 +32,7 @@ from cuda_tools import compile_cuda, matmul_kernel
 from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.render.cuda import render
 from picograd.codegen.templates import contract_cuda, contract_tma
+from picograd.codegen.tile_pipeline import Pipeline
 from picograd.dtype import to_dtype
 from picograd.runtime.driver import Driver
 from picograd.runtime.tensor_maps import EncodedMap
@@ -120,8 +121,9 @@ def programs(kernel, target, options):
 
 
 def name_of(schedule):
-    """Name a schedule: teams x m x n, and s where blocks share tiles."""
-    return f"{schedule.teams}x{schedule.block[0]}x{schedule.block[1]}" + "s" * schedule.is_shared
+    """Name a schedule: teams x m x n; s where blocks share tiles, c where clusters do."""
+    m, n = schedule.block
+    return f"{schedule.teams}x{m}x{n}" + "s" * schedule.is_shared + "c" * (schedule.together - 1)
 
 
 def only(wanted):
@@ -136,7 +138,9 @@ def chosen_of(kernel, target):
     if not isinstance(step, contract_tma.Persistent):
         return "old"
     m, n = tiles.parts[0].tiles[0].shape
-    return f"{step.teams.count}x{m}x{n}" + "s" * (step.shares is not None)
+    (pipeline,) = (each for each in step.body if isinstance(each, Pipeline))
+    together = max(each.together for each in pipeline.produce)
+    return f"{step.teams.count}x{m}x{n}" + "s" * (step.shares is not None) + "c" * (together - 1)
 
 
 def loaded(program, cubin):

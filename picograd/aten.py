@@ -1,4 +1,7 @@
-"""Operators of PyTorch that programs call by their names there: copies of views, `convolution`."""
+"""Operators of PyTorch that programs call by their names there: copies of views, `convolution`.
+
+Also functions of layers with the arguments of PyTorch's operators: `picograd.embedding(weight, x)`.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -6,10 +9,13 @@ from typing import Any
 from picograd.engine.tracing import is_tracing
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.nn import functional
+from picograd.nn.recurrent_cells import advanced
 from picograd.tensor import public
 from picograd.tensor.tensor import Tensor
 
-__all__ = ["_assert_async", "convolution"]
+__all__ = [
+    "_assert_async", "as_strided_scatter", "constant_pad_nd", "convolution", "fill", "grid_sampler",
+]  # fmt: skip
 
 
 def slice_of(
@@ -68,6 +74,9 @@ NAMES = tuple(f"{name}_copy" for name in COPIES)
 
 def __getattr__(name: str) -> Any:
     """Make one of the functions that copy. Raises AttributeError for other names."""
+    if name in ORDERS:
+        made = globals()[name] = reordered(name, ORDERS[name].split())
+        return made
     if name not in NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     plain = name.removesuffix("_copy")
@@ -119,3 +128,116 @@ def _assert_async(input: Tensor, assert_msg: str | None = None) -> None:
     if not is_tracing() and not input.bool().item():
         problem = assert_msg or "the value is zero"
         raise ValueRangeError("_assert_async", problem, "look at what was asserted")
+
+
+REDUCTIONS = ("none", "mean", "sum")
+NORM = "input weight bias running_mean running_var {} momentum eps"
+# functions of `nn.functional` whose arguments stand in another order here
+ORDERS = {
+    "batch_norm": NORM.format("training"),
+    "binary_cross_entropy_with_logits": "input target weight pos_weight reduction",
+    "cosine_embedding_loss": "input1 input2 target margin reduction",
+    "ctc_loss": "log_probs targets input_lengths target_lengths blank reduction zero_infinity",
+    "embedding": "weight input padding_idx scale_grad_by_freq sparse",
+    "hinge_embedding_loss": "input target margin reduction",
+    "instance_norm": NORM.format("use_input_stats"),
+    "kl_div": "input target reduction",
+    "margin_ranking_loss": "input1 input2 target margin reduction",
+    "poisson_nll_loss": "input target log_input full eps reduction",
+    "triplet_margin_loss": "anchor positive negative margin p eps swap reduction",
+}
+
+
+def reordered(name: str, order: Sequence[str]) -> Callable[..., Any]:
+    """Make the function of a row: reductions are numbers, too, and -1 pads nothing."""
+
+    def call(*args: Any, **options: Any) -> Any:
+        given = dict(zip(order, args)) | options
+        given.pop("cudnn_enabled", None)
+        if "indices" in given:
+            given["input"] = given.pop("indices")
+        if isinstance(given.get("reduction"), int):
+            given["reduction"] = REDUCTIONS[given["reduction"]]
+        if given.get("padding_idx") == -1:
+            del given["padding_idx"]
+        return getattr(functional, name)(**given)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"Call `nn.functional.{name}` by the order of PyTorch's operator: {order}."
+    return call
+
+
+def constant_pad_nd(input: Tensor, pad: Sequence[int], value: float = 0) -> Tensor:
+    """Pad the last axes with a value: (low, high) of each, the last one first.
+
+    >>> import picograd
+    >>> picograd.constant_pad_nd(picograd.tensor([1, 2]), (1, 0), 7).tolist()
+    [7, 1, 2]
+    """
+    padded: Tensor = functional.pad(input, tuple(pad), value=value)
+    return padded
+
+
+def fill(input: Tensor, value: Any) -> Tensor:
+    """Make a tensor like this one of one value, a number or a tensor without axes.
+
+    >>> import picograd
+    >>> picograd.fill(picograd.tensor([1, 2]), 3).tolist()
+    [3, 3]
+    """
+    return input.clone().fill_(value)
+
+
+def as_strided_scatter(
+    input: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int],
+    storage_offset: int | None = None,
+) -> Tensor:  # fmt: skip
+    """Copy a tensor, and write `src` where `as_strided` looks.
+
+    >>> import picograd
+    >>> x = picograd.zeros(4)
+    >>> picograd.as_strided_scatter(x, picograd.ones(2), (2,), (2,)).tolist()
+    [1.0, 0.0, 1.0, 0.0]
+    """
+    copied = input.clone()
+    copied.as_strided(size, stride, storage_offset).copy_(src)
+    return copied
+
+
+def grid_sampler(
+    input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Tensor:
+    """Call `nn.functional.grid_sample`, whose modes are numbers here.
+
+    >>> import picograd
+    >>> x, grid = picograd.ones(1, 1, 2, 2), picograd.zeros(1, 1, 1, 2)
+    >>> picograd.grid_sampler(x, grid, 0, 0, False).tolist()
+    [[[[1.0]]]]
+    """
+    mode = ("bilinear", "nearest", "bicubic")[interpolation_mode]
+    padding = ("zeros", "border", "reflection")[padding_mode]
+    sampled: Tensor = functional.grid_sample(input, grid, mode, padding, align_corners)
+    return sampled
+
+
+grid_sampler_2d = grid_sampler_3d = grid_sampler
+
+
+def stepped(mode: str) -> Callable[..., Any]:
+    """Make the step of a recurrent cell: (input, state, weights, biases) -> the next state."""
+
+    def cell(
+        input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor,
+        b_ih: Tensor | None = None, b_hh: Tensor | None = None,
+    ) -> Any:  # fmt: skip
+        state = tuple(hx) if mode == "LSTM" else (hx,)
+        found = advanced(mode, input, w_ih, w_hh, b_ih, b_hh, *state)
+        return found if mode == "LSTM" else found[0]
+
+    cell.__name__ = cell.__qualname__ = f"{mode.lower()}_cell"
+    cell.__doc__ = f"Compute the next state of a cell of kind {mode}."
+    return cell
+
+
+lstm_cell, gru_cell = stepped("LSTM"), stepped("GRU")
+rnn_tanh_cell, rnn_relu_cell = stepped("RNN_TANH"), stepped("RNN_RELU")

@@ -16,6 +16,8 @@ from picograd.tensor.transforms.derivatives import (
 )
 from picograd.tensor.transforms.vmap import vmap
 
+_vmap = vmap
+
 __all__ = [
     "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp",
     "stack_module_state", "vjp", "vmap",

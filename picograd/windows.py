@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from picograd.dtype import float32, float64
 from picograd.errors import ValueRangeError
 from picograd.tensor.tensor import Tensor
+from picograd.typed import strided
 
 __all__ = [
     "bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine",
@@ -33,10 +35,15 @@ def made(values: Array, more: dict[str, Any]) -> Tensor:
     """Make the tensor; `more` are dtype, device and requires_grad. One point is 1."""
     if len(values) == 1:
         values = np.ones(1)
-    more.pop("layout", None)
+    if more.pop("layout", None) not in (None, strided):
+        raise ValueRangeError("window", "the layout is not strided", "leave it out")
     if more.get("dtype") is None:
         more["dtype"] = "float32"
-    return Tensor.of(values, **more)
+    found = Tensor.of(values, **more)
+    if found.dtype not in (float32, float64):
+        text = f"takes float32 or float64, not {found.dtype.name}"
+        raise ValueRangeError("window", text, "cast the window")
+    return found
 
 
 def cosines(op: str, M: int, a: Sequence[float], sym: bool, more: dict[str, Any]) -> Tensor:

@@ -10,6 +10,7 @@ from picograd import aten
 
 torch = pytest.importorskip("torch")
 
+RANDOM = np.random.default_rng(0)
 X = np.arange(24.0).reshape(2, 3, 4)
 CASES: dict[str, tuple[Any, ...]] = {
     "alias_copy": (),
@@ -87,3 +88,47 @@ def test_assertions_are_checked() -> None:
 def test_shapes_are_taken_in_place() -> None:
     x = picograd.tensor([1, 2, 3, 4])
     assert picograd.resize_as_(x, picograd.ones(2, 2)) is x and x.shape == (2, 2)
+
+
+def drawn(*shape: int) -> Any:
+    return RANDOM.standard_normal(shape)
+
+
+Y, SIGNS, PARTS = drawn(4, 3), np.sign(drawn(4)), np.abs(drawn(4, 3)) / 9
+LOSSES: dict[str, tuple[Any, ...]] = {
+    "binary_cross_entropy_with_logits": (Y, PARTS, None, None, 2),
+    "cosine_embedding_loss": (Y, PARTS, SIGNS, 0.3, 0),
+    "ctc_loss": (np.log(PARTS[:, None]), np.array([[1]]), np.array([4]), np.array([1]), 0, 2),
+    "hinge_embedding_loss": (Y, np.sign(PARTS), 2.0, 1),
+    "kl_div": (Y, PARTS, 2),
+    "margin_ranking_loss": (Y[:, 0], Y[:, 1], SIGNS, 0.1, 1),
+    "poisson_nll_loss": (Y, PARTS, True, False, 1e-8, 2),
+    "triplet_margin_loss": (Y, PARTS, -Y, 1.0, 2.0, 1e-6, False, 0),
+    "batch_norm": (Y, Y[0], Y[1], PARTS[0], PARTS[1], False, 0.1, 1e-5, False),
+    "instance_norm": (X, PARTS[0], PARTS[1], None, None, True, 0.1, 1e-5, False),
+    "embedding": (Y, np.array([[0, 3]]), -1, False, False),
+    "constant_pad_nd": (X, (1, 2, 0, 1), 3.0),
+    "fill": (X, 2.5),
+    "as_strided_scatter": (X, Y[:2, :2], (2, 2), (1, 3), 2),
+    "grid_sampler": (X[None], drawn(1, 2, 2, 2), 1, 1, True),
+    "rnn_tanh_cell": (Y, Y[:, :2], drawn(2, 3), drawn(2, 2)),
+    "gru_cell": (Y, Y[:, :2], drawn(6, 3), drawn(6, 2), drawn(6), drawn(6)),
+    "lstm_cell": (Y, (Y[:, :2], Y[:, 1:]), drawn(8, 3), drawn(8, 2)),
+}
+
+
+def made(value: Any, kind: Any) -> Any:
+    if isinstance(value, tuple) and isinstance(value[0], np.ndarray):
+        return tuple(kind(each) for each in value)
+    return kind(value) if isinstance(value, np.ndarray) else value
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_arguments_stand_in_their_order(name: str) -> None:
+    args = LOSSES[name]
+    if name == "instance_norm":
+        args = (X, *[np.linspace(1, 2, 3)] * 2, *args[3:])
+    found = getattr(picograd, name)(*(made(each, picograd.tensor) for each in args))
+    want = getattr(torch, name)(*(made(each, torch.tensor) for each in args))
+    for each, other in zip(*(x if isinstance(x, tuple) else (x,) for x in (found, want))):
+        np.testing.assert_allclose(each.numpy(), other.numpy(), 1e-9, 1e-9)

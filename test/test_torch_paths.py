@@ -94,3 +94,18 @@ def test_private_names_of_layers_are_signatures_of_pytorch() -> None:
 def test_a_name_that_jit_has_not_is_an_import_error() -> None:
     with pytest.raises(ImportError, match="_get_trace_graph"):
         from picograd.jit import _get_trace_graph  # noqa: F401
+
+
+def test_private_names_that_packages_import() -> None:
+    operators = importlib.import_module("picograd.onnx.operators")
+    assert operators.shape_as_tensor(picograd.ones(2, 3)).tolist() == [2, 3]
+    _vmap = importlib.import_module("picograd._vmap_internals")._vmap
+    assert _vmap(lambda x: x * 2)(picograd.ones(3)).tolist() == [2.0, 2.0, 2.0]
+    before = repr(picograd.tensor([0.125]))
+    with picograd._tensor_str.printoptions(precision=1):
+        assert repr(picograd.tensor([0.125])) == "Tensor([0.1])"
+    assert repr(picograd.tensor([0.125])) == before
+    assert not picograd.cuda._initialized
+    make = importlib.import_module("picograd.autograd.functional")._construct_standard_basis_for
+    first, second = make((picograd.ones(2), picograd.ones(1)), (2, 1))
+    assert first.tolist() == [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]] and second.shape == (3, 1)

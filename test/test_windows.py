@@ -45,6 +45,8 @@ def test_paths_and_other_arguments() -> None:
         lambda: gaussian(3, std=0.0),
         lambda: general_cosine(3, a=[]),
         lambda: kaiser(3, beta=-1.0),
+        lambda: kaiser(3, dtype=picograd.int64),
+        lambda: kaiser(3, layout=picograd.sparse_coo),
     )
     for call in refused:
         with pytest.raises(ValueError):

@@ -8,18 +8,20 @@ K is cut into steps (`Depth`): of a matrix product 64 of its positions, of a con
 of one tap. None says that no tensor map describes an operand.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
+from itertools import permutations
 
 from picograd.code import TensorMap
 from picograd.codegen.layout import Swizzled
 from picograd.codegen.operands import Contraction, narrow, size_of, step_of
 from picograd.codegen.tile_pipeline import CopyBox
-from picograd.codegen.windows import unguarded, windows_of
+from picograd.codegen.windows import is_linear, unguarded, windows_of
 from picograd.dtype import DType
 from picograd.helpers import ceil_div
-from picograd.schedule.index import Axis, Index, axis_index, unflatten
-from picograd.schedule.loop import Expr
+from picograd.schedule.index import Axis, Index, axes_of, axis_index, substitute, unflatten
+from picograd.schedule.loop import Condition, Expr
 
 ROW_BYTES = 128  # of a slab
 MOST_DIMENSIONS, LONGEST, FARTHEST = 5, 1 << 32, 1 << 40  # of a tensor map (CUDA driver API)
@@ -94,7 +96,7 @@ def side_of(
     is_fit = plain.dtype is dtype or plain.dtype.kind == dtype.kind == "float8"
     if not is_fit or (dtype.bits != 16 and not operand.is_k_major):
         return None  # `wgmma` reads TF32 and 8-bit floats along K alone
-    if plain.op == "load":
+    if unguarded(plain)[0].op == "load":
         found = row_side(c, operand, plain, depth, step)
         if found is not None:
             return found
@@ -114,7 +116,8 @@ def row_side(
     c: Contraction, operand: Operand, plain: Expr, depth: Depth, step: Index
 ) -> Side | None:
     """Describe an operand whose rows are those of an array, or of each of several arrays."""
-    slot, index = plain.arg
+    load, conditions = unguarded(plain)
+    slot, index = load.arg
     layout = stage(operand, plain.dtype)
     slab = Axis("slab", layout.slabs)
     along = axis_index(slab) * layout.span
@@ -125,7 +128,7 @@ def row_side(
         row = row + along
     # of the rows that a box has together
     together = operand.size if operand.is_k_major else layout.span
-    outer, rows = parted(index, operand.axes, together)
+    outer, rows = parted(index, operand.axes, together, conditions)
     values = depth.values(step)
     sizes = tuple(axis.size for axis in outer)
     if outer:
@@ -136,25 +139,32 @@ def row_side(
     if not operand.is_k_major:
         near, far, at = rows, depth.inner, (row, k)
     single = *c.batch, *depth.outer, *outer
-    view = view_of(index, near, far, single, plain.dtype.itemsize)
+    shared = places_of(index, conditions, single)
+    view = None
+    if shared is not None:
+        view = view_of(index, near, far, single, plain.dtype.itemsize, shared)
     if view is None:
         return None
-    box = (layout.span, layout.shape[0], *(1 for _ in view.wide))
+    box = (layout.span, layout.shape[0], *(1 for _ in view.sizes[2:]))
     tensor = TensorMap(slot, plain.dtype, view.offset, view.sizes, view.strides, box)
     rest = [place_of(view, axis, values.get(axis, axis_index(axis))) for axis in view.wide]
+    rest += [substitute(each.at, values) for each in view.places]
     copy = CopyBox(operand.name, tensor, (*at, *rest), slab)
     return Side(copy, layout, operand.is_k_major)
 
 
 def parted(
-    index: Index, axes: tuple[Axis, ...], together: int
+    index: Index, axes: tuple[Axis, ...], together: int, conditions: tuple[Condition, ...]
 ) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
     """Split rows into those of an array and the axes that number arrays, if they are several.
 
-    Boxes of so many rows `together` must not reach from one array into the next.
+    Boxes of so many rows `together` must not reach from one array into the next. Axes that
+    conditions test number arrays.
     """
     wide = tuple(axis for axis in axes if axis.size > 1)
-    for place in range(len(wide)):
+    tested = {axis for place, *_ in conditions for axis in axes_of(place)}
+    first = max((place + 1 for place, axis in enumerate(wide) if axis in tested), default=0)
+    for place in range(first, len(wide)):
         if chain(index, wide[place:]) is not None:
             is_whole = size_of(wide[place:]) % together == 0
             return (wide[:place], wide[place:]) if is_whole else ((), axes)
@@ -165,7 +175,7 @@ def parted(
 class View:
     """An array seen as dimensions: nearest, next, and those of `wide` axes; see `TensorMap`.
 
-    Along `flipped` axes the last position comes first.
+    Along `flipped` axes the last position comes first. Behind them are the dimensions of `places`.
     """
 
     offset: int
@@ -173,6 +183,70 @@ class View:
     strides: tuple[int, ...]
     wide: tuple[Axis, ...]
     flipped: frozenset[Axis] = frozenset()
+    places: tuple["Place", ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A dimension that several axes move along: the place `at`, and what that adds to an index."""
+
+    at: Index
+    size: int
+    stride: int
+    moved: Index
+
+
+def places_of(
+    index: Index, conditions: tuple[Condition, ...], single: tuple[Axis, ...]
+) -> tuple[Place, ...] | None:
+    """See each condition as a dimension of an array; None if one is something else.
+
+    Outside of an array the copy engine reads 0, as guards of operands do. If there are too many
+    dimensions, two other axes that number elements in turn are one.
+    """
+    found = []
+    for place, low, high in conditions:
+        if not is_linear(place) or not axes_of(place) <= set(single):
+            return None
+        ratios = {(step_of(index, axis) or 0, step) for axis, step in place_terms(place)}
+        strides = {far // step if far % step == 0 else None for far, step in ratios}
+        stride = strides.pop() if strides else None
+        if strides or stride is None or (stride == 0 and low != high):
+            return None
+        at = place - low if stride >= 0 else place * -1 + high
+        found.append(Place(at, high - low + 1, abs(stride), at * abs(stride)))
+    used: set[Axis] = set().union(*(axes_of(each.at) for each in found))
+    rest = [axis for axis in single if axis not in used and axis.size > 1]
+    steps = {axis: step_of(index, axis) or 0 for axis in rest}
+    near = [axis for axis in rest if steps[axis]]
+    while 2 + len(found) + len(near) > MOST_DIMENSIONS:
+        pair = next(filter(partial(is_in_turn, steps), permutations(near, 2)), None)
+        if pair is None:
+            break
+        first, other = pair
+        stride = abs(steps[first])
+        at = forward(first, steps[first])
+        at += forward(other, steps[other]) * first.size
+        both = Place(at, first.size * other.size, stride, at * stride)
+        found.append(both)
+        near = [axis for axis in near if axis not in pair]
+    return tuple(found)
+
+
+def is_in_turn(steps: Mapping[Axis, int], pair: tuple[Axis, Axis]) -> bool:
+    """Tell whether one axis goes on where the other ends."""
+    first, other = pair
+    return abs(steps[other]) == abs(steps[first]) * first.size
+
+
+def place_terms(place: Index) -> list[tuple[Axis, int]]:
+    """List the axes of a linear index, and how far each moves it."""
+    return [(atom, step) for atom, step in place.terms if isinstance(atom, Axis)]
+
+
+def forward(axis: Axis, step: int) -> Index:
+    """Count the positions of an axis from the one that is nearest in memory."""
+    return axis_index(axis) if step > 0 else axis_index(axis) * -1 + (axis.size - 1)
 
 
 def place_of(view: View, axis: Axis, value: Index) -> Index:
@@ -186,11 +260,14 @@ def view_of(
     far: tuple[Axis, ...],
     single: tuple[Axis, ...],
     itemsize: int,
+    places: tuple[Place, ...] = (),
 ) -> View | None:
     """See an index as dimensions that a tensor map can have; None if it has others.
 
-    Of the `single` axes a box has one position.
+    Of the `single` axes a box has one position, as it has of `places` among them.
     """
+    for place in places:
+        index = index - place.moved
     if any(not isinstance(atom, Axis) for atom, _ in index.terms):
         return None
     near_step = chain(index, near)
@@ -200,14 +277,19 @@ def view_of(
     steps = {axis: step_of(index, axis) or 0 for axis in single if axis.size > 1}
     steps = {axis: step for axis, step in steps.items() if step}
     sizes = size_of(near), size_of(far), *(axis.size for axis in steps)
+    sizes += tuple(place.size for place in places)
     is_repeated = (near_step == 0 and sizes[0] > 1) or (far_step == 0 and sizes[1] > 1)
     if near_step > 1 or is_repeated:
         return None
     flipped = frozenset(axis for axis, step in steps.items() if step < 0)
     offset = index.const + sum(steps[axis] * (axis.size - 1) for axis in flipped)
     # A dimension of one position may have any stride.
-    strides = [far_step or ALIGNMENT, *map(abs, steps.values())]
-    view = View(offset, sizes, tuple(strides), tuple(steps), flipped)
+    strides = [
+        far_step or ALIGNMENT,
+        *map(abs, steps.values()),
+        *(p.stride or ALIGNMENT for p in places),
+    ]
+    view = View(offset, sizes, tuple(strides), tuple(steps), flipped, places)
     return view if is_possible(view.offset, view.sizes, view.strides, itemsize) else None
 
 

@@ -7,7 +7,7 @@ stages runs as far ahead as the barriers let it.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -124,6 +124,12 @@ def arrive(run: Any, instr: Instr) -> None:
         run.traffic.finish(barrier)
 
 
+def arrive_all(run: Any, instr: Instr) -> None:
+    """Arrive for all blocks of a cluster: the others do what this one does."""
+    for _ in range(instr.arg):
+        arrive(run, replace(instr, arg=None))
+
+
 def is_ended(run: Any, instr: Instr) -> bool:
     """Tell whether the phase that active threads wait for has ended."""
     parity = np.broadcast_to(run.values[instr.args[2]], (run.threads, 1))[run.mask[:, 0], 0]
@@ -228,16 +234,44 @@ def swizzled(start: int, rows: int) -> Array:
 
 def copy_box(run: Any, instr: Instr) -> None:
     """Copy a box to shared memory; its bytes arrive at a barrier."""
+    tensor, start, values = box_of(run, instr, 5)
+    (barrier,) = barriers_of(run, instr, 3)
+    rank = len(tensor.sizes)
+    bring(run, barrier, tensor, start, values[:rank], values[rank:])
+
+
+def copy_box_all(run: Any, instr: Instr) -> None:
+    """Copy the boxes of all blocks of a cluster: the others bring what this one would have."""
+    tensor, start, values = box_of(run, instr, 6)
+    (barrier,) = barriers_of(run, instr, 3)
+    count, rows, _ = instr.arg
+    for number in range(count):
+        near, far, *rest = values
+        place = start + number * rows * ROW
+        bring(run, barrier, tensor, place, (near, far + number * rows, *rest), ())
+
+
+def box_of(run: Any, instr: Instr, first: int) -> tuple[TensorMap, int, list[int]]:
+    """Find what a copy is of, where it goes, and its numbers from the `first` argument on."""
     tensor = run.program.tensors[run.program.instructions[instr.args[0]].arg]
     threads = np.flatnonzero(run.mask[:, 0])
     check(len(threads) == 1, "one thread copies a box", run.program)
     start = address_of(run, instr.args[1], instr.args[2], tensor.dtype.itemsize)[threads[0]]
+    numbers = [np.broadcast_to(run.values[a], (run.threads, 1)) for a in instr.args[first:]]
+    return tensor, int(start), [int(each[threads[0], 0]) for each in numbers]
+
+
+def bring(
+    run: Any,
+    barrier: Barrier,
+    tensor: TensorMap,
+    start: int,
+    at: Sequence[int],
+    offsets: Sequence[int],
+) -> None:
+    """Let a box arrive."""
     check(start % SWIZZLE_PERIOD == 0, "a box begins at a multiple of 1024 bytes", run.program)
-    (barrier,) = barriers_of(run, instr, 3)
-    numbers = [np.broadcast_to(run.values[a], (run.threads, 1)) for a in instr.args[5:]]
-    values = [int(each[threads[0], 0]) for each in numbers]
-    rank = len(tensor.sizes)
-    value = read_box(run.slots[tensor.slot], tensor, values[:rank], values[rank:])
+    value = read_box(run.slots[tensor.slot], tensor, at, offsets)
     target = swizzled(start, tensor.box[1])
     is_free = np.isin(run.traffic.state[target], (FREE, READ)).all()
     check(is_free, "a stage is overwritten before it was read", run.program)
@@ -407,11 +441,14 @@ ASYNC: dict[str, Callable[[Any, Instr], Any]] = {
     "barrier_init": barriers_of,
     "barrier_publish": lambda run, instr: None,
     "barrier_arrive": arrive,
+    "barrier_arrive_all": arrive_all,
+    "cluster_barrier": lambda run, instr: None,
     "barrier_expect": arrive,
     "barrier_wait": wait,
     "flag_raise": flag_raise,
     "flag_wait": flag_wait,
     "copy_box": copy_box,
+    "copy_box_all": copy_box_all,
     "store_box": store_box,
     "store_box_wait": store_box_wait,
     "async_fence": async_fence,

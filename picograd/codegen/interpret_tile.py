@@ -113,12 +113,16 @@ class BlockInterpreter:
         self.points = PartInterpreter(tiles.kernel, Part((), ()), self.slots, scalars)
         self.outer = self.points.outer
         self.made: dict[Any, tuple[Any, Any]] = {}  # what was made of a step or an expression
+        self.grid_point = 0
+        self.brought: list[Any] = []  # the boxes of a block that its neighbours want too
+        self.wanted: dict[Any, Any] = {}  # the same, of the first of them
 
     def run(self, is_reversed: bool, member: Member) -> None:
         """Run every grid point of a member."""
         order = range(member.blocks or product(axis.size for axis in self.part.grid))
         for point in reversed(order) if is_reversed else order:
             self.outer.clear()
+            self.grid_point, self.brought = point, []
             self.stand(self.part.grid, point)
             if self.part.extent is not None:
                 self.outer[self.part.extent] = member.size
@@ -403,6 +407,11 @@ class BlockInterpreter:
         for slab in range(step.slab.size):
             self.outer[step.slab] = slab
             at, offsets = ([int(self.index(i, ())) for i in x] for x in (step.at, step.offsets))
+            if step.together > 1:
+                self.brought.append((step.tile, at))
+                key = self.grid_point // step.together, len(self.brought)
+                is_same = self.wanted.setdefault(key, self.brought[-1]) == self.brought[-1]
+                check(is_same, "blocks of a cluster want different boxes", step)
             value = read_box(self.slots[step.tensor.slot], step.tensor, at, offsets)
             columns[:, slab * span : (slab + 1) * span] = value
 

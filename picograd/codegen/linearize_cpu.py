@@ -7,6 +7,7 @@ vectoriser, so it must stay free of branches: conditions become loop bounds wher
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from picograd.codegen import (
     linearize_cpu_dot,
@@ -27,7 +28,7 @@ from picograd.codegen.nests import (
     split_guards,
     stretches,
 )
-from picograd.codegen.program import Program
+from picograd.codegen.program import Instr, Program
 from picograd.codegen.tile import (
     Accumulate,
     Assign,
@@ -76,15 +77,29 @@ def linearize(tiles: TileKernel, target: Target) -> Program:
             builder.part(part, emitter.arithmetic("add", task, emitter.integer(-first)))
         first += tasks
     kernel = tiles.kernel
+    instructions, workspaces = zeroed_last(emitter.instructions, builder.workspaces)
     return Program(
         kernel.name,
-        tuple(emitter.instructions),
+        tuple(instructions),
         tuple((slot.dtype, slot.role) for slot in kernel.slots),
-        tuple(builder.workspaces),
+        tuple(workspaces),
         kernel.scalars,
         tasks=first,
         scratch_bytes=builder.scratch_bytes,
     )
+
+
+def zeroed_last(
+    instructions: list[Instr], workspaces: list[tuple[int, bool]]
+) -> tuple[list[Instr], list[tuple[int, bool]]]:
+    """Number workspaces so that those whose content a launch needs come last."""
+    order = sorted(range(len(workspaces)), key=lambda number: workspaces[number][1])
+    numbers = {old: new for new, old in enumerate(order)}
+    moved = [
+        replace(each, arg=numbers[each.arg]) if each.op == "workspace" else each
+        for each in instructions
+    ]
+    return moved, [workspaces[number] for number in order]
 
 
 class CpuBuilder:

@@ -45,6 +45,8 @@ class Ring:
     bytes: int  # of the boxes of one stage
     full: int
     empty: int
+    together: int = 1  # blocks that bring boxes to one another
+    rank: int = -1  # the number of this one among them
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +68,22 @@ def persistent(block: Block, step: Persistent, write: Write) -> None:
     is_first = emitter.conditions([(axis_index(block.thread), 0, 0)])
     with emitter.when(is_first):
         for each in filter(None, (ring, held)):
-            readers = groups * WARPS if each.values else groups
+            readers = (groups * WARPS if each.values else groups) * each.together
             for number in range(each.stages):
                 add(block, "barrier_init", (each.full, emitter.integer(number)), fillers(each))
                 add(block, "barrier_init", (each.empty, emitter.integer(number)), readers)
+        passing = groups * WARPS if is_ranged(step, pipeline) else 1
         for number in range(step.teams.count):
-            add(block, "barrier_init", (turn, emitter.integer(number)), 1)
+            add(block, "barrier_init", (turn, emitter.integer(number)), passing)
         add(block, "barrier_publish")
     add(block, "barrier")
+    if ring.together > 1:  # others copy to this block as soon as its barriers are there
+        add(block, "cluster_barrier", (), ring.together)
+        ring = replace(ring, rank=emitter.index(axis_index(step.block) % ring.together))
     produce(block, step, ring, held, write)
     consume(block, step, Consumer(ring, held, turn, write))
+    if ring.together > 1:  # nobody's memory goes before all have copied and arrived there
+        add(block, "cluster_barrier", (), ring.together)
 
 
 def pipeline_of(step: Persistent) -> Pipeline:
@@ -101,9 +109,10 @@ def make_ring(block: Block, steps: Sequence[Step]) -> Ring:
     check(len(boxes) + len(values) == len(steps), "a ring is filled with boxes and values", steps)
     tiles = [block.tiles[each.tile] for each in boxes]
     stages = tiles[0].stages if tiles else 0
-    pointers = [pointer(block, stages) for _ in range(2 if stages else 0)] or (-1, -1)
+    full, empty = (pointer(block, stages) if stages else -1 for _ in range(2))
     size = sum(product(tile.shape) * tile.dtype.itemsize for tile in tiles)
-    return Ring(boxes, values, stages, size, *pointers)
+    together = max((each.together for each in boxes), default=1)
+    return Ring(boxes, values, stages, size, full, empty, together)
 
 
 @contextmanager
@@ -249,15 +258,22 @@ def enter_stage(block: Block, ring: Ring, stage: int) -> None:
 def copy_slabs(block: Block, ring: Ring, step: CopyBox, stage: int) -> None:
     """Copy a box into a stage, slab by slab."""
     emitter, layout = block.emitter, swizzled(block, step.tile)
-    tensor = emitter.add("tensor", None, arg=block.tensor(step.tensor))
+    span, rows, *rest = step.tensor.box
+    rows //= step.together
+    part = replace(step.tensor, box=(span, rows, *rest))
+    tensor = emitter.add("tensor", None, arg=block.tensor(part))
     start = emitter.arithmetic("mul", stage, emitter.integer(layout.size))
     for slab in range(layout.slabs):
         offset = emitter.integer(slab * layout.shape[0] * layout.span)
         place = emitter.arithmetic("add", start, offset)
         number = {step.slab: constant(slab)}
         at = [emitter.index(substitute(i, number)) for i in (*step.at, *step.offsets)]
-        args = (tensor, block.places[step.tile], place, ring.full, stage, *at)
-        add(block, "copy_box", args, len(step.offsets) or None)
+        where = (tensor, block.places[step.tile], place, ring.full, stage)
+        if step.together > 1:
+            spread = step.together, rows, span
+            add(block, "copy_box_all", (*where, ring.rank, *at), spread)
+        else:
+            add(block, "copy_box", (*where, *at), len(step.offsets) or None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +310,9 @@ def run_points(block: Block, step: Persistent, consumer: Consumer, team: int) ->
     """Write what a team does at each of its points."""
     emitter, teams = block.emitter, step.teams
     ring, pipeline = consumer.ring, pipeline_of(step)
+    if is_ranged(step, pipeline):
+        run_ranges(block, step, consumer, team)
+        return
     if teams.count == 1 and not is_plain(step, pipeline):
         run_streams(block, step, consumer, team)
         return
@@ -307,20 +326,61 @@ def run_points(block: Block, step: Persistent, consumer: Consumer, team: int) ->
             emitter.bind(count, read(block, done))
         else:
             emitter.bind(count, steps_before(block, step, step.shares))
-        stage = emitter.index(axis_index(count) % ring.stages)
-        parity = emitter.index(axis_index(count) // ring.stages % 2)
-        place = Place(variable(block, stage), variable(block, parity))
+        place = place_at(block, ring, count)
         more = emitter.integer(depth * teams.count)
         assign(block, done, emitter.arithmetic("add", read(block, done), more))
-        for each in step.body:
-            if not isinstance(each, Pipeline):
-                consumer.write(block, (each,))
-                continue
-            if teams.count > 1:
-                add(block, "barrier_wait", (consumer.turn, team, read(block, turn)))
-                flip(block, turn)
-            begun = partial(pass_turn, block, consumer.turn, team, teams.count)
-            multiply_stages(block, ring, pipeline, place, begun)
+        run_point(block, step, consumer, (team, turn), place)
+
+
+def place_at(block: Block, ring: Ring, count: Axis) -> Place:
+    """Find the stage after so many."""
+    stage = block.emitter.index(axis_index(count) % ring.stages)
+    parity = block.emitter.index(axis_index(count) // ring.stages % 2)
+    return Place(variable(block, stage), variable(block, parity))
+
+
+def run_point(
+    block: Block, step: Persistent, consumer: Consumer, turns: tuple[int, int], place: Place
+) -> None:
+    """Write what a team does at one point; `turns` are its number and the parity of its turn."""
+    (team, turn), teams = turns, step.teams
+    for each in step.body:
+        if not isinstance(each, Pipeline):
+            consumer.write(block, (each,))
+            continue
+        if teams.count > 1:
+            add(block, "barrier_wait", (consumer.turn, team, read(block, turn)))
+            flip(block, turn)
+        is_ever = not is_ranged(step, each)
+        passing = teams.threads if is_ever else WARP
+        begun = partial(pass_turn, block, consumer.turn, team, teams.count, passing)
+        multiply_stages(block, consumer.ring, each, place, begun, is_ever)
+
+
+def is_ranged(step: Persistent, pipeline: Pipeline) -> bool:
+    """Tell whether points have some of the steps each, and a pipeline does nothing but multiply."""
+    has_range = pipeline.first is not None and pipeline.stop is not None
+    is_product = all(isinstance(each, Dot) for each in pipeline.consume)
+    return has_range and is_product and step.shares is None
+
+
+def run_ranges(block: Block, step: Persistent, consumer: Consumer, team: int) -> None:
+    """Write what a team does where points have different steps: it counts those of all points."""
+    emitter, pipeline = block.emitter, pipeline_of(step)
+    dtype, zero = emitter.index_dtype, emitter.integer(0)
+    is_leader = emitter.raw("equal", bool_, team, zero)
+    turn = variable(block, emitter.cast(is_leader, dtype))
+    done, number = variable(block, zero), variable(block, zero)
+    with points(block, every_point(step), zero):
+        count = Axis("stages", (1 << 31) - 1)
+        emitter.bind(count, read(block, done))
+        with emitter.when(emitter.raw("equal", bool_, read(block, number), team)):
+            run_point(block, step, consumer, (team, turn), place_at(block, consumer.ring, count))
+        steps = emitter.index(pipeline.stop - pipeline.first)  # type: ignore[operator]
+        assign(block, done, emitter.arithmetic("add", read(block, done), steps))
+        following = emitter.arithmetic("add", read(block, number), emitter.integer(1))
+        last = emitter.integer(step.teams.count)
+        assign(block, number, emitter.arithmetic("remainder", following, last))
 
 
 def is_plain(step: Persistent, pipeline: Pipeline) -> bool:
@@ -406,21 +466,34 @@ def touched(step: Step) -> set[str]:
     return {step.tile, *found}
 
 
-def pass_turn(block: Block, turn: int, team: int, count: int) -> None:
-    """Let the next team begin."""
+def pass_turn(block: Block, turn: int, team: int, count: int, passing: int) -> None:
+    """Let the next team begin: of so many threads the first one says so.
+
+    Products keep the warps of a team together. At a point without any each warp passes the turn:
+    else it came round before the last warp had seen it, and a wait tells two phases apart.
+    """
     if count == 1:
         return
     emitter = block.emitter
     following = emitter.arithmetic("add", team, emitter.integer(1))
     following = emitter.arithmetic("remainder", following, emitter.integer(count))
-    with emitter.when(emitter.conditions([(axis_index(block.thread), 0, 0)])):
+    first = axis_index(block.thread) % passing
+    with emitter.when(emitter.conditions([(first, 0, 0)])):
         add(block, "barrier_arrive", (turn, following))
 
 
 def multiply_stages(
-    block: Block, ring: Ring, pipeline: Pipeline, place: Place, begun: Callable[[], None]
+    block: Block,
+    ring: Ring,
+    pipeline: Pipeline,
+    place: Place,
+    begun: Callable[[], None],
+    is_ever: bool,
 ) -> None:
-    """Write the main loop: one group of products stays under way; then all have `begun`."""
+    """Write the main loop: one group of products stays under way; then all have `begun`.
+
+    `is_ever`: there is a stage at every point.
+    """
     emitter = block.emitter
     before = variable(block, emitter.integer(0))
     accumulators = {}
@@ -441,7 +514,12 @@ def multiply_stages(
         advance(block, ring, place, stage)
     begun()
     add(block, "wgmma_wait", tuple(accumulators.values()), 0)
-    release(block, ring, read(block, before))
+    if is_ever:
+        release(block, ring, read(block, before))
+        return
+    steps = (pipeline.stop or constant(pipeline.axis.size)) - first
+    with emitter.when(emitter.conditions([(steps, 1, pipeline.axis.size)])):
+        release(block, ring, read(block, before))
 
 
 def release(block: Block, ring: Ring, stage: int) -> None:
@@ -451,7 +529,10 @@ def release(block: Block, ring: Ring, stage: int) -> None:
     if ring.values:
         add(block, "warp_barrier")
     with emitter.when(emitter.conditions([(axis_index(block.thread) % size, 0, 0)])):
-        add(block, "barrier_arrive", (ring.empty, stage))
+        if ring.together > 1:
+            add(block, "barrier_arrive_all", (ring.empty, stage), ring.together)
+        else:
+            add(block, "barrier_arrive", (ring.empty, stage))
 
 
 def finish_boxes(block: Block, step: Persistent) -> None:

@@ -240,8 +240,15 @@ def strides(expr: Expr, axes: Iterable[Axis]) -> dict[Axis, int]:
 
 
 def by_stride(axes: tuple[Axis, ...], far: Mapping[Axis, int]) -> tuple[Axis, ...]:
-    """Sort axes from the farthest stride to the nearest; size-1 axes count for nothing."""
-    return tuple(sorted(axes, key=lambda axis: far[axis] if axis.size > 1 else 1 << 61)[::-1])
+    """Sort axes from the farthest stride to the nearest; size-1 axes count for nothing.
+
+    Axes that only guards have, between which an operand is 0, are the farthest of the others.
+    """
+
+    def distance(axis: Axis) -> int:
+        return (far[axis] or 1 << 60) if axis.size > 1 else 1 << 61
+
+    return tuple(sorted(axes, key=distance)[::-1])
 
 
 def output_index(contraction: Contraction) -> Index:

@@ -9,12 +9,17 @@ barriers  live in shared memory (`shared` of uint64), `index` counts them; a pha
           barrier_init args=(barriers, index) arg=arrivals; barrier_publish
           barrier_arrive args=(barriers, index); barrier_expect, the same with arg=bytes to come
           barrier_wait args=(barriers, index, parity): until a phase of that parity has ended
+          barrier_arrive_all, as barrier_arrive, at that of each block of a cluster, arg=how many;
+          cluster_barrier arg=how many: blocks of that number of the grid are a cluster, and wait
+          for one another
 flags     int32 in a zeroed workspace
           flag_raise args=(flags, index): what this warp stored before its last warp_barrier is
           there for whoever waits; flag_wait args=(flags, index): until it is raised, and lowers it
 copies    tensor arg=number -> a tensor map of the launch
           copy_box args=(tensor, shared, place, barriers, index, *at): the bytes arrive there;
           of windows: args=(..., *at, *offsets) arg=how many offsets
+          copy_box_all args=(tensor, shared, place, barriers, index, rank, *at) arg=(count, rows,
+          span): so many boxes, one below the other; block `rank` of a cluster brings one to all
           store_box args=(tensor, shared, place, *at), a group of its own
           store_box_wait arg=pending: until at most so many groups of this thread are being read
           async_fence: what this thread stored is seen by `store_box`
@@ -43,12 +48,13 @@ from picograd.errors import check
 SPREAD = {
     "uniform", "elect",
     "barrier_init", "barrier_publish", "barrier_arrive", "barrier_expect",
-    "barrier_wait", "copy_box", "store_box", "store_box_wait", "async_fence",
+    "barrier_wait", "copy_box", "copy_box_all", "barrier_arrive_all", "cluster_barrier",
+    "store_box", "store_box_wait", "async_fence",
     "descriptor", "wgmma", "wgmma_fence", "wgmma_commit", "wgmma_wait",
     "wgmma_pack", "wgmma_keep", "flag_raise", "flag_wait",
 }  # fmt: skip
 K_BYTES = 32  # of each row, that one `wgmma` multiplies
-ARRIVES = ("barrier_arrive", "barrier_expect", "flag_raise")
+ARRIVES = ("barrier_arrive", "barrier_arrive_all", "barrier_expect", "flag_raise")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +115,7 @@ def verify_async(program: object, instructions: Sequence[Any]) -> None:
             waited[instr.args[0]] = number
         elif instr.op in ARRIVES:
             arrived.add(instr.args[0])
-        elif instr.op == "copy_box":
+        elif instr.op in ("copy_box", "copy_box_all"):
             check(is_free[-1], f"%{number} fills a stage without waiting for it", program)
         elif instr.op == "wgmma":
             groups[-1].add(instr.args[0])

@@ -149,7 +149,8 @@ class CopyBox:
     """Each slab of a tile = the box of a slot from `at` on (nearest dimension first), 0 outside.
 
     `slab` numbers the slabs. Of a map with windows: `at` is where the first window begins, and
-    `offsets` are those of the elements from there, in every window the same.
+    `offsets` are those of the elements from there, in every window the same. So many neighbouring
+    blocks as are `together` want the same boxes at the same points: each brings a part to all.
     """
 
     tile: str
@@ -157,6 +158,7 @@ class CopyBox:
     at: tuple[Index, ...]
     slab: Axis
     offsets: tuple[Index, ...] = ()
+    together: int = 1
 
 
 @dataclass(frozen=True, slots=True)

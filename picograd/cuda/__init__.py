@@ -44,6 +44,9 @@ def is_available() -> bool:
     return is_usable("cuda:0")
 
 
+_initialized = False  # no GPU has random numbers of its own, whose state a program would keep
+
+
 def is_initialized() -> bool:
     """Tell whether there is a GPU that works: it opens at its first use."""
     return is_available()

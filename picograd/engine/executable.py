@@ -30,6 +30,7 @@ from picograd.engine.debug import (
 )
 from picograd.engine.native_calls import NATIVE_AFTER, Native
 from picograd.engine.plan_key import GraphKey, leaf_buffer
+from picograd.engine.scratch import place_workspaces, tape_launches
 from picograd.engine.watch import PROFILES, RECORDERS
 from picograd.errors import TraceError, internal
 from picograd.graph.host_call import run
@@ -38,7 +39,7 @@ from picograd.graph.room import ABSURD
 from picograd.graph.row import INPUTS
 from picograd.helpers import product
 from picograd.number import Given, GivenInt
-from picograd.runtime.device import Device, Executable, Rule, Tape, TapeLaunch, at_step
+from picograd.runtime.device import Device, Executable, Rule, Tape, at_step
 from picograd.schedule.plan import (
     Binding,
     CopyStep,
@@ -49,8 +50,6 @@ from picograd.schedule.plan import (
     RowCopy,
     Step,
 )
-from picograd.schedule.waits import find_waits
-from picograd.target import is_host
 
 ADDRESS = attrgetter("address")
 # Bytes that a plan takes for each row of its key, slot, and launch with its Loop IR (measured).
@@ -432,7 +431,9 @@ def compile_plan(plan: Plan, found: GraphKey) -> CompiledPlan:
         kernels = [each.kernel for each in all_launches(plan) if each.device == name]
         made = executables(kernels, devices[name])
         loaded |= {(name, id(kernel)): each for kernel, each in zip(kernels, made, strict=True)}
-    actions = compile_steps(plan, devices, loaded)
+    placed = place_workspaces(plan, loaded)
+    actions = compile_steps(placed, devices, loaded)
+    plan = replace(plan, slots=placed.slots, arenas=placed.arenas)
     kernels_used = tuple({id(each): each for each in loaded.values()}.values())
     nbytes = NODE_BYTES * len(found.order) + SLOT_BYTES * len(plan.slots)
     count = sum(1 for _ in all_launches(plan))
@@ -491,25 +492,6 @@ def compile_steps(
             tape = devices[name].make_tape(made, len(plan.slots), scalar_dtypes)
             actions.append(TapeRun(devices[name], tape))
     return tuple(actions)
-
-
-def tape_launches(
-    plan: Plan,
-    launches: Sequence[KernelLaunch],
-    loaded: Mapping[tuple[str, int], Executable],
-    is_body: bool,
-) -> list[TapeLaunch]:
-    """Say what the launches of a tape run, and which others each waits for.
-
-    For all before it in a loop's body, where arrays may be rows of one, and on a CPU.
-    """
-    waits: Sequence[tuple[int, ...] | None] = [None] * len(launches)
-    if not is_body and not is_host(launches[0].device):
-        waits = find_waits(plan.slots, launches)
-    return [
-        TapeLaunch(loaded[each.device, id(each.kernel)], each.slots, each.scalars, before)
-        for each, before in zip(launches, waits)
-    ]
 
 
 def check_room(plan: Plan, devices: dict[str, Device]) -> None:

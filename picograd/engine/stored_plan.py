@@ -98,7 +98,8 @@ def describe(compiled: CompiledPlan) -> dict[str, Any] | None:
             names = kernels.setdefault(action.device.name, {})
             for launch in action.tape.launches:
                 number = names.setdefault(launch.executable.canonical, len(names))
-                rows.append([number, launch.slots, launch.scalars, launch.waits])
+                facts = launch.slots, launch.scalars, launch.waits, launch.spaces
+                rows.append([number, *facts])
             dtypes = [dtype.name for dtype in action.tape.scalar_dtypes]
             actions.append([action.device.name, action.tape.slot_count, dtypes, rows])
     plan = compiled.plan
@@ -166,12 +167,13 @@ def read_tape(
     """Lay launches out as a tape."""
     _, count, dtypes, rows = row
     launches: list[TapeLaunch] = []
-    for number, places, scalars, waits in rows:
+    for number, places, scalars, waits, spaces in rows:
         check_numbers(places, slots)
         check_numbers(scalars, len(dtypes))
         check_numbers(waits or (), len(launches))  # earlier ones
         wanted = tuple(places), tuple(scalars), None if waits is None else tuple(waits)
-        launches.append(TapeLaunch(kernels[number], *wanted))
+        check_spaces(spaces, kernels[number])
+        launches.append(TapeLaunch(kernels[number], *wanted, spaces))
     scalar_dtypes = [BY_NAME[name] for name in dtypes]
     tape = device.make_tape(launches, count, scalar_dtypes)
     return TapeRun(device, tape)
@@ -181,6 +183,13 @@ def executables_of(actions: Sequence[Action]) -> list[Executable]:
     """List the kernels of tapes, in order of launch."""
     tapes = [action.tape for action in actions if isinstance(action, TapeRun)]
     return [launch.executable for tape in tapes for launch in tape.launches]
+
+
+def check_spaces(count: Any, executable: Executable) -> None:
+    """Raise ValueError unless all workspaces that need not be zero are among the slots, or none."""
+    most = sum(not each.is_zeroed for each in executable.code.workspaces)
+    if count not in (0, most):
+        raise ValueError("a stored plan is not one of ours")
 
 
 def check_numbers(numbers: Sequence[Any], limit: int) -> None:

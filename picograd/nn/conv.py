@@ -108,8 +108,8 @@ class ConvSettings(Module):
         spans = [gap * (size - 1) for size, gap in zip(self.kernel_size, self.dilation)]
         return [part for span in reversed(spans) for part in (span // 2, span - span // 2)]
 
-    def convolve(self, x: Tensor) -> Tensor:
-        """Convolve (B, C, *S), or (C, *S), and add the bias."""
+    def _conv_forward(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """Convolve (B, C, *S), or (C, *S): subclasses give other weights, or write it anew."""
         op = type(self).__name__
         need_tensor(op, x)
         rank, padding = self.axes, self.padding
@@ -118,7 +118,7 @@ class ConvSettings(Module):
         options = dict(stride=self.stride, padding=padding, dilation=self.dilation)
         options["groups"] = self.groups
         name = f"conv{rank}d"
-        return apply(convolution.convolve, name, rank, x, self.weight, self.bias, options)
+        return apply(convolution.convolve, name, rank, x, weight, bias, options)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -171,7 +171,7 @@ class Conv(ConvSettings):
 
     def forward(self, input: Tensor) -> Tensor:
         """Convolve and add the bias."""
-        return self.convolve(input)
+        return self._conv_forward(input, self.weight, self.bias)
 
 
 class Conv1d(Conv):

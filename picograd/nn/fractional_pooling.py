@@ -68,6 +68,7 @@ def fractional_max_pool(
     check_windows(name, sizes, kernel, counts)
     if samples is None:
         samples = rand(*x.shape[:2], axes, dtype=x.dtype, device=x.device)
+    samples = samples[: x.shape[0]]
     # the samples of images are (W, H), those of volumes (T, H, W)
     order = range(axes)[::-1] if axes == 2 else range(axes)
     place = (samples[..., 0] * 0).long()  # N C, then windows and what is inside of each axis

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from picograd.dtype import bool_
 from picograd.errors import ShapeError, ValueRangeError
@@ -41,7 +41,7 @@ def attend(
     heads = [in_heads(layer, x) for x in (q, k, v)]  # B heads L head_dim
     values, weights = mixed(layer, heads, mask, need_weights)
     joined = values.transpose(1, 2).reshape(q.shape)  # B L E
-    output = layer.out_proj(joined)
+    output = joined.linear(layer.out_proj.weight, layer.out_proj.bias)
     output = output if layer.batch_first else output.transpose(0, 1)
     if weights is not None and average_attn_weights:
         weights = weights.mean(1)
@@ -60,14 +60,17 @@ def mixed(
     if not need_weights:
         product = functional.scaled_dot_product_attention
         return product(q, k, v, attn_mask=mask, dropout_p=share), None
-    scores = (q * (1.0 / math.sqrt(layer.head_dim))) @ k.transpose(-2, -1)
+    scores = (q * (1.0 / math.sqrt(q.shape[-1]))) @ k.transpose(-2, -1)
     weights = dropout(functional.masked_softmax(scores, mask), share)
     return weights @ v, weights
 
 
 def projected(layer: Any, *inputs: Tensor) -> list[Tensor]:
     """Map query, key and value to (B, L, E)."""
-    sizes = (layer.embed_dim, layer.kdim, layer.vdim)
+    joint = layer.in_proj_weight
+    others = (layer.k_proj_weight, layer.v_proj_weight) if joint is None else (joint, joint)
+    width = layer.embed_dim
+    sizes = (width, *(width if each is None else each.shape[1] for each in others))
     for x, size in zip(inputs, sizes):
         if len(x.shape) != 3 or x.shape[-1] != size:
             problem = f"input of shape {tuple(x.shape)}, {size} features wanted"
@@ -75,10 +78,10 @@ def projected(layer: Any, *inputs: Tensor) -> list[Tensor]:
     rows = [x if layer.batch_first else x.transpose(0, 1) for x in inputs]
     check_batches("MultiheadAttention", inputs, 0 if layer.batch_first else 1)
     biases: Any = [None] * 3 if layer.in_proj_bias is None else layer.in_proj_bias.chunk(3)
-    if layer.in_proj_weight is not None:
+    if joint is not None:
         if inputs[0] is inputs[1] and inputs[1] is inputs[2]:  # one product for all three
-            return list(rows[0].linear(layer.in_proj_weight, layer.in_proj_bias).chunk(3, -1))
-        weights: list[Any] = list(layer.in_proj_weight.chunk(3))
+            return list(rows[0].linear(joint, layer.in_proj_bias).chunk(3, -1))
+        weights: list[Any] = list(joint.chunk(3))
     else:
         weights = [layer.q_proj_weight, layer.k_proj_weight, layer.v_proj_weight]
     return [x.linear(weight, bias) for x, weight, bias in zip(rows, weights, biases)]
@@ -95,7 +98,7 @@ def check_batches(op: str, inputs: Sequence[Tensor], axis: int) -> None:
 
 def in_heads(layer: Any, x: Tensor) -> Tensor:
     """(B, L, E) -> (B, heads, L, head_dim)."""
-    return x.reshape(*x.shape[:2], layer.num_heads, layer.head_dim).transpose(1, 2)
+    return x.reshape(*x.shape[:2], layer.num_heads, -1).transpose(1, 2)
 
 
 def joined_mask(
@@ -170,6 +173,13 @@ def join(masks: list[Tensor], like: Tensor) -> Tensor | None:
     return folded(numbers, lambda a, b: a + b)
 
 
+class Projection(NamedTuple):
+    """This class is what maps the mixed values to the output."""
+
+    weight: Tensor
+    bias: Tensor | None
+
+
 class GivenWeights:
     """This class holds what `attend` reads of a layer, where there is none."""
 
@@ -183,19 +193,14 @@ class GivenWeights:
     add_zero_attn: bool
     dropout: float
     training: bool
-    last: tuple[Tensor, Tensor | None]
+    out_proj: Projection
     batch_first = False
 
-    def __init__(self, num_heads: int, embed_dim: int, kdim: int, vdim: int) -> None:
+    def __init__(self, num_heads: int, embed_dim: int) -> None:
         if embed_dim % num_heads:
             text = f"embed_dim_to_check={embed_dim} does not divide by num_heads={num_heads}"
             raise ValueRangeError("multi_head_attention_forward", text, "choose a divisor")
-        self.num_heads, self.head_dim = num_heads, embed_dim // num_heads
-        self.embed_dim, self.kdim, self.vdim = embed_dim, kdim, vdim
-
-    def out_proj(self, x: Tensor) -> Tensor:
-        """Map the mixed values to the output."""
-        return x.linear(*self.last)
+        self.num_heads, self.embed_dim = num_heads, embed_dim
 
 
 @within("functional")
@@ -240,12 +245,12 @@ def multi_head_attention_forward(
     if static_k is not None or static_v is not None:
         fix = "pass key and value"
         raise ValueRangeError("multi_head_attention_forward", "no static_k and static_v here", fix)
-    layer = GivenWeights(num_heads, embed_dim_to_check, key.shape[-1], value.shape[-1])
+    layer = GivenWeights(num_heads, embed_dim_to_check)
     layer.in_proj_weight = None if use_separate_proj_weight else in_proj_weight
     layer.q_proj_weight, layer.k_proj_weight = q_proj_weight, k_proj_weight
     layer.v_proj_weight, layer.in_proj_bias = v_proj_weight, in_proj_bias
     layer.bias_k, layer.bias_v, layer.add_zero_attn = bias_k, bias_v, add_zero_attn
     layer.dropout, layer.training = dropout_p, training
-    layer.last = out_proj_weight, out_proj_bias
+    layer.out_proj = Projection(out_proj_weight, out_proj_bias)
     options = need_weights, attn_mask, average_attn_weights, is_causal
     return attend(layer, query, key, value, key_padding_mask, *options)

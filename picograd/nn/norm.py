@@ -73,6 +73,8 @@ class BatchNorm(Module):
         if not self.training and self.track_running_stats:
             stats = (self.running_mean, self.running_var)
             return functional.normalize_channels(input, *stats, self.weight, self.bias, self.eps)
+        if input.numel() == 0:
+            return normalization.nothing_to_normalize(input, self.weight, self.bias)
         affine, rate = (self.weight, self.bias), self.momentum
         is_tracking = self.training and self.track_running_stats
         if is_tracking and rate is not None:

@@ -78,13 +78,23 @@ def members_of(module: Inner) -> Iterator[tuple[str, Any]]:
         if type(value) not in PLAIN and (name in inside or not isinstance(value, Inner))
     ]
     direct = {id(value) for _, value in held if isinstance(value, HELD)}
+    named = None
     for name, value in held:
         if id(value) in direct:
             yield name, value
         elif isinstance(value, CONTAINERS):
             for path, found in flatten(name, value):
-                if id(found) not in direct:
+                if named is None:  # asked for only where there is such a list
+                    named = direct | {id(inner) for _, outer in held for inner in within(outer)}
+                if id(found) not in named:
                     yield path, found
+
+
+def within(outer: Any) -> Iterator[Any]:
+    """Yield what a module holds itself: a `ModuleList` of a list names what is in the list."""
+    for value in vars(outer).values() if isinstance(outer, Inner) else ():
+        if isinstance(value, HELD):
+            yield value
 
 
 def walk(module: Inner, prefix: str, above: Above = ()) -> Iterator[tuple[str, Any]]:

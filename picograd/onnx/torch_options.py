@@ -8,6 +8,8 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from picograd.tensor.tensor import Tensor
+
 IDLE = (
     "custom_opsets", "do_constant_folding", "dynamo", "export_params", "fallback",
     "keep_initializers_as_inputs", "operator_export_type", "training", "verbose",
@@ -22,6 +24,28 @@ def is_in_onnx_export() -> bool:
     False
     """
     return False
+
+
+def shape_as_tensor(x: Tensor) -> Tensor:
+    """Make a tensor of the sizes of one, which PyTorch's tracer keeps open.
+
+    >>> from picograd import Tensor
+    >>> from picograd.onnx.operators import shape_as_tensor
+    >>> shape_as_tensor(Tensor([[1.0, 2.0]])).tolist()
+    [1, 2]
+    """
+    return Tensor(list(x.shape), device=x.device)
+
+
+def reshape_from_tensor_shape(x: Tensor, shape: Tensor) -> Tensor:
+    """Reshape to sizes that are in a tensor.
+
+    >>> from picograd import Tensor
+    >>> from picograd.onnx.operators import reshape_from_tensor_shape
+    >>> reshape_from_tensor_shape(Tensor([[1.0, 2.0]]), Tensor([2, 1])).tolist()
+    [[1.0], [2.0]]
+    """
+    return x.reshape(*shape.tolist())
 
 
 def dynamic_of(

@@ -230,7 +230,8 @@ class CpuDevice(Device):
             problem = f"the object of kernel {code.name} cannot be loaded: {error}"
             raise DeviceError("load", problem, "empty the cache folder") from None
         self.runner.reserve_scratch(code.scratch_bytes)
-        workspaces = self.workspaces.bind(code.workspaces)
+        zeroed = tuple(each for each in code.workspaces if each.is_zeroed)
+        workspaces = self.workspaces.bind(zeroed)
         nbytes = len(binary) + len(code.source) + LIBRARY_BYTES
         return Executable(code, library[code.entry], library, workspaces, nbytes)
 
@@ -242,7 +243,7 @@ class CpuDevice(Device):
     ) -> Tape:
         """Build the native records of the launches."""
         tape = empty_tape(launches, slot_count, scalar_dtypes)
-        tape.state = Records(tape, self.target.threads)
+        tape.state = Records(tape, self.target.threads, self.workspaces)
         return tape
 
     def run_tape(

@@ -45,13 +45,15 @@ class Executable:
 class TapeLaunch:
     """One step of a tape: which entries of the tape's address and scalar tables the kernel gets.
 
-    It waits for the steps that `waits` numbers, those before it; with None for all of them.
+    It waits for the steps that `waits` numbers, those before it; with None for all of them. On a
+    CPU the last `spaces` of its slots are its workspaces that need not be zero, or none is.
     """
 
     executable: Executable
     slots: tuple[int, ...]
     scalars: tuple[int, ...] = ()
     waits: tuple[int, ...] | None = None
+    spaces: int = 0
 
 
 # How an entry of the address table moves in a loop: (entry, base, step, mask, shift) makes it

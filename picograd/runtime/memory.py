@@ -17,8 +17,8 @@ from picograd.runtime.log import log_action
 
 SMALLEST = 512  # bytes; a multiple of every alignment vector loads want
 STEPS_AN_OCTAVE = 8  # so that rounding up wastes at most 1/8 of a block
-LARGE = 256 << 20  # bytes; of so large blocks there are few, and they waste at most 1/64
-STEPS_OF_LARGE = 64
+LARGE = 16 << 20  # bytes; of so large blocks there are few, and they waste at most 1/128
+STEPS_OF_LARGE = 128
 WATCHERS: list[Callable[[str, int], None]] = []  # told of a device's bytes in use at every change
 
 
@@ -71,6 +71,8 @@ class Pool:
     def allocate(self, nbytes: int) -> Allocation:
         """Hand out a block of at least `nbytes`; its content is undefined."""
         size = SMALLEST if nbytes <= SMALLEST else size_class(nbytes)
+        if size > LARGE and not self.free.get(size):
+            size = self.near(size)
         blocks = self.free[size]
         try:
             address = blocks.pop()
@@ -86,6 +88,13 @@ class Pool:
         if WATCHERS:
             self.tell()
         return Allocation(address, size, self)
+
+    def near(self, size: int) -> int:
+        """Find a size of which a large block is free, an eighth larger at most; else it stays."""
+        other, most = size_class(size + 1), size + size // STEPS_AN_OCTAVE
+        while other <= most and not self.free.get(other):
+            other = size_class(other + 1)
+        return other if other <= most else size
 
     def grow(self, nbytes: int, size: int) -> int:
         """Reserve a new block; when that fails, once more after giving free blocks back."""

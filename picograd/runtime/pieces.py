@@ -16,6 +16,7 @@ from picograd.code import WARM_WORK, Code
 from picograd.dtype import DType
 from picograd.errors import check
 from picograd.runtime.device import Rule, Tape, TapeLaunch
+from picograd.runtime.memory import Workspaces
 from picograd.runtime.native import PIECE_WORK, RECORD_WORDS
 from picograd.runtime.workers import Runner
 
@@ -38,13 +39,13 @@ class Records:
     is_parallel: bool
     left: int  # runs until warm kernels are improved; below 0 where there are none
 
-    def __init__(self, tape: Tape, threads: int) -> None:
+    def __init__(self, tape: Tape, threads: int, workspaces: Workspaces) -> None:
         count = len(tape.launches)
         warm = [each.executable.code.work for each in tape.launches if each.executable.code.is_warm]
         self.left = (SOON if max(warm) > WARM_WORK else OFTEN) if warm else -1
         self.words = (ctypes.c_int64 * ((count + 1) * RECORD_WORDS))()  # one spare: never empty
         self.keep: list[Any] = []
-        self.is_parallel = False
+        self.is_parallel, self.workspaces = False, workspaces
         self.addresses = (ctypes.c_uint64 * max(tape.slot_count, 1))()
         self.scalars = (ctypes.c_uint64 * max(len(tape.scalar_dtypes), 1))()
         self.pack_addresses = struct.Struct(f"={tape.slot_count}Q").pack_into
@@ -69,7 +70,10 @@ class Records:
         code = executable.code
         check(code.tasks < 1 << 32, f"kernel {code.name} has {code.tasks} tasks")
         self.is_parallel |= code.tasks > 1
-        blocks = [block.address for block in executable.workspaces]
+        shared = () if launch.spaces else [each for each in code.workspaces if not each.is_zeroed]
+        kept = *self.workspaces.bind(tuple(shared)), *executable.workspaces
+        self.keep.append(kept)
+        blocks = [block.address for block in kept]
         pointers = self.array([0] * len(launch.slots) + blocks)
         cells = self.array([0] * len(launch.scalars))
         work = max(code.work, 1)
@@ -149,9 +153,8 @@ def drop_rest(runner: Runner, tape: Tape) -> None:
     context = runner.state
     if context.read("left"):
         executable = tape.launches[context.read("position")].executable
-        for block, wanted in zip(executable.workspaces, executable.code.workspaces, strict=True):
-            if wanted.is_zeroed:
-                ctypes.memset(block.address, 0, block.size)
+        for block in executable.workspaces:
+            ctypes.memset(block.address, 0, block.size)
         context.write("left", 0)
 
 

@@ -12,6 +12,7 @@ from picograd.code import TensorMap, Windows
 from picograd.runtime.driver import Driver
 
 MAP_BYTES, MAP_ALIGNMENT = 128, 64  # of a CUtensorMap (cuda.h)
+LINE_BYTES = 128  # of the L2 cache
 TYPES = {
     "bfloat16": "CU_TENSOR_MAP_DATA_TYPE_BFLOAT16",
     "float16": "CU_TENSOR_MAP_DATA_TYPE_FLOAT16",
@@ -56,11 +57,14 @@ def encode(driver: Driver, tensor: TensorMap, address: int) -> Any:
         [module.cuuint64_t(count) for count in tensor.sizes],
         [module.cuuint64_t(stride * size) for stride in tensor.strides],
     )
+    # Rows that begin between lines touch two of them for a box: a pair for each is too much.
+    has_lines = all(n * size % LINE_BYTES == 0 for n in (tensor.offset, *tensor.strides))
+    promoted = "L2_256B" if has_lines else "L2_128B"
     tail = (
         [module.cuuint32_t(step) for step in steps],
         module.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
         module.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_128B,
-        module.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+        getattr(module.CUtensorMapL2promotion, f"CU_TENSOR_MAP_L2_PROMOTION_{promoted}"),
         module.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
     )
     if windows is None:

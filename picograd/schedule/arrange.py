@@ -7,9 +7,10 @@ plan reads sink to the last depth, where they share one kernel: the whole optimi
 from dataclasses import dataclass, field
 
 from picograd.helpers import product
+from picograd.schedule.early import update_early
 from picograd.schedule.gather import gather
 from picograd.schedule.group import GROUP_LIMIT, Group
-from picograd.schedule.write_order import order_updates, reads_of
+from picograd.schedule.write_order import order_updates, overwritten, reads_of
 from picograd.target import Target
 
 PART_LIMIT = 64  # parts of one kernel
@@ -48,6 +49,8 @@ def arrange(groups: list[Group], target: Target) -> list[Launch]:
     if target.has_blocks:
         gather(groups, target)
     order_updates(groups)
+    if not target.has_blocks:
+        update_early(groups)
     for group in groups:
         mark_reads(group)
     fill_late(groups)
@@ -98,11 +101,6 @@ def find_families(groups: list[Group]) -> dict[int, int]:
                 first, second = sorted((head(numbers[0]), head(number)))
                 families[second] = first
     return {number: head(number) for number in families}
-
-
-def overwritten(group: Group) -> set[int]:
-    """Numbers of the leaves a group writes in place."""
-    return {member.overwrites for member in group.members if member.overwrites >= 0}
 
 
 def put_writes_after_reads(groups: list[Group], families: dict[int, int]) -> None:

@@ -12,7 +12,7 @@ is nearest, where they are not and meet enough rows of the other to be worth it.
 
 from collections.abc import Sequence
 
-from picograd.graph.conv_forms import ALIGNED, is_weight_gradient, multiplies
+from picograd.graph.conv_forms import ALIGNED, SLAB, is_weight_gradient, multiplies
 from picograd.graph.node import Node
 from picograd.graph.row import VIEWS, Role, ops_of
 from picograd.helpers import product
@@ -47,9 +47,12 @@ def lay_out(roots: Sequence[Node], order: Sequence[Node], target: Target) -> lis
             ordered.add(id(node))
         if node.op in products and can_be_boxes(node, target):
             sides = zip(node.inputs, inputs, nearest(node), strict=True)
+            is_conv = node.op in CONVOLUTIONS
             inputs = tuple(
                 [
-                    value if id(source) in ordered else channels_last(value, axis)
+                    value
+                    if id(source) in ordered
+                    else channels_last(value, axis, is_conv and source is node.inputs[1])
                     for source, value, axis in sides
                 ]
             )
@@ -98,10 +101,11 @@ def summed(node: Node, number: int) -> tuple[int, ...]:
     return found if reuse >= WORTH_IT and len(found) == 1 else ()
 
 
-def channels_last(value: Node, axes: tuple[int, ...]) -> Node:
+def channels_last(value: Node, axes: tuple[int, ...], is_weight: bool = False) -> Node:
     """Copy what a chain of views shows so that a dimension of it is the nearest in memory.
 
-    Of several the last one below the views: then both directions read one copy of a weight.
+    Of several the last one below the views: then both directions read one copy of a weight. Boxes
+    of a weight are single taps, which may lie and be missing wherever views say.
     """
     if not axes:
         return value
@@ -109,6 +113,8 @@ def channels_last(value: Node, axes: tuple[int, ...]) -> Node:
     base, near = value, axes
     while is_view(base):
         below = [dimension_below(base, axis) for axis in near]
+        if is_weight and None in below:
+            below = [dimension_along(base, axis) for axis in near]
         if None in below:
             break
         near = tuple(axis for axis in below if axis is not None)
@@ -150,6 +156,29 @@ def is_view(node: Node) -> bool:
         return False
     is_wider = node.row.keeps_value and node.dtype.bits > node.inputs[0].dtype.bits
     return node.op in VIEWS or is_wider
+
+
+def dimension_along(view: Node, near: int) -> int | None:
+    """Find the dimension of the input that a dimension of a view runs along, if it is whole.
+
+    Others may be padded, cut, flipped and split. Of several that a view merges boxes are along the
+    nearest: None if they would reach beyond it.
+    """
+    source = view.inputs[0]
+    if not view.row.is_same_bytes:
+        mapping = dimension_map(view)
+        if mapping is None or len(mapping) != source.rank or view.row.is_repeating:
+            return None
+        return mapping[near] if mapping[near] >= 0 else None
+    found = None
+    for before, after in reshape_blocks(source.shape, view.shape):
+        old = [d for d in range(*before.indices(source.rank)) if source.shape[d] != 1]
+        new = [d for d in range(*after.indices(view.rank)) if view.shape[d] != 1]
+        if len(old) > 1 and (len(new) > 1 or source.shape[old[-1]] % SLAB):
+            return None
+        if new and near == new[-1]:
+            found = old[-1]
+    return found
 
 
 def dimension_below(view: Node, near: int) -> int | None:

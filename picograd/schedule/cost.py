@@ -48,8 +48,10 @@ LINE_BYTES = 128  # of a GPU's cache
 # floats that a multiprocessor multiplies in a nanosecond; and, in the time of one, what it takes to
 # bring an element of a row that begins at a line of the cache, and elsewhere.
 BOX_RATE = 2500.0
-ALIGNED, MISALIGNED = 54, 135
-BOX_TILES = (((128, 192), 1.0), ((128, 256), 0.8))  # and how fast they are multiplied
+ALIGNED, MISALIGNED = 54, 115
+# Rows and columns that a block brings for a tile, how many elements it has, and how fast they are
+# multiplied: of the second one, two blocks bring columns to one another.
+BOX_TILES = (((128, 192), 128 * 192, 1.0), ((128, 128), 128 * 256, 0.95))
 PLAIN = 4.0  # times as long without boxes, where rows begin between chunks of 16 bytes
 
 
@@ -327,8 +329,9 @@ def repack_work(
         slower = PLAIN
     else:
         slower = min(
-            max(1 / rate, sum(n * x.value for n, x in zip(tile, states)) / product(tile))
-            for tile, rate in BOX_TILES
+            max(1 / rate, sum(n * x.value for n, x in zip(brought, states)) / size)
+            for brought, size, rate in BOX_TILES
         )
-    copies = [each.copied_bytes for c, each in zip(copied, rows, strict=True) if c]
-    return multiplied * slower + sum(copies) / made.bandwidth + made.launch * sum(map(bool, copies))
+    moved = sum(each.copied_bytes for c, each in zip(copied, rows, strict=True) if c)
+    launch = made.launch if moved else 0  # one kernel makes both copies
+    return multiplied * slower + moved / made.bandwidth + launch

@@ -107,15 +107,19 @@ def place_of(kernel: Kernel, index: Index, term: Expr, box: Box) -> Place | None
     The result is written once, so that elements that are a fixed distance away are read once.
     """
     load, fill = term.args
-    row = OPS.get(fill.op)
-    is_zero = row is not None and row.role is Role.NUMBER and fill.arg == 0
-    if load.op != "load" or not is_zero or load.dtype is not kernel.slots[load.arg[0]].dtype:
+    if load.op != "load" or not is_zero(fill) or load.dtype is not kernel.slots[load.arg[0]].dtype:
         return None
     slot, read = load.arg
     fixed = {axis: constant(each[0]) for axis, each in box.items() if len(each) == 1}
     away = substitute(index - read, fixed)
     is_all = product(map(len, box.values())) == kernel.slots[slot].size
     return (slot, away.const) if is_all and not away.terms else None
+
+
+def is_zero(expr: Expr) -> bool:
+    """Tell whether an expression is the number 0."""
+    row = OPS.get(expr.op)
+    return row is not None and row.role is Role.NUMBER and expr.arg == 0
 
 
 def box_of(axes: Sequence[Axis], term: Expr) -> Box | None:

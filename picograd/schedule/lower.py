@@ -120,7 +120,8 @@ class PartBuilder:
         group = facts.group
         if facts.is_source or (group is not None and group.depth < self.depth):
             return self.load(facts, indices)
-        lowering = LOWERINGS.get(node.row.role)
+        is_pooled = facts.level == "hero" and group is not None and bool(group.pooled)
+        lowering = None if is_pooled else LOWERINGS.get(node.row.role)
         if lowering is None and facts.number in self.available:
             return self.element(facts, indices)
         if lowering is None:

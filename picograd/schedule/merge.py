@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 
 from picograd.graph.row import Role
 from picograd.helpers import product
-from picograd.schedule.arrange import PART_LIMIT, SLOT_LIMIT, Launch, overwritten
+from picograd.schedule.arrange import PART_LIMIT, SLOT_LIMIT, Launch
 from picograd.schedule.cost import is_small, machine
 from picograd.schedule.group import GROUP_LIMIT, PRODUCTS, Facts, Group
 from picograd.schedule.heroes import is_product, uses_tensor_cores
-from picograd.schedule.write_order import reads_of
+from picograd.schedule.write_order import overwritten, reads_of
 from picograd.target import Target
 
 MERGED = ("map", "reduce")

@@ -198,6 +198,7 @@ class Plan:
     arenas: Mapping[str, int]  # bytes of the temporaries' arena, per device
     reasons: tuple[str, ...]
     causes: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # by slot: why it is stored
+    joined: tuple[tuple[int, int], ...] = ()  # a slot, and one that it is a part of by its offset
 
     @property
     def kernels(self) -> "tuple[Kernel, ...]":

@@ -6,7 +6,8 @@
 Phases of a gradient under a stride are put between one another so, and heads of attention beside
 one another, without a kernel that reads and writes all of it. A copy in whole pieces of a line of
 the cache is followed; axes of the product are split where the copy's begin, so that its store is
-as regular as before.
+as regular as before. Zeros that a copy puts in between are columns of the product for which its
+right operand is 0: tiles of them have no steps (codegen/templates/contract_steps.py).
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,8 +17,9 @@ from itertools import pairwise
 from picograd.schedule.cost import LINE_BYTES
 from picograd.schedule.group import PRODUCTS
 from picograd.schedule.in_place import slots_of
-from picograd.schedule.index import Axis, Index, axis_index, substitute
-from picograd.schedule.loop import Compute, Part, rewrite
+from picograd.schedule.index import Axis, Index, axes_of, axis_index, substitute
+from picograd.schedule.joins import is_zero
+from picograd.schedule.loop import Compute, Condition, Expr, Part, const, indices_of, rewrite, walk
 from picograd.schedule.plan import CopyStep, KernelLaunch, PlanSlot, Step
 from picograd.target import Target
 
@@ -26,7 +28,8 @@ from picograd.target import Target
 class Copy:
     """A kernel that copies all of one array to another: `axes` from the nearest in the source.
 
-    Each moves `steps` elements in the source, and the copy lies at `target`.
+    Each moves `steps` elements in the source, and the copy lies at `target`. Where `tests` of the
+    `between` axes, which are no axes of the source, do not hold it is 0.
     """
 
     source: int
@@ -34,6 +37,8 @@ class Copy:
     axes: tuple[Axis, ...]
     steps: tuple[int, ...]
     index: Index
+    between: tuple[Axis, ...] = ()
+    tests: tuple[Condition, ...] = ()
 
 
 def rearrange(
@@ -76,9 +81,13 @@ def copy_of(step: Step, slots: Sequence[PlanSlot]) -> Copy | None:
     if not is_plain or len(part.computes) != 1 or len(step.slots) != 2:
         return None
     (compute,) = part.computes
-    if compute.body.op != "load" or compute.store is None or compute.reduce:
+    body = compute.body
+    tests: tuple[Condition, ...] = ()
+    if body.op == "guard" and is_zero(body.args[1]):
+        body, tests = body.args[0], body.arg
+    if body.op != "load" or compute.store is None or compute.reduce:
         return None
-    number, index = compute.body.arg
+    number, index = body.arg
     target, place = compute.store
     source, copied = slots[step.slots[number]], slots[step.slots[target]]
     if copied.kind == "input":  # what is assigned waits for host calls, which may raise
@@ -92,7 +101,16 @@ def copy_of(step: Step, slots: Sequence[PlanSlot]) -> Copy | None:
     if not is_beside or near.size * source.dtype.itemsize % LINE_BYTES:
         return None
     steps = tuple(dict(index.terms)[axis] for axis in axes)
-    return Copy(step.slots[number], step.slots[target], axes, steps, place)
+    between = tuple(axis for axis in compute.axes if axis not in axes)
+    tested = [axes_of(test[0]) <= set(between) for test in tests]
+    if not all(tested) or (between and not tests):
+        return None
+    fresh = {axis: Axis(f"between_{number}", axis.size) for number, axis in enumerate(between)}
+    moved = {axis: axis_index(other) for axis, other in fresh.items()}
+    tests = tuple((substitute(index, moved), low, high) for index, low, high in tests)
+    place = substitute(place, moved)
+    found = step.slots[number], step.slots[target], axes, steps, place
+    return Copy(*found, tuple(fresh.values()), tests)
 
 
 def in_order(index: Index, size: int) -> tuple[Axis, ...] | None:
@@ -122,6 +140,11 @@ def stored_so(launch: KernelLaunch, copy: Copy, target: PlanSlot) -> KernelLaunc
     if values is None:
         return None
     moved = split_part(part, values)
+    if copy.between:
+        wider = with_zeros(moved, copy)
+        if wider is None:
+            return None
+        moved = wider
     computes = []
     for each in moved.computes:
         if each.store and each.store[0] == slot:
@@ -136,6 +159,30 @@ def stored_so(launch: KernelLaunch, copy: Copy, target: PlanSlot) -> KernelLaunc
     made = replace(kernel, slots=tuple(kernel_slots), parts=parts)
     numbers = tuple(copy.target if each == copy.source else each for each in launch.slots)
     return replace(launch, kernel=made, slots=numbers)
+
+
+def with_zeros(part: Part, copy: Copy) -> Part | None:
+    """Add columns of zeros to a product that is only rounded, for what a copy has in between."""
+    hero, *others = part.computes
+    if part.rows != hero.axes or not all(map(is_rounding, others)):
+        return None
+    if len(hero.body.args) != 2 or hero.body.op == "guard":
+        return None
+    a, b = hero.body.args
+    guard = Expr("guard", (b, const(0, b.dtype)), copy.tests, b.dtype)
+    body = Expr("mul", (a, guard), None, hero.body.dtype)
+    left = {axis for node in walk(a) for index in indices_of(node) for axis in axes_of(index)}
+    place = next((n for n, axis in enumerate(hero.axes) if axis not in left), len(hero.axes))
+    axes = *hero.axes[:place], *copy.between, *hero.axes[place:]
+    made = [replace(each, axes=axes) for each in others]
+    return replace(part, rows=axes, computes=(replace(hero, axes=axes, body=body), *made))
+
+
+def is_rounding(compute: Compute) -> bool:
+    """Tell whether a compute is an earlier one in another dtype."""
+    body = compute.body
+    is_cast = body == Expr("cast", body.args, None, body.dtype)
+    return is_cast and body.args[0].op == "ref"
 
 
 def place_of(index: Index, copy: Copy) -> Index:

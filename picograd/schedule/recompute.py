@@ -86,7 +86,7 @@ def recompute(slots: list[PlanSlot], steps: Sequence[Step]) -> list[Step]:
         return list(steps)
     draft, count = Draft(slots, list(steps), alive.index(most)), len(slots)
     left = most // SHARE
-    for number in candidates(draft, most):
+    for number in candidates(draft, max(LEAST, most // FEW)):
         if slots[number].nbytes <= left and make_again(draft, number):
             left -= slots[number].nbytes
     found = in_order(draft)
@@ -96,12 +96,12 @@ def recompute(slots: list[PlanSlot], steps: Sequence[Step]) -> list[Step]:
     return found
 
 
-def candidates(draft: Draft, most: int) -> list[int]:
-    """List the temporaries that wait at the peak, long ones first."""
+def candidates(draft: Draft, least: int) -> list[int]:
+    """List the temporaries of at least so many bytes that wait at the peak, long ones first."""
     found = []
     for number, (first, last) in draft.lives.items():
         slot = draft.slots[number]
-        is_long = slot.nbytes >= max(LEAST, most // FEW)
+        is_long = slot.nbytes >= least
         if slot.kind != "temporary" or not is_long or not first < draft.peak < last:
             continue
         is_once = draft.writers.get(number) == [first]
@@ -249,7 +249,7 @@ def can_follow(draft: Draft, number: int, host: int) -> bool:
 def hosted(draft: Draft, host: int, recipe: Recipe, target: int) -> KernelLaunch | None:
     """Let a launch make a value, and store it in a slot unless that is -1; None if it can not."""
     step = draft.steps[host]
-    if not isinstance(step, KernelLaunch) or not are_left(draft, recipe, host):
+    if not isinstance(step, KernelLaunch) or not are_left(draft, slots_in(recipe), host):
         return None
     size = draft.slots[recipe.store[0]].size
     for place, part in enumerate(step.kernel.parts):
@@ -272,9 +272,9 @@ def is_whole(kernel: Kernel, compute: Compute, size: int) -> bool:
     return points == size and kernel.slots[compute.store[0]].size == size
 
 
-def are_left(draft: Draft, recipe: Recipe, host: int) -> bool:
-    """Tell whether short arrays of a recipe, and scalars, are there when a host runs."""
-    for slot in slots_in(recipe):
+def are_left(draft: Draft, slots: set[int], host: int) -> bool:
+    """Tell whether arrays are there when a host runs."""
+    for slot in slots:
         if draft.slots[slot].kind == "temporary":
             last = draft.lives[slot][1]
         else:

@@ -99,10 +99,12 @@ class Packer:
         chosen = best_copies(sizes_of(node), itemsize, rows, self.target)
         if not any(chosen):
             return
+        depth = self.depth_of(node, pairs) if all(chosen) else 0
         inputs = list(node.inputs)
         for number, is_copied in enumerate(chosen):
             if is_copied:
-                copied = self.copy(*pairs[number])
+                deep = roles_of(node, number).index(SUMMED) if depth else 0
+                copied = self.copy(*pairs[number], deep, depth)
                 inputs[number] = rewrapped(inputs[number], copied)
         self.new[id(node)] = node.with_inputs(tuple(inputs))
 
@@ -131,23 +133,49 @@ class Packer:
         moved = 0 if is_there else value.size + padded_size(value, layout)
         return Rows(layout.state, moved * value.dtype.itemsize)
 
-    def copy(self, value: Node, layout: Layout) -> Node:
-        """Copy an operand to rows of whole lines; give a view of the same shape."""
+    def depth_of(self, node: Node, pairs: Sequence[tuple[Node, Layout]]) -> int:
+        """Count K with the zeros that end rows along it; 0 where K must stay as it is.
+
+        Zeros of both operands may be multiplied: boxes of whole chunks are brought sooner than
+        those that end amid one.
+        """
+        depth = 0
+        for number, (value, layout) in enumerate(pairs):
+            roles = roles_of(node, number)
+            if roles.count(SUMMED) != 1 or layout.near != 1:
+                return 0
+            if roles[layout.order[-1]] == SUMMED:
+                depth = padded(value.shape[layout.order[-1]], value.dtype.itemsize)
+        for number, (value, layout) in enumerate(pairs):
+            made = self.copies.get(key_of(value.permute(layout.order)))
+            place = layout.order.index(roles_of(node, number).index(SUMMED))
+            if made is not None and made.shape[place] < depth:
+                return 0  # a product before wanted fewer rows of zeros
+        return depth
+
+    def copy(self, value: Node, layout: Layout, deep: int = 0, depth: int = 0) -> Node:
+        """Copy an operand to rows of whole lines; give a view of the same shape.
+
+        If there is a `depth`, the view has so many places in dimension `deep`, 0 beyond the value.
+        """
         turned = value.permute(layout.order)
         rank = turned.rank - layout.near
         far, near = turned.shape[:rank], turned.shape[rank:]
         length = product(near)
         key = key_of(turned)
+        seen = [*far, length]
+        if depth:
+            seen[layout.order.index(deep)] = depth
         if key not in self.copies:
-            room = padded(length, value.dtype.itemsize) - length
-            pads = (*((0, 0) for _ in far), (0, room))
+            sizes = *seen[:-1], padded(length, value.dtype.itemsize)
+            pads = tuple((0, size - n) for size, n in zip(sizes, (*far, length), strict=True))
             wide = turned.reshape((*far, length)).pad(pads)
             made = Node("contiguous", (wide,), None, wide.shape, wide.dtype, wide.device)
             self.copies[key] = made
-        ranges = tuple((0, count, 1) for count in (*far, length))
-        seen = self.copies[key].slice(ranges)
+        view = self.copies[key].slice(tuple((0, count, 1) for count in seen))
         back = map(layout.order.index, range(value.rank))
-        return seen.reshape(turned.shape).permute(tuple(back))
+        shape = tuple(seen) if depth else turned.shape
+        return view.reshape(shape).permute(tuple(back))
 
 
 def key_of(turned: Node) -> Key:

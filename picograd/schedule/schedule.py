@@ -39,7 +39,7 @@ from picograd.schedule.plan import (
 from picograd.schedule.race import has_race
 from picograd.schedule.readers import find_readers
 from picograd.schedule.rearranged import rearrange
-from picograd.schedule.recompute import recompute
+from picograd.schedule.recompute_apart import lower_peaks
 from picograd.schedule.recurrence import Binder
 from picograd.schedule.repack import repack
 from picograd.schedule.score_boxes import stream_scores
@@ -76,6 +76,7 @@ class Draft:
     bases: dict[int, int] = field(default_factory=dict)  # of updates of a copy: the slot copied
     outputs: list[int] = field(default_factory=list)
     arenas: dict[str, int] = field(default_factory=dict)
+    joined: list[tuple[int, int]] = field(default_factory=list)  # a slot, and what it is a part of
     shared: dict[Any, Shared] = field(default_factory=dict)  # kernels by their outlines
 
     def __post_init__(self) -> None:
@@ -93,7 +94,7 @@ def schedule(roots: Sequence[Node], target: Target, verify: bool = True) -> Plan
     steps = (*draft.steps, *draft.copies)
     parts = (tuple(draft.slots), steps, tuple(draft.inputs), tuple(draft.scalars), outputs)
     reasons = draft.fuser.reasons.told(draft.locations)
-    return Plan(*parts, draft.arenas, *reasons)
+    return Plan(*parts, draft.arenas, *reasons, tuple(draft.joined))
 
 
 def number_inputs(draft: Draft) -> None:
@@ -422,10 +423,8 @@ def store_aside(draft: Draft, member: Facts, place: Location) -> None:
 
 def range_masks(draft: Draft) -> None:
     """Find which places streams see through masks of numbers in memory, before they run."""
-    draft.steps = find_ranges(draft.slots, draft.steps)
-    for step in draft.steps if draft.is_verified else ():
-        if isinstance(step, KernelLaunch):
-            verify_kernel(step.kernel)
+    before, draft.steps = draft.steps, find_ranges(draft.slots, draft.steps)
+    verify_new(draft, before, draft.steps)
 
 
 def place_outputs(draft: Draft) -> None:
@@ -466,14 +465,17 @@ def share_memory(draft: Draft) -> None:
     """Make again what waits at the peak; let maps write where they read, where most is taken."""
     draft.steps = rearrange(draft.slots, draft.steps, draft.copies, draft.target)
     every: list[Step] = [*draft.steps, *draft.copies]
-    before = recompute(draft.slots, every) if draft.target.has_blocks else every
-    steps = write_in_place(draft.slots, before)
-    if draft.is_verified:
-        for old, new in zip(before, steps):
-            if isinstance(old, KernelLaunch) and isinstance(new, KernelLaunch):
-                if new.kernel is not old.kernel:
-                    verify_kernel(new.kernel)
-    draft.steps = steps[: len(draft.steps)]
+    steps = write_in_place(draft.slots, lower_peaks(draft.slots, every, draft.target))
+    verify_new(draft, every, steps)
+    draft.steps = steps[: len(steps) - len(draft.copies)]
+
+
+def verify_new(draft: Draft, old: Sequence[Step], new: Sequence[Step]) -> None:
+    """Verify the kernels that a pass over all steps made, if they are to be."""
+    known = {id(step.kernel) for step in old if isinstance(step, KernelLaunch)}
+    for step in new if draft.is_verified else ():
+        if isinstance(step, KernelLaunch) and id(step.kernel) not in known:
+            verify_kernel(step.kernel)
 
 
 def place_memory(draft: Draft) -> None:
@@ -500,6 +502,7 @@ def place_memory(draft: Draft) -> None:
         for slot, at in join.places:
             held = draft.slots[slot]
             draft.slots[slot] = replace(held, offset=start + at * held.dtype.itemsize)
+            draft.joined.append((slot, join.whole))
 
 
 STAGES: tuple[Callable[[Draft], None], ...] = (

@@ -40,6 +40,11 @@ def inputs_for(member: Facts, group: Group) -> tuple[Facts, ...]:
     return member.inputs[1:] if member.group is group else member.inputs[:1]
 
 
+def overwritten(group: Group) -> set[int]:
+    """Numbers of the leaves a group writes in place."""
+    return {member.overwrites for member in group.members if member.overwrites >= 0}
+
+
 def order_updates(groups: list[Group]) -> None:
     """Move assignments below what reads the contents that they change, where a part of them stays.
 

@@ -19,7 +19,8 @@ from picograd.tensor.core.annotations import (
 )
 from picograd.tensor.linalg import decompositions
 from picograd.tensor.linalg.decompositions import QR, Slogdet
-from picograd.tensor.linalg.systems import LU
+from picograd.tensor.linalg.reflectors import Reflected
+from picograd.tensor.linalg.systems import LU, Triangular
 from picograd.tensor.making import random
 from picograd.tensor.making.random import Generator
 from picograd.tensor.math.arithmetic import Parts
@@ -187,6 +188,7 @@ __all__ = [
     "gather",
     "gcd",
     "ge",
+    "geqrf",
     "ger",
     "get_default_dtype",
     "get_device",
@@ -263,6 +265,7 @@ __all__ = [
     "logspace",
     "logsumexp",
     "lt",
+    "lu",
     "lu_solve",
     "lu_unpack",
     "manual_seed",
@@ -311,6 +314,8 @@ __all__ = [
     "numel",
     "ones",
     "ones_like",
+    "orgqr",
+    "ormqr",
     "outer",
     "pdist",
     "permute",
@@ -399,6 +404,7 @@ __all__ = [
     "transpose",
     "trapezoid",
     "trapz",
+    "triangular_solve",
     "tril",
     "tril_indices",
     "triu",
@@ -950,6 +956,7 @@ def gather(input: Tensor, dim: int, index: Tensor, *, out: Any = None) -> Tensor
 def gather(input: Tensor, *, axis: int, index: Tensor, out: Any = None) -> Tensor: ...
 def gcd(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
 def ge(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
+def geqrf(input: Tensor, *, out: Any = None) -> Reflected: ...
 def ger(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor: ...
 def get_default_dtype(*, out: Any = None) -> DType: ...
 def get_device(input: Tensor, *, out: Any = None) -> int: ...
@@ -1173,6 +1180,9 @@ def logsumexp(
     out: Any = None,
 ) -> Tensor: ...
 def lt(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
+def lu(
+    input: Tensor, pivot: bool = True, get_infos: bool = False, *, out: Any = None
+) -> tuple[Tensor, ...]: ...
 def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Any = None) -> Tensor: ...
 def lu_unpack(input: Tensor, LU_pivots: Tensor, *, out: Any = None) -> LU: ...
 def manual_seed(seed: Any, *, out: Any = None) -> random.Generator: ...
@@ -1394,6 +1404,16 @@ def ones(
 ) -> Tensor: ...
 def ones_like(
     input: Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
+) -> Tensor: ...
+def orgqr(input: Tensor, tau: Tensor, *, out: Any = None) -> Tensor: ...
+def ormqr(
+    input: Tensor,
+    tau: Tensor,
+    other: Tensor,
+    left: bool = True,
+    transpose: bool = False,
+    *,
+    out: Any = None,
 ) -> Tensor: ...
 def outer(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: ...
 def pdist(input: Tensor, p: float = 2.0, *, out: Any = None) -> Tensor: ...
@@ -1743,6 +1763,15 @@ def trapezoid(
 def trapz(
     input: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1, out: Any = None
 ) -> Tensor: ...
+def triangular_solve(
+    input: Tensor,
+    A: Tensor,
+    upper: bool = True,
+    transpose: bool = False,
+    unitriangular: bool = False,
+    *,
+    out: Any = None,
+) -> Triangular: ...
 def tril(input: Tensor, diagonal: int = 0, *, out: Any = None) -> Tensor: ...
 def tril_indices(
     row: int,

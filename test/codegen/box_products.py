@@ -16,17 +16,17 @@ TWO = cuda_target("sm_90a", 2)  # few processors: each walks several tiles
 TF32 = replace(TWO, tf32=True)
 
 
-def only(block=None, is_shared=False):
+def only(block=None, is_shared=False, together=1):
     """Accept the schedules of boxes with a block tile."""
-    wanted = block or (128, 128), is_shared
+    wanted = block or (128, 128), is_shared, together
     return lambda schedule: (
         isinstance(schedule, contract_tma.BoxSchedule)
-        and (schedule.block, schedule.is_shared) == wanted
+        and (schedule.block, schedule.is_shared, schedule.together) == wanted
     )
 
 
-def tiles_of(kernel, block=None, target=TWO, is_shared=False):
-    return verify_tiles(contract_cuda.build(kernel, target, only(block, is_shared)))
+def tiles_of(kernel, block=None, target=TWO, is_shared=False, together=1):
+    return verify_tiles(contract_cuda.build(kernel, target, only(block, is_shared, together)))
 
 
 def program_of(tiles, target=TWO):
@@ -59,10 +59,12 @@ def expected(case, arrays, kernel):
     return (found.swapaxes(1, 2) if case.get("out", "mn") == "nm" else found).reshape(-1)
 
 
-def results(case, block=None, target=TWO, change=lambda program: program, is_shared=False):
+def results(
+    case, block=None, target=TWO, change=lambda program: program, is_shared=False, together=1
+):
     """Run a case as Tile IR and as a program: (expected, tile result, program result)."""
     kernel = matmul_kernel(**case)
-    tiles = tiles_of(kernel, block, target, is_shared)
+    tiles = tiles_of(kernel, block, target, is_shared, together)
     arrays = numbers(kernel)
     want, slot = expected(case, arrays, kernel), kernel.slots[2]
     values = [from_raw(x, s.dtype).copy() for x, s in zip(arrays, kernel.slots, strict=True)]

@@ -6,6 +6,9 @@ from compare import check_arrays
 from harness import run
 from structured import STRUCTURED
 
+from picograd.codegen.linearize_cpu import zeroed_last
+from picograd.codegen.program import Instr
+from picograd.dtype import int64
 from picograd.schedule.verify import verify
 
 
@@ -23,3 +26,11 @@ def test_structured_kernel(name: str) -> None:
 @pytest.mark.usefixtures("small_tasks")
 def test_many_tasks(name: str) -> None:
     compare(STRUCTURED[name]())
+
+
+def test_workspaces_that_must_be_zero_come_last() -> None:
+    space = [Instr("workspace", None, arg=number) for number in range(3)]
+    other = Instr("task", int64)
+    found, spaces = zeroed_last([*space, other], [(4, True), (8, False), (16, False)])
+    assert [each.arg for each in found] == [2, 0, 1, None]
+    assert spaces == [(8, False), (16, False), (4, True)]

@@ -43,3 +43,21 @@ def test_printed_form_is_that_of_pytorch() -> None:
     adjoint = nn.ConvTranspose2d(4, 4, 3, 2, 1, 1, 2, False, 2)
     end = "output_padding=(1, 1), groups=2, bias=False)"
     assert repr(adjoint) == f"ConvTranspose2d{start}{end}"
+
+
+def test_subclasses_convolve_with_weights_of_their_own() -> None:
+    class Standardized(nn.Conv2d):
+        def forward(self, input: Tensor) -> Tensor:
+            weight = self.weight - self.weight.mean((1, 2, 3), keepdim=True)
+            return self._conv_forward(input, weight, self.bias)
+
+    class Doubled(nn.Conv2d):
+        def _conv_forward(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+            return super()._conv_forward(x, weight * 2, bias)
+
+    layer, own = Standardized(4, 6, 3), Doubled(4, 6, 3, bias=False)
+    weight = layer.weight - layer.weight.mean((1, 2, 3), keepdim=True)
+    wanted = nn.functional.conv2d(X, weight, layer.bias)
+    np.testing.assert_array_equal(layer(X).numpy(), wanted.numpy())
+    wanted = nn.functional.conv2d(X, own.weight) * 2
+    np.testing.assert_allclose(own(X).numpy(), wanted.numpy(), rtol=1e-5, atol=1e-6)

@@ -66,3 +66,12 @@ def test_given_places_are_part_of_the_state() -> None:
         "_random_samples"
     ]
     assert not nn.FractionalMaxPool2d(2, 3).state_dict()
+
+
+def test_an_image_alone_takes_the_first_samples() -> None:
+    x, samples = RANDOM.random((3, 7, 9)), RANDOM.random((2, 3, 2))
+    pool = nn.FractionalMaxPool2d(2, output_size=(3, 4), _random_samples=Tensor(samples))
+    theirs = torch.nn.FractionalMaxPool2d(
+        2, output_size=(3, 4), _random_samples=torch.tensor(samples)
+    )
+    np.testing.assert_array_equal(pool(Tensor(x)).numpy(), theirs(torch.tensor(x)).numpy())

@@ -1,5 +1,7 @@
 """Attention of several heads with given weights against PyTorch; with a layer: test_attention."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from nn_support import array, torch
@@ -36,3 +38,17 @@ def test_with_given_weights(device):
     with pytest.raises(ShapeError, match="6 features wanted"):
         call = picograd.nn.functional.multi_head_attention_forward
         call(*[Tensor(x) for x in wide], 6, 2, *[None] * 4, False, 0.0, *map(Tensor, out))
+
+
+def test_forward_asks_a_stand_in_for_weights_alone() -> None:
+    """Adapters call `MultiheadAttention.forward` on a module of their own."""
+    settings = ("embed_dim", "num_heads", "dropout", "batch_first", "add_zero_attn", "training")
+    weights = ("in_proj_weight", "in_proj_bias", "bias_k", "bias_v")
+    layer = picograd.nn.MultiheadAttention(8, 2)
+    x, adapter = Tensor(array(4, 2, 8)), picograd.nn.Module()
+    for name in (*settings, *weights):
+        object.__setattr__(adapter, name, getattr(layer, name))
+    out = layer.out_proj.weight, layer.out_proj.bias
+    object.__setattr__(adapter, "out_proj", SimpleNamespace(weight=out[0], bias=out[1]))
+    found, wanted = type(layer).forward(adapter, x, x, x), layer(x, x, x)
+    np.testing.assert_array_equal(found[0].numpy(), wanted[0].numpy())

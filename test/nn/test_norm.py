@@ -55,3 +55,11 @@ def test_statistics_are_the_same_apart_from_the_result(affine: bool) -> None:
     for one, other in zip(*found, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5)
     assert found[0][-1] == 4
+
+
+def test_an_empty_batch_leaves_the_statistics() -> None:
+    layer = nn.BatchNorm2d(3)
+    found = layer(Tensor.zeros(0, 3, 2, 2))
+    found.sum().backward()
+    assert found.shape == (0, 3, 2, 2)
+    assert layer.weight.grad.tolist() == [0.0] * 3 and layer.running_var.tolist() == [1.0] * 3

@@ -91,3 +91,19 @@ def test_a_shared_module_is_not_a_ring() -> None:
     both = nn.Sequential(layer, nn.Sequential(layer))
     assert list(both.state_dict()) == ["0.weight", "0.bias", "1.0.weight", "1.0.bias"]
     assert repr(both).count("Linear") == 2 and len(list(both.parameters())) == 2
+
+
+def test_a_list_of_what_a_module_list_holds_names_nothing() -> None:
+    def names(library: Any) -> list[str]:
+        class Stack(library.nn.Module):  # type: ignore
+            def __init__(self) -> None:
+                super().__init__()
+                self.blocks = [library.nn.Linear(2, 2), library.nn.ReLU()]
+                self.layers = library.nn.ModuleList(self.blocks)
+
+        return [*Stack().state_dict(), repr(Stack())]
+
+    assert names(picograd) == names(torch)
+    plain = nn.Sequential()
+    plain.blocks = [nn.Linear(2, 2)]
+    assert list(plain.state_dict()) == ["blocks.0.weight", "blocks.0.bias"]

@@ -106,3 +106,9 @@ def test_mistakes(equation: str, shapes: Any, device: str) -> None:
         picograd.einsum(Tensor.zeros(2), [60])
     with pytest.raises(PicogradError):
         picograd.einsum(Tensor.zeros(2), 0)
+
+
+def test_integers_that_were_summed_are_wide() -> None:
+    a, b = Tensor.ones(2, 3).int(), Tensor.ones(3).int()
+    assert picograd.einsum("ik,j->ij", a, b).dtype is picograd.int64
+    assert picograd.einsum("ik,k->i", a, b).dtype is picograd.int32

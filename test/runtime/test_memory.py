@@ -43,9 +43,9 @@ def test_size_classes_waste_little():
 
 
 def test_large_blocks_waste_less():
-    for nbytes in [(256 << 20) + 1, 10**9, 9 * 10**9, (1 << 33) + 1]:
+    for nbytes in [(16 << 20) + 1, (256 << 20) + 1, 10**9, 9 * 10**9, (1 << 33) + 1]:
         size = size_class(nbytes)
-        assert nbytes <= size <= nbytes * 65 / 64 and size_class(size) == size
+        assert nbytes <= size <= nbytes * 129 / 128 and size_class(size) == size
 
 
 def test_dropped_blocks_are_reused():
@@ -62,6 +62,14 @@ def test_dropped_blocks_are_reused():
     assert pool.in_use == 0 and pool.reserved == 2048
     pool.empty()
     assert pool.reserved == 0 and not source.sizes
+
+
+def test_large_blocks_serve_what_is_little_smaller():
+    pool, _ = make_pool()
+    address = pool.allocate(36 << 20).address
+    assert pool.allocate(33 << 20).address == address and pool.reserved == pool.peak == 36 << 20
+    kept = pool.allocate(30 << 20)
+    assert kept.address != address and pool.reserved == 66 << 20
 
 
 def test_free_blocks_of_other_sizes_are_given_back_when_memory_is_short():

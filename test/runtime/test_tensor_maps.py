@@ -61,6 +61,14 @@ def test_sizes_are_counted_in_elements_and_strides_in_bytes():
     assert double.asked[1][0] == "CU_TENSOR_MAP_DATA_TYPE_FLOAT32"
 
 
+def test_rows_that_begin_between_lines_fetch_one_line():
+    double = Double()
+    for stride in (128, 72):
+        encode(Driver(double), TensorMap(1, bfloat16, 0, (64, 100), (stride,), (64, 128)), 0)
+    lines, between = (each[-2] for each in double.asked)
+    assert lines.endswith("L2_256B") and between.endswith("L2_128B")
+
+
 def test_windows_are_told_by_their_corners():
     """Three windows from -1 on, two apart, of five positions: the last begins at 3, 1 from 4."""
     double = Double()

@@ -200,3 +200,13 @@ def test_workers_without_images_store_the_image() -> None:
     assert len(schedule([single], replace(TARGET, threads=1)).kernels) == 1
     plan = schedule([single], replace(TARGET, threads=8))
     assert len(plan.kernels) == 2 and any("rows of 1 images" in r for r in plan.reasons)
+
+
+@pytest.mark.parametrize("window", [(0, 3, 1, 1), (0, 2, 2, 1), (0, 3, 4, 1)])
+def test_windows_of_a_matrix_product_read_its_result(window: tuple[int, int, int, int]) -> None:
+    rows = build.matmul(leaf(28, 8), leaf(8, 5))
+    check_plan([pool(rows, (window,), "sum")], 1)
+    bias = leaf(5).reshape((1, 5)).expand((28, 5))
+    check_plan([pool(rows + bias, (window,))], 1)
+    batches = build.matmul(leaf(4, 7, 8), leaf(8, 8))
+    check_plan([pool(batches, ((1, *window[1:]),), "sum").reduce("max", (1,))])

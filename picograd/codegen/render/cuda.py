@@ -212,6 +212,8 @@ def signature(program: Program) -> str:
     # `setmaxnreg` wants the registers at entry to be bounded, by the blocks of a multiprocessor.
     together = f", {blocks_together(program)}" if count else ""
     bounds = f"__launch_bounds__({program.threads}{together})"
+    clusters = {instr.arg for instr in program.instructions if instr.op == "cluster_barrier"}
+    bounds += "".join(f" __cluster_dims__({size}, 1, 1)" for size in clusters)
     return f'extern "C" __global__ void {bounds} {program.name}({", ".join(parameters)})'
 
 

@@ -73,6 +73,29 @@ DEVICE void copy_windows(const TensorMap& map, void* to, uint64* barrier, {at}, 
 }}
 """
 
+COPY_ALL = """\
+DEVICE void copy_box_all_{count}(const TensorMap& map, void* to, uint64* barrier, {at}) {{
+  asm volatile("cp.async.bulk.tensor.{rank}d.shared::cluster.global.mbarrier::complete_tx::bytes"
+    ".multicast::cluster [%0], [%1, {{{numbers}}}], [%2], %{mask};"
+    :: "r"(shared_place(to)), "l"(&map), "r"(shared_place(barrier)), {values},
+    "h"((unsigned short)((1 << {count}) - 1)) : "memory");
+}}
+"""
+
+CLUSTER = """\
+template <int blocks> DEVICE void barrier_arrive_all(uint64* b) {
+  #pragma unroll
+  for (int i = 0; i < blocks; i++)
+    asm volatile("{\\n.reg .b32 at;\\nmapa.shared::cluster.u32 at, %0, %1;\\n"
+      "mbarrier.arrive.shared::cluster.b64 _, [at];\\n}"
+      :: "r"(shared_place(b)), "r"(i) : "memory");
+}
+DEVICE void cluster_barrier() {
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;\\nbarrier.cluster.wait.aligned;"
+    ::: "memory");
+}
+"""
+
 STORE = """\
 DEVICE void store_box(const TensorMap& map, const void* from, {at}) {{
   asm volatile("cp.async.bulk.tensor.{rank}d.global.shared::cta.bulk_group "
@@ -140,14 +163,16 @@ TYPES = {
 }
 
 
-def box_text(template: str, rank: int, first: int) -> str:
-    """Write the function that copies boxes of so many dimensions."""
+def box_text(template: str, rank: int, first: int, count: int = 1) -> str:
+    """Write the function that copies boxes of so many dimensions, to `count` blocks."""
     names = [f"c{d}" for d in range(rank)]
     return template.format(
         rank=rank,
         at=", ".join(f"int {name}" for name in names),
         numbers=", ".join(f"%{first + d}" for d in range(rank)),
         values=", ".join(f'"r"({name})' for name in names),
+        count=count,
+        mask=first + rank,
     )
 
 
@@ -219,6 +244,10 @@ def helpers(instr: Instr) -> tuple[str, ...]:
         return HELPERS, windows_text(len(instr.args) - 5 - instr.arg)
     if instr.op == "copy_box":
         return HELPERS, box_text(COPY, len(instr.args) - 5, 3)
+    if instr.op == "copy_box_all":
+        return HELPERS, box_text(COPY_ALL, len(instr.args) - 6, 3, instr.arg[0])
+    if instr.op in ("barrier_arrive_all", "cluster_barrier"):
+        return HELPERS, CLUSTER
     if instr.op == "store_box":
         return HELPERS, box_text(STORE, len(instr.args) - 3, 2)
     if instr.op in ("flag_raise", "flag_wait"):
@@ -269,6 +298,15 @@ def copy_call(name: str, args: list[str], instr: Instr) -> list[str]:
     return [f"{function}({args[0]}, {to}, {barrier}, {at});"]
 
 
+def copy_all_call(name: str, args: list[str], instr: Instr) -> list[str]:
+    """Begin to copy the box of this block to all of a cluster."""
+    count, rows, span = instr.arg
+    tensor, shared, place, barriers, number, rank, near, far, *rest = args
+    to = f"{shared} + {place} + {rank} * {rows * span}"
+    at = ", ".join((near, f"{far} + {rank} * {rows}", *rest))
+    return [f"copy_box_all_{count}({tensor}, {to}, {barriers} + {number}, {at});"]
+
+
 Statement = Callable[[str, list[str], Instr], list[str]]
 STATEMENTS: dict[str, Statement] = {
     "role": role_text,
@@ -277,6 +315,10 @@ STATEMENTS: dict[str, Statement] = {
     ],
     "barrier_publish": lambda name, args, instr: ["barrier_publish();"],
     "barrier_arrive": lambda name, args, instr: [f"barrier_arrive({args[0]} + {args[1]});"],
+    "barrier_arrive_all": lambda name, args, instr: [
+        f"barrier_arrive_all<{instr.arg}>({args[0]} + {args[1]});"
+    ],
+    "cluster_barrier": lambda name, args, instr: ["cluster_barrier();"],
     "barrier_expect": lambda name, args, instr: [
         f"barrier_expect({args[0]} + {args[1]}, {instr.arg});"
     ],
@@ -284,6 +326,7 @@ STATEMENTS: dict[str, Statement] = {
     "flag_raise": lambda name, args, instr: [f"flag_raise({args[0]} + {args[1]});"],
     "flag_wait": lambda name, args, instr: [f"flag_wait({args[0]} + {args[1]});"],
     "copy_box": copy_call,
+    "copy_box_all": copy_all_call,
     "store_box": lambda name, args, instr: [
         f"store_box({args[0]}, {args[1]} + {args[2]}, {', '.join(args[3:])});"
     ],

@@ -12,6 +12,7 @@ from math import gcd
 
 from picograd.code import TensorMap
 from picograd.codegen.boxes import (
+    ALIGNMENT,
     ROW_BYTES,
     Depth,
     Operand,
@@ -23,6 +24,7 @@ from picograd.codegen.boxes import (
 )
 from picograd.codegen.layout import WgmmaAccumulator
 from picograd.codegen.operands import Contraction, role, size_of, step_of, stores
+from picograd.codegen.templates.contract_steps import Reach, reach_of
 from picograd.codegen.tile import Assign, Dot, Step, Store, Tile, TileKernel, TilePart
 from picograd.codegen.tile_pipeline import (
     BoxStore,
@@ -35,7 +37,7 @@ from picograd.codegen.tile_pipeline import (
     rounded_product,
 )
 from picograd.dtype import DType, int64
-from picograd.helpers import ceil_div, product
+from picograd.helpers import ceil_div, product, round_up
 from picograd.schedule.cost import ALIGNED, MISALIGNED
 from picograd.schedule.index import (
     Axis,
@@ -62,7 +64,9 @@ ALONE = 128
 # To leave a part of a tile and to wait for others, and to add each of them: as so much of K.
 SHARED, JOINED = 700, 200
 FULL = 1.15  # times as long: all processors at work wait for power and the cache
+WINDOWED = 2.5  # times as long as rows: boxes of windows (docs/records/0014-convolutions)
 GROUP_ROWS = 8  # tiles of rows that run together, for the L2 cache
+CACHED = 1 << 24  # bytes of an operand that stay there while others pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,8 @@ class BoxSchedule:
     processor multiplies tiles of this size, compared with others. If `is_shared`, blocks share
     tiles: all have as many steps of K, wherever these begin. If `is_summed`, each stage is
     multiplied by itself and added to the rest in float32: tensor cores add products of 8-bit floats
-    with 14 bits.
+    with 14 bits. So many blocks as are `together` multiply tiles one below the other, and bring
+    their right operand, which is the same, each a part to all of them.
     """
 
     block: tuple[int, int]
@@ -84,6 +89,7 @@ class BoxSchedule:
     rate: float
     is_shared: bool = False
     is_summed: bool = False
+    together: int = 1
 
     @property
     def layout(self) -> WgmmaAccumulator:
@@ -123,13 +129,16 @@ SCHEDULES = (
     BoxSchedule((128, 128), 2, 1, 6, 2, 0.985),
     BoxSchedule((64, 128), 1, 1, 8, 2, 0.8),
     BoxSchedule((64, 192), 2, 1, 5, 3, 0.75),
-    BoxSchedule((128, 256), 1, 2, 4, 2, 0.8),
+    BoxSchedule((128, 256), 1, 2, 4, 2, 0.95),
     BoxSchedule((128, 64), 2, 1, 8, 2, 0.6),
+    BoxSchedule((64, 64), 1, 1, 10, 1, 0.5),
+    BoxSchedule((128, 256), 1, 2, 4, 2, 0.95, together=2),
     BoxSchedule((128, 192), 2, 1, 4, 3, 1.0, is_shared=True),
     BoxSchedule((128, 192), 1, 2, 4, 3, 1.0, is_summed=True),
     BoxSchedule((128, 128), 1, 2, 5, 2, 0.93, is_summed=True),
     BoxSchedule((64, 128), 1, 1, 8, 2, 0.55, is_summed=True),
     BoxSchedule((128, 64), 1, 2, 8, 1, 0.6, is_summed=True),
+    BoxSchedule((64, 64), 1, 1, 10, 1, 0.4, is_summed=True),
 )
 
 
@@ -218,7 +227,12 @@ def is_light(expr: Expr) -> bool:
 def tile_count(c: Contraction, schedule: BoxSchedule) -> int:
     """Count the tiles of the output."""
     batch, m, n, _ = c.sizes
-    return batch * ceil_div(m, schedule.block[0]) * ceil_div(n, schedule.block[1])
+    return batch * rows_of_tiles(m, schedule) * ceil_div(n, schedule.block[1])
+
+
+def rows_of_tiles(m: int, schedule: BoxSchedule) -> int:
+    """Count the rows of tiles, those beyond the end that fill up a cluster among them."""
+    return round_up(ceil_div(m, schedule.block[0]), schedule.together)
 
 
 def cost(
@@ -234,13 +248,23 @@ def cost(
     if schedule.is_shared:
         waves, more = FULL * points / blocks, SHARED + JOINED * ceil_div(blocks, points)
     multiplied = waves * product(schedule.block) / schedule.rate
-    lines = [ALIGNED if is_aligned(side) else MISALIGNED for side in sides]
-    brought = sum(size * line for size, line in zip(schedule.block, lines, strict=True))
-    moved = points / blocks * brought
-    depth = frame.depth.count * frame.depth.size
+    lines = [line_cost(side) for side in sides]
+    block_m, block_n = schedule.block
+    own_n = block_n / schedule.together
+    # What all of them bring, and what one can.
+    shared = points / blocks * (block_m * lines[0] + own_n * lines[1])
+    moved = max(shared, (block_m + own_n) * ALIGNED)
+    share = frame.reach.share if frame.reach else 1
+    depth = frame.depth.count * frame.depth.size * share
     waves_alone = waves if schedule.teams == 1 else 1
     alone = (waves_alone * ALONE + more) * product(schedule.block)
     return max(multiplied, moved) * depth + alone
+
+
+def line_cost(side: Side) -> float:
+    """Estimate how long an element takes to bring."""
+    line = ALIGNED if is_aligned(side) else MISALIGNED
+    return WINDOWED * line if side.copy.tensor.windows else line
 
 
 def is_aligned(side: Side) -> bool:
@@ -258,6 +282,7 @@ class Frame:
     step: Axis
     corners: tuple[Index, Index]
     depth: Depth
+    reach: Reach | None = None  # where tiles have not all steps
 
 
 def operands(
@@ -274,24 +299,57 @@ def operands(
             side = side_of(c, Operand(*operand), dtype, depth, axis_index(frame.step))
             if side is None:
                 break
-            found.append(side)
-        if len(found) == 2:
+            found.append(side if side.is_k_major else whole_chunks(side))
+        is_one = schedule.together == 1 or (found and found[-1].copy.tensor.windows is None)
+        if len(found) == 2 and is_one:
             return frame, (found[0], found[1])
     return None
+
+
+def whole_chunks(side: Side) -> Side:
+    """Let rows reach to the end of a chunk of 16 bytes, which boxes bring sooner.
+
+    What is there is multiplied into rows and columns of the result that nobody stores.
+    """
+    tensor = side.copy.tensor
+    length = round_up(tensor.sizes[0], ALIGNMENT // tensor.dtype.itemsize)
+    if tensor.windows is not None or min(tensor.strides) < length:
+        return side
+    sizes = length, *tensor.sizes[1:]
+    return replace(side, copy=replace(side.copy, tensor=replace(tensor, sizes=sizes)))
 
 
 def frame_of(c: Contraction, schedule: BoxSchedule, depth: Depth, target: Target) -> Frame:
     """Number the tiles of the output, and the steps of K.
 
-    Where blocks share tiles, those that begin at the same place of K are neighbours.
+    Where blocks share tiles, those that begin at the same place of K are neighbours. Where tiles
+    have different steps, those with the same ones are, so that all blocks have as many of each.
     """
     block_m, block_n = schedule.block
     _, m, n, _ = c.sizes
-    rows, columns = ceil_div(m, block_m), ceil_div(n, block_n)
-    tile = Axis("tile", rows * columns)
-    number = order_of_shares if schedule.is_shared else order
-    row, column = number(axis_index(tile), rows, columns, target.multiprocessors)
-    return Frame(tile, Axis("k_tile", depth.count), (row * block_m, column * block_n), depth)
+    rows, columns = rows_of_tiles(m, schedule), ceil_div(n, block_n)
+    tile, step = Axis("tile", rows * columns), Axis("k_tile", depth.count)
+    if schedule.is_shared:
+        row, column = order_of_shares(axis_index(tile), rows, columns, target.multiprocessors)
+        return Frame(tile, step, (row * block_m, column * block_n), depth)
+    frame = Frame(tile, step, corners_of(tile, schedule, (rows, columns), target), depth)
+    if reach_of(c, depth, frame.corners, schedule.block) is None:
+        return frame
+    itemsize = ROW_BYTES // depth.size
+    row_bytes = size_of(depth.inner) * itemsize
+    together = max(CACHED // (block_m * row_bytes), GROUP_ROWS)
+    group = ceil_div(rows, ceil_div(rows, together))
+    corners = corners_of(tile, schedule, (rows, columns), target, group)
+    reached = reach_of(c, depth, corners, schedule.block)
+    return replace(frame, corners=corners, reach=reached)
+
+
+def corners_of(
+    tile: Axis, schedule: BoxSchedule, counts: tuple[int, int], target: Target, group: int = 0
+) -> tuple[Index, Index]:
+    """Find the first row and column of each tile."""
+    row, column = order(axis_index(tile), *counts, target.multiprocessors, group)
+    return row * schedule.block[0], column * schedule.block[1]
 
 
 # -- Tile IR --------------------------------------------------------------------------------------
@@ -312,20 +370,23 @@ def write_part(
     layout = schedule.layout
     acc = Tile("acc", schedule.block, c.dtype, "register", layout)
     a, b = sides
+    b = replace(b, copy=replace(b.copy, together=schedule.together))
     stages = [stage_of("a", a, schedule), stage_of("b", b, schedule)]
-    copies = tuple(side.copy for side in sides)
+    copies = a.copy, b.copy
     multiply = Dot("acc", "a", "b", frame.depth.size, "wgmma", not a.is_k_major, b.is_k_major)
     clear = Assign("acc", dims, const(0, c.dtype))
     ends, boxes = epilogue(kernel, c, dims, frame.corners, schedule)
-    main = clear, Pipeline(frame.step, copies, (multiply,))
+    reach = (frame.reach.first, frame.reach.stop) if frame.reach else ()
+    main = clear, Pipeline(frame.step, copies, (multiply,), *reach)
     if schedule.is_summed:
         stages.append(replace(acc, name="part"))
         multiply = replace(multiply, acc="part", is_first=True)
         added = add_part(dims, c.dtype)
-        main = clear, Pipeline(frame.step, copies, (multiply, added))
+        main = clear, Pipeline(frame.step, copies, (multiply, added), *reach)
     points = (*c.batch, frame.tile)
     count = product(axis.size for axis in points)
     blocks = target.multiprocessors if schedule.is_shared else min(count, target.multiprocessors)
+    blocks -= blocks % schedule.together
     block = Axis("block", blocks)
     teams = Teams(schedule.teams, 128 * schedule.groups, schedule.registers)
     loop = Persistent(points, block, teams, (*main, *ends))
@@ -369,14 +430,17 @@ def shared(loop: Persistent, tiles: tuple[Tile, ...]) -> TilePart:
     return TilePart((loop.block,), (*tiles, partial), (dealt,), spaces)
 
 
-def order(position: Index, rows: int, columns: int, blocks: int) -> tuple[Index, Index]:
+def order(
+    position: Index, rows: int, columns: int, blocks: int, group: int = 0
+) -> tuple[Index, Index]:
     """Number tiles so that those that run together share operands in the L2 cache.
 
     Rows of tiles that are left when all groups are full are a group of their own.
     """
-    group = next(g for g in (GROUP_ROWS, 4, 2, 1) if rows % g == 0)
-    if group < 4 and columns * GROUP_ROWS > blocks:  # else any group is soon done with
-        group = min(GROUP_ROWS, rows)
+    if not group:
+        group = next(g for g in (GROUP_ROWS, 4, 2, 1) if rows % g == 0)
+        if group < 4 and columns * GROUP_ROWS > blocks:  # else any group is soon done with
+            group = min(GROUP_ROWS, rows)
     inside = position % (group * columns)
     first = position // (group * columns) * group
     row = first + inside % group

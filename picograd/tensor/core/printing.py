@@ -9,7 +9,8 @@ with an exponent if the largest is over 1000 times the smallest, over 1e8, or th
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,7 +39,7 @@ class Options:
     sci_mode: bool | None = None
 
 
-OPTIONS = Options()
+OPTIONS = PRINT_OPTS = Options()
 
 
 def set_printoptions(
@@ -72,6 +73,23 @@ def set_printoptions(
             if number < 0:
                 raise ValueRangeError("set_printoptions", f"{name}={number}", "use 0 or more")
             setattr(OPTIONS, name, number)
+
+
+@contextmanager
+def printoptions(**options: Any) -> Iterator[None]:
+    """Set options of printing inside a block.
+
+    >>> from picograd.tensor.core.printing import printoptions
+    >>> with printoptions(precision=2):
+    ...     print(picograd.Tensor([0.123456]))
+    Tensor([0.12])
+    """
+    before = dict(vars(OPTIONS))
+    try:
+        set_printoptions(**options)
+        yield
+    finally:
+        vars(OPTIONS).update(before)
 
 
 def shown(array: Array) -> Array:

@@ -18,9 +18,10 @@ from picograd.tensor.linalg import host, products
 from picograd.tensor.reductions import reduce
 from picograd.tensor.core.guard import guard_functions
 from picograd.tensor.core.arguments import is_tensor, need_tensor
+from picograd.tensor.linalg.reflectors import householder_product
 from picograd.tensor.linalg.systems import (
-    eye_like, hermitian_of, lstsq, lu, lu_factor, lu_solve, matrix_exp, matrix_rank, multi_dot,
-    need_square, solve_triangular, tensorinv, tensorsolve,
+    eye_like, hermitian_of, lstsq, lu, lu_factor, lu_factor_ex, lu_solve, matrix_exp, matrix_rank,
+    multi_dot, need_square, solve_triangular, tensorinv, tensorsolve,
 )  # fmt: skip
 from picograd.tensor.core.recording import Recorded, apply, decided, read, several, wrap
 from picograd.tensor.core.spelling import spell_functions
@@ -30,8 +31,9 @@ from collections.abc import Sequence
 
 __all__ = [
     "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh",
-    "eigvals", "eigvalsh", "inv", "inv_ex", "lstsq", "lu", "lu_factor", "lu_solve", "matmul",
-    "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr",
+    "eigvals", "eigvalsh", "householder_product", "inv", "inv_ex", "lstsq", "lu", "lu_factor",
+    "lu_factor_ex", "lu_solve", "matmul", "matrix_exp", "matrix_norm", "matrix_power",
+    "matrix_rank", "multi_dot", "norm", "pinv", "qr",
     "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals", "tensorinv",
     "tensorsolve", "vander", "vecdot", "vector_norm",
 ]  # fmt: skip

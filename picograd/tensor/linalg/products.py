@@ -136,9 +136,9 @@ def einsum_pair(first: Labelled, second: Labelled, later: set[str], output: list
     """Contract two labelled operands, keeping the labels still needed."""
     wanted = later | set(output)
     (a, labels_a), (b, labels_b) = first, second
-    a, b = same_dtype("einsum", a, b)
     a, labels_a = sum_labels(a, labels_a, wanted | set(labels_b))
     b, labels_b = sum_labels(b, labels_b, wanted | set(labels_a))
+    a, b = same_dtype("einsum", a, b)  # of integers what was summed is int64
     sizes = dict(zip(labels_b, b.shape))
     for label, size in zip(labels_a, a.shape):
         if sizes.get(label, size) not in (size, 1) and size != 1:

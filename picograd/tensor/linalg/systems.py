@@ -171,6 +171,61 @@ def lu_factor(A: Tensor, *, pivot: bool = True) -> LUFactor:
     return LUFactor(both, (swaps + 1).int())
 
 
+class LUTried(NamedTuple):
+    """This class holds what `lu_factor` gives, and 0 or where U has a 0 for each matrix."""
+
+    LU: Tensor
+    pivots: Tensor
+    info: Tensor
+
+
+def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> LUTried:
+    """Factor as `lu_factor`, and say for each matrix where a pivot is 0 first, counted from 1.
+
+    >>> picograd.linalg.lu_factor_ex(picograd.Tensor([[1.0, 1.0], [1.0, 1.0]])).info.item()
+    2
+    """
+    both, swaps = lu_factor(A, pivot=pivot)
+    is_zero = both.diagonal(0, -2, -1) == 0
+    info = is_zero.any(-1).where(is_zero.int().argmax(-1) + 1, 0).int()
+    if check_errors and info.any():
+        raise ValueRangeError("linalg.lu_factor_ex", "a pivot is 0", "pass regular matrices")
+    return LUTried(both, swaps, info)
+
+
+@composed("lu")
+def packed_lu(input: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
+    """Give `linalg.lu_factor` by its older name, with `get_infos` that of `lu_factor_ex`.
+
+    >>> [x.tolist() for x in picograd.lu(picograd.Tensor([[2.0]]))]
+    [[[2.0]], [1]]
+    """
+    found = lu_factor_ex(input, pivot=pivot)
+    return tuple(found) if get_infos else tuple(found[:2])
+
+
+class Triangular(NamedTuple):
+    """This class holds the solution, and a copy of the matrix."""
+
+    solution: Tensor
+    cloned_coefficient: Tensor
+
+
+@composed()
+def triangular_solve(
+    input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False,
+    unitriangular: bool = False,
+) -> Triangular:  # fmt: skip
+    """Solve A X = input by the older name of `linalg.solve_triangular`.
+
+    >>> picograd.triangular_solve(picograd.Tensor([[8.0]]), picograd.Tensor([[2.0]]))[0].tolist()
+    [[4.0]]
+    """
+    matrix, is_upper = (A.mT, not upper) if transpose else (A, upper)
+    found = solve_triangular(matrix, input, upper=is_upper, unitriangular=unitriangular)
+    return Triangular(found, A.clone())
+
+
 @composed(method=False)
 def lu_unpack(LU_data: Tensor, LU_pivots: Tensor) -> LU:
     """Take P, L and U out of what `lu_factor` returns.

@@ -1,5 +1,6 @@
 """Making tensors: host data into leaf nodes, and constants, ranges and identity as nodes."""
 
+import functools
 import math
 import operator
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from picograd.dtype import (
     float32,
     float64,
     int64,
+    promote,
     scalar_dtype,
     to_dtype,
     uint64,
@@ -114,9 +116,23 @@ def dtype_of(data: Any, array: "np.ndarray[Any, Any]") -> DType:
         return default_float()  # `from_array` says what is wrong
     if hasattr(data, "dtype") or shows_array(data):
         return to_dtype(array.dtype)
-    if array.dtype.kind in "fc" and not holds_arrays(data):
-        return default_float() if array.dtype.kind == "f" else default_float().complex
+    if array.dtype.kind in "fc":
+        usual = default_float() if array.dtype.kind == "f" else default_float().complex
+        return widest(data, usual) if holds_arrays(data) else usual
     return to_dtype(array.dtype)
+
+
+def widest(data: Any, usual: DType) -> DType:
+    """Find the dtype that tensors and numbers in nested lists share: numbers widen no tensor."""
+    leaves, kinds = [data], set()
+    for leaf in leaves:
+        if isinstance(leaf, (list, tuple)):
+            leaves.extend(leaf)
+        elif hasattr(leaf, "dtype"):
+            kinds.add(to_dtype(leaf.dtype))
+        elif not isinstance(leaf, int):
+            kinds.add(usual)
+    return functools.reduce(promote, kinds)
 
 
 def shows_array(data: Any) -> bool:

@@ -128,14 +128,16 @@ def new_full(
 
 @composed(function=False)
 def new(x: Tensor, *data: Any, device: DeviceLike | None = None) -> Tensor:
-    """Make a tensor of data, or of zeros with the sizes that ints are, as older programs do.
+    """Make a tensor of data, or of zeros with the sizes that ints or a shape are.
 
-    >>> picograd.Tensor([1.0]).new(2, 3).shape, picograd.Tensor([1.0]).new([2, 3]).tolist()
-    ((2, 3), [2.0, 3.0])
+    >>> x = picograd.Tensor([[1.0]])
+    >>> x.new(2, 3).shape, x.new(x.shape).shape, x.new([2, 3]).tolist()
+    ((2, 3), (1, 1), [2.0, 3.0])
     """
     place = dict(dtype=x.dtype, device=device or x.device)
-    if all(isinstance(each, int) for each in data):
-        return Recorded.kind.zeros(*(data or (0,)), **place)
+    sizes = creation.sizes_among(data) if data else (0,)
+    if sizes is not None:
+        return Recorded.kind.zeros(*sizes, **place)
     return Recorded.kind.of(data[0], **place)
 
 

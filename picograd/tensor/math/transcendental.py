@@ -502,7 +502,13 @@ def logaddexp(x: Operand, other: Operand) -> Node:
     >>> Tensor([0.0, 1.0, 2.0]).logaddexp(Tensor([0.0, 1.0, 2.0])).tolist()
     [0.6931..., 1.6931..., 2.6931...]
     """
-    return of_two("logaddexp", x, other)
+    a, b = pair("logaddexp", x, other, floating=True)
+    if not a.dtype.is_complex:
+        return of_two("logaddexp", a, b)
+    is_first = b.parts()[0].binary("less", a.parts()[0])
+    larger, gap = is_first.where(a, b), is_first.where(b - a, a - b)
+    gap = elementwise.is_finite(larger).where(gap, 0)  # an infinity less itself is NaN
+    return larger + (gap.unary("exp") + 1).unary("log")
 
 
 @recorded(in_place=True)

@@ -13,6 +13,7 @@ import numpy as np
 from picograd.dtype import uint8
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph.room import check_size
+from picograd.number import size_of
 from picograd.tensor.core.annotations import Sizes, Tensor
 from picograd.tensor.core.arguments import along, from_host, need_tensor
 from picograd.tensor.core.autocast import listed
@@ -160,7 +161,7 @@ def read_sizes(x: Tensor, size: Any, scales: list[float | None]) -> list[int]:
     if size is None:
         sizes = [math.floor(full * (scale or 1.0)) for full, scale in zip(spatial, scales)]
     else:
-        sizes = [size] * len(spatial) if isinstance(size, int) else list(size)
+        sizes = [size] * len(spatial) if isinstance(size, int) else [size_of(each) for each in size]
     if len(sizes) != len(spatial) or any(each < 1 for each in sizes):
         given = sizes if size is None else size
         text = f"size={given} does not fit {len(spatial)} spatial axes"

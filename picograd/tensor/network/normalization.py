@@ -205,6 +205,8 @@ def batch_norm(
     ...     eps=0.0).tolist()
     [[-1.0], [1.0]]
     """
+    if input.numel() == 0:
+        return nothing_to_normalize(input, weight, bias)
     if not training:
         if running_mean is None or running_var is None:
             problem = "evaluation needs running_mean and running_var"
@@ -216,6 +218,12 @@ def batch_norm(
     move(running_mean, mean, momentum)
     move(running_var, var, momentum, count / max(1, count - 1))
     return y
+
+
+def nothing_to_normalize(input: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    """Give an empty batch, whose weight and bias have gradients of zero."""
+    y = input if weight is None else input * weight[:1].sum()
+    return y.clone() if bias is None else y + bias[:1].sum()
 
 
 def move(running: Tensor | None, value: Tensor, rate: Any, factor: float = 1.0) -> None:

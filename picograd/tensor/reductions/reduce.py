@@ -4,8 +4,9 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple, overload
 
-from picograd.dtype import DType, bool_, int64
+from picograd.dtype import DType, bool_, int64, uint8
 from picograd.errors import AxisError, DTypeError
+from picograd.graph import build
 from picograd.graph import build_composite as composite
 from picograd.graph.build_composite import custom
 from picograd.graph.node import Node
@@ -259,24 +260,26 @@ def std_mean(
 
 @recorded()
 def any(x: Node, dim: Axes = None, keepdim: bool = False) -> Node:
-    """Tell whether any element is non-zero.
+    """Tell whether any element is non-zero: bool, of uint8 in uint8.
 
     >>> picograd.tensor([[True, False], [False, False]]).any(1).tolist()
     [True, False]
     """
     present = elementwise.truth(x).cast(int64)
-    return elementwise.compare("not_equal", reduce("any", "sum", present, dim, keepdim), 0)
+    found = elementwise.compare("not_equal", reduce("any", "sum", present, dim, keepdim), 0)
+    return found.cast(x.dtype) if x.dtype is uint8 else found
 
 
 @recorded()
 def all(x: Node, dim: Axes = None, keepdim: bool = False) -> Node:
-    """Tell whether all elements are non-zero.
+    """Tell whether all elements are non-zero: bool, of uint8 in uint8.
 
     >>> picograd.tensor([[True, True], [True, False]]).all(1).tolist()
     [True, False]
     """
     absent = elementwise.logical_not(elementwise.truth(x)).cast(int64)
-    return elementwise.compare("equal", reduce("all", "sum", absent, dim, keepdim), 0)
+    found = elementwise.compare("equal", reduce("all", "sum", absent, dim, keepdim), 0)
+    return found.cast(x.dtype) if x.dtype is uint8 else found
 
 
 @recorded()
@@ -298,9 +301,20 @@ def logsumexp(x: Node, dim: Axes = None, keepdim: bool = False) -> Node:
     >>> Tensor([[0.0, 0.0], [1.0, 1.0]]).logsumexp(1).tolist()
     [0.6931..., 1.6931...]
     """
+    if x.dtype.is_complex:
+        return complex_logsumexp(x, dim, keepdim)
     x = floating("logsumexp", x)
     axes = as_axes(dim, x.rank, "logsumexp")
     return composite.logsumexp(x, axes, keepdim) if axes else x
+
+
+def complex_logsumexp(x: Node, dim: Axes, keepdim: bool) -> Node:
+    """Compute log(sum(exp(x))) of complex numbers, scaled by the largest real part."""
+    axes = as_axes(dim, x.rank, "logsumexp")
+    largest = build.detach(x.parts()[0]).reduce("max", axes, True)
+    largest = elementwise.is_finite(largest).where(largest, 0).cast(x.dtype)
+    total = (x - largest.expand(x.shape)).unary("exp").reduce("sum", axes)
+    return composite.kept(total.unary("log") + largest.reshape(total.shape), x, axes, keepdim)
 
 
 @recorded()

@@ -275,6 +275,8 @@ def sum_to_size(input: Tensor, *size: Sizes) -> Tensor:
         text = f"{tuple(input.shape)} is no broadcast of {wanted}"
         raise ShapeError("sum_to_size", text, "give a shape that broadcasts to it")
     axes = [*range(extra), *(extra + n for n, (a, b) in enumerate(pairs) if b == 1 and a != 1)]
+    if not wanted:
+        return input.sum()
     return (input.sum(tuple(axes)) if axes else input).reshape(*wanted)
 
 

@@ -16,6 +16,7 @@ from picograd.codegen.templates import contract_cuda, contract_tma
 from picograd.codegen.tile import Store
 from picograd.codegen.tile_pipeline import Persistent
 from picograd.dtype import bfloat16, float8_e4m3fn, float8_e5m2, float16, float32, float64
+from picograd.errors import InternalError
 from picograd.schedule.index import axis_index
 from picograd.schedule.loop import Compute, Expr, Slot
 from picograd.target import cuda_target
@@ -45,6 +46,7 @@ CASES = {
     ),
     "transposed out": ((128, 128), dict(m=136, n=200, k=72, dtype=float16, out="nm")),
     "rows of tiles that fill no group": ((64, 128), dict(m=600, n=264, k=64, dtype=bfloat16)),
+    "the smallest tiles": ((64, 64), dict(m=70, n=72, k=136, dtype=bfloat16, b="nk")),
     "a few rows": ((64, 128), dict(m=16, n=264, k=136, dtype=bfloat16, b="nk")),
 }
 
@@ -56,6 +58,44 @@ def test_values(name):
     limit = TOLERANCE[case.get("out_dtype", case["dtype"]).name] * np.abs(want).max()
     assert np.abs(tile - want).max() < limit
     assert np.abs(program - want).max() < limit
+
+
+CLUSTER_CASES = {
+    "a row of tiles too few": dict(m=300, n=300, k=200, dtype=bfloat16, b="nk"),
+    "slabs along N, more steps than stages": dict(m=256, n=296, k=328, dtype=float16, a="km"),
+}
+
+
+@pytest.mark.parametrize("name", CLUSTER_CASES)
+def test_blocks_bring_boxes_to_one_another(name):
+    case = CLUSTER_CASES[name]
+    want, tile, program = results(case, (128, 256), together=2)
+    limit = TOLERANCE[case["dtype"].name] * np.abs(want).max()
+    assert np.abs(tile - want).max() < limit
+    assert np.abs(program - want).max() < limit
+
+
+def test_blocks_that_bring_boxes_to_one_another_want_the_same(monkeypatch):
+    turned = lambda place, rows, columns, blocks: (place // columns, place % columns)  # noqa: E731
+    monkeypatch.setattr(contract_tma, "order", turned)
+    with pytest.raises(InternalError, match="different boxes"):
+        results(dict(m=256, n=512, k=72, dtype=bfloat16, b="nk"), (128, 256), together=2)
+
+
+def test_rows_reach_to_the_end_of_a_chunk():
+    """In an array with rows of 64: no element of a neighbouring row is between."""
+    kernel = matmul_kernel(128, 56, 64, bfloat16)
+    made = tiles_of(kernel, (64, 64)).parts[0].steps[0].body[1].produce[1]
+    assert made.tensor.sizes[0] == 56
+    side = boxes.Side(dataclasses.replace(made, tensor=narrow(made.tensor, 53, 64)), None, False)
+    assert contract_tma.whole_chunks(side).copy.tensor.sizes[0] == 56
+    side = boxes.Side(dataclasses.replace(made, tensor=narrow(made.tensor, 53, 53)), None, False)
+    assert contract_tma.whole_chunks(side).copy.tensor.sizes[0] == 53
+
+
+def narrow(tensor, length, stride):
+    """A map whose rows are shorter than it is from one to the next."""
+    return dataclasses.replace(tensor, sizes=(length, *tensor.sizes[1:]), strides=(stride,))
 
 
 TF32_CASES = {
@@ -208,6 +248,7 @@ def test_resources_and_opcodes(number, tmp_path):
         assert opcode in sass, opcode
     for opcode in ("MEMBAR.ALL.GPU", "MEMBAR.SC", "LDL", "STL"):
         assert opcode not in sass, opcode
+    assert ("UTMALDG.2D.MULTICAST" in sass) == (WIDTHS[number] == 256)
     assert ("USETMAXREG" in sass) == (tiles.threads == 384)
 
 
@@ -221,7 +262,7 @@ def chosen(target=H200, **case):
 def test_one_rule_chooses_the_tile():
     square = {n: chosen(m=n, n=n, k=n, dtype=bfloat16, b="nk") for n in (1024, 2048, 4096, 8192)}
     assert square == {1024: (64, 128), 2048: (128, 128), 4096: (128, 128), 8192: (128, 192)}
-    assert chosen(m=8192, n=64, k=768, dtype=bfloat16) == (64, 128)
+    assert chosen(m=8192, n=64, k=768, dtype=bfloat16) == (64, 64)
     assert chosen(m=16384, n=64, k=768, dtype=bfloat16) == (128, 64)
 
 

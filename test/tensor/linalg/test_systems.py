@@ -154,3 +154,21 @@ def test_mistakes(device: str) -> None:
             wrong()
     with pytest.raises(picograd.linalg.LinAlgError):
         picograd.linalg.inv(a * 0)
+
+
+def test_older_names_give_the_same() -> None:
+    values = np.random.default_rng(1).normal(size=(2, 3, 3))
+    values[1, :, 2] = values[1, :, 1]  # singular
+    ours, theirs = Tensor(values), torch.tensor(values)
+    found, want = picograd.lu(ours, get_infos=True), torch.linalg.lu_factor_ex(theirs)
+    for each, other in zip(found[:2], want):
+        np.testing.assert_allclose(each.numpy(), other.numpy(), 1e-9, 1e-12)
+    assert len(ours.lu()) == 2
+    zeros = picograd.linalg.lu_factor_ex(Tensor([[0.0, 1.0], [0.0, 2.0]]))
+    assert zeros.info.tolist() == 1
+    with pytest.raises(PicogradError, match="a pivot is 0"):
+        picograd.linalg.lu_factor_ex(Tensor([[0.0]]), check_errors=True)
+    for upper, transpose in ((True, False), (False, True)):
+        found = picograd.triangular_solve(ours[:1], ours[:1], upper, transpose)[0]
+        want = torch.triangular_solve(theirs[:1], theirs[:1], upper, transpose)[0]
+        np.testing.assert_allclose(found.numpy(), want.numpy(), 1e-9, 1e-12)

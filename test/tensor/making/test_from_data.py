@@ -24,3 +24,16 @@ def test_asarray_and_as_tensor(device: str) -> None:
     assert picograd.as_tensor(3).shape == ()
     with pytest.raises(ExportError, match="must be copied"):
         picograd.asarray([1.0], copy=False)
+
+
+def test_lists_of_tensors_and_numbers_have_the_dtype_of_the_tensors() -> None:
+    """Numbers widen no tensor, as in PyTorch."""
+    torch = pytest.importorskip("torch")
+    for library in (picograd, torch):
+        one, two = library.tensor(0.5), library.tensor(2.0, dtype=library.float64)
+        kinds = [library.tensor(data).dtype for data in (
+            [one, 0], [[one, 0.25], [3, one]], [one, two], [two, 1], [one, 1j],
+            [np.float32(1), 2.5], [library.tensor(1), 0],
+        )]  # fmt: skip
+        texts = " ".join(str(kind).rpartition(".")[2] for kind in kinds)
+        assert texts == "float32 float32 float64 float64 complex64 float32 int64"

@@ -114,3 +114,10 @@ def test_old_names(device: str) -> None:
         ours = getattr(picograd.nn.functional, name)(x, size)
         theirs = getattr(torch.nn.functional, name)(t, size)
         np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_sizes_may_be_tensors_of_one_element() -> None:
+    x = Tensor(IMAGE)
+    sizes = [picograd.tensor([7]), picograd.tensor(3)]
+    found = interpolate(x, size=sizes, mode="bilinear")
+    assert found.tolist() == interpolate(x, size=(7, 3), mode="bilinear").tolist()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from graph_support import leaf, value
 
+from picograd.dtype import uint8
 from picograd.errors import AxisError, PicogradError
 from picograd.tensor.reductions import reduce as r
 
@@ -59,3 +60,9 @@ def test_nothing_has_no_extreme() -> None:
         r.norm(X, "nuc")
     with pytest.raises(PicogradError):
         r.total("sum", X, 3, False, None)
+
+
+def test_truth_of_bytes_is_a_byte() -> None:
+    bytes_ = leaf(np.array([0, 2], np.uint8))
+    assert r.any(bytes_, 0).dtype is uint8 and value(r.any(bytes_, 0)) == 1
+    assert r.all(bytes_, 0).dtype is uint8 and value(r.all(bytes_, 0)) == 0

@@ -1,0 +1,204 @@
+"""recompute_apart: what waits where most memory is taken is made again right before it is read.
+
+    y = x @ w;  h = gelu(y)  ...  most memory is taken here  ...  dW = product(dh, h)
+    y = x @ w;  h = gelu(y)  ...  ... h' = gelu(y);  dW = product(dh, h')
+
+On a CPU a kernel more costs little, and arithmetic of an element little beside that of products. A
+value is made of arrays that are there anyway by a kernel of its own; or the kernel that made it
+runs again, a convolution of few channels say. All that takes a small part of the plan's own time,
+so what saves most bytes for it comes first. Bits stay what they were.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from picograd.errors import internal
+from picograd.graph.ops import OPS
+from picograd.helpers import product
+from picograd.schedule.cost import MULTIPLIED, OPERATION_BYTES, Machine, machine
+from picograd.schedule.in_place import bytes_alive, slots_of
+from picograd.schedule.loop import Compute, Kernel, Part, walk
+from picograd.schedule.plan import KernelLaunch, PlanSlot, Step
+from picograd.schedule.recompute import (
+    Added,
+    Draft,
+    Recipe,
+    are_left,
+    candidates,
+    find_recipe,
+    is_there,
+    recompute,
+    renamed,
+    slots_in,
+)
+from picograd.target import Target
+
+ENOUGH = 16 << 20  # bytes at the peak: where less is taken, memory is not what is short
+TIME = 36  # the part of a plan's time that is spent again, at most
+ROUNDS = 8  # peaks that are looked at: what waits at one may be used at another
+FEW = 256  # times a value fits into the peak, at most
+GAIN = 0.95  # of the peak before: what is left must be less
+
+
+def lower_peaks(slots: list[PlanSlot], steps: Sequence[Step], target: Target) -> list[Step]:
+    """Make again what waits where most memory is taken: beside other work on a GPU, else apart."""
+    return recompute(slots, steps) if target.has_blocks else recompute_apart(slots, steps, target)
+
+
+def recompute_apart(slots: list[PlanSlot], steps: Sequence[Step], target: Target) -> list[Step]:
+    """Give steps that need less memory at the peak; adds to `slots` what is made once more."""
+    best, count = list(steps), len(slots)
+    most = first = max(bytes_alive(slots, steps), default=0)
+    if first < ENOUGH:
+        return best
+    made = machine(target)
+    left = sum(step_time(slots, step, made) for step in steps) / TIME
+    for _ in range(ROUNDS):
+        found, left = lower_peak(slots, best, made, left)
+        now = max(bytes_alive(slots, found))
+        if now >= most:
+            break
+        best, most = found, now
+    if most > first * GAIN:
+        del slots[count:]
+        return list(steps)
+    return best
+
+
+def lower_peak(
+    slots: list[PlanSlot], steps: list[Step], made: Machine, left: float
+) -> tuple[list[Step], float]:
+    """Make again what waits at the peak, if that takes no longer than `left` nanoseconds.
+
+    By formulas first; what can not be made so, by the kernel that made it, if that saves enough.
+    """
+    alive = bytes_alive(slots, steps)
+    most = max(alive)
+    peak = Peak(Draft(slots, steps, alive.index(most)), made, left)
+    waiting = candidates(peak.draft, most // FEW)
+    for number in waiting:
+        peak.try_formula(number)
+    makers: dict[int, list[int]] = {}
+    for number in waiting:
+        makers.setdefault(peak.draft.lives[number][0], []).append(number)
+    for first in sorted(makers, key=lambda first: peak.price(first, makers[first])):
+        peak.try_kernel(first, makers[first])
+    return peak.steps(), peak.left
+
+
+class Peak:
+    """The step where most memory is taken, and what is made again behind it."""
+
+    def __init__(self, draft: Draft, made: Machine, left: float) -> None:
+        self.draft, self.made, self.left = draft, made, left
+        self.added: dict[int, list[Step]] = {}  # before each step
+        self.uses: dict[int, list[int]] = {}  # by slot: before which steps they read it
+
+    def try_formula(self, number: int) -> None:
+        """Write a kernel that makes a value of arrays that are there anyway."""
+        draft = self.draft
+        recipe, late = find_recipe(draft, number), self.late([number])
+        if recipe is None or not late or not are_left(draft, slots_in(recipe), late[0]):
+            return
+        time = recipe_time(draft.slots, recipe, self.made)
+        if time <= self.left:
+            launch = apart(recipe, draft.slots, len(draft.slots))
+            self.add(launch, [number], slots_in(recipe), late, time)
+
+    def try_kernel(self, first: int, numbers: Sequence[int]) -> None:
+        """Run the kernel again that made some values."""
+        draft, step = self.draft, self.draft.steps[first]
+        values = [each for each in numbers if each not in draft.gone]
+        late = self.late(values)
+        if not late or not isinstance(step, KernelLaunch):
+            return
+        time = step_time(draft.slots, step, self.made)
+        roles = [slot.role for slot in step.kernel.slots]
+        sources = {slot for slot, role in zip(step.slots, roles) if role == "in"}
+        is_there_all = all(is_there(draft, slot) for slot in sources)
+        if time > self.left or "inout" in roles or not is_there_all:
+            return
+        if are_left(draft, sources, late[0]):
+            outs = [slot for slot, role in zip(step.slots, roles) if role == "out"]
+            others = [slot for slot in outs if slot not in values]
+            numbers = [*values, *others]
+            new = {old: len(draft.slots) + place for place, old in enumerate(numbers)}
+            launch = replace(step, slots=tuple([new.get(slot, slot) for slot in step.slots]))
+            self.add(launch, numbers, sources, late, time)
+
+    def late(self, numbers: Sequence[int]) -> list[int]:
+        """List the steps behind the peak that read some values, or before which others do.
+
+        None if one is no launch.
+        """
+        draft = self.draft
+        found = {step for n in numbers for step in draft.readers[n] if step > draft.peak}
+        is_plain = all(isinstance(draft.steps[step], KernelLaunch) for step in found)
+        found.update(at for n in numbers for at in self.uses.get(n, ()))
+        return sorted(found) if is_plain else []
+
+    def add(
+        self, launch: Step, numbers: Sequence[int], sources: set[int], late: Sequence[int],
+        time: float,
+    ) -> None:  # fmt: skip
+        """Add a launch that makes values in new slots, before all who read them late."""
+        draft = self.draft
+        self.left -= time
+        for source in sources:
+            self.uses.setdefault(source, []).append(late[0])
+        for number in numbers:
+            new = len(draft.slots)
+            draft.slots.append(replace(draft.slots[number], kind="temporary"))
+            draft.gone.add(number)
+            for step in late:
+                draft.steps[step] = renamed(draft.steps[step], number, new)
+                others = self.added.get(step, ())
+                self.added[step] = [renamed(each, number, new) for each in others]
+        self.added[late[0]] = [launch, *self.added.get(late[0], ())]
+
+    def price(self, first: int, numbers: Sequence[int]) -> float:
+        """Estimate the nanoseconds that a byte of some values takes to be made again."""
+        draft = self.draft
+        nbytes = sum(draft.slots[number].nbytes for number in numbers)
+        return step_time(draft.slots, draft.steps[first], self.made) / nbytes
+
+    def steps(self) -> list[Step]:
+        """List the steps, with those that were added."""
+        found: list[Step] = []
+        for place, each in enumerate(self.draft.steps):
+            found += [*self.added.get(place, ()), each]
+        return found
+
+
+def apart(recipe: Recipe, slots: Sequence[PlanSlot], target: int) -> KernelLaunch:
+    """Write a kernel that makes a value, and stores it in a slot to be."""
+    axes = recipe.compute.axes
+    shape = "x".join(str(axis.size) for axis in axes)
+    kernel = Kernel(f"map_again_{shape}", "map", (), (), (Part(axes, ()),))
+    launch = KernelLaunch(kernel, (), (), slots[recipe.store[0]].device)
+    found = Added(launch, recipe, recipe.compute).launch(0, slots, target)
+    return found or internal("a kernel without slots reads the value", kernel)
+
+
+def recipe_time(slots: Sequence[PlanSlot], recipe: Recipe, made: Machine) -> float:
+    """Estimate the nanoseconds that making a value takes."""
+    touched = [recipe.store[0], *slots_in(recipe)]
+    nbytes = sum(slots[slot].nbytes for slot in touched)
+    work = operations(recipe.compute) * slots[recipe.store[0]].size
+    return (nbytes + work * OPERATION_BYTES) / made.bandwidth + made.launch
+
+
+def operations(compute: Compute) -> int:
+    """Count the weighted operations of an element."""
+    return sum(OPS[expr.op].cost for expr in walk(compute.body) if expr.op in OPS)
+
+
+def step_time(slots: Sequence[PlanSlot], step: Step, made: Machine) -> float:
+    """Estimate the nanoseconds of a step: its arrays are passed once, or what it multiplies."""
+    nbytes = sum(slots[slot].nbytes for slot in slots_of(step))
+    multiplied = 0
+    for part in step.kernel.parts if isinstance(step, KernelLaunch) else ():
+        for compute in part.computes:
+            if compute.reduce:
+                multiplied += product(axis.size for axis in (*compute.axes, *compute.reduce))
+    return max(nbytes / made.bandwidth, multiplied / MULTIPLIED / made.workers)

@@ -1,0 +1,88 @@
+"""Products of Householder's reflectors 1 - tau v v^H, as LAPACK keeps the Q of a QR decomposition.
+
+v has a 1 on the diagonal and the rest below it, in columns of one matrix. Golub and Van Loan,
+"Matrix Computations" (2013), section 5.1.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from picograd.errors import ShapeError
+from picograd.tensor.core.annotations import Tensor
+from picograd.tensor.core.arguments import as_float, need_tensor
+from picograd.tensor.core.function import composed
+from picograd.tensor.core.recording import Recorded
+
+
+class Reflected(NamedTuple):
+    """This class holds R over the reflectors' columns, and their factors tau."""
+
+    a: Tensor
+    tau: Tensor
+
+
+def reflected(op: str, columns: Tensor, tau: Tensor, other: Tensor, is_adjoint: bool) -> Tensor:
+    """Multiply Q, or its adjoint, by matrices: one reflector after the other."""
+    count = tau.shape[-1]
+    if count > min(columns.shape[-2:]) or columns.shape[-2] != other.shape[-2]:
+        shapes = ", ".join(str(tuple(x.shape)) for x in (columns, tau, other))
+        problem = f"reflectors, factors and matrix do not fit: {shapes}"
+        raise ShapeError(op, problem, "pass what picograd.geqrf gives, and as many rows")
+    for number in range(count) if is_adjoint else reversed(range(count)):
+        below = columns[..., number + 1 :, number : number + 1]
+        vector = Recorded.kind.cat([(below[..., :1, :] * 0).sum(-2, keepdim=True) + 1, below], -2)
+        factor = tau[..., number, None, None]
+        rows = other[..., number:, :]
+        moved = rows - (factor.conj() if is_adjoint else factor) * (vector @ (vector.mH @ rows))
+        above = other[..., :number, :].expand(*moved.shape[:-2], -1, -1)
+        other = Recorded.kind.cat([above, moved], -2)
+    return other
+
+
+@composed("orgqr")
+def householder_product(input: Tensor, tau: Tensor) -> Tensor:
+    """Multiply reflectors: the first columns (..., M, N) of their product, for `geqrf` Q of QR.
+
+    >>> from picograd import Tensor, linalg
+    >>> linalg.householder_product(Tensor([[0.0], [1.0]]), Tensor([1.0])).tolist()
+    [[0.0], [-1.0]]
+    """
+    need_tensor("householder_product", input, tau)
+    rows, columns = input.shape[-2:]
+    eye = Recorded.kind.eye(rows, columns, dtype=input.dtype, device=input.device)
+    return reflected("householder_product", input, tau, eye, False)
+
+
+@composed()
+def geqrf(input: Tensor) -> Reflected:
+    """Decompose as QR, Q as reflectors below R; computed on the host, without gradients.
+
+    >>> picograd.geqrf(picograd.Tensor([[3.0], [4.0]])).a.abs().round(decimals=4).tolist()
+    [[5.0], [0.5]]
+    """
+    need_tensor("geqrf", input)
+    matrices = as_float(input)
+    found: Any = np.linalg.qr(matrices.detach().numpy(), mode="raw")
+    place = dict(dtype=matrices.dtype, device=matrices.device)
+    return Reflected(
+        Recorded.kind.of(found[0].swapaxes(-1, -2).copy(), **place),
+        Recorded.kind.of(found[1], **place),
+    )
+
+
+@composed()
+def ormqr(
+    input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False
+) -> Tensor:
+    """Multiply Q of `geqrf`, or its adjoint, by matrices from the left, or from the right.
+
+    >>> import picograd
+    >>> a, tau = picograd.geqrf(picograd.Tensor([[0.0], [2.0]]))
+    >>> picograd.ormqr(a, tau, picograd.Tensor([[0.0], [2.0]]), transpose=True).abs().tolist()
+    [[2.0], [0.0]]
+    """
+    need_tensor("ormqr", input, tau, other)
+    if left:
+        return reflected("ormqr", input, tau, other, transpose)
+    return reflected("ormqr", input, tau, other.mH, not transpose).mH

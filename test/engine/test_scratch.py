@@ -1,0 +1,74 @@
+"""Workspaces of products lie in the arena of their plan."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from picograd import Tensor
+from picograd.code import Code, Workspace
+from picograd.engine import scratch
+from picograd.engine.backends import get_device
+from picograd.engine.scratch import place_workspaces
+from picograd.runtime.device import Executable
+from picograd.schedule.plan import KernelLaunch, Plan
+from picograd.schedule.schedule import schedule
+from picograd.target import Target
+
+SPACES = (Workspace(1000), Workspace(5000), Workspace(4, is_zeroed=True))
+
+
+def planned() -> Plan:
+    """Plan a chain of products."""
+    x, weights = Tensor.zeros(32, 64), [Tensor.zeros(64, 64).realize() for _ in range(3)]
+    x = x.realize()
+    for weight in weights:
+        x = (x @ weight).relu()
+    return schedule([x.node], Target("llvm", "test", 64))
+
+
+def spaces_of(plan: Plan, step: KernelLaunch) -> list[tuple[int, int]]:
+    """List where the workspaces of a launch begin and end."""
+    added = [plan.slots[number] for number in step.slots[len(step.kernel.slots) :]]
+    return [(slot.offset, slot.offset + slot.nbytes) for slot in added]
+
+
+def test_a_workspace_is_where_nothing_else_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = planned()
+    code = Code("k", "llvm", "k", "", 1, workspaces=SPACES)
+    loaded = {("cpu", id(kernel)): Executable(code, None) for kernel in plan.kernels}
+    assert place_workspaces(plan, loaded) == plan  # they are small
+    monkeypatch.setattr(scratch, "LEAST", 1)
+    placed = place_workspaces(plan, loaded)
+    for step in placed.steps:
+        assert isinstance(step, KernelLaunch)
+        found = spaces_of(placed, step)
+        assert [stop - start for start, stop in found] == [1000, 5000]
+        used = [placed.slots[number] for number in step.slots[: len(step.kernel.slots)]]
+        found += [(s.offset, s.offset + s.nbytes) for s in used if s.kind == "temporary"]
+        assert found and max(stop for _, stop in found) <= placed.arenas["cpu"]
+        for (_, stop), (start, _) in zip(sorted(found), sorted(found)[1:]):
+            assert stop <= start
+    assert placed.arenas["cpu"] < plan.arenas["cpu"] + 3 * 6000
+
+
+def test_parts_of_a_joined_array_stay_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scratch, "LEAST", 1)
+    plan = planned()
+    part, whole = [n for n, slot in enumerate(plan.slots) if slot.kind == "temporary"][:2]
+    slots = list(plan.slots)
+    slots[part] = replace(slots[part], offset=slots[whole].offset + 256)
+    plan = replace(plan, slots=tuple(slots), joined=((part, whole),))
+    code = Code("k", "llvm", "k", "", 1, workspaces=SPACES)
+    loaded = {("cpu", id(kernel)): Executable(code, None) for kernel in plan.kernels}
+    placed = place_workspaces(plan, loaded).slots
+    assert placed[part].offset == placed[whole].offset + 256
+
+
+def test_products_keep_no_memory_beside_their_plans() -> None:
+    device = get_device("cpu")
+    a, b = np.random.normal(size=(2, 640, 640)).astype(np.float32)
+    kept = [block.size for block in device.workspaces.shared.values()]
+    x, y = Tensor(a), Tensor(b)
+    np.testing.assert_allclose((x @ y @ x).numpy(), a @ b @ a, rtol=1e-3, atol=1e-2)
+    assert [block.size for block in device.workspaces.shared.values()] == kept

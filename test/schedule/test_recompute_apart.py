@@ -1,0 +1,99 @@
+"""On a CPU what waits at the peak is made again by a kernel of its own."""
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from plan_support import TARGET, leaf
+
+from picograd.graph import build
+from picograd.graph.gradient import gradient
+from picograd.graph.node import Node
+from picograd.schedule import recompute
+from picograd.schedule import recompute_apart as module
+from picograd.schedule.in_place import bytes_alive
+from picograd.schedule.interpret_plan import interpret_plan
+from picograd.schedule.plan import KernelLaunch, Plan
+from picograd.schedule.schedule import schedule
+from picograd.target import cuda_target
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let small arrays be worth it, and the kernels that make them."""
+    monkeypatch.setattr(module, "ENOUGH", 0)
+    monkeypatch.setattr(module, "TIME", 1)
+
+
+def layers(count: int = 4, rows: int = 256) -> list[Node]:
+    """Gradients of products with an activation behind each."""
+    x, weights = leaf(rows, 16), [leaf(16, 16) for _ in range(count)]
+    y = x
+    for weight in weights:
+        made = build.matmul(y, weight)
+        y = made * (made.unary("erf") + 1.0)
+    loss = (y * y).reduce("sum", (0, 1))
+    found = gradient([(loss, loss.const_like(1.0))], weights)
+    return [grad for grad in found if grad is not None]
+
+
+def kept(roots: list[Node], monkeypatch: pytest.MonkeyPatch) -> Plan:
+    """Plan without making anything again."""
+    with monkeypatch.context() as changed:
+        changed.setattr(module, "ENOUGH", 1 << 60)
+        return schedule(roots, TARGET)
+
+
+def names(plan: Plan) -> list[str]:
+    return [step.kernel.name for step in plan.steps if isinstance(step, KernelLaunch)]
+
+
+def peak(plan: Plan) -> int:
+    return max(bytes_alive(plan.slots, plan.steps))
+
+
+def same_results(plan: Plan, other: Plan) -> None:
+    """Check that two plans of one graph give the same bits."""
+    generator = np.random.default_rng(0)
+    arrays = [generator.normal(size=each.shape).astype(np.float32) for each in plan.inputs]
+    results = [interpret_plan(each, [*map(np.copy, arrays)], []) for each in (plan, other)]
+    for found, wanted in zip(*results, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_values_are_made_again_to_the_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    roots = layers()
+    plan, plain = schedule(roots, TARGET), kept(roots, monkeypatch)
+    again = [name for name in names(plan) if name.startswith("map_again")]
+    assert again == ["map_again_256x16"] * 2
+    assert peak(plan) < 0.8 * peak(plain)
+    same_results(plan, plain)
+
+
+def test_the_kernel_of_a_product_runs_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recompute, "OPERATIONS", 0)  # of a formula
+    roots = layers()
+    plan, plain = schedule(roots, TARGET), kept(roots, monkeypatch)
+    found, wanted = Counter(names(plan)), Counter(names(plain))
+    more = found - wanted
+    assert more and set(more) < set(wanted) and peak(plan) < peak(plain)
+    same_results(plan, plain)
+
+
+def test_it_takes_a_part_of_the_time_of_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    roots = layers()
+    monkeypatch.setattr(module, "TIME", 1 << 40)
+    assert names(schedule(roots, TARGET)) == names(kept(roots, monkeypatch))
+
+
+def test_a_small_gain_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    roots = layers()
+    monkeypatch.setattr(module, "GAIN", 0.1)
+    plan, plain = schedule(roots, TARGET), kept(roots, monkeypatch)
+    assert names(plan) == names(plain) and plan.slots == plain.slots
+
+
+def test_on_a_gpu_other_kernels_store_it() -> None:
+    plan = schedule(layers(), replace(cuda_target("sm_90a"), multiprocessors=1))
+    assert not any(name.startswith("map_again") for name in names(plan))

@@ -1,0 +1,49 @@
+"""Products of reflectors, of real and complex matrices, with gradients, equal PyTorch's."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import picograd
+from picograd import Tensor
+from picograd.errors import ShapeError
+
+torch = pytest.importorskip("torch")
+RANDOM = np.random.default_rng(0)
+
+
+def drawn(shape: tuple[int, ...], is_complex: bool) -> Any:
+    real = RANDOM.standard_normal(shape)
+    return real + 1j * RANDOM.standard_normal(shape) if is_complex else real
+
+
+@pytest.mark.parametrize("is_complex", [False, True])
+@pytest.mark.parametrize("shape", [(4, 3), (2, 3, 3), (2, 4)])
+def test_they_multiply_as_theirs(shape: tuple[int, ...], is_complex: bool) -> None:
+    values = drawn(shape, is_complex)
+    ours, theirs = picograd.geqrf(Tensor(values)), torch.geqrf(torch.tensor(values))
+    for each, other in zip(ours, theirs):
+        np.testing.assert_allclose(each.numpy(), other.numpy(), 1e-9, 1e-12)
+    other = drawn((*shape[:-2], shape[-2], 2), is_complex)
+    for left, turned in ((True, other), (False, other.swapaxes(-1, -2).copy())):
+        for transpose in (False, True):
+            found = picograd.ormqr(*ours, Tensor(turned), left, transpose)
+            want = torch.ormqr(*theirs, torch.tensor(turned), left, transpose)
+            np.testing.assert_allclose(found.numpy(), want.numpy(), 1e-9, 1e-12)
+    if shape[-1] > shape[-2]:
+        return
+    inputs = [x.detach().clone().requires_grad_() for x in ours]
+    wanted = [x.clone().requires_grad_() for x in theirs]
+    found = picograd.linalg.householder_product(*inputs)
+    want = torch.linalg.householder_product(*wanted)
+    np.testing.assert_allclose(found.detach().numpy(), want.detach().numpy(), 1e-9, 1e-12)
+    (found[..., :1] + found[..., 1:2] * 2).abs().sum().backward()
+    (want[..., :1] + want[..., 1:2] * 2).abs().sum().backward()
+    for each, other in zip(inputs, wanted):
+        np.testing.assert_allclose(each.grad.numpy(), other.grad.numpy(), 1e-9, 1e-9)
+
+
+def test_sizes_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(ShapeError, match="ormqr: reflectors, factors and matrix do not fit"):
+        picograd.ormqr(Tensor.zeros(3, 2), Tensor.zeros(2), Tensor.zeros(4, 1))
