@@ -40,7 +40,7 @@ from picograd.graph.row import MEMORY, WRITES
 from picograd.number import GIVEN
 
 KNOWN_LIMIT = 64
-BESIDE_LIMIT = 256  # nodes that are looked at one by one
+BESIDE_LIMIT = 4096  # nodes that are looked at one by one
 NEAR = 8  # nodes above each gradient that was changed: there are formulas soon
 HELD, CHANGED = -1, -2  # numbers of inputs that are no gradients as they were recorded
 
@@ -83,14 +83,16 @@ def step_of(updates: Sequence[Update], beside: Sequence[Node], live: LiveTable) 
         return None
     step.key += kinds
     step.nodes += gradients
-    places: dict[int, int] = dict(zip(map(id, step.nodes), count()))
+    graph = SmallGraph((), BESIDE_LIMIT)  # of the rest: what is told already has places below 0
+    places = graph.places
+    places.update(zip(map(id, step.nodes), count(-1, -1)))
     if len(places) != len(step.nodes) or is_carried(step.nodes):
         return None
     pending = live.pending()
-    met = {*places, *map(id, beside), *map(id, changed)}
-    others = [node for node in pending if id(node) not in met]
+    met = {*map(id, beside), *map(id, changed)}
+    others = [node for node in pending if id(node) not in places and id(node) not in met]
     rest = [*changed, *beside, *readers_of(others, updates, beside, step.nodes)]
-    if rest and not add_rest(step, places, rest):
+    if rest and not add_rest(step, graph, rest):
         return None
     waits = [places[id(node)] for node in pending if id(node) in places]
     step.key += sharing(step.buffers), sharing(step.scalars), len(beside), tuple(waits)
@@ -111,13 +113,11 @@ def add_known(step: Step, whole: Node) -> bool:
     return True
 
 
-def add_rest(step: Step, places: dict[int, int], rest: Sequence[Node]) -> bool:
+def add_rest(step: Step, graph: SmallGraph, rest: Sequence[Node]) -> bool:
     """Add nodes over what is told, one by one; False if they are not of the usual kind."""
     roots = list(dict.fromkeys(rest))
-    if not places.keys().isdisjoint(map(id, roots)):
+    if not graph.places.keys().isdisjoint(map(id, roots)):
         return False
-    graph = SmallGraph((), BESIDE_LIMIT)
-    graph.places.update(zip(places, count(-1, -1)))
     if not graph.add(roots) or is_carried(graph.nodes):
         return False
     if any(map(REALIZED, graph.nodes)):
@@ -125,7 +125,6 @@ def add_rest(step: Step, places: dict[int, int], rest: Sequence[Node]) -> bool:
     step.key.append(graph.key)
     step.buffers += graph.buffers
     step.scalars += graph.scalars
-    places.update(zip(map(id, graph.nodes), count(len(step.nodes))))
     step.nodes += graph.nodes
     return True
 

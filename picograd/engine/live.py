@@ -60,6 +60,17 @@ class LiveTable:
         data[to] = weakref.ref(tensor)
         self.waiting.pop(key, None)
 
+    def follow(self, key: int, to: int, tensor: Any) -> None:
+        """Enter a tensor under the node that it got, which waits, as the last one."""
+        data, waiting = self.data, self.waiting
+        found = data.get(key)
+        if found is not None and found() is tensor:
+            del data[key]
+            waiting.pop(key, None)
+        data.pop(to, None)
+        waiting.pop(to, None)
+        data[to] = waiting[to] = weakref.ref(tensor)
+
     def drop(self, key: int) -> None:
         """Take an entry off."""
         self.data.pop(key, None)

@@ -147,6 +147,17 @@ def note_write(node: Node, version: int = 0) -> None:
     note_chain(node, version)
 
 
+def move_on(current: Node, after: Node, tensor: Any) -> None:
+    """Let a tensor that is a leaf of memory have the write to it, which the next computation runs.
+
+    The caller holds `LOCK`.
+    """
+    LIVE.follow(id(current), id(after), tensor)
+    carried.NEW[id(after)] = WRITES[after] = None
+    BY_TARGET[id(current)] = after
+    note_chain(after, 0)
+
+
 def note_chain(node: Node, version: int) -> None:
     """See whether a tensor was written so often that everything should be computed.
 

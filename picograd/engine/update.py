@@ -9,6 +9,7 @@ inputs it writes:
 The plan is found by the formulas (engine/quick.py); the nodes are made where that does not know it.
 """
 
+import sys
 import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -54,6 +55,13 @@ class Update:
         return is_alike and all(map(has_own_memory, self.tensors, self.written()))
 
 
+@dataclass(slots=True)
+class Alone:
+    """Has a leaf as a tensor does."""
+
+    _node: object
+
+
 def has_own_memory(tensor: Any, leaf: Node) -> bool:
     """Tell whether a tensor is a leaf of memory that no view shows and no write waits for."""
     if tensor._node is not leaf or leaf.op != "buffer" or leaf.realized is not None:
@@ -65,18 +73,36 @@ def has_own_memory(tensor: Any, leaf: Node) -> bool:
     return not tensor._tracks or (leaf.leaf is not None and leaf.leaf() is tensor)
 
 
+def holders(tensor: Any) -> int:
+    """Count the references to the leaf of a tensor."""
+    return sys.getrefcount(tensor._node)
+
+
+def count_alone() -> int:
+    """Count as `settle` does where a tensor and an update have a leaf, and nobody else."""
+    tensor = Alone(object())
+    update = (tensor._node,)  # noqa: F841
+    older = tensor._node  # noqa: F841
+    return holders(tensor)
+
+
+ALONE = count_alone()  # differs between versions of Python
+
+
 def settle(updates: Sequence[Update], buffers: Sequence[Buffer], live: Any) -> None:
     """Give the tensors the next version of their memory; older graphs name what is gone."""
-    number = 0
-    for each in updates:
-        for tensor in each.tensors:
-            older = tensor._node
-            storage: Storage = older.arg
-            older.arg = Overwritten(storage, storage.version)
+    tensors = [tensor for each in updates for tensor in each.tensors]
+    for tensor, buffer in zip(tensors, buffers, strict=True):
+        older = tensor._node
+        storage: Storage = older.arg
+        if holders(tensor) == ALONE:  # as state has: no graph sees what becomes of the leaf
             storage.count_writes()
-            storage.buffer = buffers[number]
-            number += 1
-            leaf = Node("buffer", (), storage, older.shape, older.dtype, older.device)
-            leaf.leaf = weakref.ref(tensor)
-            tensor._node, tensor._history = leaf, None
-            live.move(id(older), id(leaf), tensor)
+            storage.buffer = buffer
+            continue
+        older.arg = Overwritten(storage, storage.version)
+        storage.count_writes()
+        storage.buffer = buffer
+        leaf = Node("buffer", (), storage, older.shape, older.dtype, older.device)
+        leaf.leaf = weakref.ref(tensor)
+        tensor._node, tensor._history = leaf, None
+        live.move(id(older), id(leaf), tensor)

@@ -41,16 +41,20 @@ Reader = tuple[str, int, Several | None, Any, Shape, DType, str]
 Stamped = tuple[Pattern, list[Node], list[Node]]
 
 
-def pattern_of(steps: Sequence[Any], count: int, result: int, given: Set[int]) -> Pattern | None:
+def pattern_of(
+    steps: Sequence[Any], count: int, results: Sequence[int], given: Set[int]
+) -> Pattern | None:
     """Find the pattern of steps `op, places, ...` over some nodes, whose numbers come first.
 
-    The arguments of some steps were `given`. None for a few steps, which are told as fast one by
-    one, for what gives back something else than the last, for positions that were given, and where
-    a `detach` reads one of the nodes: it may read other memory later.
+    It is that of the first result: what is made of others follows. The arguments of some steps were
+    `given`. None for a few steps, which are told as fast one by one, where another result is made
+    on the way, for positions that were given, and where a `detach` reads one of the nodes: it may
+    read other memory later.
     """
-    is_last = result == count + len(steps) - 1
-    if len(steps) < FEWEST or not is_last:
+    steps = steps[: results[0] - count + 1] if results else ()
+    if len(steps) < FEWEST or min(results) < results[0]:
         return None
+    given = {number for number in given if number < len(steps)}
     read: set[int] = set()
     ends: list[int] = []
     for number, (op, places, *_) in enumerate(steps):

@@ -75,8 +75,14 @@ class BatchNorm(Module):
             return functional.normalize_channels(input, *stats, self.weight, self.bias, self.eps)
         if input.numel() == 0:
             return normalization.nothing_to_normalize(input, self.weight, self.bias)
-        y, mean, var = functional.batch_normalize(input, self.weight, self.bias, self.eps)
-        if self.training and self.track_running_stats:
+        affine, rate = (self.weight, self.bias), self.momentum
+        is_tracking = self.training and self.track_running_stats
+        if is_tracking and rate is not None:
+            running = self.running_mean, self.running_var, self.num_batches_tracked
+            if not any(each.requires_grad for each in running):
+                return normalization.normalize_and_track(input, affine, running, rate, self.eps)
+        y, mean, var = functional.batch_normalize(input, *affine, self.eps)
+        if is_tracking:
             batches = self._track(mean, var, input.numel() // max(1, self.num_features))
             self.num_batches_tracked.assign(batches)
         return y

@@ -5,6 +5,7 @@ import gc
 import pytest
 
 from picograd import Tensor
+from picograd.engine import collector
 from picograd.engine.collector import undisturbed
 
 
@@ -47,3 +48,62 @@ def test_an_interrupt_behind_the_pause_ends_it(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         undisturbed(list)()
     assert gc.isenabled()
+
+
+@pytest.fixture
+def look(monkeypatch):
+    """A pace, and what lets it see a look at all objects: after some seconds, for some."""
+    gc.set_threshold(700, 10, 10)
+    clock, counts = [0.0], [0, 0, 11]
+    monkeypatch.setattr(collector.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(collector.gc, "get_count", lambda: tuple(counts))
+    pace = collector.Pace()
+
+    def pass_by(seconds, taken, is_due=True):
+        counts[2] = gc.get_threshold()[2] + is_due
+        clock[0] += seconds
+        pace("start", {"generation": 2})
+        clock[0] += taken
+        pace("stop", {"generation": 2})
+        return gc.get_threshold()
+
+    yield pass_by
+    gc.set_threshold(700, 10, 10)
+
+
+def test_looks_at_all_objects_take_a_share_of_the_time(look):
+    assert look(0.75, 0.25) == (700, 10, 125)
+    assert look(6.0, 0.25) == (700, 10, 250)
+    assert look(12.25, 0.25) == (700, 10, 250)
+    assert look(1023.75, 0.25) == (700, 10, 10)  # never more often than Python
+    assert look(0.0, 5.0) == (700, 10, 500)
+    assert look(0.0, 5.0) == (700, 10, collector.RAREST)
+
+
+def test_a_look_that_was_asked_for_changes_no_pace(look):
+    assert look(0.0, 9.0, is_due=False) == (700, 10, 10)
+    assert look(9.0, 1.0) == (700, 10, 26)  # of 19 seconds
+
+
+def test_a_threshold_that_was_set_is_kept(look):
+    gc.set_threshold(500, 5, 5)
+    assert look(0.0, 9.0) == (500, 5, 5)
+
+
+def test_young_objects_of_a_step_are_looked_at_once(look, monkeypatch):
+    pace = collector.Pace()
+    pace.make_room(4000)
+    pace.make_room(6000)
+    assert gc.get_threshold() == (7500, 10, 10)
+    pace.make_room(60_000)
+    pace.make_room(60_000)
+    assert gc.get_threshold() == (collector.YOUNGEST, 10, 10)
+    gc.set_threshold(800, 9, 8)
+    pace.make_room(4000)
+    assert gc.get_threshold() == (800, 9, 8)
+
+
+def test_many_objects_that_a_function_made_make_room(look, monkeypatch):
+    monkeypatch.setattr(collector, "PACE", [collector.Pace()])
+    monkeypatch.setattr(collector.gc, "get_count", lambda: (2000, 0, 0))
+    assert undisturbed(lambda: 3)() == 3 and gc.get_threshold()[0] == 2500

@@ -177,3 +177,14 @@ def test_what_was_foreseen_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     optimizer.zero_grad()
     with pytest.raises(InternalError, match="foreseen"):
         plain(model, optimizer, 4)
+
+
+def test_many_norms_are_foreseen(hits: list[bool]) -> None:
+    model = nn.Sequential(*(nn.BatchNorm1d(4) for _ in range(24))).to("null")
+    optimizer = nn.optim.SGD(model.parameters(), lr=0.1)
+    x = Tensor(np.ones((5, 4), np.float32), device="null")
+    for _ in range(5):
+        model(x).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    assert hits[-1] and hits.count(True) >= 2

@@ -5,6 +5,7 @@ import pytest
 
 import picograd
 from picograd import Tensor, nn
+from picograd.buffer import Overwritten
 from picograd.engine import quick, update
 from picograd.errors import GradientError, InternalError
 
@@ -124,3 +125,21 @@ def test_checks_compare_with_the_writes(device, runs):
         known.buffers.reverse()
     with pytest.raises(InternalError, match="other memory"):
         train(layers, optimizer, x, 1)
+
+
+def test_a_leaf_of_state_that_nobody_else_has_stays(monkeypatch):
+    monkeypatch.setattr(picograd.config, "verify", 0)
+    layers, optimizer, x = network("cpu")
+    train(layers, optimizer, x, 5)
+    weight = next(layers.parameters())
+    average = optimizer.state[weight]["exp_avg"]
+    version, node = average._version, id(average._node)
+    train(layers, optimizer, x, 1)
+    assert (id(average._node), average._version) == (node, version + 1)
+    held = average._node
+    twice = average * 2.0  # reads it before the step
+    wanted = average.numpy() * 2
+    train(layers, optimizer, x, 1)
+    assert average._node is not held and isinstance(held.arg, Overwritten)
+    assert average._version == version + 2
+    np.testing.assert_array_equal(twice.numpy(), wanted)

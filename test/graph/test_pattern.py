@@ -43,15 +43,28 @@ def test_what_makes_a_pattern() -> None:
     steps = [ANY] * FEWEST
     last = 2 + FEWEST - 1
     number = ("const", (), 2.0)
-    assert pattern_of(steps, 2, last, set()) is not None
-    assert pattern_of(steps[1:], 2, last - 1, set()) is None
-    assert pattern_of(steps, 2, last - 1, set()) is None
+    assert pattern_of(steps, 2, [last], set()) is not None
+    assert pattern_of(steps[1:], 2, [last - 1], set()) is None
+    assert pattern_of(steps, 2, [last - 1], set()) is None
     for refused in ("detach", (1,), None), ("assign", (0, 1), None):
-        assert pattern_of([refused, *steps[1:]], 2, last, set()) is None
-    assert pattern_of([("detach", (3,), None), *steps[1:]], 2, last, set()) is not None
-    assert pattern_of(steps, 2, last, {1}) is None
-    found: Any = pattern_of([number, *steps[1:]], 5, 5 + FEWEST - 1, {0})
+        assert pattern_of([refused, *steps[1:]], 2, [last], set()) is None
+    assert pattern_of([("detach", (3,), None), *steps[1:]], 2, [last], set()) is not None
+    assert pattern_of(steps, 2, [last], {1}) is None
+    found: Any = pattern_of([number, *steps[1:]], 5, [5 + FEWEST - 1], {0})
     assert (found.count, found.reads, found.ends, found.numbers) == (5, (0, 1), (0,), (0,))
+
+
+def test_a_pattern_is_that_of_the_first_of_several_results() -> None:
+    steps = [ANY] * FEWEST
+    last = 2 + FEWEST - 1
+    more = [*steps, ("detach", (1,), None), ("assign", (0, 1), None)]
+    found = pattern_of(more, 2, [last, last + 2], {FEWEST + 1})
+    alone = pattern_of(steps, 2, [last], set())
+    assert found is not None and alone is not None
+    assert (found.reads, found.numbers) == (alone.reads, ())
+    assert pattern_of(more, 2, [last, last - 1], set()) is None  # made on the way
+    assert pattern_of(more, 2, [last, 0], set()) is None
+    assert pattern_of([], 2, [], set()) is None
 
 
 def test_a_result_says_what_it_was_made_with(stamped: tuple[Tensor, Tensor]) -> None:

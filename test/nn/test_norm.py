@@ -40,6 +40,23 @@ def test_wrong_ranks_and_sizes() -> None:
         nn.LayerNorm(4)(Tensor(X))
 
 
+@pytest.mark.parametrize("affine", [True, False])
+def test_statistics_are_the_same_apart_from_the_result(affine: bool) -> None:
+    """Statistics that ask for gradients are recorded by operations of their own."""
+    found = []
+    for is_apart in (False, True):
+        layer = nn.BatchNorm2d(4, eps=1e-3, momentum=0.3, affine=affine)
+        layer.running_mean.requires_grad_(is_apart)
+        x = Tensor(X, requires_grad=True)
+        for number in range(4):
+            (layer(x * (number + 1)) ** 3).sum().backward()
+        values = [x.grad, layer.running_mean, layer.running_var, layer.num_batches_tracked]
+        found.append([each.detach().numpy() for each in values])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+    assert found[0][-1] == 4
+
+
 def test_an_empty_batch_leaves_the_statistics() -> None:
     layer = nn.BatchNorm2d(3)
     found = layer(Tensor.zeros(0, 3, 2, 2))

@@ -285,14 +285,18 @@ class Optimizer:
         names = list(self.shared(group.options))
         wanted = {*names, *self.slots(group.options)}
         states = [self.state.get(parameter, {}) for parameter in group.parameters]
-        keys = [_identity(state, names) for state in states]
+        keys = [tuple([id(s[name]) for name in names if name in s]) for s in states]
         owners = Counter(keys)
+        is_traced = bool(RUNNING.traces)
+        kinds = {parameter._node.dtype: parameter for parameter in group.parameters}
+        dtypes = {dtype: math_dtype(parameter) for dtype, parameter in kinds.items()}
         sorted_members: dict[Any, list[Tensor]] = {}
         complete: dict[int, dict[str, Any]] = {}  # states, by the identity of the parameter
         for parameter, state, key in zip(group.parameters, states, keys):
-            if parameter.grad is not None:
-                place = parameter._node.device, math_dtype(parameter)
-                sorted_members.setdefault((*place, key), []).append(parameter)
+            if (parameter.grad if is_traced else parameter._grad) is not None:
+                node = parameter._node
+                kind = node.device, dtypes[node.dtype], key
+                sorted_members.setdefault(kind, []).append(parameter)
             if wanted <= state.keys():
                 complete[id(parameter)] = state
         batches = []
@@ -300,7 +304,7 @@ class Optimizer:
             is_whole = bool(key) and len(members) == owners[key]
             shared = self._shared_state(group, members[0], is_whole)
             for parameter in members:
-                if RUNNING.traces or not is_whole or id(parameter) not in complete:
+                if is_traced or not is_whole or id(parameter) not in complete:
                     self.make_state(group, parameter, shared)
                     complete[id(parameter)] = self.state[parameter]
             own = [complete[id(parameter)] for parameter in members]
@@ -510,10 +514,6 @@ def scalars_beside(optimizer: Optimizer, member: Tensor, values: Mapping[str, fl
     for tensor in made.values():
         optimizer.note_state(tensor)
     return made
-
-
-def _identity(state: Mapping[str, Tensor], names: list[str]) -> tuple[int, ...]:
-    return tuple(id(state[name]) for name in names if name in state)
 
 
 def _host_value(tensor: Tensor) -> float:

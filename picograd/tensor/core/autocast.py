@@ -3,7 +3,7 @@
 `RULES` says which: "lower" operations (products) take 16-bit floats, "float32" ones the opposite,
 "widest" ones the widest dtype of their operands, and all others what they are given. The lists are
 those of PyTorch's documentation, by device, under the names operations are recorded with.
-`recording.apply` asks `converted` whenever a region is open; functions made of several operations
+`recording.apply` asks `recorder_of` whenever a region is open; functions made of several operations
 are one entry of the table when they are decorated with `listed`. float64 and integers stay as they
 are, and so does what lives on another device. Casts have gradients: weights get float32 ones.
 """
@@ -15,11 +15,13 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from picograd.dtype import DType, bfloat16, float16, float32, to_dtype
+from picograd.engine import foreign
 from picograd.engine.backends import default_device
 from picograd.errors import DeviceError, DTypeError, GradientError
 from picograd.graph import build
 from picograd.graph.node import Node
 from picograd.tensor.core.annotations import DTypeLike
+from picograd.tensor.core.repeated import REPEATED, repeated
 
 F = TypeVar("F", bound=Callable[..., Any])
 State = tuple[tuple[str, str], ...]
@@ -54,6 +56,9 @@ RULES = {
     kind: {name: rule for rule, names in rules.items() for name in names.split()}
     for kind, rules in TABLE.items()
 }
+KINDS: dict[str, str] = {}  # of devices, by name
+FIXED = ("lower", "float32")  # rules that do not ask for the dtypes of operands
+CASTING: dict[tuple[Any, DType, str], Callable[..., Any]] = {}
 # by kind of device; of the last two there are none here
 DEFAULTS = {"cpu": bfloat16, "cuda": float16, "mps": float16, "xpu": float16}
 
@@ -180,37 +185,87 @@ def state() -> State:
     return tuple(sorted((kind, dtype.name) for kind, dtype in REGIONS.dtypes.items()))
 
 
+def recorder_of(
+    function: Callable[..., Any], operands: list[Any]
+) -> tuple[Callable[..., Any], list[Any]]:
+    """Give what records an operation, and on what: operands are cast as its rule says.
+
+    What is stamped out casts them itself, unless hooks, or memory that others write, must see them.
+    """
+    kind, rule = kind_and_rule(function, operands)
+    if rule in FIXED and function in REPEATED and len(REGIONS.dtypes) == 1 and not foreign.SHARED:
+        key = function, REGIONS.dtypes[kind] if rule == "lower" else float32, kind
+        return CASTING.get(key) or casting(*key), operands
+    return function, by_rule(operands, kind, rule) if rule else operands
+
+
 def converted(function: Callable[..., Any], operands: Sequence[Any]) -> list[Any]:
     """Cast the nodes among the operands as the rule of an operation says."""
-    values = list(operands)
-    nodes = [each for each in values if isinstance(each, Node)]
-    kind = nodes[0].device.partition(":")[0] if nodes else ""
-    if kind not in REGIONS.dtypes or any(isinstance(each, DType) for each in values):
-        return values  # the user chose the dtype
-    rules = [RULES[kind].get(name, "") for name in names_of(function, values)]
-    cast = [node for node in nodes if is_cast(node, kind)]
-    dtype = target_dtype("".join(rules), kind, [node.dtype for node in cast])
-    if dtype is None:
-        return values
-    chosen = {id(node): build.cast(node, dtype) for node in cast}
-    return [chosen.get(id(each), each) for each in values]
+    return by_rule(list(operands), *kind_and_rule(function, operands))
 
 
-def names_of(function: Callable[..., Any], operands: Sequence[Any]) -> list[str]:
-    """List the names an operation may be listed under: of the op, of a rank or of a mode."""
-    name = getattr(function, "__name__", "")
-    first = operands[0] if operands else None
+def kind_and_rule(function: Callable[..., Any], operands: Sequence[Any]) -> tuple[str, str]:
+    """Find the kind of device that an operation runs on, and its rule; "" where none is to be."""
+    kind = ""
+    for each in operands:
+        if isinstance(each, Node):
+            kind = KINDS.get(each.device) or kind_of(each.device)
+            break
+    rule = rule_of(function, operands, RULES[kind]) if kind in REGIONS.dtypes else ""
+    return kind, "" if DType in map(type, operands) else rule  # the user chose the dtype
+
+
+def by_rule(operands: list[Any], kind: str, rule: str) -> list[Any]:
+    """Cast the nodes among operands as a rule says."""
+    cast = [each for each in operands if isinstance(each, Node) and is_cast(each, kind)]
+    dtype = target_dtype(rule, kind, [node.dtype for node in cast])
+    return operands if dtype is None else all_cast(operands, dtype, kind)
+
+
+def casting(function: Callable[..., Any], dtype: DType, kind: str) -> Callable[..., Any]:
+    """Make a function that casts its operands first, once for each dtype and kind of device."""
+
+    @repeated
+    def record(*operands: Any) -> Any:
+        return function(*all_cast(operands, dtype, kind))
+
+    record.__name__ = function.__name__
+    return CASTING.setdefault((function, dtype, kind), record)
+
+
+def all_cast(operands: Sequence[Any], dtype: DType, kind: str) -> list[Any]:
+    """Cast the nodes to which rules apply, each once."""
+    chosen = {id(x): x for x in operands if isinstance(x, Node) and is_cast(x, kind)}
+    for key, node in chosen.items():
+        chosen[key] = build.cast(node, dtype)
+    return [chosen.get(id(each), each) for each in operands]
+
+
+def kind_of(device: str) -> str:
+    """Find the kind of a device, and remember it."""
+    return KINDS.setdefault(device, device.partition(":")[0])
+
+
+def rule_of(function: Callable[..., Any], operands: Sequence[Any], rules: dict[str, str]) -> str:
+    """Find the rule of an operation by the name of the op, of a rank or of a mode."""
+    first = operands[0]
     if isinstance(first, str):
-        return [first]
+        return rules.get(first, "")
+    name = getattr(function, "__name__", "")
     if type(first) is int:
-        return [f"{name}{first}"]  # a rank
-    return [name, *(f"{name}_{each}" for each in operands if isinstance(each, str))]
+        return rules.get(f"{name}{first}", "")  # a rank
+    rule = rules.get(name, "")
+    for each in operands:
+        if type(each) is str:
+            rule += rules.get(f"{name}_{each}", "")
+    return rule
 
 
 def is_cast(value: Any, kind: str) -> bool:
     """Tell whether rules apply to a value: floats of up to 32 bits on the region's device."""
     dtype: DType = value.dtype
-    return dtype.is_float and dtype.bits <= 32 and value.device.partition(":")[0] == kind
+    is_low = dtype.is_float and dtype.bits <= 32
+    return is_low and (KINDS.get(value.device) or kind_of(value.device)) == kind
 
 
 def target_dtype(rule: str, kind: str, dtypes: Sequence[DType]) -> DType | None:

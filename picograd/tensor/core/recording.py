@@ -46,7 +46,7 @@ from picograd.number import GivenInt, given, position_of
 from picograd.tensor.core import aliasing, autograd, running_vmaps, saved_hooks
 from picograd.tensor.core.aliasing import View
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Tensor
-from picograd.tensor.core.autocast import REGIONS, converted
+from picograd.tensor.core.autocast import REGIONS, converted, recorder_of
 from picograd.tensor.core.autograd import MODE, TRACKED
 from picograd.tensor.core.function import FUNCTIONS, composed
 from picograd.tensor.core.operands import as_shape, constant, optional_dtype
@@ -366,7 +366,7 @@ def read(value: Any) -> Any:
 
 def apply(function: Callable[..., Node], *operands: Any) -> Any:
     """Record an operation: tensors among the operands become nodes, the result a tensor."""
-    tracks, is_recorded, nodes = False, False, []
+    tracks, is_recorded, nodes, record = False, False, [], function
     for operand in operands:
         if isinstance(operand, Recorded):
             is_recorded = True
@@ -382,13 +382,13 @@ def apply(function: Callable[..., Node], *operands: Any) -> Any:
     if not is_recorded:
         raise no_tensor(function, operands)
     if REGIONS.dtypes:
-        nodes = converted(function, nodes)
+        record, nodes = recorder_of(function, nodes)
     is_view = function in SHOWING
     is_theirs = foreign.are_read(nodes)
     if is_theirs and tracks and not is_view:
         nodes = foreign.kept(nodes)
     try:
-        result = function(*nodes)
+        result = record(*nodes)
     except AttributeError as error:  # a number or list where only a tensor will do
         if error.obj is not None and any(error.obj is operand for operand in operands):
             raise no_tensor(function, operands, error.obj) from None
@@ -407,6 +407,8 @@ def apply(function: Callable[..., Node], *operands: Any) -> Any:
 
 def packed(result: Node, function: Callable[..., Node], operands: Sequence[Any]) -> Node:
     """Let the hooks of a block pack what the gradient of a result reads."""
+    if saved_hooks.current() is None:
+        return result
     nodes = [each for each in operands if isinstance(each, Node)]
 
     def again(*values: Node) -> Node:
@@ -696,6 +698,15 @@ def write(
         pending.realize_all()
 
 
+@pending.locked
+def write_each(targets: Sequence["Recorded"], nodes: Sequence[Node]) -> None:
+    """Give tensors their next values, which ask for no gradients, as `write` does one."""
+    for target, node in zip(targets, nodes, strict=True):
+        is_alone = target._view is None and target._views is None and not foreign.SHARED
+        if not (is_alone and write_memory(target, node)):
+            write(target, node, False)
+
+
 def write_memory(target: "Recorded", node: Node) -> bool:
     """Give a leaf that has memory its next value there, the usual write; False for any other."""
     current = target._node
@@ -706,10 +717,8 @@ def write_memory(target: "Recorded", node: Node) -> bool:
         return False
     after = build.assign(current, node)
     after.leaf = weakref.ref(target)
-    pending.forget(current, target)
     target._node, target._history = after, None
-    pending.track(after, target)
-    pending.note_write(after)
+    pending.move_on(current, after, target)
     return True
 
 

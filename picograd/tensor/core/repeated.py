@@ -39,9 +39,10 @@ from picograd.traced_number import SIZED
 Definition = TypeVar("Definition", bound=Callable[..., Any])
 KEPT = 256  # recordings of one function
 DEEPEST = 64  # moves below an operand that are looked through
-PLAIN = (bool, int, str, type(None), DType, type(Ellipsis))
+PLAIN = {bool, int, str, type(None), DType, type(Ellipsis)}
 NUMBERS_GIVEN = (Given, GivenInt)
 NEW, REFUSED = object(), object()
+REPEATED: set[Any] = set()  # functions that stamp out what they recorded
 Step = tuple[str, tuple[int, ...], Any, Any, DType, str]
 
 
@@ -54,7 +55,7 @@ class Recording:
     kind: Callable[[list[Node]], Any] | None  # list or tuple; None for one result
     names: dict[int, int]  # of given numbers in steps, by identity: an operand, or a count below 0
     numbered: set[int]  # steps with such numbers
-    pattern: Pattern | None  # if there is one result
+    pattern: Pattern | None  # of the first result
 
     def stamp(self, inputs: list[Node], given: Sequence[Any]) -> Any:
         """Make the results of other inputs. The list is taken."""
@@ -66,13 +67,16 @@ class Recording:
         for at in self.numbered:
             node = nodes[first + at]
             node.arg = self.renewed(node.arg, given, own)
-        if self.pattern is not None:
-            made = nodes.pop()
-            made.stamped = self.pattern, nodes
-            return made
         if self.kind is None:
-            return nodes[self.results[0]]
-        return self.kind([nodes[number] for number in self.results])
+            made = nodes[self.results[0]]
+            if self.pattern is not None:
+                nodes.pop()
+                made.stamped = self.pattern, nodes
+            return made
+        found = [nodes[number] for number in self.results]
+        if self.pattern is not None:
+            found[0].stamped = self.pattern, nodes[: self.results[0]]
+        return self.kind(found)
 
     def renewed(self, arg: Any, given: Sequence[Any], own: dict[int, Any]) -> Any:
         """Give an argument with this call's numbers in it, its `own` where none was given."""
@@ -106,6 +110,9 @@ class Operands:
         if kind in PLAIN:
             return kind, value
         if kind is list or kind is tuple:
+            kinds = tuple(map(type, value))
+            if PLAIN.issuperset(kinds):
+                return kind, kinds, tuple(value)
             return kind, *self.keys(value)
         if kind is dict:
             return kind, *[(name, self.key(each)) for name, each in value.items()]
@@ -172,13 +179,14 @@ def repeated(function: Definition) -> Definition:
             known[key] = (is_fixed and recording_of(found, result)) or REFUSED
         return result
 
+    REPEATED.add(recording)
     return recording  # type: ignore[return-value]
 
 
 def recording_of(found: Operands, result: Any) -> Recording | None:
     """Keep how results were made; None if that is not all they depend on.
 
-    One result names its pattern as those do that are stamped out.
+    The first result names its pattern as those do that are stamped out.
     """
     kind = None if type(result) is Node else type(result)
     if kind not in (None, list, tuple):
@@ -201,11 +209,9 @@ def recording_of(found: Operands, result: Any) -> Recording | None:
         places = tuple([numbers[id(child)] for child in node.inputs])
         steps.append((node.op, places, node.arg, node.shape, node.dtype, node.device))
     places = tuple([numbers[id(node)] for node in results])
-    pattern = None
-    if kind is None:
-        pattern = pattern_of(steps, len(found.inputs), places[0], numbered)
+    pattern = pattern_of(steps, len(found.inputs), places, numbered)
     if pattern is not None:
-        members.pop().stamped = pattern, members
+        members[places[0]].stamped = pattern, members[: places[0]]
     readers = [reader(*step) for step in steps]
     return Recording(readers, places, kind, names, numbered, pattern)
 

@@ -1,6 +1,7 @@
 """Normalisation over the batch, groups of channels, instances and features."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from picograd.tensor.core.annotations import Tensor
 from picograd.tensor.core.autocast import listed
 from picograd.tensor.core.function import composed, within
 from picograd.tensor.core.operands import as_axes
-from picograd.tensor.core.recording import Recorded, apply
+from picograd.tensor.core.recording import Recorded, apply, write_each
 from picograd.tensor.core.repeated import repeated
 from picograd.tensor.core.together import together
 from picograd.tensor.math.elementwise import arithmetic
@@ -56,18 +57,29 @@ def batch_normalize(
     ...     eps=0.0)[0].tolist()
     [[-1.0], [1.0]]
     """
-    stats: list[Node] = []
+    y, stats = normalized(input, (weight, bias), (), by_batch, given(eps))
+    mean, var = (Recorded.kind.from_node(build.detach(node)) for node in stats)
+    return y, mean, var
 
-    def record(input: Node, weight: Node, bias: Node) -> Node:
-        y, *stats[:] = by_batch(input, weight, bias, given(eps))
+
+def normalized(
+    input: Tensor, affine: tuple[Tensor | None, Tensor | None], more: tuple[Tensor, ...],
+    function: Callable[..., list[Node]], *options: Any,
+) -> tuple[Tensor, list[Node]]:  # fmt: skip
+    """Record a function on nodes of an input, its scale and shift, and more: the first result as a
+    tensor, the others as they are.
+    """
+    others: list[Node] = []
+
+    def record(*nodes: Node) -> Node:
+        y, *others[:] = function(*nodes, *options)
         return y
 
     place = dict(device=input.device, dtype=accumulate_dtype(input.dtype))
+    weight, bias = affine
     scale = Recorded.kind.ones(input.shape[1], **place) if weight is None else weight
     shift = Recorded.kind.zeros(input.shape[1], **place) if bias is None else bias
-    y = apply(record, input, scale, shift)
-    mean, var = (Recorded.kind.from_node(build.detach(node)) for node in stats)
-    return y, mean, var
+    return apply(record, input, scale, shift, *more), others
 
 
 @repeated
@@ -75,6 +87,32 @@ def by_batch(input: Node, weight: Node, bias: Node, eps: float) -> list[Node]:
     """Normalise each channel by the batch: the result, its mean and biased variance."""
     mean, var = composite.batch_stats(input)
     return [composite.batch_norm(input, weight, bias, eps, (mean, var)), mean, var]
+
+
+def normalize_and_track(
+    input: Tensor, affine: tuple[Tensor | None, Tensor | None],
+    running: tuple[Tensor, Tensor, Tensor], rate: float, eps: float,
+) -> Tensor:  # fmt: skip
+    """Normalise each channel by the batch, and bring the running mean and variance nearer to its
+    own, in place; the third is the number of batches.
+    """
+    count = input.numel() // max(1, input.shape[1])
+    numbers = given(rate), given(eps), count / max(1, count - 1)
+    y, following = normalized(input, affine, running, by_batch_and_next, *numbers)
+    write_each(running, following)
+    return y
+
+
+@repeated
+def by_batch_and_next(
+    input: Node, weight: Node, bias: Node, mean: Node, var: Node, batches: Node, rate: float,
+    eps: float, factor: float,
+) -> list[Node]:  # fmt: skip
+    """Normalise each channel by the batch: the result, and the next running statistics."""
+    y, *stats = by_batch(input, weight, bias, eps)
+    one, other = map(build.detach, stats)
+    after = nearer(mean, one, rate, 1.0), nearer(var, other, rate, factor)
+    return [y, *after, arithmetic("add", batches, 1)]
 
 
 @within("functional")

@@ -479,6 +479,7 @@ def narrow_start(start: int, length: int, size: int) -> int:
 
 
 @recorded(pieces=True)
+@repeated
 def unbind(x: Node, dim: int = 0) -> list[Node]:
     """Take an axis apart.
 

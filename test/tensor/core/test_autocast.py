@@ -306,3 +306,24 @@ def test_wrong_use_is_named():
         picograd.autocast("tpu")
     with pytest.raises(GradientError, match="unsafe inside autocast"):
         autocast.check_rule("binary_cross_entropy", "cuda")
+
+
+def test_what_is_stamped_out_casts_its_operands(monkeypatch):
+    monkeypatch.setattr(picograd.config, "verify", 0)
+    layer, x = nn.Linear(4, 4), Tensor(X, requires_grad=True)
+    y, bits = nn.functional.linear, {}
+    for number in range(8):
+        x.grad = None
+        with picograd.autocast("cpu", dtype=["bfloat16", "float16"][number % 2]):
+            found = y(x, layer.weight, layer.bias) if number < 6 else y(x, x, layer.bias)
+        found.float().sum().backward()
+        assert found.dtype is [picograd.bfloat16, picograd.float16][number % 2]
+        assert x.grad.dtype is picograd.float32
+        values = found.float().numpy(), x.grad.numpy()
+        for one, other in zip(bits.setdefault((number % 2, number < 6), values), values):
+            np.testing.assert_array_equal(one, other)
+    outside = y(x, layer.weight, layer.bias)
+    assert outside.dtype is picograd.float32
+    np.testing.assert_allclose(bits[0, True][0], outside.detach().numpy(), atol=0.05)
+    squares = X @ X.T + layer.bias.detach().numpy()
+    np.testing.assert_allclose(bits[1, False][0], squares, atol=0.05)
