@@ -19,34 +19,17 @@ from picograd.codegen.block_cuda import Block
 from picograd.codegen.deal_cuda import points, steps_before
 from picograd.codegen.products_cuda import add, dot, swizzled
 from picograd.codegen.program_async import Role
+from picograd.codegen.ring_cuda import Ring, fillers, leave_unfilled, make_ring, pointer
 from picograd.codegen.tile import Accumulate, Assign, Dot, Step, Store, When
 from picograd.codegen.tile_pipeline import BoxStore, CopyBox, Join, Persistent, Pipeline
-from picograd.dtype import bool_, uint64
+from picograd.dtype import bool_
 from picograd.errors import check, internal
-from picograd.helpers import product
 from picograd.schedule.index import Axis, axis_index, constant, substitute
 from picograd.schedule.loop import walk
 
 GROUP = 128  # threads of a warpgroup
 WARP, WARPS = 32, 4  # threads of a warp, warps of a warpgroup
 Write = Callable[[Block, Sequence[Step]], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Ring:
-    """Stages that the first warpgroup fills, and the barriers that guard them.
-
-    Boxes are copied, `values` are computed by a warp of its own.
-    """
-
-    boxes: tuple[CopyBox, ...]
-    values: tuple[Assign, ...]
-    stages: int
-    bytes: int  # of the boxes of one stage
-    full: int
-    empty: int
-    together: int = 1  # blocks that bring boxes to one another
-    rank: int = -1  # the number of this one among them
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +59,7 @@ def persistent(block: Block, step: Persistent, write: Write) -> None:
         for number in range(step.teams.count):
             add(block, "barrier_init", (turn, emitter.integer(number)), passing)
         add(block, "barrier_publish")
+    leave_unfilled(block, ring)
     add(block, "barrier")
     if ring.together > 1:  # others copy to this block as soon as its barriers are there
         add(block, "cluster_barrier", (), ring.together)
@@ -90,29 +74,6 @@ def pipeline_of(step: Persistent) -> Pipeline:
     """Find the pipeline of a persistent loop."""
     (pipeline,) = (each for each in step.body if isinstance(each, Pipeline))
     return pipeline
-
-
-def fillers(ring: Ring) -> int:
-    """Count who says that a stage is full: who copies boxes, and who computes values."""
-    return 2 if ring.values else 1
-
-
-def pointer(block: Block, count: int) -> int:
-    """Reserve barriers."""
-    return block.emitter.add("shared", uint64, arg=block.reserve(8 * count))
-
-
-def make_ring(block: Block, steps: Sequence[Step]) -> Ring:
-    """Reserve the barriers of what some steps fill; without steps there is no ring."""
-    boxes = tuple(each for each in steps if isinstance(each, CopyBox))
-    values = tuple(each for each in steps if isinstance(each, Assign))
-    check(len(boxes) + len(values) == len(steps), "a ring is filled with boxes and values", steps)
-    tiles = [block.tiles[each.tile] for each in boxes]
-    stages = tiles[0].stages if tiles else 0
-    full, empty = (pointer(block, stages) if stages else -1 for _ in range(2))
-    size = sum(product(tile.shape) * tile.dtype.itemsize for tile in tiles)
-    together = [each.together for each in boxes]
-    return Ring(boxes, values, stages, size, full, empty, max(together, default=1))
 
 
 @contextmanager
