@@ -61,8 +61,11 @@ def leave_unfilled(block: Block, ring: Ring) -> None:
     """Say which rows of stages no box fills."""
     for each in ring.boxes:
         tile = block.tiles[each.tile]
-        count, filled = product(tile.shape), bytes_of(each, tile) // tile.dtype.itemsize
+        itemsize = tile.dtype.itemsize
+        count = product(tile.shape)
+        filled = bytes_of(each, tile) // itemsize
         for stage in range(ring.stages if filled < count else 0):
             place = block.emitter.integer(stage * count + filled)
-            left = (count - filled) * tile.dtype.itemsize
-            add(block, "unfilled", (block.places[each.tile], place), left)
+            left = (count - filled) * itemsize
+            where = block.places[each.tile], place
+            add(block, "unfilled", where, left)
