@@ -14,7 +14,8 @@ from picograd.tensor import public
 from picograd.tensor.tensor import Tensor
 
 __all__ = [
-    "_assert_async", "as_strided_scatter", "constant_pad_nd", "convolution", "fill", "grid_sampler",
+    "_assert_async", "as_strided_scatter", "constant_pad_nd", "convolution", "empty_strided",
+    "fill", "grid_sampler",
 ]  # fmt: skip
 
 
@@ -220,6 +221,17 @@ def grid_sampler(
     return sampled
 
 
+def empty_strided(size: Sequence[int], stride: Sequence[int], **options: Any) -> Tensor:
+    """Make a tensor of zeros; it lies in the row-major order of every tensor.
+
+    >>> import picograd
+    >>> picograd.empty_strided((2, 3), (1, 2)).shape
+    (2, 3)
+    """
+    return Tensor.zeros(*size, **options)
+
+
+empty_permuted = empty_strided
 grid_sampler_2d = grid_sampler_3d = grid_sampler
 
 

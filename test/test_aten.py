@@ -132,3 +132,9 @@ def test_arguments_stand_in_their_order(name: str) -> None:
     want = getattr(torch, name)(*(made(each, torch.tensor) for each in args))
     for each, other in zip(*(x if isinstance(x, tuple) else (x,) for x in (found, want))):
         np.testing.assert_allclose(each.numpy(), other.numpy(), 1e-9, 1e-9)
+
+
+def test_strides_are_those_of_rows() -> None:
+    found = picograd.empty_strided((2, 3), (1, 2), dtype=picograd.int64)
+    assert found.stride() == (3, 1) and found.dtype is picograd.int64
+    assert picograd.empty_permuted((2, 3), (1, 0)).shape == (2, 3)

@@ -73,12 +73,3 @@ def hvp(
 
 
 vhp = hvp  # a Hessian is symmetric
-
-
-def _construct_standard_basis_for(
-    tensors: Sequence[Tensor], tensor_numels: Sequence[int]
-) -> tuple[Tensor, ...]:
-    """Make the columns of an identity matrix that belong to each tensor, flat."""
-    rows = sum(tensor_numels)
-    every = Tensor.eye(rows, dtype=tensors[0].dtype, device=tensors[0].device)
-    return every.split(list(tensor_numels), 1)

@@ -49,6 +49,7 @@ class Traffic:
         self.barriers: dict[int, Barrier] = {}
         self.state: Array = np.full(size, FREE, np.uint8)
         self.is_leaving: Array = np.zeros(size, bool)
+        self.is_outside: Array = np.zeros(size, bool)  # of arrays: nobody has to read these zeros
         self.is_unfenced: Array = np.zeros(size, bool)
 
     def overwrite(self, first: Array) -> None:
@@ -217,12 +218,19 @@ def inside(tensor: TensorMap, positions: Sequence[Array]) -> tuple[Array, Array]
     return np.broadcast_to(held, np.shape(place)).reshape(shape), place.reshape(shape)
 
 
+def find_box(
+    tensor: TensorMap, at: Sequence[int], offsets: Sequence[int] = ()
+) -> tuple[Array, Array]:
+    """Tell which elements of a box an array has, and where they lie."""
+    is_plain = tensor.windows is None
+    return places_in(tensor, at) if is_plain else windows_in(tensor, at, offsets)
+
+
 def read_box(
     slot: Array, tensor: TensorMap, at: Sequence[int], offsets: Sequence[int] = ()
 ) -> Array:
     """Read a box of an array, 0 outside of it."""
-    is_plain = tensor.windows is None
-    held, place = places_in(tensor, at) if is_plain else windows_in(tensor, at, offsets)
+    held, place = find_box(tensor, at, offsets)
     return np.where(held, slot[np.where(held, place, 0)], slot.dtype.type(0))
 
 
@@ -273,8 +281,10 @@ def bring(
     check(start % SWIZZLE_PERIOD == 0, "a box begins at a multiple of 1024 bytes", run.program)
     value = read_box(run.slots[tensor.slot], tensor, at, offsets)
     target = swizzled(start, tensor.box[1])
-    is_free = np.isin(run.traffic.state[target], (FREE, READ)).all()
-    check(is_free, "a stage is overwritten before it was read", run.program)
+    is_free = np.isin(run.traffic.state[target], (FREE, READ)) | run.traffic.is_outside[target]
+    check(is_free.all(), "a stage is overwritten before it was read", run.program)
+    held, _ = find_box(tensor, at, offsets)
+    run.traffic.is_outside[target] = ~np.repeat(held, tensor.dtype.itemsize)
     run.shared[target] = np.ascontiguousarray(value).view(np.uint8).reshape(-1)
     run.traffic.state[target] = ARRIVED
     barrier.filled.append(target)

@@ -10,51 +10,42 @@ warpgroup of the team has read it, `turn[team]` when the team before has begun i
 team must not wait for stages of points that are not its next one, as a wait tells two phases apart.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from picograd.codegen.block_cuda import Block
 from picograd.codegen.deal_cuda import points, steps_before
+from picograd.codegen.linearize_cuda_rings import (
+    GROUP,
+    WARP,
+    WARPS,
+    Consumer,
+    Place,
+    Ring,
+    Write,
+    advance,
+    arrived,
+    assign,
+    empty_place,
+    enter_stage,
+    flip,
+    make_ring,
+    pointer,
+    read,
+    release,
+    stages_of,
+    variable,
+)
+from picograd.codegen.linearize_cuda_streams import late_boxes, run_streams
 from picograd.codegen.products_cuda import add, dot, swizzled
 from picograd.codegen.program_async import Role
-from picograd.codegen.tile import Accumulate, Assign, Dot, Step, Store, When
+from picograd.codegen.tile import Dot, Store
 from picograd.codegen.tile_pipeline import BoxStore, CopyBox, Join, Persistent, Pipeline
-from picograd.dtype import bool_, uint64
-from picograd.errors import check, internal
-from picograd.helpers import product
+from picograd.dtype import bool_
+from picograd.errors import check
 from picograd.schedule.index import Axis, axis_index, constant, substitute
-from picograd.schedule.loop import walk
-
-GROUP = 128  # threads of a warpgroup
-WARP, WARPS = 32, 4  # threads of a warp, warps of a warpgroup
-Write = Callable[[Block, Sequence[Step]], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Ring:
-    """Stages that the first warpgroup fills, and the barriers that guard them.
-
-    Boxes are copied, `values` are computed by a warp of its own.
-    """
-
-    boxes: tuple[CopyBox, ...]
-    values: tuple[Assign, ...]
-    stages: int
-    bytes: int  # of the boxes of one stage
-    full: int
-    empty: int
-    together: int = 1  # blocks that bring boxes to one another
-    rank: int = -1  # the number of this one among them
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Variables of a role: the stage it is at, and the parity of its phase."""
-
-    stage: int
-    parity: int
 
 
 def persistent(block: Block, step: Persistent, write: Write) -> None:
@@ -62,12 +53,14 @@ def persistent(block: Block, step: Persistent, write: Write) -> None:
     emitter = block.emitter
     pipeline = pipeline_of(step)
     groups = step.teams.threads // GROUP
-    ring = make_ring(block, pipeline.produce)
+    late_ones = late_boxes(pipeline)
+    ring = make_ring(block, [each for each in pipeline.produce if each not in late_ones])
+    late = make_ring(block, late_ones)
     held = make_ring(block, [each for each in step.body if isinstance(each, CopyBox)])
     turn = pointer(block, step.teams.count)
     is_first = emitter.conditions([(axis_index(block.thread), 0, 0)])
     with emitter.when(is_first):
-        for each in filter(None, (ring, held)):
+        for each in (ring, late, held):
             readers = (groups * WARPS if each.values else groups) * each.together
             for number in range(each.stages):
                 add(block, "barrier_init", (each.full, emitter.integer(number)), fillers(each))
@@ -80,8 +73,9 @@ def persistent(block: Block, step: Persistent, write: Write) -> None:
     if ring.together > 1:  # others copy to this block as soon as its barriers are there
         add(block, "cluster_barrier", (), ring.together)
         ring = replace(ring, rank=emitter.index(axis_index(step.block) % ring.together))
-    produce(block, step, ring, held, write)
-    consume(block, step, Consumer(ring, held, turn, write))
+    consumer = Consumer(ring, late, held, turn, write)
+    produce(block, step, consumer)
+    consume(block, step, consumer)
     if ring.together > 1:  # nobody's memory goes before all have copied and arrived there
         add(block, "cluster_barrier", (), ring.together)
 
@@ -97,24 +91,6 @@ def fillers(ring: Ring) -> int:
     return 2 if ring.values else 1
 
 
-def pointer(block: Block, count: int) -> int:
-    """Reserve barriers."""
-    return block.emitter.add("shared", uint64, arg=block.reserve(8 * count))
-
-
-def make_ring(block: Block, steps: Sequence[Step]) -> Ring:
-    """Reserve the barriers of what some steps fill; without steps there is no ring."""
-    boxes = tuple(each for each in steps if isinstance(each, CopyBox))
-    values = tuple(each for each in steps if isinstance(each, Assign))
-    check(len(boxes) + len(values) == len(steps), "a ring is filled with boxes and values", steps)
-    tiles = [block.tiles[each.tile] for each in boxes]
-    stages = tiles[0].stages if tiles else 0
-    full, empty = (pointer(block, stages) if stages else -1 for _ in range(2))
-    size = sum(product(tile.shape) * tile.dtype.itemsize for tile in tiles)
-    together = max((each.together for each in boxes), default=1)
-    return Ring(boxes, values, stages, size, full, empty, together)
-
-
 @contextmanager
 def role(block: Block, which: Role) -> Iterator[None]:
     """Open the scope of a role."""
@@ -124,66 +100,14 @@ def role(block: Block, which: Role) -> Iterator[None]:
     add(block, "end")
 
 
-def variable(block: Block, value: int) -> int:
-    """Make a variable that starts with a value."""
-    emitter = block.emitter
-    found = emitter.add("array", emitter.index_dtype, arg=1)
-    assign(block, found, value)
-    return found
-
-
-def assign(block: Block, variable: int, value: int) -> None:
-    """Set a variable."""
-    add(block, "set", (variable, block.emitter.integer(0), value))
-
-
-def read(block: Block, variable: int) -> int:
-    """Read a variable."""
-    emitter = block.emitter
-    return emitter.add("get", emitter.index_dtype, (variable, emitter.integer(0)))
-
-
-def flip(block: Block, parity: int) -> None:
-    """Change the parity in a variable."""
-    emitter = block.emitter
-    one = emitter.integer(1)
-    assign(block, parity, emitter.raw("bitwise_xor", emitter.index_dtype, read(block, parity), one))
-
-
-def advance(block: Block, ring: Ring, place: Place, stage: int) -> None:
-    """Go on to the next stage; behind the last one the phase changes."""
-    emitter = block.emitter
-    following = emitter.arithmetic("add", stage, emitter.integer(1))
-    is_last = emitter.raw("equal", bool_, following, emitter.integer(ring.stages))
-    assign(block, place.stage, following)
-    with emitter.when(is_last):
-        assign(block, place.stage, emitter.integer(0))
-        flip(block, place.parity)
-
-
-@contextmanager
-def stages_of(block: Block, pipeline: Pipeline) -> Iterator[None]:
-    """Open the loop over the stages of a point: all, or those from its first to its last."""
-    emitter = block.emitter
-    first, stop = emitter.integer(0), emitter.integer(pipeline.axis.size)
-    if pipeline.first is not None:
-        least = emitter.index(pipeline.first)
-        first = emitter.raw("maximum", emitter.index_dtype, first, least)
-    if pipeline.stop is not None:
-        most = emitter.index(pipeline.stop)
-        stop = emitter.raw("minimum", emitter.index_dtype, stop, most)
-    with emitter.loop(first, stop, 1, None) as variable:
-        emitter.bind(pipeline.axis, variable)
-        yield
-
-
-def produce(block: Block, step: Persistent, ring: Ring, held: Ring, write: Write) -> None:
+def produce(block: Block, step: Persistent, consumer: Consumer) -> None:
     """Write the role that fills stages: one thread copies boxes, a second warp computes values."""
     emitter, index_dtype = block.emitter, block.emitter.index_dtype
+    ring, write = consumer.ring, consumer.write
     with role(block, Role(0, GROUP, 1, step.teams.registers[0])):
         if ring.values:
             with role(block, Role(0, WARP)), emitter.when(emitter.add("elect", bool_)):
-                fill_boxes(block, step, ring, held)
+                fill_boxes(block, step, consumer)
             with role(block, Role(WARP, WARP, follows=True)):
                 fill_values(block, step, ring, write)
             return
@@ -192,7 +116,7 @@ def produce(block: Block, step: Persistent, ring: Ring, held: Ring, write: Write
         is_first = emitter.raw("equal", bool_, warp, emitter.integer(0))
         is_one = emitter.both(is_first, emitter.add("elect", bool_))
         with emitter.when(is_one):
-            fill_boxes(block, step, ring, held)
+            fill_boxes(block, step, consumer)
 
 
 def every_point(step: Persistent) -> Persistent:
@@ -200,22 +124,18 @@ def every_point(step: Persistent) -> Persistent:
     return replace(step, teams=replace(step.teams, count=1))
 
 
-def empty_place(block: Block) -> Place:
-    """Begin at the first stage, which nobody has to empty before."""
-    return Place(
-        variable(block, block.emitter.integer(0)), variable(block, block.emitter.integer(1))
-    )
-
-
-def fill_boxes(block: Block, step: Persistent, ring: Ring, held: Ring) -> None:
+def fill_boxes(block: Block, step: Persistent, consumer: Consumer) -> None:
     """Write what copies boxes: those of a point, then those of its stages."""
+    held, *rings = consumer.held, consumer.ring, consumer.late
     zero = block.emitter.integer(0)
-    places = empty_place(block), empty_place(block) if held.stages else None
+    other = empty_place(block) if held.stages else None
+    filled = [(ring, empty_place(block)) for ring in rings if ring.stages]
     with points(block, every_point(step), zero):
-        if places[1] is not None:
-            fill_stage(block, held, places[1])
+        if other is not None:
+            fill_stage(block, held, other)
         with stages_of(block, pipeline_of(step)):
-            fill_stage(block, ring, places[0])
+            for ring, place in filled:
+                fill_stage(block, ring, place)
 
 
 def fill_stage(block: Block, ring: Ring, place: Place) -> None:
@@ -247,14 +167,6 @@ def fill_values(block: Block, step: Persistent, ring: Ring, write: Write) -> Non
     block.thread, block.threads = outer
 
 
-def enter_stage(block: Block, ring: Ring, stage: int) -> None:
-    """Let the tiles of a ring be those of a stage."""
-    axis = Axis("stage", ring.stages)
-    block.emitter.bind(axis, stage)
-    names = [each.tile for each in ring.boxes] + [each.tile for each in ring.values]
-    block.stages.update(dict.fromkeys(names, axis))
-
-
 def copy_slabs(block: Block, ring: Ring, step: CopyBox, stage: int) -> None:
     """Copy a box into a stage, slab by slab."""
     emitter, layout = block.emitter, swizzled(block, step.tile)
@@ -274,16 +186,6 @@ def copy_slabs(block: Block, ring: Ring, step: CopyBox, stage: int) -> None:
             add(block, "copy_box_all", (*where, ring.rank, *at), spread)
         else:
             add(block, "copy_box", (*where, *at), len(step.offsets) or None)
-
-
-@dataclass(frozen=True, slots=True)
-class Consumer:
-    """What the teams read: stages of a pipeline, what is held for a point, and whose turn it is."""
-
-    ring: Ring
-    held: Ring
-    turn: int
-    write: Write
 
 
 def consume(block: Block, step: Persistent, consumer: Consumer) -> None:
@@ -390,82 +292,6 @@ def is_plain(step: Persistent, pipeline: Pipeline) -> bool:
     return is_known and all(isinstance(each, Dot) for each in pipeline.consume)
 
 
-def run_streams(block: Block, step: Persistent, consumer: Consumer, team: int) -> None:
-    """Write what the one team does where work on elements stands between products."""
-    ring, held, write = consumer.ring, consumer.held, consumer.write
-    zero = block.emitter.integer(0)
-    place, other = (Place(variable(block, zero), variable(block, zero)) for _ in range(2))
-    with points(block, step, team):
-        for each in step.body:
-            if isinstance(each, Pipeline):
-                stage = arrived(block, held, other) if held.stages else -1
-                stream_stages(block, each, ring, place, write)
-                if held.stages:
-                    release(block, held, stage)
-                    advance(block, held, other, stage)
-            elif not isinstance(each, CopyBox):
-                write(block, (each,))
-
-
-def arrived(block: Block, ring: Ring, place: Place) -> int:
-    """Wait for a stage, and find its number."""
-    stage, parity = read(block, place.stage), read(block, place.parity)
-    add(block, "barrier_wait", (ring.full, stage, parity))
-    enter_stage(block, ring, stage)
-    return stage
-
-
-def stream_stages(block: Block, pipeline: Pipeline, ring: Ring, place: Place, write: Write) -> None:
-    """Write a main loop that works on the results of its products: it waits when one is needed."""
-    others = [step for step in pipeline.consume if not isinstance(step, Dot)]
-    products = len(pipeline.consume) - len(others)
-    made = set().union(*map(touched, others))
-    with stages_of(block, pipeline):
-        stage = arrived(block, ring, place)
-        waiting: list[Dot] = []
-        left, is_released = products, False
-        for each in pipeline.consume:
-            if isinstance(each, Dot):
-                left -= 1
-                add(block, "wgmma_fence")
-                dot(block, each)
-                add(block, "wgmma_commit")
-                waiting.append(each)
-                continue
-            names = touched(each)
-            needed = [n for n, x in enumerate(waiting, 1) if x.acc in names or x.a in names]
-            finish(block, waiting, max(needed, default=0), stage, made)
-            if not (left or waiting or ring.values or is_released):
-                release(block, ring, stage)
-                is_released = True
-            write(block, (each,))
-        finish(block, waiting, len(waiting), stage, made)
-        if not is_released:
-            release(block, ring, stage)
-        advance(block, ring, place, stage)
-
-
-def finish(block: Block, waiting: list[Dot], count: int, stage: int, made: set[str]) -> None:
-    """Wait for the first of the products under way; left operands that stay are kept."""
-    if not count:
-        return
-    done, waiting[:] = waiting[:count], waiting[count:]
-    add(block, "wgmma_wait", [block.arrays[each.acc] for each in done], len(waiting))
-    for each in done:
-        if each.a in block.packed and each.a not in made:
-            add(block, "wgmma_keep", (block.packed[each.a], stage))
-
-
-def touched(step: Step) -> set[str]:
-    """List the tiles that a step reads or writes."""
-    if isinstance(step, When):
-        return set().union(*map(touched, step.body))
-    if not isinstance(step, Assign | Accumulate):
-        internal("work on elements is assignments and sums of rows", step)
-    found = {expr.arg[0] for expr in walk(step.expr) if expr.op == "tile"}
-    return {step.tile, *found}
-
-
 def pass_turn(block: Block, turn: int, team: int, count: int, passing: int) -> None:
     """Let the next team begin: of so many threads the first one says so.
 
@@ -520,19 +346,6 @@ def multiply_stages(
     steps = (pipeline.stop or constant(pipeline.axis.size)) - first
     with emitter.when(emitter.conditions([(steps, 1, pipeline.axis.size)])):
         release(block, ring, read(block, before))
-
-
-def release(block: Block, ring: Ring, stage: int) -> None:
-    """Say that this warpgroup has read a stage; every warp does where its threads read values."""
-    emitter = block.emitter
-    size = WARP if ring.values else GROUP
-    if ring.values:
-        add(block, "warp_barrier")
-    with emitter.when(emitter.conditions([(axis_index(block.thread) % size, 0, 0)])):
-        if ring.together > 1:
-            add(block, "barrier_arrive_all", (ring.empty, stage), ring.together)
-        else:
-            add(block, "barrier_arrive", (ring.empty, stage))
 
 
 def finish_boxes(block: Block, step: Persistent) -> None:

@@ -27,6 +27,7 @@ from picograd.codegen.products_cuda import add
 from picograd.codegen.tile import Store, Tile
 from picograd.codegen.tile_pipeline import BoxStore, is_rounded_product, rounded_product
 from picograd.errors import check, internal
+from picograd.helpers import ceil_div
 from picograd.schedule.index import Axis, Index, axis_index, constant, substitute
 from picograd.schedule.loop import Expr, rewrite
 
@@ -38,12 +39,16 @@ WARP = 32
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a warp stores at once: columns of one fragment, through a slot that begins at `slot`."""
+    """What a warp stores at once: columns of one fragment, through a slot that begins at `slot`.
+
+    The last part of a fragment may have fewer columns, where the array has none behind them.
+    """
 
     tile: Tile
     slot: int
     fragment: int
     number: int  # of the 128 bytes of columns
+    width: int  # columns that the fragment has of them
 
     @property
     def columns(self) -> int:
@@ -57,7 +62,7 @@ def store_boxes(block: Block, step: Store) -> None:
     if not isinstance(layout, WgmmaAccumulator) or not isinstance(box, BoxStore):
         internal("only fragments leave in boxes", step)
     tile = block.tiles[box.tile]
-    slices = layout.n // tile.shape[-1]
+    slices = ceil_div(layout.n, tile.shape[-1])
     parts = layout.stacked * slices
     tensor = block.tensor(box.tensor)
     name = block.emitter.add("tensor", None, arg=tensor)
@@ -69,7 +74,8 @@ def store_boxes(block: Block, step: Store) -> None:
     for turn in range(parts):
         fragment, number = divmod(turn, slices)
         slot = slot_place(block, tile, turn % tile.stages)
-        part = Part(tile, slot, fragment, number)
+        rest = layout.n - number * tile.shape[-1]
+        part = Part(tile, slot, fragment, number, min(tile.shape[-1], rest))
         await_slots(block, tile.stages - 1)
         gather(block, step, layout, part)
         start = corner(block, step, layout, constant(fragment), constant(number * part.columns))
@@ -106,7 +112,8 @@ def store_rolled(
     await_slots(block, 0)
     for turn in range(parts):
         fragment, number = divmod(turn, slices)
-        part = Part(tile, slot_place(block, tile, turn), fragment, number)
+        place = slot_place(block, tile, turn)
+        part = Part(tile, place, fragment, number, tile.shape[-1])
         gather(block, replace(step, expr=rounded), layout, part)
     add(block, "warp_barrier")
     turn_axis = Axis("turn", parts)
@@ -210,12 +217,12 @@ def gather(block: Block, step: Store, layout: WgmmaAccumulator, part: Part) -> N
     exprs, places = [step.expr], [step.index]
     found, values = block.walked(layout, step.dims, exprs, places, step.conditions)
     named = {axis.name: axis for axis, _ in found.loops}
-    piece = Axis("piece", part.columns // 8)
+    piece = Axis("piece", part.width // 8)
     lanes = found.vector[0] if found.vector else None
     conditions = [*found.conditions, *tests_of(step, lanes, values)]
     with ExitStack() as stack:
         stack.enter_context(emitter.axis_loop(piece, True))
-        before = part.number * piece.size
+        before = part.number * (part.columns // 8)
         across = emitter.index(axis_index(piece) + before)
         emitter.bind(named["across"], across)
         if "stack" in named:

@@ -47,7 +47,7 @@ def store_rows(block: Block, step: Store) -> None:
     for turn in range(layout.stacked * slices):
         fragment, number = divmod(turn, slices)
         slot = slot_place(block, tile, turn % tile.stages)
-        part = Part(tile, slot, fragment, number)
+        part = Part(tile, slot, fragment, number, tile.shape[-1])
         add(block, "warp_barrier")
         gather(block, held, layout, part)
         add(block, "warp_barrier")

@@ -135,6 +135,8 @@ class Pipeline:
     """For every position of `axis`: run `produce`, then `consume`.
 
     From `first` on and before `stop`, if there are such: 0 or more, and at most the axis' size.
+    If it `is_rotated`, the products at the end of `consume` may run beside those that begin the
+    next position: they alone read their boxes, and the first ones touch nothing that they do.
     """
 
     axis: Axis
@@ -142,6 +144,7 @@ class Pipeline:
     consume: Steps
     first: Index | None = None
     stop: Index | None = None
+    is_rotated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

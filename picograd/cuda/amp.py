@@ -5,6 +5,8 @@ from typing import Any
 from picograd.nn import grad_scaler
 from picograd.tensor.core import autocast as regions
 from picograd.tensor.core.annotations import DTypeLike
+from picograd.tensor.core.autocast import custom_bwd as custom_bwd
+from picograd.tensor.core.autocast import custom_fwd as custom_fwd
 
 
 class autocast(regions.autocast):
@@ -27,17 +29,3 @@ class GradScaler(grad_scaler.GradScaler):
 
     def __init__(self, init_scale: float = 65536.0, *given: Any, **options: Any) -> None:
         super().__init__("cuda", init_scale, *given, **options)
-
-
-def custom_fwd(fwd: Any = None, **options: Any) -> Any:
-    """Give the forward of a function of the user's own back: it runs as it is."""
-    if fwd is None:
-        return custom_fwd
-    return fwd
-
-
-def custom_bwd(bwd: Any = None, **options: Any) -> Any:
-    """Give the backward of a function of the user's own back."""
-    if bwd is None:
-        return custom_bwd
-    return bwd

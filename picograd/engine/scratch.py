@@ -16,55 +16,87 @@ from picograd.schedule.plan import KernelLaunch, Plan, PlanSlot, Step
 from picograd.schedule.waits import find_waits
 from picograd.target import is_host
 
+Loaded = Mapping[tuple[str, int], Executable]  # by device and kernel
 LEAST = 1 << 16  # bytes of a launch: where it takes less, all launches share memory outside
 
 
-def place_workspaces(plan: Plan, loaded: Mapping[tuple[str, int], Executable]) -> Plan:
+def place_workspaces(plan: Plan, loaded: Loaded) -> Plan:
     """Give launches of a CPU slots for workspaces that need not be zero, behind those they have."""
-    slots, steps = list(plan.slots), list(plan.steps)
-    devices = set()
+    draft = Draft(plan)
     for number, step in enumerate(plan.steps):
         found = workspaces_of(step, loaded)
-        if isinstance(step, KernelLaunch) and sum(each.bytes for each in found) >= LEAST:
-            added = range(len(slots), len(slots) + len(found))
-            steps[number] = replace(step, slots=(*step.slots, *added))
-            slots += [space_slot(each.bytes, step.device) for each in found]
-            devices.add(step.device)
-    lives = lives_of(steps)
-    for part, whole in plan.joined:
-        lives[whole] = min(lives[whole][0], lives.pop(part)[0]), lives[whole][1]
-    arenas = dict(plan.arenas)
-    for device in sorted(devices):
-        numbers = [n for n in lives if slots[n].kind == "temporary" and slots[n].device == device]
+        nbytes = sum(each.bytes for each in found)
+        if isinstance(step, KernelLaunch) and nbytes >= LEAST:
+            draft.add(number, step, found)
+    for device in sorted(draft.devices):
+        draft.place(device)
+    return replace(plan, slots=tuple(draft.slots), steps=tuple(draft.steps), arenas=draft.arenas)
+
+
+class Draft:
+    """A plan whose temporaries are placed once more."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.slots = list(plan.slots)
+        self.steps = list(plan.steps)
+        self.arenas = dict(plan.arenas)
+        self.devices: set[str] = set()
+
+    def add(self, number: int, step: KernelLaunch, found: Sequence[Workspace]) -> None:
+        """Give a launch slots for its workspaces."""
+        first = len(self.slots)
+        for each in found:
+            self.slots.append(space_slot(each.bytes, step.device))
+        added = range(first, len(self.slots))
+        slots = *step.slots, *added
+        self.steps[number] = replace(step, slots=slots)
+        self.devices.add(step.device)
+
+    def place(self, device: str) -> None:
+        """Place the temporaries of a device; parts of an array stay where they are in it."""
+        lives = lives_of(self.steps)
+        slots = self.slots
+        joined = [pair for pair in self.plan.joined if slots[pair[0]].device == device]
+        for part, whole in joined:
+            earlier, _ = lives.pop(part)
+            first, last = lives[whole]
+            first = min(first, earlier)
+            lives[whole] = first, last
+        numbers = []
+        for number in lives:
+            slot = slots[number]
+            if slot.kind == "temporary" and slot.device == device:
+                numbers.append(number)
         lifetimes = [Lifetime(slots[n].nbytes, *lives[n]) for n in numbers]
-        offsets, arenas[device] = place_temporaries(lifetimes)
+        offsets, self.arenas[device] = place_temporaries(lifetimes)
         for number, offset in zip(numbers, offsets, strict=True):
             slots[number] = replace(slots[number], offset=offset)
-        for part, whole in plan.joined:
-            away = plan.slots[part].offset - plan.slots[whole].offset
-            if slots[whole].device == device:
-                slots[part] = replace(slots[part], offset=slots[whole].offset + away)
-    return replace(plan, slots=tuple(slots), steps=tuple(steps), arenas=arenas)
+        old = self.plan.slots
+        for part, whole in joined:
+            away = old[part].offset - old[whole].offset
+            start = slots[whole].offset
+            moved = start + away
+            slots[part] = replace(slots[part], offset=moved)
 
 
-def workspaces_of(step: Step, loaded: Mapping[tuple[str, int], Executable]) -> list[Workspace]:
+def workspaces_of(step: Step, loaded: Loaded) -> list[Workspace]:
     """List the workspaces of a launch on a CPU that need not be zero."""
     if not isinstance(step, KernelLaunch) or not is_host(step.device):
         return []
-    code = loaded[step.device, id(step.kernel)].code
+    kernel = step.kernel
+    executable = loaded[step.device, id(kernel)]
+    code = executable.code
     return [each for each in code.workspaces if not each.is_zeroed]
 
 
 def space_slot(nbytes: int, device: str) -> PlanSlot:
     """Make the slot of a workspace."""
-    return PlanSlot("temporary", uint8, nbytes, device, (nbytes,), (1,))
+    return PlanSlot("temporary", uint8, size=nbytes, device=device, shape=(nbytes,), strides=(1,))
 
 
 def tape_launches(
-    plan: Plan,
-    launches: Sequence[KernelLaunch],
-    loaded: Mapping[tuple[str, int], Executable],
-    is_body: bool,
+    plan: Plan, launches: Sequence[KernelLaunch], loaded: Loaded, is_body: bool
 ) -> list[TapeLaunch]:
     """Say what the launches of a tape run, and which others each waits for.
 
@@ -76,6 +108,7 @@ def tape_launches(
     made = []
     for each, before in zip(launches, waits):
         spaces = len(each.slots) - len(each.kernel.slots)
-        executable = loaded[each.device, id(each.kernel)]
-        made.append(TapeLaunch(executable, each.slots, each.scalars, before, spaces))
+        name = each.device, id(each.kernel)
+        launch = TapeLaunch(loaded[name], each.slots, each.scalars, before, spaces)
+        made.append(launch)
     return made

@@ -105,7 +105,9 @@ def copy_of(step: Step, slots: Sequence[PlanSlot]) -> Copy | None:
     tested = [axes_of(test[0]) <= set(between) for test in tests]
     if not all(tested) or (between and not tests):
         return None
-    copy = Copy(step.slots[number], step.slots[target], axes, steps, place)
+    from_slot = step.slots[number]
+    to_slot = step.slots[target]
+    copy = Copy(from_slot, to_slot, axes, steps, place)
     return with_between(copy, between, tests)
 
 

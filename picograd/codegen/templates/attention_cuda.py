@@ -1,6 +1,6 @@
 """Attention on Hopper: keys and values arrive in boxes, scores stay in the registers of their rows.
 
-    for each tile of rows: pack the rows as left operands
+    for each tile of rows: hold the rows, or pack them as left operands
       pipeline over blocks of the stream that a mask shows:
         scores = rows @ streamed^T                  wgmma, the left operand in registers
         peak, sums, weights                         elements of the fragment, four lanes a row
@@ -8,7 +8,8 @@
       store result / total
 
 One warpgroup copies; each of the others has 64 rows, and while one works on its elements another
-multiplies. A fragment of scores lies in registers as the left operand of the next product wants it
+multiplies. Of long rows, weights are multiplied by values under the work on the next block. A
+fragment of scores lies in registers as the left operand of the next product wants it
 (`WgmmaOperand`), so that nothing moves between the two. The longest tiles of a mask come first.
 """
 
@@ -42,6 +43,7 @@ from picograd.codegen.streams import (
 )
 from picograd.codegen.templates import attention_gradient_cuda, attention_plain
 from picograd.codegen.templates.attention_frame import (
+    GRAIN,
     MEMORY,
     ROWS,
     SHARING,
@@ -110,10 +112,10 @@ def with_long_rows(stream: Stream) -> Stream:
 def schedules(stream: Stream, target: Target) -> Iterator[Schedule]:
     """List how blocks may work: small ones, else of so many warpgroups.
 
-    Three gain a tenth of long streams of narrow heads. Tiles of rows are then few and high, which
-    costs more where a mask hides much of a high tile (H200, docs/records/0012-attention). What is
-    read for rows beside scores, as a slope, has no room in their registers. Few rows are one tile,
-    of one warpgroup.
+    Three gain a tenth of long streams of heads up to 64, nothing of those up to 32. Tiles of rows
+    are then few and high, which costs more where a mask hides much of a high tile
+    (docs/records/0012-attention). What is read for rows beside scores, as a slope, has no room in
+    their registers. Few rows are one tile, of one warpgroup.
     """
     if size_of(stream.rows) <= ROWS:
         size = places_of(stream, 1)
@@ -129,7 +131,7 @@ def schedules(stream: Stream, target: Target) -> Iterator[Schedule]:
     is_long = width <= SPAN and seen_places(stream) >= least and not stream.shown
     if is_held and is_long and is_read_beside(stream):
         yield Schedule(1, PLACES[0], SHARING[2], blocks=2)
-    groups = 3 if is_held and is_long else 2
+    groups = 3 if is_held and is_long and width > SPAN // 2 else 2
     yield Schedule(groups, places_of(stream, groups), REGISTERS[groups])
 
 
@@ -147,7 +149,7 @@ def live_registers(stream: Stream, size: int) -> int:
     It holds half a value for each column of the result and of the scores, and a quarter for each
     place of the weights, which are packed.
     """
-    widths = [round_up(size_of(each.columns), SPAN) for each in stream.products]
+    widths = [round_up(size_of(each.columns), GRAIN) for each in stream.products]
     return sum(widths) // 2 + size * 3 // 4
 
 
@@ -196,7 +198,19 @@ class Writer:
         if stream.peak is not None:
             frame.factors[stream.peak] = self.scale
         after = leave_split(frame, self.factor) if frame.split.size > 1 else ()
-        return frame.part(begun, frame.pipeline(values, steps), after)
+        pipeline = frame.pipeline(values, steps, self.is_rotated())
+        return frame.part(begun, pipeline, after)
+
+    def is_rotated(self) -> bool:
+        """Tell whether values are multiplied under the work on the next block.
+
+        So it is for long rows, unless keys are values, too: then stages are free only later.
+        """
+        frame, stream = self.frame, self.stream
+        (score,) = stream.scores
+        keys = frame.streamed(score.streamed, score.depth)
+        values = [frame.streamed(each.value, each.columns) for each in stream.products]
+        return size_of(stream.rows) > ROWS and bool(values) and keys not in values
 
     def pack_rows(self) -> list[Step]:
         """Hold the rows where boxes bring them; else round them to a left operand."""
@@ -205,7 +219,7 @@ class Writer:
         if frame.can_hold(score.row, score.depth):
             self.rows = frame.hold(score.row, score.depth)
             return []
-        depth = round_up(size_of(score.depth), SPAN)
+        depth = frame.depth(score.depth)
         column = Axis("depth", depth)
         layout = WgmmaOperand(frame.fragment(depth))
         shape = frame.height, depth
@@ -220,7 +234,7 @@ class Writer:
         """Write what is done of a block of the stream."""
         frame = self.frame
         (score,) = self.stream.scores
-        depth = frame.tiles[self.rows].shape[1]
+        depth = frame.depth(score.depth)
         streamed = frame.streamed(score.streamed, score.depth)
         dot = Dot(self.score, self.rows, streamed, depth, "wgmma", b_is_nk=True, is_first=True)
         weights: dict[int, str] = {}

@@ -39,11 +39,13 @@ MEMORY = 200 << 10  # bytes of shared memory, for what is copied
 MOST_STAGES = 4
 CACHED = 24 << 20  # bytes, half of the second-level cache
 SPAN = 64  # columns of a slab
+GRAIN = 16  # columns of a product on the tensor cores
 WARPGROUP = 128  # threads
 WARP_ROWS = 16  # that a warp stores at once
 FEW_PLACES = 1024  # that a row sees
 SHARING = {3: (24, 136), 2: (40, 216)}  # registers, by blocks that share a multiprocessor
 SPARE = 24  # registers of a thread beside fragments: addresses, values of rows
+SPARE_BYTES = 2048  # of shared memory, for barriers
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +104,12 @@ def side_by_side(stream: Stream, live: Callable[[int], int]) -> Iterator[Schedul
             yield Schedule(1, SPAN, registers, blocks=blocks)
 
 
-def head_axes(stream: Stream, itemsize: int, is_read_again: bool) -> tuple[Axis, Axis]:
+def head_axes(stream: Stream, itemsize: int, tiles: int, blocks: int) -> tuple[Axis, Axis]:
     """Cut the batch in groups whose streamed operands stay in the cache while all rows read them.
 
-    In a group all longest tiles of rows come first: of a mask, the last ones are the shortest.
+    In a group all longest tiles of rows come first: of a mask, the last ones are the shortest. It
+    has about one tile a block: of more, the first rounds would wait for memory, which is idle while
+    others read the same heads.
     """
     count = size_of(stream.batch)
     depths = [size_of(each.depth) for each in stream.scores]
@@ -113,7 +117,8 @@ def head_axes(stream: Stream, itemsize: int, is_read_again: bool) -> tuple[Axis,
     columns = max(sum(depths), sum(widths))
     row_bytes = columns * itemsize
     size = 2 * size_of(stream.over) * row_bytes
-    most = max(CACHED // size, 1) if is_read_again else count
+    in_round = round(blocks / tiles)
+    most = max(min(CACHED // size, in_round), 1) if tiles > 1 else count
     candidates = range(1, min(count, most) + 1)
     group = max(n for n in candidates if count % n == 0)
     outer = Axis("group", count // group)
@@ -131,6 +136,8 @@ class Frame:
         first = stream.scores[0]
         self.dtype = stream.computes[first.number].dtype
         self.half = narrow(first.streamed).dtype
+        is_exact = self.half.bits == 16 and schedule.splits == 1
+        self.grain = GRAIN if is_exact else SPAN
         self.size = schedule.size
         self.height = schedule.rows * schedule.groups
         blocks = ceil_div(size_of(stream.over), self.size)
@@ -160,7 +167,8 @@ class Frame:
     def cut_batch(self) -> Role:
         """Find the values of the axes of the batch: of a head in a group."""
         stream, itemsize = self.stream, self.half.itemsize
-        self.group, self.head = head_axes(stream, itemsize, self.tile.size > 1)
+        blocks = self.target.multiprocessors * self.schedule.blocks
+        self.group, self.head = head_axes(stream, itemsize, self.tile.size, blocks)
         before = axis_index(self.group) * self.head.size
         self.number = before + axis_index(self.head)
         return role(stream.batch, self.number)
@@ -206,8 +214,12 @@ class Frame:
         return self.add(name, shape, self.scored, dtype)
 
     def width(self, each: Product) -> int:
-        """Count the columns of a product, whole slabs of them."""
-        return round_up(size_of(each.columns), SPAN)
+        """Count the columns of a product."""
+        return round_up(size_of(each.columns), self.grain)
+
+    def depth(self, axes: tuple[Axis, ...]) -> int:
+        """Count what a product of scores sums over."""
+        return round_up(size_of(axes), self.grain)
 
     def start_product(self, each: Product) -> Step:
         """Add the accumulator of a product, and start it."""
@@ -333,13 +345,15 @@ class Frame:
         tiles = tuple(self.tiles.values())
         return TilePart((block,), tiles, (loop,), tuple(self.workspaces))
 
-    def pipeline(self, values: Sequence[Step], steps: Sequence[Step]) -> Pipeline:
-        """Write the main loop over the blocks that a mask shows."""
+    def pipeline(
+        self, values: Sequence[Step], steps: Sequence[Step], is_rotated: bool = False
+    ) -> Pipeline:
+        """Write the main loop over the blocks that a mask shows; rotated as `Pipeline` says."""
         first, stop = self.shown()
         copies = (*self.ring, *values)
         if self.half.bits == 16:
             steps = [relaxed(each) for each in steps]
-        return Pipeline(self.block, copies, tuple(steps), first, stop)
+        return Pipeline(self.block, copies, tuple(steps), first, stop, is_rotated)
 
     # -- masks ------------------------------------------------------------------------------------
 
@@ -453,9 +467,23 @@ class Frame:
             box.append(1)
             places.append(place_of(view, axis, self.batch.values[axis]))
         tensor = TensorMap(slot, dtype, view.offset, view.sizes, view.strides, tuple(box))
-        shape = self.height // WARP_ROWS, WARP_ROWS, SPAN
-        self.tiles["leaving"] = Tile("leaving", shape, dtype, "shared")
+        self.add_leaving(dtype)
         return BoxStore(tensor, tuple(places), "leaving")
+
+    def add_leaving(self, dtype: DType) -> None:
+        """Add the slots in which results leave: one for each slab of columns, if there is room."""
+        if "leaving" in self.tiles:
+            return
+        shape = self.height // WARP_ROWS, WARP_ROWS, SPAN
+        slabs = [ceil_div(self.width(each), SPAN) for each in self.stream.products]
+        stages = min(slabs)
+        held = [name for name, tile in self.tiles.items() if tile.space == "shared"]
+        used = sum(self.bytes_of([name]) * self.tiles[name].stages for name in held)
+        slot = product(shape) * dtype.itemsize
+        room = self.target.shared_bytes // self.schedule.blocks - used - SPARE_BYTES
+        if stages * slot > room or any(count % stages for count in slabs):
+            stages = 1
+        self.tiles["leaving"] = Tile("leaving", shape, dtype, "shared", stages=stages)
 
     def undivided(self, value: Expr, steps: list[Step]) -> Expr:
         """Multiply by the inverse of what has one value a row, which is divided by once a row."""

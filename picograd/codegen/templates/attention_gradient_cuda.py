@@ -33,6 +33,7 @@ from picograd.codegen.stream_powers import (
 )
 from picograd.codegen.streams import Product, Stream, binary, is_tile, read, replaced
 from picograd.codegen.templates.attention_frame import (
+    GRAIN,
     SPAN,
     Frame,
     Schedule,
@@ -64,7 +65,7 @@ def schedules(stream: Stream) -> Iterator[Schedule]:
     A thread holds half a value for each column of what is summed and of each score, and a quarter
     for each place of the weights, which are packed.
     """
-    widths = [round_up(size_of(each.columns), SPAN) for each in stream.products]
+    widths = [round_up(size_of(each.columns), GRAIN) for each in stream.products]
     is_twice = is_read_twice(stream)
     scores = len(stream.scores) + bool(stream.sums) + is_twice
 
@@ -126,7 +127,7 @@ class Writer:
         score = self.stream.scores[number]
         held = frame.hold(score.row, score.depth)
         ring = frame.streamed(score.streamed, score.depth)
-        depth = frame.tiles[held].shape[1]
+        depth = frame.depth(score.depth)
         name = self.names[score.number]
         return Dot(name, held, ring, depth, "wgmma", b_is_nk=True, is_first=True)
 

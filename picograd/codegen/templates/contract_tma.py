@@ -23,8 +23,8 @@ from picograd.codegen.boxes import (
 )
 from picograd.codegen.layout import WgmmaAccumulator
 from picograd.codegen.operands import Contraction, role, size_of, step_of, stores
-from picograd.codegen.templates.contract_order import GROUP_ROWS, order, order_of_shares
 from picograd.codegen.templates.contract_steps import Reach, reach_of
+from picograd.codegen.templates.tile_order import GROUP_ROWS, order, order_of_shares
 from picograd.codegen.tile import Assign, Dot, Step, Store, Tile, TileKernel, TilePart
 from picograd.codegen.tile_pipeline import (
     BoxStore,
@@ -291,8 +291,9 @@ def operands(
             if side is None:
                 break
             found.append(side if side.is_k_major else whole_chunks(side))
-        is_one = schedule.together == 1 or (found and found[-1].copy.tensor.windows is None)
-        if len(found) == 2 and is_one:
+        has_windows = any(side.copy.tensor.windows for side in found)  # no block brings a part
+        is_same = not has_windows and frame.reach is None  # in blocks that bring boxes together
+        if len(found) == 2 and (is_same or schedule.together == 1):
             return frame, (found[0], found[1])
     return None
 

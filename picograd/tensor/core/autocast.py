@@ -261,3 +261,27 @@ def whole(name: str, values: Sequence[Any]) -> list[Any]:
         return list(values)
     known = set(map(id, tensors))
     return [v.cast(dtype) if id(v) in known and is_cast(v, kind) else v for v in values]
+
+
+def custom_fwd(fwd: Any = None, **options: Any) -> Any:
+    """Give the forward of a function of the user's own back: it runs as it is.
+
+    >>> import picograd
+    >>> picograd.amp.custom_fwd(device_type="cuda")(abs)(-1)
+    1
+    """
+    if fwd is None:
+        return custom_fwd
+    return fwd
+
+
+def custom_bwd(bwd: Any = None, **options: Any) -> Any:
+    """Give the backward of a function of the user's own back.
+
+    >>> import picograd
+    >>> picograd.amp.custom_bwd(abs)(-1)
+    1
+    """
+    if bwd is None:
+        return custom_bwd
+    return bwd

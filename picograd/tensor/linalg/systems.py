@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from picograd.dtype import int32
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.helpers import product
 from picograd.tensor.core.annotations import Tensor

@@ -58,7 +58,12 @@ def add_scaled(op: str, a: Operand, b: Operand, alpha: Scalar) -> Node:
 
 
 def check_difference(a: Operand, b: Operand) -> None:
-    """Raise DTypeError where a bool tensor is an operand of a difference, as PyTorch."""
+    """Raise DTypeError where a bool tensor is an operand of a difference, as PyTorch.
+
+    A number minus bools counts them, as in NumPy: `1 - Tensor(done)` where `done` is an array.
+    """
+    if isinstance(a, (int, float)) and not isinstance(a, bool):
+        return
     for each in (a, b):
         if isinstance(each, Node) and each.dtype is bool_:
             text = "is not defined for bool tensors"

@@ -9,7 +9,9 @@ from typing import Any
 from picograd.dtype import DType, bool_, to_dtype, uint8
 from picograd.errors import ShapeError
 from picograd.graph import build
+from picograd.graph.complex_numbers import view_as_complex, view_as_real
 from picograd.graph.node import Node
+from picograd.helpers import product
 from picograd.tensor.making import creation
 
 WHOLE = {bits: to_dtype(f"uint{bits}") for bits in (8, 16, 32, 64)}
@@ -27,8 +29,12 @@ def is_dtype(value: Any) -> bool:
 
 def reread(op: str, node: Node, dtype: DType) -> Node:
     """Read bits as another dtype; bool is a byte of 0 or 1."""
+    if node.dtype is dtype:
+        return node
     if node.dtype is bool_:
         node = node.cast(uint8)
+    if node.dtype.is_complex or dtype.is_complex:
+        return of_pairs(op, node, dtype)
     before, after = width(node.dtype), width(dtype)
     if before != after and not node.shape:
         raise ShapeError(
@@ -49,6 +55,21 @@ def reread(op: str, node: Node, dtype: DType) -> Node:
     if dtype is bool_:
         return node.cast(bool_)
     return build.bitcast(node, dtype)
+
+
+def of_pairs(op: str, node: Node, dtype: DType) -> Node:
+    """Read complex numbers, which are a real and an imaginary part one behind the other."""
+    if not node.shape and width(node.dtype) == width(dtype):
+        return of_pairs(op, node.reshape((1,)), dtype).reshape(())
+    if node.dtype.is_complex:
+        pairs = view_as_real(node)
+        flat = pairs.reshape((*node.shape[:-1], product(node.shape[-1:]) * 2))
+        return reread(op, flat, dtype)
+    flat = reread(op, node, dtype.real)
+    if flat.shape[-1] % 2:
+        problem = f"{flat.shape[-1]} numbers of {dtype.real.name} are no whole {dtype.name}"
+        raise ShapeError(op, problem, "use a last axis whose parts are pairs")
+    return view_as_complex(flat.reshape((*flat.shape[:-1], flat.shape[-1] // 2, 2)))
 
 
 def width(dtype: DType) -> int:

@@ -27,6 +27,8 @@ SPELT_OUT = 16  # powers that are each a product of their own
 
 def at_least(op: str, tensors: Any, rank: int) -> Any:
     """Add axes to one tensor, or to each of several."""
+    if not tensors:
+        return ()
     is_single = len(tensors) == 1 and isinstance(tensors[0], Recorded)
     made = tuple(apply(assembling.with_rank, x, rank) for x in need_tensors(op, tensors))
     return made[0] if is_single else made

@@ -148,12 +148,17 @@ class MovementMethods(Recorded):
         return apply(movement.repeat, self, counts)
 
     @composed(method=False)
-    def repeat_interleave(self: Same, repeats: int | Tensor, dim: int | None = None) -> Same:
-        """Repeat each element in place.
+    def repeat_interleave(
+        self: Same, repeats: int | Tensor | None = None, dim: int | None = None
+    ) -> Same:
+        """Repeat each element in place; of numbers alone, repeat their positions so often.
 
         >>> Tensor([1.0, 2.0]).repeat_interleave(2).tolist()
         [1.0, 1.0, 2.0, 2.0]
         """
+        if repeats is None:
+            positions: Any = Recorded.kind.arange(self.shape[0], device=self.device)
+            return positions.repeat_interleave(self)  # type: ignore[no-any-return]
         if isinstance(repeats, Recorded):
             return apply(assembling.repeat_each, self, repeats, dim)
         return apply(movement.repeat_interleave, self, repeats, dim)

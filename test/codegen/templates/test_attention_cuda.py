@@ -36,6 +36,7 @@ from picograd.conversion import from_bits, to_bits
 from picograd.dtype import bfloat16, float16, float32
 from picograd.graph import build
 from picograd.graph.interpret import interpret
+from picograd.helpers import round_up
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
 
@@ -63,9 +64,28 @@ def test_values_of_large_blocks(monkeypatch):
     check_values(causal)
 
 
-def check_values(form):
+@pytest.mark.parametrize("depth, width", [(96, 40), (40, 96)])
+def test_values_of_heads_between_slabs(depth, width):
+    """Products have as many columns as heads, rounded up to 16, and boxes 64."""
+    check_values(plain, depth, width)
+    kernel, _ = kernel_of(plain, shapes_of(150, 150, depth, width))
+    (part,) = attention_cuda.build(kernel, FEW).parts
+    shapes = [tile.shape for tile in part.tiles]
+    assert (128, round_up(width, 16)) in shapes and (128, round_up(width, 64)) in shapes
+
+
+@pytest.mark.parametrize("depth, slots", [(64, 1), (128, 2), (256, 1)])
+def test_a_result_has_a_slot_for_each_slab_where_there_is_room(depth, slots):
+    kernel, _ = kernel_of(plain, shapes_of(150, 150, depth, depth))
+    tiles = attention_cuda.build(kernel, FEW)
+    (leaving,) = (tile for tile in tiles.parts[0].tiles if tile.name == "leaving")
+    assert leaving.stages == slots
+    assert linearize(tiles, FEW).shared_bytes <= FEW.shared_bytes
+
+
+def check_values(form, depth=64, width=64):
     np.random.seed(0)
-    leaves = [leaf(*shape, dtype=bfloat16) for shape in shapes_of(150, 150, 64, 64)]
+    leaves = [leaf(*shape, dtype=bfloat16) for shape in shapes_of(150, 150, depth, width)]
     output = form(*leaves)
     plan = schedule([output], FEW)
     for node in plan.inputs:
@@ -97,7 +117,7 @@ def run_program(tiles, arrays):
 
 
 @pytest.mark.parametrize(
-    "form, depth", [(plain, 64), (plain, 128), (causal, 64), (causal, 128), (scale_before, 128)]
+    "form, depth", [(plain, 64), (plain, 128), (causal, 64), (causal, 96), (scale_before, 128)]
 )
 def test_resources_and_opcodes(form, depth, tmp_path):
     """No spill, no serialised product; powers of 2 and maxima are one instruction each."""

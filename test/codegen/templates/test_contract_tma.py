@@ -76,9 +76,7 @@ def test_blocks_bring_boxes_to_one_another(name):
 
 
 def test_blocks_that_bring_boxes_to_one_another_want_the_same(monkeypatch):
-    def turned(place, rows, columns, blocks, group):
-        return place // columns, place % columns
-
+    turned = lambda place, rows, columns, *_: (place // columns, place % columns)  # noqa: E731
     monkeypatch.setattr(contract_tma, "order", turned)
     with pytest.raises(InternalError, match="different boxes"):
         results(dict(m=256, n=512, k=72, dtype=bfloat16, b="nk"), (128, 256), together=2)

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from graph_support import leaf, value
 
+import picograd
+from picograd import Tensor
 from picograd.errors import DTypeError, PicogradError
 from picograd.tensor.math import elementwise as e
 
@@ -69,3 +71,13 @@ def test_bools_have_no_difference() -> None:
 def test_squares_multiply() -> None:
     assert e.short_power(leaf(X), 2).op == "mul"
     assert e.short_power(leaf(X), 2.71) is None
+
+
+def test_a_number_minus_bools_counts_them() -> None:
+    done = Tensor(np.array([True, False]))
+    assert done.dtype is picograd.bool and (1 - done).tolist() == [0, 1]
+    assert (1 - done).dtype is picograd.int64 and (1.0 - done).dtype is picograd.float32
+    assert (Tensor([2.0, 3.0]) * (1 - done)).tolist() == [0.0, 3.0]
+    for refused in (lambda: done - 1, lambda: done - done, lambda: True - done):
+        with pytest.raises(DTypeError, match="is not defined for bool"):
+            refused()

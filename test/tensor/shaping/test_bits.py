@@ -77,3 +77,28 @@ def test_no_gradient_passes() -> None:
     for name in ("int32", "bfloat16", "float64"):
         x = Tensor([1.0, 2.0], requires_grad=True)
         assert not x.view(name).requires_grad
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        "float32 complex64",
+        "complex64 float32",
+        "complex64 int16",
+        "complex128 complex64",
+        "int32 complex128",
+        "float64 complex128",
+        "complex64 complex64",
+    ],
+)
+def test_complex_numbers_are_pairs(names: str) -> None:  # fmt: skip
+    before, after = names.split()
+    values = np.arange(8, dtype=before).reshape(2, 4) * (1 + 1j if "complex" in before else 1)
+    found = Tensor(values).view(getattr(picograd, after))
+    np.testing.assert_array_equal(found.numpy(), values.astype(before).view(after))
+
+
+def test_complex_numbers_of_no_axis() -> None:
+    assert Tensor.of(1.5 + 0j, dtype="complex64").view(picograd.int64).item() == 0x3FC00000
+    with pytest.raises(ShapeError, match="3 numbers of float32 are no whole complex64"):
+        Tensor([1.0, 2.0, 3.0]).view(picograd.complex64)

@@ -98,3 +98,7 @@ def test_as_strided_of_a_leaf_that_shares_memory() -> None:
     part = held[2:].detach().requires_grad_()
     with pytest.raises(GradientError, match="as_strided: gradients of a part of memory"):
         picograd.as_strided(part, (2,), (1,))
+
+
+def test_no_tensors_have_no_axes() -> None:
+    assert picograd.atleast_1d() == picograd.atleast_3d() == ()

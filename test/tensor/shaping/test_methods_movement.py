@@ -211,3 +211,7 @@ def test_setitem(device: str) -> None:
 def test_chunks_of_nothing() -> None:
     assert [part.shape for part in Tensor.zeros(3, 0).chunk(2, 1)] == [(3, 0)] * 2
     assert picograd.nn.functional.glu(Tensor.zeros(3, 0)).shape == (3, 0)
+
+
+def test_repeats_alone_give_positions() -> None:
+    assert picograd.repeat_interleave(picograd.tensor([2, 0, 1])).tolist() == [0, 0, 2]

@@ -1,4 +1,4 @@
-"""Order of the tiles of a product that blocks stay for: which run together, and what they share."""
+"""The order of tiles: which positions of a persistent loop share operands in the L2 cache."""
 
 from math import gcd
 

@@ -1,0 +1,78 @@
+"""Main loops that work on the results of their products: which run beside which, and what waits."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "schedule"))
+
+import pytest
+from attention_forms import causal, plain
+from plan_support import leaf
+
+from picograd.codegen.linearize_cuda import linearize
+from picograd.codegen.linearize_cuda_streams import late_boxes
+from picograd.codegen.program import verify
+from picograd.codegen.templates import attention_cuda
+from picograd.codegen.tile_pipeline import Pipeline
+from picograd.dtype import bfloat16
+from picograd.errors import InternalError
+from picograd.schedule.schedule import schedule
+from picograd.target import cuda_target
+
+TARGET = cuda_target("sm_90a", multiprocessors=3)
+
+
+def tiles_of(form, rows, shares=False):
+    q, k, v = (leaf(1, 2, n, 64, dtype=bfloat16) for n in (rows, 300, 300))
+    (kernel,) = schedule([form(q, k, k if shares else v)], TARGET).kernels
+    return attention_cuda.build(kernel, TARGET)
+
+
+def pipeline_of(tiles):
+    (loop,) = tiles.parts[0].steps
+    (found,) = (step for step in loop.body if isinstance(step, Pipeline))
+    return found
+
+
+def ops_of(tiles, *ops):
+    """List instructions of the program of the consumers."""
+    instructions = verify(linearize(tiles, TARGET)).instructions
+    (start,) = (n for n, x in enumerate(instructions) if x.op == "role" and x.arg.follows)
+    return [instr for instr in instructions[start:] if instr.op in ops]
+
+
+def test_last_products_run_under_the_work_on_the_next_position():
+    found = ops_of(tiles_of(plain, 300), "wgmma_commit", "wgmma_wait", "quick_exp2")
+    order = [(x.op, x.arg) for x in found if x.op != "quick_exp2"]
+    begin = ("wgmma_commit", None)
+    first = [begin, ("wgmma_wait", 0)]
+    others = [begin, begin, ("wgmma_wait", 1), ("wgmma_wait", 0)]
+    assert order == [*first, *others, *first]
+    place = [(x.op, x.arg) for x in found].index(("wgmma_wait", 1))
+    assert found[place + 1].op == "quick_exp2"
+
+
+@pytest.mark.parametrize("form", [plain, causal], ids=lambda form: form.__name__)
+def test_values_have_stages_of_their_own(form):
+    """Keys are free as soon as scores are there, values one position later."""
+    tiles = tiles_of(form, 300)
+    (late,) = late_boxes(pipeline_of(tiles))
+    early = [each.tile for each in pipeline_of(tiles).produce if each.tile != late.tile]
+    assert len(early) == 1
+    waits = {instr.args[0] for instr in ops_of(tiles, "barrier_wait")}
+    assert len(waits) == 3  # rows, keys, values
+
+
+def test_few_rows_and_shared_stages_are_not_rotated():
+    for tiles in (tiles_of(plain, 40), tiles_of(plain, 300, shares=True)):
+        assert not pipeline_of(tiles).is_rotated
+        assert not late_boxes(pipeline_of(tiles))
+        waits = [instr.arg for instr in ops_of(tiles, "wgmma_wait")]
+        assert waits == [0, 0]
+
+
+def test_stages_that_first_products_read_are_not_late():
+    pipeline = replace(pipeline_of(tiles_of(plain, 300, shares=True)), is_rotated=True)
+    with pytest.raises(InternalError, match="share no stages"):
+        late_boxes(pipeline)
