@@ -121,7 +121,8 @@ def with_between(copy: Copy, between: tuple[Axis, ...], tests: tuple[Condition, 
         moved[axis] = axis_index(other)
     renamed: list[Condition] = []
     for index, low, high in tests:
-        test = substitute(index, moved), low, high
+        place = substitute(index, moved)
+        test = place, low, high
         renamed.append(test)
     place = substitute(copy.index, moved)
     return replace(copy, index=place, between=tuple(fresh), tests=tuple(renamed))
