@@ -23,6 +23,7 @@ from picograd.codegen.boxes import (
 )
 from picograd.codegen.layout import WgmmaAccumulator
 from picograd.codegen.operands import Contraction, role, size_of, step_of, stores
+from picograd.codegen.templates.contract_order import GROUP_ROWS, order, order_of_shares
 from picograd.codegen.templates.contract_steps import Reach, reach_of
 from picograd.codegen.tile import Assign, Dot, Step, Store, Tile, TileKernel, TilePart
 from picograd.codegen.tile_pipeline import (
