@@ -62,7 +62,8 @@ def nodes_of(table: Any) -> list[Node]:
 
     The handler of a signal, or what is let go, may record or compute while somebody walks over it.
     """
-    return [node for reference in list(entries(table)) if (node := reference()) is not None]
+    references = list(entries(table))
+    return [node for reference in references if (node := reference()) is not None]
 
 
 def starts(order: Sequence[Node]) -> list[Node]:
@@ -151,7 +152,8 @@ def gradients_beside(seen: Container[Node]) -> list[Node]:
 
 def gradients_of(whole: Node) -> list[Node]:
     """List the gradients of a formula that wait, as far as they can be stored with it."""
-    leaves = [leaf for reference in GRADIENTS.get(whole, ()) if (leaf := reference()) is not None]
+    references = GRADIENTS.get(whole, ())
+    leaves = [leaf for reference in references if (leaf := reference()) is not None]
     nodes = [leaf._grad._node for leaf in leaves if leaf._grad is not None]
     return [node for node in nodes if node.device == whole.device and leaf_buffer(node) is None]
 

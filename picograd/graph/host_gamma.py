@@ -57,13 +57,15 @@ def lower_share(a: Array, x: Array) -> tuple[Array, Array]:
     if not a.ndim:  # NumPy's arithmetic makes numbers of these
         lower, upper = lower_share(a.reshape(1), x.reshape(1))
         return lower.reshape(()), upper.reshape(())
+    finite_a = np.isfinite(a)
+    finite_x = np.isfinite(x)
     lower = np.full(a.shape, np.nan)
     lower[(a > 0) & (x == 0)] = 0.0
-    lower[(a >= 0) & np.isfinite(a) & (x == np.inf)] = 1.0
+    lower[(a >= 0) & finite_a & (x == np.inf)] = 1.0
     lower[(a == 0) & (x > 0)] = 1.0
-    lower[(a == np.inf) & (x >= 0) & np.isfinite(x)] = 0.0
+    lower[(a == np.inf) & (x >= 0) & finite_x] = 0.0
     upper = 1 - lower
-    inside = (a > 0) & (x > 0) & np.isfinite(a) & np.isfinite(x)
+    inside = (a > 0) & (x > 0) & finite_a & finite_x
     for is_low in (True, False):
         here = inside & ((x < a + 1) == is_low)
         if here.any():
