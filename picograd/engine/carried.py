@@ -73,7 +73,8 @@ def starts(order: Sequence[Node]) -> list[Node]:
     owners = [tensor for reference in STARTS if (tensor := reference()) is not None]
     owners = [each for each in owners if each.is_leaf and leaf_buffer(each.node) is None]
     read = set(map(id, order)) if owners else set()
-    STARTS[:] = [weakref.ref(each) for each in owners if id(each.node) not in read]
+    unread = [each for each in owners if id(each.node) not in read]
+    STARTS[:] = [weakref.ref(each) for each in unread]
     here = [each.node for each in owners if id(each.node) in read]
     return [node for node in here if is_made_of_nothing(node)]
 
@@ -128,7 +129,8 @@ def note_gradients(served: Sequence[tuple[Any, Node]]) -> None:
     """Remember the leaves whose gradients are results of one formula."""
     for leaf, node in served:
         if node.op == RESULT:
-            GRADIENTS.setdefault(node.inputs[0], []).append(weakref.ref(leaf))
+            known = GRADIENTS.setdefault(node.inputs[0], [])
+            known.append(weakref.ref(leaf))
 
 
 def met(seen: Container[Node]) -> list[Node]:

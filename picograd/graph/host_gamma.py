@@ -32,7 +32,8 @@ def lower_series(a: Array, x: Array) -> Array:
 def upper_fraction(a: Array, x: Array) -> Array:
     """Evaluate the continued fraction of the upper function, good for x >= a + 1 (Lentz, 1976)."""
     b = x + 1 - a
-    c, d = np.full_like(b, 1 / TINY), 1 / np.where(b == 0, TINY, b)
+    c = np.full_like(b, 1 / TINY)
+    d = 1 / np.where(b == 0, TINY, b)
     total = d.copy()
     for step in range(1, STEPS):
         factor = step * (a - step)

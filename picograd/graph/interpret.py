@@ -102,7 +102,8 @@ def run_recurrence(node: Node, inputs: list[Array], float64: bool) -> Outcomes:
     body, count = spec.body, len(spec.body.carries)
     given = steps_of(node)
     steps = spec.length if given is None else int(given.value)
-    outcomes = Outcomes([inputs[:count]], [[]] * steps, spec.is_reverse, spec.length)
+    unwritten: list[list[Array]] = [[]] * steps
+    outcomes = Outcomes([inputs[:count]], unwritten, spec.is_reverse, spec.length)
     positions = range(steps)
     for position in reversed(positions) if spec.is_reverse else positions:
         held = [
