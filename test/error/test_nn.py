@@ -161,7 +161,7 @@ CASES = [
     ),
     Case(
         "BatchNorm1d ints", lambda: nn.BatchNorm1d(2)(Tensor([[1, 2], [3, 4]])), DTypeError,
-        "batch_normalize: takes a float dtype, not int64. Fix: cast the operand first.",
+        "batch_norm: takes a float dtype, not int64. Fix: cast the operand first.",
     ),
     Case(
         "BatchNorm2d negative", lambda: nn.BatchNorm2d(-1), ValueRangeError,
@@ -237,7 +237,7 @@ CASES = [
     ),
     Case(
         "Parameter of an int", lambda: nn.Parameter(Tensor.of(5)), GradientError,
-        "Parameter: a int64 tensor cannot have a gradient. Fix: make it of floats, as"
+        "Parameter: an int64 tensor cannot have a gradient. Fix: make it of floats, as"
         " Tensor([1.0, 2.0]); n elements are picograd.empty(n).",
     ),
     Case(
