@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from common import check_device, need_package
+from common import check_device, existing, need_package
 
 import picograd
 from picograd import Tensor, nn
@@ -26,10 +26,10 @@ MEAN, SPREAD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet's col
 
 def read_options(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("model", type=Path, nargs="?", help="an .onnx file")
-    parser.add_argument("--picture", type=Path, help="to classify")
-    parser.add_argument("--labels", type=Path, help="names of classes, one a line")
-    parser.add_argument("--inputs", type=Path, help="arrays by name: .npz")
+    parser.add_argument("model", type=existing, nargs="?", help="an .onnx file")
+    parser.add_argument("--picture", type=existing, help="to classify")
+    parser.add_argument("--labels", type=existing, help="names of classes, one a line")
+    parser.add_argument("--inputs", type=existing, help="arrays by name: .npz")
     parser.add_argument("--outputs", type=Path, help="where to write the results: .npz")
     parser.add_argument("--size", action="append", default=[], help="an open size: batch=8")
     parser.add_argument("--device", default=None, help="cpu, cuda; default: CUDA if usable")
