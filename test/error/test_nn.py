@@ -360,6 +360,11 @@ CASES = [
         "DataLoader: batch_size=0 is not positive. Fix: use 1 or more.",
     ),
     Case(
+        "DataLoader of a generator", lambda: nn.DataLoader(iter([1])), DTypeError,
+        "DataLoader: a list_iterator has no length. Fix: pass a data set with __len__ and "
+        "__getitem__, or an IterableDataset.",
+    ),
+    Case(
         "DataLoader tensors", lambda: nn.DataLoader(X, X), ValueRangeError,
         "DataLoader: batch_size is a Tensor. Fix: join tensors: nn.TensorDataset(x, y).",
     ),

@@ -131,7 +131,7 @@ def test_repr_is_like_pytorch():
 
 
 def test_forward_must_be_defined():
-    with pytest.raises(NotImplementedError, match="Module does not define forward"):
+    with pytest.raises(NotImplementedError, match="Module does not define forward.*Fix: define it"):
         nn.Module()(1)
 
 
