@@ -20,8 +20,8 @@ SPACES = (Workspace(1000), Workspace(5000), Workspace(4, is_zeroed=True))
 
 def planned() -> Plan:
     """Plan a chain of products."""
-    x, weights = Tensor.zeros(32, 64), [Tensor.zeros(64, 64).realize() for _ in range(3)]
-    x = x.realize()
+    x = Tensor.zeros(32, 64, device="cpu").realize()
+    weights = [Tensor.zeros(64, 64, device="cpu").realize() for _ in range(3)]
     for weight in weights:
         x = (x @ weight).relu()
     return schedule([x.node], Target("llvm", "test", 64))
