@@ -360,6 +360,10 @@ CASES = [
         "DataLoader: batch_size=0 is not positive. Fix: use 1 or more.",
     ),
     Case(
+        "GRU state", lambda: nn.GRU(2, 2)(Tensor.ones(1, 1, 2), np.ones((1, 1, 2))), DTypeError,
+        "GRU: the hx must be a Tensor, not ndarray. Fix: wrap it in picograd.Tensor(...).",
+    ),
+    Case(
         "DataLoader of a generator", lambda: nn.DataLoader(iter([1])), DTypeError,
         "DataLoader: a list_iterator has no length. Fix: pass a data set with __len__ and "
         "__getitem__, or an IterableDataset.",
