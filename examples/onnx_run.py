@@ -11,6 +11,7 @@ for pictures. `python -m picograd.onnx model.onnx` shows what is in the file, it
 """
 
 import argparse
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -20,6 +21,7 @@ from common import check_device, existing, need_package
 
 import picograd
 from picograd import Tensor, nn
+from picograd.errors import DataError
 
 MEAN, SPREAD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet's colours
 
@@ -103,7 +105,10 @@ def main(arguments=None):
         need_package("PIL", "pillow")
     with tempfile.TemporaryDirectory() as folder:
         path = options.model or small_network(folder)
-        model = picograd.onnx.load(path).eval().to(options.device)
+        try:
+            model = picograd.onnx.load(path).eval().to(options.device)
+        except DataError as error:
+            sys.exit(str(error))
         given = make_inputs(model, options)
         step = picograd.jit(model)
         with picograd.no_grad():

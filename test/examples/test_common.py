@@ -72,3 +72,10 @@ def test_too_short_a_text_is_a_line(capsys, tmp_path):
 def test_an_example_without_its_folder_says_its_own_name(capsys):
     told = refused(capsys, "finetune")
     assert told.startswith("finetune.py: no folder") and "examples/finetune.py smollm" in told
+
+
+def test_a_file_that_is_no_model_is_a_line(capsys, tmp_path):
+    pytest.importorskip("onnx")
+    path = tmp_path / "model.onnx"
+    path.write_text("hello")
+    assert "onnx: this is no ONNX model" in refused(capsys, "onnx_run", str(path))
