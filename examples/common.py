@@ -41,6 +41,14 @@ def read_options(description, arguments=None, epochs=1, batch_size=128, more=Non
     return options
 
 
+def existing(text):
+    """Read an option that names a file or folder; argparse ends with a line if it is missing."""
+    path = Path(text)
+    if not path.exists():
+        raise argparse.ArgumentTypeError(f"there is no {path}")
+    return path
+
+
 def check_device(parser, device):
     """End with a line on the options if there is no such device."""
     try:

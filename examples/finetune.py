@@ -11,7 +11,7 @@ They alone are trained, on two novels that ship with the examples or on a text o
 from pathlib import Path
 
 import numpy as np
-from common import OUTPUT, Clock, read_options, shipped_text
+from common import OUTPUT, Clock, existing, read_options, shipped_text
 from gpt import train
 from llm import explain, find_codec, load
 from writing import show
@@ -51,7 +51,7 @@ def adapt(model, rank):
 
 def more_options(parser):
     parser.add_argument("folder", type=Path, nargs="?", help="config.json, tokenizer.json, weights")
-    parser.add_argument("--text", type=Path, help="a file to learn; default: two novels")
+    parser.add_argument("--text", type=existing, help="a file to learn; default: two novels")
     parser.add_argument("--rank", type=int, default=8, help="of the added products")
     parser.add_argument("--context", type=int, default=128, help="tokens of a piece")
     parser.add_argument("--resume", action="store_true", help=f"go on from {SAVED.name}")
@@ -65,7 +65,7 @@ def main(arguments=None):
     """Train the adapters, write text before and after; returns the losses."""
     options = read_options(__doc__, arguments, batch_size=4, more=more_options)
     if options.folder is None or not (options.folder / "config.json").exists():
-        explain(options.folder)
+        explain(options.folder, "finetune", __doc__.split("\n\n")[2])
     clock, codec = Clock(), find_codec(options)
     picograd.manual_seed(options.seed)
     model = load(options.folder, options.context, options.device)

@@ -18,10 +18,9 @@ Ancestors' list: M11.
 import math
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-from common import OUTPUT, Clock, plot_losses, read_options, shipped_text
+from common import OUTPUT, Clock, existing, plot_losses, read_options, shipped_text
 from writing import Letters, Words, attend, empty_cache, places, show
 
 import picograd
@@ -160,8 +159,8 @@ def learning_rate(number, steps, most):
 
 def more_options(parser):
     parser.add_argument("--size", choices=("small", "gpt2"), default="small", help="gpt2: 124M")
-    parser.add_argument("--text", type=Path, help="a file to learn; default: two novels")
-    parser.add_argument("--weights", type=Path, help="GPT-2's safetensors, with --size gpt2")
+    parser.add_argument("--text", type=existing, help="a file to learn; default: two novels")
+    parser.add_argument("--weights", type=existing, help="GPT-2's safetensors, with --size gpt2")
     parser.add_argument("--resume", action="store_true", help=f"go on from {SAVED.name}")
     parser.add_argument("--bfloat16", action="store_true", help="products in bfloat16")
     parser.add_argument("--prompt", default="It is a truth ")
@@ -201,6 +200,8 @@ def train(model, optimizer, tokens, options, steps, done, clock, keep=save):
     context, most = model.sizes.context, optimizer.param_groups[0]["lr"]
     kept = tokens[-len(tokens) // 10 :]  # not learned
     learned = tokens[: -len(kept)]
+    if done < steps and len(kept) <= context:
+        sys.exit(f"--text has {len(tokens)} tokens: more than {10 * context} are needed")
     kind = model.lm_head.weight.device.split(":")[0]
 
     def loss_of(x, y):
@@ -244,7 +245,7 @@ def main(arguments=None):
         codec, model, optimizer, done = build(options, text)
         steps = options.steps if options.steps is not None else STEPS * (not options.weights)
     count = sum(parameter.numel() for parameter in model.parameters())
-    print(f"{count:,} parameters, {steps - done} steps of {options.batch_size} pieces")
+    print(f"{count:,} parameters, {max(0, steps - done)} steps of {options.batch_size} pieces")
     tokens = np.array(codec.encode(text)) if steps > done else []
     losses = train(model, optimizer, tokens, options, steps, done, clock)
     with clock("writing"):

@@ -13,7 +13,16 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from common import Clock, accuracy, load_pyplot, need_package, predict, read_options, write
+from common import (
+    Clock,
+    accuracy,
+    existing,
+    load_pyplot,
+    need_package,
+    predict,
+    read_options,
+    write,
+)
 from resnet18 import ResNet18
 
 import picograd
@@ -26,8 +35,8 @@ SHAPES = ("cross", "ring", "bar")
 
 
 def more_options(parser):
-    parser.add_argument("folder", type=Path, nargs="?", help="of folders with pictures")
-    parser.add_argument("--weights", type=Path, help="a file of torchvision's ResNet-18")
+    parser.add_argument("folder", type=existing, nargs="?", help="of folders with pictures")
+    parser.add_argument("--weights", type=existing, help="a file of torchvision's ResNet-18")
     parser.add_argument("--pixels", type=int, default=64, help="side that pictures are scaled to")
 
 

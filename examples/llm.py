@@ -47,11 +47,11 @@ def read_options(arguments=None):
     return options
 
 
-def explain(folder):
-    """End with what is missing, and how to get it."""
+def explain(folder, name="llm", usage=None):
+    """End with what an example misses in its folder, and how to get it."""
     lines = __doc__.split("\n\n")
     found = "no folder was given" if folder is None else f"{folder} has no config.json"
-    sys.exit(f"llm.py: {found}.\n\n{lines[1]}\n\n{lines[2]}")
+    sys.exit(f"{name}.py: {found}.\n\n{lines[1]}\n\n{usage or lines[2]}")
 
 
 def decoder_sizes(config, context):

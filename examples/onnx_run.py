@@ -11,25 +11,27 @@ for pictures. `python -m picograd.onnx model.onnx` shows what is in the file, it
 """
 
 import argparse
+import sys
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
-from common import check_device, need_package
+from common import check_device, existing, need_package
 
 import picograd
 from picograd import Tensor, nn
+from picograd.errors import DataError
 
 MEAN, SPREAD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet's colours
 
 
 def read_options(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("model", type=Path, nargs="?", help="an .onnx file")
-    parser.add_argument("--picture", type=Path, help="to classify")
-    parser.add_argument("--labels", type=Path, help="names of classes, one a line")
-    parser.add_argument("--inputs", type=Path, help="arrays by name: .npz")
+    parser.add_argument("model", type=existing, nargs="?", help="an .onnx file")
+    parser.add_argument("--picture", type=existing, help="to classify")
+    parser.add_argument("--labels", type=existing, help="names of classes, one a line")
+    parser.add_argument("--inputs", type=existing, help="arrays by name: .npz")
     parser.add_argument("--outputs", type=Path, help="where to write the results: .npz")
     parser.add_argument("--size", action="append", default=[], help="an open size: batch=8")
     parser.add_argument("--device", default=None, help="cpu, cuda; default: CUDA if usable")
@@ -103,7 +105,10 @@ def main(arguments=None):
         need_package("PIL", "pillow")
     with tempfile.TemporaryDirectory() as folder:
         path = options.model or small_network(folder)
-        model = picograd.onnx.load(path).eval().to(options.device)
+        try:
+            model = picograd.onnx.load(path).eval().to(options.device)
+        except DataError as error:
+            sys.exit(str(error))
         given = make_inputs(model, options)
         step = picograd.jit(model)
         with picograd.no_grad():

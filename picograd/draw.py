@@ -38,6 +38,7 @@ LAYOUT_LIMIT = 3000
 SHORT = 24  # characters of the argument of an operation that is shown
 SMALL = 6  # elements of arrays whose numbers are shown
 SHOWN_NODES, SHOWN_ELEMENTS = 500, 100_000  # of a graph that is computed to show them
+DRAWN = "pass tensors, a plan, or a module with inputs=x"
 INSTALL = "install Graphviz (`apt-get install graphviz`) or `pip install 'picograd[viz]'`"
 HEADER = """digraph picograd {
   rankdir=LR; node [fontname="Helvetica", fontsize=10]; edge [color="#666666", arrowsize=0.6];
@@ -343,7 +344,7 @@ def _tensors(value: Any) -> list[Tensor]:
     tensors = [value] if isinstance(value, Tensor) else value
     if not isinstance(tensors, Iterable):
         problem = f"cannot draw a {type(value).__name__}"
-        raise ValueRangeError("draw_dot", problem, "pass tensors or a plan")
+        raise ValueRangeError("draw_dot", problem, DRAWN)
     return [_checked(tensor) for tensor in tensors]
 
 
@@ -360,7 +361,7 @@ def _plan_of(value: Any) -> Plan:
 def _checked(value: Any) -> Tensor:
     if not isinstance(value, Tensor):
         problem = f"cannot draw a {type(value).__name__}"
-        raise ValueRangeError("draw_dot", problem, "pass tensors or a plan")
+        raise ValueRangeError("draw_dot", problem, DRAWN)
     return value
 
 

@@ -7,12 +7,15 @@ A message has the form `op: problem. Fix: what to do.` so that the reader can me
 without opening picograd. `check` guards invariants of picograd itself and raises `InternalError`.
 """
 
+import re
 from typing import NoReturn
+
+ARTICLE = re.compile(r"\ba (?=[AEIO]|int)")  # of names that are put into a message
 
 
 def worded(op: str, problem: str, fix: str) -> str:
-    """Write a message."""
-    return f"{op}: {problem}." + (f" Fix: {fix}." if fix else "")
+    """Write a message, with "an" before the types and dtypes that want it."""
+    return f"{op}: {ARTICLE.sub('an ', problem)}." + (f" Fix: {fix}." if fix else "")
 
 
 class PicogradError(Exception):

@@ -82,8 +82,10 @@ def test_ten_thousand_nodes_take_less_than_two_seconds(tmp_path, capsys):
 def test_wrong_use_is_named(tmp_path):
     with pytest.raises(ValueRangeError, match="draw_dot: level='ops' is unknown"):
         draw_dot(small(), tmp_path / "g.svg", level="ops")
-    with pytest.raises(ValueRangeError, match="cannot draw a int"):
+    with pytest.raises(ValueRangeError, match="cannot draw an int"):
         draw_dot(3, tmp_path / "g.svg")
+    with pytest.raises(ValueRangeError, match="a Linear.*Fix: .*a module with inputs=x"):
+        draw_dot(nn.Linear(2, 2), tmp_path / "g.svg")
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="draw_dot: cannot write"):
         draw_dot(small(), tmp_path / "file" / "g.svg")

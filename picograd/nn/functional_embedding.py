@@ -72,6 +72,7 @@ def embedding_bag(
     [[2.0, 3.0], [3.0, 4.0]]
     """
     op = "embedding_bag"
+    need_tensor(op, input=input, weight=weight)
     _check_mode(mode, scale_grad_by_freq, sparse)
     _check_bags(input, offsets, per_sample_weights, mode)
     bound = None if max_norm is None else (max_norm, norm_type)

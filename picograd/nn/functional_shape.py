@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from picograd.errors import ShapeError
+from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.function import within
 from picograd.tensor.core.recording import apart
 from picograd.tensor.tensor import Tensor
@@ -16,6 +17,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     >>> nn.functional.pad(Tensor([[1.0, 2.0, 3.0]]), (1, 1), "reflect").tolist()
     [[2.0, 1.0, 2.0, 3.0, 2.0]]
     """
+    need_tensor("pad", input)
     return input.pad(tuple(pad), mode=mode, value=value)
 
 
@@ -27,6 +29,7 @@ def pixel_shuffle(x: Tensor, upscale_factor: int) -> Tensor:
     >>> nn.functional.pixel_shuffle(Tensor([[[[1.0]], [[2.0]], [[3.0]], [[4.0]]]]), 2).tolist()
     [[[[1.0, 2.0], [3.0, 4.0]]]]
     """
+    need_tensor("pixel_shuffle", x)
     r = upscale_factor
     *batch, channels, height, width = x.shape
     if channels % (r * r):
@@ -49,6 +52,7 @@ def pixel_unshuffle(x: Tensor, downscale_factor: int) -> Tensor:
     >>> nn.functional.pixel_unshuffle(Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]), 2).tolist()
     [[[[1.0]], [[2.0]], [[3.0]], [[4.0]]]]
     """
+    need_tensor("pixel_unshuffle", x)
     r = downscale_factor
     *batch, channels, height, width = x.shape
     if height % r or width % r:
@@ -72,6 +76,7 @@ def channel_shuffle(x: Tensor, groups: int) -> Tensor:
     >>> nn.functional.channel_shuffle(Tensor([[[1.0], [2.0], [3.0], [4.0]]]), 2).tolist()
     [[[1.0], [3.0], [2.0], [4.0]]]
     """
+    need_tensor("channel_shuffle", x)
     batch, channels, *rest = x.shape
     if channels % groups:
         problem = f"{channels} channels do not divide into {groups} groups"

@@ -222,7 +222,7 @@ class LazyBatchNorm3d(Lazy):
 
 
 class LazyInstanceNorm1d(Lazy):
-    """This class becomes a InstanceNorm1d with the channels of its first input.
+    """This class becomes an InstanceNorm1d with the channels of its first input.
 
     >>> from picograd import Tensor, nn
     >>> nn.LazyInstanceNorm1d()(Tensor.ones(2, 3, 4)).shape
@@ -235,7 +235,7 @@ class LazyInstanceNorm1d(Lazy):
 
 
 class LazyInstanceNorm2d(Lazy):
-    """This class becomes a InstanceNorm2d with the channels of its first input.
+    """This class becomes an InstanceNorm2d with the channels of its first input.
 
     >>> from picograd import Tensor, nn
     >>> nn.LazyInstanceNorm2d()(Tensor.ones(2, 3, 4, 4)).shape
@@ -248,7 +248,7 @@ class LazyInstanceNorm2d(Lazy):
 
 
 class LazyInstanceNorm3d(Lazy):
-    """This class becomes a InstanceNorm3d with the channels of its first input.
+    """This class becomes an InstanceNorm3d with the channels of its first input.
 
     >>> from picograd import Tensor, nn
     >>> nn.LazyInstanceNorm3d()(Tensor.ones(2, 3, 4, 4, 4)).shape

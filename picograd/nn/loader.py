@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from picograd.errors import ValueRangeError
+from picograd.errors import DTypeError, ValueRangeError
 from picograd.nn.collate import computed, holds_tensor, stack, to_tensors
 from picograd.nn.dataset_types import (
     ArrayDataset,
@@ -257,6 +257,14 @@ def finished_samples(samples: Any, is_worker: bool, is_joined: bool) -> Any:
     return computed(samples, is_joined) if is_worker and holds_tensor(samples) else samples
 
 
+def need_length(data: Any) -> None:
+    """Raise DTypeError for a data set whose elements cannot be counted, such as a generator."""
+    if not hasattr(data, "__len__"):
+        problem = f"a {type(data).__name__} has no length"
+        fix = "pass a data set with __len__ and __getitem__, or an IterableDataset"
+        raise DTypeError("DataLoader", problem, fix)
+
+
 def check_options(options: dict[str, Any]) -> None:
     """Raise ValueRangeError for options that are out of range or exclude each other."""
     given = {name for name in ("sampler", "batch_sampler") if options[name] is not None}
@@ -278,7 +286,10 @@ def check_options(options: dict[str, Any]) -> None:
         refuse("workers are threads, not processes", "leave out multiprocessing_context")
     if options["seed"] is not None and options["generator"] is not None:
         refuse("seed and generator are given", "use one of them")
-    if isinstance(options["dataset"], IterableDataset) and given:
+    data = options["dataset"]
+    if not isinstance(data, IterableDataset) and not given - {"shuffle"}:
+        need_length(data)
+    if isinstance(data, IterableDataset) and given:
         refuse(f"a stream has no order to choose: {', '.join(sorted(given))}", "leave it out")
     if {"shuffle", "sampler"} <= given:
         refuse("shuffle and sampler are given", "use one of them")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from picograd.errors import ShapeError, ValueRangeError
+from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.autocast import listed
 from picograd.tensor.core.function import within
 from picograd.tensor.core.known_values import known_values
@@ -47,6 +48,7 @@ def ctc_loss(
     >>> round(ctc_loss(even, Tensor([[1, 2]]), [4], [2], reduction="sum").exp().item(), 2)
     5.4
     """
+    need_tensor("ctc_loss", log_probs=log_probs, targets=targets)
     if len(log_probs.shape) == 2:
         inputs = (log_probs.unsqueeze(1), targets.reshape(1, -1))
         times, sizes = _batched(input_lengths), _batched(target_lengths)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.nn.functional_basic import pairwise_distance
+from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.autocast import listed
 from picograd.tensor.core.function import within
 from picograd.tensor.core.operands import need_integer
@@ -26,6 +27,7 @@ def margin_ranking_loss(
     ...     1])).item()
     0.5
     """
+    need_tensor("margin_ranking_loss", input1, input2)
     loss = (margin - target * (input1 - input2)).clamp(min=0.0)
     return reduce_loss("margin_ranking_loss", loss, reduction)
 
@@ -41,6 +43,7 @@ def hinge_embedding_loss(
     >>> nn.functional.hinge_embedding_loss(Tensor([2.0, 0.5]), Tensor([1, -1])).item()
     1.25
     """
+    need_tensor("hinge_embedding_loss", input=input, target=target)
     far = (target != 1).where((margin - input).clamp(min=0.0), 0.0)
     loss = (target != -1).where(input, 0.0) + far
     return reduce_loss("hinge_embedding_loss", loss, reduction)
@@ -96,6 +99,7 @@ def multi_margin_loss(
     1.0
     """
     op = "multi_margin_loss"
+    need_tensor(op, input=input, target=target)
     if p not in (1, 2):
         raise ValueRangeError(op, f"p={p} is neither 1 nor 2", "write the loss out")
     if not target.dtype.is_integer:

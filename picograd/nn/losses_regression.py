@@ -3,6 +3,7 @@
 import math
 
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
+from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.autocast import listed
 from picograd.tensor.core.function import within
 from picograd.tensor.core.known_values import check_between
@@ -182,6 +183,7 @@ def gaussian_nll_loss(
     0.25
     """
     op = "gaussian_nll_loss"
+    need_tensor(op, input=input, target=target, var=var)
     check_between(op, "var", var.node, 0.0, math.inf)
     if tuple(var.shape) == tuple(input.shape[:-1]) != tuple(input.shape):
         var = var.unsqueeze(-1)

@@ -89,7 +89,8 @@ class Module(Inner):
 
     def forward(self, *inputs: Any, **options: Any) -> Any:
         """Compute the output; every module defines its own."""
-        raise NotImplementedError(f"{type(self).__name__} does not define forward()")
+        fix = "define it, as def forward(self, x), or call the modules in it"
+        raise NotImplementedError(f"{type(self).__name__} does not define forward(). Fix: {fix}.")
 
     def __call__(self: Forward[P, R], *inputs: P.args, **options: P.kwargs) -> R:
         """Call `forward`, and the hooks around it."""

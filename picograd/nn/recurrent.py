@@ -120,9 +120,11 @@ class Recurrent(Module):
 
     def run(self, given: Any, state: State | None) -> tuple[Any, State]:
         """Run all layers over (T, B, I); returns (T, B, D H) and the last states (L D, B, H)."""
+        name = type(self).__name__
+        for part in state or ():
+            need_tensor(name, hx=part)
         if isinstance(given, PackedSequence):
             return self._run_packed(given, state)
-        name = type(self).__name__
         need_tensor(name, given)
         if given.ndim not in (2, 3) or given.shape[-1] != self.input_size:
             problem = f"input of shape {tuple(given.shape)}, {self.input_size} features wanted"

@@ -33,7 +33,7 @@ def stop_at_result() -> None:
 CASES = [
     Case(
         "backward of ints", lambda: Tensor([1, 2]).backward(), GradientError,
-        "backward: a int64 tensor has no gradient. Fix: compute the output in floats.",
+        "backward: an int64 tensor has no gradient. Fix: compute the output in floats.",
     ),
     Case(
         "backward of comparison", lambda: (LEAF > 0.0).backward(), GradientError,
@@ -41,7 +41,7 @@ CASES = [
     ),
     Case(
         "backward of argmax", lambda: LEAF.argmax().backward(), GradientError,
-        "backward: a int64 tensor has no gradient. Fix: compute the output in floats.",
+        "backward: an int64 tensor has no gradient. Fix: compute the output in floats.",
     ),
     Case(
         "backward without recording", without_recording, GradientError,
@@ -87,7 +87,7 @@ CASES = [
         "requires_grad of ints",
         lambda: Tensor.zeros(2, dtype="int32", requires_grad=True),
         GradientError,
-        "requires_grad: a int32 tensor cannot have a gradient. Fix: use a float dtype.",
+        "requires_grad: an int32 tensor cannot have a gradient. Fix: use a float dtype.",
     ),
     Case(
         "requires_grad of result", stop_at_result, GradientError,

@@ -153,7 +153,7 @@ CASES = [
     ),
     Case(
         "gradient of ints", lambda: Tensor([1], requires_grad=True), GradientError,
-        "requires_grad: a int64 tensor cannot have a gradient. Fix: use a float dtype.",
+        "requires_grad: an int64 tensor cannot have a gradient. Fix: use a float dtype.",
     ),
 ]  # fmt: skip
 

@@ -51,7 +51,8 @@ CASES = [
     ),
     Case(
         "float tensor", lambda: X[Tensor([0.5])], IndexDTypeError,
-        "getitem: index must have an integer dtype, got float32. Fix: call .long() first.",
+        "getitem: index must have an integer dtype, got float32. Fix: call .long(), or .bool() "
+        "if it is a mask.",
     ),
     Case(
         "list", lambda: X[[0, 5]], AxisError,

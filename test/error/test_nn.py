@@ -161,7 +161,7 @@ CASES = [
     ),
     Case(
         "BatchNorm1d ints", lambda: nn.BatchNorm1d(2)(Tensor([[1, 2], [3, 4]])), DTypeError,
-        "batch_normalize: takes a float dtype, not int64. Fix: cast the operand first.",
+        "batch_norm: takes a float dtype, not int64. Fix: cast the operand first.",
     ),
     Case(
         "BatchNorm2d negative", lambda: nn.BatchNorm2d(-1), ValueRangeError,
@@ -237,7 +237,7 @@ CASES = [
     ),
     Case(
         "Parameter of an int", lambda: nn.Parameter(Tensor.of(5)), GradientError,
-        "Parameter: a int64 tensor cannot have a gradient. Fix: make it of floats, as"
+        "Parameter: an int64 tensor cannot have a gradient. Fix: make it of floats, as"
         " Tensor([1.0, 2.0]); n elements are picograd.empty(n).",
     ),
     Case(
@@ -358,6 +358,15 @@ CASES = [
     Case(
         "DataLoader batch", lambda: nn.DataLoader(X, batch_size=0), ValueRangeError,
         "DataLoader: batch_size=0 is not positive. Fix: use 1 or more.",
+    ),
+    Case(
+        "GRU state", lambda: nn.GRU(2, 2)(Tensor.ones(1, 1, 2), np.ones((1, 1, 2))), DTypeError,
+        "GRU: the hx must be a Tensor, not ndarray. Fix: wrap it in picograd.Tensor(...).",
+    ),
+    Case(
+        "DataLoader of a generator", lambda: nn.DataLoader(iter([1])), DTypeError,
+        "DataLoader: a list_iterator has no length. Fix: pass a data set with __len__ and "
+        "__getitem__, or an IterableDataset.",
     ),
     Case(
         "DataLoader tensors", lambda: nn.DataLoader(X, X), ValueRangeError,

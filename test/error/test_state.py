@@ -81,7 +81,7 @@ CASES = [
     ),
     Case(
         "no state", lambda: nn.Linear(2, 1).load_state_dict(3), DTypeError,
-        "load_state_dict: the state is a int. Fix: pass the dict that nn.load returns.",
+        "load_state_dict: the state is an int. Fix: pass the dict that nn.load returns.",
     ),
     Case(
         "missing file", lambda: nn.load("missing.safetensors"), MissingFileError,
@@ -94,7 +94,7 @@ CASES = [
     ),
     Case(
         "no path", lambda: nn.load(3), DTypeError,
-        "load: the path is a int. Fix: pass a file name.",
+        "load: the path is an int. Fix: pass a file name.",
     ),
     Case(
         "empty file", load_empty, StateError,
@@ -135,21 +135,21 @@ CASES = [
     ),
     Case(
         "save a number", lambda: nn.save({"weight": 3}, "model.safetensors"), DTypeError,
-        "save: weight is a int. Fix: a state dict holds tensors only.",
+        "save: weight is an int. Fix: a state dict holds tensors only.",
     ),
     Case(
         "save keeps the old file", save_keeps_the_old_file, DTypeError,
-        "save: weight is a int. Fix: a state dict holds tensors only.",
+        "save: weight is an int. Fix: a state dict holds tensors only.",
     ),
     Case(
         "save a name that is no string",
         lambda: nn.save({1: Tensor(1.0)}, "model.safetensors"),
         DTypeError,
-        "save: the name 1 is a int. Fix: names of a state dict are strings.",
+        "save: the name 1 is an int. Fix: names of a state dict are strings.",
     ),
     Case(
         "save no state", lambda: nn.save(3, "model.safetensors"), DTypeError,
-        "save: the state is a int. Fix: pass model.state_dict().",
+        "save: the state is an int. Fix: pass model.state_dict().",
     ),
     Case(
         "save into a missing folder",
@@ -160,7 +160,7 @@ CASES = [
     ),
     Case(
         "save into a number", lambda: nn.save(TRUTH, 3), DTypeError,
-        "save: the path is a int. Fix: pass a file name.",
+        "save: the path is an int. Fix: pass a file name.",
     ),
     Case(
         "shape that contradicts the data",

@@ -44,3 +44,38 @@ def test_nothing_to_resume_is_a_line(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(importlib.import_module("gpt"), "SAVED", tmp_path / "none.safetensors")
     told = refused(capsys, "gpt", "--resume")
     assert "none.safetensors, which is written every 250 steps" in told
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        ("gpt", "--text"),
+        ("gpt", "--weights"),
+        ("finetune", "--text"),
+        ("images", "folder"),
+        ("onnx_run", "model"),
+        ("onnx_run", "--picture"),
+    ],
+)
+def test_a_missing_file_is_a_line_about_options(name, option, capsys):
+    told = refused(capsys, name, *[option] * option.startswith("--"), "/no/such")
+    assert f"argument {option}: there is no /no/such" in told
+
+
+def test_too_short_a_text_is_a_line(capsys, tmp_path):
+    text = tmp_path / "short.txt"
+    text.write_text("hello" * 20)
+    told = refused(capsys, "gpt", "--text", str(text), "--steps", "1", "--device", "cpu")
+    assert "--text has 100 tokens: more than 1280 are needed" in told
+
+
+def test_an_example_without_its_folder_says_its_own_name(capsys):
+    told = refused(capsys, "finetune")
+    assert told.startswith("finetune.py: no folder") and "examples/finetune.py smollm" in told
+
+
+def test_a_file_that_is_no_model_is_a_line(capsys, tmp_path):
+    pytest.importorskip("onnx")
+    path = tmp_path / "model.onnx"
+    path.write_text("hello")
+    assert "onnx: this is no ONNX model" in refused(capsys, "onnx_run", str(path))

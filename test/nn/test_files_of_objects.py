@@ -82,7 +82,7 @@ def test_by_extension_and_errors(tmp_path: Path) -> None:
     with pytest.raises(MissingFileError):
         picograd.load(tmp_path / "none.pt")
     for wrong in (lambda: picograd.save(1, 2), lambda: picograd.load(3)):
-        with pytest.raises(DTypeError, match="the file is a int"):
+        with pytest.raises(DTypeError, match="the file is an int"):
             wrong()
     with pytest.raises(DTypeError, match="map_location is a float"):
         picograd.load(tmp_path / "a.safetensors", map_location=1.5)

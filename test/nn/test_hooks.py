@@ -124,7 +124,7 @@ def test_backward_hook_with_several_inputs_and_outputs():
 
 
 def test_a_hook_is_a_function():
-    with pytest.raises(DTypeError, match="register_hook: the hook is a int"):
+    with pytest.raises(DTypeError, match="register_hook: the hook is an int"):
         nn.ReLU().register_forward_hook(3)
 
 

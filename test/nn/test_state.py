@@ -75,7 +75,7 @@ def test_missing_file_is_named(tmp_path):
 def test_failed_save_keeps_the_old_file(tmp_path):
     path = tmp_path / "file"
     nn.save({"a": Tensor([1.0])}, path)
-    with pytest.raises(DTypeError, match="save: b is a int"):
+    with pytest.raises(DTypeError, match="save: b is an int"):
         nn.save({"a": Tensor([2.0]), "b": 3}, path)
     assert nn.load(path)["a"].tolist() == [1.0]
     assert [item.name for item in tmp_path.iterdir()] == ["file"]

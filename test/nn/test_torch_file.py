@@ -174,7 +174,7 @@ def test_a_checksum_is_looked_at(tmp_path):
 def test_files_that_are_none(tmp_path):
     with pytest.raises(DataError, match="cannot read .*nothing: No such file"):
         load_torch(tmp_path / "nothing")
-    with pytest.raises(DTypeError, match="the path is a int"):
+    with pytest.raises(DTypeError, match="the path is an int"):
         load_torch(3)
     (tmp_path / "b").write_bytes(b"no zip")
     with pytest.raises(StateError, match="is no file of torch.save"):

@@ -92,7 +92,7 @@ def test_a_function_may_leave_its_result_pending():
 @pytest.mark.parametrize(
     ("thing", "error", "text"),
     [
-        (3, DTypeError, "cannot show a int. Fix: pass a tensor"),
+        (3, DTypeError, "cannot show an int. Fix: pass a tensor"),
         ([], DTypeError, "cannot show a list"),
         ([3], DTypeError, "cannot show a list"),
         (lambda: 3, ValueRangeError, "computed nothing"),

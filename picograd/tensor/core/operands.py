@@ -332,11 +332,12 @@ def need_float(op: str, node: Node) -> None:
         raise DTypeError(op, f"needs a float dtype, got {node.dtype.name}", "call .float() first")
 
 
-def need_integer(op: str, node: Node, what: str = "index") -> None:
+def need_integer(op: str, node: Node, what: str = "index", fix: str = "call .long() first") -> None:
     """Raise IndexDTypeError when an index is not an integer tensor."""
-    if not node.dtype.is_integer:
-        text = f"{what} must have an integer dtype, got {node.dtype.name}"
-        raise IndexDTypeError(op, text, "call .long() first")
+    kind = node.dtype
+    if not kind.is_integer:
+        text = f"{what} must have an integer dtype, got {kind.name}"
+        raise IndexDTypeError(op, text, fix)
 
 
 def need_rank(op: str, node: Node, least: int) -> None:

@@ -124,7 +124,7 @@ def read_items(
         elif isinstance(item, indexing.Span):
             result.append(span_item(item, size, axis, failures))
         elif isinstance(item, Node) and axis < len(node.shape):
-            need_integer("getitem", item)
+            need_integer("getitem", item, fix="call .long(), or .bool() if it is a mask")
             if writes:
                 safe, inside = placed("getitem", item, size, axis)
                 result.append(safe if inside is None else indexing.Places(safe, inside))

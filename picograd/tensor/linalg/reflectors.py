@@ -12,6 +12,7 @@ from picograd.errors import ShapeError
 from picograd.tensor.core.annotations import Tensor
 from picograd.tensor.core.arguments import as_float, need_tensor
 from picograd.tensor.core.function import composed
+from picograd.tensor.core.operands import need_rank
 from picograd.tensor.core.recording import Recorded
 
 
@@ -20,6 +21,13 @@ class Reflected(NamedTuple):
 
     a: Tensor
     tau: Tensor
+
+
+def need_factored(op: str, columns: Any, tau: Any) -> None:
+    """Check that there are matrices of columns, and factors."""
+    need_tensor(op, columns, tau)
+    need_rank(op, columns.node, 2)
+    need_rank(op, tau.node, 1)
 
 
 def reflected(op: str, columns: Tensor, tau: Tensor, other: Tensor, is_adjoint: bool) -> Tensor:
@@ -48,7 +56,7 @@ def householder_product(input: Tensor, tau: Tensor) -> Tensor:
     >>> linalg.householder_product(Tensor([[0.0], [1.0]]), Tensor([1.0])).tolist()
     [[0.0], [-1.0]]
     """
-    need_tensor("householder_product", input, tau)
+    need_factored("householder_product", input, tau)
     rows, columns = input.shape[-2:]
     eye = Recorded.kind.eye(rows, columns, dtype=input.dtype, device=input.device)
     return reflected("householder_product", input, tau, eye, False)
@@ -62,8 +70,11 @@ def geqrf(input: Tensor) -> Reflected:
     [[5.0], [0.5]]
     """
     need_tensor("geqrf", input)
+    need_rank("geqrf", input.node, 2)
     matrices = as_float(input)
-    found: Any = np.linalg.qr(matrices.detach().numpy(), mode="raw")
+    array = matrices.detach().numpy()
+    wide = array.astype(np.result_type(array, np.float32))  # LAPACK has no 16 bits
+    found: Any = np.linalg.qr(wide, mode="raw")
     place = dict(dtype=matrices.dtype, device=matrices.device)
     return Reflected(
         Recorded.kind.of(found[0].swapaxes(-1, -2).copy(), **place),
@@ -82,7 +93,9 @@ def ormqr(
     >>> picograd.ormqr(a, tau, picograd.Tensor([[0.0], [2.0]]), transpose=True).abs().tolist()
     [[2.0], [0.0]]
     """
-    need_tensor("ormqr", input, tau, other)
+    need_factored("ormqr", input, tau)
+    need_tensor("ormqr", other)
+    need_rank("ormqr", other.node, 2)
     if left:
         return reflected("ormqr", input, tau, other, transpose)
     return reflected("ormqr", input, tau, other.mH, not transpose).mH

@@ -8,6 +8,7 @@ from typing import Any
 
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.tensor.core.annotations import Tensor
+from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.function import composed, within
 from picograd.tensor.core.recording import Recorded, maybe_in_place
 from picograd.tensor.network.activation_functions import SELU_ALPHA, SELU_SCALE
@@ -24,6 +25,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     >>> nn.functional.dropout(Tensor([1.0, 2.0, 3.0]), 0.5, training=False).tolist()
     [1.0, 2.0, 3.0]
     """
+    need_tensor("dropout", input)
     check_probability("dropout", p)
     if not training or p == 0.0:
         return input
@@ -68,6 +70,7 @@ def dropout1d(
     >>> nn.functional.dropout1d(Tensor([[[1.0, 2.0]]]), training=False).tolist()
     [[[1.0, 2.0]]]
     """
+    need_tensor("dropout1d", input)
     if input.ndim not in (2, 3):
         problem = f"input of shape {tuple(input.shape)} has {input.ndim} axes"
         raise ShapeError("dropout1d", problem, "give (B, C, L), or (C, L) without a batch")
@@ -86,6 +89,7 @@ def dropout2d(
     >>> nn.functional.dropout2d(Tensor([[[[1.0, 2.0]]]]), training=False).tolist()
     [[[[1.0, 2.0]]]]
     """
+    need_tensor("dropout2d", input)
     if input.ndim != 4:
         warn_rank("dropout2d", input, "(B, C, ...)")
     result = drop_features("dropout2d", input, p, training, 2)
@@ -103,6 +107,7 @@ def dropout3d(
     >>> nn.functional.dropout3d(Tensor([[[[[1.0, 2.0]]]]]), training=False).tolist()
     [[[[[1.0, 2.0]]]]]
     """
+    need_tensor("dropout3d", input)
     if input.ndim not in (4, 5):
         warn_rank("dropout3d", input, "(C, ...)")
     result = drop_features("dropout3d", input, p, training, 2 if input.ndim == 5 else 1)
@@ -118,6 +123,7 @@ def alpha_dropout(
     >>> nn.functional.alpha_dropout(Tensor([1.0, 2.0, 3.0]), training=False).tolist()
     [1.0, 2.0, 3.0]
     """
+    need_tensor("alpha_dropout", input)
     result = drop_to_limit("alpha_dropout", input, p, training, tuple(input.shape))
     return maybe_in_place("alpha_dropout", input, result, inplace)
 
@@ -131,6 +137,7 @@ def feature_alpha_dropout(
     >>> nn.functional.feature_alpha_dropout(Tensor([[[1.0, 2.0]]]), training=False).tolist()
     [[[1.0, 2.0]]]
     """
+    need_tensor("feature_alpha_dropout", input)
     if training and input.ndim < 2:
         problem = f"input of shape {tuple(input.shape)} has no channels"
         raise ShapeError("feature_alpha_dropout", problem, "give (B, C, ...)")

@@ -49,6 +49,7 @@ def cross_entropy(
     0.1269
     """
     op = "cross_entropy"
+    need_tensor(op, input=input, target=target)
     _check_smoothing(op, label_smoothing)
     _check_weight(op, input, weight)
     ignored = check_labels(op, input, target, ignore_index)

@@ -131,7 +131,7 @@ def test_no_grad_and_detach() -> None:
     assert not inside() and not bare()
     with pytest.raises(GradientError, match="no tensor in the graph can take a gradient"):
         y.backward()
-    with pytest.raises(GradientError, match="a int64 tensor has no gradient"):
+    with pytest.raises(GradientError, match="an int64 tensor has no gradient"):
         Tensor([1]).backward()
 
 

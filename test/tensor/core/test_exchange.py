@@ -164,7 +164,7 @@ def test_foreign_exporters(place: Any) -> None:
     assert copy.tolist() == [1, 2]
     with pytest.raises(ExportError, match="the other library refused"):
         Tensor(torch.ones(2, requires_grad=True))
-    with pytest.raises(DTypeError, match="a int does not speak DLPack"):
+    with pytest.raises(DTypeError, match="an int does not speak DLPack"):
         picograd.from_dlpack(3)
     assert picograd.from_dlpack(torch.ones(2, dtype=torch.complex64)).tolist() == [1, 1]
     with pytest.raises(ExportError, match="element type 5"):

@@ -102,7 +102,7 @@ def test_what_hooks_cannot_do_is_refused() -> None:
     x = Tensor(X[:, :2], requires_grad=True)
     with hooks(lambda t: t, lambda t: None), pytest.raises(StateError, match="factorization"):
         picograd.linalg.qr(x)
-    for answer, text in ((3, "returned a int"), (Tensor([1.0]), "what was unpacked is float32")):
+    for answer, text in ((3, "returned an int"), (Tensor([1.0]), "what was unpacked is float32")):
         with hooks(lambda t: t, lambda t, answer=answer: answer):
             y = x.sin()
         with pytest.raises((TypeError, RuntimeError), match=text):

@@ -47,3 +47,26 @@ def test_they_multiply_as_theirs(shape: tuple[int, ...], is_complex: bool) -> No
 def test_sizes_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ShapeError, match="ormqr: reflectors, factors and matrix do not fit"):
         picograd.ormqr(Tensor.zeros(3, 2), Tensor.zeros(2), Tensor.zeros(4, 1))
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes"),
+    [
+        ("geqrf", [(3,)]),
+        ("geqrf", [()]),
+        ("orgqr", [(3,), (1,)]),
+        ("ormqr", [(3,), (1,), (3, 3)]),
+        ("ormqr", [(3, 3), (), (3, 3)]),
+        ("ormqr", [(3, 3), (1,), (3,)]),
+    ],
+)
+def test_vectors_are_no_matrices(name: str, shapes: list[tuple[int, ...]]) -> None:
+    with pytest.raises(ShapeError, match="needs at least . axes"):
+        getattr(picograd, name)(*(Tensor.ones(*shape) for shape in shapes))
+
+
+def test_16_bits_are_decomposed_in_32() -> None:
+    values = drawn((3, 3), False).astype(np.float16)
+    found, wanted = picograd.geqrf(Tensor(values)), picograd.geqrf(Tensor(values).float())
+    assert found.a.dtype == picograd.float16
+    assert picograd.allclose(found.a.float(), wanted.a, atol=1e-2)

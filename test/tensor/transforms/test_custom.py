@@ -316,7 +316,7 @@ def test_wrong_answers_of_backward(answer: Any, text: str) -> None:
     x = leaf()
     with pytest.raises(RuntimeError, match=text):
         Wrong.apply(x).sum().backward()
-    with pytest.raises(TypeError, match="a int is no tensor"):
+    with pytest.raises(TypeError, match="an int is no tensor"):
         picograd.tensor.transforms.custom.Context().save_for_backward(3)
 
 

@@ -140,5 +140,5 @@ def test_wrong_use() -> None:
         func.jvp(lambda x: x, (x,), (Tensor(1.0),))
     with pytest.raises(DTypeError, match="must be tuples"):
         func.jvp(lambda x: x, x, x)
-    with pytest.raises(GradientError, match="the function returned a int"):
+    with pytest.raises(GradientError, match="the function returned an int"):
         func.vjp(lambda x: 3, x)

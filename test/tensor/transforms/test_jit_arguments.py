@@ -155,7 +155,7 @@ def test_returned_object_with_tensors_is_refused():
         def __init__(self, value):
             self.value = value
 
-    with pytest.raises(TraceError, match="returned a Output with new tensors inside"):
+    with pytest.raises(TraceError, match="returned an Output with new tensors inside"):
         picograd.jit(lambda x: Output(x + 1))(Tensor([1.0]))
 
 

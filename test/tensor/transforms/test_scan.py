@@ -293,7 +293,7 @@ def test_wrong_arguments_are_named() -> None:
         picograd.scan(keep, 0.0, (Tensor.ones(2), Tensor.ones(3)))
     with pytest.raises(ShapeError, match="a tensor without axes"):
         picograd.scan(keep, 0.0, Tensor(1.0))
-    with pytest.raises(DTypeError, match="xs holds a int"):
+    with pytest.raises(DTypeError, match="xs holds an int"):
         picograd.scan(keep, 0.0, 3)
     with pytest.raises(DTypeError, match="the carry holds a str"):
         picograd.scan(keep, "c", length=3)
