@@ -293,6 +293,14 @@ def bring(
     run.traffic.finish(barrier)
 
 
+def unfilled(run: Any, instr: Instr) -> None:
+    """Let products read what no box fills."""
+    dtype = run.program.instructions[instr.args[0]].dtype
+    shared, place = instr.args
+    start = int(address_of(run, shared, place, dtype.itemsize)[0])
+    run.traffic.state[start : start + instr.arg] = SEEN
+
+
 def store_box(run: Any, instr: Instr) -> None:
     """Begin to copy boxes out of shared memory, one for each active thread."""
     tensor = run.program.tensors[run.program.instructions[instr.args[0]].arg]
@@ -459,6 +467,7 @@ ASYNC: dict[str, Callable[[Any, Instr], Any]] = {
     "flag_wait": flag_wait,
     "copy_box": copy_box,
     "copy_box_all": copy_box_all,
+    "unfilled": unfilled,
     "store_box": store_box,
     "store_box_wait": store_box_wait,
     "async_fence": async_fence,

@@ -413,7 +413,7 @@ class BlockInterpreter:
                 is_same = self.wanted.setdefault(key, self.brought[-1]) == self.brought[-1]
                 check(is_same, "blocks of a cluster want different boxes", step)
             value = read_box(self.slots[step.tensor.slot], step.tensor, at, offsets)
-            columns[:, slab * span : (slab + 1) * span] = value
+            columns[: len(value), slab * span : (slab + 1) * span] = value
 
     def dot(self, step: Dot) -> None:
         """Add a product of two tiles, or of blocks inside them."""

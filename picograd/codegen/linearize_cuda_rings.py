@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from picograd.codegen.block_cuda import Block
 from picograd.codegen.products_cuda import add
-from picograd.codegen.tile import Assign, Step
+from picograd.codegen.tile import Assign, Step, Tile
 from picograd.codegen.tile_pipeline import CopyBox, Pipeline
 from picograd.dtype import bool_, uint64
 from picograd.errors import check
@@ -60,9 +60,33 @@ def make_ring(block: Block, steps: Sequence[Step]) -> Ring:
     tiles = [block.tiles[each.tile] for each in boxes]
     stages = tiles[0].stages if tiles else 0
     full, empty = (pointer(block, stages) if stages else -1 for _ in range(2))
-    size = sum(product(tile.shape) * tile.dtype.itemsize for tile in tiles)
+    size = sum(bytes_of(*each) for each in zip(boxes, tiles, strict=True))
     together = max((each.together for each in boxes), default=1)
     return Ring(boxes, values, stages, size, full, empty, together)
+
+
+def fillers(ring: Ring) -> int:
+    """Count who says that a stage is full: who copies boxes, and who computes values."""
+    return 2 if ring.values else 1
+
+
+def bytes_of(step: CopyBox, tile: Tile) -> int:
+    """Count what boxes bring to a stage."""
+    return product(step.tensor.box) * step.slab.size * tile.dtype.itemsize
+
+
+def leave_unfilled(block: Block, ring: Ring) -> None:
+    """Say which rows of stages no box fills."""
+    for each in ring.boxes:
+        tile = block.tiles[each.tile]
+        itemsize = tile.dtype.itemsize
+        count = product(tile.shape)
+        filled = bytes_of(each, tile) // itemsize
+        for stage in range(ring.stages if filled < count else 0):
+            place = block.emitter.integer(stage * count + filled)
+            left = (count - filled) * itemsize
+            where = block.places[each.tile], place
+            add(block, "unfilled", where, left)
 
 
 def variable(block: Block, value: int) -> int:

@@ -30,7 +30,9 @@ from picograd.codegen.linearize_cuda_rings import (
     assign,
     empty_place,
     enter_stage,
+    fillers,
     flip,
+    leave_unfilled,
     make_ring,
     pointer,
     read,
@@ -69,6 +71,8 @@ def persistent(block: Block, step: Persistent, write: Write) -> None:
         for number in range(step.teams.count):
             add(block, "barrier_init", (turn, emitter.integer(number)), passing)
         add(block, "barrier_publish")
+    for each in (ring, late, held):
+        leave_unfilled(block, each)
     add(block, "barrier")
     if ring.together > 1:  # others copy to this block as soon as its barriers are there
         add(block, "cluster_barrier", (), ring.together)
@@ -84,11 +88,6 @@ def pipeline_of(step: Persistent) -> Pipeline:
     """Find the pipeline of a persistent loop."""
     (pipeline,) = (each for each in step.body if isinstance(each, Pipeline))
     return pipeline
-
-
-def fillers(ring: Ring) -> int:
-    """Count who says that a stage is full: who copies boxes, and who computes values."""
-    return 2 if ring.values else 1
 
 
 @contextmanager

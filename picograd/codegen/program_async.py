@@ -20,6 +20,8 @@ copies    tensor arg=number -> a tensor map of the launch
           of windows: args=(..., *at, *offsets) arg=how many offsets
           copy_box_all args=(tensor, shared, place, barriers, index, rank, *at) arg=(count, rows,
           span): so many boxes, one below the other; block `rank` of a cluster brings one to all
+          unfilled args=(shared, place) arg=bytes: nothing is copied there, and what is read from
+          there is in no result
           store_box args=(tensor, shared, place, *at), a group of its own
           store_box_wait arg=pending: until at most so many groups of this thread are being read
           async_fence: what this thread stored is seen by `store_box`
@@ -49,7 +51,7 @@ SPREAD = {
     "uniform", "elect",
     "barrier_init", "barrier_publish", "barrier_arrive", "barrier_expect",
     "barrier_wait", "copy_box", "copy_box_all", "barrier_arrive_all", "cluster_barrier",
-    "store_box", "store_box_wait", "async_fence",
+    "store_box", "unfilled", "store_box_wait", "async_fence",
     "descriptor", "wgmma", "wgmma_fence", "wgmma_commit", "wgmma_wait",
     "wgmma_pack", "wgmma_keep", "flag_raise", "flag_wait",
 }  # fmt: skip

@@ -62,7 +62,8 @@ def nodes_of(table: Any) -> list[Node]:
 
     The handler of a signal, or what is let go, may record or compute while somebody walks over it.
     """
-    return [node for reference in list(entries(table)) if (node := reference()) is not None]
+    references = list(entries(table))
+    return [node for reference in references if (node := reference()) is not None]
 
 
 def starts(order: Sequence[Node]) -> list[Node]:
@@ -72,7 +73,8 @@ def starts(order: Sequence[Node]) -> list[Node]:
     owners = [tensor for reference in STARTS if (tensor := reference()) is not None]
     owners = [each for each in owners if each.is_leaf and leaf_buffer(each.node) is None]
     read = set(map(id, order)) if owners else set()
-    STARTS[:] = [weakref.ref(each) for each in owners if id(each.node) not in read]
+    unread = [each for each in owners if id(each.node) not in read]
+    STARTS[:] = [weakref.ref(each) for each in unread]
     here = [each.node for each in owners if id(each.node) in read]
     return [node for node in here if is_made_of_nothing(node)]
 
@@ -127,7 +129,8 @@ def note_gradients(served: Sequence[tuple[Any, Node]]) -> None:
     """Remember the leaves whose gradients are results of one formula."""
     for leaf, node in served:
         if node.op == RESULT:
-            GRADIENTS.setdefault(node.inputs[0], []).append(weakref.ref(leaf))
+            known = GRADIENTS.setdefault(node.inputs[0], [])
+            known.append(weakref.ref(leaf))
 
 
 def met(seen: Container[Node]) -> list[Node]:
@@ -151,7 +154,8 @@ def gradients_beside(seen: Container[Node]) -> list[Node]:
 
 def gradients_of(whole: Node) -> list[Node]:
     """List the gradients of a formula that wait, as far as they can be stored with it."""
-    leaves = [leaf for reference in GRADIENTS.get(whole, ()) if (leaf := reference()) is not None]
+    references = GRADIENTS.get(whole, ())
+    leaves = [leaf for reference in references if (leaf := reference()) is not None]
     nodes = [leaf._grad._node for leaf in leaves if leaf._grad is not None]
     return [node for node in nodes if node.device == whole.device and leaf_buffer(node) is None]
 

@@ -32,7 +32,8 @@ def lower_series(a: Array, x: Array) -> Array:
 def upper_fraction(a: Array, x: Array) -> Array:
     """Evaluate the continued fraction of the upper function, good for x >= a + 1 (Lentz, 1976)."""
     b = x + 1 - a
-    c, d = np.full_like(b, 1 / TINY), 1 / np.where(b == 0, TINY, b)
+    c = np.full_like(b, 1 / TINY)
+    d = 1 / np.where(b == 0, TINY, b)
     total = d.copy()
     for step in range(1, STEPS):
         factor = step * (a - step)
@@ -57,13 +58,15 @@ def lower_share(a: Array, x: Array) -> tuple[Array, Array]:
     if not a.ndim:  # NumPy's arithmetic makes numbers of these
         lower, upper = lower_share(a.reshape(1), x.reshape(1))
         return lower.reshape(()), upper.reshape(())
+    finite_a = np.isfinite(a)
+    finite_x = np.isfinite(x)
     lower = np.full(a.shape, np.nan)
     lower[(a > 0) & (x == 0)] = 0.0
-    lower[(a >= 0) & np.isfinite(a) & (x == np.inf)] = 1.0
+    lower[(a >= 0) & finite_a & (x == np.inf)] = 1.0
     lower[(a == 0) & (x > 0)] = 1.0
-    lower[(a == np.inf) & (x >= 0) & np.isfinite(x)] = 0.0
+    lower[(a == np.inf) & (x >= 0) & finite_x] = 0.0
     upper = 1 - lower
-    inside = (a > 0) & (x > 0) & np.isfinite(a) & np.isfinite(x)
+    inside = (a > 0) & (x > 0) & finite_a & finite_x
     for is_low in (True, False):
         here = inside & ((x < a + 1) == is_low)
         if here.any():

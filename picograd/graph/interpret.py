@@ -52,7 +52,8 @@ class Outcomes:
     def stacked(self, rows: list[Array]) -> Array:
         """Stack rows, and as many of zeros as there could have been more steps."""
         missing = self.length - len(self.steps)
-        return np.stack([*rows, *[np.zeros_like(rows[0])] * missing])
+        unwritten = [np.zeros_like(rows[0])] * missing
+        return np.stack([*rows, *unwritten])
 
 
 def interpret(
@@ -101,7 +102,8 @@ def run_recurrence(node: Node, inputs: list[Array], float64: bool) -> Outcomes:
     body, count = spec.body, len(spec.body.carries)
     given = steps_of(node)
     steps = spec.length if given is None else int(given.value)
-    outcomes = Outcomes([inputs[:count]], [[]] * steps, spec.is_reverse, spec.length)
+    unwritten: list[list[Array]] = [[]] * steps
+    outcomes = Outcomes([inputs[:count]], unwritten, spec.is_reverse, spec.length)
     positions = range(steps)
     for position in reversed(positions) if spec.is_reverse else positions:
         held = [
@@ -109,7 +111,8 @@ def run_recurrence(node: Node, inputs: list[Array], float64: bool) -> Outcomes:
             for leaf, array in zip(body.leaves, inputs)
         ]
         held[:count] = outcomes.carries[-1]
-        found = interpret(body.order, float64, dict(zip(body.leaves, held)))
+        values = dict(zip(body.leaves, held))
+        found = interpret(body.order, float64, values)
         outcomes.steps[position] = found
         outcomes.carries.append([found[number] for number in body.nexts])
     return outcomes
@@ -146,4 +149,5 @@ def read(buffer: Buffer) -> Array:
     if not is_host(buffer.device):
         raise DeviceError("interpret", f"cannot read {buffer}", "pass its contents in `values`")
     raw = ctypes.string_at(buffer.address, buffer.nbytes)
-    return from_bits(np.frombuffer(raw, np.dtype(buffer.dtype.storage)), buffer.dtype)
+    bits = np.frombuffer(raw, np.dtype(buffer.dtype.storage))
+    return from_bits(bits, buffer.dtype)

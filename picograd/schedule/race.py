@@ -11,14 +11,16 @@ def has_race(kernel: Kernel) -> bool:
     may do so only before it, at the same index; other parts not at all.
     """
     both = {number for number, slot in enumerate(kernel.slots) if slot.role == "inout"}
-    if not both or any(part.scatter or part.along for part in kernel.parts):
+    parts = kernel.parts
+    if not both or any(part.scatter or part.along for part in parts):
         return False
     written: dict[int, tuple[int, Index]] = {}
-    for number, part in enumerate(kernel.parts):
+    for number, part in enumerate(parts):
         for compute in part.computes:
             if compute.store and compute.store[0] in both:
-                written[compute.store[0]] = (number, compute.store[1])
-    return any(part_races(part, number, written) for number, part in enumerate(kernel.parts))
+                slot, index = compute.store
+                written[slot] = (number, index)
+    return any(part_races(part, number, written) for number, part in enumerate(parts))
 
 
 def part_races(part: Part, number: int, written: dict[int, tuple[int, Index]]) -> bool:
@@ -45,7 +47,8 @@ def are_apart(a: Index, b: Index) -> bool:
     """
     if a.hi < b.lo or b.hi < a.lo:
         return True
-    for step in {abs(c) for _, c in (*a.terms, *b.terms)}:
+    terms = *a.terms, *b.terms
+    for step in {abs(factor) for _, factor in terms}:
         left, right = rest_of(a, step), rest_of(b, step)
         least = left.lo - right.hi
         most = left.hi - right.lo

@@ -105,7 +105,9 @@ def copy_of(step: Step, slots: Sequence[PlanSlot]) -> Copy | None:
     tested = [axes_of(test[0]) <= set(between) for test in tests]
     if not all(tested) or (between and not tests):
         return None
-    copy = Copy(step.slots[number], step.slots[target], axes, steps, place)
+    from_slot = step.slots[number]
+    to_slot = step.slots[target]
+    copy = Copy(from_slot, to_slot, axes, steps, place)
     return with_between(copy, between, tests)
 
 
@@ -119,7 +121,8 @@ def with_between(copy: Copy, between: tuple[Axis, ...], tests: tuple[Condition, 
         moved[axis] = axis_index(other)
     renamed: list[Condition] = []
     for index, low, high in tests:
-        test = substitute(index, moved), low, high
+        place = substitute(index, moved)
+        test = place, low, high
         renamed.append(test)
     place = substitute(copy.index, moved)
     return replace(copy, index=place, between=tuple(fresh), tests=tuple(renamed))

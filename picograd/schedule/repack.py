@@ -103,7 +103,8 @@ class Packer:
         inputs = list(node.inputs)
         for number, is_copied in enumerate(chosen):
             if is_copied:
-                deep = roles_of(node, number).index(SUMMED) if depth else 0
+                roles = roles_of(node, number)
+                deep = roles.index(SUMMED) if depth else 0
                 copied = self.copy(*pairs[number], deep, depth)
                 inputs[number] = rewrapped(inputs[number], copied)
         self.new[id(node)] = node.with_inputs(tuple(inputs))
@@ -142,13 +143,17 @@ class Packer:
         depth = 0
         for number, (value, layout) in enumerate(pairs):
             roles = roles_of(node, number)
+            nearest = layout.order[-1]
             if roles.count(SUMMED) != 1 or layout.near != 1:
                 return 0
-            if roles[layout.order[-1]] == SUMMED:
-                depth = padded(value.shape[layout.order[-1]], value.dtype.itemsize)
+            if roles[nearest] == SUMMED:
+                length = value.shape[nearest]
+                depth = padded(length, value.dtype.itemsize)
         for number, (value, layout) in enumerate(pairs):
-            made = self.copies.get(key_of(value.permute(layout.order)))
-            place = layout.order.index(roles_of(node, number).index(SUMMED))
+            turned = value.permute(layout.order)
+            made = self.copies.get(key_of(turned))
+            deep = roles_of(node, number).index(SUMMED)
+            place = layout.order.index(deep)
             if made is not None and made.shape[place] < depth:
                 return 0  # a product before wanted fewer rows of zeros
         return depth
@@ -167,12 +172,14 @@ class Packer:
         if depth:
             seen[layout.order.index(deep)] = depth
         if key not in self.copies:
-            sizes = *seen[:-1], padded(length, value.dtype.itemsize)
+            wide_length = padded(length, value.dtype.itemsize)
+            sizes = *seen[:-1], wide_length
             pads = tuple((0, size - n) for size, n in zip(sizes, (*far, length), strict=True))
             wide = turned.reshape((*far, length)).pad(pads)
             made = Node("contiguous", (wide,), None, wide.shape, wide.dtype, wide.device)
             self.copies[key] = made
-        view = self.copies[key].slice(tuple((0, count, 1) for count in seen))
+        ranges = tuple((0, count, 1) for count in seen)
+        view = self.copies[key].slice(ranges)
         back = map(layout.order.index, range(value.rank))
         shape = tuple(seen) if depth else turned.shape
         return view.reshape(shape).permute(tuple(back))

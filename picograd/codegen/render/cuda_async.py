@@ -327,6 +327,7 @@ STATEMENTS: dict[str, Statement] = {
     "flag_wait": lambda name, args, instr: [f"flag_wait({args[0]} + {args[1]});"],
     "copy_box": copy_call,
     "copy_box_all": copy_all_call,
+    "unfilled": lambda name, args, instr: [],
     "store_box": lambda name, args, instr: [
         f"store_box({args[0]}, {args[1]} + {args[2]}, {', '.join(args[3:])});"
     ],

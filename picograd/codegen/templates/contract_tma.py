@@ -290,12 +290,23 @@ def operands(
             side = side_of(c, Operand(*operand), dtype, depth, axis_index(frame.step))
             if side is None:
                 break
-            found.append(side if side.is_k_major else whole_chunks(side))
+            found.append(fitting_box(side) if side.is_k_major else whole_chunks(side))
         has_windows = any(side.copy.tensor.windows for side in found)  # no block brings a part
         is_same = not has_windows and frame.reach is None  # in blocks that bring boxes together
         if len(found) == 2 and (is_same or schedule.together == 1):
             return frame, (found[0], found[1])
     return None
+
+
+def fitting_box(side: Side) -> Side:
+    """Let a box be no longer than the array: what lies outside is brought as slowly as the rest."""
+    tensor = side.copy.tensor
+    span, rows, *rest = tensor.box
+    rows = min(rows, round_up(tensor.sizes[1], WHOLE))
+    if tensor.windows is not None:
+        return side
+    box = span, rows, *rest
+    return replace(side, copy=replace(side.copy, tensor=replace(tensor, box=box)))
 
 
 def whole_chunks(side: Side) -> Side:

@@ -63,7 +63,8 @@ def of_pairs(op: str, node: Node, dtype: DType) -> Node:
         return of_pairs(op, node.reshape((1,)), dtype).reshape(())
     if node.dtype.is_complex:
         pairs = view_as_real(node)
-        flat = pairs.reshape((*node.shape[:-1], product(node.shape[-1:]) * 2))
+        numbers = product(node.shape[-1:]) * 2
+        flat = pairs.reshape((*node.shape[:-1], numbers))
         return reread(op, flat, dtype)
     flat = reread(op, node, dtype.real)
     if flat.shape[-1] % 2:
