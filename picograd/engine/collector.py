@@ -13,6 +13,7 @@ counts: of a step of GPT-2 a fifth went there, and nothing was found. Beside the
 
 import functools
 import gc
+import sys
 import time
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
@@ -22,16 +23,20 @@ Result = TypeVar("Result")
 SHARE = 50  # looks at all objects take one part in so many of the time
 RAREST = 1000  # looks at objects that outlived one, for one at all
 YOUNGEST = 10_000  # objects: some MB
+PYTHONS = 700, 2000  # young objects before a look, as Python sets it
 
 
 class Pace:
     """This class lets Python look at objects as seldom as is worth it, or as often as at first.
 
-    Whoever sets a threshold of his own finds it kept, and `gc.collect()` is none of this.
+    Whoever sets thresholds of his own finds them kept, those from before the first computation too,
+    and `gc.collect()` is none of this.
     """
 
     def __init__(self) -> None:
         self.young, _, self.least = gc.get_threshold()
+        if self.young not in PYTHONS:
+            self.young, self.least = sys.maxsize, 0
         self.set = self.least
         self.begun = self.ended = time.perf_counter()
         self.is_due = False

@@ -74,7 +74,7 @@ def lower_peak(
     """
     alive = bytes_alive(slots, steps)
     most = max(alive)
-    peak = Peak(Draft(slots, steps, alive.index(most)), made, left)
+    peak = Peak(Draft(slots, list(steps), alive.index(most)), made, left)
     waiting = candidates(peak.draft, most // FEW)
     for number in waiting:
         peak.try_formula(number)

@@ -107,3 +107,13 @@ def test_many_objects_that_a_function_made_make_room(look, monkeypatch):
     monkeypatch.setattr(collector, "PACE", [collector.Pace()])
     monkeypatch.setattr(collector.gc, "get_count", lambda: (2000, 0, 0))
     assert undisturbed(lambda: 3)() == 3 and gc.get_threshold()[0] == 2500
+
+
+def test_thresholds_that_were_set_before_are_kept(look):
+    gc.set_threshold(123, 5, 7)
+    pace = collector.Pace()
+    pace.make_room(4000)
+    assert gc.get_threshold() == (123, 5, 7)
+    pace("start", {"generation": 2})
+    pace("stop", {"generation": 2})
+    assert gc.get_threshold() == (123, 5, 7)

@@ -12,9 +12,10 @@ from picograd.graph.gradient import gradient
 from picograd.graph.node import Node
 from picograd.schedule import recompute
 from picograd.schedule import recompute_apart as module
+from picograd.schedule.cost import Machine
 from picograd.schedule.in_place import bytes_alive
 from picograd.schedule.interpret_plan import interpret_plan
-from picograd.schedule.plan import KernelLaunch, Plan
+from picograd.schedule.plan import KernelLaunch, Plan, PlanSlot, Step
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
 
@@ -92,6 +93,23 @@ def test_a_small_gain_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "GAIN", 0.1)
     plan, plain = schedule(roots, TARGET), kept(roots, monkeypatch)
     assert names(plan) == names(plain) and plan.slots == plain.slots
+
+
+def test_a_round_leaves_the_steps_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds, own = [], module.lower_peak
+
+    def watched(
+        slots: list[PlanSlot], steps: list[Step], made: Machine, left: float
+    ) -> tuple[list[Step], float]:
+        before = list(steps)
+        found = own(slots, steps, made, left)
+        assert steps == before  # they stay where the round saves nothing
+        rounds.append(found[0] != before)
+        return found
+
+    monkeypatch.setattr(module, "lower_peak", watched)
+    schedule(layers(), TARGET)
+    assert any(rounds)
 
 
 def test_on_a_gpu_other_kernels_store_it() -> None:
