@@ -60,7 +60,8 @@ def mixed(
     if not need_weights:
         product = functional.scaled_dot_product_attention
         return product(q, k, v, attn_mask=mask, dropout_p=share), None
-    scores = (q * (1.0 / math.sqrt(q.shape[-1]))) @ k.transpose(-2, -1)
+    scale = 1.0 / math.sqrt(layer.embed_dim // layer.num_heads)
+    scores = (q * scale) @ k.transpose(-2, -1)
     weights = dropout(functional.masked_softmax(scores, mask), share)
     return weights @ v, weights
 
@@ -98,7 +99,8 @@ def check_batches(op: str, inputs: Sequence[Tensor], axis: int) -> None:
 
 def in_heads(layer: Any, x: Tensor) -> Tensor:
     """(B, L, E) -> (B, heads, L, head_dim)."""
-    return x.reshape(*x.shape[:2], layer.num_heads, -1).transpose(1, 2)
+    width = layer.embed_dim // layer.num_heads
+    return x.reshape(*x.shape[:2], layer.num_heads, width).transpose(1, 2)
 
 
 def joined_mask(
