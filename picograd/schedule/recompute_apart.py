@@ -129,7 +129,7 @@ class Peak:
     def late(self, numbers: Sequence[int]) -> list[int]:
         """List the steps behind the peak that read some values, or before which others do.
 
-        None if one is no launch.
+        The list is empty if one of them is no launch.
         """
         draft = self.draft
         found = {step for n in numbers for step in draft.readers[n] if step > draft.peak}
