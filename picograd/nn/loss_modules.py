@@ -12,6 +12,7 @@ from picograd.errors import DTypeError
 from picograd.nn import losses_ctc, losses_margin, losses_regression
 from picograd.nn.distances import PairwiseDistance
 from picograd.nn.module import Module
+from picograd.tensor.core.guard import guarded
 from picograd.tensor.core.spelling import read_reduction
 from picograd.tensor.network import losses
 from picograd.tensor.tensor import Tensor
@@ -62,7 +63,8 @@ class Loss(WeightedCriterion):
     hidden: tuple[str, ...] = ()  # options that only the function takes
 
     def __init_subclass__(cls) -> None:
-        """Show the options of the function as the signature of the class."""
+        """Show the options of the function as the class's signature; its errors name it."""
+        cls.compute = staticmethod(guarded(cls.compute))  # type: ignore[method-assign]
         cls.__signature__ = Signature(cls.options())
 
     @classmethod

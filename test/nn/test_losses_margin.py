@@ -45,6 +45,9 @@ def test_wrong_use_is_named():
         nn.CosineEmbeddingLoss()(x, x, Tensor.ones(4))
     with pytest.raises(ShapeError, match="do not broadcast"):
         nn.HingeEmbeddingLoss()(x, Tensor.ones(4, 4))
+    for target in ("1", None, [1.0, 1.0]):
+        with pytest.raises(DTypeError, match="hinge_embedding_loss: the target must be a Tensor"):
+            nn.functional.hinge_embedding_loss(x, target)
     with pytest.raises(ValueRangeError, match="triplet_margin_loss: margin=0"):
         nn.functional.triplet_margin_loss(x, x, x, margin=0)
     with pytest.raises(ValueRangeError, match="multi_margin_loss: p=3 is neither 1 nor 2"):

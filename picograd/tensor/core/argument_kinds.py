@@ -181,7 +181,7 @@ def check_call(
 
 def wrong(op: str, name: str, word: Any, value: Any) -> DTypeError:
     """Word the error of an argument that is something else."""
-    if word is Tensor:
+    if word in (Tensor, Recorded.kind):
         return not_a_tensor(op, name, value)
     wanted = in_words(word)
     kind = "a tensor " if isinstance(value, Recorded) else ""
@@ -201,7 +201,7 @@ def in_words(word: Any) -> str:
     """Say what an annotation means."""
     if word in WORDS:
         return WORDS[word]
-    if getattr(word, "__name__", "") == "Same":
+    if names_tensor(word):
         return WORDS[Tensor]
     if get_origin(word) in (Union, UnionType):
         parts = [in_words(each) for each in get_args(word)]
@@ -209,9 +209,14 @@ def in_words(word: Any) -> str:
     return "a function" if get_origin(word) is Callable else "a list"
 
 
+def names_tensor(word: Any) -> bool:
+    """Tell whether an annotation is the class of tensors, or that of a method."""
+    return word is Recorded.kind or getattr(word, "__name__", "") == "Same"
+
+
 def is_fitting(word: Any, value: Any) -> bool:
     """Tell whether a value is what an annotation says, as far as that can be told."""
-    if getattr(word, "__name__", "") == "Same":  # the tensor that a method belongs to
+    if names_tensor(word):
         return is_tensor(value)
     if word in FITS:
         return FITS[word](value) and not (word in NUMBERS and isinstance(value, Recorded))

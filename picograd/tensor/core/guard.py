@@ -55,11 +55,21 @@ def guarded(function: Callable[..., Any], name: str = "") -> Callable[..., Any]:
         try:
             if checks:
                 check_call(op, checks, args, options)
-            return function(*args, **options)
+            made = function(*args, **options)
+            if made is NotImplemented:  # what an operator says of an operand it does not know
+                raise unknown(op, args, options)
+            return made
         except RAW as error:
             raise explained(function, error, args, options, op)  # noqa: B904 (it says of what)
 
     return checked
+
+
+def unknown(op: str, args: tuple[Any, ...], options: dict[str, Any]) -> DTypeError:
+    """Word the error of an operator's named form whose last operand is no tensor or number."""
+    kind = type((*args, *options.values())[-1]).__name__
+    text = f"operand must be a Tensor or a number, not {kind}"
+    return DTypeError(op, text, "wrap it in picograd.Tensor(...)")
 
 
 def explained(

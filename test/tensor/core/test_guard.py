@@ -20,6 +20,15 @@ from picograd.tensor.core.guard import described, guarded, is_guarded, translate
 X = Tensor([[1.0, 2.0], [3.0, 4.0]])
 
 
+@pytest.mark.parametrize("name", ["mul", "div", "eq", "gt", "remainder"])
+@pytest.mark.parametrize("other", [None, "2", object()])
+def test_named_forms_of_operators_leave_nothing_to_python(name: str, other: Any) -> None:
+    for call in (getattr(picograd, name), getattr(Tensor, name)):
+        with pytest.raises(DTypeError, match=f"^{name}: operand must be a Tensor or a number"):
+            call(X, other)
+    assert X.__mul__(other) is NotImplemented
+
+
 def test_raw_errors_become_ours() -> None:
     with pytest.raises(DTypeError, match="must be a Tensor, not int") as caught:
         nn.functional.relu(3)
