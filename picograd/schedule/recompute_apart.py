@@ -121,6 +121,8 @@ class Peak:
         if are_left(draft, sources, late[0]):
             outs = [slot for slot, role in zip(step.slots, roles) if role == "out"]
             others = [slot for slot in outs if slot not in values]
+            if any(draft.writers[slot] != [first] for slot in others):
+                return  # what is written later would be made as it was
             numbers = [*values, *others]
             new = {old: len(draft.slots) + place for place, old in enumerate(numbers)}
             launch = replace(step, slots=tuple([new.get(slot, slot) for slot in step.slots]))

@@ -112,6 +112,25 @@ def test_a_round_leaves_the_steps_it_was_given(monkeypatch: pytest.MonkeyPatch) 
     assert any(rounds)
 
 
+@pytest.mark.parametrize("is_again", [False, True])
+def test_a_kernel_whose_other_result_is_written_again_runs_once(
+    is_again: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = kept(layers(), monkeypatch)
+    alive = bytes_alive(plan.slots, plan.steps)
+    draft = recompute.Draft(list(plan.slots), list(plan.steps), alive.index(max(alive)))
+    found = module.Peak(draft, module.machine(TARGET), 1e18)
+    waiting = recompute.candidates(draft, 1)
+    pairs = [
+        (a, b) for a in waiting for b in waiting if a != b and draft.writers[a] == draft.writers[b]
+    ]
+    value, other = pairs[0]
+    (first,) = draft.writers[value]
+    draft.writers[other] = [first, len(plan.steps)] if is_again else [first]
+    found.try_kernel(first, [value])
+    assert bool(found.added) is not is_again
+
+
 def test_on_a_gpu_other_kernels_store_it() -> None:
     plan = schedule(layers(), replace(cuda_target("sm_90a"), multiprocessors=1))
     assert not any(name.startswith("map_again") for name in names(plan))
