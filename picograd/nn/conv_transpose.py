@@ -7,6 +7,7 @@ from picograd.errors import ShapeError, ValueRangeError
 from picograd.nn.conv import ConvSettings, Sizes, per_axis
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike
 from picograd.tensor.core.arguments import need_tensor
+from picograd.tensor.core.operands import as_sizes
 from picograd.tensor.core.recording import apply
 from picograd.tensor.network import convolution
 from picograd.tensor.tensor import Tensor
@@ -67,7 +68,9 @@ class AdjointConv(ConvSettings):
         if output_size is None:
             return self.output_padding
         rank = len(self.kernel_size)
-        wanted = tuple(output_size)[-rank:]
+        name = type(self).__name__
+        sizes = as_sizes(output_size, name)
+        wanted = sizes[-rank:]
         extra = []
         for axis, size in enumerate(wanted):
             reach = self.dilation[axis] * (self.kernel_size[axis] - 1) + 1
@@ -75,8 +78,8 @@ class AdjointConv(ConvSettings):
             extra.append(size - least)
         limits = [max(s, d) for s, d in zip(self.stride, self.dilation)]
         if len(extra) != rank or any(not 0 <= n < top for n, top in zip(extra, limits)):
-            problem = f"output_size={tuple(output_size)} cannot come from {tuple(x.shape)}"
-            raise ShapeError(type(self).__name__, problem, "differ by less than the stride")
+            problem = f"output_size={sizes} cannot come from {tuple(x.shape)}"
+            raise ShapeError(name, problem, "differ by less than the stride")
         return tuple(extra)
 
 

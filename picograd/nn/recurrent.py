@@ -173,7 +173,9 @@ class Recurrent(Module):
         found = [tuple(part.shape) for part in state]
         if found != wanted:
             problem = f"states of shapes {found}, {wanted} wanted"
-            raise ShapeError(type(self).__name__, problem, "give (layers * directions, B, H)")
+            given = "(h, c), each " if len(sizes) > 1 else ""
+            fix = f"give {given}(layers * directions, B, H)"
+            raise ShapeError(type(self).__name__, problem, fix)
         return state
 
     def _dtype_inside(self, x: Tensor, is_packed: bool) -> DType:

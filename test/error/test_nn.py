@@ -364,6 +364,15 @@ CASES = [
         "GRU: the hx must be a Tensor, not ndarray. Fix: wrap it in picograd.Tensor(...).",
     ),
     Case(
+        "LSTM state", lambda: nn.LSTM(2, 2)(Tensor.ones(1, 1, 2), Tensor.ones(1, 1, 2)), ShapeError,
+        "LSTM: states of shapes [(1, 2)], [(1, 1, 2), (1, 1, 2)] wanted. Fix: give (h, c), each "
+        "(layers * directions, B, H).",
+    ),
+    Case(
+        "sizes of an array", lambda: nn.ConvTranspose1d(1, 1, 2)(Tensor.ones(1, 1, 2), ("a", 2)),
+        DTypeError, "ConvTranspose1d: sizes must be ints, not ('a', 2). Fix: pass ints.",
+    ),
+    Case(
         "DataLoader of a generator", lambda: nn.DataLoader(iter([1])), DTypeError,
         "DataLoader: a list_iterator has no length. Fix: pass a data set with __len__ and "
         "__getitem__, or an IterableDataset.",
