@@ -74,3 +74,9 @@ def test_an_update_and_the_average_it_reads_stay_together() -> None:
     ties.tie(3, 1)
     ties.tie(1, 2)
     assert [ties.head(number) for number in range(4)] == [0, 1, 1, 1]
+
+
+def test_updates_wait_for_what_may_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What Python computes may raise: then no weight is written yet."""
+    monkeypatch.setattr(early, "LONE", (*early.LONE, "contract"))
+    assert len(set(updates(check_plan(trained())))) == 1

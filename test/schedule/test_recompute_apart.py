@@ -112,23 +112,45 @@ def test_a_round_leaves_the_steps_it_was_given(monkeypatch: pytest.MonkeyPatch) 
     assert any(rounds)
 
 
-@pytest.mark.parametrize("is_again", [False, True])
-def test_a_kernel_whose_other_result_is_written_again_runs_once(
-    is_again: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def found_at_the_peak(monkeypatch: pytest.MonkeyPatch) -> tuple[module.Peak, int, int]:
+    """Look at the peak of a plan: a value that waits there, and another that its kernel stores."""
     plan = kept(layers(), monkeypatch)
     alive = bytes_alive(plan.slots, plan.steps)
     draft = recompute.Draft(list(plan.slots), list(plan.steps), alive.index(max(alive)))
-    found = module.Peak(draft, module.machine(TARGET), 1e18)
     waiting = recompute.candidates(draft, 1)
-    pairs = [
-        (a, b) for a in waiting for b in waiting if a != b and draft.writers[a] == draft.writers[b]
-    ]
-    value, other = pairs[0]
+    value, other = next(
+        (one, two)
+        for one in waiting
+        for two in waiting
+        if one != two and draft.writers[one] == draft.writers[two]
+    )
+    return module.Peak(draft, module.machine(TARGET), 1e18), value, other
+
+
+@pytest.mark.parametrize("fault", ["", "another result is written again", "it writes in place"])
+def test_a_kernel_runs_again_that_makes_the_same(
+    fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, value, other = found_at_the_peak(monkeypatch)
+    draft = found.draft
     (first,) = draft.writers[value]
-    draft.writers[other] = [first, len(plan.steps)] if is_again else [first]
+    step = draft.steps[first]
+    assert isinstance(step, KernelLaunch)
+    if fault.startswith("another"):
+        draft.writers[other] = [first, len(draft.steps)]
+    elif fault:
+        slots = tuple(replace(s, role=s.role.replace("in", "inout")) for s in step.kernel.slots)
+        draft.steps[first] = replace(step, kernel=replace(step.kernel, slots=slots))
     found.try_kernel(first, [value])
-    assert bool(found.added) is not is_again
+    assert bool(found.added) is not bool(fault)
+
+
+def test_a_value_is_there_for_kernels_that_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, value, _ = found_at_the_peak(monkeypatch)
+    late = found.late([value])
+    earlier = found.draft.peak + 1
+    found.uses[value] = [earlier]
+    assert found.late([value]) == sorted({earlier, *late})
 
 
 def test_on_a_gpu_other_kernels_store_it() -> None:
