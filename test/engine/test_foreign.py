@@ -67,6 +67,20 @@ def test_results_are_those_of_pytorch(name, make):
     np.testing.assert_allclose(found[0], found[1])
 
 
+def test_casts_of_autocast_read_what_was_there() -> None:
+    found = []
+    for library in (torch, picograd):
+        array = np.ones((4, 4), np.float32)
+        x, weight = library.from_numpy(array), library.ones(4, 4).requires_grad_()
+        with library.autocast("cpu", dtype=library.bfloat16):
+            results = [x @ weight, library.nn.functional.linear(x, weight), x.t() @ weight]
+            results += [x @ weight for _ in range(3)]  # stamped out
+        array[:] = 3
+        sum(each.float().sum() for each in results).backward()
+        found.append([each.float()[0, 0].item() for each in (*results, weight.grad)])
+    assert found[0] == found[1]
+
+
 def test_the_tensor_shows_later_writes_and_writes_show_at_once():
     array = np.array([1.0, 2.0])
     x = picograd.from_numpy(array)

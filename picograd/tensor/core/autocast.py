@@ -15,7 +15,6 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from picograd.dtype import DType, bfloat16, float16, float32, to_dtype
-from picograd.engine import foreign
 from picograd.engine.backends import default_device
 from picograd.errors import DeviceError, DTypeError, GradientError
 from picograd.graph import build
@@ -190,10 +189,10 @@ def recorder_of(
 ) -> tuple[Callable[..., Any], list[Any]]:
     """Give what records an operation, and on what: operands are cast as its rule says.
 
-    What is stamped out casts them itself, unless hooks, or memory that others write, must see them.
+    What is stamped out casts them itself, unless hooks must see them.
     """
     kind, rule = kind_and_rule(function, operands)
-    if rule in FIXED and function in REPEATED and len(REGIONS.dtypes) == 1 and not foreign.SHARED:
+    if rule in FIXED and function in REPEATED and len(REGIONS.dtypes) == 1:
         key = function, REGIONS.dtypes[kind] if rule == "lower" else float32, kind
         return CASTING.get(key) or casting(*key), operands
     return function, by_rule(operands, kind, rule) if rule else operands

@@ -381,12 +381,12 @@ def apply(function: Callable[..., Node], *operands: Any) -> Any:
             nodes.append(given(operand) if type(operand) is float else operand)
     if not is_recorded:
         raise no_tensor(function, operands)
-    if REGIONS.dtypes:
-        record, nodes = recorder_of(function, nodes)
     is_view = function in SHOWING
-    is_theirs = foreign.are_read(nodes)
+    is_theirs = foreign.are_read(nodes)  # before casts, behind which nobody looks
     if is_theirs and tracks and not is_view:
         nodes = foreign.kept(nodes)
+    if REGIONS.dtypes:
+        record, nodes = recorder_of(function, nodes)
     try:
         result = record(*nodes)
     except AttributeError as error:  # a number or list where only a tensor will do
