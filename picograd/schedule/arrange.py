@@ -10,6 +10,7 @@ from picograd.helpers import product
 from picograd.schedule.early import update_early
 from picograd.schedule.gather import gather
 from picograd.schedule.group import GROUP_LIMIT, Group
+from picograd.schedule.ties import Ties
 from picograd.schedule.write_order import order_updates, overwritten, reads_of
 from picograd.target import Target
 
@@ -88,19 +89,12 @@ def find_families(groups: list[Group]) -> dict[int, int]:
         if group.kind == "map" and not is_update:
             for leaf in group.leaves:
                 readers.setdefault((leaf, group.depth), []).append(group.number)
-    families = {group.number: group.number for group in groups}
-
-    def head(number: int) -> int:
-        while families[number] != number:
-            families[number] = number = families[families[number]]
-        return number
-
+    ties = Ties(group.number for group in groups)
     for numbers in readers.values():
         if len(numbers) <= FAMILY_LIMIT:
             for number in numbers[1:]:
-                first, second = sorted((head(numbers[0]), head(number)))
-                families[second] = first
-    return {number: head(number) for number in families}
+                ties.tie(numbers[0], number)
+    return {group.number: ties.head(group.number) for group in groups}
 
 
 def put_writes_after_reads(groups: list[Group], families: dict[int, int]) -> None:

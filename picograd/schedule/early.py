@@ -10,6 +10,7 @@ writes; those that read what another of them writes, an optimizer's averages say
 from picograd.helpers import product
 from picograd.schedule.group import Group
 from picograd.schedule.in_place import LEAST
+from picograd.schedule.ties import Ties
 from picograd.schedule.write_order import overwritten, reads_of
 
 LONE = ("host", "loop")  # kinds of groups that may fail: nothing is written before
@@ -59,21 +60,3 @@ def is_large_update(group: Group) -> bool:
     dtypes = [each.node.dtype for each in group.members]
     itemsize = max((dtype.itemsize for dtype in dtypes), default=0)
     return product(group.shape) * itemsize >= LEAST
-
-
-class Ties:
-    """Numbers that belong together."""
-
-    def __init__(self, numbers: dict[int, int]) -> None:
-        self.above = {number: number for number in numbers}
-
-    def head(self, number: int) -> int:
-        """Find the number that stands for those it belongs to."""
-        while self.above[number] != number:
-            self.above[number] = number = self.above[self.above[number]]
-        return number
-
-    def tie(self, one: int, other: int) -> None:
-        """Let two numbers belong together."""
-        first, second = sorted((self.head(one), self.head(other)))
-        self.above[second] = first

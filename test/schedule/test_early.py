@@ -69,13 +69,6 @@ def test_nothing_is_written_before_it_was_read() -> None:
     assert len(set(updates(plan))) == 4
 
 
-def test_an_update_and_the_average_it_reads_stay_together() -> None:
-    ties = early.Ties(dict.fromkeys(range(4), 0))
-    ties.tie(3, 1)
-    ties.tie(1, 2)
-    assert [ties.head(number) for number in range(4)] == [0, 1, 1, 1]
-
-
 def test_updates_wait_for_what_may_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     """What Python computes may raise: then no weight is written yet."""
     monkeypatch.setattr(early, "LONE", (*early.LONE, "contract"))
