@@ -210,10 +210,7 @@ def in_parts(
     wide = padded_to(columns, 0, SLAB) if prod(shape[3:]) > 1 else columns
     if parts == 1 and wide is columns:
         return None
-    spatial, size = tuple(range(4, 1 + rows.rank)), images // parts
-    wide = wide.reshape((wide.shape[0], parts, size, *wide.shape[3:]))
-    split = rows.reshape((rows.shape[1], parts, size, *rows.shape[3:]))
-    split = split.permute((1, 0, 2, *(d - 1 for d in spatial)))
+    wide, split = parted(wide, rows, parts)
     made = wide.cast(float32).conv(split.cast(float32), spec)  # C parts O K
     made = made.slice(((0, channels, 1), *((0, n, 1) for n in made.shape[1:])))
     return made.reduce("sum", (1,), True).cast(columns.dtype)
@@ -233,16 +230,18 @@ def in_many_parts(
     windows = prod(rows.shape[3:])
     counts = [n for n in range(1, most + 1) if images % n == 0 and images * windows >= n * LEAST]
     parts = max(counts, default=1)
-    return added_parts(columns, rows, spec, parts) if parts > 1 else None
+    if parts == 1:
+        return None
+    wide, split = parted(columns, rows, parts)
+    return wide.conv(split, spec).reduce("sum", (1,), True)
 
 
-def added_parts(columns: Node, rows: Node, spec: ConvSpec, parts: int) -> Node:
-    """Sum parts of the images, then those sums: (C, 1, N, S) -> (C, parts, N / parts, S)."""
+def parted(columns: Node, rows: Node, parts: int) -> tuple[Node, Node]:
+    """Let parts of the images be channels of both: (C, 1, N, S) -> (C, parts, N / parts, S)."""
     size = columns.shape[2] // parts
     wide = columns.reshape((columns.shape[0], parts, size, *columns.shape[3:]))
     split = rows.reshape((rows.shape[1], parts, size, *rows.shape[3:]))
-    split = split.permute((1, 0, 2, *range(3, 1 + rows.rank - 1)))
-    return wide.conv(split, spec).reduce("sum", (1,), True)
+    return wide, split.permute((1, 0, 2, *range(3, rows.rank)))
 
 
 def shared_steps(sizes: tuple[int, int], steps: int, processors: int) -> float:
