@@ -60,8 +60,7 @@ def mixed(
     if not need_weights:
         product = functional.scaled_dot_product_attention
         return product(q, k, v, attn_mask=mask, dropout_p=share), None
-    scale = 1.0 / math.sqrt(layer.embed_dim // layer.num_heads)
-    scores = (q * scale) @ k.transpose(-2, -1)
+    scores = (q * (1.0 / math.sqrt(q.shape[-1]))) @ k.transpose(-2, -1)
     weights = dropout(functional.masked_softmax(scores, mask), share)
     return weights @ v, weights
 
