@@ -54,9 +54,11 @@ def recompute_apart(slots: list[PlanSlot], steps: Sequence[Step], target: Target
     made = machine(target)
     left = sum(step_time(slots, step, made) for step in steps) / TIME
     for _ in range(ROUNDS):
+        known = len(slots)
         found, left = lower_peak(slots, best, made, left)
         now = max(bytes_alive(slots, found))
         if now >= most:
+            del slots[known:]
             break
         best, most = found, now
     if most > first * GAIN:
