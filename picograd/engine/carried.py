@@ -26,6 +26,7 @@ from typing import Any
 from picograd.buffer import Storage
 from picograd.engine.below import below
 from picograd.engine.debug import user_line
+from picograd.engine.live import pairs_of
 from picograd.engine.plan_key import GraphKey, leaf_buffer, walk_pending
 from picograd.graph.gradient_formula import BLOCKS
 from picograd.graph.node import RESULT, Node
@@ -233,7 +234,7 @@ def waiting(numbers: Mapping[int, int], live: Any, stored: set[int]) -> list[tup
     left, computed = [FARTHEST], numbers.keys()
     near = [
         (node, is_free)
-        for reference, (is_free, owner) in list(entries(WAITING).items())
+        for reference, (is_free, owner) in pairs_of(entries(WAITING))
         if (node := reference()) is not None
         and node.realized is None
         and is_shown(node, owner(), bases)

@@ -8,6 +8,7 @@ a data set or a buffer of past steps, and each computation asks which wait.
 """
 
 import weakref
+from collections.abc import Iterable
 from typing import Any
 
 from picograd.graph.node import Node
@@ -79,7 +80,7 @@ class LiveTable:
     def pending(self) -> list[Node]:
         """List the nodes of tensors that wait to be computed, in order. Constants never do."""
         found, table = [], self.waiting
-        for key, reference in list(table.items()):
+        for key, reference in pairs_of(table):
             tensor = reference()
             node: Any = None if tensor is None else tensor.node
             if id(node) == key and node.inputs and node.realized is None:
@@ -90,7 +91,7 @@ class LiveTable:
 
     def identities(self) -> list[int]:
         """List the identities of the nodes of tensors that are alive."""
-        return [key for key, reference in list(self.data.items()) if reference() is not None]
+        return [key for key, reference in pairs_of(self.data) if reference() is not None]
 
     def tensors(self) -> list[Any]:
         """List the tensors that are alive, in order."""
@@ -105,3 +106,12 @@ class LiveTable:
                 for key in [key for key, reference in found if reference() is None]:
                     table.pop(key, None)
             self.limit = max(SMALLEST, 2 * len(self.data))
+
+
+def pairs_of(table: dict[Any, Any]) -> Iterable[tuple[Any, Any]]:
+    """List the entries of a dictionary that the collector or another thread may change meanwhile.
+
+    A copy is one step of the interpreter. A list of `items` makes a tuple for each, and the
+    collector runs between tuples: what it lets go leaves the dictionary that is walked over.
+    """
+    return table.copy().items()

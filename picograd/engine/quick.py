@@ -27,6 +27,7 @@ from picograd.engine.carried import entries
 from picograd.engine.debug import user_line
 from picograd.engine.executable import CompiledPlan, scalar_values
 from picograd.engine.foreseen import Step
+from picograd.engine.live import pairs_of
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import GraphKey, add_rows, graph_key, name_of, walk_pending, with_key
 from picograd.engine.small import places_in
@@ -50,7 +51,7 @@ class Walk:
         # where in the order blocks begin, and updates are
         self.places: list[tuple[int, Placed | Update]] = []
         self.blocks: dict[int, Callable[[], None]] = {}
-        for whole, placed in list(entries(BLOCKS).items()):  # other threads may record
+        for whole, placed in pairs_of(entries(BLOCKS)):
             self.blocks[id(whole())] = partial(self.add_block, placed)
 
     def add(self, roots: Sequence[Node]) -> None:

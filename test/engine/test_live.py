@@ -1,11 +1,15 @@
 """The table of live tensors: what is gone is never handed out, and let go in time."""
 
+import gc
+import weakref
+from typing import Any
+
 import numpy as np
 
 import picograd
 from picograd import Tensor
 from picograd.engine import pending
-from picograd.engine.live import LiveTable
+from picograd.engine.live import LiveTable, pairs_of
 
 
 def test_a_table_forgets_what_is_gone():
@@ -51,3 +55,21 @@ def test_a_computation_does_not_look_at_what_is_computed(monkeypatch):
         weight.grad = None
     np.testing.assert_allclose(weight.tolist(), [0.7], rtol=1e-6)
     assert not asked
+
+
+def test_the_collector_may_empty_a_table_that_is_listed():
+    class Value:
+        itself: Any
+
+    table: weakref.WeakKeyDictionary[Value, int] = weakref.WeakKeyDictionary()
+    for number in range(200):
+        value = Value()
+        value.itself = value  # only the collector lets it go
+        table[value] = number
+    usual = gc.get_threshold()
+    gc.set_threshold(1)
+    try:
+        pairs = list(pairs_of(table.data))
+    finally:
+        gc.set_threshold(*usual)
+    assert len(pairs) in {0, 200} and len(table) < 200
