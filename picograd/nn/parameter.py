@@ -152,9 +152,17 @@ def replace(pairs: Sequence[tuple[Tensor, Tensor]]) -> None:
         target.grad = None
 
 
-def rebind(tensor: Tensor, device: DeviceLike | None, dtype: DTypeLike | None) -> None:
-    """Move a tensor to a device, dtype or both while it stays the same Python object."""
+def rebind(
+    tensor: Tensor, device: DeviceLike | None, dtype: DTypeLike | None, is_empty: bool = False
+) -> None:
+    """Move a tensor to a device, dtype or both while it stays the same Python object.
+
+    With `is_empty` one without values becomes one with any.
+    """
     value = tensor.detach()
+    if is_empty and value.is_meta:
+        value = Tensor.empty_like(value, device=device)
+        tensor.node = value.node
     moved = value if device is None else value.to(device)
     moved = moved if dtype is None else moved.cast(dtype)
     if moved is not value:

@@ -90,8 +90,10 @@ class ProtocolMethods(Recorded):
         if is_tracing():
             return printing.format_traced(self.shape, self.dtype.name, self.device)
         function = autograd.function_of(self._node) if self._tracks and not self.is_leaf else None
-        values = to_host(self)
-        return printing.format_tensor(values, self.dtype, self.device, self._tracks, function)
+        values = None if self.device == "meta" else to_host(self)
+        return printing.format_tensor(
+            values, self.shape, self.dtype, self.device, self._tracks, function
+        )
 
     def _repr_html_(self) -> str:
         kind = f"{self.dtype.name}{list(self.shape)} on {self.device}"
