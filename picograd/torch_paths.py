@@ -75,6 +75,7 @@ PATHS = {
     "types": ("picograd.nn.torch_names", "picograd"),
     "utils._foreach_utils": ("picograd.foreach",),
     "utils._python_dispatch": ("picograd.absent",),
+    "utils.benchmark": ("picograd.benchmark",),
     "utils.cpp_extension": ("picograd.absent",),
     "utils.data._utils": ("picograd.nn.collate",),
     "utils.data._utils.collate": ("picograd.nn.collate",),

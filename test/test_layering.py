@@ -29,6 +29,7 @@ LEVELS = [
         "autograd",
         "amp",
         "array_api",
+        "benchmark",
         "aten",
         "cuda",
         "distributions",

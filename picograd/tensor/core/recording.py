@@ -95,6 +95,8 @@ class Recorded:
         """
         if RUNNING.traces:
             note_gradient(self, True)
+        if self._grad is None and self._tracks:
+            autograd.warn_if_computed(self)
         return self._grad
 
     @grad.setter
@@ -548,8 +550,7 @@ def selector(items: Any) -> list[Any]:
     """Read an index expression; tensors become nodes, those of uint8 masks as in PyTorch."""
     listed = items if isinstance(items, tuple) else (items,)
     if is_tuple_like(items):
-        text = "a list of several indices is read as a tuple: write x[tuple(indices)]"
-        warnings.warn(text, stacklevel=3)
+        warnings.warn("a list of indices is read as a tuple: write x[tuple(indices)]", stacklevel=3)
         listed = tuple(items)
     return [index_node(item) if isinstance(item, Recorded) else item_of(item) for item in listed]
 
@@ -583,8 +584,7 @@ def index_node(item: "Recorded") -> Node:
     """Give the node of a tensor that indexes; uint8 is an old spelling of a mask."""
     if item.dtype is not uint8:
         return item._node
-    text = "indexing with a uint8 tensor selects by mask; call .bool(), or .long() for positions"
-    warnings.warn(text, UserWarning, stacklevel=4)
+    warnings.warn("an index that is a uint8 tensor selects by mask: call .bool()", stacklevel=4)
     return item._node.cast(bool_)
 
 
