@@ -14,6 +14,7 @@ from contextlib import ContextDecorator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 
+from picograd.engine.followed import EVENTS
 from picograd.engine.tracing import RUNNING
 from picograd.errors import DTypeError, GradientError, ShapeError
 from picograd.graph import gradient_formula
@@ -343,12 +344,17 @@ def accumulate(leaf: Any, found: Any) -> None:
 
     What can be differentiated again is not written, nor is what has another dtype.
     """
-    if leaf.grad is None:
+    is_first = leaf.grad is None
+    if EVENTS.learning is not None and not is_first:
+        EVENTS.learning.spoil()
+    if is_first:
         of, node = leaf._node, found._node
         if RUNNING.traces or of.shape != node.shape or of.dtype is not node.dtype:
             leaf.grad = found
         else:
             leaf._grad = found
+        if EVENTS.learning is not None:
+            EVENTS.learning.note_gradient(leaf)
     elif leaf._grad._tracks or found._tracks or leaf._grad.dtype is not found.dtype:
         leaf.grad = leaf._grad + found
     else:
