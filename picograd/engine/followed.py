@@ -19,12 +19,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from picograd.buffer import Overwritten
 from picograd.engine.plan_key import leaf_buffer
 from picograd.errors import check
 from picograd.graph.gradient_formula import BLOCKS, Block, Placed
 from picograd.graph.node import Node
 from picograd.graph.pattern import Pattern, Reader
 
+NEW_NODE = object.__new__
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -186,6 +188,7 @@ class Record:
     found: list[Any] = field(default_factory=list)
     standing: dict[int, Node] = field(default_factory=dict)
     kept: dict[int, Any] = field(default_factory=dict)  # those of values, once all is computed
+    versions: dict[int, int] = field(default_factory=dict)  # of memory that was written
     reached: int = 0  # steps of the template that were followed
     is_made: bool = False
     is_awaited: bool = False  # something was written, or is to be checked
@@ -199,9 +202,25 @@ class Record:
                 return
             kept = {at: each for at, reference in self.kept.items() if (each := reference())}
             kept[at] = node
-            self.template.make(self.found, self.reached, kept)
+            self.template.make(self.past(), self.reached, kept)
             for each in kept.values():
                 del each.record
+
+    def overwrite(self, written: Sequence[int]) -> None:
+        """Note that memory that was met is about to be written."""
+        self.versions = {met: self.found[met].arg.version for met in written}
+
+    def past(self) -> list[Node]:
+        """List the nodes that were met; those of memory that was written name what is gone."""
+        found = list(self.found)
+        for met, version in self.versions.items():
+            leaf, storage = found[met], found[met].arg
+            if type(storage) is Overwritten:
+                storage = storage.storage
+            gone = Overwritten(storage, version)
+            found[met] = Node(leaf.op, (), gone, leaf.shape, leaf.dtype, leaf.device)
+            found[met].leaf = leaf.leaf
+        return found
 
     def stop(self) -> None:
         """Make the nodes, and go on as usual."""
@@ -215,7 +234,7 @@ class Record:
 def standing_node(record: Record, at: int) -> Node:
     """Make a node that stands in for one of a template, and remember it."""
     template = record.template
-    node = Node.__new__(Node)
+    node = NEW_NODE(Node)
     step = template.steps[at - template.count]
     node.op, _, _, node.arg, node.shape, node.dtype, node.device = step
     node.realized = node.leaf = node.stamped = None

@@ -10,14 +10,16 @@ are made (engine/followed.py). A way that was missed is not tried for a while.
 
 import functools
 import operator
-import threading
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from sys import getrefcount
+from threading import get_ident
 from typing import Any
 
 from picograd.buffer import Overwritten, Storage
 from picograd.config import config
+from picograd.dtype import default_float
 from picograd.engine import carried, foreign, pending
 from picograd.engine.below import reads_any
 from picograd.engine.carried import become_leaf, entries
@@ -34,6 +36,7 @@ from picograd.errors import PicogradError
 from picograd.graph.gradient import WATCHERS
 from picograd.graph.node import Node
 from picograd.graph.row import PASSING
+from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE, TRACKED, WALKS
 from picograd.tensor.core.known_values import seen_through
 from picograd.tensor.core.recording import Recorded, fill, note_view
@@ -45,20 +48,19 @@ from picograd.tensor.core.ways import (
     MET,
     NAMED,
     NEW,
-    PLAIN,
     Event,
+    Facts,
     Log,
     Told,
     Way,
-    facts_of,
     is_same,
-    modes,
     told_of,
 )
 
 FIRST = 4  # steps of an optimizer before its way is learnt
 LONGEST = 10  # powers of two of steps that nothing is tried for
 NODE = operator.attrgetter("_node")
+NEW_TENSOR = object.__new__
 FARTHEST = 8  # computations behind a step
 
 
@@ -162,7 +164,8 @@ class Follower:
     """This class follows one way, from one step of an optimizer to the next."""
 
     def __init__(self, known: Known, way: Way) -> None:
-        self.known, self.way, self.at = known, way, 0
+        self.known, self.way, self.at, self.count = known, way, 0, len(way.events)
+        self.is_busy = False
         self.met: list[Any] = []
         self.made: list[weakref.ref[Any]] = []
         self.noted = -1  # events that were told to the tables when it stopped
@@ -174,23 +177,25 @@ class Follower:
         """Give what a call gives, if it is the one that is due; MISS for any other."""
         with pending.LOCK:
             record, at = self.record, self.at
-            if EVENTS.record is not record or threading.get_ident() != record.owner:
+            if EVENTS.record is not record or self.is_busy or get_ident() != record.owner:
                 stop()
                 return MISS
+            self.is_busy = True  # the handler of a signal may record
             try:
-                event = self.way.events[at] if at < len(self.way.events) else None
+                event = self.way.events[at] if at < self.count else None
                 if event is None or not self.is_due(event, function, args, options):
                     return self.miss()
                 result = self.build(event.result)
-                self.add_changes(event)
-            except BaseException:  # the handler of a signal
+                changes = self.changes(event) if event.is_change else None
+            except BaseException:
                 self.miss()
                 raise
-            record.reached = event.reached
+            self.is_busy, record.reached = False, event.reached
             self.at = at + 1
             if EVENTS.record is not record:  # a handler stopped it: before or behind this event?
                 return result if self.noted > at else MISS
-            self.change(event)
+            if changes is not None:
+                self.change(event, changes)
             return result
 
     def miss(self) -> Any:
@@ -202,38 +207,40 @@ class Follower:
         self, event: Event, function: Any, args: tuple[Any, ...], options: dict[str, Any]
     ) -> bool:
         """Tell whether a call is an event, values that it looks at included."""
+        enabled, regions, epoch, floats = event.modes
         if event.function is not function or len(args) != len(event.args):
             return False
-        if event.modes != modes() or len(options) != len(event.options):
+        if MODE.enabled is not enabled or REGIONS.dtypes != regions or config.epoch != epoch:
             return False
+        made, fits = self.made, self.fits
         for told, value in zip(event.args, args):
-            if not self.fits(told, value):
+            if told[0] == MADE:
+                if made[told[1]]() is not value:
+                    return False
+            elif not fits(told, value):
                 return False
-        for (name, told), (own, value) in zip(event.options, options.items()):
-            if name != own or not self.fits(told, value):
-                return False
-        if event.gradients and WATCHERS:
+        if (options or event.options) and not self.fit_named(event.options, options):
             return False
-        for met, _ in event.gradients:
-            leaf = self.met[met]
-            if leaf._grad is not None or leaf._hooks is not None:
-                return False
-        return not event.looks or self.are_fine(event)
+        if event.gradients and not self.are_free(event):
+            return False
+        return default_float() is floats and (not event.looks or self.are_fine(event))
+
+    def are_free(self, event: Event) -> bool:
+        """Tell whether leaves have no gradients, nor hooks, before they get one."""
+        leaves = [self.met[met] for met, _ in event.gradients]
+        return not WATCHERS and all(x._grad is None and x._hooks is None for x in leaves)
 
     def fits(self, told: Told, value: Any) -> bool:
         """Tell whether an argument is what it was."""
         kind, wanted = told
         if kind == IS:
-            if value is wanted:
-                return True
-            same = type(value)
-            return same is type(wanted) and same in PLAIN and is_same(value, wanted)
+            return value is wanted or is_same(value, wanted)
+        if kind == NEW:
+            return self.meet(wanted, value)
         if kind == MADE:
             return self.made[wanted]() is value
         if kind == MET:
             return self.met[wanted] is value
-        if kind == NEW:
-            return self.meet(wanted, value)
         if kind == NAMED:
             return type(value) is dict and self.fit_named(wanted, value)
         own, several = wanted
@@ -250,12 +257,24 @@ class Follower:
         pairs = zip(wanted, given.items())
         return all(name == own and self.fits(told, x) for (name, told), (own, x) in pairs)
 
-    def meet(self, facts: Any, value: Any) -> bool:
-        """Tell whether a tensor that was not met is as another was, and note it."""
-        if not isinstance(value, Recorded) or facts_of(value) != facts:
+    def meet(self, facts: Facts, value: Any) -> bool:
+        """Tell whether a tensor that was not met is as another was (`facts_of`), and note it."""
+        kind, shape, dtype, device, tracks, is_frozen, is_leaf = facts
+        if type(value) is not kind:
+            return False
+        node = value._node
+        if node.dtype is not dtype or node.shape != shape or node.device != device:
+            return False
+        if value._tracks is not tracks or value._is_frozen is not is_frozen:
+            return False
+        if value._view is not None or (tracks and value._hooks is not None):
+            return False
+        if node.realized is None and type(node.arg) is not Storage:
+            return False
+        if (node.leaf is not None and node.leaf() is value) is not is_leaf:
             return False
         self.met.append(value)
-        self.record.found.append(value._node)
+        self.record.found.append(node)
         return True
 
     def are_fine(self, event: Event) -> bool:
@@ -288,33 +307,36 @@ class Follower:
         """Make a tensor, whose node stands in."""
         made = self.way.made[number]
         node = standing_node(self.record, made.at)
-        tensor = Recorded.kind.__new__(Recorded.kind)
+        tensor = NEW_TENSOR(Recorded.kind)
         fill(tensor, node, made.tracks)
         reference = weakref.ref(tensor)
         if made.is_leaf:
             node.leaf = reference
         self.made.append(reference)
-        if made.shown is not None:
-            shown = made.shown
+        shown = made.shown
+        if shown is not None:
             note_view(tensor, self.build(shown.base), shown.function, *shown.operands)
         return tensor
 
-    def add_changes(self, event: Event) -> None:
-        """Make what an event gives to tensors that were met."""
-        for met, at in event.writes:
-            standing_node(self.record, at).leaf = weakref.ref(self.met[met])
-
-    def change(self, event: Event) -> None:
-        """Give tensors that were met their next values, and gradients."""
-        if event.writes or event.checks:
-            self.record.is_awaited = True
+    def changes(self, event: Event) -> list[tuple[Any, Node | None, Any]]:
+        """Make what an event gives to tensors that were met: next values, and gradients."""
+        found: list[tuple[Any, Node | None, Any]] = []
         for met, at in event.writes:
             target = self.met[met]
-            target._node, target._history = self.record.standing[at], None
-        if event.gradients:
-            WALKS.count += 1
-            for met, number in event.gradients:
-                self.met[met]._grad = self.add(number)
+            node = standing_node(self.record, at)
+            node.leaf = weakref.ref(target)
+            found.append((target, node, None))
+        return found + [(self.met[met], None, self.add(number)) for met, number in event.gradients]
+
+    def change(self, event: Event, changes: list[tuple[Any, Node | None, Any]]) -> None:
+        """Give tensors that were met their next values, and gradients."""
+        self.record.is_awaited |= bool(event.writes or event.checks)
+        WALKS.count += bool(event.gradients)
+        for target, node, gradient in changes:
+            if node is None:
+                target._grad = gradient
+            else:
+                target._node, target._history = node, None
 
     # stopping
 
@@ -328,7 +350,7 @@ class Follower:
         events, record = self.way.events[: self.at], self.record
         standing, record.standing = record.standing, {}
         for node in standing.values():
-            del node.record
+            forget(node)
         for event in events:
             for number in event.made:
                 tensor = self.made[number]() if number < len(self.made) else None
@@ -354,7 +376,7 @@ class Follower:
     def finish(self, optimizer: Any) -> bool:
         """Compute the step, if all is as it was and nothing else is to be computed."""
         way, record = self.way, self.record
-        if self.at != len(way.events) or way.events[-1].modes[2] != config.epoch:
+        if self.at != self.count or way.events[-1].modes[2] != config.epoch:
             return False
         if way.optimizer() is not optimizer:
             return False
@@ -370,12 +392,24 @@ class Follower:
         if config.verify:
             self.expect(plan, memory, scalars)
             return False
-        EVENTS.take = EVENTS.record = None
-        results = plan.launch(memory, scalars, user_line())
+        results = self.launch(plan, memory, scalars)
         pending.flushed()
         self.give(results)
         record.settle = None
         return True
+
+    def launch(self, plan: Any, memory: list[Any], scalars: list[Any]) -> Any:
+        """Run the plan. What a handler does meanwhile is recorded; after an error all is."""
+        depth, take = pending.DEPTH[0], EVENTS.take
+        try:
+            pending.DEPTH[0], EVENTS.take, EVENTS.record = depth + 1, None, None
+            return plan.launch(memory, scalars, user_line())
+        except BaseException:
+            EVENTS.take, EVENTS.record = take, self.record
+            stop()
+            raise
+        finally:
+            pending.DEPTH[0] = depth
 
     def expect(self, plan: Any, memory: list[Any], scalars: list[Any]) -> None:
         """Let the step be recorded, which must ask for the same."""
@@ -429,26 +463,28 @@ class Follower:
     def give(self, results: list[Any]) -> None:
         """Give tensors what the plan computed."""
         way, record = self.way, self.record
+        found, standing, kept = record.found, record.standing, {}
+        for met in way.old:  # what made them is of an earlier step
+            found[met] = as_leaf(found[met])
+        record.overwrite(way.written)
         computed = dict(zip(way.roots, results))
-        for tensor, buffer in zip(way.targets, results[len(way.roots) :], strict=True):
-            move_on(tensor, buffer)
+        buffers = results[len(way.roots) :]
+        for tensor, buffer, holders in zip(way.targets, buffers, way.holders, strict=True):
+            move_on(tensor, buffer, ALONE + holders)
         for event in way.events:
             for met, at in event.writes:
-                self.give_write(self.met[met], record.found[met], at, computed[at])
+                self.give_write(self.met[met], found[met], at, computed[at])
             for at, error in event.checks:
                 check_later(computed[at], error)
-        kept = {}
         for number in way.alive:
-            tensor, at = self.made[number](), way.made[number].at
-            node = record.standing[at]
+            reference, at = self.made[number], way.made[number].at
+            node = standing[at]
             if at in computed:
-                give_value(tensor, node, computed[at])
+                give_value(reference, node, computed[at])
                 kept[at] = weakref.ref(node)
             else:
                 self.make_free(way.free[number])
-                pending.adopt(node, tensor)
-        for met in way.old:  # what made them is of an earlier step
-            record.found[met] = as_leaf(record.found[met])
+                pending.adopt(node, reference())
         record.standing, record.kept = {}, kept
 
     def give_write(self, target: Any, older: Node, at: int, buffer: Any) -> None:
@@ -456,7 +492,7 @@ class Follower:
         storage: Storage = older.arg
         node = self.record.standing[at]
         older.arg = Overwritten(storage, storage.version)
-        del node.record
+        forget(node)
         become_leaf(node, storage)
         storage.count_writes()
         storage.buffer = buffer
@@ -474,9 +510,8 @@ class Follower:
             node = record.standing.get(at)
             if node is None:
                 node = Node(op, (read,), arg, shape, dtype, device)
-            elif hasattr(node, "record"):
+            elif forget(node):
                 node.inputs = (read,)
-                del node.record
             node.is_asked = at in template.asked
 
 
@@ -487,29 +522,60 @@ def as_leaf(node: Node) -> Node:
     return Node("buffer", (), Storage(node.realized), node.shape, node.dtype, node.device)
 
 
-def move_on(tensor: Any, buffer: Any) -> None:
-    """Give a tensor that was written the next version of its memory."""
+def forget(node: Node) -> bool:
+    """Let a node stand in no more; False if it does not."""
+    if not hasattr(node, "record"):
+        return False
+    del node.record
+    return True
+
+
+@dataclass(slots=True)
+class Alone:
+    """Has a leaf as a tensor does."""
+
+    _node: object
+
+
+def holders(tensor: Any) -> int:
+    """Count the references to the leaf of a tensor, as `move_on` does."""
+    older = tensor._node
+    return getrefcount(older)
+
+
+ALONE = holders(Alone(object()))  # differs between versions of Python
+
+
+def move_on(tensor: Any, buffer: Any, held: int) -> None:
+    """Give a tensor that was written the next version of its memory.
+
+    Its leaf stays where none but those that are counted have it: no graph sees what becomes of it.
+    """
     older = tensor._node
     storage: Storage = older.arg
-    older.arg = Overwritten(storage, storage.version)
+    if getrefcount(older) > held:
+        leaf = Node(older.op, (), storage, older.shape, older.dtype, older.device)
+        older.arg = Overwritten(storage, storage.version)
+        leaf.leaf = weakref.ref(tensor)
+        tensor._node, tensor._history = leaf, None
+        pending.LIVE.move(id(older), id(leaf), tensor)
     storage.count_writes()
     storage.buffer = buffer
-    leaf = Node("buffer", (), storage, older.shape, older.dtype, older.device)
-    leaf.leaf = weakref.ref(tensor)
-    tensor._node, tensor._history = leaf, None
-    pending.LIVE.move(id(older), id(leaf), tensor)
 
 
-def give_value(tensor: Any, node: Node, buffer: Any) -> None:
+def give_value(reference: Any, node: Node, buffer: Any) -> None:
     """Give a tensor its value: what tracks gradients keeps its graph, others a leaf."""
+    tensor, data = reference(), pending.LIVE.data
     node.realized = buffer
     leaf = node
     if node.leaf is not None or not tensor._tracks:
         storage = Storage(buffer)
         storage.source = weakref.ref(node)
         leaf = Node("buffer", (), storage, node.shape, node.dtype, node.device)
-        leaf.leaf = weakref.ref(tensor)
+        leaf.leaf = reference
         tensor._node = leaf
         keeps = node.leaf is None and MODE.enabled and node.dtype.kind in TRACKED
         tensor._history = node if keeps else None
-    pending.LIVE.move(id(node), id(leaf), tensor)
+    data.pop(id(leaf), None)  # of a node that is gone
+    pending.LIVE.waiting.pop(id(leaf), None)
+    data[id(leaf)] = reference

@@ -96,6 +96,7 @@ class Event:
     looks: list[Look] = field(default_factory=list)
     checks: list[tuple[Any, PicogradError]] = field(default_factory=list)
     reached: int = 0  # steps of the template
+    is_change: bool = False  # it changes tensors that were met
 
 
 @dataclass(slots=True)
@@ -112,7 +113,9 @@ class Way:
     buffers: list[Told]  # MET, or IS a tensor of the optimizer
     scalars: list[Any]
     targets: list[Any]  # tensors that the optimizer writes
+    holders: list[int]  # how often their leaves are met
     old: list[int]  # tensors met that an earlier step made
+    written: list[int]  # those that the optimizer writes
     alive: list[int]  # tensors that are made and live at the end
     roots: list[int]  # nodes of the template that are computed
     free: dict[int, list[int]]  # of those that are not: the steps that show what they show
@@ -209,6 +212,8 @@ class Log:
         if kind in PLAIN:
             if kind is FunctionType and not value.__module__.startswith("picograd."):
                 raise Unlike  # who knows what it does
+            return IS, value
+        if kind is tuple and is_plain(value):
             return IS, value
         if kind in LISTS:
             return MANY, (kind, [self.told(each) for each in value])
@@ -314,7 +319,7 @@ def facts_of(tensor: Any) -> Facts | None:
         return None
     is_leaf = leaf_of(node) is tensor
     asks = tensor._tracks, tensor._is_frozen, is_leaf
-    return type(tensor), node.shape, node.dtype, node.device, asks
+    return type(tensor), node.shape, node.dtype, node.device, *asks
 
 
 def is_bare(tensor: Any) -> bool:
@@ -353,13 +358,18 @@ class Closing:
         for event in log.events:
             event.writes = [(met, self.number(node)) for met, node in event.writes]
             event.checks = [(self.number(node), error) for node, error in event.checks]
+            event.is_change = bool(event.writes or event.checks or event.gradients)
         computed, old = set(roots), [at for at, node in enumerate(log.met) if node.inputs]
         free = {n: self.free(made[n].at) for n in alive if made[n].at not in computed}
         targets = [tensor for each in self.updates for tensor in each.tensors]
+        leaves = [id(leaf) for leaf in self.targets()]
+        written = [at for at, node in enumerate(log.met) if id(node) in leaves]
+        holders = [sum(id(log.met[at]) == leaf for at in written) for leaf in leaves]
         told, gradients = told_of(log.optimizer), self.gradients()
         return Way(
             log.events, template, made, known, weakref.ref(log.optimizer), told, gradients,
-            self.buffers(known), self.scalars(known), targets, old, alive, roots, free,
+            self.buffers(known), self.scalars(known), targets, holders, old, written, alive,
+            roots, free,
         )  # fmt: skip
 
     def add_events(self) -> None:
@@ -478,9 +488,25 @@ def is_told(value: Any) -> bool:
     return type(value) in PLAIN or type(value) in GIVEN
 
 
+def is_plain(values: tuple[Any, ...]) -> bool:
+    """Tell whether a tuple is of plain values, and tuples of such."""
+    return all(map(is_plain_value, values))
+
+
+def is_plain_value(value: Any) -> bool:
+    """Tell whether a value is plain, or a tuple of such."""
+    kind = type(value)
+    return is_plain(value) if kind is tuple else kind in PLAIN and kind is not FunctionType
+
+
 def is_same(value: Any, wanted: Any) -> bool:
-    """Tell whether plain values of one type are the same."""
-    if type(value) is float:
+    """Tell whether plain values are the same, and of one type."""
+    kind = type(value)
+    if kind is not type(wanted):
+        return False
+    if kind is tuple:
+        return len(value) == len(wanted) and all(map(is_same, value, wanted))
+    if kind is float:
         is_signed = math.copysign(1.0, value) == math.copysign(1.0, wanted)
         return value == wanted and is_signed
-    return bool(value == wanted)
+    return kind in PLAIN and bool(value == wanted)

@@ -51,8 +51,9 @@ def test_tensors_that_are_not_in_memory_are_refused(log: Log) -> None:
 @pytest.mark.parametrize("value", [0.0, -0.0, 1.0, 1, True])
 def test_only_the_same_value_of_one_type_is_the_same(value: Any) -> None:
     for other in (0.0, -0.0, 1.0, 1, True):
-        is_same = type(other) is type(value) and ways.is_same(value, other)
-        assert is_same == (repr(other) == repr(value))
+        is_same = repr(other) == repr(value)
+        assert ways.is_same(value, other) == is_same
+        assert ways.is_same((1, (value,)), (1, (other,))) == is_same
 
 
 def test_an_event_notes_what_it_gives(log: Log) -> None:
