@@ -99,8 +99,10 @@ def ending(compute: Callable[[Sequence[Node]], None]) -> Callable[[Sequence[Node
             return
         with EVENTS.lock:
             way = EVENTS.record or EVENTS.learning
-            is_there = all(leaf_buffer(node) is not None for node in nodes)
-            if way is not None and is_there and not way.is_awaited:
+            if all(leaf_buffer(node) is not None for node in nodes):
+                if way is None or way.is_awaited:
+                    leave()
+                    compute(nodes)
                 return
             stop()
             compute(nodes)

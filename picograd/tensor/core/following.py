@@ -58,13 +58,14 @@ from picograd.tensor.core.ways import (
 )
 
 FIRST = 4  # steps of an optimizer before its way is learnt
-LONGEST = 10  # powers of two of steps that nothing is tried for
+PATIENCE = 3  # times that a way is missed before it is learnt anew
+LONGEST = 12  # powers of two of steps that nothing is tried for
 NODE = operator.attrgetter("_node")
 NEW_TENSOR = object.__new__
 FARTHEST = 8  # computations behind a step
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True)
 class Known:
     """What is known of what follows a step of an optimizer, and for how long nothing is tried."""
 
@@ -84,7 +85,7 @@ class Known:
         """Wait twice as long as the last time."""
         self.missed = min(self.missed + 1, LONGEST)
         self.waits = 1 << self.missed
-        if self.missed == LONGEST:
+        if not self.missed % PATIENCE:
             self.way = None
 
 
@@ -114,7 +115,7 @@ def begin(optimizer: Any, count: int = 0) -> None:
     elif RUNNING.active or RUNNING.traces or foreign.SHARED or WATCHERS:
         return
     elif known.way is not None:
-        EVENTS.take = Follower(known, known.way).take
+        EVENTS.take = Start(known).take
     else:
         EVENTS.learning = log = Log(known.keep)
         EVENTS.take = log.take
@@ -156,8 +157,33 @@ def finish(optimizer: Any) -> bool:
         if follower.finish(optimizer):
             follower.known.missed = 0
             return True
+        if not config.verify:
+            follower.known.way = None
         follower.miss()
         return False
+
+
+class Start:
+    """This class waits for the first event of a way. It keeps nothing alive."""
+
+    def __init__(self, known: Known) -> None:
+        self.known = weakref.ref(known)
+
+    def take(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Follow the way from its first event on; MISS for any other."""
+        known = self.known()
+        way = None if known is None else known.way
+        if known is None or way is None or way.events[0].function is not function:
+            return MISS
+        with pending.LOCK:
+            follower = Follower(known, way)
+            if not follower.is_due(way.events[0], function, args, options):
+                follower.record.settle = None
+                return MISS
+            follower.met.clear()
+            follower.record.found.clear()
+            EVENTS.take, EVENTS.record = follower.take, follower.record
+            return follower.take(function, args, options)
 
 
 class Follower:
@@ -169,7 +195,7 @@ class Follower:
         self.met: list[Any] = []
         self.made: list[weakref.ref[Any]] = []
         self.noted = -1  # events that were told to the tables when it stopped
-        self.record = EVENTS.record = Record(way.template, self.settle)
+        self.record = Record(way.template, self.settle)
 
     # following
 

@@ -18,7 +18,7 @@ from picograd.dtype import DType, bool_, category, dtype_named, int64, scalar_dt
 from picograd.engine import foreign, pending
 from picograd.engine.below import is_near
 from picograd.engine.carried import entries
-from picograd.engine.followed import EVENTS, event, leave
+from picograd.engine.followed import EVENTS, MISS, event, leave
 from picograd.engine.tracing import (
     RUNNING,
     is_tracing,
@@ -28,14 +28,7 @@ from picograd.engine.tracing import (
     note_moved,
     trace_error,
 )
-from picograd.errors import (
-    DTypeError,
-    GradientError,
-    PicogradError,
-    ShapeError,
-    ValueRangeError,
-    not_a_tensor,
-)
+from picograd.errors import DTypeError, GradientError, PicogradError, ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.batch import Batch
 from picograd.graph.build_composite import custom
@@ -49,7 +42,7 @@ from picograd.tensor.core.aliasing import View
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Tensor
 from picograd.tensor.core.autocast import REGIONS, converted, recorder_of
 from picograd.tensor.core.autograd import MODE, TRACKED
-from picograd.tensor.core.function import FUNCTIONS, composed
+from picograd.tensor.core.function import check_tensors, composed, no_tensor
 from picograd.tensor.core.operands import as_shape, constant, optional_dtype
 from picograd.tensor.core.sizes import Size
 from picograd.tensor.indexing import indexing, selecting, spans
@@ -208,8 +201,9 @@ class Recorded:
 
     @requires_grad.setter
     def requires_grad(self, wanted: bool) -> None:
-        leave()
-        self._is_frozen = not wanted and self.is_leaf
+        was_frozen, self._is_frozen = self._is_frozen, not wanted and self.is_leaf
+        if wanted != self._tracks or was_frozen != self._is_frozen:
+            leave()
         if wanted == self._tracks:
             return
         if wanted and not self.dtype.is_differentiable:
@@ -369,9 +363,11 @@ def read(value: Any) -> Any:
     return value._node
 
 
-@event
 def apply(function: Callable[..., Node], *operands: Any) -> Any:
     """Record an operation: tensors among the operands become nodes, the result a tensor."""
+    take = EVENTS.take
+    if take is not None and (known := take(apply, (function, *operands), {})) is not MISS:
+        return known
     tracks, is_recorded, nodes, record = False, False, [], function
     for operand in operands:
         if isinstance(operand, Recorded):
@@ -395,9 +391,8 @@ def apply(function: Callable[..., Node], *operands: Any) -> Any:
         record, nodes = recorder_of(function, nodes)
     try:
         result = record(*nodes)
-    except AttributeError as error:  # a number or list where only a tensor will do
-        if error.obj is not None and any(error.obj is operand for operand in operands):
-            raise no_tensor(function, operands, error.obj) from None
+    except AttributeError as error:
+        check_tensors(function, operands, error.obj)
         raise
     if is_theirs and not is_view and function not in KEEPING:
         result = foreign.apart(result)
@@ -463,17 +458,6 @@ def one_result(function: Callable[..., Sequence[Node]], number: int, *nodes: Any
 def is_plain(nodes: Sequence[Node]) -> bool:
     """Tell whether nothing changes what an operation on some nodes records, or notes it."""
     return not (RUNNING.active or RUNNING.traces or REGIONS.dtypes or foreign.are_read(nodes))
-
-
-def no_tensor(
-    function: Callable[..., Node], operands: Sequence[Any], wrong: Any = None
-) -> DTypeError:
-    """Word the error of an operand that is no tensor: `picograd.exp(3)`."""
-    op, given = getattr(function, "__name__", "op"), list(operands)
-    if given and isinstance(given[0], str) and (op not in FUNCTIONS or given[0] == op):
-        op = given.pop(0)  # what serves several ops is told which
-    wrong = given[0] if wrong is None and given else wrong
-    return not_a_tensor(op, "input", wrong)
 
 
 @event

@@ -162,6 +162,8 @@ class Log:
 
     def take(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Call a function that records, and note it."""
+        if EVENTS.learning is not self:
+            return function(*args, **options)
         EVENTS.take = None  # what it calls is part of it
         if threading.get_ident() != self.owner:
             self.spoil()
