@@ -65,7 +65,7 @@ NEW_TENSOR = object.__new__
 FARTHEST = 8  # computations behind a step
 
 
-@dataclass(slots=True, weakref_slot=True)
+@dataclass(eq=False)
 class Known:
     """What is known of what follows a step of an optimizer, and for how long nothing is tried."""
 
