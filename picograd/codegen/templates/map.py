@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from picograd.codegen.layout import Blocked, Layout
+from picograd.codegen.operands import step_of
 from picograd.codegen.templates.grid import (
     Cut,
     cut,
@@ -44,6 +45,7 @@ RESIDENT = 2048  # threads that a multiprocessor has at once
 TRANSPOSED_SIZE = 16  # shorter axes fit into the caches without tiles
 LEAST_PIECE, MOST_PIECES = 16, 9  # elements of a piece between guards, and pieces
 DEAR = 64  # operations of an element that take longer than storing it: a generator has 80
+LEAST_TURNED = 4096  # elements of a part: fewer are not worth the passes that vectors need
 CPU_SIDE, CUDA_SIDE = 64, 32  # of a square tile: 16 KiB of float32, and one warp across
 
 
@@ -113,14 +115,27 @@ def within(space: Cut, axis: Axis, lanes: int, extent: Axis) -> tuple[Condition,
 def apart(part: Part, target: Target) -> list[Part]:
     """Cut a part where guards on an axis that tasks share begin and end: each piece has its own."""
     axes = widest_axes(part)
-    if transposed_axis(part, axes) is not None:
-        return [part]
+    across = transposed_axis(part, axes)
+    if across is not None:
+        return in_squares(part, across, axes[-1])
     space = cut_space(axes, target, 1, 1)
     for axis in axes:
         pieces = () if axis in space.dims else pieces_of(part, axis, 1)
         if pieces:
             return [found for piece in pieces for found in apart(piece_of(part, *piece), target)]
     return [part]
+
+
+def in_squares(part: Part, *axes: Axis) -> list[Part]:
+    """Cut off what is left over beyond the last whole square tile along each of the axes."""
+    found = [part]
+    for axis in axes:
+        left = axis.size % CPU_SIDE
+        whole = axis.size - left
+        if left and whole:
+            sizes = (0, whole), (whole, left)
+            found = [piece_of(each, axis, *size) for each in found for size in sizes]
+    return found
 
 
 def piece_of(part: Part, axis: Axis, first: int, size: int) -> Part:
@@ -211,7 +226,44 @@ def build_transpose(part: Part, axes: Sequence[Axis], across: Axis, target: Targ
         shape = tuple(axis.size for axis in space.dims)
         layout = Blocked(shape, (CUDA_THREADS // CUDA_SIDE, CUDA_SIDE), (1, 1))
     tiles, steps = map_steps(part, ended(space, part), layout)
+    if not target.has_blocks and product(axis.size for axis in axes) >= LEAST_TURNED:
+        steps = turned(steps, space.dims, tiles)
     return TilePart(space.grid, tuple(tiles), tuple(steps))
+
+
+def turned(steps: Sequence[Step], dims: Sequence[Axis], tiles: list[Tile]) -> list[Step]:
+    """Turn what is loaded across a square round in vectors, copies straight into memory."""
+    column, row = dims
+    copies: dict[Expr, Assign] = {}
+
+    def read(expr: Expr) -> Expr | None:
+        if expr.op != "load" or not crosses(expr, column, row) or expr in guards:
+            return None
+        if expr not in copies:
+            here = axis_index(column), axis_index(row)
+            copies[expr] = Assign(f"t{len(copies)}", (row, column), expr, here)
+            tiles.append(Tile(f"t{len(copies) - 1}", (column.size, row.size), expr.dtype, "shared"))
+        name, place = copies[expr].tile, copies[expr].index
+        return Expr("tile", (), (name, place), expr.dtype)
+
+    found: list[Step] = []
+    for step in steps:
+        if not isinstance(step, Store | Assign):
+            found.append(step)
+            continue
+        if isinstance(step, Store) and step.expr.op == "load" and crosses(step.expr, column, row):
+            found.append(replace(step, dims=(row, column)))
+            continue
+        inside = [each for each in walk(step.expr) if each.op == "guard"]
+        guards = {load for each in inside for load in walk(each.args[0])}
+        found.append(replace(step, expr=rewrite(step.expr, {}, read)))
+    return [*copies.values(), *found]
+
+
+def crosses(load: Expr, column: Axis, row: Axis) -> bool:
+    """Tell whether memory runs along the columns of a square and not along its rows."""
+    index = load.arg[1]
+    return step_of(index, column) == 1 and step_of(index, row) not in (0, 1)
 
 
 def cut_space(axes: Sequence[Axis], target: Target, lanes: int, rounds: int) -> Cut:
