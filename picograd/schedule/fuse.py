@@ -34,6 +34,7 @@ from picograd.schedule.pairing import Pairs
 from picograd.schedule.pooling import join_windows
 from picograd.schedule.recurrence import same_bytes, visit_loop
 from picograd.schedule.score_groups import visit_stream
+from picograd.schedule.uncross import turns
 from picograd.schedule.updates import values_before
 from picograd.schedule.views import (
     deepen,
@@ -135,9 +136,7 @@ class Fuser:
         facts.length, facts.has_window = source.length + 1, source.has_window
         facts.is_moved = source.is_moved or (row.is_shifting and not source.is_loaded)
         facts.is_again = source.is_again or source.is_repeated
-        facts.mixings = source.mixings
-        if mapping is None:
-            facts.mixings += 1
+        facts.mixings = source.mixings + (mapping is None)
         if facts.length > CHAIN_LIMIT or facts.mixings > MIXING_LIMIT:
             self.store(facts, "a long chain of views")
 
@@ -355,7 +354,8 @@ class Fuser:
         reduced = {placed[1][d] for d in axes} - {FREE}
         is_again = work.takes(home.operations)
         is_streamed = home.operations <= OPERATION_LIMIT
-        if not (is_again or is_streamed) or not reduced:
+        is_apart = not reduced or turns(home, reduced, self.target)
+        if is_apart or not (is_again or is_streamed):
             return False
         home.kind, home.work, home.reduced = "reduce", work, tuple(sorted(reduced))
         home.is_streamed = not is_again

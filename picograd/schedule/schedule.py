@@ -45,6 +45,7 @@ from picograd.schedule.repack import repack
 from picograd.schedule.score_boxes import stream_scores
 from picograd.schedule.score_ranges import find_ranges
 from picograd.schedule.turned_products import edit_weights
+from picograd.schedule.uncross import uncross
 from picograd.schedule.updates import take_updates
 from picograd.schedule.values import facts_of, is_leaf, leaf_key
 from picograd.schedule.verify import verify as verify_kernel
@@ -142,7 +143,7 @@ def expanded(roots: Sequence[Node], order: Sequence[Node], target: Target) -> li
     return expand_composites(roots, target=target, order=order)
 
 
-REWRITES = (take_updates, expanded, edit_weights, repack, lay_out)  # then: groups
+REWRITES = (take_updates, expanded, edit_weights, repack, uncross, lay_out)  # then: groups
 
 
 def fuse(draft: Draft) -> None:
