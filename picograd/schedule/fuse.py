@@ -46,6 +46,7 @@ from picograd.schedule.views import (
     kept_labels,
     merge_labels,
     reduced_order,
+    repeated_indices,
     strip_views,
     view_labels,
     view_order,
@@ -154,6 +155,8 @@ class Fuser:
     def visit_floating(self, facts: Facts) -> None:
         """An elementwise node, a constant, a gather or a fold: computed where it is read."""
         node, row = facts.node, facts.node.row
+        for index in repeated_indices(facts, self.target):
+            self.share_expanded(index)
         self.summarize(facts)
         if row.role in (Role.ELEMENTWISE, Role.PASS):
             merge_labels(facts)
@@ -293,8 +296,7 @@ class Fuser:
         facts.depth, facts.labels, facts.level = group.depth, labels, level
         facts.is_grand = level in ("grand", "scalar")
         facts.cost, facts.length, facts.is_moved, facts.has_window = 1, 0, False, False
-        facts.is_again = False
-        facts.mixings = 0
+        facts.is_again, facts.mixings = False, 0
         facts.loads = frozenset((facts.number,))
 
     def visit_reduce(self, facts: Facts) -> None:
@@ -325,8 +327,7 @@ class Fuser:
         group = self.open.get(key)
         if group is None or group.operations > GROUP_LIMIT:
             group = self.new_group("reduce", source.depth + 1, source.node.shape, axes, node.device)
-            group.work = self.work_on_rows(source, axes)
-            self.open[key] = group
+            group.work, self.open[key] = self.work_on_rows(source, axes), group
         self.join(facts, group, "reduce", kept_labels(identity_labels(source.node.shape), axes))
 
     def work_on_rows(self, source: Facts, axes: Labels) -> RowWork:
@@ -353,9 +354,8 @@ class Fuser:
         work = self.work_on_rows(source, axes)
         reduced = {placed[1][d] for d in axes} - {FREE}
         is_again = work.takes(home.operations)
-        is_streamed = home.operations <= OPERATION_LIMIT
         is_apart = not reduced or turns(home, reduced, self.target)
-        if is_apart or not (is_again or is_streamed):
+        if is_apart or not (is_again or home.operations <= OPERATION_LIMIT):
             return False
         home.kind, home.work, home.reduced = "reduce", work, tuple(sorted(reduced))
         home.is_streamed = not is_again
