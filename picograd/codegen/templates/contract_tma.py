@@ -340,11 +340,19 @@ def frame_of(c: Contraction, schedule: BoxSchedule, depth: Depth, target: Target
         return frame
     itemsize = ROW_BYTES // depth.size
     row_bytes = size_of(depth.inner) * itemsize
-    together = max(CACHED // (block_m * row_bytes), GROUP_ROWS)
-    group = round_up(ceil_div(rows, ceil_div(rows, together)), schedule.together)
+    group = group_of(rows, block_m * row_bytes, schedule.together)
     corners = corners_of(tile, schedule, (rows, columns), target, group)
     reached = reach_of(c, depth, corners, schedule.block)
     return replace(frame, corners=corners, reach=reached)
+
+
+def group_of(rows: int, nbytes: int, together: int) -> int:
+    """Count the rows of tiles of a group that the cache holds, whole clusters, about even groups.
+
+    `nbytes` is what a row of tiles reads of the left operand.
+    """
+    held = max(CACHED // nbytes, GROUP_ROWS)
+    return round_up(ceil_div(rows, ceil_div(rows, held)), together)
 
 
 def corners_of(

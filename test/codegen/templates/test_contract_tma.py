@@ -84,6 +84,16 @@ def test_blocks_that_bring_boxes_to_one_another_want_the_same(monkeypatch):
         results(dict(m=256, n=512, k=72, dtype=bfloat16, b="nk"), (128, 256), together=2)
 
 
+def test_rows_of_tiles_and_their_groups_are_whole_clusters():
+    schedule = SimpleNamespace(block=(128, 256), together=2)
+    assert [contract_tma.rows_of_tiles(m, schedule) for m in (1, 256, 257, 600)] == [2, 2, 4, 6]
+    held = contract_tma.CACHED // 5
+    assert held > contract_tma.GROUP_ROWS
+    assert contract_tma.group_of(10, held, 1) == 5  # of the cache's 5, two groups
+    assert contract_tma.group_of(10, held, 2) == 6
+    assert contract_tma.group_of(12, contract_tma.CACHED, 1) <= contract_tma.GROUP_ROWS
+
+
 def test_rows_reach_to_the_end_of_a_chunk():
     """In an array with rows of 64: no element of a neighbouring row is between."""
     kernel = matmul_kernel(128, 56, 64, bfloat16)
