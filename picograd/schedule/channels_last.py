@@ -166,7 +166,7 @@ def is_view(node: Node) -> bool:
 def is_nearest(value: Node, axis: int) -> bool:
     """Tell whether views show a stored array so that its neighbours are those along an axis.
 
-    Other axes may show elements several times, as windows do that overlap: boxes may, too.
+    The other axes are in the order of memory, and windows along one may overlap: boxes may, too.
     """
     axes = [Axis(f"d{d}", n) for d, n in enumerate(value.shape)]
     indices = tuple(map(axis_index, axes))
@@ -178,11 +178,18 @@ def is_nearest(value: Node, axis: int) -> bool:
     if node is value or (node.op in VIEWS and not is_leaf(node)):
         return False
     index = flatten(indices, node.shape)
-    near = axes[axis], 1
-    steps = [step for atom, step in index.terms if (atom, step) != near]
-    steps.append(index.const)
-    is_aligned = all(step % ALIGNED == 0 for step in steps)
-    return near in index.terms and is_aligned
+    steps: dict[object, int] = dict(index.terms)
+    near = axes[axis]
+    wide = [each for each in axes if each.size != 1]
+    if near not in wide or steps.keys() != set(wide):
+        return False
+    others = [steps[each] for each in wide if each is not near]
+    in_order = sorted(others, reverse=True)
+    places = *others, index.const
+    is_forward = min(others, default=1) > 0
+    is_aligned = all(place % ALIGNED == 0 for place in places)
+    is_plain = others == in_order and is_forward and is_aligned
+    return is_plain and steps[near] == 1
 
 
 def dimension_along(view: Node, near: int) -> int | None:
