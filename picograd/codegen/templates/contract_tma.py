@@ -24,7 +24,7 @@ from picograd.codegen.boxes import (
 from picograd.codegen.layout import WgmmaAccumulator
 from picograd.codegen.operands import Contraction, role, size_of, step_of, stores
 from picograd.codegen.templates.contract_order import GROUP_ROWS, order, order_of_shares
-from picograd.codegen.templates.contract_steps import Reach, reach_of
+from picograd.codegen.templates.contract_steps import Reach, reach_of, where_empty
 from picograd.codegen.tile import Assign, Dot, Step, Store, Tile, TileKernel, TilePart
 from picograd.codegen.tile_pipeline import (
     BoxStore,
@@ -58,6 +58,7 @@ SHARED, JOINED = 700, 200
 FULL = 1.15  # times as long: all processors at work wait for power and the cache
 WINDOWED = 2  # times as long as rows: boxes of windows (docs/records/0014-convolutions)
 CACHED = 1 << 24  # bytes of an operand that stay there while others pass
+LEAST_AHEAD = 4  # stages that the copies of one operand are ahead where all of the other is kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +242,7 @@ def cost(
     multiplied = waves * product(schedule.block) / schedule.rate
     lines = [line_cost(side) for side in sides]
     block_m, block_n = schedule.block
-    own_n = block_n / schedule.together
+    own_n = 0 if keeps(c, schedule, frame) else block_n / schedule.together
     # What all of them bring, and what one can.
     shared = points / blocks * (block_m * lines[0] + own_n * lines[1])
     moved = max(shared, (block_m + own_n) * ALIGNED)
@@ -381,12 +382,15 @@ def write_part(
     layout = schedule.layout
     acc = Tile("acc", schedule.block, c.dtype, "register", layout)
     a, b = sides
-    b = replace(b, copy=replace(b.copy, together=schedule.together))
-    stages = [stage_of("a", a, schedule), stage_of("b", b, schedule)]
+    is_kept = keeps(c, schedule, frame)
+    b = replace(b, copy=replace(b.copy, together=schedule.together, is_kept=is_kept))
+    ahead = stages_ahead(schedule, frame.depth) if is_kept else schedule.stages
+    stages = [stage_of("a", a, ahead)]
+    stages.append(stage_of("b", b, frame.depth.count if is_kept else ahead))
     copies = a.copy, b.copy
     multiply = Dot("acc", "a", "b", frame.depth.size, "wgmma", not a.is_k_major, b.is_k_major)
     clear = Assign("acc", dims, const(0, c.dtype))
-    ends, boxes = epilogue(kernel, c, dims, frame.corners, schedule)
+    stored, boxes = epilogue(kernel, c, dims, frame.corners, schedule)
     reach = (frame.reach.first, frame.reach.stop) if frame.reach else ()
     main = clear, Pipeline(frame.step, copies, (multiply,), *reach)
     if schedule.is_summed:
@@ -395,11 +399,9 @@ def write_part(
         added = add_part(dims, c.dtype)
         main = clear, Pipeline(frame.step, copies, (multiply, added), *reach)
     points = (*c.batch, frame.tile)
-    count = product(axis.size for axis in points)
-    blocks = target.multiprocessors if schedule.is_shared else min(count, target.multiprocessors)
-    blocks -= blocks % schedule.together
-    block = Axis("block", blocks)
+    block = Axis("block", blocks_of(points, schedule, target))
     teams = Teams(schedule.teams, 128 * schedule.groups, schedule.registers)
+    ends = where_empty(stored, frame.reach, frame.depth.count)
     loop = Persistent(points, block, teams, (*main, *ends))
     tiles = acc, *stages, *boxes
     if schedule.is_shared:
@@ -407,10 +409,31 @@ def write_part(
     return TilePart((block,), tiles, (loop,))
 
 
-def stage_of(name: str, side: Side, schedule: BoxSchedule) -> Tile:
+def blocks_of(points: tuple[Axis, ...], schedule: BoxSchedule, target: Target) -> int:
+    """Count the blocks that stay for points: whole clusters."""
+    blocks = target.multiprocessors
+    if not schedule.is_shared:
+        blocks = min(blocks, product(axis.size for axis in points))
+    return blocks - blocks % schedule.together
+
+
+def keeps(c: Contraction, schedule: BoxSchedule, frame: "Frame") -> bool:
+    """Tell whether a block keeps all of the right operand: its tiles have the same columns."""
+    is_same = size_of(c.batch) == 1 and c.sizes[2] <= schedule.block[1] and frame.reach is None
+    is_alone = not (schedule.is_shared or schedule.is_summed) and schedule.together == 1
+    return is_same and is_alone and stages_ahead(schedule, frame.depth) >= LEAST_AHEAD
+
+
+def stages_ahead(schedule: BoxSchedule, depth: Depth) -> int:
+    """Count the stages of the left operand beside all of the right one."""
+    rows, columns = schedule.block
+    return (schedule.stages * (rows + columns) - depth.count * columns) // rows
+
+
+def stage_of(name: str, side: Side, stages: int) -> Tile:
     """Declare the ring of an operand."""
     dtype, layout = side.copy.tensor.dtype, side.layout
-    return Tile(name, layout.shape, dtype, "shared", stages=schedule.stages, swizzle=layout)
+    return Tile(name, layout.shape, dtype, "shared", stages=stages, swizzle=layout)
 
 
 def add_part(dims: tuple[Axis, Axis], dtype: DType) -> Assign:

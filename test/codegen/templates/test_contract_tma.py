@@ -94,6 +94,18 @@ def test_rows_of_tiles_and_their_groups_are_whole_clusters():
     assert contract_tma.group_of(12, contract_tma.CACHED, 1) <= contract_tma.GROUP_ROWS
 
 
+def test_columns_of_one_tile_are_kept():
+    """Three steps of K: as many stages of the right operand, and more of the left one."""
+    kernel = matmul_kernel(512, 40, 136, bfloat16, b="nk")
+    part = tiles_of(kernel, (128, 64)).parts[0]
+    stages = {tile.name: tile.stages for tile in part.tiles if tile.name in "ab"}
+    left, right = part.steps[0].body[1].produce
+    assert right.is_kept and not left.is_kept and stages == {"a": 10, "b": 3}
+    kernel = matmul_kernel(512, 40, 2000, bfloat16, b="nk")
+    part = tiles_of(kernel, (128, 64)).parts[0]
+    assert not part.steps[0].body[1].produce[1].is_kept, "32 stages leave no room"
+
+
 def test_rows_reach_to_the_end_of_a_chunk():
     """In an array with rows of 64: no element of a neighbouring row is between."""
     kernel = matmul_kernel(128, 56, 64, bfloat16)
