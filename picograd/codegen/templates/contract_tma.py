@@ -48,14 +48,16 @@ WARP_ROWS = 16  # that a warp stores at once
 WHOLE = 8  # columns of 16 bytes
 MOST_REGISTERS, MOST_REGISTERS_BUSY = 192, 128  # of an accumulator: beyond, values spill
 LIGHT = {"cast", "add", "sub", "mul", "neg", "maximum", "minimum", "guard", "where"}
-LEAST = 16  # rows or columns of a product; fewer are read faster without boxes
 DEEP = 6400  # K from which blocks that share a tile beat one that multiplies it alone
+MOST_JOINED = 6  # blocks that share a tile
 # Estimates measured on an H200 (docs/records/0011-products). To store a tile while nobody
 # multiplies: as so much of K.
 ALONE = 128
-# To leave a part of a tile and to wait for others, and to add each of them: as so much of K.
-SHARED, JOINED = 700, 200
-FULL = 1.15  # times as long: all processors at work wait for power and the cache
+# To leave a part of a tile, to wait for each of the others and to add it: as so much of K.
+JOINED = 500
+POWER = 0.9  # times as long: all processors at work wait for power and the cache, half of them less
+LONE, FAR = 27, 1.9  # to bring an element where few processors do, and from memory
+BESIDE = 0.3  # of the time to multiply is not hidden by what takes longer
 WINDOWED = 2  # times as long as rows: boxes of windows (docs/records/0014-convolutions)
 CACHED = 1 << 24  # bytes of an operand that stay there while others pass
 LEAST_AHEAD = 4  # stages that the copies of one operand are ahead where all of the other is kept
@@ -108,6 +110,11 @@ class BoxSchedule:
         return replace(self, slots=self.parts, stages=stages)
 
     @property
+    def places(self) -> int:
+        """Places for products of a stage: two where one is added while the next is multiplied."""
+        return 2 if 3 * self.layout.register_count <= MOST_REGISTERS else 1
+
+    @property
     def registers(self) -> tuple[int, int]:
         """Registers of a thread that copies and of one that multiplies: 65,536 in all."""
         return (40, 232) if self.teams * self.groups == 2 else (0, 0)
@@ -119,15 +126,20 @@ Sides = tuple[Side, Side]
 SCHEDULES = (
     BoxSchedule((128, 192), 2, 1, 4, 3, 1.0),
     BoxSchedule((128, 128), 2, 1, 6, 2, 0.985),
-    BoxSchedule((64, 128), 1, 1, 8, 2, 0.8),
+    BoxSchedule((64, 128), 1, 1, 8, 2, 0.9),
     BoxSchedule((64, 192), 2, 1, 5, 3, 0.75),
     BoxSchedule((128, 256), 1, 2, 4, 2, 0.95),
     BoxSchedule((128, 64), 2, 1, 8, 2, 0.6),
-    BoxSchedule((64, 64), 1, 1, 10, 1, 0.5),
+    BoxSchedule((64, 64), 1, 1, 10, 1, 0.6),
+    BoxSchedule((192, 96), 1, 3, 5, 1, 0.87),
+    BoxSchedule((128, 160), 1, 2, 5, 1, 0.94),
     BoxSchedule((128, 256), 1, 2, 4, 2, 0.95, together=2),
-    BoxSchedule((128, 192), 2, 1, 4, 3, 1.0, is_shared=True),
+    BoxSchedule((64, 128), 1, 1, 8, 2, 0.6, together=2),
+    BoxSchedule((128, 192), 1, 2, 4, 3, 0.93, is_shared=True),
+    BoxSchedule((128, 128), 1, 2, 5, 2, 0.92, is_shared=True),
+    BoxSchedule((64, 64), 1, 1, 10, 1, 0.5, is_shared=True),
     BoxSchedule((128, 192), 1, 2, 4, 3, 1.0, is_summed=True),
-    BoxSchedule((128, 128), 1, 2, 5, 2, 0.93, is_summed=True),
+    BoxSchedule((128, 128), 1, 2, 5, 2, 0.97, is_summed=True),
     BoxSchedule((64, 128), 1, 1, 8, 2, 0.55, is_summed=True),
     BoxSchedule((128, 64), 1, 2, 8, 1, 0.6, is_summed=True),
     BoxSchedule((64, 64), 1, 1, 10, 1, 0.4, is_summed=True),
@@ -168,9 +180,10 @@ def candidates(c: Contraction, dtype: DType) -> list[BoxSchedule]:
     """List the schedules of a dtype whose accumulator leaves registers for what follows."""
     exprs = heavy(c)
     limit = MOST_REGISTERS
+    fitting = [each for each in SCHEDULES if each.is_summed == (dtype.bits == 8)]
     if exprs:
         limit = MOST_REGISTERS_BUSY
-    fitting = [each for each in SCHEDULES if each.is_summed == (dtype.bits == 8)]
+        fitting = [each for each in fitting if 2 * each.block[1] % ROW_BYTES == 0]
     found = [each for each in fitting if each.layout.register_count <= limit]
     of_product = [each for each in exprs if reads_product(each)]
     can_roll = [each.dtype.bits == 16 and rounded_product(each) is not None for each in of_product]
@@ -184,9 +197,9 @@ def suits(c: Contraction, target: Target) -> bool:
 
     Where they are few, K is better split over blocks.
     """
-    _, m, n, k = c.sizes
+    k = c.sizes[3]
     tiles = max(tile_count(c, schedule) for schedule in SCHEDULES)
-    return min(m, n) >= LEAST and (4 * tiles >= target.multiprocessors or k <= DEEP)
+    return MOST_JOINED * tiles >= target.multiprocessors or k <= DEEP
 
 
 def may_share(c: Contraction, schedule: BoxSchedule, target: Target) -> bool:
@@ -196,7 +209,7 @@ def may_share(c: Contraction, schedule: BoxSchedule, target: Target) -> bool:
     they are fewer still, most of the time would be spent on adding parts.
     """
     points, blocks = tile_count(c, schedule), target.multiprocessors
-    return points % blocks > 0 and blocks <= 2 * points < 4 * blocks
+    return points % blocks > 0 and blocks <= MOST_JOINED * points and points < 2 * blocks
 
 
 def heavy(c: Contraction) -> list[Expr]:
@@ -238,19 +251,23 @@ def cost(
     waves: float = ceil_div(points, blocks)
     more = 0
     if schedule.is_shared:
-        waves, more = FULL * points / blocks, SHARED + JOINED * ceil_div(blocks, points)
-    multiplied = waves * product(schedule.block) / schedule.rate
+        waves, more = points / blocks, JOINED * ceil_div(blocks, points)
+    busy = points / (waves * blocks)
+    slowed = (1 + POWER * busy) / (1 + POWER)
+    multiplied = waves * product(schedule.block) / schedule.rate * slowed
     lines = [line_cost(side) for side in sides]
     block_m, block_n = schedule.block
     own_n = 0 if keeps(c, schedule, frame) else block_n / schedule.together
     # What all of them bring, and what one can.
     shared = points / blocks * (block_m * lines[0] + own_n * lines[1])
-    moved = max(shared, (block_m + own_n) * ALIGNED)
+    moved = max(shared, (block_m + own_n) * LONE)
     share = frame.reach.share if frame.reach else 1
     depth = frame.depth.count * frame.depth.size * share
     waves_alone = waves if schedule.teams == 1 else 1
     alone = (waves_alone * ALONE + more) * product(schedule.block)
-    return max(multiplied, moved) * depth + alone
+    batch, m, n, k = c.sizes
+    read = batch * (m * k + k * n + m * n) * FAR
+    return max(multiplied * depth, moved * depth, read) + BESIDE * multiplied * depth + alone
 
 
 def line_cost(side: Side) -> int:
@@ -394,7 +411,7 @@ def write_part(
     reach = (frame.reach.first, frame.reach.stop) if frame.reach else ()
     main = clear, Pipeline(frame.step, copies, (multiply,), *reach)
     if schedule.is_summed:
-        stages.append(replace(acc, name="part"))
+        stages.append(replace(acc, name="part", stages=schedule.places))
         multiply = replace(multiply, acc="part", is_first=True)
         added = add_part(dims, c.dtype)
         main = clear, Pipeline(frame.step, copies, (multiply, added), *reach)
