@@ -41,13 +41,16 @@ def test_masks_in_memory(run, length):
     check(stored, shapes, run)
 
 
-@pytest.mark.parametrize("form, parts", [(documents, 2), (stored, 3)])
+@pytest.mark.parametrize("form, parts", [(documents, [2, 1, 2]), (stored, [3, 1, 2])])
 def test_one_kernel_forward_and_four_with_gradients(form, parts):
+    """By rows, by rows again, and by places, for which blocks of a mask are looked at once."""
     shape = (1, 4, 256, 64)
     roots = gradients_of(form, [shape] * 3)
     (forward,) = schedule(roots[:1], MANY).kernels
-    assert len(forward.parts) == parts
-    assert len(schedule(roots, MANY).kernels) == 4
+    assert len(forward.parts) == parts[0]
+    kernels = schedule(roots, MANY).kernels
+    streams = [kernel for kernel in kernels if kernel.hero == "attention"]
+    assert [len(kernel.parts) for kernel in streams] == parts and len(kernels) == 4
 
 
 def test_rows_are_shared_by_their_number():
