@@ -354,6 +354,18 @@ class Module(Inner):
         """Find a module by its path; "" is this one. Raises MemberError, an AttributeError."""
         return _found(self, "get_submodule", target, dict(walk(self, "")))
 
+    def set_submodule(self, target: str, module: "Module") -> None:
+        """Replace the module at a path. Raises MemberError where nothing is to be replaced.
+
+        >>> from picograd import nn
+        >>> model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+        >>> model.set_submodule("1", nn.Tanh())
+        >>> model[1]
+        Tanh()
+        """
+        self.get_submodule(target or "?")  # "" is this one, which has no place to put another in
+        setattr(self.get_submodule(target.rpartition(".")[0]), target.split(".")[-1], module)
+
     def get_parameter(self, target: str) -> Parameter:
         """Find a parameter by its path. Raises MemberError, an AttributeError."""
         named = dict(self.named_parameters(remove_duplicate=False))
