@@ -62,7 +62,7 @@ PATHS = {
     "nn.attention.flex_attention": ("picograd.nn.flex_attention",),
     "nn.common_types": ("picograd.nn.torch_names",),
     "nn.modules": ("picograd.nn", "picograd.nn.torch_names"),
-    "nn.quantized": ("picograd.nn.quantization_names",),
+    "nn.quantized": ("picograd.nn.quantization_names", "picograd.nn"),
     "nn.utils.clip_grad": ("picograd.nn.utils",),
     "nn.utils.convert_parameters": ("picograd.nn.utils",),
     "nn.utils.spectral_norm": ("picograd.nn.utils",),

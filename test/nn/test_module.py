@@ -371,3 +371,10 @@ def test_a_module_inside_is_replaced() -> None:
     for path in ("", "7", "0.x"):
         with pytest.raises(MemberError):
             model.set_submodule(path, nn.Tanh())
+
+
+def test_a_dict_that_is_given_takes_the_state() -> None:
+    given: dict[str, object] = {"epoch": 3}
+    model = nn.Sequential(nn.Linear(1, 1, bias=False))
+    assert model.state_dict(destination=given, prefix="model.") is given
+    assert list(given) == ["epoch", "model.0.weight"] and model._version == 1
