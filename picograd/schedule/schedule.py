@@ -423,7 +423,7 @@ def store_aside(draft: Draft, member: Facts, place: Location) -> None:
 
 def range_masks(draft: Draft) -> None:
     """Find which places streams see through masks of numbers in memory, before they run."""
-    before, draft.steps = draft.steps, find_ranges(draft.slots, draft.steps)
+    before, draft.steps = draft.steps, find_ranges(draft.slots, draft.steps, draft.target)
     verify_new(draft, before, draft.steps)
 
 
