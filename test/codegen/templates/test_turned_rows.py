@@ -107,6 +107,16 @@ def test_running_sums_of_long_rows_go_on_from_piece_to_piece(length: int) -> Non
     check(kernel, values, values.cumsum(1), 1e-4)
 
 
+@pytest.mark.parametrize(("monoid", "dtype"), [("max", float32), ("min", int32)])
+def test_running_extremes_side_by_side(monoid: str, dtype: DType) -> None:
+    values = values_of(37, 150, dtype=dtype)
+    if dtype is float32:
+        values[3, 70] = np.nan
+    extreme = np.maximum if monoid == "max" else np.minimum
+    assert is_turned(sums(37, 150, monoid, dtype)) and not is_turned(sums(37, 16, monoid, dtype))
+    check(sums(37, 150, monoid, dtype), values, extreme.accumulate(values, 1), 0)
+
+
 def test_rows_that_are_not_turned() -> None:
     """Few or long ones, rows of up to 8 elements, and those of many whole vectors."""
     assert not any(map(is_turned, (softmax(15, 9), softmax(100, 8), softmax(100, 300))))
