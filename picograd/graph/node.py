@@ -67,6 +67,7 @@ class Node:
         "leaf",
         "op",
         "realized",
+        "record",
         "shape",
         "stamped",
     )
@@ -76,6 +77,7 @@ class Node:
     device: str
     dtype: DType
     shape: Shape
+    record: Any  # of a node that stands in for one: see `__getattr__`
 
     def __init__(
         self, op: str, inputs: tuple["Node", ...], arg: Any, shape: Shape, dtype: DType, device: str
@@ -86,6 +88,14 @@ class Node:
         self.leaf: Any = None  # a weak reference
         self.is_asked = False  # whether a program may ask for the gradient of this very node
         self.stamped: Any = None  # what it was made by together with others; see graph/pattern.py
+
+    def __getattr__(self, name: str) -> Any:
+        """Find what a node reads that stands in for one (engine/followed.py)."""
+        if name != "inputs":
+            raise AttributeError(f"a Node has no {name}", name=name, obj=self)
+        record, at = self.record
+        record.look(self, at)
+        return self.inputs
 
     @property
     def size(self) -> int:

@@ -15,6 +15,7 @@ from contextlib import ContextDecorator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 
+from picograd.engine.followed import EVENTS
 from picograd.engine.tracing import RUNNING
 from picograd.errors import DTypeError, GradientError, ShapeError
 from picograd.graph import gradient_formula
@@ -351,12 +352,17 @@ def accumulate(leaf: Any, found: Any) -> None:
 
     What can be differentiated again is not written, nor is what has another dtype.
     """
-    if (leaf.grad if RUNNING.traces else leaf._grad) is None:
+    is_first = (leaf.grad if RUNNING.traces else leaf._grad) is None
+    if EVENTS.learning is not None and not is_first:
+        EVENTS.learning.spoil()
+    if is_first:
         of, node = leaf._node, found._node
         if RUNNING.traces or of.shape != node.shape or of.dtype is not node.dtype:
             leaf.grad = found
         else:
             leaf._grad = found
+        if EVENTS.learning is not None:
+            EVENTS.learning.note_gradient(leaf)
     elif leaf._grad._tracks or found._tracks or leaf._grad.dtype is not found.dtype:
         leaf.grad = leaf._grad + found
     else:

@@ -155,6 +155,11 @@ def format_array(array: Array, indent: int) -> str:
     return nested(array, write, indent, is_short)
 
 
+def _tensor_str(self: Any, indent: int) -> str:
+    """Write the values of a tensor, as programs ask `torch._tensor_str` for them."""
+    return format_array(self.detach().numpy(), indent)
+
+
 def nested(array: Array, write: Callable[[Any], str], indent: int, is_short: bool) -> str:
     """Write nested brackets, "..." for what is left out."""
     size, edge = array.shape[0], OPTIONS.edgeitems
