@@ -23,6 +23,7 @@ from picograd.codegen.boxes import (
 )
 from picograd.codegen.layout import WgmmaAccumulator
 from picograd.codegen.operands import Contraction, role, size_of, step_of, stores
+from picograd.codegen.templates.contract_memory import line_cost, pass_time
 from picograd.codegen.templates.contract_order import GROUP_ROWS, order, order_of_shares
 from picograd.codegen.templates.contract_steps import Reach, reach_of, where_empty
 from picograd.codegen.tile import Assign, Dot, Step, Store, Tile, TileKernel, TilePart
@@ -38,7 +39,7 @@ from picograd.codegen.tile_pipeline import (
 )
 from picograd.dtype import DType
 from picograd.helpers import ceil_div, product, round_up
-from picograd.schedule.cost import ALIGNED, MISALIGNED
+from picograd.schedule.cost import ALIGNED
 from picograd.schedule.index import Axis, Index, axis_index, flatten, substitute
 from picograd.schedule.loop import Expr, Kernel, const, walk
 from picograd.target import Target
@@ -56,8 +57,9 @@ ALONE = 128
 # To leave a part of a tile and to wait for others, and to add each of them: as so much of K.
 SHARED, JOINED = 700, 200
 FULL = 1.15  # times as long: all processors at work wait for power and the cache
-WINDOWED = 2  # times as long as rows: boxes of windows (docs/records/0014-convolutions)
 CACHED = 1 << 24  # bytes of an operand that stay there while others pass
+WAITING = 0.1  # of what memory takes is not hidden where all warps multiply, then store
+TIE = 0.05  # of two tiles that wait for memory the one that is done sooner with the rest
 LEAST_AHEAD = 4  # stages that the copies of one operand are ahead where all of the other is kept
 
 
@@ -124,6 +126,8 @@ SCHEDULES = (
     BoxSchedule((128, 256), 1, 2, 4, 2, 0.95),
     BoxSchedule((128, 64), 2, 1, 8, 2, 0.6),
     BoxSchedule((64, 64), 1, 1, 10, 1, 0.5),
+    BoxSchedule((64, 256), 2, 1, 4, 2, 0.75),
+    BoxSchedule((256, 128), 1, 2, 4, 2, 0.9),
     BoxSchedule((128, 256), 1, 2, 4, 2, 0.95, together=2),
     BoxSchedule((128, 192), 2, 1, 4, 3, 1.0, is_shared=True),
     BoxSchedule((128, 192), 1, 2, 4, 3, 1.0, is_summed=True),
@@ -192,11 +196,11 @@ def suits(c: Contraction, target: Target) -> bool:
 def may_share(c: Contraction, schedule: BoxSchedule, target: Target) -> bool:
     """Tell whether tiles are too few to go round, but not much too few.
 
-    Where they are many, blocks that are at other places of K lose what the cache would give; where
-    they are fewer still, most of the time would be spent on adding parts.
+    Where they are many, blocks that are at other places of K lose what the cache would give, as
+    they do in several products; where they are fewer still, adding parts takes most of the time.
     """
     points, blocks = tile_count(c, schedule), target.multiprocessors
-    return points % blocks > 0 and blocks <= 2 * points < 4 * blocks
+    return c.sizes[0] == 1 and points % blocks > 0 and blocks <= 2 * points < 4 * blocks
 
 
 def heavy(c: Contraction) -> list[Expr]:
@@ -250,20 +254,11 @@ def cost(
     depth = frame.depth.count * frame.depth.size * share
     waves_alone = waves if schedule.teams == 1 else 1
     alone = (waves_alone * ALONE + more) * product(schedule.block)
-    return max(multiplied, moved) * depth + alone
-
-
-def line_cost(side: Side) -> int:
-    """Estimate how long an element takes to bring."""
-    line = ALIGNED if is_aligned(side) else MISALIGNED
-    return WINDOWED * line if side.copy.tensor.windows else line
-
-
-def is_aligned(side: Side) -> bool:
-    """Tell whether the rows of boxes begin where lines of the cache do."""
-    tensor = side.copy.tensor
-    places = tensor.offset, *tensor.strides
-    return all(place * tensor.dtype.itemsize % ROW_BYTES == 0 for place in places)
+    time = max(multiplied, moved) * depth + alone
+    tensors = [side.copy.tensor for side in sides]
+    passed = pass_time(c, tensors, block_n, blocks)
+    waited = WAITING * passed if schedule.groups > 1 else 0
+    return max(time, passed) + TIE * time + waited
 
 
 @dataclass(frozen=True, slots=True)
