@@ -11,6 +11,7 @@ ones. Targets without such an engine keep what was recorded.
 from math import inf, prod
 
 from picograd.dtype import DType, float32
+from picograd.graph.conv_depthwise import expand_depthwise
 from picograd.graph.conv_few import (
     SLAB,
     by_patches,
@@ -54,6 +55,9 @@ LOOSE_BLOCKS, LEAST, FEW_TILES = 3, 128, 8
 
 def expand_conv(node: Node, target: Target) -> Node | None:
     """Write a convolution in a form that boxes can feed; None if it is in one, or has none."""
+    lone = expand_depthwise(node, target)
+    if lone is not None:
+        return lone
     if not multiplies(node.dtype, target) or not node.size or ends_of(node):
         return None
     x, weight = node.inputs

@@ -70,8 +70,7 @@ def build_part(kernel: Kernel, part: Part, target: Target, extent: Axis | None =
     across = transposed_axis(part, axes)
     if across is not None:
         return build_transpose(part, axes, across, target)
-    has_windows = any(compute.reduce for compute in part.computes)
-    is_wide = target.has_blocks and axes and not has_windows
+    is_wide = target.has_blocks and axes
     lanes = vector_lanes(kernel, part, axes[-1]) if is_wide else 1
     is_single = is_wide and lanes == 1 and extent is None
     rounds = count_rounds(kernel, part, axes, target) if is_single else 1

@@ -86,10 +86,16 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     over = split_axes(part)
     if over is not None:
         splits = split_count(part, product(a.size for a in over), is_column, target)
-        splits = min(splits, over[0].size)
+        splits = min(splits, most_splits(over, is_column, target))
         if splits > 1:
             return build_split(kernel, part, target, is_column, over, splits)
     return build_whole(kernel, part, target, is_column)
+
+
+def most_splits(over: tuple[Axis, ...], is_column: bool, target: Target) -> int:
+    """Count the pieces that reduced axes fall into: on a GPU two may be cut, images and rows."""
+    cut = over[:2] if target.has_blocks and is_column else over[:1]
+    return product(axis.size for axis in cut)
 
 
 def split_axes(part: Part) -> tuple[Axis, ...] | None:
@@ -293,18 +299,21 @@ def build_split(
         space = cut_rows(part, target, True, 1)
     else:
         space = Cut(part.rows, (), {}, ())
-    first = over[0]
-    chunk = balanced(first.size, ceil_div(first.size, splits))
+    whole, over = (over[:1], over[1:]) if splits > over[0].size else ((), over)
+    first, count = over[0], product(axis.size for axis in whole)
+    chunk = balanced(first.size, ceil_div(first.size, ceil_div(splits, count)))
     if not is_column and threads_need_vectors(over, chunk, target):
         chunk = min(first.size, round_up(chunk, 4 * CUDA_THREADS))
     threads = threads_for(kernel, part, target, space.dims, is_column)
     if is_column and threads and len(over) == 1:
         chunk = even_chunk(first.size, chunk, UNROLLED * threads.inner)
-    split = Axis("split", ceil_div(first.size, chunk))
+    chunks = ceil_div(first.size, chunk)
+    split = Axis("split", count * chunks)
     within = Axis(f"{first.name}_in", chunk)
-    index = axis_index(split) * chunk + axis_index(within)
+    index = axis_index(split) % chunks * chunk + axis_index(within)
     ragged = ((index, 0, first.size - 1),) if first.size % chunk else ()
-    axes: dict[Axis, Index] = {**space.axes, first: index}
+    outer = dict.fromkeys(whole, axis_index(split) // chunks)
+    axes: dict[Axis, Index] = {**space.axes, **outer, first: index}
     conditions = (*space.conditions, *ended_rows(part, space, threads))
     rows = Rows(part, space.dims, axes, conditions, threads, is_column)
     point = position_over(space.grid)
