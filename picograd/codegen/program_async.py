@@ -119,7 +119,7 @@ def verify_async(program: object, instructions: Sequence[Any]) -> None:
     is_free = [False]  # for each open scope, whether it waited
     groups: list[set[int]] = [set()]  # of accumulators; the last one is not committed
     for number, instr in enumerate(instructions):
-        if instr.op in ("loop", "if", "role"):
+        if instr.op in ("loop", "if", "role", "claims"):
             is_free.append(False)
         elif instr.op == "end":
             is_free.pop()

@@ -14,32 +14,29 @@ from picograd.schedule.cost import ALIGNED, MISALIGNED
 from picograd.schedule.index import Axis, Index
 from picograd.schedule.loop import Expr
 
-# Measured on an H100 and an H200 (docs/records/0014-convolutions): products of two elements that a
-# processor computes while memory passes a byte; bytes of a piece of a row that is as fast as a
-# whole one; how much longer shorter ones take.
-BYTE, PIECE, SHORT = 100, 512, 1.25
+# Measured on an H100 (docs/records/0014-convolutions): bytes of a piece of a row that memory takes
+# as fast as a whole one, and how much longer shorter ones take.
+PIECE, SHORT = 512, 1.25
 WINDOWED = 2  # times as long as rows: boxes of windows
 
 
-def pass_time(c: Contraction, tensors: Sequence[TensorMap], columns: int, blocks: int) -> float:
-    """Estimate the time of all bytes, where tiles have so many columns."""
-    total: float = sum(bytes_of(each) for each in tensors)
+def elements_passed(c: Contraction, tensors: Sequence[TensorMap], columns: int) -> float:
+    """Count elements of operands and results, where tiles have so many columns; pieces as more."""
+    total: float = sum(map(elements_of, tensors))
     acc = Expr("tile", (), ("acc", ()), c.dtype)
     count = product(c.sizes[:3])
     for out in stores(c, {}, {c.number: acc}):
-        itemsize = out.expr.dtype.itemsize
         row = run_of(out.index, c.columns)
-        is_piece = columns < row and columns * itemsize < PIECE
-        total += count * itemsize * (SHORT if is_piece else 1)
-    return total * BYTE / blocks
+        is_piece = columns < row and columns * out.expr.dtype.itemsize < PIECE
+        total += count * (SHORT if is_piece else 1)
+    return total
 
 
-def bytes_of(tensor: TensorMap) -> int:
-    """Count the bytes of an operand: dimensions may overlap."""
+def elements_of(tensor: TensorMap) -> int:
+    """Count the elements of an operand: dimensions may overlap."""
     last = [size - 1 for size in tensor.sizes]
     far = [n * stride for n, stride in zip(last, (1, *tensor.strides), strict=True)]
-    count = min(product(tensor.sizes), sum(far) + 1)
-    return count * tensor.dtype.itemsize
+    return min(product(tensor.sizes), sum(far) + 1)
 
 
 def run_of(index: Index, columns: Sequence[Axis]) -> int:

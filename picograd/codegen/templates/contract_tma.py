@@ -11,19 +11,20 @@ from dataclasses import dataclass, replace
 
 from picograd.code import TensorMap
 from picograd.codegen.boxes import (
-    ALIGNMENT,
     ROW_BYTES,
     Depth,
     Operand,
     Side,
     depths,
+    fitting_box,
     place_of,
     side_of,
     view_of,
+    whole_chunks,
 )
 from picograd.codegen.layout import WgmmaAccumulator
 from picograd.codegen.operands import Contraction, role, size_of, step_of, stores
-from picograd.codegen.templates.contract_memory import line_cost, pass_time
+from picograd.codegen.templates.contract_memory import elements_passed, line_cost
 from picograd.codegen.templates.contract_order import GROUP_ROWS, order, order_of_shares
 from picograd.codegen.templates.contract_steps import Reach, reach_of, where_empty
 from picograd.codegen.tile import Assign, Dot, Step, Store, Tile, TileKernel, TilePart
@@ -39,7 +40,6 @@ from picograd.codegen.tile_pipeline import (
 )
 from picograd.dtype import DType
 from picograd.helpers import ceil_div, product, round_up
-from picograd.schedule.cost import ALIGNED
 from picograd.schedule.index import Axis, Index, axis_index, flatten, substitute
 from picograd.schedule.loop import Expr, Kernel, const, walk
 from picograd.target import Target
@@ -49,17 +49,18 @@ WARP_ROWS = 16  # that a warp stores at once
 WHOLE = 8  # columns of 16 bytes
 MOST_REGISTERS, MOST_REGISTERS_BUSY = 192, 128  # of an accumulator: beyond, values spill
 LIGHT = {"cast", "add", "sub", "mul", "neg", "maximum", "minimum", "guard", "where"}
-LEAST = 16  # rows or columns of a product; fewer are read faster without boxes
 DEEP = 6400  # K from which blocks that share a tile beat one that multiplies it alone
+MOST_JOINED = 6  # blocks that share a tile
 # Estimates measured on an H200 (docs/records/0011-products). To store a tile while nobody
 # multiplies: as so much of K.
 ALONE = 128
-# To leave a part of a tile and to wait for others, and to add each of them: as so much of K.
-SHARED, JOINED = 700, 200
-FULL = 1.15  # times as long: all processors at work wait for power and the cache
+# To leave a part of a tile, to wait for each of the others and to add it: as so much of K.
+JOINED = 500
+POWER = 0.9  # times as long: all processors at work wait for power and the cache, half of them less
+LONE, FAR = 27, 1.9  # to bring an element where few processors do, and from memory
+BESIDE = 0.3  # of the time to multiply is not hidden by what takes longer
 CACHED = 1 << 24  # bytes of an operand that stay there while others pass
-WAITING = 0.1  # of what memory takes is not hidden where all warps multiply, then store
-TIE = 0.05  # of two tiles that wait for memory the one that is done sooner with the rest
+WAITING = 0.08  # of what memory takes is not hidden where all warps multiply, then store
 LEAST_AHEAD = 4  # stages that the copies of one operand are ahead where all of the other is kept
 
 
@@ -110,6 +111,11 @@ class BoxSchedule:
         return replace(self, slots=self.parts, stages=stages)
 
     @property
+    def places(self) -> int:
+        """Places for products of a stage: two where one is added while the next is multiplied."""
+        return 2 if 3 * self.layout.register_count <= MOST_REGISTERS else 1
+
+    @property
     def registers(self) -> tuple[int, int]:
         """Registers of a thread that copies and of one that multiplies: 65,536 in all."""
         return (40, 232) if self.teams * self.groups == 2 else (0, 0)
@@ -121,17 +127,22 @@ Sides = tuple[Side, Side]
 SCHEDULES = (
     BoxSchedule((128, 192), 2, 1, 4, 3, 1.0),
     BoxSchedule((128, 128), 2, 1, 6, 2, 0.985),
-    BoxSchedule((64, 128), 1, 1, 8, 2, 0.8),
+    BoxSchedule((64, 128), 1, 1, 8, 2, 0.9),
     BoxSchedule((64, 192), 2, 1, 5, 3, 0.75),
     BoxSchedule((128, 256), 1, 2, 4, 2, 0.95),
     BoxSchedule((128, 64), 2, 1, 8, 2, 0.6),
-    BoxSchedule((64, 64), 1, 1, 10, 1, 0.5),
+    BoxSchedule((64, 64), 1, 1, 10, 1, 0.6),
+    BoxSchedule((192, 96), 1, 3, 5, 1, 0.87),
+    BoxSchedule((128, 160), 1, 2, 5, 1, 0.94),
     BoxSchedule((64, 256), 2, 1, 4, 2, 0.75),
-    BoxSchedule((256, 128), 1, 2, 4, 2, 0.9),
+    BoxSchedule((256, 128), 1, 2, 4, 2, 0.93),
     BoxSchedule((128, 256), 1, 2, 4, 2, 0.95, together=2),
-    BoxSchedule((128, 192), 2, 1, 4, 3, 1.0, is_shared=True),
+    BoxSchedule((64, 128), 1, 1, 8, 2, 0.6, together=2),
+    BoxSchedule((128, 192), 1, 2, 4, 3, 0.93, is_shared=True),
+    BoxSchedule((128, 128), 1, 2, 5, 2, 0.92, is_shared=True),
+    BoxSchedule((64, 64), 1, 1, 10, 1, 0.5, is_shared=True),
     BoxSchedule((128, 192), 1, 2, 4, 3, 1.0, is_summed=True),
-    BoxSchedule((128, 128), 1, 2, 5, 2, 0.93, is_summed=True),
+    BoxSchedule((128, 128), 1, 2, 5, 2, 0.97, is_summed=True),
     BoxSchedule((64, 128), 1, 1, 8, 2, 0.55, is_summed=True),
     BoxSchedule((128, 64), 1, 2, 8, 1, 0.6, is_summed=True),
     BoxSchedule((64, 64), 1, 1, 10, 1, 0.4, is_summed=True),
@@ -172,9 +183,10 @@ def candidates(c: Contraction, dtype: DType) -> list[BoxSchedule]:
     """List the schedules of a dtype whose accumulator leaves registers for what follows."""
     exprs = heavy(c)
     limit = MOST_REGISTERS
+    fitting = [each for each in SCHEDULES if each.is_summed == (dtype.bits == 8)]
     if exprs:
         limit = MOST_REGISTERS_BUSY
-    fitting = [each for each in SCHEDULES if each.is_summed == (dtype.bits == 8)]
+        fitting = [each for each in fitting if 2 * each.block[1] % ROW_BYTES == 0]
     found = [each for each in fitting if each.layout.register_count <= limit]
     of_product = [each for each in exprs if reads_product(each)]
     can_roll = [each.dtype.bits == 16 and rounded_product(each) is not None for each in of_product]
@@ -188,9 +200,9 @@ def suits(c: Contraction, target: Target) -> bool:
 
     Where they are few, K is better split over blocks.
     """
-    _, m, n, k = c.sizes
+    k = c.sizes[3]
     tiles = max(tile_count(c, schedule) for schedule in SCHEDULES)
-    return min(m, n) >= LEAST and (4 * tiles >= target.multiprocessors or k <= DEEP)
+    return MOST_JOINED * tiles >= target.multiprocessors or k <= DEEP
 
 
 def may_share(c: Contraction, schedule: BoxSchedule, target: Target) -> bool:
@@ -200,7 +212,8 @@ def may_share(c: Contraction, schedule: BoxSchedule, target: Target) -> bool:
     they do in several products; where they are fewer still, adding parts takes most of the time.
     """
     points, blocks = tile_count(c, schedule), target.multiprocessors
-    return c.sizes[0] == 1 and points % blocks > 0 and blocks <= 2 * points < 4 * blocks
+    is_few = points % blocks > 0 and points < 2 * blocks
+    return c.sizes[0] == 1 and is_few and blocks <= MOST_JOINED * points
 
 
 def heavy(c: Contraction) -> list[Expr]:
@@ -242,23 +255,29 @@ def cost(
     waves: float = ceil_div(points, blocks)
     more = 0
     if schedule.is_shared:
-        waves, more = FULL * points / blocks, SHARED + JOINED * ceil_div(blocks, points)
-    multiplied = waves * product(schedule.block) / schedule.rate
+        waves, more = points / blocks, JOINED * ceil_div(blocks, points)
+    busy = points / (waves * blocks)
+    slowed = (1 + POWER * busy) / (1 + POWER)
+    multiplied = waves * product(schedule.block) / schedule.rate * slowed
     lines = [line_cost(side) for side in sides]
     block_m, block_n = schedule.block
     own_n = 0 if keeps(c, schedule, frame) else block_n / schedule.together
     # What all of them bring, and what one can.
     shared = points / blocks * (block_m * lines[0] + own_n * lines[1])
-    moved = max(shared, (block_m + own_n) * ALIGNED)
+    moved = max(shared, (block_m + own_n) * LONE)
     share = frame.reach.share if frame.reach else 1
     depth = frame.depth.count * frame.depth.size * share
     waves_alone = waves if schedule.teams == 1 else 1
     alone = (waves_alone * ALONE + more) * product(schedule.block)
-    time = max(multiplied, moved) * depth + alone
     tensors = [side.copy.tensor for side in sides]
-    passed = pass_time(c, tensors, block_n, blocks)
+    passed = FAR * elements_passed(c, tensors, block_n)
     waited = WAITING * passed if schedule.groups > 1 else 0
-    return max(time, passed) + TIE * time + waited
+    return (
+        max(multiplied * depth, moved * depth, passed)
+        + BESIDE * multiplied * depth
+        + alone
+        + waited
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,30 +313,6 @@ def operands(
     return None
 
 
-def fitting_box(side: Side) -> Side:
-    """Let a box be no longer than the array: what lies outside is brought as slowly as the rest."""
-    tensor = side.copy.tensor
-    span, rows, *rest = tensor.box
-    rows = min(rows, round_up(tensor.sizes[1], WHOLE))
-    if tensor.windows is not None:
-        return side
-    box = span, rows, *rest
-    return replace(side, copy=replace(side.copy, tensor=replace(tensor, box=box)))
-
-
-def whole_chunks(side: Side) -> Side:
-    """Let rows reach to the end of a chunk of 16 bytes, which boxes bring sooner.
-
-    What is there is multiplied into rows and columns of the result that nobody stores.
-    """
-    tensor = side.copy.tensor
-    length = round_up(tensor.sizes[0], ALIGNMENT // tensor.dtype.itemsize)
-    if tensor.windows is not None or min(tensor.strides) < length:
-        return side
-    sizes = length, *tensor.sizes[1:]
-    return replace(side, copy=replace(side.copy, tensor=replace(tensor, sizes=sizes)))
-
-
 def frame_of(c: Contraction, schedule: BoxSchedule, depth: Depth, target: Target) -> Frame:
     """Number the tiles of the output, and the steps of K.
 
@@ -336,11 +331,19 @@ def frame_of(c: Contraction, schedule: BoxSchedule, depth: Depth, target: Target
         return frame
     itemsize = ROW_BYTES // depth.size
     row_bytes = size_of(depth.inner) * itemsize
-    together = max(CACHED // (block_m * row_bytes), GROUP_ROWS)
-    group = round_up(ceil_div(rows, ceil_div(rows, together)), schedule.together)
+    group = group_of(rows, block_m * row_bytes, schedule.together)
     corners = corners_of(tile, schedule, (rows, columns), target, group)
     reached = reach_of(c, depth, corners, schedule.block)
     return replace(frame, corners=corners, reach=reached)
+
+
+def group_of(rows: int, nbytes: int, together: int) -> int:
+    """Count the rows of tiles of a group that the cache holds, whole clusters, about even groups.
+
+    `nbytes` is what a row of tiles reads of the left operand.
+    """
+    held = max(CACHED // nbytes, GROUP_ROWS)
+    return round_up(ceil_div(rows, ceil_div(rows, held)), together)
 
 
 def corners_of(
@@ -381,7 +384,7 @@ def write_part(
     reach = (frame.reach.first, frame.reach.stop) if frame.reach else ()
     main = clear, Pipeline(frame.step, copies, (multiply,), *reach)
     if schedule.is_summed:
-        stages.append(replace(acc, name="part"))
+        stages.append(replace(acc, name="part", stages=schedule.places))
         multiply = replace(multiply, acc="part", is_first=True)
         added = add_part(dims, c.dtype)
         main = clear, Pipeline(frame.step, copies, (multiply, added), *reach)

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from box_convolutions import TWO, both_gradients, leaf, plan_of, products, read_leaf, run
+from box_convolutions import TWO, both_gradients, leaf, plan_of, read_leaf, run
 from box_products import only
 from cuda_tools import H200, compile_cuda, source_of
 
