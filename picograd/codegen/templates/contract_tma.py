@@ -26,7 +26,7 @@ from picograd.codegen.layout import WgmmaAccumulator
 from picograd.codegen.operands import Contraction, role, size_of, step_of, stores
 from picograd.codegen.templates.contract_memory import elements_passed, line_cost
 from picograd.codegen.templates.contract_order import GROUP_ROWS, order, order_of_shares
-from picograd.codegen.templates.contract_steps import Reach, reach_of, where_empty
+from picograd.codegen.templates.contract_steps import Reach, reach_of
 from picograd.codegen.tile import Assign, Dot, Step, Store, Tile, TileKernel, TilePart
 from picograd.codegen.tile_pipeline import (
     BoxStore,
@@ -380,7 +380,7 @@ def write_part(
     copies = a.copy, b.copy
     multiply = Dot("acc", "a", "b", frame.depth.size, "wgmma", not a.is_k_major, b.is_k_major)
     clear = Assign("acc", dims, const(0, c.dtype))
-    stored, boxes = epilogue(kernel, c, dims, frame.corners, schedule)
+    ends, boxes = epilogue(kernel, c, dims, frame.corners, schedule)
     reach = (frame.reach.first, frame.reach.stop) if frame.reach else ()
     main = clear, Pipeline(frame.step, copies, (multiply,), *reach)
     if schedule.is_summed:
@@ -391,7 +391,6 @@ def write_part(
     points = (*c.batch, frame.tile)
     block = Axis("block", blocks_of(points, schedule, target))
     teams = Teams(schedule.teams, 128 * schedule.groups, schedule.registers)
-    ends = where_empty(stored, frame.reach, frame.depth.count)
     loop = Persistent(points, block, teams, (*main, *ends))
     tiles = acc, *stages, *boxes
     if schedule.is_shared:
