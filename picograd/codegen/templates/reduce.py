@@ -40,6 +40,7 @@ COLUMNS = 256  # that a CPU task reduces at once: 1 KiB of accumulators, 16 vect
 TASKS_PER_THREAD = 4
 CUDA_THREADS = 256
 CUDA_COLUMN_THREADS = 32
+SHORT = 16  # elements of a column
 UNROLLED = 4  # rows that a thread of a column reads ahead
 BLOCKS_PER_MULTIPROCESSOR = 8  # of 256 threads: all a multiprocessor can hold
 BLOCKS_OF_COLUMNS = 4  # whose threads read several rows ahead, and leave longer partial results
@@ -81,6 +82,8 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     if not any(compute.reduce for compute in part.computes):
         return map_template.build_part(kernel, part, target)
     is_column = is_of_columns(kernel, part)
+    if is_column and target.has_blocks and is_short(part, target):
+        return map_template.build_part(kernel, part, target)
     if not is_column and not target.has_blocks:
         part = share_elements(part)
     over = split_axes(part)
@@ -90,6 +93,14 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
         if splits > 1:
             return build_split(kernel, part, target, is_column, over, splits)
     return build_whole(kernel, part, target, is_column)
+
+
+def is_short(part: Part, target: Target) -> bool:
+    """Tell whether so few elements are reduced, at so many places, that a thread does one place."""
+    is_flat = all(compute.axes == part.rows for compute in part.computes)
+    count = max(product(axis.size for axis in c.reduce) for c in part.computes)
+    places = product(axis.size for axis in part.rows)
+    return is_flat and count <= SHORT and places >= 2 * CUDA_THREADS * target.multiprocessors
 
 
 def most_splits(over: tuple[Axis, ...], is_column: bool, target: Target) -> int:
