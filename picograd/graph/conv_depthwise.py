@@ -18,20 +18,23 @@ from picograd.graph.shape import ConvSpec
 from picograd.target import Target
 
 MOST_SUMS = 16  # of a kernel: more have too many registers
+MOST_TAPS = 128  # that are nodes of their own in the gradient of a weight
 
 
 def expand_depthwise(node: Node, target: Target) -> Node | None:
     """Write a convolution as a sum of products; None if its groups have several channels."""
     x, weight = node.inputs
     outputs, channels = weight.shape[1:3]
-    is_gradient = channels > 1
-    is_lone = outputs == 1 and x.shape[1] > 1 and (x.shape[0] == 1 or not is_gradient)
-    if not target.has_blocks or not is_lone or not node.size or not x.size:
+    if not target.has_blocks or outputs > 1 or x.shape[1] == 1 or ends_of(node):
         return None
-    if ends_of(node) or not node.dtype.is_float:
+    if not node.size or not x.size or not node.dtype.is_float:
         return None
-    made = by_taps(node, x, weight) if is_gradient else by_windows(node, x, weight)
-    return made.cast(node.dtype)
+    taps = prod(node.shape[3:])
+    if channels == 1 and prod(weight.shape[3:]) <= taps:
+        return by_windows(node, x, weight).cast(node.dtype)
+    if x.shape[0] > 1 or taps > MOST_TAPS:
+        return None
+    return by_taps(node, x, weight).cast(node.dtype)
 
 
 def by_windows(node: Node, x: Node, weight: Node) -> Node:

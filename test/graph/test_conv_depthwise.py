@@ -24,6 +24,8 @@ CASES = {
         dict(kernel_dilation=(2, 1), padding=((1, -1), (0, 2))),
     ),
     "many taps": ((2, 4, 1, 9, 9), (5, 5), dict(padding=((2, 2), (2, 2)))),
+    "one image": ((1, 4, 1, 9, 8), (3, 3), dict(padding=((1, 1), (1, 1)))),
+    "as many taps as windows": ((2, 4, 1, 5, 5), (3, 3), {}),
     "one axis": ((3, 4, 1, 12), (4,), dict(padding=((2, 1),))),
     "three axes": ((2, 3, 1, 5, 4, 4), (2, 3, 1), dict(padding=((0, 1), (1, 1), (0, 0)))),
 }
@@ -80,5 +82,7 @@ def test_other_groups_and_targets_keep_their_products():
     lone = x.conv(leaf(4, 1, 1, 3, 3), spec_of(2))
     host = dataclasses.replace(A100, shared_bytes=0)
     assert conv_depthwise.expand_depthwise(lone, host) is None
+    deep = leaf(1, 4, 2, 14, 14).conv(leaf(4, 1, 2, 3, 3), spec_of(2))
+    assert conv_depthwise.expand_depthwise(deep, A100) is None, "144 results are no taps"
     single = leaf(2, 1, 16, 6, 6).conv(leaf(1, 1, 16, 3, 3), spec_of(2))
     assert conv_depthwise.expand_depthwise(single, H100) is None, "one group is no depthwise one"
