@@ -17,7 +17,7 @@ from picograd.graph.node import Node
 from picograd.graph.shape import ConvSpec
 from picograd.target import Target
 
-MOST_SUMS = 16  # of a kernel: more have too many registers
+MOST_SUMS = 4  # of a kernel: to add up what threads have of more takes too many registers
 MOST_TAPS = 128  # that are nodes of their own in the gradient of a weight
 
 
