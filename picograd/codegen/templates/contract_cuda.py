@@ -190,12 +190,13 @@ def tf32_options(m: int, n: int, majors: tuple[bool, bool]) -> list[Schedule]:
 
 def simt_options(dtype: DType, majors: tuple[bool, bool]) -> list[Schedule]:
     """List schedules without tensor cores: 256 threads with patches of 16-byte vectors."""
-    vector = 2 if dtype.itemsize == 8 else 4
-    large = 32 * vector
-    options: list[Schedule] = [SimtSchedule((large, large, 8), (16, 16), vector, 2, *majors)]
-    if vector == 4:
-        options.append(SimtSchedule((64, 64, 16), (16, 16), vector, 2, *majors))
-    return options
+    if dtype.itemsize == 8:
+        return [SimtSchedule((64, 64, 8), (16, 16), 2, 2, *majors)]
+    return [
+        SimtSchedule((256, 128, 16), (16, 16), 4, 2, *majors),
+        SimtSchedule((128, 128, 16), (16, 16), 4, 3, *majors),
+        SimtSchedule((64, 64, 16), (16, 16), 4, 2, *majors),
+    ]
 
 
 def fits(s: Schedule, c: Contraction, target: Target) -> bool:
