@@ -190,12 +190,13 @@ def tf32_options(m: int, n: int, majors: tuple[bool, bool]) -> list[Schedule]:
 
 def simt_options(dtype: DType, majors: tuple[bool, bool]) -> list[Schedule]:
     """List schedules without tensor cores: 256 threads with patches of 16-byte vectors."""
-    vector = 2 if dtype.itemsize == 8 else 4
-    large = 32 * vector
-    options: list[Schedule] = [SimtSchedule((large, large, 8), (16, 16), vector, 2, *majors)]
-    if vector == 4:
-        options.append(SimtSchedule((64, 64, 16), (16, 16), vector, 2, *majors))
-    return options
+    if dtype.itemsize == 8:
+        return [SimtSchedule((64, 64, 8), (16, 16), 2, 2, *majors)]
+    return [
+        SimtSchedule((256, 128, 16), (16, 16), 4, 2, *majors),
+        SimtSchedule((128, 128, 16), (16, 16), 4, 3, *majors),
+        SimtSchedule((64, 64, 16), (16, 16), 4, 2, *majors),
+    ]
 
 
 def fits(s: Schedule, c: Contraction, target: Target) -> bool:
@@ -208,10 +209,12 @@ def fits(s: Schedule, c: Contraction, target: Target) -> bool:
     if m <= s.block[0] // 2 or n <= s.block[1] // 2:
         return False
     tiles = batch * ceil_div(m, s.block[0]) * ceil_div(n, s.block[1])
-    # Three quarters of a wave of large tiles beat a whole wave of small ones; 2048 of K for each
+    # Three quarters of a wave of large tiles beat a whole wave of small ones; so much of K for each
     # processor is enough for splitting K to hide the sum over the parts.
-    is_wave = 4 * tiles >= 3 * target.multiprocessors
-    return is_wave or k * tiles >= 2048 * target.multiprocessors
+    blocks = target.multiprocessors
+    is_slow = isinstance(s, SimtSchedule) and 2 * tiles <= blocks
+    enough = 128 if is_slow else 2048
+    return 4 * tiles >= 3 * blocks or k * tiles >= enough * blocks
 
 
 def make_grid(c: Contraction, schedule: Schedule, target: Target) -> Grid:

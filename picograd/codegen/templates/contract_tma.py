@@ -22,10 +22,21 @@ from picograd.codegen.boxes import (
     view_of,
     whole_chunks,
 )
-from picograd.codegen.layout import WgmmaAccumulator
 from picograd.codegen.operands import Contraction, role, size_of, step_of, stores
-from picograd.codegen.templates.contract_memory import elements_passed, line_cost
 from picograd.codegen.templates.contract_order import GROUP_ROWS, order, order_of_shares
+from picograd.codegen.templates.contract_schedules import (
+    MOST_REGISTERS,
+    MOST_REGISTERS_BUSY,
+    SCHEDULES,
+    WARP_ROWS,
+    BoxSchedule,
+    Sides,
+    Work,
+    cost,
+    may_share,
+    rows_of_tiles,
+    suits,
+)
 from picograd.codegen.templates.contract_steps import Reach, reach_of
 from picograd.codegen.tile import Assign, Dot, Step, Store, Tile, TileKernel, TilePart
 from picograd.codegen.tile_pipeline import (
@@ -45,108 +56,10 @@ from picograd.schedule.loop import Expr, Kernel, const, walk
 from picograd.target import Target
 
 WARP = 32  # threads of a warp
-WARP_ROWS = 16  # that a warp stores at once
 WHOLE = 8  # columns of 16 bytes
-MOST_REGISTERS, MOST_REGISTERS_BUSY = 192, 128  # of an accumulator: beyond, values spill
 LIGHT = {"cast", "add", "sub", "mul", "neg", "maximum", "minimum", "guard", "where"}
-DEEP = 6400  # K from which blocks that share a tile beat one that multiplies it alone
-MOST_JOINED = 6  # blocks that share a tile
-# Estimates measured on an H200 (docs/records/0011-products). To store a tile while nobody
-# multiplies: as so much of K.
-ALONE = 128
-# To leave a part of a tile, to wait for each of the others and to add it: as so much of K.
-JOINED = 500
-POWER = 0.9  # times as long: all processors at work wait for power and the cache, half of them less
-LONE, FAR = 27, 1.9  # to bring an element where few processors do, and from memory
-BESIDE = 0.3  # of the time to multiply is not hidden by what takes longer
 CACHED = 1 << 24  # bytes of an operand that stay there while others pass
-WAITING = 0.08  # of what memory takes is not hidden where all warps multiply, then store
 LEAST_AHEAD = 4  # stages that the copies of one operand are ahead where all of the other is kept
-
-
-@dataclass(frozen=True, slots=True)
-class BoxSchedule:
-    """How blocks multiply: `teams` take tiles of `block` (m, n) in turn, `stages` are ahead.
-
-    A team is `groups` warpgroups. `slots` hold what a warp is storing. `rate`: how fast a
-    processor multiplies tiles of this size, compared with others. If `is_shared`, blocks share
-    tiles: all have as many steps of K, wherever these begin. If `is_summed`, each stage is
-    multiplied by itself and added to the rest in float32: tensor cores add products of 8-bit floats
-    with 14 bits. So many blocks as are `together` multiply tiles one below the other, and bring
-    their right operand, which is the same, each a part to all of them.
-    """
-
-    block: tuple[int, int]
-    teams: int
-    groups: int
-    stages: int
-    slots: int
-    rate: float
-    is_shared: bool = False
-    is_summed: bool = False
-    together: int = 1
-
-    @property
-    def layout(self) -> WgmmaAccumulator:
-        """Layout of the accumulator of a team."""
-        return WgmmaAccumulator(self.block[1], self.groups, self.block[0] // 64 // self.groups)
-
-    @property
-    def threads(self) -> int:
-        """Threads of a block."""
-        return 128 * (1 + self.teams * self.groups)
-
-    @property
-    def parts(self) -> int:
-        """Pieces in which a warp stores its share of a tile of 16-bit numbers."""
-        return self.layout.stacked * ceil_div(2 * self.block[1], ROW_BYTES)
-
-    def with_slots(self) -> "BoxSchedule":
-        """Give each piece a slot, at the cost of stages."""
-        warps = 4 * self.teams * self.groups
-        slot_bytes = warps * WARP_ROWS * ROW_BYTES
-        stage_bytes = sum(self.block) * ROW_BYTES
-        more = max(0, self.parts - self.slots)
-        stages = self.stages - ceil_div(more * slot_bytes, stage_bytes)
-        return replace(self, slots=self.parts, stages=stages)
-
-    @property
-    def places(self) -> int:
-        """Places for products of a stage: two where one is added while the next is multiplied."""
-        return 2 if 3 * self.layout.register_count <= MOST_REGISTERS else 1
-
-    @property
-    def registers(self) -> tuple[int, int]:
-        """Registers of a thread that copies and of one that multiplies: 65,536 in all."""
-        return (40, 232) if self.teams * self.groups == 2 else (0, 0)
-
-
-Sides = tuple[Side, Side]
-
-# Rates of long runs on an H200, where the power limit slows the clock.
-SCHEDULES = (
-    BoxSchedule((128, 192), 2, 1, 4, 3, 1.0),
-    BoxSchedule((128, 128), 2, 1, 6, 2, 0.985),
-    BoxSchedule((64, 128), 1, 1, 8, 2, 0.9),
-    BoxSchedule((64, 192), 2, 1, 5, 3, 0.75),
-    BoxSchedule((128, 256), 1, 2, 4, 2, 0.95),
-    BoxSchedule((128, 64), 2, 1, 8, 2, 0.6),
-    BoxSchedule((64, 64), 1, 1, 10, 1, 0.6),
-    BoxSchedule((192, 96), 1, 3, 5, 1, 0.87),
-    BoxSchedule((128, 160), 1, 2, 5, 1, 0.94),
-    BoxSchedule((64, 256), 2, 1, 4, 2, 0.75),
-    BoxSchedule((256, 128), 1, 2, 4, 2, 0.93),
-    BoxSchedule((128, 256), 1, 2, 4, 2, 0.95, together=2),
-    BoxSchedule((64, 128), 1, 1, 8, 2, 0.6, together=2),
-    BoxSchedule((128, 192), 1, 2, 4, 3, 0.93, is_shared=True),
-    BoxSchedule((128, 128), 1, 2, 5, 2, 0.92, is_shared=True),
-    BoxSchedule((64, 64), 1, 1, 10, 1, 0.5, is_shared=True),
-    BoxSchedule((128, 192), 1, 2, 4, 3, 1.0, is_summed=True),
-    BoxSchedule((128, 128), 1, 2, 5, 2, 0.97, is_summed=True),
-    BoxSchedule((64, 128), 1, 1, 8, 2, 0.55, is_summed=True),
-    BoxSchedule((128, 64), 1, 2, 8, 1, 0.6, is_summed=True),
-    BoxSchedule((64, 64), 1, 1, 10, 1, 0.4, is_summed=True),
-)
 
 
 def build(
@@ -164,12 +77,15 @@ def build(
     if not target.copies_boxes or not is_alone or not is_taken or not suits(contraction, target):
         return None
     best: tuple[float, BoxSchedule, tuple[Frame, Sides]] | None = None
+    is_dear = bool(heavy(contraction))
     for schedule in candidates(contraction, dtype):
         if schedule.is_shared and not may_share(contraction, schedule, target):
             continue
         found = operands(contraction, dtype, majors, schedule, target) if select(schedule) else None
         if found is not None:
-            estimate = cost(contraction, schedule, *found, target)
+            frame, sides = found
+            work = Work(frame.steps, keeps(contraction, schedule, frame), is_dear)
+            estimate = cost(contraction, schedule, sides, work, target)
             if best is None or estimate < best[0]:
                 best = estimate, schedule, found
     if best is None:
@@ -195,27 +111,6 @@ def candidates(c: Contraction, dtype: DType) -> list[BoxSchedule]:
     return found
 
 
-def suits(c: Contraction, target: Target) -> bool:
-    """Tell whether boxes are full enough, and of tiles for enough processors.
-
-    Where they are few, K is better split over blocks.
-    """
-    k = c.sizes[3]
-    tiles = max(tile_count(c, schedule) for schedule in SCHEDULES)
-    return MOST_JOINED * tiles >= target.multiprocessors or k <= DEEP
-
-
-def may_share(c: Contraction, schedule: BoxSchedule, target: Target) -> bool:
-    """Tell whether tiles are too few to go round, but not much too few.
-
-    Where they are many, blocks that are at other places of K lose what the cache would give, as
-    they do in several products; where they are fewer still, adding parts takes most of the time.
-    """
-    points, blocks = tile_count(c, schedule), target.multiprocessors
-    is_few = points % blocks > 0 and points < 2 * blocks
-    return c.sizes[0] == 1 and is_few and blocks <= MOST_JOINED * points
-
-
 def heavy(c: Contraction) -> list[Expr]:
     """List what is stored of the accumulator that needs many instructions and registers."""
     acc = Expr("tile", (), ("acc", ()), c.dtype)
@@ -233,53 +128,6 @@ def is_light(expr: Expr) -> bool:
     return all(not node.args or node.op in LIGHT for node in walk(expr))
 
 
-def tile_count(c: Contraction, schedule: BoxSchedule) -> int:
-    """Count the tiles of the output."""
-    batch, m, n, _ = c.sizes
-    return batch * rows_of_tiles(m, schedule) * ceil_div(n, schedule.block[1])
-
-
-def rows_of_tiles(m: int, schedule: BoxSchedule) -> int:
-    """Count the rows of tiles, those beyond the end that fill up a cluster among them."""
-    return round_up(ceil_div(m, schedule.block[0]), schedule.together)
-
-
-def cost(
-    c: Contraction, schedule: BoxSchedule, frame: "Frame", sides: Sides, target: Target
-) -> float:
-    """Estimate the time: what the tensor cores, or the cache, take for one step of K, times K.
-
-    The unit is one product of two elements, where tiles of 128 x 192 are multiplied.
-    """
-    points, blocks = tile_count(c, schedule), target.multiprocessors
-    waves: float = ceil_div(points, blocks)
-    more = 0
-    if schedule.is_shared:
-        waves, more = points / blocks, JOINED * ceil_div(blocks, points)
-    busy = points / (waves * blocks)
-    slowed = (1 + POWER * busy) / (1 + POWER)
-    multiplied = waves * product(schedule.block) / schedule.rate * slowed
-    lines = [line_cost(side) for side in sides]
-    block_m, block_n = schedule.block
-    own_n = 0 if keeps(c, schedule, frame) else block_n / schedule.together
-    # What all of them bring, and what one can.
-    shared = points / blocks * (block_m * lines[0] + own_n * lines[1])
-    moved = max(shared, (block_m + own_n) * LONE)
-    share = frame.reach.share if frame.reach else 1
-    depth = frame.depth.count * frame.depth.size * share
-    waves_alone = waves if schedule.teams == 1 else 1
-    alone = (waves_alone * ALONE + more) * product(schedule.block)
-    tensors = [side.copy.tensor for side in sides]
-    passed = FAR * elements_passed(c, tensors, block_n)
-    waited = WAITING * passed if schedule.groups > 1 else 0
-    return (
-        max(multiplied * depth, moved * depth, passed)
-        + BESIDE * multiplied * depth
-        + alone
-        + waited
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Frame:
     """Where a block works: its tile of the output, and its step of K."""
@@ -289,6 +137,12 @@ class Frame:
     corners: tuple[Index, Index]
     depth: Depth
     reach: Reach | None = None  # where tiles have not all steps
+
+    @property
+    def steps(self) -> float:
+        """Positions of K that a tile multiplies, on average."""
+        share = self.reach.share if self.reach else 1
+        return self.depth.count * self.depth.size * share
 
 
 def operands(

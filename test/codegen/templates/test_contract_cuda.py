@@ -362,3 +362,13 @@ def test_long_sums_of_few_channels_are_small_tiles_of_all_processors(m, n, k, sp
     (part,) = contract_cuda.build(matmul_kernel(m, n, k, float32), H200).parts
     is_small = part.steps[0].schedule.block == (32, 32, 64)
     assert is_small == (splits > 64) and part.grid[-1].size >= splits
+
+
+@pytest.mark.parametrize("n, block, splits", [(4096, (256, 128), 1), (1024, (256, 128), 4)])
+def test_float32_is_multiplied_in_large_tiles_whose_sums_are_split(n, block, splits):
+    """Products without tensor cores take so long that a few rows of K are worth a block."""
+    tiles = contract_cuda.build(matmul_kernel(n, n, n, float32, b="nk"), H200)
+    (part,) = tiles.parts
+    assert part.tiles[0].shape == block and part.grid[-1].size == splits
+    _, log = compile_cuda(source_of(tiles)[0], "sm_90a")
+    assert "0 bytes spill stores" in log
