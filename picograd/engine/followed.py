@@ -94,10 +94,10 @@ def ending(compute: Callable[[Sequence[Node]], None]) -> Callable[[Sequence[Node
 
     @functools.wraps(compute)
     def call(nodes: Sequence[Node]) -> None:
-        if EVENTS.after is None:
-            compute(nodes)
-            return
         with EVENTS.lock:
+            if EVENTS.after is None:
+                compute(nodes)
+                return
             way = EVENTS.record or EVENTS.learning
             if all(leaf_buffer(node) is not None for node in nodes):
                 if way is None or way.is_awaited:

@@ -358,7 +358,6 @@ def compute_checks() -> None:
 
 
 @ending
-@locked
 def compute(nodes: Sequence[Node]) -> None:
     """Compute nodes, with what has to run in the same plan, and let their tensors settle."""
     native = direct.CODED.compute
