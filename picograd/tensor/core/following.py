@@ -112,7 +112,7 @@ def begin(optimizer: Any, count: int = 0) -> None:
     EVENTS.after, known = go_on, listed[count]
     if known.waits:
         known.waits -= 1
-    elif RUNNING.active or RUNNING.traces or foreign.SHARED or WATCHERS:
+    elif RUNNING.active or RUNNING.traces or WATCHERS:
         return
     elif known.way is not None:
         EVENTS.take = Start(known).take
@@ -297,6 +297,8 @@ class Follower:
             return False
         if node.realized is None and type(node.arg) is not Storage:
             return False
+        if foreign.SHARED and foreign.is_shared(node):
+            return False
         if (node.leaf is not None and node.leaf() is value) is not is_leaf:
             return False
         self.met.append(value)
@@ -446,7 +448,7 @@ class Follower:
 
     def is_alone(self) -> bool:
         """Tell whether nothing waits, or watches, but what was followed."""
-        if config.debug or PROFILES or pending.WAITING or foreign.SHARED or carried.STARTS:
+        if config.debug or PROFILES or pending.WAITING or carried.STARTS:
             return False
         if carried.LINES and user_line() in carried.LINES:
             return False
