@@ -268,6 +268,7 @@ def is_place() -> bool:
 
 def live_tensors() -> list[Any]:
     """List every live tensor, in the order of recording."""
+    leave()
     return LIVE.tensors()
 
 

@@ -176,6 +176,8 @@ class Start:
         if known is None or way is None or way.events[0].function is not function:
             return MISS
         with pending.LOCK:
+            if pending.WAITING or entries(pending.WRITES) or entries(pending.CHANGED):
+                return MISS  # its plan would have to do more
             follower = Follower(known, way)
             if not follower.is_due(way.events[0], function, args, options):
                 follower.record.settle = None

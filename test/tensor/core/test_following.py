@@ -414,6 +414,19 @@ def explained(program: Program, number: int) -> Any:
     return program.learn(loss)
 
 
+def mapped(program: Program, number: int) -> Any:
+    def look(x: Tensor) -> Any:
+        if number in (8, 10):
+            x = picograd.vmap(lambda row: row * 2.0)(x)
+        if number in (9, 11):
+            program.kept, _ = picograd.scan(lambda a, row: (a + row, row), x[0] * 0.0, x)
+        return x
+
+    program.model.between = look
+    value = plain(program, number)
+    return value + (program.kept.sum().item() if number in (9, 11) else 0.0)
+
+
 def second_gradients(program: Program, number: int) -> Any:
     loss = program.loss(number)
     if number % 5 == 4:
@@ -443,7 +456,7 @@ LOOPS: list[tuple[Loop, int]] = [
     (state_changed, 2), (options_changed, 3), (parameters_added, 3), (drawn, 1),
     (one_tensor_twice, 3), (same_memory, 3), (value_of_two, 3), (waits, 0), (jitted_between, 0),
     (traced, 3), (in_a_thread, 1), (in_a_handler, 2), (explained, 1), (second_gradients, 1),
-    (two_optimizers, 10),
+    (mapped, 2), (two_optimizers, 10),
 ]  # fmt: skip
 
 
