@@ -25,7 +25,7 @@ from picograd.engine.below import reads_any
 from picograd.engine.carried import become_leaf, entries
 from picograd.engine.debug import user_line
 from picograd.engine.executable import scalar_values
-from picograd.engine.followed import EVENTS, MISS, Record, leave, standing_node, stop
+from picograd.engine.followed import EVENTS, MISS, Record, leave, stand_no_more, standing_node, stop
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_view, check_later
@@ -82,9 +82,9 @@ class Known:
             self.waits = 0
 
     def miss(self) -> None:
-        """Wait twice as long as the last time."""
+        """Wait twice as long as the last time, and not at all for one that comes alone."""
         self.missed = min(self.missed + 1, LONGEST)
-        self.waits = 1 << self.missed
+        self.waits = (1 << self.missed) - 2
         if not self.missed % PATIENCE:
             self.way = None
 
@@ -380,7 +380,7 @@ class Follower:
         events, record = self.way.events[: self.at], self.record
         standing, record.standing = record.standing, {}
         for node in standing.values():
-            forget(node)
+            stand_no_more(node)
         for event in events:
             for number in event.made:
                 tensor = self.made[number]() if number < len(self.made) else None
@@ -522,7 +522,7 @@ class Follower:
         storage: Storage = older.arg
         node = self.record.standing[at]
         older.arg = Overwritten(storage, storage.version)
-        forget(node)
+        stand_no_more(node)
         become_leaf(node, storage)
         storage.count_writes()
         storage.buffer = buffer
@@ -540,7 +540,7 @@ class Follower:
             node = record.standing.get(at)
             if node is None:
                 node = Node(op, (read,), arg, shape, dtype, device)
-            elif forget(node):
+            elif stand_no_more(node):
                 node.inputs = (read,)
             node.is_asked = at in template.asked
 
@@ -550,14 +550,6 @@ def as_leaf(node: Node) -> Node:
     if node.realized is None:
         return node
     return Node("buffer", (), Storage(node.realized), node.shape, node.dtype, node.device)
-
-
-def forget(node: Node) -> bool:
-    """Let a node stand in no more; False if it does not."""
-    if not hasattr(node, "record"):
-        return False
-    del node.record
-    return True
 
 
 @dataclass(slots=True)

@@ -15,6 +15,7 @@ import picograd
 from picograd import Tensor, nn
 from picograd.engine import carried, followed, foreseen
 from picograd.engine.followed import EVENTS
+from picograd.engine.plan_cache import PLANS
 from picograd.errors import AxisError, GradientError, InternalError
 from picograd.nn import functional as F
 from picograd.tensor.core import following
@@ -563,3 +564,26 @@ def test_what_an_optimizer_knows_ends_with_it(
     del program
     gc.collect()
     assert reference() is None
+
+
+def test_wherever_it_is_stopped_the_plan_is_the_same(
+    hits: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(picograd.config, "verify", 0)
+    program, take, due = Program(), following.Follower.take, [-1]
+
+    def stopping(follower: Any, *call: Any) -> Any:
+        if follower.at != due[0]:
+            return take(follower, *call)
+        followed.stop()
+        return followed.MISS
+
+    monkeypatch.setattr(following.Follower, "take", stopping)
+    for number in range(8):
+        plain(program, number)
+    count = len(PLANS)
+    for number in range(8, 32):
+        due[0] = number // 3 if number % 3 == 2 else -1
+        plain(program, number)
+    assert len(PLANS) == count
+    assert hits.count(True) >= 10
