@@ -66,8 +66,13 @@ class Block:
     def enter(self, part: TilePart, first_workspace: int) -> None:
         """Declare the tiles of a part."""
         self.first_workspace, self.scratch, self.exchange = (first_workspace, 0, (0, 0))
-        self.tiles = {tile.name: tile for tile in part.tiles}
-        for tile in part.tiles:
+        self.tiles = {}
+        self.declare(part.tiles)
+
+    def declare(self, tiles: Sequence[Tile]) -> None:
+        """Declare tiles beside those that there are."""
+        for tile in tiles:
+            self.tiles[tile.name] = tile
             if tile.space == "register":
                 check(tile.layout is not None, f"register tile {tile.name} has no layout")
                 size = tile.layout.register_count  # type: ignore[union-attr]

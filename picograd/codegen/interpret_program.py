@@ -148,6 +148,8 @@ class Run:
             self.mask = outer & self.values[instr.args[0]]
             if self.mask.any():
                 yield from self.sequence(*inside)
+        elif instr.op == "claims":
+            yield from self.claims(number, instr)
         else:
             start, stop = (self.values[a] for a in instr.args)
             variable = np.broadcast_to(start, (self.threads, 1)).copy()
@@ -157,6 +159,29 @@ class Run:
                 yield from self.sequence(*inside)
                 variable += instr.arg[0]
         self.mask = outer
+
+    def claims(self, number: int, instr: Instr) -> Iterator[None]:
+        """Run the body of a loop over numbers that no block has had."""
+        cells, _ = self.view(instr.args[0])
+        while True:
+            check(self.mask is self.everyone, "numbers are claimed in a branch", self.program)
+            self.writers[:] = -1
+            claimed, cells[0] = int(cells[0]), cells[0] + 1
+            if claimed >= instr.arg:
+                return
+            self.values[number] = self.spread(claimed, instr.dtype)  # type: ignore[arg-type]
+            yield from self.sequence(number + 1, self.ends[number])
+            cells[1] += 1
+
+    def claims_wait(self, instr: Instr) -> None:
+        """Go on when all that was claimed is done; the last block clears the cells."""
+        cells, _ = self.view(instr.args[0])
+        count, blocks = instr.arg
+        check(cells[1] == count, "what was claimed is not done", self.program)
+        cells[2] += 1
+        self.writers[:] = -1
+        if cells[2] == blocks:
+            cells[:3] = 0
 
     def roles(self, number: int) -> Generator[None, None, int]:
         """Run roles that follow one another, each until it must wait; return what comes next."""
@@ -438,5 +463,5 @@ METHODS: dict[str, Callable[[Run, Instr], Any]] = {
     "interleave": Run.interleave, "rare": Run.rare, "choose": Run.choose,
     "atomic_add": Run.atomic_add, "barrier": Run.barrier, "shuffle_xor": Run.shuffle,
     "fence": lambda run, instr: None, "warp_barrier": Run.warp_barrier, "match_any": Run.match_any,
-    **ASYNC,
+    "claims_wait": Run.claims_wait, **ASYNC,
 }  # fmt: skip

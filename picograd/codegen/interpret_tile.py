@@ -106,7 +106,7 @@ class BlockInterpreter:
     def __init__(
         self, tiles: TileKernel, part: TilePart, slots: Sequence[Array], scalars: Sequence[Any]
     ) -> None:
-        self.part, self.count = part, len(slots)
+        self.tiles, self.part, self.count = tiles, part, len(slots)
         self.numbers = {tile.name: n for n, tile in enumerate(part.tiles)}
         self.slots = [*slots, *(np.zeros(product(t.shape), t.dtype.numpy) for t in part.tiles)]
         self.arrivals: list[Array] = [np.zeros(size // 4, np.int32) for size, _ in part.workspaces]
@@ -119,6 +119,9 @@ class BlockInterpreter:
 
     def run(self, is_reversed: bool, member: Member) -> None:
         """Run every grid point of a member."""
+        for part in self.part.ahead:
+            own = BlockInterpreter(self.tiles, part, self.slots[: self.count], self.points.scalars)
+            own.run(is_reversed, Member((), ()))
         order = range(member.blocks or product(axis.size for axis in self.part.grid))
         for point in reversed(order) if is_reversed else order:
             self.outer.clear()

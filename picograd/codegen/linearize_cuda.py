@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
+from picograd.codegen.ahead_cuda import CELLS, ahead
 from picograd.codegen.block_cuda import (
     Block,
     default_layout,
@@ -84,9 +85,12 @@ def linearize(tile_kernel: TileKernel, target: Target) -> Program:
             block.member(part, locate(emitter, part, axis_index(task) - first)),
         ):
             block.enter(part, len(workspaces))
+            workspaces += part.workspaces * part.count
+            for each in part.ahead:
+                ahead(block, each, len(workspaces), part.blocks, steps)
+                workspaces.append(CELLS)
             steps(block, part.steps)
         first += part.blocks
-        workspaces += part.workspaces * part.count
     check(block.shared_bytes <= target.shared_bytes, f"{block.shared_bytes} shared bytes", kernel)
     return Program(
         kernel.name,

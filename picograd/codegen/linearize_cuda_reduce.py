@@ -287,13 +287,13 @@ def across_warps(
     for (_, value), size in zip(values, sizes, strict=True):
         places.append(emitter.add("shared", emitter.dtype(value), arg=offset))
         offset += size
-    emitter.add("barrier", None)
+    emitter.add("barrier", None, arg=block.team)
     is_first = emitter.conditions([(thread % WARP, 0, elements - 1)])
     warp, element = thread // WARP, thread % elements
     at = emitter.index(warp * elements + element)
     for place, (_, value) in zip(places, values, strict=True):
         emitter.store(place, at, value, is_first)
-    emitter.add("barrier", None)
+    emitter.add("barrier", None, arg=block.team)
     group = thread // (WARP * warps)
     first = group * (warps * elements) + element
     totals = []

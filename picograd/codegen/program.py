@@ -11,6 +11,11 @@ structure   loop args=(start, stop) arg=(step, is_unrolled) ... end     value: t
             (is_unrolled: True, False: up to the compiler, None: never; on the CPU the compiler
             decides about innermost loops alone)
             if args=(condition,) ... end
+            claims args=(cells, shared) arg=count ... end     value: a number below `count` that no
+            block has had, as long as there are any; all threads of a block get it. The cells are
+            three int32 of a zeroed workspace, `shared` is one
+            claims_wait args=(cells,) arg=(count, blocks): until what was done of every number is
+            there; the cells are zero when all blocks were here
 memory      param arg=number -> pointer; workspace arg=number; scratch arg=byte offset -> pointer
             shared arg=(byte offset) -> pointer
             load args=(pointer, index[, mask]), dtype, lanes    mask false reads nothing, gives 0;
@@ -58,9 +63,9 @@ EVERYWHERE = {
     "const", "param", "scalar", "workspace", "scratch", "shared", "array", "task", "thread",
     "tensor",
 }  # fmt: skip
-SCOPES = ("loop", "if", "role")
+SCOPES = ("loop", "if", "role", "claims")
 LANES_DIFFER = {"load", "store", "get", "set", "splat", "pack", "extract"}
-OPAQUE = {"mma", *SPREAD}  # rules of their own
+OPAQUE = {"mma", "claims", "claims_wait", *SPREAD}  # rules of their own
 MASKED = {"load": 3, "store": 4}  # arguments, of which the last one is a mask
 RARE_FROM = 2.0**40
 NUMBERED = {

@@ -25,7 +25,7 @@ pipelined multiplication of operands that no copy engine can bring, with one dec
 acc = sum over all k of a * b; only its rendering is opaque, what follows it is Tile IR again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Union
 
@@ -328,6 +328,9 @@ class TilePart:
     With `members` it stands for parts that are alike: what the steps read and write is named as in
     the first of them, and the blocks of each member follow those of the one before it. With
     `extent`, an axis, members differ in size, the largest first: it stands for the size of each.
+
+    Parts `ahead` come first, in order: every point of their grids is run once, by whichever block
+    is free, and all blocks of the part wait until it is done.
     """
 
     grid: tuple[Axis, ...]
@@ -336,6 +339,7 @@ class TilePart:
     workspaces: tuple[tuple[int, bool], ...] = field(default=())  # (bytes, is_zeroed)
     members: tuple[Member, ...] = ()
     extent: Axis | None = None
+    ahead: tuple["TilePart", ...] = ()
 
     @property
     def count(self) -> int:
@@ -360,9 +364,16 @@ class TilePart:
         return product(self.shape) * self.count
 
 
+def in_order(tiles: TileKernel) -> Iterator[TilePart]:
+    """Yield the parts of a kernel, each after those ahead of it."""
+    for part in tiles.parts:
+        yield from part.ahead
+        yield part
+
+
 def verify(tiles: TileKernel) -> TileKernel:
     """Check names, ranks and bindings of a tile kernel, and return it."""
-    for part in tiles.parts:
+    for part in in_order(tiles):
         verify_members(tiles, part)
         known = {tile.name: tile for tile in part.tiles}
         if len(known) != len(part.tiles):
@@ -477,7 +488,10 @@ def verify_pipeline(
     filled = [each.tile for each in step.produce if isinstance(each, CopyBox | Assign)]
     read = {name for each in step.consume if isinstance(each, Dot) for name in (each.a, each.b)}
     read = {name for name in read if known[name].space == "shared"} - held
-    stages = {known[name].stages for name in filled if name in known}
+    kept = {each.tile for each in step.produce if isinstance(each, CopyBox) and each.is_kept}
+    if any(known[name].stages != step.axis.size for name in kept):
+        internal(f"{sorted(kept)} have a stage for each step", format_tiles(tiles))
+    stages = {known[name].stages for name in filled if name in known and name not in kept}
     is_same = sorted(boxes) == sorted(read) and len(filled) == len(step.produce)
     if not is_same or len(set(filled)) != len(filled) or len(stages) != 1:
         internal(f"a pipeline fills {filled} and reads {sorted(read)}", format_tiles(tiles))
@@ -510,7 +524,7 @@ def verify_dot(tiles: TileKernel, step: Step, bound: set[Axis]) -> None:
 def format_tiles(tiles: TileKernel) -> str:
     """Print a tile kernel: per part its grid, tiles and steps."""
     lines = [f"tiles {tiles.kernel.name} (threads {tiles.threads})"]
-    for part in tiles.parts:
+    for part in in_order(tiles):
         lines.append(f"  part grid [{', '.join(map(repr, part.grid))}]")
         for each in part.members:
             size = f" size {each.size}" if each.size else ""

@@ -38,6 +38,9 @@ guard. So loops may stop there, before the bound that the axis has in memory, an
 
 Not allowed: views, broadcasting, a load outside a slot's bounds (guard it), an axis not bound.
 
+Parts of an attention kernel run in order, and read what those before them stored: the last one
+streams, the others find what its masks show.
+
 A hero names the template that writes the kernel: map, reduce.row, reduce.col, reduce.all, contract,
 conv, gather, scatter, scan, sort, radix, runs, copy. Contract and conv: one compute with monoid
 "sum" whose body is `mul(a, b)`: axes only in `a` are M, only in `b` N, in both batch, reduce axes

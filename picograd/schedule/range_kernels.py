@@ -49,6 +49,13 @@ class Mask:
         """Count the grains of rows, and of places."""
         return ceil_div(self.row.size, GRAIN), ceil_div(self.place.size, GRAIN)
 
+    @property
+    def is_turned(self) -> bool:
+        """Tell whether places are farther apart in memory than rows: where rows are the keys."""
+        loads = [part for each in self.conditions for part in walk(each) if part.op == "load"]
+        steps = [dict(part.arg[1].terms) for part in loads]
+        return any(step.get(self.place, 0) > step.get(self.row, 0) for step in steps)
+
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
@@ -101,34 +108,44 @@ class Finder:
         self.computes = []
         self.slots = {}
         self.stores = 2
-        axes = *self.axes, self.over
-        at = position_over(axes)
+        sides = (self.over, self.grain) if self.mask.is_turned else (self.grain, self.over)
+        at = position_over((*self.mask.batch, *sides))
         may = load(0, at)
         must = load(1, at)
         self.add_ends(as_truth(must), as_truth(may), GRAIN)
         return self.finish("ranges", before)
 
     def look_at_blocks(self) -> Ranges:
-        """Write the kernel that finds which blocks show anything, and which all."""
-        _, places = self.mask.grains
-        block = Axis("c", places)
-        row, place = Axis("t", GRAIN), Axis("u", GRAIN)
-        self.axes = (*self.axes, block)
-        at = axis_index(block) * GRAIN + axis_index(place)
-        within = axis_index(row)
-        parts = [self.moved(each, within, at) for each in self.mask.conditions]
+        """Write the kernel that finds which blocks show anything, and which all.
+
+        It is the same whichever side streams: its sides are as far and near as the mask has them.
+        """
+        mask = self.mask
+        sides = (mask.row, mask.place)
+        if mask.is_turned:
+            sides = (mask.place, mask.row)
+        grains = []
+        over = Axis("t", GRAIN), Axis("u", GRAIN)
+        values: dict[Axis, Index] = {}
+        for name, side, own in zip("rc", sides, over, strict=True):
+            grain = Axis(name, ceil_div(side.size, GRAIN))
+            grains.append(grain)
+            values[side] = axis_index(grain) * GRAIN + axis_index(own)
+        parts = [rewrite(each, values, self.own) for each in mask.conditions]
         value = as_number(reduce(both, parts))
         self.stores = len(self.slots)
-        over = row, place
+        self.axes = (*mask.batch, *grains)
         for monoid, none in (("max", 0), ("min", 1)):
             fill = const(none, int32)
-            body = guard(value, fill, at, self.mask.place.size)
-            body = guard(body, fill, self.rows_at(within), self.mask.row.size)
+            body = value
+            for each in reversed(sides):
+                body = guard(body, fill, values[each], each.size)
             self.store(Compute(self.axes, over, monoid, body, int32))
-        return self.finish("blocks")
+        return self.finish("blocks", sides=sides)
 
-    def finish(self, name: str, before: Ranges | None = None) -> Ranges:
+    def finish(self, name: str, before: Ranges | None = None, sides: Sequence[Axis] = ()) -> Ranges:
         """Make a kernel of what was written; it reads what the one before it wrote, if any."""
+        rows, places = sides or (self.mask.row, self.mask.place)
         computes = tuple(self.computes)
         part = normalize_part(Part(self.axes, computes))
         size = product(axis.size for axis in self.axes)
@@ -139,7 +156,7 @@ class Finder:
         slots = [replace(slot, role="in") for slot in read]
         made = Slot(int32, size, "out")
         slots += [made] * (self.stores - len(slots))
-        name = f"reduce_score_{name}_{self.mask.row.size}x{self.mask.place.size}"
+        name = f"reduce_score_{name}_{rows.size}x{places.size}"
         hero = hero_of("reduce", part)
         scalars = self.stream.scalars
         kernel = Kernel(name, hero, tuple(slots), scalars, (part,))

@@ -5,11 +5,11 @@
     first[r] = min over j of where(rows r*64 ... r*64 + 63 may see j, j // 64, none)
     stop[r]  = max over j of where(rows r*64 ... r*64 + 63 may see j, j // 64 + 1, 0)
 
-A small kernel finds them, and the stream leaves out what lies before or behind: a guard around
-what it sums, true wherever anything is seen. It also finds the places around the middle of these
-that all rows of a grain see, where masks hold without a look at their numbers. Rows are compared
-by the least and the most of their numbers; where a mask is no comparison of what rows have with
-what places have, it is looked at whole.
+Small reductions find them, in the kernel of the stream or before it, and the stream leaves out what
+lies before or behind: a guard around what it sums, true wherever anything is seen. They also find
+the places around the middle of these that all rows of a grain see, where masks hold without a look
+at their numbers. Rows are compared by the least and the most of their numbers; where a mask is no
+comparison of what rows have with what places have, it is looked at whole.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,6 +36,7 @@ from picograd.schedule.plan import KernelLaunch, PlanSlot, Step
 from picograd.schedule.range_kernels import GRAIN, Finder, Mask, Ranges, axes_in, both
 from picograd.schedule.recompute import written_by
 from picograd.schedule.score_masks import LOWEST, conjuncts, filled, hiding, seen_where, weighing
+from picograd.target import Target
 
 LEAST = 512  # rows, and places: of fewer it is not worth a kernel
 OPERATIONS = 64  # of a mask
@@ -44,28 +45,73 @@ COMPUTED = ("ref", "element")  # by the same kernel
 Key = tuple[str, tuple[int, ...], tuple[int, ...]]  # a kernel, and what it reads
 
 
-def find_ranges(slots: list[PlanSlot], steps: Sequence[Step]) -> list[Step]:
+def find_ranges(slots: list[PlanSlot], steps: Sequence[Step], target: Target) -> list[Step]:
     """Let streams see where masks of numbers in memory begin and end; adds to the slots.
 
-    Streams with the same mask share what is found, until somebody writes what it was found in.
+    Streams with the same mask share what is found, until somebody writes what it was found in. On
+    a GPU the first of them finds it in parts of its own, else small kernels before it do.
     """
     made = Made(slots)
+    done: list[Step] = []
     for step in steps:
-        ranges = ranges_of(step)
+        ranges, written = ranges_of(step), set(written_by(step))
         if ranges is not None and isinstance(step, KernelLaunch):
             added = made.find(ranges, step)
             step = replace(step, kernel=guarded(step.kernel), slots=(*step.slots, *added))
-        made.steps.append(step)
-        made.forget(set(written_by(step)))
-    return made.steps
+            before, made.launches = made.launches, []
+            if target.has_blocks and before:
+                step = finding(step, before)
+            else:
+                done += before
+        done.append(step)
+        made.forget(written)
+    return done
+
+
+def finding(stream: KernelLaunch, before: Sequence[KernelLaunch]) -> KernelLaunch:
+    """Let the kernel of a stream find its ranges: by the parts of launches before it."""
+    numbers, slots = list(stream.slots), list(stream.kernel.slots)
+    parts: list[Part] = []
+    for launch in before:
+        places = []
+        for number, slot in zip(launch.slots, launch.kernel.slots, strict=True):
+            if number not in numbers:
+                numbers.append(number)
+                slots.append(slot)
+            place = numbers.index(number)
+            places.append(place)
+            if slot.role == "out":
+                slots[place] = slot
+        parts += [with_slots(part, places) for part in launch.kernel.parts]
+    parts += stream.kernel.parts
+    name = f"{stream.kernel.name}_ranges"
+    kernel = replace(stream.kernel, name=name, slots=tuple(slots), parts=tuple(parts))
+    return replace(stream, kernel=kernel, slots=tuple(numbers))
+
+
+def with_slots(part: Part, places: Sequence[int]) -> Part:
+    """Let a part read and write other slots."""
+
+    def moved(expr: Expr) -> Expr | None:
+        if expr.op != "load":
+            return None
+        slot, index = expr.arg
+        return Expr("load", (), (places[slot], index), expr.dtype)
+
+    computes = []
+    for compute in part.computes:
+        store = compute.store and (places[compute.store[0]], compute.store[1])
+        body = rewrite(compute.body, {}, moved)
+        computes.append(replace(compute, body=body, store=store))
+    return replace(part, computes=tuple(computes))
 
 
 class Made:
-    """This class adds launches of kernels that find ranges to the steps of a plan, once each."""
+    """This class makes launches of kernels that find ranges, once each."""
 
     def __init__(self, slots: list[PlanSlot]) -> None:
         self.slots = slots
-        self.steps: list[Step] = []
+        self.launches: list[KernelLaunch] = []  # for the next stream
         self.known: dict[Key, tuple[int, ...]] = {}
 
     def find(self, ranges: Ranges, stream: KernelLaunch) -> tuple[int, ...]:
@@ -78,7 +124,7 @@ class Made:
         if key not in self.known:
             self.known[key] = made = tuple(self.add_slots(kernel, stream.device))
             launch = KernelLaunch(kernel, (*reads, *made), stream.scalars, stream.device)
-            self.steps.append(launch)
+            self.launches.append(launch)
         return self.known[key]
 
     def add_slots(self, kernel: Kernel, device: str) -> Iterator[int]:

@@ -154,6 +154,31 @@ DEVICE void flag_wait(int* flag) {
   asm volatile("st.relaxed.gpu.global.b32 [%0], 0;" :: "l"(flag) : "memory");
 }
 """
+CLAIMS = """\
+DEVICE int claim(int* cells, int* shared, int before) {
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    if (before >= 0) {
+      __threadfence();
+      atomicAdd(cells + 1, 1);
+    }
+    *shared = atomicAdd(cells, 1);
+  }
+  __syncthreads();
+  return *shared;
+}
+DEVICE void claims_wait(int* cells, int count, int blocks) {
+  if (threadIdx.x == 0) {
+    int done;
+    do {
+      asm volatile("ld.acquire.gpu.global.b32 %0, [%1];" : "=r"(done) : "l"(cells + 1) : "memory");
+    } while (done < count);
+    if (atomicAdd(cells + 2, 1) == blocks - 1) cells[0] = cells[1] = cells[2] = 0;
+    __threadfence();
+  }
+  __syncthreads();
+}
+"""
 TYPES = {
     "bfloat16": "bf16",
     "float16": "f16",
@@ -252,6 +277,8 @@ def helpers(instr: Instr) -> tuple[str, ...]:
         return HELPERS, box_text(STORE, len(instr.args) - 3, 2)
     if instr.op in ("flag_raise", "flag_wait"):
         return HELPERS, FLAGS
+    if instr.op in ("claims", "claims_wait"):
+        return (CLAIMS,)
     if instr.op == "wgmma_keep":
         return HELPERS, KEEP
     if instr.op == "wgmma_pack":
@@ -310,6 +337,12 @@ def copy_all_call(name: str, args: list[str], instr: Instr) -> list[str]:
 Statement = Callable[[str, list[str], Instr], list[str]]
 STATEMENTS: dict[str, Statement] = {
     "role": role_text,
+    "claims": lambda name, args, instr: [
+        f"for (int {name} = -1; ({name} = claim({', '.join(args)}, {name})) < {instr.arg};) {{"
+    ],
+    "claims_wait": lambda name, args, instr: [
+        f"claims_wait({args[0]}, {', '.join(map(str, instr.arg))});"
+    ],
     "barrier_init": lambda name, args, instr: [
         f"barrier_init({args[0]} + {args[1]}, {instr.arg});"
     ],

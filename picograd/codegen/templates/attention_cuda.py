@@ -41,7 +41,7 @@ from picograd.codegen.streams import (
     subtracted,
     unconverted,
 )
-from picograd.codegen.templates import attention_gradient_cuda, attention_plain
+from picograd.codegen.templates import attention_ahead, attention_gradient_cuda, attention_plain
 from picograd.codegen.templates.attention_frame import (
     GRAIN,
     MEMORY,
@@ -60,7 +60,7 @@ from picograd.errors import internal
 from picograd.graph.ops import OPS
 from picograd.helpers import round_up
 from picograd.schedule.index import Axis, axis_index
-from picograd.schedule.loop import Compute, Condition, Expr, Kernel, const, walk
+from picograd.schedule.loop import Compute, Condition, Expr, Kernel, Part, const, walk
 from picograd.schedule.monoid import COMBINE, identity
 from picograd.schedule.score_masks import hiding
 from picograd.target import Target
@@ -74,8 +74,16 @@ MOST_LIVE = 200  # registers of a thread for fragments
 
 
 def build(kernel: Kernel, target: Target) -> TileKernel:
-    """Write an attention kernel of one part."""
-    (part,) = kernel.parts
+    """Write an attention kernel: the part that streams, and what is found ahead of it."""
+    *before, part = kernel.parts
+    tiles = build_stream(kernel, part, target)
+    ahead = [attention_ahead.build(kernel, each, target, tiles.threads) for each in before]
+    (own,) = tiles.parts
+    return replace(tiles, parts=(replace(own, ahead=tuple(ahead)),)) if ahead else tiles
+
+
+def build_stream(kernel: Kernel, part: Part, target: Target) -> TileKernel:
+    """Write the part that streams."""
     stream = with_long_rows(analyse(kernel, with_few_operations(part)))
     if narrow(stream.scores[0].streamed).dtype.bits == 32:
         return TileKernel(kernel, (build_plain(stream, target),), attention_plain.COUNT)

@@ -191,7 +191,9 @@ def demand_number(op: str, index: Node, count: int, what: str = "classes") -> bo
 
 def demand_labels(op: str, labels: Node, classes: int, ignored: int | None) -> None:
     """Demand that labels lie in 0..classes-1 unless they are to be ignored. Raises AxisError."""
-    fix = f"use labels from 0 to {classes - 1}, or pass ignore_index for others"
+    others = "" if ignored is None else f", or {ignored}, which is ignored"
+    others = ", or pass ignore_index for others" if ignored == -100 else others
+    fix = f"use labels from 0 to {classes - 1}{others}"
 
     def look(values: Array) -> None:
         if is_below(values, classes):

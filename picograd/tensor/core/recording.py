@@ -88,6 +88,8 @@ class Recorded:
         """
         if RUNNING.traces:
             note_gradient(self, True)
+        if self._grad is None and self._tracks:
+            autograd.warn_if_computed(self)
         return self._grad
 
     @grad.setter
@@ -541,8 +543,7 @@ def selector(items: Any) -> list[Any]:
     """Read an index expression; tensors become nodes, those of uint8 masks as in PyTorch."""
     listed = items if isinstance(items, tuple) else (items,)
     if is_tuple_like(items):
-        text = "a list of several indices is read as a tuple: write x[tuple(indices)]"
-        warnings.warn(text, stacklevel=3)
+        warnings.warn("a list of indices is read as a tuple: write x[tuple(indices)]", stacklevel=3)
         listed = tuple(items)
     return [index_node(item) if isinstance(item, Recorded) else item_of(item) for item in listed]
 
@@ -567,8 +568,7 @@ def index_node(item: "Recorded") -> Node:
     """Give the node of a tensor that indexes; uint8 is an old spelling of a mask."""
     if item.dtype is not uint8:
         return item._node
-    text = "indexing with a uint8 tensor selects by mask; call .bool(), or .long() for positions"
-    warnings.warn(text, UserWarning, stacklevel=4)
+    warnings.warn("an index that is a uint8 tensor selects by mask: call .bool()", stacklevel=4)
     return item._node.cast(bool_)
 
 
@@ -792,12 +792,17 @@ def note_view(
     """Remember that a tensor shows another's memory."""
     passes = MODE.enabled and function not in CUTTING
     always = function in ALWAYS
-    view._view = View(base, function, operands, passes, not MODE.enabled, always)
+    attach(view, View(base, function, operands, passes, not MODE.enabled, always))
+
+
+def attach(tensor: "Recorded", view: View) -> None:
+    """Let a tensor be a view, and its base know of it."""
+    tensor._view, base = view, view.base
     if base._views is None:
         base._views = []
     if len(base._views) >= 16 and not len(base._views) & (len(base._views) - 1):
         base._views = [each for each in base._views if each() is not None]
-    base._views.append(weakref.ref(view))
+    base._views.append(weakref.ref(tensor))
 
 
 def apart(tensor: Any) -> Any:
@@ -890,15 +895,24 @@ def become(op: str, tensor: "Recorded", look: Callable[[Any], Any]) -> Any:
 def show_memory(tensor: "Recorded", source: "Recorded") -> None:
     """Let a tensor show the memory of another from now on, as `tensor.data = source` does.
 
-    What has no base shows the tensor instead, which looks the same, and may be gone soon. Of
-    values that gradients are tracked for this is a copy.
+    Of what was computed and tracks gradients this is a copy.
     """
     tensor.node = build.detach(source._node)
     pending.note_write(tensor._node)
+    share(tensor, source)
+
+
+def share(tensor: "Recorded", source: "Recorded") -> None:
+    """Let a tensor and the source of its value have one memory: writes to either reach both.
+
+    A source that has no base shows the tensor, which looks the same, as it may be gone soon.
+    """
     if is_view(source) or foreign.is_shared(foreign.behind_views(source._node)):
         note_view(tensor, source, build.detach)
     elif not source._tracks:
         note_view(source, tensor, build.detach)
+    elif source.is_leaf:
+        note_view(tensor, source, build.detach)
 
 
 def spread(tensor: "Recorded") -> None:
@@ -1103,21 +1117,6 @@ def answered(
         text = f"input {position} was not used to compute the outputs"
         raise GradientError("grad", text, "pass allow_unused=True, or check for detach and no_grad")
     return None
-
-
-def copied(tensor: "Recorded", is_deep: bool = False) -> Any:
-    """Make a leaf of the same class, values and attributes; `is_deep` in memory of its own."""
-    result = type(tensor).__new__(type(tensor))
-    node = foreign.apart(tensor._node) if is_deep else tensor._node
-    start(result, build.detach(node), False)
-    if is_deep:
-        foreign.settle(result._node)
-    result._node.leaf = weakref.ref(result)
-    result._tracks, result.name = tensor._tracks, tensor.name
-    result._is_frozen = tensor._is_frozen
-    for key, value in getattr(tensor, "__dict__", {}).items():
-        setattr(result, key, value)
-    return result
 
 
 def restored(kind: Any, values: Any, dtype: str, device: str, requires_grad: bool | None) -> Any:

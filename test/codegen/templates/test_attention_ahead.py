@@ -1,0 +1,66 @@
+"""Ranges that an attention kernel finds by itself: how rows are shared, values, one launch."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "schedule"))
+sys.path.insert(0, str(Path(__file__).parent))
+
+import pytest
+from attention_forms import documents, masked
+from plan_support import VALUES, leaf
+from test_attention_gradient_cuda import check, gradients_of, run_program, run_tiles
+
+from picograd.codegen.templates import attention_ahead, attention_cuda
+from picograd.dtype import bfloat16, bool_
+from picograd.schedule import score_ranges
+from picograd.schedule.schedule import schedule
+from picograd.target import cuda_target
+
+MANY = cuda_target("sm_90a")
+FEW = cuda_target("sm_90a", multiprocessors=3)
+
+
+def stored(q, k, v):
+    """A mask in memory that hides most blocks, and that four heads share."""
+    rows, places = q.shape[2], k.shape[2]
+    mask = leaf(rows, places, dtype=bool_, below=2)
+    VALUES[mask][:, : places // 3] = False
+    VALUES[mask][: rows // 2, places // 2 :] = False
+    return masked(q, k, v, lambda s, at: at(mask, 2, 3))
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    monkeypatch.setattr(score_ranges, "LEAST", 64)
+
+
+@pytest.mark.parametrize("run, length", [(run_tiles, 200), (run_program, 66)])
+def test_masks_in_memory(run, length):
+    shapes = (1, 4, length, 64), (1, 4, length + 9, 64), (1, 4, length + 9, 64)
+    check(stored, shapes, run)
+
+
+@pytest.mark.parametrize("form, parts", [(documents, [2, 1, 2]), (stored, [3, 1, 2])])
+def test_one_kernel_forward_and_four_with_gradients(form, parts):
+    """By rows, by rows again, and by places, for which blocks of a mask are looked at once."""
+    shape = (1, 4, 256, 64)
+    roots = gradients_of(form, [shape] * 3)
+    (forward,) = schedule(roots[:1], MANY).kernels
+    assert len(forward.parts) == parts[0]
+    kernels = schedule(roots, MANY).kernels
+    streams = [kernel for kernel in kernels if kernel.hero == "attention"]
+    assert [len(kernel.parts) for kernel in streams] == parts and len(kernels) == 4
+
+
+def test_rows_are_shared_by_their_number():
+    """A block reduces a row, or each of its warps does."""
+    shape = (1, 4, 640, 64)
+    operands = (leaf(*shape, dtype=bfloat16) for _ in range(3))
+    (kernel,) = schedule([stored(*operands)], FEW).kernels
+    blocks, ranges, _ = kernel.parts
+    for target, part, points in ((FEW, blocks, 20), (MANY, blocks, 100), (FEW, ranges, 10)):
+        built = attention_ahead.build(kernel, part, target, 384)
+        assert built.blocks == points
+    (own,) = attention_cuda.build(kernel, FEW).parts
+    assert len(own.ahead) == 2
