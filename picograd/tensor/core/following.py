@@ -249,14 +249,18 @@ class Follower:
                 return False
         if (options or event.options) and not self.fit_named(event.options, options):
             return False
-        if event.gradients and not self.are_free(event):
+        if event.is_change and not self.are_free(event):
             return False
         return default_float() is floats and (not event.looks or self.are_fine(event))
 
     def are_free(self, event: Event) -> bool:
-        """Tell whether leaves have no gradients, nor hooks, before they get one."""
+        """Tell whether no view shows what is written, and leaves have no gradients, nor hooks."""
+        for met, _ in event.writes:
+            if any(each() is not None for each in self.met[met]._views or ()):
+                return False
         leaves = [self.met[met] for met, _ in event.gradients]
-        return not WATCHERS and all(x._grad is None and x._hooks is None for x in leaves)
+        is_watched = bool(leaves and WATCHERS)
+        return not is_watched and all(x._grad is None and x._hooks is None for x in leaves)
 
     def fits(self, told: Told, value: Any) -> bool:
         """Tell whether an argument is what it was."""

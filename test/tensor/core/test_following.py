@@ -123,6 +123,12 @@ def statistics_read(program: Program, number: int) -> Any:
     return value if read is None else value + read.sum().item()
 
 
+def statistics_shown(program: Program, number: int) -> Any:
+    shown = program.model.norm.running_mean[1:3] if number in (8, 11) else None
+    value = plain(program, number)
+    return value if shown is None else value + shown.sum().item()
+
+
 def evaluated(program: Program, number: int) -> Any:
     value = plain(program, number)
     if number % 4 == 3:
@@ -457,7 +463,7 @@ LOOPS: list[tuple[Loop, int]] = [
     (state_changed, 2), (options_changed, 3), (parameters_added, 3), (drawn, 1),
     (one_tensor_twice, 3), (same_memory, 3), (value_of_two, 3), (waits, 0), (jitted_between, 0),
     (traced, 3), (in_a_thread, 1), (in_a_handler, 2), (explained, 1), (second_gradients, 1),
-    (mapped, 2), (two_optimizers, 10),
+    (mapped, 2), (two_optimizers, 10), (statistics_shown, 2),
 ]  # fmt: skip
 
 
