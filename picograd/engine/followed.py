@@ -23,7 +23,7 @@ from picograd.buffer import Overwritten
 from picograd.engine.plan_key import leaf_buffer
 from picograd.errors import check
 from picograd.graph.gradient_formula import BLOCKS, Block, Placed
-from picograd.graph.node import Node
+from picograd.graph.node import Node, Standing
 from picograd.graph.pattern import Pattern, Reader
 
 NEW_NODE = object.__new__
@@ -86,30 +86,24 @@ def leave() -> None:
         stop()
 
 
-def ending(compute: Callable[[Sequence[Node]], None]) -> Callable[[Sequence[Node]], None]:
-    """Declare that a function computes nodes: a way ends there, and another begins.
+def end_way(nodes: Sequence[Node], compute: Callable[[Sequence[Node]], None]) -> None:
+    """Compute nodes: a way ends there, and another begins.
 
-    Not where all is there, and nothing else was to be computed.
+    Not where all is there, and nothing else was to be computed. The caller holds the lock.
     """
-
-    @functools.wraps(compute)
-    def call(nodes: Sequence[Node]) -> None:
-        if EVENTS.after is None:
-            compute(nodes)
-            return
-        with EVENTS.lock:
-            way = EVENTS.record or EVENTS.learning
-            if all(leaf_buffer(node) is not None for node in nodes):
-                if way is None or way.is_awaited:
-                    leave()
-                    compute(nodes)
-                return
+    after, EVENTS.after = EVENTS.after, None
+    is_there = all(leaf_buffer(node) is not None for node in nodes)
+    way = EVENTS.record or EVENTS.learning
+    try:
+        if not is_there:
             stop()
+        if not is_there or way is None or way.is_awaited:
+            leave()
             compute(nodes)
-            if EVENTS.after is not None:
-                EVENTS.after()
-
-    return call
+    finally:
+        EVENTS.after = after
+    if not is_there and after is not None:
+        after()
 
 
 def event(function: F) -> F:
@@ -206,7 +200,7 @@ class Record:
             kept[at] = node
             self.template.make(self.past(), self.reached, kept)
             for each in kept.values():
-                del each.record
+                stand_no_more(each)
 
     def overwrite(self, written: Sequence[int]) -> None:
         """Note that memory that was met is about to be written."""
@@ -236,7 +230,7 @@ class Record:
 def standing_node(record: Record, at: int) -> Node:
     """Make a node that stands in for one of a template, and remember it."""
     template = record.template
-    node = NEW_NODE(Node)
+    node = NEW_NODE(Standing)
     step = template.steps[at - template.count]
     node.op, _, _, node.arg, node.shape, node.dtype, node.device = step
     node.realized = node.leaf = node.stamped = None
@@ -244,6 +238,15 @@ def standing_node(record: Record, at: int) -> Node:
     node.record = record, at
     record.standing[at] = node
     return node
+
+
+def stand_no_more(node: Node) -> bool:
+    """Let a node be one as all others; False if it is already."""
+    if type(node) is Node:
+        return False
+    del node.record
+    node.__class__ = Node  # type: ignore[assignment]
+    return True
 
 
 def add_order(roots: Sequence[Node], numbers: dict[int, int], order: list[Node]) -> None:

@@ -31,7 +31,7 @@ from picograd.engine.below import reads_any
 from picograd.engine.carried import FREE, LEAVES_OF_THE_GRAPH, become_leaf, entries
 from picograd.engine.collector import undisturbed
 from picograd.engine.debug import PACKAGE, user_line
-from picograd.engine.followed import EVENTS, ending, leave
+from picograd.engine.followed import EVENTS, end_way, leave
 from picograd.engine.foreseen import Step
 from picograd.engine.live import LiveTable
 from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, walk_pending
@@ -334,7 +334,6 @@ def is_wide(node: Node) -> bool:
 @locked
 def flush_assigns() -> None:
     """Run the in-place writes that are still to run, unless this interrupts who may run them."""
-    leave()
     writes = pending_writes() if entries(WRITES) and not DEPTH[0] else []
     if writes:
         compute(writes)
@@ -357,30 +356,32 @@ def compute_checks() -> None:
         compute([WAITING[0][0]])
 
 
-@ending
-@locked
 def compute(nodes: Sequence[Node]) -> None:
     """Compute nodes, with what has to run in the same plan, and let their tensors settle."""
-    native = direct.CODED.compute
-    if native is not None and len(nodes) == 1 and native(nodes[0], user_line()):
-        return
-    native = small.CODED.compute
-    if native is not None and native(nodes, user_line()):
-        return
-    flushed()
-    if is_tracing():
-        return
-    graph = None
-    if not (WAITING or entries(WRITES) or entries(CHANGED)):
-        if len(nodes) == 1 and nodes[0].op in MEMORY:
+    with LOCK:
+        if EVENTS.after is not None:
+            end_way(nodes, compute)
             return
-        if nodes and all(node.realized is None and node.inputs for node in nodes):
-            if len(nodes) == 1 and direct.compute(nodes[0], LIVE):
+        native = direct.CODED.compute
+        if native is not None and len(nodes) == 1 and native(nodes[0], user_line()):
+            return
+        native = small.CODED.compute
+        if native is not None and native(nodes, user_line()):
+            return
+        flushed()
+        if is_tracing():
+            return
+        graph = None
+        if not (WAITING or entries(WRITES) or entries(CHANGED)):
+            if len(nodes) == 1 and nodes[0].op in MEMORY:
                 return
-            graph = small.small_graph(*nodes)
-            if graph is not None and small.compute(graph, LIVE):
-                return
-    compute_with_checks(nodes, graph)
+            if nodes and all(node.realized is None and node.inputs for node in nodes):
+                if len(nodes) == 1 and direct.compute(nodes[0], LIVE):
+                    return
+                graph = small.small_graph(*nodes)
+                if graph is not None and small.compute(graph, LIVE):
+                    return
+        compute_with_checks(nodes, graph)
 
 
 @locked

@@ -77,7 +77,7 @@ class Node:
     device: str
     dtype: DType
     shape: Shape
-    record: Any  # of a node that stands in for one: see `__getattr__`
+    record: Any  # of a `Standing` one
 
     def __init__(
         self, op: str, inputs: tuple["Node", ...], arg: Any, shape: Shape, dtype: DType, device: str
@@ -88,14 +88,6 @@ class Node:
         self.leaf: Any = None  # a weak reference
         self.is_asked = False  # whether a program may ask for the gradient of this very node
         self.stamped: Any = None  # what it was made by together with others; see graph/pattern.py
-
-    def __getattr__(self, name: str) -> Any:
-        """Find what a node reads that stands in for one (engine/followed.py)."""
-        if name != "inputs":
-            raise AttributeError(f"a Node has no {name}", name=name, obj=self)
-        record, at = self.record
-        record.look(self, at)
-        return self.inputs
 
     @property
     def size(self) -> int:
@@ -390,6 +382,23 @@ class Node:
     def composite(self, op: str, arg: Any = None, *others: "Node") -> "Node":
         """Apply a composite op that keeps this node's shape and dtype."""
         return Node(op, (self, *others), arg, self.shape, self.dtype, self.device)
+
+
+class Standing(Node):
+    """A node that stands in for one, but for what it reads; it becomes one as soon as that is read.
+
+    See engine/followed.py. A class of its own, as Python finds attributes of others faster.
+    """
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        """Find what the node reads."""
+        if name != "inputs":
+            raise AttributeError(f"a Node has no {name}", name=name, obj=self)
+        record, at = self.record
+        record.look(self, at)
+        return self.inputs
 
 
 def as_parts(node: Node) -> tuple[Node, Node]:

@@ -27,7 +27,7 @@ from picograd.dtype import (
 )
 from picograd.engine import carried, foreign, pending
 from picograd.engine.collector import undisturbed
-from picograd.engine.followed import event
+from picograd.engine.followed import EVENTS, event
 from picograd.engine.foreign import share
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_to_numpy, node_over_numpy, number_in
@@ -493,7 +493,6 @@ class Tensor(
 
     # gradients
 
-    @event
     @undisturbed
     @pending.locked
     def backward(
@@ -511,6 +510,12 @@ class Tensor(
         `retain_graph` is accepted and changes nothing. Raises GradientError when there is none,
         and when a value it needs was changed in place.
         """
+        if (take := EVENTS.take) is not None:
+            if (
+                take(Tensor.backward, (self, gradient, retain_graph, create_graph, inputs), {})
+                is None
+            ):
+                return
         running_vmaps.check_backward()
         root = self._history if self._history is not None else self._node
         given = None if gradient is None else as_tensor(gradient, self)._node

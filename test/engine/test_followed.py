@@ -30,6 +30,7 @@ def test_a_standing_node_has_all_but_what_it_reads() -> None:
     assert second.inputs == (first, x)
     assert first.inputs == (x, x)
     assert second.is_asked and not first.is_asked
+    assert type(first) is type(second) is Node
     assert not hasattr(first, "record") and not hasattr(second, "record")
 
 

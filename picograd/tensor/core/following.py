@@ -25,7 +25,7 @@ from picograd.engine.below import reads_any
 from picograd.engine.carried import become_leaf, entries
 from picograd.engine.debug import user_line
 from picograd.engine.executable import scalar_values
-from picograd.engine.followed import EVENTS, MISS, Record, leave, standing_node, stop
+from picograd.engine.followed import EVENTS, MISS, Record, leave, stand_no_more, standing_node, stop
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_view, check_later
@@ -82,9 +82,9 @@ class Known:
             self.waits = 0
 
     def miss(self) -> None:
-        """Wait twice as long as the last time."""
+        """Wait twice as long as the last time, and not at all for one that comes alone."""
         self.missed = min(self.missed + 1, LONGEST)
-        self.waits = 1 << self.missed
+        self.waits = (1 << self.missed) - 2
         if not self.missed % PATIENCE:
             self.way = None
 
@@ -112,7 +112,7 @@ def begin(optimizer: Any, count: int = 0) -> None:
     EVENTS.after, known = go_on, listed[count]
     if known.waits:
         known.waits -= 1
-    elif RUNNING.active or RUNNING.traces or foreign.SHARED or WATCHERS:
+    elif RUNNING.active or RUNNING.traces or WATCHERS:
         return
     elif known.way is not None:
         EVENTS.take = Start(known).take
@@ -176,6 +176,8 @@ class Start:
         if known is None or way is None or way.events[0].function is not function:
             return MISS
         with pending.LOCK:
+            if pending.WAITING or entries(pending.WRITES) or entries(pending.CHANGED):
+                return MISS  # its plan would have to do more
             follower = Follower(known, way)
             if not follower.is_due(way.events[0], function, args, options):
                 follower.record.settle = None
@@ -247,14 +249,18 @@ class Follower:
                 return False
         if (options or event.options) and not self.fit_named(event.options, options):
             return False
-        if event.gradients and not self.are_free(event):
+        if event.is_change and not self.are_free(event):
             return False
         return default_float() is floats and (not event.looks or self.are_fine(event))
 
     def are_free(self, event: Event) -> bool:
-        """Tell whether leaves have no gradients, nor hooks, before they get one."""
+        """Tell whether no view shows what is written, and leaves have no gradients, nor hooks."""
+        for met, _ in event.writes:
+            if any(each() is not None for each in self.met[met]._views or ()):
+                return False
         leaves = [self.met[met] for met, _ in event.gradients]
-        return not WATCHERS and all(x._grad is None and x._hooks is None for x in leaves)
+        is_watched = bool(leaves and WATCHERS)
+        return not is_watched and all(x._grad is None and x._hooks is None for x in leaves)
 
     def fits(self, told: Told, value: Any) -> bool:
         """Tell whether an argument is what it was."""
@@ -296,6 +302,8 @@ class Follower:
         if value._view is not None or (tracks and value._hooks is not None):
             return False
         if node.realized is None and type(node.arg) is not Storage:
+            return False
+        if foreign.SHARED and foreign.is_shared(node):
             return False
         if (node.leaf is not None and node.leaf() is value) is not is_leaf:
             return False
@@ -376,7 +384,7 @@ class Follower:
         events, record = self.way.events[: self.at], self.record
         standing, record.standing = record.standing, {}
         for node in standing.values():
-            forget(node)
+            stand_no_more(node)
         for event in events:
             for number in event.made:
                 tensor = self.made[number]() if number < len(self.made) else None
@@ -446,7 +454,7 @@ class Follower:
 
     def is_alone(self) -> bool:
         """Tell whether nothing waits, or watches, but what was followed."""
-        if config.debug or PROFILES or pending.WAITING or foreign.SHARED or carried.STARTS:
+        if config.debug or PROFILES or pending.WAITING or carried.STARTS:
             return False
         if carried.LINES and user_line() in carried.LINES:
             return False
@@ -518,7 +526,7 @@ class Follower:
         storage: Storage = older.arg
         node = self.record.standing[at]
         older.arg = Overwritten(storage, storage.version)
-        forget(node)
+        stand_no_more(node)
         become_leaf(node, storage)
         storage.count_writes()
         storage.buffer = buffer
@@ -536,7 +544,7 @@ class Follower:
             node = record.standing.get(at)
             if node is None:
                 node = Node(op, (read,), arg, shape, dtype, device)
-            elif forget(node):
+            elif stand_no_more(node):
                 node.inputs = (read,)
             node.is_asked = at in template.asked
 
@@ -546,14 +554,6 @@ def as_leaf(node: Node) -> Node:
     if node.realized is None:
         return node
     return Node("buffer", (), Storage(node.realized), node.shape, node.dtype, node.device)
-
-
-def forget(node: Node) -> bool:
-    """Let a node stand in no more; False if it does not."""
-    if not hasattr(node, "record"):
-        return False
-    del node.record
-    return True
 
 
 @dataclass(slots=True)

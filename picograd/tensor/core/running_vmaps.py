@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from picograd.buffer import Sample
 from picograd.engine import pending
+from picograd.engine.followed import leave
 from picograd.engine.tracing import tracing
 from picograd.errors import GradientError, PicogradError
 from picograd.graph.batch import Batch
@@ -34,6 +35,7 @@ LEVELS: list[Level] = []
 def symbolic() -> Iterator[None]:
     """Open a block in which samples are symbols: nothing is computed until it ends."""
     with pending.LOCK:
+        leave()
         is_outermost = not LEVELS
         before = set(pending.LIVE.identities()) if is_outermost else set()
         try:

@@ -22,8 +22,9 @@ from picograd.buffer import Storage
 from picograd.config import config
 from picograd.device_name import device
 from picograd.dtype import DType, default_float
-from picograd.engine import carried, foreseen, pending
+from picograd.engine import carried, foreign, foreseen, pending
 from picograd.engine.followed import EVENTS, BlockAt, Template, add_order
+from picograd.engine.foreign import is_shared
 from picograd.engine.foreseen import Step
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.update import Update
@@ -317,7 +318,7 @@ def facts_of(tensor: Any) -> Facts | None:
     is_memory = node.op in MEMORY and type(node.arg) is Storage
     if (node.realized is None and not is_memory) or tensor._view is not None:
         return None
-    if tensor._tracks and tensor._hooks is not None:
+    if (tensor._tracks and tensor._hooks is not None) or (foreign.SHARED and is_shared(node)):
         return None
     is_leaf = leaf_of(node) is tensor
     asks = tensor._tracks, tensor._is_frozen, is_leaf

@@ -15,6 +15,7 @@ import picograd
 from picograd import Tensor, nn
 from picograd.engine import carried, followed, foreseen
 from picograd.engine.followed import EVENTS
+from picograd.engine.plan_cache import PLANS
 from picograd.errors import AxisError, GradientError, InternalError
 from picograd.nn import functional as F
 from picograd.tensor.core import following
@@ -120,6 +121,12 @@ def statistics_read(program: Program, number: int) -> Any:
     value = program.learn(loss)
     value += program.model.norm.running_var.sum().item() if number % 4 == 3 else 0.0
     return value if read is None else value + read.sum().item()
+
+
+def statistics_shown(program: Program, number: int) -> Any:
+    shown = program.model.norm.running_mean[1:3] if number in (8, 11) else None
+    value = plain(program, number)
+    return value if shown is None else value + shown.sum().item()
 
 
 def evaluated(program: Program, number: int) -> Any:
@@ -414,6 +421,19 @@ def explained(program: Program, number: int) -> Any:
     return program.learn(loss)
 
 
+def mapped(program: Program, number: int) -> Any:
+    def look(x: Tensor) -> Any:
+        if number in (8, 10):
+            x = picograd.vmap(lambda row: row * 2.0)(x)
+        if number in (9, 11):
+            program.kept, _ = picograd.scan(lambda a, row: (a + row, row), x[0] * 0.0, x)
+        return x
+
+    program.model.between = look
+    value = plain(program, number)
+    return value + (program.kept.sum().item() if number in (9, 11) else 0.0)
+
+
 def second_gradients(program: Program, number: int) -> Any:
     loss = program.loss(number)
     if number % 5 == 4:
@@ -443,7 +463,7 @@ LOOPS: list[tuple[Loop, int]] = [
     (state_changed, 2), (options_changed, 3), (parameters_added, 3), (drawn, 1),
     (one_tensor_twice, 3), (same_memory, 3), (value_of_two, 3), (waits, 0), (jitted_between, 0),
     (traced, 3), (in_a_thread, 1), (in_a_handler, 2), (explained, 1), (second_gradients, 1),
-    (two_optimizers, 10),
+    (mapped, 2), (two_optimizers, 10), (statistics_shown, 2),
 ]  # fmt: skip
 
 
@@ -550,3 +570,26 @@ def test_what_an_optimizer_knows_ends_with_it(
     del program
     gc.collect()
     assert reference() is None
+
+
+def test_wherever_it_is_stopped_the_plan_is_the_same(
+    hits: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(picograd.config, "verify", 0)
+    program, take, due = Program(), following.Follower.take, [-1]
+
+    def stopping(follower: Any, *call: Any) -> Any:
+        if follower.at != due[0]:
+            return take(follower, *call)
+        followed.stop()
+        return followed.MISS
+
+    monkeypatch.setattr(following.Follower, "take", stopping)
+    for number in range(8):
+        plain(program, number)
+    count = len(PLANS)
+    for number in range(8, 32):
+        due[0] = number // 3 if number % 3 == 2 else -1
+        plain(program, number)
+    assert len(PLANS) == count
+    assert hits.count(True) >= 10
