@@ -1,10 +1,15 @@
 """The template of reductions: of columns and of whole arrays, in blocks of threads."""
 
 import pytest
-from cuda_tools import source_of
+from cuda_tools import load, row_major, source_of
 from template_cases import check, check_no_spills, library, names
 
+from picograd.codegen.templates import reduce
 from picograd.codegen.tile import format_tiles
+from picograd.dtype import float32
+from picograd.schedule.index import Axis, axis_index
+from picograd.schedule.loop import Compute, Kernel, Part, Slot
+from picograd.target import cuda_target
 
 
 @pytest.mark.parametrize("name", names("column", "total", "streamed"))
@@ -26,3 +31,15 @@ def test_what_a_column_reads_once_is_read_before_its_rows() -> None:
     assert before.count("(s0 +") == 0 and loop.count("(s0 +") == 1
     text = format_tiles(tiles["column_narrow"])
     assert "threads (2,) x vector (4,), first fastest" in text
+
+
+@pytest.mark.parametrize("rows, length, blocks", [(4096, 64, 256), (4096, 400, 512), (80, 64, 10)])
+def test_short_rows_share_a_block(rows: int, length: int, blocks: int) -> None:
+    """As many as have threads, if there are many; others have a warp each."""
+    row, place = Axis("r", rows), Axis("c", length)
+    body = load(0, row_major(row, place), float32)
+    total = Compute((row,), (place,), "sum", body, float32, (1, axis_index(row)))
+    slots = Slot(float32, rows * length, "in"), Slot(float32, rows, "out")
+    kernel = Kernel("sums", "reduce.row", slots, (), (Part((row,), (total,)),))
+    tiles = reduce.build(kernel, cuda_target("sm_90a", multiprocessors=8))
+    assert tiles.parts[0].blocks == blocks
