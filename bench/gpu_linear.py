@@ -21,7 +21,16 @@ ENDS = {
     "bias + gelu": lambda F, x, w, b, r: F.gelu(F.linear(x, w, b)),
     "bias + gelu tanh": lambda F, x, w, b, r: F.gelu(F.linear(x, w, b), approximate="tanh"),
     "bias + residual": lambda F, x, w, b, r: F.linear(x, w, b) + r,
+    "swiglu": lambda F, x, w, b, r: F.silu(x @ halves(w)[0].mT) * (x @ halves(w)[1].mT),
 }
+CASES = [(shape, name) for name in ENDS for shape in SHAPES]
+CASES.append(((2048, 28672, 4096), "swiglu"))  # Llama-8B
+
+
+def halves(w):
+    """Cut a weight in two: of the gate, and of what passes it."""
+    half = w.shape[0] // 2
+    return w[:half], w[half:]
 
 
 def compare(shape: tuple[int, int, int], name: str, options: argparse.Namespace) -> None:
@@ -29,7 +38,7 @@ def compare(shape: tuple[int, int, int], name: str, options: argparse.Namespace)
     m, n, k = shape
     end = ENDS[name]
     generator = np.random.default_rng(0)
-    sizes = ((m, k), (n, k), (n,), (m, n))
+    sizes = ((m, k), (n, k), (n,), (m, n if "residual" in name else 1))
     arrays = [generator.standard_normal(size).astype(np.float32) for size in sizes]
     ours = [Tensor(x, device="cuda").cast("bfloat16").realize() for x in arrays]
     theirs = [torch.from_numpy(x).cuda().bfloat16() for x in arrays]
@@ -67,9 +76,8 @@ def main() -> None:
     parser.add_argument("--without-compile", action="store_true")
     options = parser.parse_args()
     print(machine(), torch.cuda.get_device_name(), f"CUDA {torch.version.cuda}")
-    for shape in SHAPES:
-        for name in ENDS:
-            compare(shape, name, options)
+    for shape, name in CASES:
+        compare(shape, name, options)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
 """Whole products on an NVIDIA GPU as they are scheduled, copies of operands included, beside torch.
 
 A plan is scheduled as inside of a network and all its kernels are launched; torch.matmul is timed
-eager and compiled, which pads operands too. Values are compared with float64 on NaN-poisoned
-results, twice for the same bits; rivals take turns, each a CUDA graph of launches. A ratio is the
-median over rounds.
+eager and, with `--compiled`, compiled, which pads operands too. Values are compared with float64
+on NaN-poisoned results, twice for the same bits; rivals take turns, each a CUDA graph of launches.
+A ratio is the median over rounds.
 
-    python bench/gpu_products.py [--problems ragged] [--rounds 9] [--unpacked] [--parts]
+    python bench/gpu_products.py [--problems ragged gpt2 llama] [--rounds 9] [--compiled]
 
 `--unpacked` times plans that copy no operand too, `--parts` each kernel by itself.
 """
@@ -34,6 +34,21 @@ from picograd.dtype import to_dtype
 from picograd.schedule import schedule as stages
 
 NT, NN, TN = ("mk", "nk"), ("mk", "kn"), ("km", "kn")
+GPT2 = (2304, 768), (768, 768), (3072, 768), (768, 3072)  # outputs and inputs of layers
+LLAMA = (6144, 4096), (4096, 4096), (28672, 4096), (4096, 14336)
+FEW = 128  # rows from which gradients are timed too
+
+
+def layers_of(sizes, rows):
+    """List products of layers: forward, then the gradients of their inputs and weights."""
+    for m in rows:
+        for n, k in sizes:
+            yield m, n, k, NT
+            if m >= FEW:
+                yield m, k, n, NN
+                yield n, k, m, TN
+
+
 PROBLEMS = {
     "ragged": [
         (4095, 4093, 4097, NT),
@@ -46,7 +61,10 @@ PROBLEMS = {
         (8192, 50257, 768, NT),
         (8192, 768, 50257, NN),
         (50257, 768, 8192, TN),
-    ]
+    ],
+    "gpt2": list(layers_of((*GPT2, (50304, 768)), (1, 8, 128, 1024, 8192))),
+    "llama": list(layers_of(LLAMA, (1, 8, 128, 1024, 8192))),
+    "squares": [(n, n, n, NT) for n in (1024, 1536, 2048, 3072, 4096, 6144, 8192, 16384)],
 }
 
 
@@ -64,15 +82,16 @@ def plan_of(problem, dtype, target, is_packed=True):
     return plan, [sides.index(node) for node in plan.inputs]
 
 
-def build(plan, target):
-    """Compile the kernels of a plan."""
+def build(plan, target, pool):
+    """Compile the kernels of a plan; each as it is wanted."""
 
-    def made(step):
-        program = linearize(TEMPLATES[step.kernel.hero](step.kernel, target), target)
-        return program, step.slots, compile_cuda(render(program), target.arch)[0]
+    def made(program, slots):
+        return program, slots, compile_cuda(render(program), target.arch)[0]
 
-    with ThreadPoolExecutor() as pool:
-        return list(pool.map(made, plan.steps))
+    programs = [
+        linearize(TEMPLATES[step.kernel.hero](step.kernel, target), target) for step in plan.steps
+    ]
+    return [pool.submit(made, p, step.slots) for p, step in zip(programs, plan.steps)]
 
 
 def launcher(plan, roles, built, tensors):
@@ -85,21 +104,28 @@ def launcher(plan, roles, built, tensors):
     return launch, out, run.launches
 
 
-def compare(problem, options, target):
-    """Check and time every rival of one problem."""
+def prepare(problem, options, target, pool):
+    """Plan a problem, and begin to compile its kernels; by name."""
+    found = {}
+    for name in ("ours", "unpacked")[: 1 + options.unpacked]:
+        plan, roles = plan_of(problem, to_dtype(options.dtype), target, name == "ours")
+        found[name] = plan, roles, build(plan, target, pool)
+    return found
+
+
+def compare(problem, prepared, options):
+    """Check and time every rival of one problem; give the ratio to the best of torch's."""
     m, n, k, orders = problem
     kind = getattr(torch, options.dtype)
     sets = list(operand_sets(m, n, k, orders, kind))
-    compiled = torch.compile(lambda a, b: torch_product_new(a, b, orders), dynamic=False)
-    rivals = [
-        Rival("torch", [lambda s=s: torch_product(*s, orders) for s in sets]),
-        Rival("compiled", [lambda s=s: compiled(*s[:2]) for s in sets]),
-    ]
-    rivals[1].launches[0]()
+    rivals = [Rival("torch", [lambda s=s: torch_product(*s, orders) for s in sets])]
+    if options.compiled:
+        compiled = torch.compile(lambda a, b: torch_product_new(a, b, orders), dynamic=False)
+        rivals.append(Rival("compiled", [lambda s=s: compiled(*s[:2]) for s in sets]))
+        rivals[1].launches[0]()
     line = f"{m}x{n}x{k} {'/'.join(orders)}"
-    for name in ("ours", "unpacked")[: 1 + options.unpacked]:
-        plan, roles = plan_of(problem, to_dtype(options.dtype), target, name == "ours")
-        built = build(plan, target)
+    for name, (plan, roles, jobs) in prepared.items():
+        built = [job.result() for job in jobs]
         made = [launcher(plan, roles, built, s) for s in sets]
         rivals.append(Rival(name, [launch for launch, *_ in made]))
         if options.parts:
@@ -112,12 +138,14 @@ def compare(problem, options, target):
             line += f" WRONG {name}: same {same}"
     estimate = 2 * m * n * k / 400e12 + 6e-6
     times = in_turns(rivals, options.rounds, 4e-3, estimate)
+    best = [min(found) for found in zip(times["torch"], times.get("compiled", times["torch"]))]
     for name, found in times.items():
         middle = statistics.median(found)
         ratios = sorted(t / o for t, o in zip(times["torch"], found))
         line += f" | {name} {middle * 1e6:.1f} us {statistics.median(ratios):.3f}"
         line += f" ({ratios[1]:.2f}..{ratios[-2]:.2f})"
     print(line, flush=True)
+    return statistics.median(b / o for b, o in zip(best, times["ours"]))
 
 
 def torch_product_new(a, b, orders):
@@ -128,17 +156,25 @@ def torch_product_new(a, b, orders):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--problems", nargs="+", default=list(PROBLEMS))
+    parser.add_argument("--problems", nargs="+", default=["ragged"])
     parser.add_argument("--dtype", default="bfloat16")
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--compiled", action="store_true")
     parser.add_argument("--unpacked", action="store_true")
     parser.add_argument("--parts", action="store_true")
     options = parser.parse_args()
     print(torch.cuda.get_device_name(), torch.__version__, "CUDA", torch.version.cuda, options)
-    for problem in [each for name in options.problems for each in PROBLEMS[name]]:
-        torch.compiler.reset()
-        compare(problem, options, target_here())
-        torch.cuda.empty_cache()
+    target = target_here()
+    for name in options.problems:
+        with ThreadPoolExecutor() as pool:
+            given = [(each, prepare(each, options, target, pool)) for each in PROBLEMS[name]]
+        ratios = []
+        for problem, prepared in given:
+            torch.compiler.reset()
+            ratios.append(compare(problem, prepared, options))
+            torch.cuda.empty_cache()
+        middle = statistics.geometric_mean(ratios)
+        print(f"{name}: geomean {middle:.3f}, worst {min(ratios):.3f} of the best", flush=True)
 
 
 if __name__ == "__main__":

@@ -11,59 +11,62 @@ compiled at run time. The rooms, each importing only those before it:
 
 from typing import TYPE_CHECKING
 
-from picograd.config import config
-from picograd.device_name import device
-from picograd.dtype import (
-    bfloat16,
-    complex64,
-    complex128,
-    float8_e4m3fn,
-    float8_e5m2,
-    float16,
-    float32,
-    float64,
-    int8,
-    int16,
-    int32,
-    int64,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)  # fmt: skip
-from picograd.dtype import bool_ as bool
-from picograd.dtype import float8_e4m3fn as float8_e4m3
-from picograd.engine.profile import profile
-from picograd.explain import explain
-from picograd.late_names import find
-from picograd.scripting import JIT
-from picograd.tensor import families, public
-from picograd.tensor.core.autocast import autocast, get_autocast_dtype, is_autocast_enabled
-from picograd.tensor.core.autograd import (
-    enable_grad,
-    inference_mode,
-    is_grad_enabled,
-    no_grad,
-    set_grad_enabled,
-)
-from picograd.tensor.core.guard import guard_functions
-from picograd.tensor.core.inspect import memory_stats, plan, synchronize
-from picograd.tensor.core.printing import set_printoptions
-from picograd.tensor.families import *  # noqa: F403
-from picograd.tensor.linalg import decompositions as linalg
-from picograd.tensor.linalg import fourier as fft
-from picograd.tensor.making.random import Generator
-from picograd.tensor.math import special
-from picograd.tensor.public import *  # noqa: F403
-from picograd.tensor.tensor import Tensor
-from picograd.tensor.transforms.custom import Function, checkpoint, hessian, jacobian, jvp, vjp
-from picograd.tensor.transforms.jit import jit
-from picograd.tensor.transforms.jit_sizes import Dim
-from picograd.tensor.transforms.scan import scan
-from picograd.tensor.transforms.vmap import vmap
-from picograd.torch_paths import install
-from picograd.version import __version__
-from picograd.view import view
+from picograd.first_import import first_import
+
+with first_import():
+    from picograd.config import config
+    from picograd.device_name import device
+    from picograd.dtype import (
+        bfloat16,
+        complex64,
+        complex128,
+        float8_e4m3fn,
+        float8_e5m2,
+        float16,
+        float32,
+        float64,
+        int8,
+        int16,
+        int32,
+        int64,
+        uint8,
+        uint16,
+        uint32,
+        uint64,
+    )  # fmt: skip
+    from picograd.dtype import bool_ as bool
+    from picograd.dtype import float8_e4m3fn as float8_e4m3
+    from picograd.engine.profile import profile
+    from picograd.explain import explain
+    from picograd.late_names import find
+    from picograd.scripting import JIT
+    from picograd.tensor import families, public
+    from picograd.tensor.core.autocast import autocast, get_autocast_dtype, is_autocast_enabled
+    from picograd.tensor.core.autograd import (
+        enable_grad,
+        inference_mode,
+        is_grad_enabled,
+        no_grad,
+        set_grad_enabled,
+    )
+    from picograd.tensor.core.guard import guard_functions
+    from picograd.tensor.core.inspect import memory_stats, plan, synchronize
+    from picograd.tensor.core.printing import set_printoptions
+    from picograd.tensor.families import *  # noqa: F403
+    from picograd.tensor.linalg import decompositions as linalg
+    from picograd.tensor.linalg import fourier as fft
+    from picograd.tensor.making.random import Generator
+    from picograd.tensor.math import special
+    from picograd.tensor.public import *  # noqa: F403
+    from picograd.tensor.tensor import Tensor
+    from picograd.tensor.transforms.custom import Function, checkpoint, hessian, jacobian, jvp, vjp
+    from picograd.tensor.transforms.jit import jit
+    from picograd.tensor.transforms.jit_sizes import Dim
+    from picograd.tensor.transforms.scan import scan
+    from picograd.tensor.transforms.vmap import vmap
+    from picograd.torch_paths import install
+    from picograd.version import __version__
+    from picograd.view import view
 
 __all__ = [
     "Function", "Generator", "Tensor", "bfloat16", "bool", "checkpoint", "complex64",

@@ -138,3 +138,8 @@ def __getattr__(name: str) -> Any:
     if name.startswith(("_jit_set_", "_jit_override_")):
         return _log_api_usage_once
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def is_gradtrackingtensor(tensor: object) -> bool:
+    """Tell that a tensor is not wrapped: inside `picograd.func.grad` it requires gradients."""
+    return False

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from picograd.engine.tracing import is_tracing
-from picograd.errors import DTypeError, ShapeError, ValueRangeError
+from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
 from picograd.nn import functional
 from picograd.nn.recurrent_cells import advanced
 from picograd.tensor import public
@@ -231,7 +231,19 @@ def empty_strided(size: Sequence[int], stride: Sequence[int], **options: Any) ->
     return Tensor.zeros(*size, **options)
 
 
-empty_permuted = empty_strided
+def empty_permuted(size: Sequence[int], physical_layout: Sequence[int], **options: Any) -> Tensor:
+    """Make a tensor of zeros; the order asked for names every axis once, and changes nothing.
+
+    >>> import picograd
+    >>> picograd.empty_permuted((2, 3), (1, 0)).shape
+    (2, 3)
+    """
+    if sorted(physical_layout) != list(range(len(size))):
+        text = f"physical_layout={tuple(physical_layout)} does not order {len(size)} axes"
+        raise AxisError("empty_permuted", text, "list every axis once")
+    return Tensor.zeros(*size, **options)
+
+
 grid_sampler_2d = grid_sampler_3d = grid_sampler
 
 

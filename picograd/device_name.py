@@ -10,8 +10,8 @@ from picograd.config import config
 from picograd.errors import DeviceError
 
 # kinds a name may have; picograd.engine.backends says which of them there are
-OURS = ("cpu", "cuda", "null")
-THEIRS = ("meta", "mps", "xpu", "xla", "hip", "mtia", "hpu", "vulkan", "privateuseone")
+OURS = ("cpu", "cuda", "null", "meta")
+THEIRS = ("mps", "xpu", "xla", "hip", "mtia", "hpu", "vulkan", "privateuseone")
 
 
 class device(str):

@@ -72,6 +72,10 @@ class DeviceError(PicogradError, RuntimeError):
     """A device that is missing, or operands on different devices."""
 
 
+class NoDataError(DeviceError, NotImplementedError):
+    """The values of a tensor that has none: its device is "meta"."""
+
+
 class GradientError(PicogradError, RuntimeError):
     """A gradient asked for where there is none."""
 
@@ -116,6 +120,12 @@ def not_a_tensor(op: str, name: str, value: object) -> DTypeError:
     elif callable(value):
         fix = "call it on a tensor, and pass what it returns"
     return DTypeError(op, f"the {name} must be a Tensor, not {kind}", fix)
+
+
+def no_data(op: str) -> NoDataError:
+    """Say that a tensor of the device "meta" has no values."""
+    fix = 'make it on another device, or use Module.to_empty(device="cpu")'
+    return NoDataError(op, "a tensor on the device meta has a shape and no values", fix)
 
 
 class InternalError(Exception):

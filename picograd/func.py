@@ -12,6 +12,7 @@ from picograd.tensor.transforms.derivatives import (
     jacfwd,
     jacrev,
     jvp,
+    linearize,
     vjp,
 )
 from picograd.tensor.transforms.vmap import vmap
@@ -20,5 +21,5 @@ _vmap = vmap
 
 __all__ = [
     "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp",
-    "stack_module_state", "vjp", "vmap",
+    "linearize", "stack_module_state", "vjp", "vmap",
 ]  # fmt: skip

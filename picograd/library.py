@@ -3,7 +3,7 @@
 Compiled libraries of PyTorch's operators are not loaded.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from inspect import signature
 from typing import Any, NoReturn
 
@@ -11,6 +11,7 @@ from picograd.errors import DataError, GradientError
 from picograd.late_names import find
 from picograd.nn import functional
 from picograd.tensor import public
+from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.custom import Function
 
 __all__ = [
@@ -142,6 +143,53 @@ class Library:
             impl(name if "::" in name else f"{self.ns}::{name}", (), fn)
 
 
+def index_of(x: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
+    """Index the first axes; None leaves one as it is."""
+    return x[tuple(slice(None) if index is None else index for index in indices)]
+
+
+def inner(name: str) -> Any:
+    """Find an operator of `aten` alone; those of PyTorch's own use, `_name`, raise when called."""
+    if not name.startswith("_") or name.startswith("__"):
+        return find(name)
+    return lambda *inputs, **options: find(name)
+
+
+def slice_of(x: Tensor, dim: int = 0, *bounds: int | None) -> Tensor:
+    """Take a slice of an axis: from, to, step."""
+    start, end, step = (*bounds, None, None, None)[:3]
+    return x.movedim(dim, 0)[start:end:step].movedim(0, dim)
+
+
+PRIVATE: dict[str, Any] = {
+    "_pin_memory": Tensor.pin_memory,
+    "_to_copy": Tensor.to,
+    "index": index_of,
+    "slice": slice_of,
+}
+
+
+class Overloaded:
+    """This class is a function of `aten`, all of whose overloads (`aten.add.Tensor`) are itself."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def __call__(self, *inputs: Any, **options: Any) -> Any:
+        return self.function(*inputs, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Overloaded) and other.function == self.function
+
+    def __hash__(self) -> int:
+        return hash(self.function)
+
+
 class Space:
     """This class has the operators of one space; those of `aten` are picograd's functions."""
 
@@ -151,8 +199,10 @@ class Space:
     def __getattr__(self, name: str) -> Any:
         found = OPERATORS.get(f"{self.name}::{name}")
         if found is None and self.name == "aten":
-            found = getattr(functional, name, None) or getattr(public, name, None)
-            return found or find(name)
+            rooms = [room for room in (functional, public, Tensor) if hasattr(room, name)]
+            known = [getattr(room, name) for room in rooms]
+            known += [PRIVATE[name]] if name in PRIVATE else []
+            return Overloaded(known[-1] if known else inner(name))
         if found is None:
             raise AttributeError(f"there is no operator {self.name}::{name}")
         return found

@@ -15,6 +15,10 @@ __all__ = [
 ]  # fmt: skip
 
 
+class EventList(list[Any]):
+    """This class is the list of events that PyTorch's profiler gives; here none is made."""
+
+
 class ProfilerActivity(Enum):
     """This class names what is watched: here always all of it."""
 

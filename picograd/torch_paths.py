@@ -16,6 +16,7 @@ from typing import Any
 PATHS = {
     "__config__": ("picograd.version",),
     "_C": ("picograd.absent",),
+    "_C._functorch": ("picograd.absent",),
     "_dynamo": ("picograd.scripting",),
     "_dynamo._trace_wrapped_higher_order_op": ("picograd.absent",),
     "_dynamo.utils": ("picograd.absent",),
@@ -37,6 +38,7 @@ PATHS = {
     "cuda.random": ("picograd.cuda",),
     "distributed.device_mesh": ("picograd.distributed",),
     "distributed.nn": ("picograd.distributed",),
+    "distributed.rpc": ("picograd.distributed",),
     "distributed.tensor": ("picograd.distributed",),
     "distributions.multivariate_normal": (
         "picograd.distributions",
@@ -64,7 +66,7 @@ PATHS = {
     "overrides": ("picograd.absent",),
     "quantization": ("picograd.nn.quantization_names",),
     "random": ("picograd", "picograd.tensor.making.random"),
-    "serialization": ("picograd", "picograd.nn.torch_names"),
+    "serialization": ("picograd", "picograd.nn.torch_names", "picograd.nn.safe_globals"),
     "signal": ("picograd.windows",),
     "signal.windows": ("picograd.windows",),
     "signal.windows.windows": ("picograd.windows",),
@@ -75,6 +77,7 @@ PATHS = {
     "types": ("picograd.nn.torch_names", "picograd"),
     "utils._foreach_utils": ("picograd.foreach",),
     "utils._python_dispatch": ("picograd.absent",),
+    "utils.benchmark": ("picograd.benchmark",),
     "utils.cpp_extension": ("picograd.absent",),
     "utils.data._utils": ("picograd.nn.collate",),
     "utils.data._utils.collate": ("picograd.nn.collate",),
@@ -160,6 +163,9 @@ class Finder:
         known = vars(sys.modules[above]).get(name)
         if known is not None:
             sys.modules[module.__name__] = known
+        elif above == "picograd.nn.modules":  # programs look for classes in all that is there
+            home = importlib.import_module("picograd.nn")
+            vars(module).update({each: getattr(home, each) for each in home.__all__})
 
 
 # modules of ours below which there are such paths: `picograd.autograd.function`

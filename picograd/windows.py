@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from picograd.dtype import float32, float64
-from picograd.errors import ValueRangeError
+from picograd.errors import DTypeError, ValueRangeError
 from picograd.tensor.tensor import Tensor
 from picograd.typed import strided
 
@@ -31,18 +31,18 @@ def points(op: str, M: Any, sym: bool) -> tuple[Array, int]:
     return at, max(last, 1)
 
 
-def made(values: Array, more: dict[str, Any]) -> Tensor:
+def made(op: str, values: Array, more: dict[str, Any]) -> Tensor:
     """Make the tensor; `more` are dtype, device and requires_grad. One point is 1."""
     if len(values) == 1:
         values = np.ones(1)
     if more.pop("layout", None) not in (None, strided):
-        raise ValueRangeError("window", "the layout is not strided", "leave it out")
+        raise ValueRangeError(op, "the layout is not strided", "leave it out")
     if more.get("dtype") is None:
         more["dtype"] = "float32"
     found = Tensor.of(values, **more)
     if found.dtype not in (float32, float64):
         text = f"takes float32 or float64, not {found.dtype.name}"
-        raise ValueRangeError("window", text, "cast the window")
+        raise ValueRangeError(op, text, "cast the window")
     return found
 
 
@@ -55,7 +55,7 @@ def cosines(op: str, M: int, a: Sequence[float], sym: bool, more: dict[str, Any]
     for number, weight in enumerate(a):
         wave = np.cos(number * angle)
         values += (-1) ** number * weight * wave
-    return made(values, more)
+    return made(op, values, more)
 
 
 def general_cosine(M: int, *, a: Sequence[float], sym: bool = True, **more: Any) -> Tensor:
@@ -65,6 +65,9 @@ def general_cosine(M: int, *, a: Sequence[float], sym: bool = True, **more: Any)
     >>> picograd.signal.windows.general_cosine(3, a=[0.5, 0.5]).tolist()
     [0.0, 1.0, 0.0]
     """
+    if not isinstance(a, (list, tuple)):
+        text = f"a is {type(a).__name__}, the coefficients are a list of numbers"
+        raise DTypeError("general_cosine", text, "pass a list")
     weights = list(a)
     if not weights:
         raise ValueRangeError("general_cosine", "there are no coefficients", "give some as a")
@@ -99,7 +102,7 @@ def bartlett(M: int, *, sym: bool = True, **more: Any) -> Tensor:
     at, last = points("bartlett", M, sym)
     place = 2 * at / last
     distance = np.abs(place - 1)
-    return made(1 - distance, more)
+    return made("bartlett", 1 - distance, more)
 
 
 def cosine(M: int, *, sym: bool = True, **more: Any) -> Tensor:
@@ -107,7 +110,7 @@ def cosine(M: int, *, sym: bool = True, **more: Any) -> Tensor:
     at, last = points("cosine", M, sym)
     step = math.pi / (last + 1)
     angle = (at + 0.5) * step
-    return made(np.sin(angle), more)
+    return made("cosine", np.sin(angle), more)
 
 
 def exponential(
@@ -122,7 +125,7 @@ def exponential(
     at, last = points("exponential", M, sym)
     middle = last / 2 if center is None else center
     distance = np.abs(at - middle)
-    return made(np.exp(-distance / tau), more)
+    return made("exponential", np.exp(-distance / tau), more)
 
 
 def gaussian(M: int, *, std: float = 1.0, sym: bool = True, **more: Any) -> Tensor:
@@ -133,7 +136,7 @@ def gaussian(M: int, *, std: float = 1.0, sym: bool = True, **more: Any) -> Tens
     middle = last / 2
     distance = (at - middle) / std
     square = distance**2
-    return made(np.exp(-square / 2), more)
+    return made("gaussian", np.exp(-square / 2), more)
 
 
 def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, **more: Any) -> Tensor:
@@ -145,4 +148,4 @@ def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, **more: Any) -> Tens
     inside = 1 - (place - 1) ** 2
     root = np.sqrt(np.maximum(inside, 0))
     values = np.i0(beta * root)
-    return made(values / np.i0(beta), more)
+    return made("kaiser", values / np.i0(beta), more)

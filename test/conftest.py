@@ -13,6 +13,7 @@ import pytest
 import picograd
 from picograd.config import config
 from picograd.engine import pending
+from picograd.engine.followed import EVENTS, stop
 from picograd.engine.plan_key import leaf_buffer
 from picograd.errors import PicogradError
 
@@ -54,6 +55,8 @@ def cpu_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def fixed_seeds() -> Iterator[None]:
+    stop()  # what the last test did is no way
+    EVENTS.after = None
     config.verify = 1  # every test checks every IR its kernels pass through
     random.seed(0)
     np.random.seed(0)

@@ -8,7 +8,7 @@ import pytest
 import picograd
 from picograd import Tensor, nn
 from picograd.config import config
-from picograd.errors import DeviceError
+from picograd.errors import DeviceError, NoDataError
 
 
 def test_parts() -> None:
@@ -51,3 +51,20 @@ def test_as_a_block() -> None:
     picograd.set_default_device(None)
     assert config.device == ""
     config.device = before
+
+
+def test_shapes_alone() -> None:
+    with picograd.device("meta"):
+        model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Embedding(10, 4))
+        found = model[1](model[0](picograd.randn(2, 3)))
+    assert found.is_meta and found.shape == (2, 4) and model[2].weight.device == "meta"
+    found.sum().backward()
+    assert model[0].weight.grad.shape == (4, 3)
+    assert repr(found.detach()) == "Tensor(..., size=(2, 4), device='meta')"
+    with pytest.raises(NoDataError, match="to_empty"):
+        model.to("cpu")
+    weight = model.to_empty(device="cpu")[0].weight
+    assert weight.device == "cpu" and weight.requires_grad and weight.is_leaf
+    state, other = model.state_dict(), nn.Linear(3, 4, device="meta")
+    other.load_state_dict({"weight": state["0.weight"], "bias": state["0.bias"]}, assign=True)
+    assert other(picograd.ones(1, 3, device="cpu")).numpy().shape == (1, 4)

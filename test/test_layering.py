@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 LEVELS = [
     {"torch_paths", "version"},
     {"errors", "helpers", "html", "cores", "number_code", "late_names"},
-    {"traced_number"},
+    {"traced_number", "first_import"},
     {"number"},
     {"config", "dtype", "target"},
     {"buffer", "code", "conversion", "device_name"},
@@ -29,6 +29,7 @@ LEVELS = [
         "autograd",
         "amp",
         "array_api",
+        "benchmark",
         "aten",
         "cuda",
         "distributions",

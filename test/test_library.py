@@ -50,7 +50,21 @@ def test_operators_that_are_not_there_say_so() -> None:
 
 
 def test_functions_of_the_package_are_operators() -> None:
-    assert picograd.ops.aten.mm is picograd.mm and picograd.ops.aten.clone is picograd.clone
+    aten, x = picograd.ops.aten, picograd.ones(2, 3)
+    assert aten.mm(x, x.t()).tolist() == aten.mm.default(x, x.t()).tolist() == [[3.0, 3.0]] * 2
+    assert {aten.add.Tensor: 1}[aten.add.Scalar] == 1 and aten.add != aten.mul
+    assert aten.sub_.Tensor(x.clone(), 1).tolist() == [[0.0] * 3] * 2
+    assert aten.index.Tensor(x, [None, picograd.tensor([0])]).shape == (2, 1)
+    assert aten.slice.Tensor(x, 1, 0, 2).shape == (2, 2)
+    assert aten._to_copy.default(x, dtype=picograd.int64).dtype is picograd.int64
+
+
+def test_operators_that_pytorch_has_for_itself_raise_when_called() -> None:
+    inner = picograd.ops.aten._sparse_addmm.default
+    with pytest.raises(AttributeError, match="_sparse_addmm"):
+        inner(picograd.ones(1))
+    with pytest.raises(AttributeError, match="no_such_operator"):
+        picograd.ops.aten.no_such_operator
 
 
 def test_operators_of_triton_are_functions() -> None:

@@ -106,3 +106,20 @@ def test_private_names_that_packages_import() -> None:
         assert repr(picograd.tensor([0.125])) == "Tensor([0.1])"
     assert repr(picograd.tensor([0.125])) == before
     assert not picograd.cuda._initialized
+
+
+def test_files_of_layers_list_what_is_in_them() -> None:
+    activation = importlib.import_module("picograd.nn.modules.activation")
+    kinds = [each for each in vars(activation).values() if inspect.isclass(each)]
+    assert picograd.nn.Tanh in kinds and picograd.nn.PReLU in kinds
+
+
+def test_names_that_packages_of_graphs_import() -> None:
+    assert picograd._tensor_str._tensor_str(picograd.tensor([1.0, 2.5]), 0) == "[1.0000, 2.5000]"
+    assert isinstance(picograd.profiler.EventList([1]), list)
+    assert not picograd._C._functorch.is_gradtrackingtensor(picograd.ones(1))
+    assert set(picograd.distributions.constraints.__all__) > {"positive", "simplex"}
+    loaders = importlib.import_module("picograd.utils.data.dataloader")
+    assert not isinstance(iter([]), loaders._MultiProcessingDataLoaderIter)
+    assert importlib.import_module("picograd.distributed.rpc").is_available() is False
+    assert picograd.serialization.pickle.loads(b"N.") is None

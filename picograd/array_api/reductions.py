@@ -15,6 +15,20 @@ __all__ = [
 Axes = int | tuple[int, ...] | None
 
 
+def reduced(
+    reduction: Any,
+    x: Tensor,
+    axis: Axes,
+    keepdims: bool,
+    **options: Scalar,
+) -> Tensor:  # fmt: skip
+    """Reduce over axes; over none, which are all in PyTorch, means over one of one element."""
+    if axis == ():
+        x, axis, keepdims = x.unsqueeze(-1), -1, False
+    result: Tensor = reduction(x, axis, keepdim=keepdims, **options)
+    return result
+
+
 def summing_dtype(x: Tensor, dtype: DTypeLike | None) -> DType:
     """Choose the dtype of a sum: int64 or uint64 for whole numbers unless told otherwise."""
     if dtype is not None:
@@ -45,31 +59,31 @@ def prod(
 
 def max(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Find the largest element."""
-    return x.amax(axis, keepdim=keepdims)
+    return reduced(Tensor.amax, x, axis, keepdims)
 
 
 def min(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Find the smallest element."""
-    return x.amin(axis, keepdim=keepdims)
+    return reduced(Tensor.amin, x, axis, keepdims)
 
 
 def mean(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Compute the mean."""
-    return x.mean(axis, keepdim=keepdims)
+    return reduced(Tensor.mean, x, axis, keepdims)
 
 
 def var(
     x: Tensor, /, *, axis: Axes = None, correction: Scalar = 0.0, keepdims: bool = False
 ) -> Tensor:
     """Compute the variance."""
-    return x.var(axis, correction=correction, keepdim=keepdims)
+    return reduced(Tensor.var, x, axis, keepdims, correction=correction)
 
 
 def std(
     x: Tensor, /, *, axis: Axes = None, correction: Scalar = 0.0, keepdims: bool = False
 ) -> Tensor:
     """Compute the standard deviation."""
-    return x.std(axis, correction=correction, keepdim=keepdims)
+    return reduced(Tensor.std, x, axis, keepdims, correction=correction)
 
 
 def all(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from picograd.array_api.elementwise import together
+from picograd.array_api.reductions import sum as count
 from picograd.errors import AxisError, ShapeError
 from picograd.tensor.core.annotations import TensorLike
 from picograd.tensor.core.operands import as_axis
@@ -161,7 +162,7 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
 
 def count_nonzero(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Count what is not 0."""
-    return (x != 0).cast("int64").sum(axis, keepdim=keepdims)
+    return count((x != 0).cast("int64"), axis=axis, keepdims=keepdims)
 
 
 def argmax(

@@ -94,7 +94,8 @@ def side_of(
     """Describe one operand; None if it is no load that boxes can have."""
     plain = narrow(operand.expr, 8)
     is_fit = plain.dtype is dtype or plain.dtype.kind == dtype.kind == "float8"
-    if not is_fit or (dtype.bits != 16 and not operand.is_k_major):
+    is_whole = operand.size % (ROW_BYTES // dtype.itemsize) == 0  # slabs of its rows
+    if not is_fit or not (operand.is_k_major or (dtype.bits == 16 and is_whole)):
         return None  # `wgmma` reads TF32 and 8-bit floats along K alone
     if unguarded(plain)[0].op == "load":
         found = row_side(c, operand, plain, depth, step)

@@ -353,14 +353,19 @@ class CpuBuilder:
         self.nest(step.over, (), body, is_unrolled)
         return emitter.add("get", dtype, (total, zero))
 
-    def combine(self, monoid: str, old: int, value: int) -> int:
-        """Append one reduction step; LLVM may reassociate it."""
+    def combine(self, monoid: str, old: int, value: int, is_ordered: bool = False) -> int:
+        """Append one reduction step; LLVM may reassociate it, unless sums are in order."""
         dtype = self.emitter.dtype(old)
         value = self.emitter.cast(value, dtype)
         op = COMBINE[monoid]
         if dtype is bool_:
             op = "or" if op in ("add", "maximum") else "and"
-        return self.emitter.add(op, dtype, (old, value), "reduce")
+        if not is_ordered or op != "add" or not dtype.is_float:
+            return self.emitter.add(op, dtype, (old, value), "reduce")
+        made = self.emitter.instructions[value]
+        if made.op == COMBINE["prod"]:  # one instruction here, whichever passes run
+            return self.emitter.raw("fma", dtype, *made.args, old)
+        return self.emitter.raw(op, dtype, old, value)
 
     def accumulate(self, group: Sequence[Accumulate | Store]) -> None:
         """Emit reductions over the same axes in one nest: `over` outside, `dims` inside.
@@ -371,6 +376,7 @@ class CpuBuilder:
         emitter, dims = self.emitter, steps[0].dims
         here = tuple(axis_index(d) for d in dims)
         firsts = [step for step in steps if step.is_first]
+        is_ordered = bool(dims) and dims[-1].size >= LEAST_VECTOR  # vectors of neighbouring sums
 
         def clear() -> None:
             for step in firsts:
@@ -387,7 +393,7 @@ class CpuBuilder:
                 value = emitter.value(expr)
                 position = self.position(step.tile, here)
                 old = self.get(step.tile, position)
-                self.put(step.tile, position, self.combine(step.monoid, old, value))
+                self.put(step.tile, position, self.combine(step.monoid, old, value, is_ordered))
             for store in beside:
                 value = emitter.value(store.expr)
                 emitter.store(emitter.slots[store.slot], emitter.index(store.index), value)

@@ -3,38 +3,42 @@
     for rows, elements in blocks of 16 x 16 (less, if a vector of the target holds fewer):
       16 vectors of elements -> 4 rounds of interleaving pairs -> 16 vectors of rows
 
-What a row has beyond its last whole vector of elements is masked.
+What rows and columns have beyond their last whole vector is masked. Copies that do nothing else go
+from memory to memory.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from picograd.codegen.emit import is_unit
 from picograd.codegen.linearize_cpu_pack import Builder, flat_position
 from picograd.codegen.tile import Assign, Step, Store
 from picograd.dtype import bool_
-from picograd.schedule.index import axis_index
+from picograd.schedule.index import Index, axis_index
 
 MOST = 16  # lanes
+LEAST = 8  # rows from which on a tile is turned by vectors
 
 
 def is_turn(step: Step) -> bool:
-    """Tell whether a step copies rows of memory to columns of a tile, or columns to rows."""
+    """Tell whether a step copies rows of memory to columns of a tile or memory, or columns to rows.
+
+    Its dims are the rows and their elements.
+    """
     if not isinstance(step, Assign | Store):
         return False
     if step.conditions or len(step.dims) != 2:
         return False
     row, element = step.dims
     crossed = axis_index(element), axis_index(row)
-    if row.size % MOST or step.expr.op not in ("load", "tile"):
+    if row.size < LEAST or step.expr.op not in ("load", "tile"):
         return False
     read = step.expr.arg[1]
     if isinstance(step, Assign):
-        is_copy = step.expr.op == "load"
-        memory, place = read, step.index
-    else:
-        is_copy = step.expr.op == "tile"
-        memory, place = step.index, read
-    return is_copy and place == crossed and is_unit(memory, element)
+        is_copy = step.expr.op == "load" and step.index == crossed
+        return is_copy and is_unit(read, element)
+    if step.expr.op == "tile":
+        return bool(read == crossed) and is_unit(step.index, element)
+    return element.size >= LEAST and is_unit(read, element) and is_unit(step.index, row)
 
 
 def linearize_turn(builder: Builder, step: Assign | Store) -> None:
@@ -43,86 +47,96 @@ def linearize_turn(builder: Builder, step: Assign | Store) -> None:
     row, element = step.dims
     itemsize = step.expr.dtype.itemsize
     lanes = min(MOST, builder.vector_bytes // itemsize)
-    left = element.size % lanes
-    zero = emitter.integer(0)
-    whole = emitter.integer(element.size - left)
-    stop = emitter.integer(row.size)
-
-    def block(first: int, width: int) -> None:
-        with emitter.scope({element: first}):
-            Turn(builder, step, lanes, width).block()
-
-    with emitter.loop(zero, stop, lanes, None) as start:
-        emitter.bind(row, start)
-        if element.size >= lanes:
-            with emitter.loop(zero, whole, lanes, None) as first:
-                block(first, lanes)
-        if left:
-            block(whole, left)
+    for start, height in strips(builder, row.size, lanes):
+        for first, width in strips(builder, element.size, lanes):
+            with emitter.scope({row: start, element: first}):
+                Turn(builder, step, lanes, height, width).block()
     emitter.forget()
 
 
-class Turn:
-    """This class is one block of a turning step, of which `width` elements a row exist."""
+def strips(builder: Builder, size: int, lanes: int) -> Iterator[tuple[int, int]]:
+    """Yield where whole vectors begin, inside a loop over them, and where the last one does."""
+    emitter = builder.emitter
+    left = size % lanes
+    whole = emitter.integer(size - left)
+    if size >= lanes:
+        with emitter.loop(emitter.integer(0), whole, lanes, None) as first:
+            yield first, lanes
+    if left:
+        yield whole, left
 
-    def __init__(self, builder: Builder, step: Assign | Store, lanes: int, width: int) -> None:
-        self.emitter, self.step = builder.emitter, step
-        self.lanes, self.width = lanes, width
-        if isinstance(step, Assign):
-            name = step.tile
-            slot, self.index = step.expr.arg
-        else:
-            name = step.expr.arg[0]
-            slot, self.index = step.slot, step.index
-        self.tile = builder.tiles[name]
-        self.column = builder.memory[name]
-        self.memory = self.emitter.slots[slot]
+
+class Turn:
+    """This class is one block of a turning step: `height` rows of which `width` elements exist."""
+
+    def __init__(
+        self, builder: Builder, step: Assign | Store, lanes: int, height: int, width: int
+    ) -> None:
+        self.builder = builder
+        self.emitter = builder.emitter
+        self.step = step
+        self.lanes = lanes
+        self.counts = height, width
 
     def block(self) -> None:
         """Load vectors, turn them round and store them."""
-        rows = self.places(0, self.lanes)
-        columns = self.places(1, self.width)
-        mask = self.mask()
-        if isinstance(self.step, Assign):
-            vectors = self.load(self.memory, rows, mask)
-            self.store(self.column, columns, self.turned(vectors), ())
+        step, expr = self.step, self.step.expr
+        if expr.op == "tile":
+            source, place = self.tile(*expr.arg)
+            over, along = 1, 0  # vectors of rows, one an element
         else:
-            vectors = self.load(self.column, columns, ())
-            self.store(self.memory, rows, self.turned(vectors), mask)
+            source, place = self.slot(*expr.arg)
+            over, along = 0, 1
+        vectors = self.load(source, place, over)
+        if isinstance(step, Assign):
+            target, place = self.tile(step.tile, step.index or ())
+        else:
+            target, place = self.slot(step.slot, step.index)
+        self.store(target, place, along, self.turned(vectors))
 
-    def mask(self) -> tuple[int, ...]:
-        """Tell which lanes of a row exist; nothing if all do."""
-        if self.width == self.lanes:
-            return ()
-        emitter = self.emitter
-        tests = [emitter.const(lane < self.width, bool_) for lane in range(self.lanes)]
-        return (emitter.add("pack", bool_, tests, lanes=self.lanes),)
+    def tile(self, name: str, place: Sequence[Index]) -> tuple[int, Index]:
+        """Find the memory of a tile, and an element's position there."""
+        return self.builder.memory[name], flat_position(self.builder.tiles[name], place)
 
-    def load(self, source: int, places: Sequence[int], mask: tuple[int, ...]) -> list[int]:
-        """Load vectors as they are stored."""
+    def slot(self, number: int, index: Index) -> tuple[int, Index]:
+        """Find the memory of a slot, and an element's position there."""
+        return self.emitter.slots[number], index
+
+    def load(self, source: int, index: Index, dim: int) -> list[int]:
+        """Load vectors as they are stored: one at each place along a dim."""
         emitter, lanes = self.emitter, self.lanes
         dtype = emitter.dtype(source)
-        return [emitter.add("load", dtype, (source, at, *mask), lanes=lanes) for at in places]
+        mask = self.mask(1 - dim)
+        found = []
+        for at in self.places(index, dim):
+            found.append(emitter.add("load", dtype, (source, at, *mask), lanes=lanes))
+        return found
 
-    def store(
-        self, target: int, places: Sequence[int], vectors: Sequence[int], mask: tuple[int, ...]
-    ) -> None:
-        """Store vectors, rounded to what is stored."""
+    def store(self, target: int, index: Index, dim: int, vectors: Sequence[int]) -> None:
+        """Store vectors, rounded to what is stored: one at each place along a dim."""
         emitter = self.emitter
         dtype = emitter.dtype(target)
-        for at, vector in zip(places, vectors):
+        mask = self.mask(1 - dim)
+        for at, vector in zip(self.places(index, dim), vectors):
             value = emitter.cast(vector, dtype)
             emitter.add("store", dtype, (target, at, value, *mask), lanes=self.lanes)
 
-    def places(self, dim: int, count: int) -> list[int]:
-        """List the positions of the first vectors along a dim: in memory, or in the tile."""
+    def mask(self, dim: int) -> tuple[int, ...]:
+        """Tell which lanes of a vector along a dim exist; nothing if all do."""
+        count = self.counts[dim]
+        if count == self.lanes:
+            return ()
         emitter = self.emitter
-        row, element = self.step.dims
-        here = axis_index(element), axis_index(row)
-        index = flat_position(self.tile, here) if dim else self.index
+        tests = [emitter.const(lane < count, bool_) for lane in range(self.lanes)]
+        return (emitter.add("pack", bool_, tests, lanes=self.lanes),)
+
+    def places(self, index: Index, dim: int) -> list[int]:
+        """List the positions of the vectors along a dim."""
+        emitter = self.emitter
         axis = self.step.dims[dim]
-        first, found = emitter.axis_value(axis), []
-        for number in range(count):
+        first = emitter.axis_value(axis)
+        found = []
+        for number in range(self.counts[dim]):
             at = emitter.arithmetic("add", first, emitter.integer(number))
             with emitter.scope({axis: at}):
                 found.append(emitter.index(index))

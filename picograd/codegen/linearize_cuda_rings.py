@@ -153,12 +153,14 @@ def stages_of(block: Block, pipeline: Pipeline) -> Iterator[None]:
 class Consumer:
     """What the teams read: stages of a pipeline, what is held for a point, and whose turn it is.
 
-    `late` are the stages that only the last products of a rotated pipeline read.
+    `late` are the stages that only the last products of a rotated pipeline read, `kept` those that
+    are filled once, for every point.
     """
 
     ring: Ring
     late: Ring
     held: Ring
+    kept: Ring
     turn: int
     write: Write
 

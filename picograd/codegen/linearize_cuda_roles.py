@@ -56,13 +56,14 @@ def persistent(block: Block, step: Persistent, write: Write) -> None:
     pipeline = pipeline_of(step)
     groups = step.teams.threads // GROUP
     late_ones = late_boxes(pipeline)
-    ring = make_ring(block, [each for each in pipeline.produce if each not in late_ones])
-    late = make_ring(block, late_ones)
+    kept_ones = [each for each in pipeline.produce if isinstance(each, CopyBox) and each.is_kept]
+    others = [each for each in pipeline.produce if each not in (*late_ones, *kept_ones)]
+    ring, late, kept = (make_ring(block, each) for each in (others, late_ones, kept_ones))
     held = make_ring(block, [each for each in step.body if isinstance(each, CopyBox)])
     turn = pointer(block, step.teams.count)
     is_first = emitter.conditions([(axis_index(block.thread), 0, 0)])
     with emitter.when(is_first):
-        for each in (ring, late, held):
+        for each in (ring, late, held, kept):
             readers = (groups * WARPS if each.values else groups) * each.together
             for number in range(each.stages):
                 add(block, "barrier_init", (each.full, emitter.integer(number)), fillers(each))
@@ -71,13 +72,13 @@ def persistent(block: Block, step: Persistent, write: Write) -> None:
         for number in range(step.teams.count):
             add(block, "barrier_init", (turn, emitter.integer(number)), passing)
         add(block, "barrier_publish")
-    for each in (ring, late, held):
+    for each in (ring, late, held, kept):
         leave_unfilled(block, each)
     add(block, "barrier")
     if ring.together > 1:  # others copy to this block as soon as its barriers are there
         add(block, "cluster_barrier", (), ring.together)
         ring = replace(ring, rank=emitter.index(axis_index(step.block) % ring.together))
-    consumer = Consumer(ring, late, held, turn, write)
+    consumer = Consumer(ring, late, held, kept, turn, write)
     produce(block, step, consumer)
     consume(block, step, consumer)
     if ring.together > 1:  # nobody's memory goes before all have copied and arrived there
@@ -124,9 +125,13 @@ def every_point(step: Persistent) -> Persistent:
 
 
 def fill_boxes(block: Block, step: Persistent, consumer: Consumer) -> None:
-    """Write what copies boxes: those of a point, then those of its stages."""
+    """Write what copies boxes: those that stay, then those of a point, and those of its stages."""
     held, *rings = consumer.held, consumer.ring, consumer.late
     zero = block.emitter.integer(0)
+    if consumer.kept.stages:
+        with stages_of(block, pipeline_of(step)):
+            stage = block.emitter.index(axis_index(pipeline_of(step).axis))
+            fill(block, consumer.kept, stage)
     other = empty_place(block) if held.stages else None
     filled = [(ring, empty_place(block)) for ring in rings if ring.stages]
     with points(block, every_point(step), zero):
@@ -141,10 +146,15 @@ def fill_stage(block: Block, ring: Ring, place: Place) -> None:
     """Copy the boxes of one stage when it is empty."""
     stage, parity = read(block, place.stage), read(block, place.parity)
     add(block, "barrier_wait", (ring.empty, stage, parity))
+    fill(block, ring, stage)
+    advance(block, ring, place, stage)
+
+
+def fill(block: Block, ring: Ring, stage: int) -> None:
+    """Copy the boxes of one stage."""
     add(block, "barrier_expect", (ring.full, stage), ring.bytes)
     for each in ring.boxes:
         copy_slabs(block, ring, each, stage)
-    advance(block, ring, place, stage)
 
 
 def fill_values(block: Block, step: Persistent, ring: Ring, write: Write) -> None:
@@ -255,7 +265,7 @@ def run_point(
         is_ever = not is_ranged(step, each)
         passing = teams.threads if is_ever else WARP
         begun = partial(pass_turn, block, consumer.turn, team, teams.count, passing)
-        multiply_stages(block, consumer.ring, each, place, begun, is_ever)
+        multiply_stages(block, consumer, each, place, begun, is_ever)
 
 
 def is_ranged(step: Persistent, pipeline: Pipeline) -> bool:
@@ -309,7 +319,7 @@ def pass_turn(block: Block, turn: int, team: int, count: int, passing: int) -> N
 
 def multiply_stages(
     block: Block,
-    ring: Ring,
+    consumer: Consumer,
     pipeline: Pipeline,
     place: Place,
     begun: Callable[[], None],
@@ -319,12 +329,16 @@ def multiply_stages(
 
     `is_ever`: there is a stage at every point.
     """
-    emitter = block.emitter
+    emitter, ring, kept = block.emitter, consumer.ring, consumer.kept
     before = variable(block, emitter.integer(0))
     accumulators = {}
     first = pipeline.first or constant(0)
     with stages_of(block, pipeline):
         stage = arrived(block, ring, place)
+        if kept.stages:
+            number = emitter.index(axis_index(pipeline.axis))
+            add(block, "barrier_wait", (kept.full, number, emitter.integer(0)))
+            enter_stage(block, kept, number)
         add(block, "wgmma_fence")
         for each in pipeline.consume:
             check(isinstance(each, Dot), "a pipeline multiplies", each)

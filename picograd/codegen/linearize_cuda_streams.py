@@ -8,6 +8,8 @@ a position run beside those that begin the next one, under the work on elements 
     values of the last
 
 What only values read has stages of its own, which are free one position later.
+
+A lone product whose results have two places (`Tile.stages`) runs under the work on those before.
 """
 
 from collections.abc import Sequence
@@ -32,7 +34,10 @@ from picograd.codegen.tile import Accumulate, Assign, Dot, Step, When
 from picograd.codegen.tile_pipeline import CopyBox, Persistent, Pipeline
 from picograd.dtype import bool_
 from picograd.errors import check, internal
+from picograd.schedule.index import Axis
 from picograd.schedule.loop import walk
+
+TURN = 4  # positions of a turn of the loop where products alternate
 
 
 def run_streams(block: Block, step: Persistent, consumer: Consumer, team: int) -> None:
@@ -47,10 +52,12 @@ def run_streams(block: Block, step: Persistent, consumer: Consumer, team: int) -
                 stage = arrived(block, held, other) if held.stages else -1
                 places = place, *late
                 rotated = Rotated(block, each, consumer, places) if each.is_rotated else None
-                if rotated is None:
-                    stream_stages(block, each, ring, place, write)
-                else:
+                if rotated is not None:
                     rotated.run()
+                elif has_two_places(block, each):
+                    Alternating(block, each, consumer, place).run()
+                else:
+                    stream_stages(block, each, ring, place, write)
                 if held.stages:
                     release(block, held, stage)
                     advance(block, held, other, stage)
@@ -129,6 +136,74 @@ def touched(step: Step) -> set[str]:
         internal("work on elements is assignments and sums of rows", step)
     found = {expr.arg[0] for expr in walk(step.expr) if expr.op == "tile"}
     return {step.tile, *found}
+
+
+def has_two_places(block: Block, pipeline: Pipeline) -> bool:
+    """Tell whether the results of the one product of a pipeline have two places."""
+    first, *work = pipeline.consume
+    is_lone = isinstance(first, Dot) and not any(isinstance(each, Dot) for each in work)
+    return is_lone and block.tiles[first.acc].stages == 2
+
+
+class Alternating:
+    """This class writes a main loop whose products use two places in turn, under work on the other.
+
+    A turn of the loop is some positions, and ends with none under way, or ptxas would wait for
+    each.
+    """
+
+    def __init__(self, block: Block, pipeline: Pipeline, consumer: Consumer, place: Place) -> None:
+        self.block, self.pipeline, self.consumer, self.place = block, pipeline, consumer, place
+        self.product, *self.work = pipeline.consume
+        tile = block.tiles[self.product.acc]
+        layout = tile.layout
+        is_known = pipeline.first is None and pipeline.stop is None
+        if layout is None or not is_known:
+            internal("two places are those of registers, for positions that are known", pipeline)
+        count = layout.register_count
+        other = block.emitter.add("array", tile.dtype, arg=count)
+        self.arrays = block.arrays[tile.name], other
+
+    def run(self) -> None:
+        """Write the loop, and the positions that fill no turn."""
+        turns, rest = divmod(self.pipeline.axis.size, TURN)
+        if turns:
+            with self.block.emitter.axis_loop(Axis("turn", turns), None):
+                self.positions(TURN)
+        self.positions(rest)
+
+    def positions(self, count: int) -> None:
+        """Write so many positions: each product begins before the one before is worked on."""
+        before = -1
+        for number in range(count):
+            place = number % 2
+            stage = self.begin(place)
+            if number:
+                self.finish(1 - place, before, 1)
+            before = stage
+        if count:
+            place = (count - 1) % 2
+            self.finish(place, before, 0)
+
+    def begin(self, number: int) -> int:
+        """Begin a product in one of the places when its stage is there."""
+        block, ring = self.block, self.consumer.ring
+        stage = arrived(block, ring, self.place)
+        block.arrays[self.product.acc] = self.arrays[number]
+        add(block, "wgmma_fence")
+        dot(block, self.product)
+        add(block, "wgmma_commit")
+        advance(block, ring, self.place, stage)
+        return stage
+
+    def finish(self, number: int, stage: int, under_way: int) -> None:
+        """Wait for the product in a place and work on it."""
+        block = self.block
+        array = self.arrays[number]
+        block.arrays[self.product.acc] = array
+        add(block, "wgmma_wait", [array], under_way)
+        release(block, self.consumer.ring, stage)
+        self.consumer.write(block, self.work)
 
 
 class Rotated:

@@ -48,6 +48,8 @@ def is_pointwise(step: Accumulate) -> bool:
     count = product(a.size for a in step.dims)
     if step.dims and step.dims[-1].size == VECTOR and count <= FEW_VECTORS * VECTOR:
         return False
+    if not step.over and step.expr.op == "guard":
+        return False  # added to what is there, where the guard holds: bounds of a loop
     is_whole = step.is_first or not step.over  # what is added to is in memory
     is_few = count <= FEW_SUMS
     most = UNROLLED if is_few else SMALL_WINDOW

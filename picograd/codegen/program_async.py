@@ -35,9 +35,9 @@ products  descriptor args=(shared, place) arg=leading -> uint64: where a swizzle
           accumulators not among them
 
 `verify_async` finds a barrier that somebody waits for and nobody arrives at, a copy into a stage
-that nobody waited to be free, and an accumulator that is read while a product is under way. The
-interpreter finds, for the sizes it runs: deadlocks, a stage overwritten before it was read or read
-before it arrived, and a box overwritten before it left.
+that nobody waited to be free, unless it is filled once, and an accumulator that is read while a
+product is under way. The interpreter finds, for the sizes it runs: deadlocks, a stage overwritten
+before it was read or read before it arrived, and a box overwritten before it left.
 """
 
 from collections.abc import Sequence
@@ -100,10 +100,22 @@ class Wgmma:
         return self.dtypes[0]
 
 
+def ended_once(instructions: Sequence[Any]) -> set[int]:
+    """Find the barriers of which only the first phase is waited for: stages are filled once."""
+    waits = [instr.args for instr in instructions if instr.op == "barrier_wait"]
+    later = set()
+    for barriers, _, parity in waits:
+        number = instructions[parity]
+        if number.args or number.arg != 0:
+            later.add(barriers)
+    return {barriers for barriers, *_ in waits} - later
+
+
 def verify_async(program: object, instructions: Sequence[Any]) -> None:
     """Check the rules of the module docstring that can be seen without running."""
     waited: dict[int, int] = {}
     arrived: set[int] = set()
+    once = ended_once(instructions)
     is_free = [False]  # for each open scope, whether it waited
     groups: list[set[int]] = [set()]  # of accumulators; the last one is not committed
     for number, instr in enumerate(instructions):
@@ -118,7 +130,8 @@ def verify_async(program: object, instructions: Sequence[Any]) -> None:
         elif instr.op in ARRIVES:
             arrived.add(instr.args[0])
         elif instr.op in ("copy_box", "copy_box_all"):
-            check(is_free[-1], f"%{number} fills a stage without waiting for it", program)
+            is_ready = is_free[-1] or instr.args[3] in once
+            check(is_ready, f"%{number} fills a stage without waiting for it", program)
         elif instr.op == "wgmma":
             groups[-1].add(instr.args[0])
         elif instr.op == "wgmma_commit":

@@ -41,14 +41,15 @@ WARP = 32
 class Part:
     """What a warp stores at once: columns of one fragment, through a slot that begins at `slot`.
 
-    The last part of a fragment may have fewer columns, where the array has none behind them.
+    The last part of a fragment has columns of the part before too, if it has too few of its own. A
+    fragment with fewer than 128 bytes of them is stored where the array has none behind.
     """
 
     tile: Tile
     slot: int
     fragment: int
-    number: int  # of the 128 bytes of columns
-    width: int  # columns that the fragment has of them
+    first: int  # column of the fragment
+    width: int  # columns that the fragment has of 128 bytes
 
     @property
     def columns(self) -> int:
@@ -62,24 +63,28 @@ def store_boxes(block: Block, step: Store) -> None:
     if not isinstance(layout, WgmmaAccumulator) or not isinstance(box, BoxStore):
         internal("only fragments leave in boxes", step)
     tile = block.tiles[box.tile]
-    slices = ceil_div(layout.n, tile.shape[-1])
-    parts = layout.stacked * slices
+    parts = places_of(layout, tile)
     tensor = block.tensor(box.tensor)
     name = block.emitter.add("tensor", None, arg=tensor)
     if box.is_rolled:
         store_rolled(block, step, layout, tile, name)
         return
     # A slot is free again when `stages` later ones have been handed over, in this step or the next.
-    check(parts % tile.stages == 0, "slots go round in every step", step)
-    for turn in range(parts):
-        fragment, number = divmod(turn, slices)
+    check(len(parts) % tile.stages == 0, "slots go round in every step", step)
+    for turn, (fragment, first) in enumerate(parts):
         slot = slot_place(block, tile, turn % tile.stages)
-        rest = layout.n - number * tile.shape[-1]
-        part = Part(tile, slot, fragment, number, min(tile.shape[-1], rest))
+        part = Part(tile, slot, fragment, first, min(tile.shape[-1], layout.n))
         await_slots(block, tile.stages - 1)
         gather(block, step, layout, part)
-        start = corner(block, step, layout, constant(fragment), constant(number * part.columns))
+        start = corner(block, step, layout, constant(fragment), constant(first))
         hand_over(block, (name, block.places[tile.name], slot), start)
+
+
+def places_of(layout: WgmmaAccumulator, tile: Tile) -> list[tuple[int, int]]:
+    """List the parts of a fragment by their number of 64 rows, and first column."""
+    width = min(tile.shape[-1], layout.n)
+    firsts = [min(n * width, layout.n - width) for n in range(ceil_div(layout.n, width))]
+    return [(fragment, first) for fragment in range(layout.stacked) for first in firsts]
 
 
 def await_slots(block: Block, pending: int) -> None:
@@ -113,7 +118,7 @@ def store_rolled(
     for turn in range(parts):
         fragment, number = divmod(turn, slices)
         place = slot_place(block, tile, turn)
-        part = Part(tile, place, fragment, number, tile.shape[-1])
+        part = Part(tile, place, fragment, number * tile.shape[-1], tile.shape[-1])
         gather(block, replace(step, expr=rounded), layout, part)
     add(block, "warp_barrier")
     turn_axis = Axis("turn", parts)
@@ -222,8 +227,7 @@ def gather(block: Block, step: Store, layout: WgmmaAccumulator, part: Part) -> N
     conditions = [*found.conditions, *tests_of(step, lanes, values)]
     with ExitStack() as stack:
         stack.enter_context(emitter.axis_loop(piece, True))
-        before = part.number * (part.columns // 8)
-        across = emitter.index(axis_index(piece) + before)
+        across = emitter.index(axis_index(piece) + part.first // 8)
         emitter.bind(named["across"], across)
         if "stack" in named:
             fragment = emitter.integer(part.fragment)

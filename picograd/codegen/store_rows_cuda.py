@@ -18,6 +18,7 @@ from picograd.codegen.store_boxes_cuda import (
     Part,
     gather,
     given,
+    places_of,
     rows_of,
     slot_place,
     swizzled,
@@ -37,17 +38,21 @@ def store_rows(block: Block, step: Store) -> None:
     if not isinstance(layout, WgmmaAccumulator) or not isinstance(box, RowStore):
         internal("only fragments leave in rows", step)
     tile = block.tiles[box.tile]
-    slices = layout.n // tile.shape[-1]
     rounded = rounded_product(step.expr)
     expr = rounded or step.expr
     is_lone = not any(each.op == "load" for each in walk(expr))
+    if not any(each.op == "tile" for each in walk(expr)):
+        for turn in range(layout.stacked * slices):
+            fragment, number = divmod(turn, slices)
+            part = Part(tile, -1, fragment, number, tile.shape[-1])
+            leave_rows(block, step, layout, part, True)
+        return
     conditions = () if is_lone else step.conditions  # of what is loaded: slots have room
     place = axis_index(step.dims[1])
     held = replace(step, expr=expr, index=place, conditions=conditions)
-    for turn in range(layout.stacked * slices):
-        fragment, number = divmod(turn, slices)
+    for turn, (fragment, first) in enumerate(places_of(layout, tile)):
         slot = slot_place(block, tile, turn % tile.stages)
-        part = Part(tile, slot, fragment, number, tile.shape[-1])
+        part = Part(tile, slot, fragment, first, tile.shape[-1])
         add(block, "warp_barrier")
         gather(block, held, layout, part)
         add(block, "warp_barrier")
@@ -59,7 +64,8 @@ def leave_rows(
 ) -> None:
     """Store the elements of a slot, or what is made of the product there, along its rows.
 
-    A lane takes 16 bytes if all arrays allow it, else an element.
+    Without a slot: what is made of no product. A lane takes 16 bytes if all arrays allow it, else
+    an element.
     """
     emitter, tile = block.emitter, part.tile
     chunk = CHUNK_BYTES // tile.dtype.itemsize
@@ -75,7 +81,7 @@ def leave_rows(
         if lanes > 1:
             column = column + axis_index(neighbour)
         down, along = step.dims
-        values = {down: first_row + row, along: column + part.number * part.columns}
+        values = {down: first_row + row, along: column + part.first}
         if lanes == 1 or is_whole(step, values, neighbour, is_product):
             break
     vector = (neighbour, lanes) if lanes > 1 else None
@@ -84,12 +90,14 @@ def leave_rows(
         start = number * lanes
         place = swizzled(block, start // chunk, row % 8, chunk)
         rest = emitter.index(row * part.columns + start % chunk)
-        place = emitter.arithmetic("add", emitter.arithmetic("add", place, rest), part.slot)
+        place = emitter.arithmetic("add", place, rest)
         with emitter.scope({neighbour: emitter.integer(0)} if vector else {}, vector):
             scope = emitter.scopes[-1]
             tests = tests_of(step, neighbour if vector else None, values)
             scope.mask = emitter.both(scope.mask, emitter.conditions(tests))
-            block.given = emitter.load(block.places[tile.name], place, None, lanes)
+            if part.slot >= 0:
+                place = emitter.arithmetic("add", place, part.slot)
+                block.given = emitter.load(block.places[tile.name], place, None, lanes)
             value = block.given
             if is_product:
                 value = emitter.value(rewrite(step.expr, values, given))

@@ -488,7 +488,10 @@ def verify_pipeline(
     filled = [each.tile for each in step.produce if isinstance(each, CopyBox | Assign)]
     read = {name for each in step.consume if isinstance(each, Dot) for name in (each.a, each.b)}
     read = {name for name in read if known[name].space == "shared"} - held
-    stages = {known[name].stages for name in filled if name in known}
+    kept = {each.tile for each in step.produce if isinstance(each, CopyBox) and each.is_kept}
+    if any(known[name].stages != step.axis.size for name in kept):
+        internal(f"{sorted(kept)} have a stage for each step", format_tiles(tiles))
+    stages = {known[name].stages for name in filled if name in known and name not in kept}
     is_same = sorted(boxes) == sorted(read) and len(filled) == len(step.produce)
     if not is_same or len(set(filled)) != len(filled) or len(stages) != 1:
         internal(f"a pipeline fills {filled} and reads {sorted(read)}", format_tiles(tiles))

@@ -154,6 +154,7 @@ class CopyBox:
     `slab` numbers the slabs. Of a map with windows: `at` is where the first window begins, and
     `offsets` are those of the elements from there, in every window the same. So many neighbouring
     blocks as are `together` want the same boxes at the same points: each brings a part to all.
+    If it `is_kept`, boxes are the same at all points: each position has a stage, filled once.
     """
 
     tile: str
@@ -162,6 +163,7 @@ class CopyBox:
     slab: Axis
     offsets: tuple[Index, ...] = ()
     together: int = 1
+    is_kept: bool = False
 
 
 @dataclass(frozen=True, slots=True)

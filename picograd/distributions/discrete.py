@@ -15,6 +15,7 @@ from picograd.distributions.distribution import (
     need_one,
 )
 from picograd.distributions.univariate import uniform
+from picograd.errors import ValueRangeError
 from picograd.tensor.core.autograd import no_grad
 from picograd.tensor.making.distributions import binomial, poisson
 from picograd.tensor.public import broadcast_tensors
@@ -285,16 +286,21 @@ class Choices(Distribution):
     logits: Tensor
     probs: Tensor
 
+    def __init__(self, batch: Sizes, event: Sizes, validate_args: bool | None) -> None:
+        super().__init__(batch, event, validate_args)
+        inside = constraints.real if self._given == "logits" else constraints.nonnegative
+        self._check(f"parameter {self._given}", self._own, inside)
+
     def take(self, probs: Tensor | None, logits: Tensor | None) -> None:
         """Keep normalised logits and probabilities of what is given."""
         op = type(self).__name__
         self._given = need_one(op, probs=probs, logits=logits)
+        (given,) = as_tensors(logits if probs is None else probs)
+        self._own = given
         if probs is not None:
-            (given,) = as_tensors(probs)
             self.probs = given / given.sum(-1, keepdim=True)
             self.logits = clamped(self.probs).log()
         else:
-            (given,) = as_tensors(logits)
             self.logits = given.log_softmax(-1)
             self.probs = self.logits.softmax(-1)
 
@@ -449,6 +455,8 @@ class Multinomial(Choices):
     ) -> None:
         self.take(probs, logits)
         self.total_count = int(total_count)
+        if self.total_count < 0:
+            raise ValueRangeError("Multinomial", f"total_count={total_count}", "use 0 or more")
         shape = self.logits.shape
         super().__init__(shape[:-1], shape[-1:], validate_args)
 

@@ -208,8 +208,7 @@ class Uniform(Distribution):
     def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:
         self.low, self.high = as_tensors(low, high)
         super().__init__(self.low.shape, (), validate_args)
-        if self._validate_args is not False:
-            self._check("the width", self.high - self.low, constraints.positive)
+        self._check("parameter high", self.high, constraints.greater_than(self.low))
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Any:

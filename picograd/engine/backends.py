@@ -3,6 +3,7 @@
     cpu                       the host's processor, on `config.threads` threads
     cuda, cuda:0, cuda:1 ...  NVIDIA GPUs; "cuda" is "cuda:0"
     null                      a GPU that is not there: plans and compiles, runs nothing
+    meta                      the same, and asking for values is an error: shapes alone
 
 A backend is imported when its device is opened. Changing `config.threads` opens another "cpu";
 buffers of the one before remain valid.
@@ -43,10 +44,18 @@ def open_null(ordinal: int) -> Device:
     return NullDevice()
 
 
+def open_meta(ordinal: int) -> Device:
+    """Open the machine of shapes alone."""
+    from picograd.runtime.null import NullDevice
+
+    return NullDevice(has_values=False)
+
+
 OPENERS: dict[str, Callable[[int], Device]] = {
     "cpu": open_cpu,
     "cuda": open_cuda,
     "null": open_null,
+    "meta": open_meta,
 }
 OPEN: dict[str, Device] = {}
 LOCK = threading.RLock()

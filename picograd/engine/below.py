@@ -15,6 +15,7 @@ from picograd.engine.plan_key import leaf_buffer
 from picograd.graph.node import Node
 from picograd.graph.row import WRITES
 
+NEAR = 16  # nodes that are looked at
 INPUTS, REALIZED = attrgetter("inputs"), attrgetter("realized")
 
 
@@ -74,3 +75,16 @@ def reads_any(
         if not any(each in told for each in found.memory):
             KNOWN[node] = found
     return any(each in written or id(leaf_buffer(each)) in buffers for each in found.memory)
+
+
+def is_near(node: Node, before: Node) -> bool:
+    """Tell whether a value is seen to be computed of another: from a few nodes."""
+    waiting = [node]
+    for _ in range(NEAR):
+        if not waiting:
+            return False
+        found = waiting.pop(0)
+        if found is before:
+            return True
+        waiting += found.inputs
+    return False

@@ -58,6 +58,7 @@ class DiskCache:
     def __init__(self, folder: str, limit: int) -> None:
         self.folder, self.limit = PrivateFolder(folder), limit
         self.memory: OrderedDict[str, bytes] = OrderedDict()
+        self.near: dict[str, bytes] = {}  # entries that were read together
         self.held = 0  # bytes in memory
         self.stores = 0
         self.written = self.room = 0  # bytes since the folder was listed, and room there was then
@@ -65,7 +66,7 @@ class DiskCache:
 
     def get(self, key: str) -> bytes | None:
         """Find an entry; None if there is none, or a damaged one."""
-        found = self.memory.get(key)
+        found = self.memory.get(key) or self.near.get(key)
         if found is not None or not self.is_private:
             return found
         try:

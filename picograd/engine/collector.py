@@ -24,6 +24,7 @@ SHARE = 50  # looks at all objects take one part in so many of the time
 RAREST = 1000  # looks at objects that outlived one, for one at all
 YOUNGEST = 10_000  # objects: some MB
 PYTHONS = 700, 2000  # young objects before a look, as Python sets it
+PAUSED = (1 << 31) - 1  # young objects before a look, where none is wanted: C's largest int
 
 
 class Pace:
@@ -68,21 +69,27 @@ PACE: list[Pace] = []  # from the first computation on
 
 
 def undisturbed(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Let the collector wait until a function returns. Who paused it finds it paused."""
+    """Let the collector wait until a function returns. Who paused it finds it paused.
+
+    It waits by its threshold: whether it is enabled is the user's, whose hooks may run meanwhile.
+    """
 
     @functools.wraps(function)
     def call(*args: Arguments.args, **options: Arguments.kwargs) -> Result:
         if not PACE:
             PACE.append(Pace())
             gc.callbacks.append(PACE[0])
-        if not gc.isenabled():
+        first, *older = gc.get_threshold()
+        if first == PAUSED or not gc.isenabled():
             return function(*args, **options)
         try:  # first: the handler of a signal may raise behind any call
-            gc.disable()
+            gc.set_threshold(PAUSED, *older)
             return function(*args, **options)
         finally:
             count = gc.get_count()[0]
-            gc.enable()
+            now, *older = gc.get_threshold()
+            if now == PAUSED:  # else the function set another
+                gc.set_threshold(first, *older)
             if count > PACE[0].young:
                 PACE[0].make_room(count)
 

@@ -28,6 +28,7 @@ from picograd.engine.below import reads_any
 from picograd.engine.carried import entries
 from picograd.engine.debug import user_line
 from picograd.engine.executable import CompiledPlan
+from picograd.engine.followed import EVENTS, check_expected
 from picograd.engine.live import LiveTable
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import NO_KEY, GraphKey, leaf_buffer
@@ -214,6 +215,8 @@ def sharing(held: Sequence[Any]) -> Any:
 
 def compute(step: Step, updates: Sequence[Update], live: Any) -> list[Node] | None:
     """Compute a step whose plan is known, and give its roots; None if it is not."""
+    if EVENTS.learning is not None:
+        EVENTS.learning.close(step, updates)
     known = KNOWN.get(step.key)
     plan = None if known is None else known.plan()
     if known is None or plan is None or config.verify or not PLANS.touch(plan):
@@ -235,6 +238,8 @@ def note(
     roots: Sequence[Node],
 ) -> None:  # fmt: skip
     """Remember the plan of a step, what it takes, and the nodes that it computes beside writes."""
+    if EVENTS.expected is not None:
+        check_expected(plan, buffers, [each.value for each in scalars], roots)
     found = Known(
         weakref.ref(plan),
         places_in(step.buffers, buffers),

@@ -31,6 +31,7 @@ from picograd.engine.below import reads_any
 from picograd.engine.carried import FREE, LEAVES_OF_THE_GRAPH, become_leaf, entries
 from picograd.engine.collector import undisturbed
 from picograd.engine.debug import PACKAGE, user_line
+from picograd.engine.followed import EVENTS, ending, leave
 from picograd.engine.foreseen import Step
 from picograd.engine.live import LiveTable
 from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, walk_pending
@@ -49,7 +50,7 @@ HOPS = 8  # views of views that may wait; a longer chain is stored, or it would 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
-LOCK = threading.RLock()
+LOCK = EVENTS.lock = threading.RLock()
 LIVE = LiveTable()
 WRITES: "weakref.WeakKeyDictionary[Node, None]" = weakref.WeakKeyDictionary()  # to memory
 CHANGED: "weakref.WeakKeyDictionary[Node, None]" = weakref.WeakKeyDictionary()  # of no memory yet
@@ -76,7 +77,7 @@ def locked(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]
 def new_lock() -> None:
     """Replace the lock in a forked process: a thread that is gone may hold it."""
     global LOCK
-    LOCK = threading.RLock()
+    LOCK = EVENTS.lock = threading.RLock()
     DEPTH[0] = 0
 
 
@@ -121,6 +122,7 @@ def next_leaf(node: Node) -> Node:
 
 def before_writes(nodes: Sequence[Node]) -> None:
     """Compute what live tensors still have to read of memory that a jitted plan will write."""
+    leave()
     pending = waiting_nodes()
     readers = readers_of(nodes, pending, Walk())
     if readers:
@@ -297,6 +299,7 @@ def enter(leaf: Node, tensor: Any) -> None:
 @locked
 def realize_all() -> None:
     """Compute all that live tensors still wait for, unless this interrupts who may do so."""
+    leave()
     if DEPTH[0]:
         return
     stored: dict[int, Node] = {}
@@ -331,6 +334,7 @@ def is_wide(node: Node) -> bool:
 @locked
 def flush_assigns() -> None:
     """Run the in-place writes that are still to run, unless this interrupts who may run them."""
+    leave()
     writes = pending_writes() if entries(WRITES) and not DEPTH[0] else []
     if writes:
         compute(writes)
@@ -353,29 +357,30 @@ def compute_checks() -> None:
         compute([WAITING[0][0]])
 
 
+@ending
+@locked
 def compute(nodes: Sequence[Node]) -> None:
     """Compute nodes, with what has to run in the same plan, and let their tensors settle."""
-    with LOCK:
-        native = direct.CODED.compute
-        if native is not None and len(nodes) == 1 and native(nodes[0], user_line()):
+    native = direct.CODED.compute
+    if native is not None and len(nodes) == 1 and native(nodes[0], user_line()):
+        return
+    native = small.CODED.compute
+    if native is not None and native(nodes, user_line()):
+        return
+    flushed()
+    if is_tracing():
+        return
+    graph = None
+    if not (WAITING or entries(WRITES) or entries(CHANGED)):
+        if len(nodes) == 1 and nodes[0].op in MEMORY:
             return
-        native = small.CODED.compute
-        if native is not None and native(nodes, user_line()):
-            return
-        flushed()
-        if is_tracing():
-            return
-        graph = None
-        if not (WAITING or entries(WRITES) or entries(CHANGED)):
-            if len(nodes) == 1 and nodes[0].op in MEMORY:
+        if nodes and all(node.realized is None and node.inputs for node in nodes):
+            if len(nodes) == 1 and direct.compute(nodes[0], LIVE):
                 return
-            if nodes and all(node.realized is None and node.inputs for node in nodes):
-                if len(nodes) == 1 and direct.compute(nodes[0], LIVE):
-                    return
-                graph = small.small_graph(*nodes)
-                if graph is not None and small.compute(graph, LIVE):
-                    return
-        compute_with_checks(nodes, graph)
+            graph = small.small_graph(*nodes)
+            if graph is not None and small.compute(graph, LIVE):
+                return
+    compute_with_checks(nodes, graph)
 
 
 @locked
@@ -488,6 +493,7 @@ def store_starts(order: Sequence[Node], roots: Sequence[Node]) -> bool:
 @locked
 def compute_starts(nodes: Sequence[Node]) -> None:
     """Compute what leaves start from; what else was written waits, unless they come of that."""
+    leave()
     found = graph_key(nodes)
     if any(node in WRITES for node in found.order):
         compute(nodes)

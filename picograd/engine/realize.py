@@ -25,6 +25,7 @@ from picograd.dtype import DType
 from picograd.engine.backends import default_device, get_device, target_of
 from picograd.engine.debug import log_copy, log_plan, start_copy, user_line
 from picograd.engine.executable import CompiledPlan, Runnable, compile_plan, scalar_values
+from picograd.engine.followed import EVENTS
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, walk_pending, with_scalars
 from picograd.engine.size_patterns import learn, plan_by_code
@@ -190,6 +191,8 @@ def node_over_numpy(array: np.ndarray[Any, Any], dtype: DType) -> Node:
 
 def buffer_view(buffer: Buffer, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     """Show the memory of a CPU buffer as an array, which keeps the buffer alive."""
+    if EVENTS.learning is not None:
+        EVENTS.learning.reads += 1
     cpu: Any = get_device(buffer.device)
     raw: np.ndarray[Any, Any] = cpu.view(buffer).view(buffer.dtype.storage)
     return raw[: buffer.count].reshape(shape)
@@ -197,6 +200,8 @@ def buffer_view(buffer: Buffer, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
 
 def flat_view(buffer: Buffer) -> np.ndarray[Any, Any]:
     """Show the memory of a CPU buffer in a row, for as long as the caller holds the buffer."""
+    if EVENTS.learning is not None:
+        EVENTS.learning.reads += 1
     if not buffer.count:
         return np.empty(0, buffer.dtype.storage)
     memory = (ctypes.c_char * buffer.nbytes).from_address(buffer.address)
@@ -210,6 +215,8 @@ def leaf(buffer: Buffer, shape: tuple[int, ...]) -> Node:
 
 def buffer_to_numpy(buffer: Buffer, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     """Copy a row-major buffer to a new NumPy array; floats that NumPy lacks widen to float32."""
+    if EVENTS.learning is not None:
+        EVENTS.learning.reads += 1
     if len(shape) > NUMPY_AXES:
         text = f"NumPy has at most {NUMPY_AXES} axes, the tensor has {len(shape)}"
         raise ShapeError("numpy", text, "reshape it first")
@@ -226,6 +233,8 @@ def buffer_to_numpy(buffer: Buffer, shape: tuple[int, ...]) -> np.ndarray[Any, A
 
 def number_in(buffer: Buffer) -> int | float | None:
     """Read the one number of a buffer on the host; None where that is more than a look."""
+    if EVENTS.learning is not None:
+        EVENTS.learning.reads += 1
     kind = NUMBER_KINDS.get(buffer.dtype.name)
     if kind is None or not is_host(buffer.device) or CHECKS or PROFILES or config.debug >= 2:
         return None
@@ -236,8 +245,10 @@ def number_in(buffer: Buffer) -> int | float | None:
 def check_later(buffer: Buffer, error: PicogradError) -> None:
     """Raise an error at the next look at the device where a computed bool is true.
 
-    At once on a CPU, whose values are there.
+    At once on a CPU, whose values are there; never where there are no values.
     """
+    if buffer.device == "meta":
+        return
     if is_host(buffer.device):
         look_at(buffer, error)
         return

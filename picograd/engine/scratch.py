@@ -11,7 +11,7 @@ from picograd.code import Workspace
 from picograd.dtype import uint8
 from picograd.runtime.device import Executable, TapeLaunch
 from picograd.schedule.in_place import lives_of
-from picograd.schedule.memory import Lifetime, place_temporaries
+from picograd.schedule.memory import place_slots
 from picograd.schedule.plan import KernelLaunch, Plan, PlanSlot, Step
 from picograd.schedule.waits import find_waits
 from picograd.target import is_host
@@ -21,63 +21,35 @@ LEAST = 1 << 16  # bytes of a launch: where it takes less, all launches share me
 
 
 def place_workspaces(plan: Plan, loaded: Loaded) -> Plan:
-    """Give launches of a CPU slots for workspaces that need not be zero, behind those they have."""
-    draft = Draft(plan)
+    """Give launches of a CPU slots for workspaces that need not be zero, behind those they have.
+
+    Temporaries of its device are placed once more; parts of an array stay where they are in it.
+    """
+    slots = list(plan.slots)
+    steps = list(plan.steps)
+    devices = set()
     for number, step in enumerate(plan.steps):
         found = workspaces_of(step, loaded)
         nbytes = sum(each.bytes for each in found)
         if isinstance(step, KernelLaunch) and nbytes >= LEAST:
-            draft.add(number, step, found)
-    for device in sorted(draft.devices):
-        draft.place(device)
-    return replace(plan, slots=tuple(draft.slots), steps=tuple(draft.steps), arenas=draft.arenas)
-
-
-class Draft:
-    """A plan whose temporaries are placed once more."""
-
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-        self.slots = list(plan.slots)
-        self.steps = list(plan.steps)
-        self.arenas = dict(plan.arenas)
-        self.devices: set[str] = set()
-
-    def add(self, number: int, step: KernelLaunch, found: Sequence[Workspace]) -> None:
-        """Give a launch slots for its workspaces."""
-        first = len(self.slots)
-        for each in found:
-            self.slots.append(space_slot(each.bytes, step.device))
-        added = range(first, len(self.slots))
-        slots = *step.slots, *added
-        self.steps[number] = replace(step, slots=slots)
-        self.devices.add(step.device)
-
-    def place(self, device: str) -> None:
-        """Place the temporaries of a device; parts of an array stay where they are in it."""
-        lives = lives_of(self.steps)
-        slots = self.slots
-        joined = [pair for pair in self.plan.joined if slots[pair[0]].device == device]
-        for part, whole in joined:
-            earlier, _ = lives.pop(part)
-            first, last = lives[whole]
-            first = min(first, earlier)
-            lives[whole] = first, last
-        numbers = []
-        for number in lives:
-            slot = slots[number]
-            if slot.kind == "temporary" and slot.device == device:
-                numbers.append(number)
-        lifetimes = [Lifetime(slots[n].nbytes, *lives[n]) for n in numbers]
-        offsets, self.arenas[device] = place_temporaries(lifetimes)
-        for number, offset in zip(numbers, offsets, strict=True):
-            slots[number] = replace(slots[number], offset=offset)
-        old = self.plan.slots
-        for part, whole in joined:
-            away = old[part].offset - old[whole].offset
-            start = slots[whole].offset
-            moved = start + away
-            slots[part] = replace(slots[part], offset=moved)
+            added = range(len(slots), len(slots) + len(found))
+            for each in found:
+                slots.append(space_slot(each.bytes, step.device))
+            wider = *step.slots, *added
+            steps[number] = replace(step, slots=wider)
+            devices.add(step.device)
+    lives = {}
+    for number, life in lives_of(steps).items():
+        if slots[number].device in devices:
+            lives[number] = life
+    parts = []
+    for part, whole in plan.joined:
+        if part in lives:
+            away = slots[part].offset - slots[whole].offset
+            parts.append((part, whole, away))
+    placed = place_slots(slots, lives, parts)
+    arenas = {**plan.arenas, **placed}
+    return replace(plan, slots=tuple(slots), steps=tuple(steps), arenas=arenas)
 
 
 def workspaces_of(step: Step, loaded: Loaded) -> list[Workspace]:

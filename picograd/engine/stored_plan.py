@@ -3,7 +3,8 @@
 A plan's entry is named by a hash of the structural key of its graph, of the devices, the settings
 and our code. It holds what running needs, as JSON: slots, arenas, and the tapes, whose launches
 name their kernels by canonical key; the kernels are entries of their own (cache.py, whose rules for
-whom a folder may belong to hold for both). What is damaged, or lacks a kernel, is a miss.
+whom a folder may belong to hold for both), and once more in one file (packed.py). What is damaged,
+or lacks a kernel, is a miss.
 
 Not stored are plans whose key holds more than plain values (the body of a loop stands for itself),
 and those with other actions than tapes and copies. Who wants to see how a plan is made (DEBUG=2) or
@@ -21,6 +22,7 @@ from picograd.engine.backends import get_device
 from picograd.engine.cache import disk_cache, generator_version, is_count
 from picograd.engine.compile import load_named
 from picograd.engine.executable import Action, CompiledPlan, TapeRun, check_room
+from picograd.engine.packed import entries_of, pack_entries
 from picograd.engine.plan_key import GraphKey
 from picograd.engine.watch import RECORDERS
 from picograd.graph.formula import Formula
@@ -41,11 +43,12 @@ def find_stored(found: GraphKey) -> CompiledPlan | None:
         return None
     name = entry_name(found)
     text = cache.get(name) if name else None
-    if text is None:
+    if name is None or text is None:
         return None
     try:
         described = json.loads(text)
-        return read_plan(described, found)
+        with entries_of(name, described, cache):
+            return read_plan(described, found)
     except (ValueError, TypeError, LookupError, RecursionError):
         return None
 
@@ -59,6 +62,7 @@ def store_plan(found: GraphKey, compiled: CompiledPlan) -> None:
     name = entry_name(found) if described else None
     if name and described:
         cache.put(name, json.dumps(described, separators=(",", ":")).encode())
+        pack_entries(name, described, cache)
 
 
 def entry_name(found: GraphKey) -> str | None:

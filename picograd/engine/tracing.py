@@ -18,6 +18,7 @@ from typing import Any
 
 from picograd.buffer import RuntimeScalar
 from picograd.engine.debug import user_line
+from picograd.engine.followed import leave
 from picograd.errors import PicogradError, TraceError
 
 
@@ -108,6 +109,7 @@ def trace_error(op: str, problem: str, fix: str) -> TraceError:
 @contextmanager
 def tracing(what: str = "picograd.jit") -> Iterator[None]:
     """Trace inside this block: realizations wait until it ends."""
+    leave()
     RUNNING.active.append(what)
     try:
         yield
@@ -118,6 +120,7 @@ def tracing(what: str = "picograd.jit") -> Iterator[None]:
 @contextmanager
 def noting() -> Iterator[Trace]:
     """Note what the function reads and draws inside this block."""
+    leave()
     trace = Trace()
     RUNNING.traces.append(trace)
     try:

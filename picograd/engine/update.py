@@ -33,6 +33,7 @@ class Update:
     targets: tuple[int, ...]
     tensors: list[Any]
     kind: Key
+    sources: list[Any]  # the tensors of all inputs
 
     def written(self) -> Iterator[Node]:
         """List the leaves whose memory is written."""

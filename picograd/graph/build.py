@@ -12,7 +12,7 @@ from functools import cache
 
 from picograd.buffer import RuntimeScalar, Storage
 from picograd.dtype import DType, bool_, float32, int64, uint32
-from picograd.errors import DTypeError, ShapeError, ValueRangeError
+from picograd.errors import DTypeError, ShapeError, ValueRangeError, no_data
 from picograd.graph.build_composite import (
     argmax,
     argmin,
@@ -416,7 +416,9 @@ def scatter(
 
 
 def copy(node: Node, device: str) -> Node:
-    """Move to another device."""
+    """Move to another device. Raises NoDataError for values that are nowhere."""
+    if node.device == "meta":
+        raise no_data("copy")
     return node.copy(device)
 
 

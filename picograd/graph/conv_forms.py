@@ -2,27 +2,30 @@
 
     gradients of inputs under a stride   one convolution for all phases: out[stride * t + phase]
     gradients of weights                 images in parts, each its own product: float32 sums added
-    few channels                         windows written out, then a convolution of 1 x 1
+    few channels                         windows as channels (graph/conv_few.py)
 
 Each is the same value by views, a convolution and perhaps a sum, so that the schedule sees plain
 ones. Targets without such an engine keep what was recorded.
 """
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from math import inf, prod
-from typing import Any
 
 from picograd.dtype import DType, float32
+from picograd.graph.conv_few import (
+    SLAB,
+    by_patches,
+    cut_to,
+    is_few,
+    pad_or_cut,
+    padded_to,
+    patches_gradient,
+)
 from picograd.graph.ends import ends_of
 from picograd.graph.node import Node
 from picograd.graph.shape import ConvSpec, Shape
 from picograd.helpers import ceil_div
 from picograd.target import Target
 
-FEW = 16  # channels: of fewer most of a box would be empty
-ALIGNED = 8  # channels: 16 bytes
-SLAB = 64  # channels of a box
 STEP = 64  # windows of a weight's gradient that one step multiplies
 TILE = 128  # rows and columns of a tile
 BUSY = 4  # steps that a tile takes beside its products
@@ -65,134 +68,9 @@ def multiplies(dtype: DType, target: Target) -> bool:
     return target.copies_boxes and dtype.is_float and is_taken
 
 
-def is_few(channels: int) -> bool:
-    """Tell whether boxes of channels would be mostly empty, or cannot be."""
-    return channels < FEW or channels % ALIGNED != 0
-
-
 def is_weight_gradient(node: Node) -> bool:
     """Tell whether a convolution is one of images by gradients: it sums over wide kernels."""
     return prod(node.inputs[1].shape[3:]) > prod(node.shape[3:])
-
-
-# -- few channels ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """One axis of windows: `count` of `kernel` elements that are `gap` apart, `stride` apart."""
-
-    count: int
-    kernel: int
-    stride: int
-    gap: int
-    low: int  # zeros before the axis
-
-    def high(self, size: int) -> int:
-        """Zeros behind an axis that the last window needs; negative: elements that none reads."""
-        last = (self.count - 1) * self.stride + (self.kernel - 1) * self.gap
-        return last + 1 - size - self.low
-
-
-def windowed(channels: int, kernel: Shape) -> tuple[int, ...]:
-    """Choose the axes whose windows are written out: the last one, if that gives channels enough.
-
-    Writing out all of them takes as many times more memory as the other axes have taps.
-    """
-    rank = len(kernel)
-    return (rank - 1,) if channels * kernel[-1] >= FEW else tuple(range(rank))
-
-
-def patches(x: Node, rows: dict[int, Reach]) -> Node:
-    """Write windows over some axes out as channels: (N, 1, C, *S) -> (N, 1, C * K, *S').
-
-    There are enough channels for boxes, so that this is done once.
-    """
-    rank, count = x.rank - 3, len(rows)
-    pads = [(0, 0)] * x.rank
-    for d, row in rows.items():
-        pads[3 + d] = row.low, row.high(x.shape[3 + d])
-    padded = pad_or_cut(x, tuple(pads))
-    seen = padded.window(tuple((3 + d, r.kernel, r.stride, r.gap) for d, r in rows.items()))
-    spatial, taps = range(3, 3 + rank), range(3 + rank, 3 + rank + count)  # of N 1 C *S' *K
-    seen = seen.permute((0, 1, 2, *taps, *spatial))
-    depth = prod(seen.shape[2 : 3 + count])
-    return enough(seen.reshape((*seen.shape[:2], depth, *seen.shape[3 + count :])))
-
-
-def enough(node: Node) -> Node:
-    """Add channels of zeros up to as many as boxes want."""
-    return padded_to(node, 2, FEW if node.shape[2] < FEW else ALIGNED)
-
-
-def without(spec: ConvSpec, axes: Collection[int]) -> ConvSpec:
-    """Leave some axes of a convolution without stride, padding and gaps."""
-    rank = len(spec.stride)
-
-    def kept(values: tuple[Any, ...], plain: Any) -> tuple[Any, ...]:
-        return tuple(plain if d in axes else values[d] for d in range(rank))
-
-    padding = kept(spec.padding, (0, 0))
-    return ConvSpec(
-        kept(spec.stride, 1), padding, spec.input_dilation, kept(spec.kernel_dilation, 1)
-    )
-
-
-def by_patches(x: Node, weight: Node, spec: ConvSpec, shape: Shape) -> Node:
-    """Convolve windows that are written out with a kernel of one element along their axes."""
-    kernel, gaps = weight.shape[3:], spec.kernel_dilation
-    axes = windowed(x.shape[2], kernel)
-    rest = [d for d in range(len(kernel)) if d not in axes]
-    rows = {
-        d: Reach(shape[3 + d], kernel[d], spec.stride[d], gaps[d], spec.padding[d][0]) for d in axes
-    }
-    flat = weight.permute((0, 1, 2, *(3 + d for d in axes), *(3 + d for d in rest)))
-    sizes = tuple(1 if d in axes else n for d, n in enumerate(kernel))
-    depth = x.shape[2] * prod(kernel[d] for d in axes)
-    flat = flat.reshape((*weight.shape[:2], depth, *sizes))
-    return patches(x, rows).conv(enough(flat), without(spec, axes))
-
-
-def patches_gradient(columns: Node, rows: Node, spec: ConvSpec, shape: Shape) -> Node:
-    """Correlate windows that are written out with the gradient: (C, 1, N, S) * (1, O, N, S')."""
-    rank, channels, kernel = len(shape) - 3, columns.shape[0], shape[3:]
-    turn, axes = (2, 1, 0, *range(3, 3 + rank)), windowed(channels, kernel)
-    rest = [d for d in range(rank) if d not in axes]
-    steps = spec.kernel_dilation, spec.stride  # change places in the gradient of a weight
-    reached = {
-        d: Reach(rows.shape[3 + d], kernel[d], steps[0][d], steps[1][d], spec.padding[d][0])
-        for d in axes
-    }
-    found = patches(columns.permute(turn), reached)
-    made = found.permute(turn).conv(rows, without(spec, axes))  # C * K, 1, O, 1 or K
-    depth = channels * prod(kernel[d] for d in axes)
-    made = made.slice(((0, depth, 1), *((0, n, 1) for n in made.shape[1:])))
-    ordered = (*axes, *rest)
-    taps = [kernel[d] for d in axes]
-    made = made.reshape((channels, *taps, 1, shape[2], *(kernel[d] for d in rest)))
-    first, places = len(axes) + 1, [*range(1, 1 + len(axes)), *range(len(axes) + 3, rank + 3)]
-    return made.permute((0, first, first + 1, *(places[ordered.index(d)] for d in range(rank))))
-
-
-def padded_to(node: Node, axis: int, multiple: int) -> Node:
-    """Add zeros at the end of an axis up to a multiple."""
-    more = -node.shape[axis] % multiple
-    return node.pad(tuple((0, more if d == axis else 0) for d in range(node.rank)))
-
-
-def cut_to(node: Node, axes: Iterable[int], shape: Shape) -> Node:
-    """Keep the first positions of some axes, as many as a shape has."""
-    sizes = list(node.shape)
-    for axis in axes:
-        sizes[axis] = shape[axis]
-    return node.slice(tuple((0, size, 1) for size in sizes))
-
-
-def pad_or_cut(node: Node, pads: tuple[tuple[int, int], ...]) -> Node:
-    """Add zeros around axes; negative pads cut elements off."""
-    rows = zip(node.shape, pads, strict=True)
-    cut = node.slice(tuple((max(-lo, 0), size - max(-hi, 0), 1) for size, (lo, hi) in rows))
-    return cut.pad(tuple((max(lo, 0), max(hi, 0)) for lo, hi in pads))
 
 
 # -- gradients of weights -------------------------------------------------------------------------

@@ -47,7 +47,9 @@ class Outcomes:
         rows = [carries[number] for carries in self.carries]
         if kind == "carry":
             return rows[-1]
-        return self.stacked(rows[::-1] if self.is_reverse else rows)
+        if self.is_reverse:
+            rows.reverse()
+        return self.stacked(rows)
 
     def stacked(self, rows: list[Array]) -> Array:
         """Stack rows, and as many of zeros as there could have been more steps."""

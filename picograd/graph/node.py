@@ -16,6 +16,7 @@ VJP rows and composites can be written as arithmetic. What a user wrote goes thr
 """
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Union
@@ -67,6 +68,7 @@ class Node:
         "leaf",
         "op",
         "realized",
+        "record",
         "shape",
         "stamped",
     )
@@ -76,6 +78,7 @@ class Node:
     device: str
     dtype: DType
     shape: Shape
+    record: Any  # of a node that stands in for one: see `__getattr__`
 
     def __init__(
         self, op: str, inputs: tuple["Node", ...], arg: Any, shape: Shape, dtype: DType, device: str
@@ -86,6 +89,14 @@ class Node:
         self.leaf: Any = None  # a weak reference
         self.is_asked = False  # whether a program may ask for the gradient of this very node
         self.stamped: Any = None  # what it was made by together with others; see graph/pattern.py
+
+    def __getattr__(self, name: str) -> Any:
+        """Find what a node reads that stands in for one (engine/followed.py)."""
+        if name != "inputs":
+            raise AttributeError(f"a Node has no {name}", name=name, obj=self)
+        record, at = self.record
+        record.look(self, at)
+        return self.inputs
 
     @property
     def size(self) -> int:
@@ -235,8 +246,9 @@ class Node:
         if self.dtype.kind == "complex":
             if dtype.kind == "bool":
                 return self.binary("not_equal", 0)
-            text = f"{self.dtype.name} does not become {dtype.name}: its imaginary part is lost"
-            raise DTypeError("cast", text, "take .real first, or .abs()")
+            text = f"{self.dtype.name} becomes {dtype.name} without its imaginary part: take .real"
+            warnings.warn(text, stacklevel=4)
+            return self.parts()[0].cast(dtype)
         node = Node("cast", (self,), dtype, self.shape, dtype, self.device)
         can_fold = self.op in NUMBERS and (
             dtype.is_float or plain(derived(math.isfinite, self.arg))

@@ -91,7 +91,7 @@ class Loss(WeightedCriterion):
         for name, value in given.items():
             if isinstance(value, Tensor) and not name.endswith("weight"):
                 raise called_at_once(type(self).__name__)
-        self._options, self._given = known, list(given)
+        self._options = known
         for parameter in parameters:
             value = given.get(parameter.name, parameter.default)
             if isinstance(value, Tensor):
@@ -103,12 +103,6 @@ class Loss(WeightedCriterion):
         """Compute the loss of the function's tensors: (input, target), or as it names them."""
         options = {name: getattr(self, name) for name in self._options}
         return self.compute(*tensors, **named, **options)
-
-    def extra_repr(self) -> str:
-        """Describe the settings that were given."""
-        shown = {name: getattr(self, name) for name in self._given}
-        settings = [f"{k}={v!r}" for k, v in shown.items() if not isinstance(v, Tensor)]
-        return ", ".join(settings)
 
 
 class CrossEntropyLoss(Loss):

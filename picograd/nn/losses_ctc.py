@@ -13,6 +13,7 @@ import numpy as np
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.autocast import listed
+from picograd.tensor.core.demands import demand_labels
 from picograd.tensor.core.function import within
 from picograd.tensor.core.known_values import known_values
 from picograd.tensor.network.losses import reduce_loss
@@ -37,11 +38,11 @@ def ctc_loss(
 ) -> Tensor:
     """Compute -log p(targets): log-probabilities (T, B, C), or (T, C), of symbols at each time.
 
-    `targets`: padded (B, S), or all in a row (sum of lengths,), whose lengths must then be known
-    outside `picograd.jit`. "mean" divides each loss by its target's length first. A target too long
-    for its input costs infinity without gradient, or 0 with `zero_infinity`. The gradient is that
-    of `log_probs` as free numbers; behind log_softmax it equals PyTorch's. Raises ShapeError,
-    ValueRangeError.
+    `targets`: padded (B, S) by any number, or all in a row (sum of lengths,), whose lengths must
+    then be known outside `picograd.jit`. "mean" divides each loss by its target's length first. A
+    target too long for its input costs infinity without gradient, or 0 with `zero_infinity`. The
+    gradient is that of `log_probs` as free numbers; behind log_softmax it equals PyTorch's. Raises
+    ShapeError, ValueRangeError, AxisError.
 
     >>> from picograd import Tensor
     >>> even = Tensor.full((4, 1, 3), 1 / 3).log()
@@ -58,7 +59,10 @@ def ctc_loss(
     times = _lengths("input_lengths", input_lengths, batch, steps, log_probs)
     targets = _in_rows(targets, target_lengths, batch)
     sizes = _lengths("target_lengths", target_lengths, batch, targets.shape[1], log_probs)
-    symbols = _with_blanks(targets.cast("int64"), blank)  # B L
+    places = Tensor.arange(targets.shape[1], device=targets.device)
+    targets = (places < sizes.to(targets.device).unsqueeze(1)).where(targets.cast("int64"), blank)
+    demand_labels("ctc_loss", targets.node, log_probs.shape[2], None)
+    symbols = _with_blanks(targets, blank)  # B L
     alpha = _forward(log_probs, symbols, times, blank)
     loss = -_ending(alpha, sizes)
     is_possible = loss < -IMPOSSIBLE / 2

@@ -6,6 +6,7 @@ from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.nn.functional_basic import pairwise_distance
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.autocast import listed
+from picograd.tensor.core.demands import demand_labels
 from picograd.tensor.core.function import within
 from picograd.tensor.core.operands import need_integer
 from picograd.tensor.network.losses import check_labels, reduce_loss, same_shape
@@ -233,6 +234,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean
     need_integer(op, target.node, "target")
     if not input.ndim:
         input, target = input.reshape(1), target.reshape(1)
+    demand_labels(op, target.node, input.shape[-1], -1)
     classes = Tensor.arange(input.shape[-1], device=input.device)
     is_listed = (target < 0).cast("int64").cumsum(-1) == 0  # ... C
     matches = (target.unsqueeze(-1) == classes) & is_listed.unsqueeze(-1)  # ... listed C

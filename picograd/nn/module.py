@@ -524,8 +524,17 @@ class Module(Inner):
         return self.to(device="cuda" if device is None else device)
 
     def to_empty(self: Self, *, device: DeviceLike | None, recurse: bool = True) -> Self:
-        """Move to a device; the values may be anything, and are what they were."""
-        return self.to(device=device)
+        """Move to a device; the values are what they were, and any of tensors without values.
+
+        >>> import picograd
+        >>> with picograd.device("meta"):
+        ...     layer = picograd.nn.Linear(2, 3)
+        >>> layer.to_empty(device="cpu").weight.device
+        'cpu'
+        """
+        for _, value in once((n, x) for n, x, *_ in named_tensors(self, "")):
+            rebind(value, device, None, is_empty=True)
+        return self
 
     def share_memory(self: Self) -> Self:
         """Give the module back: threads share its memory as it is."""

@@ -3,9 +3,21 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from picograd.engine.tracing import is_tracing
 from picograd.errors import GradientError, StateError
 from picograd.tensor.core.annotations import Data, DeviceLike, DTypeLike
+from picograd.tensor.core.copying import copied
+from picograd.tensor.core.recording import is_view, share, show_memory
 from picograd.tensor.tensor import Tensor
+
+
+def show_each_other(made: Tensor, data: Tensor) -> None:
+    """Let a tensor share the memory of the one it was made of, as in PyTorch.
+
+    A copy is made of what shows only a part of some memory: updates would write all of it.
+    """
+    if not (is_view(data) or is_tracing()):
+        share(made, data)
 
 
 class Parameter(Tensor):
@@ -32,10 +44,12 @@ class Parameter(Tensor):
             fix = "make it of floats, as Tensor([1.0, 2.0]); n elements are picograd.empty(n)"
             raise GradientError("Parameter", text, fix)
         super().__init__(value.detach(), requires_grad=requires_grad)
+        show_each_other(self, value)
 
     def __deepcopy__(self, memo: Any) -> "Parameter":
-        result: Parameter = super().__deepcopy__(memo)
-        result.grad = None  # a copy of a model starts without gradients, as in PyTorch
+        # A copy of a model starts without gradients, each parameter in memory of its own.
+        result: Parameter = copied(self, True)
+        memo[id(self)] = result
         return result
 
     def __repr__(self) -> str:
@@ -55,6 +69,7 @@ class Buffer(Tensor):
     def __init__(self, data: Data, *, persistent: bool = True) -> None:
         value = data if isinstance(data, Tensor) else Tensor.of(data)
         super().__init__(value.detach())
+        show_each_other(self, value)
         self.persistent = persistent
 
 
@@ -146,15 +161,23 @@ def overwrite(pairs: Sequence[tuple[Tensor, Tensor]]) -> None:
 
 
 def replace(pairs: Sequence[tuple[Tensor, Tensor]]) -> None:
-    """Give tensors the values, devices and dtypes of others; they stay the same Python objects."""
+    """Let tensors show the memory of others, of any dtype; they stay the same Python objects."""
     for target, value in pairs:
-        target.node = value.detach().node
+        show_memory(target, value)
         target.grad = None
 
 
-def rebind(tensor: Tensor, device: DeviceLike | None, dtype: DTypeLike | None) -> None:
-    """Move a tensor to a device, dtype or both while it stays the same Python object."""
+def rebind(
+    tensor: Tensor, device: DeviceLike | None, dtype: DTypeLike | None, is_empty: bool = False
+) -> None:
+    """Move a tensor to a device, dtype or both while it stays the same Python object.
+
+    With `is_empty` one without values becomes one with any.
+    """
     value = tensor.detach()
+    if is_empty and value.is_meta:
+        value = Tensor.empty_like(value, device=device)
+        tensor.node = value.node
     moved = value if device is None else value.to(device)
     moved = moved if dtype is None else moved.cast(dtype)
     if moved is not value:

@@ -20,6 +20,7 @@ from picograd.engine.realize import node_over_numpy
 from picograd.errors import PicogradError, StateError
 from picograd.helpers import product
 from picograd.nn.parameter import Parameter
+from picograd.nn.safe_globals import SAFE, is_safe, make, set_state
 from picograd.target import is_host
 from picograd.tensor.making import creation
 from picograd.tensor.tensor import Tensor
@@ -127,6 +128,8 @@ class Machine:
         module, _, name = text.partition(" ")
         if text in CALLABLE:
             return Name(text, CALLABLE[text])
+        if text in SAFE:
+            return SAFE[text]
         if module == "torch" and name in DTYPE_NAMES:
             return dtype_named(name)
         if module == "torch" and DTYPE.fullmatch(name):
@@ -153,7 +156,9 @@ class Machine:
         return found
 
     def call(self, function: Any, args: Any) -> Any:
-        """Run REDUCE: only functions of `CALLABLE`."""
+        """Run REDUCE: only functions of `CALLABLE`, and what the program declared to be safe."""
+        if is_safe(function):
+            return function(*args)
         if not isinstance(function, Name) or function.call is None or not isinstance(args, tuple):
             raise PickleProblem(f"a call of {getattr(function, 'text', function)!s} is refused")
         return function.call(self, *args)
@@ -342,10 +347,19 @@ def _reduce(machine: Machine, stack: list[Any], _arg: Any) -> None:
     stack.append(machine.call(function, args))
 
 
+def _new(_machine: Machine, stack: list[Any], _arg: Any) -> None:
+    args, kind = stack.pop(), stack.pop()
+    if not is_safe(kind):
+        raise PickleProblem(f"an object of {getattr(kind, 'text', kind)!s} is refused")
+    stack.append(make(kind, args))
+
+
 def _build(_machine: Machine, stack: list[Any], _arg: Any) -> None:
     """Drop the attributes of a dict: state dicts carry version numbers there."""
-    stack.pop()
-    if not isinstance(stack[-1], dict):
+    state = stack.pop()
+    if is_safe(type(stack[-1])):
+        set_state(stack[-1], state)
+    elif not isinstance(stack[-1], dict):
         raise PickleProblem("attributes are set on something that is no dict")
 
 
@@ -377,6 +391,7 @@ STEPS: Mapping[str, Callable[[Machine, list[Any], Any], None]] = {
     "GLOBAL": _global,
     "STACK_GLOBAL": _stack_global,
     "REDUCE": _reduce,
+    "NEWOBJ": _new,
     "BUILD": _build,
     "BINPERSID": lambda machine, stack, arg: stack.append(machine.storage(stack.pop())),
 }

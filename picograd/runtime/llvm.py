@@ -114,6 +114,9 @@ class Job:
         self.kind, self.memory = (machine, 0 if is_quick else LEVEL), None
         self.machine = spare_machine(*self.kind)
         self.context, self.problem = llvm.create_context(), ffi.OutputString()
+        # It goes in `close`. A job that an exception ends (Ctrl-C) may be part of a cycle, of which
+        # Python's collector frees the context before the module in it: that is a crash.
+        self.context._owned = True
         self.module = llvm.parse_assembly(code.source, self.context)
         self.module.triple = self.machine.triple
         self.module.data_layout = str(self.machine.target_data)
@@ -173,7 +176,8 @@ class Job:
             else:
                 passes.close()
         self.managers = []
-        self.module.close()  # before its context goes
+        self.module.close()
+        self.context._owned = False
         if self.machine is not None:
             SPARE[self.kind].append(self.machine)
             self.machine = None

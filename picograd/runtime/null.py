@@ -10,6 +10,7 @@ import numpy as np
 from picograd.buffer import Buffer
 from picograd.code import Code
 from picograd.dtype import DType
+from picograd.errors import no_data
 from picograd.helpers import product
 from picograd.runtime.cuda import compile_batches
 from picograd.runtime.device import (
@@ -31,7 +32,7 @@ FIRST_ADDRESS = 1 << 32  # not 0, and aligned as any device's memory
 
 
 class NullDevice(Device):
-    """Stands for a machine with `target`; `copy_out` gives zeros."""
+    """Stands for a machine with `target`; `copy_out` gives zeros, or raises without values."""
 
     pool: Pool
     next_address: int
@@ -40,9 +41,12 @@ class NullDevice(Device):
     host_calls: int
     copied_bytes: int
 
-    def __init__(self, target: Target | None = None, is_compiling: bool = False) -> None:
+    def __init__(
+        self, target: Target | None = None, is_compiling: bool = False, has_values: bool = True
+    ) -> None:
         """Open; with `is_compiling`, CUDA kernels really go through NVRTC."""
-        self.name = "null"
+        self.name = "null" if has_values else "meta"
+        self.has_values = has_values
         self.target = target or cuda_target("sm_90a")
         self.is_compiling = is_compiling and self.target.language == "cuda"
         self.compiler = nvrtc_version() if self.is_compiling else "none"
@@ -65,7 +69,9 @@ class NullDevice(Device):
         self.copied_bytes += buffer.nbytes
 
     def copy_out(self, buffer: Buffer) -> Bytes:
-        """Count a copy; zeros."""
+        """Count a copy; zeros, or NoDataError on the device of shapes alone."""
+        if not self.has_values:
+            raise no_data("numpy")
         self.copied_bytes += buffer.nbytes
         return np.zeros(buffer.nbytes, np.uint8)
 

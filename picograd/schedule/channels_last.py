@@ -12,13 +12,15 @@ is nearest, where they are not and meet enough rows of the other to be worth it.
 
 from collections.abc import Sequence
 
-from picograd.graph.conv_forms import ALIGNED, SLAB, is_weight_gradient, multiplies
+from picograd.graph.conv_few import ALIGNED, SLAB
+from picograd.graph.conv_forms import is_weight_gradient, multiplies
 from picograd.graph.node import Node
 from picograd.graph.row import VIEWS, Role, ops_of
 from picograd.helpers import product
 from picograd.schedule.group import PRODUCTS
+from picograd.schedule.index import Axis, axis_index, flatten
 from picograd.schedule.values import is_leaf
-from picograd.schedule.viewindex import reshape_blocks
+from picograd.schedule.viewindex import SOURCES, reshape_blocks, view_source
 from picograd.schedule.views import dimension_map
 from picograd.target import Target
 
@@ -42,7 +44,8 @@ def lay_out(roots: Sequence[Node], order: Sequence[Node], target: Target) -> lis
             done[id(node)] = node
             continue
         inputs = tuple([done[id(child)] for child in node.inputs])
-        is_ordered = node.op in CONVOLUTIONS or any(id(child) in ordered for child in node.inputs)
+        reads_ordered = any(id(child) in ordered for child in node.inputs)
+        is_ordered = reads_ordered or node.op in CONVOLUTIONS
         if is_ordered and node.row.role is not Role.WRITE:  # that lies as its memory does
             ordered.add(id(node))
         if node.op in products and can_be_boxes(node, target):
@@ -93,10 +96,12 @@ def nearest(node: Node) -> list[tuple[int, ...]]:
 
 def summed(node: Node, number: int) -> tuple[int, ...]:
     """Find what a contraction sums over in one operand, if that meets enough of the other."""
-    labels, others, kept = node.arg[number], node.arg[1 - number], node.arg[2]
-    sizes = dict(zip(others, node.inputs[1 - number].shape, strict=True))
-    reuse = product(n for label, n in sizes.items() if label in kept and label not in labels)
-    wide = [d for d, n in enumerate(node.inputs[number].shape) if n != 1]
+    labels, across, kept = node.arg[number], node.arg[1 - number], node.arg[2]
+    sizes = dict(zip(across, node.inputs[1 - number].shape, strict=True))
+    others = [label for label in sizes if label in kept and label not in labels]
+    reuse = product(sizes[label] for label in others)
+    shape = node.inputs[number].shape
+    wide = [d for d, n in enumerate(shape) if n != 1]
     found = tuple(d for d in wide if labels[d] not in kept)
     return found if reuse >= WORTH_IT and len(found) == 1 else ()
 
@@ -107,7 +112,7 @@ def channels_last(value: Node, axes: tuple[int, ...], is_weight: bool = False) -
     Of several the last one below the views: then both directions read one copy of a weight. Boxes
     of a weight are single taps, which may lie and be missing wherever views say.
     """
-    if not axes:
+    if not axes or any(is_nearest(value, axis) for axis in axes):
         return value
     chain: list[Node] = []
     base, near = value, axes
@@ -156,6 +161,35 @@ def is_view(node: Node) -> bool:
         return False
     is_wider = node.row.keeps_value and node.dtype.bits > node.inputs[0].dtype.bits
     return node.op in VIEWS or is_wider
+
+
+def is_nearest(value: Node, axis: int) -> bool:
+    """Tell whether views show a stored array so that its neighbours are those along an axis.
+
+    The other axes are in the order of memory, and windows along one may overlap: boxes may, too.
+    """
+    axes = [Axis(f"d{d}", n) for d, n in enumerate(value.shape)]
+    indices = tuple(map(axis_index, axes))
+    node = value
+    while is_view(node) and (node.op in SOURCES or node.row.keeps_value):
+        if node.op in SOURCES:
+            indices = view_source(node, indices)
+        node = node.inputs[0]
+    if node is value or (node.op in VIEWS and not is_leaf(node)):
+        return False
+    index = flatten(indices, node.shape)
+    steps: dict[object, int] = dict(index.terms)
+    near = axes[axis]
+    wide = [each for each in axes if each.size != 1]
+    if near not in wide or steps.keys() != set(wide):
+        return False
+    others = [steps[each] for each in wide if each is not near]
+    in_order = sorted(others, reverse=True)
+    places = *others, index.const
+    is_forward = min(others, default=1) > 0
+    is_aligned = all(place % ALIGNED == 0 for place in places)
+    is_plain = others == in_order and is_forward and is_aligned
+    return is_plain and steps[near] == 1
 
 
 def dimension_along(view: Node, near: int) -> int | None:

@@ -34,6 +34,7 @@ from picograd.schedule.pairing import Pairs
 from picograd.schedule.pooling import join_windows
 from picograd.schedule.recurrence import same_bytes, visit_loop
 from picograd.schedule.score_groups import visit_stream
+from picograd.schedule.uncross import turns
 from picograd.schedule.updates import values_before
 from picograd.schedule.views import (
     deepen,
@@ -45,6 +46,7 @@ from picograd.schedule.views import (
     kept_labels,
     merge_labels,
     reduced_order,
+    repeated_indices,
     strip_views,
     view_labels,
     view_order,
@@ -135,9 +137,7 @@ class Fuser:
         facts.length, facts.has_window = source.length + 1, source.has_window
         facts.is_moved = source.is_moved or (row.is_shifting and not source.is_loaded)
         facts.is_again = source.is_again or source.is_repeated
-        facts.mixings = source.mixings
-        if mapping is None:
-            facts.mixings += 1
+        facts.mixings = source.mixings + (mapping is None)
         if facts.length > CHAIN_LIMIT or facts.mixings > MIXING_LIMIT:
             self.store(facts, "a long chain of views")
 
@@ -155,6 +155,8 @@ class Fuser:
     def visit_floating(self, facts: Facts) -> None:
         """An elementwise node, a constant, a gather or a fold: computed where it is read."""
         node, row = facts.node, facts.node.row
+        for index in repeated_indices(facts, self.target):
+            self.share_expanded(index)
         self.summarize(facts)
         if row.role in (Role.ELEMENTWISE, Role.PASS):
             merge_labels(facts)
@@ -294,8 +296,7 @@ class Fuser:
         facts.depth, facts.labels, facts.level = group.depth, labels, level
         facts.is_grand = level in ("grand", "scalar")
         facts.cost, facts.length, facts.is_moved, facts.has_window = 1, 0, False, False
-        facts.is_again = False
-        facts.mixings = 0
+        facts.is_again, facts.mixings = False, 0
         facts.loads = frozenset((facts.number,))
 
     def visit_reduce(self, facts: Facts) -> None:
@@ -326,8 +327,7 @@ class Fuser:
         group = self.open.get(key)
         if group is None or group.operations > GROUP_LIMIT:
             group = self.new_group("reduce", source.depth + 1, source.node.shape, axes, node.device)
-            group.work = self.work_on_rows(source, axes)
-            self.open[key] = group
+            group.work, self.open[key] = self.work_on_rows(source, axes), group
         self.join(facts, group, "reduce", kept_labels(identity_labels(source.node.shape), axes))
 
     def work_on_rows(self, source: Facts, axes: Labels) -> RowWork:
@@ -354,8 +354,8 @@ class Fuser:
         work = self.work_on_rows(source, axes)
         reduced = {placed[1][d] for d in axes} - {FREE}
         is_again = work.takes(home.operations)
-        is_streamed = home.operations <= OPERATION_LIMIT
-        if not (is_again or is_streamed) or not reduced:
+        is_apart = not reduced or turns(home, reduced, self.target)
+        if is_apart or not (is_again or home.operations <= OPERATION_LIMIT):
             return False
         home.kind, home.work, home.reduced = "reduce", work, tuple(sorted(reduced))
         home.is_streamed = not is_again

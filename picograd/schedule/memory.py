@@ -8,16 +8,18 @@ nothing that lives at the same time is in the way. All of it takes n log n.
 """
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from picograd.helpers import round_up
+from picograd.schedule.plan import PlanSlot
 
 ALIGNMENT = 256  # bytes; what cudaMalloc guarantees, and several cache lines on a CPU
 PAGE = 4096  # bytes: a load waits for a store that is a multiple of this away
 LONG = 4 * PAGE
 CLOSE = 1.01  # times what lives at one step: an arena that is not worth another search
 ROUNDS = 64  # gaps too small that are passed, one temporary: then it is placed above all
+Part = tuple[int, int, int]  # a slot, that of the array it is part of, and bytes before it there
 Placement = tuple[list[int], int]  # an offset each, and the size of the arena
 
 
@@ -28,6 +30,32 @@ class Lifetime:
     nbytes: int
     first: int
     last: int
+
+
+def place_slots(
+    slots: list[PlanSlot], lives: Mapping[int, tuple[int, int]], parts: Sequence[Part]
+) -> dict[str, int]:
+    """Give the temporaries that live their offsets, parts theirs in an array: the arenas' sizes.
+
+    A part says its slot, that of the array, and how many bytes it begins behind that.
+    """
+    known = dict(lives)
+    for part, whole, _ in parts:
+        (earlier, _), (first, last) = known.pop(part), known[whole]
+        known[whole] = min(earlier, first), last
+    by_device: dict[str, list[int]] = {}
+    for number in sorted(known):
+        if slots[number].kind == "temporary":
+            by_device.setdefault(slots[number].device, []).append(number)
+    arenas = {}
+    for device, numbers in by_device.items():
+        lifetimes = [Lifetime(slots[n].nbytes, *known[n]) for n in numbers]
+        offsets, arenas[device] = place_temporaries(lifetimes)
+        for number, offset in zip(numbers, offsets, strict=True):
+            slots[number] = replace(slots[number], offset=offset)
+    for part, whole, away in parts:
+        slots[part] = replace(slots[part], offset=slots[whole].offset + away)
+    return arenas
 
 
 def place_temporaries(lifetimes: Sequence[Lifetime]) -> Placement:

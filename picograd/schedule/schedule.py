@@ -24,7 +24,7 @@ from picograd.schedule.in_place import lives_of, write_in_place
 from picograd.schedule.joins import find_joins
 from picograd.schedule.loop import Kernel
 from picograd.schedule.lower import KernelBuilder, Location, scalar_key
-from picograd.schedule.memory import Lifetime, place_temporaries
+from picograd.schedule.memory import place_slots
 from picograd.schedule.merge import merge_launches
 from picograd.schedule.moved_factors import move_factors
 from picograd.schedule.partwise import aside_kernel
@@ -46,6 +46,7 @@ from picograd.schedule.repack import repack
 from picograd.schedule.score_boxes import stream_scores
 from picograd.schedule.score_ranges import find_ranges
 from picograd.schedule.turned_products import edit_weights
+from picograd.schedule.uncross import uncross
 from picograd.schedule.updates import take_updates
 from picograd.schedule.values import facts_of, is_leaf, leaf_key
 from picograd.schedule.verify import verify as verify_kernel
@@ -143,7 +144,8 @@ def expanded(roots: Sequence[Node], order: Sequence[Node], target: Target) -> li
     return expand_composites(roots, target=target, order=order)
 
 
-REWRITES = (take_updates, expanded, move_factors, edit_weights, repack, lay_out)  # then: groups
+# Then: groups.
+REWRITES = take_updates, expanded, move_factors, edit_weights, repack, uncross, lay_out
 
 
 def fuse(draft: Draft) -> None:
@@ -481,28 +483,15 @@ def verify_new(draft: Draft, old: Sequence[Step], new: Sequence[Step]) -> None:
 def place_memory(draft: Draft) -> None:
     """Place temporaries in the arena of their device, some of them in the result of a join."""
     every = (*draft.steps, *draft.copies)
-    lives = lives_of(every)
     joins = find_joins(draft.slots, every)
-    for join in joins:
-        firsts = [lives.pop(slot)[0] for slot, _ in join.places]
-        lives[join.whole] = min(firsts), lives[join.whole][1]
     left_out = {join.step for join in joins}
     draft.steps = [step for n, step in enumerate(draft.steps) if n not in left_out]
-    by_device: dict[str, list[int]] = {}
-    for number, plan_slot in enumerate(draft.slots):
-        if plan_slot.kind == "temporary" and number in lives:
-            by_device.setdefault(plan_slot.device, []).append(number)
-    for device, numbers in by_device.items():
-        lifetimes = [Lifetime(draft.slots[n].nbytes, *lives[n]) for n in numbers]
-        offsets, draft.arenas[device] = place_temporaries(lifetimes)
-        for number, offset in zip(numbers, offsets, strict=True):
-            draft.slots[number] = replace(draft.slots[number], offset=offset)
+    parts = []
     for join in joins:
-        start = draft.slots[join.whole].offset
         for slot, at in join.places:
-            held = draft.slots[slot]
-            draft.slots[slot] = replace(held, offset=start + at * held.dtype.itemsize)
+            parts.append((slot, join.whole, at * draft.slots[slot].dtype.itemsize))
             draft.joined.append((slot, join.whole))
+    draft.arenas |= place_slots(draft.slots, lives_of(every), parts)
 
 
 STAGES: tuple[Callable[[Draft], None], ...] = (

@@ -7,6 +7,7 @@ from picograd.graph.node import Node
 from picograd.graph.row import POSITIONS, VIEWS, Role
 from picograd.helpers import ceil_div, product
 from picograd.schedule.group import FREE, Facts, Labels
+from picograd.target import Target
 
 Order = tuple[int, ...]
 
@@ -185,6 +186,16 @@ def iota_dimension(facts: Facts) -> int | None:
             return None
         mapped = mapping.index(mapped)
     return mapped
+
+
+def repeated_indices(facts: Facts, target: Target) -> tuple[Facts, ...]:
+    """List the indices of a gather that are used for several elements each, as by every channel.
+
+    Computing them for each takes a GPU less than a kernel more.
+    """
+    if facts.node.row.role is not Role.GATHER or target.has_blocks:
+        return ()
+    return tuple(index for index in facts.inputs[1:] if 2 * index.size <= facts.size)
 
 
 def kept_labels(labels: Labels, axes: Sequence[int]) -> Labels:

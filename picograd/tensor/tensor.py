@@ -27,6 +27,7 @@ from picograd.dtype import (
 )
 from picograd.engine import carried, foreign, pending
 from picograd.engine.collector import undisturbed
+from picograd.engine.followed import event
 from picograd.engine.foreign import share
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_to_numpy, node_over_numpy, number_in
@@ -457,6 +458,7 @@ class Tensor(
         return self.cast(bool_)
 
     @composed(method=False)
+    @event
     def detach(self) -> "Tensor":
         """Give the same values, cut off from gradients.
 
@@ -491,6 +493,7 @@ class Tensor(
 
     # gradients
 
+    @event
     @undisturbed
     @pending.locked
     def backward(
@@ -669,6 +672,7 @@ class Tensor(
         node = selecting.write(read(self), listed, read(source))
         write(self, node, tracks)
 
+    @event
     def __getitem__(self, items: Any) -> "Tensor":
         listed = selector(items)
         if is_tracing():
@@ -684,6 +688,7 @@ class Tensor(
 
     @staticmethod
     @composed(method=False)
+    @event
     def zeros(
         *sizes: Sizes, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
     ) -> "Tensor":
@@ -696,6 +701,7 @@ class Tensor(
 
     @staticmethod
     @composed(method=False)
+    @event
     def ones(
         *sizes: Sizes, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
     ) -> "Tensor":
@@ -720,6 +726,7 @@ class Tensor(
 
     @staticmethod
     @composed(method=False)
+    @event
     def full(
         size: Sizes,
         fill_value: Scalar,
@@ -736,6 +743,7 @@ class Tensor(
 
     @staticmethod
     @composed(method=False)
+    @event
     def arange(
         start: Scalar, end: Scalar | None = None, step: Scalar = 1, dtype: DTypeLike | None = None,
         device: DeviceLike | None = None, **more: Any,
@@ -750,6 +758,7 @@ class Tensor(
 
     @staticmethod
     @composed(method=False)
+    @event
     def linspace(
         start: Scalar,
         end: Scalar,
@@ -767,6 +776,7 @@ class Tensor(
 
     @staticmethod
     @composed(method=False)
+    @event
     def eye(
         n: builtins.int,
         m: builtins.int | None = None,

@@ -19,19 +19,19 @@ from picograd.errors import InternalError
 from picograd.target import cuda_target
 
 CASES = {
-    "a few tiles, each of several blocks": ((128, 192), 5, dict(m=256, n=264, k=640, b="nk")),
-    "more tiles than blocks": ((128, 192), 3, dict(m=256, n=264, k=392, a="km")),
-    "one tile": ((128, 192), 2, dict(m=96, n=160, k=1000, b="nk")),
-    "wide, ragged": ((128, 192), 3, dict(m=200, n=200, k=520, a="km")),
+    "a few tiles, each of several blocks": ((128, 128), 5, dict(m=256, n=264, k=640, b="nk")),
+    "more tiles than blocks": ((128, 128), 4, dict(m=256, n=264, k=392, a="km")),
+    "one tile": ((64, 64), 2, dict(m=40, n=64, k=1000, b="nk")),
+    "wide, ragged": ((128, 128), 3, dict(m=200, n=200, k=520, a="km")),
     "batch and epilogue": (
-        (128, 192),
+        (128, 128),
         5,
         dict(m=136, n=200, k=392, a="km", batch=2, epilogue="bias_relu"),
     ),
-    "float32 out": ((128, 192), 3, dict(m=136, n=200, k=392, a="km", out_dtype=float32)),
+    "float32 out": ((128, 128), 3, dict(m=136, n=200, k=392, a="km", out_dtype=float32)),
 }
 CASE = dict(m=256, n=128, k=640, dtype=bfloat16, b="nk", out_dtype=float32)
-THREE, WIDE = cuda_target("sm_90a", 3), (128, 192)
+THREE, WIDE = cuda_target("sm_90a", 3), (128, 128)
 
 
 @pytest.mark.parametrize("dtype", [bfloat16, float16])
@@ -107,7 +107,9 @@ def test_a_join_has_room_for_every_block():
         verify_tiles(replace(tiles, parts=(replace(part, tiles=tuple(narrow)),)))
 
 
-@pytest.mark.parametrize("m, n, k", [(3072, 768, 16384), (768, 3072, 16384), (512, 4608, 12544)])
+@pytest.mark.parametrize(
+    "m, n, k", [(3072, 768, 16384), (768, 3072, 4096), (512, 4608, 12544), (128, 768, 50304)]
+)
 def test_gradients_of_weights_are_shared(m, n, k):
     step = contract_cuda.build(matmul_kernel(m, n, k, bfloat16, "km", "kn"), H200).parts[0].steps[0]
     assert isinstance(step, Persistent) and step.shares is not None

@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from picograd import Tensor
 from picograd.codegen.linearize_cpu import linearize
 from picograd.codegen.linearize_cpu_turn import is_turn
 from picograd.codegen.tile import Assign, Store, Tile, TileKernel, TilePart
@@ -32,6 +34,27 @@ def test_only_copies_between_rows_and_columns_turn() -> None:
     assert not is_turn(replace(into, expr=Expr("neg", (into.expr,), None, float32)))
     assert not is_turn(replace(out, conditions=((axis_index(ROW), 0, 3),)))
     assert not is_turn(replace(out, index=axis_index(ROW) + axis_index(ELEMENT) * 16))
+
+
+def test_copies_turn_from_memory_to_memory() -> None:
+    into, _ = steps()
+    column = axis_index(ELEMENT) * 16 + axis_index(ROW)
+    copy = Store(1, column, (ROW, ELEMENT), into.expr)
+    assert is_turn(copy)
+    assert not is_turn(replace(copy, dims=(ELEMENT, ROW)))
+    assert not is_turn(replace(copy, index=column * 2))
+    assert not is_turn(replace(copy, dims=(Axis("row", 7), ELEMENT)))
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(64, 64), (65, 130), (83, 100), (16, 300)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8"])
+def test_ragged_squares_turn(rows: int, columns: int, dtype: str) -> None:
+    values = np.arange(3 * rows * columns).reshape(3, rows, columns).astype(dtype)
+    x = Tensor(values).realize()
+    assert np.array_equal(x.permute(0, 2, 1).contiguous().numpy(), values.transpose(0, 2, 1))
+    more = np.arange(rows * columns * 3).reshape(3, columns, rows).astype(dtype)
+    found = (x.permute(0, 2, 1) + Tensor(more)).numpy()
+    assert np.array_equal(found, values.transpose(0, 2, 1) + more)
 
 
 @pytest.mark.parametrize(("dtype", "lanes"), [(float32, 16), (float64, 8)])

@@ -8,6 +8,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "schedule"))
 
 import pytest
 from attention_forms import causal, plain
+from box_products import tiles_of as product_tiles
+from cuda_tools import matmul_kernel
 from plan_support import leaf
 
 from picograd.codegen.linearize_cuda import linearize
@@ -15,7 +17,7 @@ from picograd.codegen.linearize_cuda_streams import late_boxes
 from picograd.codegen.program import verify
 from picograd.codegen.templates import attention_cuda
 from picograd.codegen.tile_pipeline import Pipeline
-from picograd.dtype import bfloat16
+from picograd.dtype import bfloat16, float8_e4m3fn
 from picograd.errors import InternalError
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
@@ -76,3 +78,13 @@ def test_stages_that_first_products_read_are_not_late():
     pipeline = replace(pipeline_of(tiles_of(plain, 300, shares=True)), is_rotated=True)
     with pytest.raises(InternalError, match="share no stages"):
         late_boxes(pipeline)
+
+
+def test_products_of_two_places_run_under_the_sum_of_those_before():
+    """Four positions a turn of the loop, then those that are left; none is under way between."""
+    kernel = matmul_kernel(64, 64, 6 * 128, float8_e4m3fn, b="nk", out_dtype=bfloat16)
+    instructions = verify(linearize(product_tiles(kernel, (64, 64)), TARGET)).instructions
+    kinds = "wgmma_commit", "wgmma_wait"
+    order = [instr.arg for instr in instructions if instr.op in kinds]
+    begin, one, none = None, 1, 0
+    assert order == [begin, begin, one, begin, one, begin, one, none, begin, begin, one, none]

@@ -35,6 +35,8 @@ def test_a_reduction_that_goes_on_is_no_window() -> None:
     assert is_pointwise(Accumulate("total", (COLUMN,), (few,), "sum", LOAD))
     assert not is_pointwise(Accumulate("total", (COLUMN,), (few,), "sum", LOAD, False))
     assert is_pointwise(Accumulate("total", (COLUMN,), (), "sum", LOAD, False))
+    inside = Expr("guard", (LOAD, const(0, float32)), ((axis_index(COLUMN) - 3, 0, 60),), float32)
+    assert not is_pointwise(Accumulate("total", (COLUMN,), (), "sum", inside, False)), "bounds"
 
 
 def test_few_sums_are_added_to_in_the_innermost_loop() -> None:

@@ -20,6 +20,7 @@ START = [
 ]
 EXPECT = Instr("barrier_expect", None, (2, 3), 8192)
 WAIT = Instr("barrier_wait", None, (2, 3, 3))
+PARITY, LATER = Instr("get", int32, (5, 3)), Instr("barrier_wait", None, (2, 3, 6))
 COPY = Instr("copy_box", None, (4, 1, 3, 2, 3, 3, 3))
 DESCRIBE = Instr("descriptor", uint64, (1, 3), 16)
 MULTIPLY = Instr("wgmma", None, (5, 7, 7), SPEC)
@@ -41,12 +42,16 @@ def test_a_whole_pipeline_is_right():
     assert verify(program) is program and "role" in repr(program)
 
 
+def test_stages_that_are_filled_once_wait_for_nobody():
+    assert verify(made(EXPECT, COPY, WAIT))
+
+
 @pytest.mark.parametrize(
     ("instructions", "problem"),
     [
         ((WAIT,), "waits, and nothing arrives"),
         ((EXPECT, COPY), "fills a stage without waiting"),
-        ((WAIT, EXPECT, Instr("role", None, (), Role(0, 128)), COPY), "without waiting"),
+        ((PARITY, LATER, EXPECT, Instr("role", None, (), Role(0, 128)), COPY), "without waiting"),
         ((Instr("fence", None), DESCRIBE, MULTIPLY, COMMIT), "never waited for"),
         (
             (Instr("fence", None), DESCRIBE, MULTIPLY, COMMIT, Instr("get", float32, (5, 3))),

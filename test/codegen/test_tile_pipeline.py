@@ -45,7 +45,7 @@ def test_places_of_boxes_are_bound():
 
 def test_they_print():
     text = repr(tiles_of(SMALL))
-    for part in ("persistent", "pipeline k_tile:2 produces:", "consumes:", "ring of 6 swizzled"):
+    for part in ("persistent", "pipeline k_tile:2 produces:", "consumes:", "ring of 10 swizzled"):
         assert part in text, part
     assert "in boxes of leaving" in text
 

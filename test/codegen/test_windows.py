@@ -29,6 +29,7 @@ FORWARD = {
     "three axes": dict(x=(2, 64, 4, 4, 4), weight=(16, 64, 3, 3, 3), padding=1),
     "more channels than a box": dict(x=(2, 136, 6, 6), weight=(24, 136, 3, 3), padding=1),
     "few channels": dict(x=(3, 3, 9, 9), weight=(16, 3, 5, 5), padding=2, stride=2),
+    "few channels that overlap": dict(x=(3, 3, 9, 9), weight=(16, 3, 5, 5), padding=2),
     "one channel": dict(x=(3, 1, 9, 9), weight=(16, 1, 3, 3), padding=1),
     "one image": dict(x=(1, 64, 9, 9), weight=(64, 64, 3, 3), padding=1),
 }

@@ -9,8 +9,13 @@ from picograd.engine import collector
 from picograd.engine.collector import undisturbed
 
 
+def is_paused():
+    return gc.get_threshold()[0] == collector.PAUSED
+
+
 def test_it_waits_and_goes_on():
-    assert undisturbed(lambda: gc.isenabled())() is False and gc.isenabled()
+    before = gc.get_threshold()
+    assert undisturbed(is_paused)() and gc.get_threshold() == before
 
     @undisturbed
     def failing():
@@ -18,13 +23,13 @@ def test_it_waits_and_goes_on():
 
     with pytest.raises(ValueError):
         failing()
-    assert gc.isenabled()
+    assert gc.get_threshold() == before and gc.isenabled()
 
 
 def test_who_paused_it_finds_it_paused():
     gc.disable()
     try:
-        assert undisturbed(lambda: gc.isenabled())() is False and not gc.isenabled()
+        assert undisturbed(gc.isenabled)() is False and not gc.isenabled()
     finally:
         gc.enable()
 
@@ -32,22 +37,38 @@ def test_who_paused_it_finds_it_paused():
 def test_a_step_is_undisturbed():
     x = Tensor([1.0, 2.0], requires_grad=True)
     seen = []
-    x.register_hook(lambda grad: seen.append(gc.isenabled()))
+    x.register_hook(lambda grad: seen.append(is_paused()))
     (x * x).sum().backward()
-    assert seen == [False] and gc.isenabled() and x.grad.tolist() == [2.0, 4.0]
+    assert seen == [True] and not is_paused() and x.grad.tolist() == [2.0, 4.0]
+
+
+def test_what_a_hook_asks_of_the_collector_stays():
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    before = gc.get_threshold()
+    x.register_hook(lambda grad: gc.disable())
+    try:
+        (x * x).sum().backward()
+        assert not gc.isenabled() and gc.get_threshold() == before
+        gc.enable()
+        undisturbed(gc.set_threshold)(300, 4, 5)
+        assert gc.isenabled() and gc.get_threshold() == (300, 4, 5)
+    finally:
+        gc.enable()
+        gc.set_threshold(*before)
 
 
 def test_an_interrupt_behind_the_pause_ends_it(monkeypatch):
-    plain = gc.disable
+    plain, before = gc.set_threshold, gc.get_threshold()
 
-    def interrupted():
-        plain()
+    def interrupted(*thresholds):
+        plain(*thresholds)
+        monkeypatch.undo()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(gc, "disable", interrupted)
+    monkeypatch.setattr(gc, "set_threshold", interrupted)
     with pytest.raises(KeyboardInterrupt):
         undisturbed(list)()
-    assert gc.isenabled()
+    assert gc.get_threshold() == before
 
 
 @pytest.fixture

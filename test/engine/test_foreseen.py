@@ -8,8 +8,13 @@ import pytest
 
 import picograd
 from picograd import Tensor, nn
+from picograd.dtype import float32
 from picograd.engine import foreseen, pending
+from picograd.engine.foreseen import CHANGED
+from picograd.engine.small import SmallGraph
 from picograd.errors import InternalError
+from picograd.graph.gradient_formula import Block, Placed
+from picograd.graph.node import RESULT, Node
 from picograd.nn import functional as F
 
 STEPS = 8
@@ -100,9 +105,9 @@ def sizes(model: nn.Module, optimizer: Any, number: int) -> Any:
 
 
 def one_tensor_twice(model: nn.Module, optimizer: Any, number: int) -> Any:
-    """Every other step two inputs are the same memory."""
+    """Every other step, the first too, two inputs are the same memory."""
     x, y = batch(number)
-    other = x if number % 2 else batch(number + 50)[0]
+    other = batch(number + 50)[0] if number % 2 else x
     loss = F.cross_entropy(model(x) + model(other), y)
     loss.backward()
     optimizer.step()
@@ -188,3 +193,80 @@ def test_many_norms_are_foreseen(hits: list[bool]) -> None:
         optimizer.step()
         optimizer.zero_grad()
     assert hits[-1] and hits.count(True) >= 2
+
+
+def leaf(*shape: int) -> Node:
+    return Tensor(np.ones(shape, np.float32)).realize().node
+
+
+def above(
+    *inputs: Node, op: str = "detach", arg: Any = None, shape: tuple[int, ...] = (2,)
+) -> Node:
+    return Node(op, inputs, arg, shape, float32, "cpu")
+
+
+def computed(node: Node) -> Node:
+    node.realized = leaf(*node.shape).arg.buffer
+    return node
+
+
+def test_a_gradient_is_the_result_of_a_formula_as_it_was_recorded() -> None:
+    result = above(above(leaf(2)), op=RESULT, arg=3)
+    assert foreseen.number_of(above(result)) == 3
+    assert foreseen.number_of(result) == CHANGED, "it is none of a formula's result"
+    assert foreseen.number_of(above(result, arg=1)) == CHANGED
+    assert foreseen.number_of(above(result, leaf(2), op="add")) == CHANGED
+    assert foreseen.number_of(above(result, shape=(1, 2))) == CHANGED
+    assert foreseen.number_of(computed(above(result))) == CHANGED
+    assert foreseen.number_of(above(computed(result))) == CHANGED
+
+
+def test_formulas_are_found_a_few_nodes_below_what_was_made_of_gradients() -> None:
+    whole = above(leaf(2))
+    gradient = above(above(whole, op=RESULT, arg=0))
+    assert foreseen.wholes_below([gradient], []) == [whole]
+    near = above(gradient, leaf(2), op="mul")
+    assert foreseen.wholes_below([], [near]) == [whole]
+    assert not foreseen.wholes_below([], [above(computed(near))]), "it is in memory"
+    far = near
+    for _ in range(foreseen.NEAR):
+        far = above(far)
+    assert not foreseen.wholes_below([], [far])
+
+
+def test_a_known_graph_ends_in_memory_that_is_as_it_was() -> None:
+    x, two = leaf(2), Node("const", (), 2.0, (2,), float32, "cpu")
+    product = above(x, two, op="mul")
+
+    def ends(order: list[Node], leaves: tuple[int, ...], outside: tuple[int, ...] = ()) -> Any:
+        block = Block((), (), (), leaves, outside, ())
+        return foreseen.ends_of(Placed(block, [product], [], [], order, []), held)
+
+    held: list[Any] = []
+    assert ends([x, two, product], (0, 1), (2,)) is not None and held == [x.arg.buffer]
+    assert ends([x, two, product], (2,)) is None, "an end is computed"
+    assert ends([x, two, product], (0,), (1,)) is None, "what is outside is no more"
+    assert ends([Node("buffer", (), None, (2,), float32, "cpu")], (0,)) is None, "memory is gone"
+    assert ends([x, two, computed(above(x, two, op="mul"))], (0, 1)) is None
+    product.inputs = ()
+    assert ends([x, two], (0, 1)) is None, "something inside was computed"
+
+
+def test_what_is_beside_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    def added(node: Node, told: tuple[Node, ...] = ()) -> bool:
+        graph = SmallGraph((), 8)
+        graph.places.update((id(each), -1) for each in told)
+        return foreseen.add_rest(foreseen.Step([], [], [], []), graph, [node])
+
+    assert added(above(leaf(2), op="neg"))
+    root = above(leaf(2), op="neg")
+    assert not added(root, (root,)), "it is told already"
+    assert not added(computed(above(leaf(2), op="neg")))
+    monkeypatch.setattr(foreseen, "is_carried", lambda nodes: True)
+    assert not added(above(leaf(2), op="neg"))
+
+
+def test_which_objects_are_the_same() -> None:
+    a, b = object(), object()
+    assert foreseen.sharing([a, b]) == 2
+    assert foreseen.sharing([a, b, a]) == (0, 1, 0) != foreseen.sharing([a, b, b])

@@ -52,6 +52,16 @@ def test_a_workspace_is_where_nothing_else_is(monkeypatch: pytest.MonkeyPatch) -
     assert placed.arenas["cpu"] < plan.arenas["cpu"] + 3 * 6000
 
 
+def test_a_launch_with_little_room_shares_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bound counts all of its workspaces that need not be zero: 1000 and 5000 bytes."""
+    plan = planned()
+    code = Code("k", "llvm", "k", "", 1, workspaces=SPACES)
+    loaded = {("cpu", id(kernel)): Executable(code, None) for kernel in plan.kernels}
+    for least, is_placed in ((6000, True), (6001, False)):
+        monkeypatch.setattr(scratch, "LEAST", least)
+        assert (len(place_workspaces(plan, loaded).slots) > len(plan.slots)) is is_placed
+
+
 def test_parts_of_a_joined_array_stay_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scratch, "LEAST", 1)
     plan = planned()

@@ -117,7 +117,7 @@ def test_an_argument_of_another_kind_is_named(text: str) -> None:
 
 UNORDERED = """
     round floor ceil trunc frac sort argsort max min amax argmin median cummax unique clamp_min relu
-    erf lgamma digamma signbit bitwise_not int float softmax log_softmax histc isneginf
+    erf lgamma digamma signbit bitwise_not softmax log_softmax histc isneginf
 """
 
 

@@ -53,7 +53,7 @@ CASES = [
     ),
     Case(
         "unknown device", lambda: on_device("tpu"), DeviceError,
-        "device: there is no device 'tpu'. Fix: use cpu, cuda, null, or cuda:1 for the "
+        "device: there is no device 'tpu'. Fix: use cpu, cuda, null, meta, or cuda:1 for the "
         "second GPU.",
     ),
 ]  # fmt: skip

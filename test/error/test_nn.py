@@ -255,7 +255,12 @@ CASES = [
         lambda: F.cross_entropy(X, Tensor([-1, 12]), ignore_index=-1),
         AxisError,
         "cross_entropy: label 12 is out of range for 10 classes. Fix: use labels from 0 "
-        "to 9, or pass ignore_index for others.",
+        "to 9, or -1, which is ignored.",
+    ),
+    Case(
+        "label of ctc_loss",
+        lambda: F.ctc_loss(X.reshape(1, 2, 10), Tensor([[3], [10]]), [1, 1], [1, 1]), AxisError,
+        "ctc_loss: label 10 is out of range for 10 classes. Fix: use labels from 0 to 9.",
     ),
     Case(
         "nll_loss label", lambda: F.nll_loss(X, Tensor([0, 10])), AxisError,

@@ -119,35 +119,6 @@ def test_blocks_share_tiles_rather_than_parts_where_those_are_few():
     assert conv_forms.shared_steps((512, 4608), 196, 96) == float("inf"), "they go round"
 
 
-@pytest.mark.parametrize("stride", [1, 2])
-def test_few_channels_are_written_out(stride):
-    spec = plain_spec(2, stride=(stride, stride), padding=((3, 2), (3, 2)))
-    x, weight = leaf(2, 1, 3, 16, 16), leaf(1, 8, 3, 7, 7, seed=1)
-    node = x.conv(weight, spec)
-    (conv,) = same_value(node)
-    assert conv.inputs[0].shape[2] == 24 and conv.inputs[1].shape == (1, 8, 24, 7, 1)
-    (found,) = gradient([(node, leaf(*node.shape, seed=2))], [weight])
-    same_value(found)
-
-
-def test_one_channel_is_written_out_along_both_axes():
-    x, weight = leaf(2, 1, 1, 9, 9), leaf(1, 8, 1, 3, 3, seed=1)
-    node = x.conv(weight, plain_spec(2, padding=((1, 1), (1, 1))))
-    (conv,) = same_value(node)
-    assert conv.inputs[1].shape == (1, 8, 16, 1, 1)
-    (found,) = gradient([(node, leaf(*node.shape, seed=2))], [weight])
-    same_value(found)
-
-
-@pytest.mark.parametrize("kernel", [(2, 1), (1, 1), (1, 5)])
-def test_few_channels_and_few_taps_end_as_one_convolution(kernel):
-    x, weight = leaf(2, 1, 1, 6, 7), leaf(1, 8, 1, *kernel, seed=1)
-    node = x.conv(weight, plain_spec(2))
-    same_value(node)
-    (found,) = gradient([(node, leaf(*node.shape, seed=2))], [weight])
-    assert len(same_value(found)) == 1
-
-
 def test_other_targets_keep_what_was_recorded():
     spec = plain_spec(1, input_dilation=(2,))
     node = leaf(2, 1, 16, 4).conv(leaf(1, 3, 16, 3, seed=1), spec)

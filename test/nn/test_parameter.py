@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import picograd
 from picograd import Tensor, nn
 from picograd.errors import DTypeError, StateError
 from picograd.nn.parameter import Parameter, as_tensor, overwrite, realize, rebind
@@ -61,3 +62,32 @@ def test_uninitialized_ones_wait_for_their_sizes() -> None:
 def test_arrays_of_integers_become_floats() -> None:
     assert Parameter(Tensor([1, 2])).dtype.name == Parameter([[1, 2]]).dtype.name == "float32"
     assert Parameter(Tensor([1, 2]), requires_grad=False).dtype.name == "int64"
+
+
+def test_a_parameter_shares_the_memory_that_it_is_made_of() -> None:
+    values, more = Tensor([1.0, 2.0]), Tensor([1.0, 2.0])
+    weight, buffer = Parameter(values), nn.Buffer(more)
+    values.mul_(3)
+    more[0] = 9.0
+    assert (weight.tolist(), buffer.tolist()) == ([3.0, 6.0], [9.0, 2.0])
+    weight.sum().backward()
+    nn.optim.SGD([weight], lr=1.0).step()
+    assert values.tolist() == weight.tolist() == [2.0, 5.0] and not values.requires_grad
+
+
+def test_data_of_a_leaf_that_trains_is_shared() -> None:
+    first, second = Parameter(Tensor([1.0])), Parameter(Tensor([2.0]))
+    second.data = first
+    with picograd.no_grad():
+        first.add_(1)
+        assert second.tolist() == [2.0]
+        second.mul_(4)
+    (first * second).sum().backward()
+    assert first.tolist() == first.grad.tolist() == second.grad.tolist() == [8.0]
+
+
+def test_what_is_assigned_from_a_state_is_shared() -> None:
+    layer, weight = nn.Linear(1, 1, bias=False), Tensor([[1.0]])
+    layer.load_state_dict({"weight": weight}, assign=True)
+    weight.fill_(4)
+    assert layer.weight.tolist() == [[4.0]] and layer.weight.requires_grad

@@ -38,7 +38,7 @@ def test_plain_objects(protocol):
         ("ctorch\nFloatStorage\n)R", "a call of torch FloatStorage is refused"),
         ("ctorch\nfloat32\n)R", "a call of picograd.float32 is refused"),
         ("ccollections\nOrderedDict\n}b", "attributes are set on something that is no dict"),
-        ("ccollections\nOrderedDict\n)\x81", "opcode NEWOBJ is refused"),
+        ("ccollections\nOrderedDict\n)\x81", "an object of collections OrderedDict is refused"),
         ("}(I1\nI2\ntI3\ns", "a tuple as the key of a dict"),
         ("]I1\nI2\ns", "items are stored in something that is no dict"),
         ("}I1\na", "items are appended to something that is no list"),

@@ -1,11 +1,13 @@
 import ctypes
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from picograd.code import Code
 from picograd.errors import CompileError
-from picograd.runtime.llvm import ONE_BY_ONE, Compiler, compiler_version, host, host_of
+from picograd.runtime.llvm import ONE_BY_ONE, Compiler, compiler_version, finished, host, host_of
 from picograd.runtime.native import runner_source
 from picograd.runtime.workers import RUNNER, SYMBOLS
 
@@ -114,3 +116,32 @@ def test_a_library_outlives_its_linker():
 def test_elements_that_lie_apart_are_read_one_by_one_where_that_is_faster() -> None:
     assert host_of("znver5", "+avx2").features == f"+avx2,{ONE_BY_ONE}"
     assert host_of("sapphirerapids", "+avx2").features == "+avx2"
+
+
+ABANDONED = """
+import gc
+from picograd.code import Code
+from picograd.runtime.llvm import Compiler, host
+compiler = Compiler(host())
+gc.disable()
+for number in range(20):
+    source = f"define i32 @f{number}() {{ ret i32 {number} }}"
+    job = compiler.start(Code("f", "llvm", "f", source, 1))
+    job.optimize()
+    job.itself = job
+del job
+gc.collect()
+"""
+
+
+def test_jobs_that_are_never_finished_may_be_collected():
+    """An exception in the middle, as Ctrl-C raises, leaves a job in a cycle of references."""
+    done = subprocess.run([sys.executable, "-c", ABANDONED], capture_output=True, check=False)
+    assert not done.returncode, done.stderr.decode()
+
+
+def test_a_finished_job_frees_its_context(compiler):
+    job = compiler.start(Code("f", "llvm", "f", "define void @f() {\n  ret void\n}", 1))
+    context = job.context
+    finished(job)
+    assert job.module.closed and not context._owned

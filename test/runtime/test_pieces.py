@@ -256,7 +256,8 @@ def test_a_kernel_that_runs_often_is_compiled_again_and_keeps_its_bits(op, compi
         lambda x: picograd.outer(x[:20], x[:20]), lambda x: x.argsort(), lambda x: x[x.argsort()],
         lambda x: x.double() / 3, lambda x: x.to(dtype=picograd.int16), lambda x: x.half() + 1,
         lambda x: x.bfloat16().exp(), lambda x: x.softmax(0), lambda x: x.max(),
-        lambda x: x[:144].reshape(12, 12) @ x[:12],
+        lambda x: x[:144].reshape(12, 12) @ x[:12], lambda x: x.reshape(15, 10).square().sum(0),
+        lambda x: (x.reshape(15, 10, 1) * x[:120].reshape(10, 12)).sum(1),
     ],
 )  # fmt: skip
 def test_kernels_of_every_kind_keep_their_bits(function, compiled_again):

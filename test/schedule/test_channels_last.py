@@ -57,6 +57,14 @@ def test_what_a_convolution_gives_is_not_copied():
     assert stored.strides == (4096, 1, 512, 64)
 
 
+def test_windows_that_overlap_are_not_copied():
+    """A stem reads its packed image under windows of 4 x 16 channels, 16 apart."""
+    x, weight = leaf(2, 1, 3, 16, 16), leaf(1, 8, 3, 7, 7)
+    spec = ConvSpec((2, 2), ((3, 3), (3, 3)), (1, 1), (1, 1))
+    plan = schedule([total(x.conv(weight, spec))], H100)
+    assert [slot.shape for slot in plan.slots if len(slot.shape) == 4] == [(2, 11, 11, 16)]
+
+
 def test_arrays_that_lie_channels_last_are_read_as_they_are():
     x, weight = leaf(4, 8, 8, 64), leaf(64, 3, 3, 64)
     order = (0, 3, 1, 2)

@@ -73,3 +73,10 @@ def test_updates_wait_for_what_may_fail(monkeypatch: pytest.MonkeyPatch) -> None
     """What Python computes may raise: then no weight is written yet."""
     monkeypatch.setattr(early, "LONE", (*early.LONE, "contract"))
     assert len(set(updates(check_plan(trained())))) == 1
+
+
+def test_updates_of_a_whole_array_of_few_bytes_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bound is one of bytes: 6 x 6 elements of 4."""
+    for least, places in ((144, 4), (145, 1)):
+        monkeypatch.setattr(early, "LEAST", least)
+        assert len(set(updates(schedule(trained(), TARGET)))) == places

@@ -4,13 +4,15 @@ import numpy as np
 import pytest
 
 from picograd import Tensor
+from picograd.dtype import float32
 from picograd.graph import build
 from picograd.graph.gradient import gradient
 from picograd.graph.node import Node
 from picograd.graph.shape import ConvSpec
 from picograd.schedule.index import Axis, axis_index
 from picograd.schedule.interpret_plan import interpret_plan
-from picograd.schedule.rearranged import in_order
+from picograd.schedule.loop import Compute, Expr, Part, const
+from picograd.schedule.rearranged import Copy, in_order, with_zeros
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
 
@@ -82,6 +84,26 @@ def test_other_copies_stay(case):
     (kernel,) = (each for each in plan.kernels if each.hero == "contract")
     (store,) = (each.store for each in kernel.parts[0].computes if each.store)
     assert len(store[1].terms) == 2, "rows and columns"
+
+
+def test_columns_of_zeros_are_only_added_to_a_plain_product():
+    i, j, k = Axis("i", 4), Axis("j", 6), Axis("k", 8)
+    a = Expr("load", (), (0, axis_index(i) * 8 + axis_index(k)), float32)
+    b = Expr("load", (), (1, axis_index(k) * 6 + axis_index(j)), float32)
+    both = Expr("mul", (a, b), None, float32)
+    test = (axis_index(k), 0, 6)
+    inside = Expr("guard", (both, const(0, float32)), (test,), float32)
+    apart = Axis("between_0", 2)
+    copy = Copy(2, 3, (j, i), (1, 6), axis_index(i), (apart,), ((axis_index(apart), 0, 0),))
+
+    def made(body: Expr) -> Part | None:
+        store = 2, axis_index(i) * 6 + axis_index(j)
+        compute = Compute((i, j), (k,), "sum", body, float32, store)
+        return with_zeros(Part((i, j), (compute,)), copy)
+
+    assert made(inside) is None and made(a) is None
+    found = made(both)
+    assert found is not None and found.rows == (i, apart, j)
 
 
 def test_what_numbers_an_array_once():

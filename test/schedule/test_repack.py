@@ -67,6 +67,18 @@ def test_products_share_a_copy():
     assert copies([made, *both]) == [(4096, 4160), (4096, 4160)]
 
 
+def test_a_copy_that_ends_in_fewer_zeros_is_multiplied_as_it_is():
+    """Products before have a copy with no zeros along K, which this one would have multiplied."""
+    a, other, b = leaf(4097, 4095), leaf(4097, 4093), leaf(4093, 4097)
+    first = a.contract(other, ((2, 0), (2, 1), (0, 1)))
+    second = a.contract(b, ((2, 0), (1, 2), (0, 1)))
+    (alone,) = schedule([second], H100).kernels[-1:]
+    assert {axis.size for axis in alone.parts[0].computes[0].reduce} == {4160}
+    kernels = [each for each in schedule([first, second], H100).kernels if each.hero == "contract"]
+    sizes = [axis.size for each in kernels for axis in each.parts[0].computes[0].reduce]
+    assert sizes == [4097, 4097]
+
+
 def test_what_an_operand_is_made_of_is_fused_into_its_copy():
     a = leaf(4096, 4097).binary("maximum", 0.0)
     plan = schedule([product(a, leaf(4097, 4096))], H100)

@@ -13,11 +13,13 @@ from picograd.schedule.views import (
     iota_dimension,
     kept_labels,
     reduced_order,
+    repeated_indices,
     strip_views,
     view_labels,
     view_order,
     view_windows,
 )
+from picograd.target import Target, cuda_target
 
 X = leaf(2, 3, 4)
 
@@ -118,3 +120,17 @@ def test_iota_is_seen_through_views() -> None:
 def test_labels_of_a_reduction() -> None:
     assert kept_labels((0, 1, 2), (1,)) == (0, 2)
     assert Group(0, "map", 1, (2,), (), "cpu").kept == (0,)
+
+
+def test_indices_that_every_channel_uses_are_known() -> None:
+    """A CPU computes them once; where each is used once, nothing is computed again."""
+    table, places = facts(Node("buffer", (), None, (8, 4), float32, "cpu")), facts(X)
+    rows = Node("gather", (table.node, X), (0,), (*X.shape, 4), float32, "cpu")
+    cells = Node("gather", (table.node, X, X), (0, 1), X.shape, float32, "cpu")
+    found = facts(rows, table, places)
+    places.size, found.size = X.size, rows.size
+    assert repeated_indices(found, Target("llvm", "host", 64)) == (places,)
+    assert repeated_indices(found, cuda_target("sm_90a")) == ()
+    once = facts(cells, table, places, places)
+    once.size = X.size
+    assert repeated_indices(once, Target("llvm", "host", 64)) == ()

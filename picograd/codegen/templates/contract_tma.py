@@ -24,7 +24,7 @@ from picograd.codegen.boxes import (
 from picograd.codegen.layout import WgmmaAccumulator
 from picograd.codegen.operands import Contraction, role, size_of, step_of, stores
 from picograd.codegen.templates.contract_order import GROUP_ROWS, order, order_of_shares
-from picograd.codegen.templates.contract_steps import Reach, reach_of
+from picograd.codegen.templates.contract_steps import Reach, reach_of, where_empty
 from picograd.codegen.tile import Assign, Dot, Step, Store, Tile, TileKernel, TilePart
 from picograd.codegen.tile_pipeline import (
     BoxStore,
@@ -48,16 +48,19 @@ WARP_ROWS = 16  # that a warp stores at once
 WHOLE = 8  # columns of 16 bytes
 MOST_REGISTERS, MOST_REGISTERS_BUSY = 192, 128  # of an accumulator: beyond, values spill
 LIGHT = {"cast", "add", "sub", "mul", "neg", "maximum", "minimum", "guard", "where"}
-LEAST = 16  # rows or columns of a product; fewer are read faster without boxes
 DEEP = 6400  # K from which blocks that share a tile beat one that multiplies it alone
+MOST_JOINED = 6  # blocks that share a tile
 # Estimates measured on an H200 (docs/records/0011-products). To store a tile while nobody
 # multiplies: as so much of K.
 ALONE = 128
-# To leave a part of a tile and to wait for others, and to add each of them: as so much of K.
-SHARED, JOINED = 700, 200
-FULL = 1.15  # times as long: all processors at work wait for power and the cache
+# To leave a part of a tile, to wait for each of the others and to add it: as so much of K.
+JOINED = 500
+POWER = 0.9  # times as long: all processors at work wait for power and the cache, half of them less
+LONE, FAR = 27, 1.9  # to bring an element where few processors do, and from memory
+BESIDE = 0.3  # of the time to multiply is not hidden by what takes longer
 WINDOWED = 2  # times as long as rows: boxes of windows (docs/records/0014-convolutions)
 CACHED = 1 << 24  # bytes of an operand that stay there while others pass
+LEAST_AHEAD = 4  # stages that the copies of one operand are ahead where all of the other is kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,11 @@ class BoxSchedule:
         return replace(self, slots=self.parts, stages=stages)
 
     @property
+    def places(self) -> int:
+        """Places for products of a stage: two where one is added while the next is multiplied."""
+        return 2 if 3 * self.layout.register_count <= MOST_REGISTERS else 1
+
+    @property
     def registers(self) -> tuple[int, int]:
         """Registers of a thread that copies and of one that multiplies: 65,536 in all."""
         return (40, 232) if self.teams * self.groups == 2 else (0, 0)
@@ -118,15 +126,20 @@ Sides = tuple[Side, Side]
 SCHEDULES = (
     BoxSchedule((128, 192), 2, 1, 4, 3, 1.0),
     BoxSchedule((128, 128), 2, 1, 6, 2, 0.985),
-    BoxSchedule((64, 128), 1, 1, 8, 2, 0.8),
+    BoxSchedule((64, 128), 1, 1, 8, 2, 0.9),
     BoxSchedule((64, 192), 2, 1, 5, 3, 0.75),
     BoxSchedule((128, 256), 1, 2, 4, 2, 0.95),
     BoxSchedule((128, 64), 2, 1, 8, 2, 0.6),
-    BoxSchedule((64, 64), 1, 1, 10, 1, 0.5),
+    BoxSchedule((64, 64), 1, 1, 10, 1, 0.6),
+    BoxSchedule((192, 96), 1, 3, 5, 1, 0.87),
+    BoxSchedule((128, 160), 1, 2, 5, 1, 0.94),
     BoxSchedule((128, 256), 1, 2, 4, 2, 0.95, together=2),
-    BoxSchedule((128, 192), 2, 1, 4, 3, 1.0, is_shared=True),
+    BoxSchedule((64, 128), 1, 1, 8, 2, 0.6, together=2),
+    BoxSchedule((128, 192), 1, 2, 4, 3, 0.93, is_shared=True),
+    BoxSchedule((128, 128), 1, 2, 5, 2, 0.92, is_shared=True),
+    BoxSchedule((64, 64), 1, 1, 10, 1, 0.5, is_shared=True),
     BoxSchedule((128, 192), 1, 2, 4, 3, 1.0, is_summed=True),
-    BoxSchedule((128, 128), 1, 2, 5, 2, 0.93, is_summed=True),
+    BoxSchedule((128, 128), 1, 2, 5, 2, 0.97, is_summed=True),
     BoxSchedule((64, 128), 1, 1, 8, 2, 0.55, is_summed=True),
     BoxSchedule((128, 64), 1, 2, 8, 1, 0.6, is_summed=True),
     BoxSchedule((64, 64), 1, 1, 10, 1, 0.4, is_summed=True),
@@ -167,9 +180,10 @@ def candidates(c: Contraction, dtype: DType) -> list[BoxSchedule]:
     """List the schedules of a dtype whose accumulator leaves registers for what follows."""
     exprs = heavy(c)
     limit = MOST_REGISTERS
+    fitting = [each for each in SCHEDULES if each.is_summed == (dtype.bits == 8)]
     if exprs:
         limit = MOST_REGISTERS_BUSY
-    fitting = [each for each in SCHEDULES if each.is_summed == (dtype.bits == 8)]
+        fitting = [each for each in fitting if 2 * each.block[1] % ROW_BYTES == 0]
     found = [each for each in fitting if each.layout.register_count <= limit]
     of_product = [each for each in exprs if reads_product(each)]
     can_roll = [each.dtype.bits == 16 and rounded_product(each) is not None for each in of_product]
@@ -183,9 +197,9 @@ def suits(c: Contraction, target: Target) -> bool:
 
     Where they are few, K is better split over blocks.
     """
-    _, m, n, k = c.sizes
+    k = c.sizes[3]
     tiles = max(tile_count(c, schedule) for schedule in SCHEDULES)
-    return min(m, n) >= LEAST and (4 * tiles >= target.multiprocessors or k <= DEEP)
+    return MOST_JOINED * tiles >= target.multiprocessors or k <= DEEP
 
 
 def may_share(c: Contraction, schedule: BoxSchedule, target: Target) -> bool:
@@ -195,7 +209,7 @@ def may_share(c: Contraction, schedule: BoxSchedule, target: Target) -> bool:
     they are fewer still, most of the time would be spent on adding parts.
     """
     points, blocks = tile_count(c, schedule), target.multiprocessors
-    return points % blocks > 0 and blocks <= 2 * points < 4 * blocks
+    return points % blocks > 0 and blocks <= MOST_JOINED * points and points < 2 * blocks
 
 
 def heavy(c: Contraction) -> list[Expr]:
@@ -237,19 +251,23 @@ def cost(
     waves: float = ceil_div(points, blocks)
     more = 0
     if schedule.is_shared:
-        waves, more = FULL * points / blocks, SHARED + JOINED * ceil_div(blocks, points)
-    multiplied = waves * product(schedule.block) / schedule.rate
+        waves, more = points / blocks, JOINED * ceil_div(blocks, points)
+    busy = points / (waves * blocks)
+    slowed = (1 + POWER * busy) / (1 + POWER)
+    multiplied = waves * product(schedule.block) / schedule.rate * slowed
     lines = [line_cost(side) for side in sides]
     block_m, block_n = schedule.block
-    own_n = block_n / schedule.together
+    own_n = 0 if keeps(c, schedule, frame) else block_n / schedule.together
     # What all of them bring, and what one can.
     shared = points / blocks * (block_m * lines[0] + own_n * lines[1])
-    moved = max(shared, (block_m + own_n) * ALIGNED)
+    moved = max(shared, (block_m + own_n) * LONE)
     share = frame.reach.share if frame.reach else 1
     depth = frame.depth.count * frame.depth.size * share
     waves_alone = waves if schedule.teams == 1 else 1
     alone = (waves_alone * ALONE + more) * product(schedule.block)
-    return max(multiplied, moved) * depth + alone
+    batch, m, n, k = c.sizes
+    read = batch * (m * k + k * n + m * n) * FAR
+    return max(multiplied * depth, moved * depth, read) + BESIDE * multiplied * depth + alone
 
 
 def line_cost(side: Side) -> int:
@@ -340,11 +358,19 @@ def frame_of(c: Contraction, schedule: BoxSchedule, depth: Depth, target: Target
         return frame
     itemsize = ROW_BYTES // depth.size
     row_bytes = size_of(depth.inner) * itemsize
-    together = max(CACHED // (block_m * row_bytes), GROUP_ROWS)
-    group = round_up(ceil_div(rows, ceil_div(rows, together)), schedule.together)
+    group = group_of(rows, block_m * row_bytes, schedule.together)
     corners = corners_of(tile, schedule, (rows, columns), target, group)
     reached = reach_of(c, depth, corners, schedule.block)
     return replace(frame, corners=corners, reach=reached)
+
+
+def group_of(rows: int, nbytes: int, together: int) -> int:
+    """Count the rows of tiles of a group that the cache holds, whole clusters, about even groups.
+
+    `nbytes` is what a row of tiles reads of the left operand.
+    """
+    held = max(CACHED // nbytes, GROUP_ROWS)
+    return round_up(ceil_div(rows, ceil_div(rows, held)), together)
 
 
 def corners_of(
@@ -373,25 +399,26 @@ def write_part(
     layout = schedule.layout
     acc = Tile("acc", schedule.block, c.dtype, "register", layout)
     a, b = sides
-    b = replace(b, copy=replace(b.copy, together=schedule.together))
-    stages = [stage_of("a", a, schedule), stage_of("b", b, schedule)]
+    is_kept = keeps(c, schedule, frame)
+    b = replace(b, copy=replace(b.copy, together=schedule.together, is_kept=is_kept))
+    ahead = stages_ahead(schedule, frame.depth) if is_kept else schedule.stages
+    stages = [stage_of("a", a, ahead)]
+    stages.append(stage_of("b", b, frame.depth.count if is_kept else ahead))
     copies = a.copy, b.copy
     multiply = Dot("acc", "a", "b", frame.depth.size, "wgmma", not a.is_k_major, b.is_k_major)
     clear = Assign("acc", dims, const(0, c.dtype))
-    ends, boxes = epilogue(kernel, c, dims, frame.corners, schedule)
+    stored, boxes = epilogue(kernel, c, dims, frame.corners, schedule)
     reach = (frame.reach.first, frame.reach.stop) if frame.reach else ()
     main = clear, Pipeline(frame.step, copies, (multiply,), *reach)
     if schedule.is_summed:
-        stages.append(replace(acc, name="part"))
+        stages.append(replace(acc, name="part", stages=schedule.places))
         multiply = replace(multiply, acc="part", is_first=True)
         added = add_part(dims, c.dtype)
         main = clear, Pipeline(frame.step, copies, (multiply, added), *reach)
     points = (*c.batch, frame.tile)
-    count = product(axis.size for axis in points)
-    blocks = target.multiprocessors if schedule.is_shared else min(count, target.multiprocessors)
-    blocks -= blocks % schedule.together
-    block = Axis("block", blocks)
+    block = Axis("block", blocks_of(points, schedule, target))
     teams = Teams(schedule.teams, 128 * schedule.groups, schedule.registers)
+    ends = where_empty(stored, frame.reach, frame.depth.count)
     loop = Persistent(points, block, teams, (*main, *ends))
     tiles = acc, *stages, *boxes
     if schedule.is_shared:
@@ -399,10 +426,31 @@ def write_part(
     return TilePart((block,), tiles, (loop,))
 
 
-def stage_of(name: str, side: Side, schedule: BoxSchedule) -> Tile:
+def blocks_of(points: tuple[Axis, ...], schedule: BoxSchedule, target: Target) -> int:
+    """Count the blocks that stay for points: whole clusters."""
+    blocks = target.multiprocessors
+    if not schedule.is_shared:
+        blocks = min(blocks, product(axis.size for axis in points))
+    return blocks - blocks % schedule.together
+
+
+def keeps(c: Contraction, schedule: BoxSchedule, frame: "Frame") -> bool:
+    """Tell whether a block keeps all of the right operand: its tiles have the same columns."""
+    is_same = size_of(c.batch) == 1 and c.sizes[2] <= schedule.block[1] and frame.reach is None
+    is_alone = not (schedule.is_shared or schedule.is_summed) and schedule.together == 1
+    return is_same and is_alone and stages_ahead(schedule, frame.depth) >= LEAST_AHEAD
+
+
+def stages_ahead(schedule: BoxSchedule, depth: Depth) -> int:
+    """Count the stages of the left operand beside all of the right one."""
+    rows, columns = schedule.block
+    return (schedule.stages * (rows + columns) - depth.count * columns) // rows
+
+
+def stage_of(name: str, side: Side, stages: int) -> Tile:
     """Declare the ring of an operand."""
     dtype, layout = side.copy.tensor.dtype, side.layout
-    return Tile(name, layout.shape, dtype, "shared", stages=schedule.stages, swizzle=layout)
+    return Tile(name, layout.shape, dtype, "shared", stages=stages, swizzle=layout)
 
 
 def add_part(dims: tuple[Axis, Axis], dtype: DType) -> Assign:

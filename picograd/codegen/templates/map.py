@@ -8,17 +8,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from picograd.codegen.layout import Blocked, Layout
+from picograd.codegen.operands import step_of
 from picograd.codegen.templates.grid import (
     Cut,
     cut,
     cut_flat,
     cut_square,
     ended,
+    merge_part,
     part_indices,
     rebind,
+    substitute_part,
 )
 from picograd.codegen.templates.member_sizes import join_sizes
-from picograd.codegen.templates.members import alike_parts, build_parts
+from picograd.codegen.templates.members import alike_parts
 from picograd.codegen.tile import (
     Accumulate,
     Assign,
@@ -40,21 +43,29 @@ SMALL_POINTS = 16384  # below this one worker is faster than waking others
 CUDA_THREADS = 256
 RESIDENT = 2048  # threads that a multiprocessor has at once
 TRANSPOSED_SIZE = 16  # shorter axes fit into the caches without tiles
-LEAST_PIECE, MOST_PIECES = 16, 8  # elements of a piece between guards, and pieces
+LEAST_PIECE, MOST_PIECES = 16, 9  # elements of a piece between guards, and pieces
 DEAR = 64  # operations of an element that take longer than storing it: a generator has 80
+LEAST_TURNED = 4096  # elements of a part: fewer are not worth the passes that vectors need
 CPU_SIDE, CUDA_SIDE = 64, 32  # of a square tile: 16 KiB of float32, and one warp across
 
 
 def build(kernel: Kernel, target: Target) -> TileKernel:
     """Write a map kernel for the target."""
     if not target.has_blocks:
-        return TileKernel(kernel, build_parts(kernel, target, build_part), 1)
+        whole = map(merge_part, kernel.parts)
+        pieces = [piece for part in whole for piece in apart(part, target)]
+        return TileKernel(kernel, tuple([build_part(kernel, each, target) for each in pieces]), 1)
     alike = join_sizes(kernel, alike_parts(kernel), vector_lanes, CUDA_THREADS)
     parts = [
         replace(build_part(kernel, part, target, extent_of(members)), members=members)
         for part, members in alike
     ]
     return TileKernel(kernel, tuple(parts), CUDA_THREADS)
+
+
+def widest_axes(part: Part) -> tuple[Axis, ...]:
+    """List the axes of what a part computes at every point."""
+    return max((c.axes for c in part.computes), key=len)
 
 
 def extent_of(members: Sequence[Member]) -> Axis | None:
@@ -64,7 +75,7 @@ def extent_of(members: Sequence[Member]) -> Axis | None:
 
 def build_part(kernel: Kernel, part: Part, target: Target, extent: Axis | None = None) -> TilePart:
     """Write one part: cut the space, then lay out the steps of one grid point."""
-    axes = max((c.axes for c in part.computes), key=len)
+    axes = widest_axes(part)
     is_flat = not any(set(c.reduce) & set(axes) for c in part.computes)
     check(is_flat, "a window inside a window must be stored", kernel)
     across = transposed_axis(part, axes)
@@ -101,25 +112,80 @@ def within(space: Cut, axis: Axis, lanes: int, extent: Axis) -> tuple[Condition,
     return ((left, 1, left.hi),)
 
 
+def apart(part: Part, target: Target) -> list[Part]:
+    """Cut a part where guards on an axis that tasks share begin and end: each piece has its own."""
+    axes = widest_axes(part)
+    across = transposed_axis(part, axes)
+    if across is not None:
+        return in_squares(part, across, axes[-1])
+    space = cut_space(axes, target, 1, 1)
+    for axis in axes:
+        pieces = () if axis in space.dims else pieces_of(part, axis, 1)
+        if pieces:
+            return [found for piece in pieces for found in apart(piece_of(part, *piece), target)]
+    return [part]
+
+
+def in_squares(part: Part, *axes: Axis) -> list[Part]:
+    """Cut off what is left over beyond the last whole square tile along each of the axes."""
+    found = [part]
+    for axis in axes:
+        left = axis.size % CPU_SIDE
+        whole = axis.size - left
+        if left and whole:
+            sizes = (0, whole), (whole, left)
+            found = [piece_of(each, axis, *size) for each in found for size in sizes]
+    return found
+
+
+def piece_of(part: Part, axis: Axis, first: int, size: int) -> Part:
+    """Walk a piece of an axis."""
+    within = Axis(axis.name, size)
+    return substitute_part(part, {axis: axis_index(within) + first}, {axis: (within,)})
+
+
 def in_pieces(part: Part, space: Cut) -> list[Cut]:
-    """Cut a dimension where guards begin and end: each piece computes what is in it alone.
+    """Cut dimensions where guards begin and end: each piece computes what is in it alone.
 
     So joined arrays are not all computed at every element, and then chosen from.
     """
-    for axis in reversed(space.dims):
-        places = edges(part, axis) if axis not in axes_in(space) else []
-        sizes = [after - before for before, after in zip([0, *places], [*places, axis.size])]
-        if 2 <= len(sizes) <= MOST_PIECES and min(sizes) >= LEAST_PIECE:
-            break
-    else:
-        return [space]
-    found = []
-    for first, size in zip([0, *places], sizes):
-        within = Axis(f"{axis.name}_in", size)
-        dims = tuple([within if each is axis else each for each in space.dims])
-        moved = {**space.axes, axis: axis_index(within) + first}
-        found.append(replace(space, dims=dims, axes=moved))
-    return found
+    spaces = [space]
+    for place, axis in reversed(list(enumerate(space.dims))):
+        if axis in axes_in(space):
+            continue
+        pieces = pieces_of(part, axis, len(spaces))
+        if pieces:
+            spaces = [moved(each, place, *piece) for piece in pieces for each in spaces]
+    return spaces
+
+
+def moved(space: Cut, place: int, axis: Axis, first: int, size: int) -> Cut:
+    """Walk a piece of a dimension."""
+    within = Axis(f"{axis.name}_in", size)
+    dims = (*space.dims[:place], within, *space.dims[place + 1 :])
+    return replace(space, dims=dims, axes={**space.axes, axis: axis_index(within) + first})
+
+
+def pieces_of(part: Part, axis: Axis, count: int) -> list[tuple[Axis, int, int]]:
+    """List where the pieces of an axis begin, and their sizes; none if it is better left whole.
+
+    `count` pieces are there so far. Short pieces pay where more is left out than a fill.
+    """
+    places = edges(part, axis)
+    firsts = [0, *places]
+    sizes = [after - before for before, after in zip(firsts, [*places, axis.size])]
+    if len(sizes) < 2 or len(sizes) * count > MOST_PIECES:
+        return []
+    is_short = min(sizes) < LEAST_PIECE
+    if is_short and (axis.size < LEAST_PIECE * len(sizes) or not has_choices(part)):
+        return []
+    return list(zip([axis] * len(sizes), firsts, sizes))
+
+
+def has_choices(part: Part) -> bool:
+    """Tell whether elements are chosen from several that are computed."""
+    exprs = {id(expr): expr for compute in part.computes for expr in walk(compute.body)}
+    return sum(expr.op == "guard" for expr in exprs.values()) > 1
 
 
 def axes_in(space: Cut) -> set[Axis]:
@@ -160,7 +226,44 @@ def build_transpose(part: Part, axes: Sequence[Axis], across: Axis, target: Targ
         shape = tuple(axis.size for axis in space.dims)
         layout = Blocked(shape, (CUDA_THREADS // CUDA_SIDE, CUDA_SIDE), (1, 1))
     tiles, steps = map_steps(part, ended(space, part), layout)
+    if not target.has_blocks and product(axis.size for axis in axes) >= LEAST_TURNED:
+        steps = turned(steps, space.dims, tiles)
     return TilePart(space.grid, tuple(tiles), tuple(steps))
+
+
+def turned(steps: Sequence[Step], dims: Sequence[Axis], tiles: list[Tile]) -> list[Step]:
+    """Turn what is loaded across a square round in vectors, copies straight into memory."""
+    column, row = dims
+    copies: dict[Expr, Assign] = {}
+
+    def read(expr: Expr) -> Expr | None:
+        if expr.op != "load" or not crosses(expr, column, row) or expr in guards:
+            return None
+        if expr not in copies:
+            here = axis_index(column), axis_index(row)
+            copies[expr] = Assign(f"t{len(copies)}", (row, column), expr, here)
+            tiles.append(Tile(f"t{len(copies) - 1}", (column.size, row.size), expr.dtype, "shared"))
+        name, place = copies[expr].tile, copies[expr].index
+        return Expr("tile", (), (name, place), expr.dtype)
+
+    found: list[Step] = []
+    for step in steps:
+        if not isinstance(step, Store | Assign):
+            found.append(step)
+            continue
+        if isinstance(step, Store) and step.expr.op == "load" and crosses(step.expr, column, row):
+            found.append(replace(step, dims=(row, column)))
+            continue
+        inside = [each for each in walk(step.expr) if each.op == "guard"]
+        guards = {load for each in inside for load in walk(each.args[0])}
+        found.append(replace(step, expr=rewrite(step.expr, {}, read)))
+    return [*copies.values(), *found]
+
+
+def crosses(load: Expr, column: Axis, row: Axis) -> bool:
+    """Tell whether memory runs along the columns of a square and not along its rows."""
+    index = load.arg[1]
+    return step_of(index, column) == 1 and step_of(index, row) not in (0, 1)
 
 
 def cut_space(axes: Sequence[Axis], target: Target, lanes: int, rounds: int) -> Cut:
@@ -279,18 +382,28 @@ def inline(body: Expr, values: Sequence[Expr], space: Cut) -> Expr:
     def settled(expr: Expr) -> Expr | None:
         if expr.op == "ref":
             return values[expr.arg]
-        return settled_guard(expr) if expr.op == "guard" else None
+        return settled_guard(expr, space.conditions) if expr.op == "guard" else None
 
     return rewrite(body, space.axes, settled)
 
 
-def settled_guard(expr: Expr) -> Expr | None:
+def settled_guard(expr: Expr, conditions: Sequence[Condition]) -> Expr | None:
     """Find what a guard gives everywhere in a space; None if that differs."""
-    if any(index.hi < lo or index.lo > hi for index, lo, hi in expr.arg):
+    tests = [(*reached(index, conditions), lo, hi) for index, lo, hi in expr.arg]
+    if any(last < lo or first > hi for first, last, lo, hi in tests):
         return expr.args[1]
-    if all(lo <= index.lo and index.hi <= hi for index, lo, hi in expr.arg):
+    if all(lo <= first and last <= hi for first, last, lo, hi in tests):
         return expr.args[0]
     return None
+
+
+def reached(index: Index, conditions: Sequence[Condition]) -> tuple[int, int]:
+    """Bound an index in a space: the last chunk of an axis may stick out."""
+    for test, lo, hi in conditions:
+        if test.terms == index.terms:
+            more = index.const - test.const
+            return max(index.lo, lo + more), min(index.hi, hi + more)
+    return index.lo, index.hi
 
 
 def guarded(expr: Expr, space: Cut) -> Expr:

@@ -15,6 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,7 @@ from picograd.nn.parameter import overwrite, realize
 from picograd.number import converted
 from picograd.tensor.core.alone import change_gradient
 from picograd.tensor.core.autograd import enable_grad
+from picograd.tensor.core.following import following
 from picograd.tensor.core.recording import apply, check_write, is_plain, wrap, write
 from picograd.tensor.tensor import Tensor
 from picograd.traced_number import value_of
@@ -236,26 +238,26 @@ class Optimizer:
         return loss
 
     @undisturbed
-    def _update(self) -> None:
-        """Record the update of every group, and write it."""
+    @following
+    def _update(self) -> bool:
+        """Record the update of every group, and write it; tells whether by updates alone."""
         recorded: list[Update | list[Change]] = []
         for group in self.param_groups:
             if self.is_own_rule():
                 group.follow_all()
             recorded += [self._record(group, batch) for batch in self._batches(group)]
-        self._write(recorded)
+        return self._write(recorded)
 
-    def _write(self, recorded: Sequence[Update | list[Change]]) -> None:
+    def _write(self, recorded: Sequence[Update | list[Change]]) -> bool:
         """Compute a step and write what it changes: by a node each, unless all are updates."""
         updates = [each for each in recorded if isinstance(each, Update)]
-        is_usual = bool(updates) and len(updates) == len(recorded) and self.found_inf is None
+        is_usual = len(updates) == len(recorded) > 0 and self.found_inf is None
         if is_usual and compute_updates(updates):
-            return
-        changed: list[Change] = []
-        for each in recorded:
-            changed += each.pairs() if isinstance(each, Update) else each
-        if changed:
+            return True
+        pairs = [each.pairs() if isinstance(each, Update) else each for each in recorded]
+        if changed := list(chain.from_iterable(pairs)):
             realize(self._assign(changed))
+        return False
 
     def _store_parameters(self) -> None:
         """Compute what parameters begin with before the first step.
@@ -461,13 +463,13 @@ class Optimizer:
 
 
 def stamped(
-    formula: Formula, targets: tuple[int, ...], kind: Key, sources: Sequence[Tensor],
+    formula: Formula, targets: tuple[int, ...], kind: Key, sources: list[Tensor],
     nodes: Sequence[Node],
 ) -> Update | list[Change]:  # fmt: skip
     """Record by a formula what a step computes of the sources: each target, its new value."""
     tensors = [sources[number] for number in targets]
     if formula.is_plain:
-        return Update(formula.over(nodes), targets, tensors, kind)
+        return Update(formula.over(nodes), targets, tensors, kind, sources)
     return list(zip(tensors, formula.stamp(nodes)))
 
 

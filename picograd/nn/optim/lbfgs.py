@@ -60,7 +60,7 @@ class LBFGS(Optimizer):
     def __init__(
         self,
         params: Iterable[Any],
-        lr: float = 1.0,
+        lr: float = 1,
         max_iter: int = 20,
         max_eval: int | None = None,
         tolerance_grad: float = 1e-7,
@@ -133,7 +133,7 @@ class LBFGS(Optimizer):
         memory, options = self.memory, self.param_groups[0].options
 
         def evaluate(length: float) -> Point:
-            self._write(place + length * memory.d)
+            self._set(place + length * memory.d)
             with enable_grad():
                 loss = float(closure())
             gradient = self._gradient()
@@ -142,12 +142,12 @@ class LBFGS(Optimizer):
         if options["line_search_fn"] is None:
             if not is_last:
                 return evaluate(memory.t), 1
-            self._write(place + memory.t * memory.d)
+            self._set(place + memory.t * memory.d)
             return here, 0
         size, tolerance = _largest(memory.d), options["tolerance_change"]
         found, count = search(evaluate, here, memory.t, size, tolerance, most)
         memory.t = found.length
-        self._write(place + found.length * memory.d)
+        self._set(place + found.length * memory.d)
         return found, count
 
     def _is_over(self, here: Point, evaluations: int) -> bool:
@@ -199,7 +199,7 @@ class LBFGS(Optimizer):
         parameters = self.param_groups[0].parameters
         return np.concatenate([as_line(p.grad, p) for p in parameters]).astype(np.float64)
 
-    def _write(self, vector: Any) -> None:
+    def _set(self, vector: Any) -> None:
         """Write the pieces of a vector into the parameters."""
         parameters = self.param_groups[0].parameters
         ends = np.cumsum([p.numel() * (1 + p.dtype.is_complex) for p in parameters])[:-1]

@@ -1,60 +1,178 @@
-"""Pruning: weights multiplied by a mask before each call, `weight_orig` being what is trained."""
+"""Pruning: weights multiplied by a mask before each call, `weight_orig` being what is trained.
 
-import math
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+A method of pruning is a class whose `compute_mask` makes the mask; programs derive their own.
+"""
 
-from picograd.errors import MemberError, ValueRangeError
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, TypeVar
+
+from picograd.errors import DTypeError, MemberError, ValueRangeError
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
+from picograd.tensor.core.gradient_hooks import HookHandle
 from picograd.tensor.tensor import Tensor
 
 M = TypeVar("M", bound=Module)
 HANDLES = "_prune_handles"
 
 
-def apply_mask(module: M, name: str, mask: Tensor) -> M:
-    """Multiply a weight by a mask from now on."""
-    if has_mask(module, name):
+class BasePruningMethod:
+    """This class is the base of methods: `compute_mask(t, default_mask)` makes a mask of t's shape.
+
+    `PRUNING_TYPE` says what a second method sees of what the first one left: the elements in a row
+    ("unstructured"), the slices along `dim` with any of them ("structured"), or all ("global").
+
+    >>> from picograd import nn
+    >>> class EverySecond(nn.utils.prune.BasePruningMethod):
+    ...     def compute_mask(self, t, default_mask):
+    ...         mask = default_mask.clone()
+    ...         mask.view(-1)[::2] = 0
+    ...         return mask
+    >>> layer = nn.Linear(3, 2)
+    >>> method = EverySecond.apply(layer, "weight")
+    >>> layer.weight_mask.tolist()
+    [[0.0, 1.0, 0.0], [1.0, 0.0, 1.0]]
+    """
+
+    PRUNING_TYPE = "unstructured"
+    _tensor_name = ""
+    dim = -1
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """Make the mask of a weight."""
+        raise NotImplementedError(f"{type(self).__name__} does not define compute_mask")
+
+    def __call__(self, module: Module, inputs: Any) -> None:
+        """Mask the weight, as a hook before each call."""
+        setattr(module, self._tensor_name, self.apply_mask(module))
+
+    def apply_mask(self, module: Module) -> Tensor:
+        """Compute the weight that a module uses. Raises MemberError for one without a mask."""
+        name = self._tensor_name
+        if not has_mask(module, name):
+            problem = f"{type(module).__name__}.{name} has no mask"
+            raise MemberError("prune.remove", problem, "prune it first")
+        weight: Tensor = getattr(module, f"{name}_orig") * getattr(module, f"{name}_mask")
+        return weight
+
+    @classmethod
+    def apply(
+        cls,
+        module: Module,
+        name: str,
+        *args: Any,
+        importance_scores: Tensor | None = None,
+        **options: Any,
+    ) -> Any:
+        """Make the method, and let it mask a weight from now on; scores are judged in its place."""
+        method = cls(*args, **options)
+        method._tensor_name = name
+        if importance_scores is None:
+            importance_scores = getattr(module, name).detach()
+        elif importance_scores.shape != getattr(module, name).shape:
+            text = f"scores {importance_scores.shape} for {getattr(module, name).shape}"
+            raise ValueRangeError("prune", text, "give one score per weight")
+        if not has_mask(module, name):
+            mask = method.compute_mask(importance_scores, Tensor.ones_like(importance_scores))
+            begin(module, name, mask, method)
+            return method
+        known = vars(module)[HANDLES][name].method
+        both = known if isinstance(known, PruningContainer) else PruningContainer(known)
+        both.add_pruning_method(method)
+        mask = both.compute_mask(importance_scores, getattr(module, f"{name}_mask"))
+        vars(module)[HANDLES].pop(name).handle.remove()
         setattr(module, f"{name}_mask", mask)
-    else:
-        begin(module, name, mask)
-    setattr(module, name, masked(module, name))
-    return module
+        hook(module, name, both)
+        return both
+
+    def prune(
+        self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None
+    ) -> Tensor:
+        """Multiply a tensor by the mask of it; nothing is kept."""
+        mask = Tensor.ones_like(t) if default_mask is None else default_mask
+        return t * self.compute_mask(t if importance_scores is None else importance_scores, mask)
+
+    def remove(self, module: Module) -> None:
+        """Make the masked weight a parameter."""
+        name = self._tensor_name
+        value = self.apply_mask(module).detach()
+        vars(module)[HANDLES].pop(name).handle.remove()
+        for each in (name, f"{name}_orig", f"{name}_mask"):
+            delattr(module, each)
+        module.register_parameter(name, Parameter(value))
 
 
-def begin(module: Module, name: str, mask: Tensor) -> None:
-    """Give a weight its first mask, and a hook that applies it before each call."""
+class PruningContainer(BasePruningMethod):
+    """This class holds the methods that masked one weight, one after the other."""
+
+    def __init__(self, *methods: BasePruningMethod) -> None:
+        self._pruning_methods: tuple[BasePruningMethod, ...] = ()
+        for method in methods:
+            self.add_pruning_method(method)
+
+    def add_pruning_method(self, method: Any) -> None:
+        """Add a method. Raises DTypeError for anything else, or of another weight."""
+        is_method = isinstance(method, BasePruningMethod)
+        if not is_method or self._tensor_name not in ("", method._tensor_name):
+            problem = f"{type(method).__name__} is no method for {self._tensor_name!r}"
+            raise DTypeError("prune", problem, "derive it from BasePruningMethod")
+        self._tensor_name = method._tensor_name
+        self._pruning_methods += (method,)
+
+    def __len__(self) -> int:
+        return len(self._pruning_methods)
+
+    def __iter__(self) -> Iterator[BasePruningMethod]:
+        return iter(self._pruning_methods)
+
+    def __getitem__(self, place: int) -> BasePruningMethod:
+        return self._pruning_methods[place]
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """Let the last method choose of what the mask leaves."""
+        method, mask = self[-1], default_mask.clone()
+        seen: Any = mask == 1
+        if method.PRUNING_TYPE == "global":
+            seen = ...
+        elif method.PRUNING_TYPE == "structured":
+            at = method.dim % t.ndim
+            rows = mask.movedim(at, 0).flatten(1).amax(1) != 0
+            seen = (*(slice(None),) * at, rows)
+        mask[seen] = method.compute_mask(t[seen], mask[seen]).to(mask.dtype)
+        return mask
+
+
+class Hooked(NamedTuple):
+    """What masks a weight before each call."""
+
+    method: BasePruningMethod
+    handle: HookHandle
+
+
+def begin(module: Module, name: str, mask: Tensor, method: BasePruningMethod) -> None:
+    """Give a weight its first mask."""
     original = getattr(module, name).detach()
     delattr(module, name)
     module.register_parameter(f"{name}_orig", Parameter(original))
-    module.register_buffer(f"{name}_mask", mask)
-
-    def before(owner: Module, inputs: Any) -> None:
-        value = masked(owner, name)
-        setattr(owner, name, value)
-
-    handles = vars(module).setdefault(HANDLES, {})
-    handles[name] = module.register_forward_pre_hook(before)
+    module.register_buffer(f"{name}_mask", mask.to(original.dtype))
+    hook(module, name, method)
 
 
-def masked(module: Module, name: str) -> Tensor:
-    """Compute the weight that a module uses."""
-    original: Tensor = getattr(module, f"{name}_orig")
-    mask = getattr(module, f"{name}_mask")
-    return original * mask
+def hook(module: Module, name: str, method: BasePruningMethod) -> None:
+    """Let a method mask a weight now and before each call."""
+    handle = module.register_forward_pre_hook(method)
+    vars(module).setdefault(HANDLES, {})[name] = Hooked(method, handle)
+    method(module, ())
 
 
 def has_mask(module: Module, name: str) -> bool:
     """Tell whether a weight has a mask."""
-    handles = vars(module).get(HANDLES, {})
-    return name in handles
+    return name in vars(module).get(HANDLES, {})
 
 
 def is_pruned(module: Module) -> bool:
     """Tell whether a weight of a module, or of one inside it, has a mask."""
-    parts = module.modules()
-    return any(vars(each).get(HANDLES) for each in parts)
+    return any(vars(each).get(HANDLES) for each in module.modules())
 
 
 def count_of(amount: float, total: int) -> int:
@@ -65,26 +183,107 @@ def count_of(amount: float, total: int) -> int:
         problem = f"amount={amount} of {total}"
         fix = "use a share from 0 to 1, or a count"
         raise ValueRangeError("prune", problem, fix)
-    if is_share:
-        return round(amount * total)
-    return int(amount)
+    return round(amount * total) if is_share else int(amount)
 
 
-def mask_of(module: Module, name: str) -> Tensor:
-    """Give the mask that a weight has, or ones."""
-    if has_mask(module, name):
-        return getattr(module, f"{name}_mask")  # type: ignore[no-any-return]
-    return Tensor.ones_like(getattr(module, name).detach())
+class ByAmount(BasePruningMethod):
+    """This class is the base of methods that take away the `amount` of least importance."""
+
+    def __init__(self, amount: float) -> None:
+        if not isinstance(amount, (int, float)):
+            raise DTypeError("prune", f"amount={amount!r}", "use a share from 0 to 1, or a count")
+        count_of(amount, max(1, int(amount)))
+        self.amount = amount
+
+    def importance(self, t: Tensor) -> Tensor:
+        """Measure what goes first."""
+        raise NotImplementedError
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """Make a mask without the least important."""
+        scores = self.importance(t)
+        count = count_of(self.amount, scores.numel())
+        kept = scores.flatten().argsort().argsort().reshape(scores.shape) >= count
+        return default_mask * self.spread(kept.to(default_mask.dtype), t.ndim)
+
+    def spread(self, kept: Tensor, rank: int) -> Tensor:
+        """Give a mask of what was measured the axes of the weight."""
+        return kept
 
 
-def smallest(importance: Tensor, mask: Tensor, count: int) -> Tensor:
-    """Make a mask without the least important of what is left."""
-    gone = mask == 0
-    left = importance.detach().masked_fill(gone, math.inf)
-    order = left.flatten().argsort()
-    rank = order.argsort().reshape(mask.shape)
-    stays = rank >= count
-    return mask * stays.cast(mask.dtype)
+class RandomUnstructured(ByAmount):
+    """This class zeroes weights that chance chooses."""
+
+    def importance(self, t: Tensor) -> Tensor:
+        """Draw an order."""
+        return Tensor.rand(*t.shape, device=t.device)
+
+
+class L1Unstructured(ByAmount):
+    """This class zeroes the weights of least size."""
+
+    def importance(self, t: Tensor) -> Tensor:
+        """Measure the size."""
+        return t.detach().abs()
+
+
+class RandomStructured(ByAmount):
+    """This class zeroes slices along an axis that chance chooses."""
+
+    PRUNING_TYPE = "structured"
+
+    def __init__(self, amount: float, dim: int = -1) -> None:
+        super().__init__(amount)
+        self.dim = dim
+
+    def importance(self, t: Tensor) -> Tensor:
+        """Draw an order of the slices."""
+        return Tensor.rand(t.shape[self.dim], device=t.device)
+
+    def spread(self, kept: Tensor, rank: int) -> Tensor:
+        """Put the slices along their axis."""
+        shape = [1] * rank
+        shape[self.dim] = -1
+        return kept.reshape(shape)
+
+
+class LnStructured(RandomStructured):
+    """This class zeroes the slices along an axis of least n-norm."""
+
+    def __init__(self, amount: float, n: float, dim: int = -1) -> None:
+        super().__init__(amount, dim)
+        self.n = n
+
+    def importance(self, t: Tensor) -> Tensor:
+        """Measure the norms."""
+        return t.detach().movedim(self.dim, 0).flatten(1).norm(p=self.n, dim=1)
+
+
+class Identity(BasePruningMethod):
+    """This class masks nothing."""
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """Give the mask as it is."""
+        return default_mask
+
+
+class CustomFromMask(BasePruningMethod):
+    """This class multiplies by a mask of one's own."""
+
+    PRUNING_TYPE = "global"
+
+    def __init__(self, mask: Tensor) -> None:
+        self.mask = mask
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """Multiply the masks."""
+        return default_mask * self.mask.to(default_mask.device).to(default_mask.dtype)
+
+
+def identity(module: M, name: str) -> M:
+    """Give a weight a mask of ones."""
+    Identity.apply(module, name)
+    return module
 
 
 def l1_unstructured(
@@ -97,129 +296,63 @@ def l1_unstructured(
     >>> int((layer.weight == 0).sum())
     2
     """
-    return pruned(module, name, amount, importance_scores, Tensor.abs)
+    L1Unstructured.apply(module, name, amount, importance_scores=importance_scores)
+    return module
 
 
 def random_unstructured(module: M, name: str, amount: float) -> M:
     """Zero weights that chance chooses."""
-    return pruned(module, name, amount, None, Tensor.rand_like)
-
-
-def pruned(
-    module: M, name: str, amount: float, scores: Tensor | None, measure: Callable[[Tensor], Tensor]
-) -> M:
-    """Zero the least important weights."""
-    mask = mask_of(module, name)
-    importance = measure(judged(module, name, scores))
-    count = count_of(amount, total(mask))
-    kept = smallest(importance, mask, count)
-    return apply_mask(module, name, kept)
-
-
-def total(mask: Tensor) -> int:
-    """Count the ones of a mask."""
-    return int(mask.sum().item())
-
-
-def judged(module: Module, name: str, scores: Tensor | None) -> Tensor:
-    """Give what importance is measured of: the weight, or scores in its place."""
-    if scores is not None:
-        return scores
-    weight: Tensor = getattr(module, name)
-    return weight.detach()
-
-
-def others_as_one(value: Tensor, dim: int) -> Tensor:
-    """Write a tensor as a matrix whose rows are along one axis."""
-    rows_first = value.movedim(dim, 0)
-    return rows_first.flatten(1)
+    RandomUnstructured.apply(module, name, amount)
+    return module
 
 
 def ln_structured(
     module: M, name: str, amount: float, n: float, dim: int, importance_scores: Any = None
 ) -> M:
     """Zero the rows, along an axis, of least n-norm."""
-    mask = mask_of(module, name)
-    weight = judged(module, name, importance_scores)
-    rows = others_as_one(weight, dim).norm(p=n, dim=1)
-    kept = without_rows(rows, mask, amount, dim)
-    return apply_mask(module, name, kept)
+    LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
+    return module
 
 
 def random_structured(module: M, name: str, amount: float, dim: int) -> M:
     """Zero rows, along an axis, that chance chooses."""
-    mask = mask_of(module, name)
-    rows = Tensor.rand(mask.shape[dim], device=mask.device)
-    kept = without_rows(rows, mask, amount, dim)
-    return apply_mask(module, name, kept)
-
-
-def without_rows(importance: Tensor, mask: Tensor, amount: float, dim: int) -> Tensor:
-    """Make a mask without the least important rows along an axis."""
-    left = others_as_one(mask, dim).amax(1)
-    count = count_of(amount, total(left))
-    kept = smallest(importance, left, count)
-    shape = [1] * mask.ndim
-    shape[dim] = -1
-    return mask * kept.reshape(shape)
-
-
-def identity(module: M, name: str) -> M:
-    """Give a weight a mask of ones."""
-    return apply_mask(module, name, mask_of(module, name))
+    RandomStructured.apply(module, name, amount, dim)
+    return module
 
 
 def custom_from_mask(module: M, name: str, mask: Tensor) -> M:
     """Multiply a weight by a mask of your own."""
-    old = mask_of(module, name)
-    own = mask.to(old.device).cast(old.dtype)
-    return apply_mask(module, name, old * own)
+    CustomFromMask.apply(module, name, mask)
+    return module
 
 
 def global_unstructured(
-    parameters: Iterable[tuple[Module, str]], pruning_method: Any, amount: float, **options: Any
+    parameters: Iterable[tuple[Module, str]],
+    pruning_method: type[BasePruningMethod],
+    importance_scores: Any = None,
+    **options: Any,
 ) -> None:
     """Zero weights of several modules, the least important of them all.
 
-    `pruning_method` is L1Unstructured or RandomUnstructured.
+    `importance_scores` is a dict from (module, name); `options` are those of the method.
     """
-    listed = list(parameters)
-    masks = [mask_of(*each) for each in listed]
-    sizes = [mask.numel() for mask in masks]
-    measured = []
-    for module, name in listed:
-        weight = judged(module, name, None)
-        measured.append(pruning_method.measure(weight).flatten())
-    mask = Tensor.cat([each.flatten() for each in masks])
-    importance = Tensor.cat(measured)
-    count = count_of(amount, total(mask))
-    kept = smallest(importance, mask, count)
-    for (module, name), piece, old in zip(listed, kept.split(sizes), masks):
-        own = piece.reshape(old.shape)
-        apply_mask(module, name, own)
-
-
-class L1Unstructured:
-    """This class stands for the choice of the weights of least size."""
-
-    measure = staticmethod(Tensor.abs)
-
-
-class RandomUnstructured:
-    """This class stands for a choice by chance."""
-
-    measure = staticmethod(Tensor.rand_like)
+    listed, scores = list(parameters), importance_scores or {}
+    if pruning_method.PRUNING_TYPE != "unstructured":
+        text = f"{pruning_method.__name__} is {pruning_method.PRUNING_TYPE}"
+        raise DTypeError("prune", text, "use an unstructured method")
+    weights = [scores.get(each, getattr(*each).detach()) for each in listed]
+    masks = [getattr(m, f"{n}_mask", Tensor.ones_like(w)) for (m, n), w in zip(listed, weights)]
+    together = PruningContainer(pruning_method(**options))
+    flat = Tensor.cat([mask.flatten() for mask in masks])
+    kept = together.compute_mask(Tensor.cat([each.flatten() for each in weights]), flat)
+    for (module, name), piece, mask in zip(listed, kept.split([m.numel() for m in masks]), masks):
+        CustomFromMask.apply(module, name, piece.reshape(mask.shape))
 
 
 def remove(module: M, name: str) -> M:
     """Make the masked weight a parameter. Raises MemberError for a weight without a mask."""
-    if not has_mask(module, name):
-        problem = f"{type(module).__name__}.{name} has no mask"
-        raise MemberError("prune.remove", problem, "prune it first")
-    value = masked(module, name).detach()
-    handle = vars(module)[HANDLES].pop(name)
-    handle.remove()
-    for each in (name, f"{name}_orig", f"{name}_mask"):
-        delattr(module, each)
-    module.register_parameter(name, Parameter(value))
+    method = vars(module).get(HANDLES, {}).get(name)
+    chosen = method.method if method else Identity()
+    chosen._tensor_name = name
+    chosen.remove(module)
     return module

@@ -9,11 +9,13 @@ told `requires_grad=False`: what a user froze stays as it is.
 import functools
 import inspect
 import threading
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ContextDecorator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 
+from picograd.engine.followed import EVENTS
 from picograd.engine.tracing import RUNNING
 from picograd.errors import DTypeError, GradientError, ShapeError
 from picograd.graph import gradient_formula
@@ -194,6 +196,13 @@ def is_grad_enabled() -> bool:
     return MODE.enabled
 
 
+def warn_if_computed(tensor: Any) -> None:
+    """Say that a computed tensor keeps no gradient, where somebody reads it."""
+    if tensor._hooks is None and not tensor.is_leaf:
+        text = "the grad of a computed tensor stays None: read a leaf's, or call retain_grad()"
+        warnings.warn(text, stacklevel=3)
+
+
 def check_gradient(owner: Any, gradient: Any, kind: type) -> None:
     """Raise unless a value is another tensor, which may be the gradient of one."""
     if not isinstance(gradient, kind):
@@ -343,12 +352,17 @@ def accumulate(leaf: Any, found: Any) -> None:
 
     What can be differentiated again is not written, nor is what has another dtype.
     """
-    if leaf.grad is None:
+    is_first = (leaf.grad if RUNNING.traces else leaf._grad) is None
+    if EVENTS.learning is not None and not is_first:
+        EVENTS.learning.spoil()
+    if is_first:
         of, node = leaf._node, found._node
         if RUNNING.traces or of.shape != node.shape or of.dtype is not node.dtype:
             leaf.grad = found
         else:
             leaf._grad = found
+        if EVENTS.learning is not None:
+            EVENTS.learning.note_gradient(leaf)
     elif leaf._grad._tracks or found._tracks or leaf._grad.dtype is not found.dtype:
         leaf.grad = leaf._grad + found
     else:

@@ -22,6 +22,7 @@ import numpy as np
 
 from picograd.dtype import int64
 from picograd.engine import pending
+from picograd.engine.followed import EVENTS
 from picograd.engine.realize import check_later
 from picograd.engine.tracing import RUNNING, is_tracing, is_tracing_jit, note_check
 from picograd.errors import AxisError, PicogradError, ValueRangeError, check
@@ -51,22 +52,38 @@ def demand(
     `look` raises for wrong values, `failed` makes a bool that must be false, and `error` is raised
     where it is not.
     """
-    values = known_values(node)
+    reads, values = reads_so_far(), known_values(node)
     if values is None:
         found = bounds(node, bounds_of_leaf)
         if not node.size or (found is not None and is_proof(found)):
             return True
-        values = known_values(node, ALL)
+        reads, values = reads_so_far(), known_values(node, ALL)
     if values is None and not is_tracing() and is_host(node.device):
         pending.compute([node])
         values = known_values(node, ALL)
         check(values is not None, "a value was computed and is not there", node)
+    if values is not None and EVENTS.learning is not None:
+        EVENTS.learning.note_demand(node, look, reads)
     if values is not None:
         if node.size:
             look(values)
         return True
     report(failed(), error, node, look=look)
     return False
+
+
+def answer(node: Node, question: Callable[[Array], bool]) -> bool | None:
+    """Answer a question about values; None where they are not known."""
+    reads, values = reads_so_far(), known_values(node)
+    found = None if values is None else question(values)
+    if values is not None and EVENTS.learning is not None:
+        EVENTS.learning.note_demand(node, lambda others: question(others) is found, reads)
+    return found
+
+
+def reads_so_far() -> int:
+    """Count the reads of memory since a way is learnt."""
+    return 0 if EVENTS.learning is None else int(EVENTS.learning.reads)
 
 
 def bounds_of_leaf(node: Node) -> Bounds | None:
@@ -174,7 +191,9 @@ def demand_number(op: str, index: Node, count: int, what: str = "classes") -> bo
 
 def demand_labels(op: str, labels: Node, classes: int, ignored: int | None) -> None:
     """Demand that labels lie in 0..classes-1 unless they are to be ignored. Raises AxisError."""
-    fix = f"use labels from 0 to {classes - 1}, or pass ignore_index for others"
+    others = "" if ignored is None else f", or {ignored}, which is ignored"
+    others = ", or pass ignore_index for others" if ignored == -100 else others
+    fix = f"use labels from 0 to {classes - 1}{others}"
 
     def look(values: Array) -> None:
         if is_below(values, classes):

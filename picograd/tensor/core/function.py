@@ -14,11 +14,11 @@ other ones.
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from picograd.errors import check
+from picograd.errors import DTypeError, check, not_a_tensor
 
 Definition = TypeVar("Definition", bound=Callable[..., Any])
 
@@ -76,3 +76,20 @@ def composed(*names: str, **seen: Any) -> Callable[[Definition], Definition]:
 def within(module: str, *names: str, **seen: Any) -> Callable[[Definition], Definition]:
     """Show a definition of tensors as a function of a module; on nodes, say `is_recorded=True`."""
     return adding(MODULES[module], names, {"is_recorded": False, **seen})
+
+
+def no_tensor(
+    function: Callable[..., Any], operands: Sequence[Any], wrong: Any = None
+) -> DTypeError:
+    """Word the error of an operand that is no tensor: `picograd.exp(3)`."""
+    op, given = getattr(function, "__name__", "op"), list(operands)
+    if given and isinstance(given[0], str) and (op not in FUNCTIONS or given[0] == op):
+        op = given.pop(0)  # what serves several ops is told which
+    wrong = given[0] if wrong is None and given else wrong
+    return not_a_tensor(op, "input", wrong)
+
+
+def check_tensors(function: Callable[..., Any], operands: Sequence[Any], lacks: Any) -> None:
+    """Raise for an operand that lacks what a tensor has: a number or list where one is due."""
+    if lacks is not None and any(lacks is operand for operand in operands):
+        raise no_tensor(function, operands, lacks) from None

@@ -4,6 +4,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from picograd.engine.followed import leave
 from picograd.engine.tracing import note_change
 from picograd.errors import DTypeError, GradientError
 from picograd.graph.gradient import HOOKS
@@ -59,6 +60,7 @@ class Hooks:
 
 def hooks_of(tensor: Recorded) -> Hooks:
     """Find the hooks of a tensor; `backward` runs those of leaves, the walk all others."""
+    leave()
     if tensor._hooks is None:
         tensor._hooks = Hooks()
         if not tensor.is_leaf:

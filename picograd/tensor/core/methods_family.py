@@ -80,7 +80,7 @@ class FamilyMethods(Recorded):
             return size + sign.log()
         return (sign < 0).where(float("nan"), size)
 
-    def cfloat(self: Any) -> Tensor:
+    def cfloat(self: Any, memory_format: Any = None) -> Tensor:
         """Convert to complex64.
 
         >>> Tensor([1.0]).cfloat().tolist()
@@ -88,7 +88,7 @@ class FamilyMethods(Recorded):
         """
         return self.cast(complex64)
 
-    def cdouble(self: Any) -> Tensor:
+    def cdouble(self: Any, memory_format: Any = None) -> Tensor:
         """Convert to complex128.
 
         >>> Tensor([1.0]).cdouble().dtype
@@ -471,12 +471,12 @@ class FamilyMethods(Recorded):
 
     @property
     def is_meta(self: Any) -> bool:
-        """Whether it has a shape but no values: never.
+        """Whether it has a shape but no values.
 
-        >>> Tensor([1.0]).is_meta
-        False
+        >>> picograd.empty(2, device="meta").is_meta
+        True
         """
-        return False
+        return bool(self.device == "meta")
 
     @property
     def retains_grad(self: Any) -> bool:

@@ -19,9 +19,9 @@ from picograd.graph.room import check_pieces
 from picograd.late_names import find
 from picograd.runtime.dlpack import device_pair
 from picograd.target import is_host
-from picograd.tensor.core import autograd, exchange, numpy_calls, printing
+from picograd.tensor.core import autograd, copying, exchange, numpy_calls, printing
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike, TensorLike
-from picograd.tensor.core.recording import NUMBERS, Recorded, Same, copied, restored
+from picograd.tensor.core.recording import NUMBERS, Recorded, Same, restored
 from picograd.tensor.core.tensor_html import tensor_html
 
 
@@ -90,8 +90,10 @@ class ProtocolMethods(Recorded):
         if is_tracing():
             return printing.format_traced(self.shape, self.dtype.name, self.device)
         function = autograd.function_of(self._node) if self._tracks and not self.is_leaf else None
-        values = to_host(self)
-        return printing.format_tensor(values, self.dtype, self.device, self._tracks, function)
+        values = None if self.device == "meta" else to_host(self)
+        return printing.format_tensor(
+            values, self.shape, self.dtype, self.device, self._tracks, function
+        )
 
     def _repr_html_(self) -> str:
         kind = f"{self.dtype.name}{list(self.shape)} on {self.device}"
@@ -100,15 +102,15 @@ class ProtocolMethods(Recorded):
     # copies
 
     def __copy__(self: Same) -> Same:
-        return copied(self)  # type: ignore[no-any-return]
+        return copying.shallow(self)  # type: ignore[no-any-return]
 
     def __deepcopy__(self: Same, memo: Any) -> Same:
         if not self.is_leaf:
             text = "only tensors that the user made can be copied deeply, not computed ones"
             raise GradientError("deepcopy", text, "copy .detach() instead")
-        result = memo[id(self)] = copied(self, True)
+        result = copying.deep(self, memo)
         if self.grad is not None:
-            result.grad = copied(self.grad, True)
+            result.grad = copying.copied(self.grad, True)
         return result  # type: ignore[no-any-return]
 
     def __reduce__(self) -> Any:

@@ -155,6 +155,11 @@ def format_array(array: Array, indent: int) -> str:
     return nested(array, write, indent, is_short)
 
 
+def _tensor_str(self: Any, indent: int) -> str:
+    """Write the values of a tensor, as programs ask `torch._tensor_str` for them."""
+    return format_array(self.detach().numpy(), indent)
+
+
 def nested(array: Array, write: Callable[[Any], str], indent: int, is_short: bool) -> str:
     """Write nested brackets, "..." for what is left out."""
     size, edge = array.shape[0], OPTIONS.edgeitems
@@ -182,15 +187,23 @@ def vector(texts: list[str], cut: int | None, indent: int) -> str:
 
 
 def format_tensor(
-    array: Array, dtype: DType, device: str, requires_grad: bool, function: Any = None
+    array: Array | None,
+    shape: tuple[int, ...],
+    dtype: DType,
+    device: str,
+    requires_grad: bool,
+    function: Any = None,
 ) -> str:
-    """Format a tensor: `Tensor([1., 2.])`; dtype and device only where they are not the default."""
-    head = "Tensor("
-    parts = [format_array(array, len(head)) if array.size else "[]"]
-    if array.size == 0 and array.ndim != 1:
-        parts.append(f"size={array.shape}")
+    """Format a tensor: `Tensor([1., 2.])`; dtype and device only where they are not the default.
+
+    No array: the tensor has a shape and no values.
+    """
+    head, has_numbers = "Tensor(", array is not None and array.size > 0
+    parts = [format_array(array, len(head)) if has_numbers else "..." if array is None else "[]"]
+    if not has_numbers and (array is None or len(shape) != 1):
+        parts.append(f"size={tuple(shape)}")
     float_ = default_float()
-    is_usual = dtype in (float_, int64, bool_, float_.complex) if array.size else dtype is float_
+    is_usual = dtype in (float_, int64, bool_, float_.complex) if has_numbers else dtype is float_
     if not is_usual:
         parts.append(f"dtype={dtype!r}")
     if not is_host(device):

@@ -16,7 +16,9 @@ from picograd.buffer import Storage
 from picograd.device_name import NAMES, device
 from picograd.dtype import DType, bool_, category, dtype_named, int64, scalar_dtype, uint8
 from picograd.engine import foreign, pending
+from picograd.engine.below import is_near
 from picograd.engine.carried import entries
+from picograd.engine.followed import EVENTS, MISS, event, leave
 from picograd.engine.tracing import (
     RUNNING,
     is_tracing,
@@ -26,21 +28,13 @@ from picograd.engine.tracing import (
     note_moved,
     trace_error,
 )
-from picograd.errors import (
-    AxisError,
-    DTypeError,
-    GradientError,
-    PicogradError,
-    ShapeError,
-    ValueRangeError,
-    not_a_tensor,
-)
+from picograd.errors import DTypeError, GradientError, PicogradError, ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.batch import Batch
 from picograd.graph.build_composite import custom
 from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
-from picograd.graph.room import check_host, check_recorded, check_size
+from picograd.graph.room import check_recorded, check_size
 from picograd.graph.row import MEMORY, PAIRS, WRITES
 from picograd.number import GivenInt, given, position_of
 from picograd.tensor.core import aliasing, autograd, running_vmaps, saved_hooks
@@ -48,7 +42,7 @@ from picograd.tensor.core.aliasing import View
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Tensor
 from picograd.tensor.core.autocast import REGIONS, converted, recorder_of
 from picograd.tensor.core.autograd import MODE, TRACKED
-from picograd.tensor.core.function import FUNCTIONS, composed
+from picograd.tensor.core.function import check_tensors, composed, no_tensor
 from picograd.tensor.core.operands import as_shape, constant, optional_dtype
 from picograd.tensor.core.sizes import Size
 from picograd.tensor.indexing import indexing, selecting, spans
@@ -57,7 +51,6 @@ from picograd.tensor.making.random import Generator
 from picograd.tensor.shaping import assembling, bits
 
 HELD = MEMORY | WRITES  # ops of nodes that have memory
-STEPS = 16  # nodes that are looked at
 NUMBERS = (bool, int, float, complex, np.generic)
 VERSIONS: "weakref.WeakKeyDictionary[Node, int]" = weakref.WeakKeyDictionary()  # see `write`
 Same = TypeVar("Same", bound="Recorded")  # the tensor class of a method's result: Tensor
@@ -95,6 +88,8 @@ class Recorded:
         """
         if RUNNING.traces:
             note_gradient(self, True)
+        if self._grad is None and self._tracks:
+            autograd.warn_if_computed(self)
         return self._grad
 
     @grad.setter
@@ -118,6 +113,7 @@ class Recorded:
     @node.setter
     def node(self, node: Node) -> None:
         """Give it memory of its own: it shows no other tensor's, and its views keep the old."""
+        leave()
         with pending.LOCK:
             if any(each() is not None for each in self._views or ()):
                 hand_over(self)
@@ -128,6 +124,7 @@ class Recorded:
 
     def _move(self, node: Node) -> None:
         """Give it another node in the place of its own."""
+        leave()
         if RUNNING.traces:
             note_changed(self)
         with pending.LOCK:
@@ -206,7 +203,9 @@ class Recorded:
 
     @requires_grad.setter
     def requires_grad(self, wanted: bool) -> None:
-        self._is_frozen = not wanted and self.is_leaf
+        was_frozen, self._is_frozen = self._is_frozen, not wanted and self.is_leaf
+        if wanted != self._tracks or was_frozen != self._is_frozen:
+            leave()
         if wanted == self._tracks:
             return
         if wanted and not self.dtype.is_differentiable:
@@ -267,6 +266,8 @@ def fill(tensor: "Recorded", node: Node, tracks: bool) -> None:
 
 def start(tensor: "Recorded", node: Node, tracks: bool) -> None:
     """Fill the slots of a new tensor, and enter it among those that are alive."""
+    if EVENTS.take is not None and node.op not in MEMORY:
+        leave()
     fill(tensor, node, tracks)
     if not pending.adopt(node, tensor):
         tensor._node = same_value(node)
@@ -366,6 +367,9 @@ def read(value: Any) -> Any:
 
 def apply(function: Callable[..., Node], *operands: Any) -> Any:
     """Record an operation: tensors among the operands become nodes, the result a tensor."""
+    take = EVENTS.take
+    if take is not None and (known := take(apply, (function, *operands), {})) is not MISS:
+        return known
     tracks, is_recorded, nodes, record = False, False, [], function
     for operand in operands:
         if isinstance(operand, Recorded):
@@ -389,9 +393,8 @@ def apply(function: Callable[..., Node], *operands: Any) -> Any:
         record, nodes = recorder_of(function, nodes)
     try:
         result = record(*nodes)
-    except AttributeError as error:  # a number or list where only a tensor will do
-        if error.obj is not None and any(error.obj is operand for operand in operands):
-            raise no_tensor(function, operands, error.obj) from None
+    except AttributeError as error:
+        check_tensors(function, operands, error.obj)
         raise
     if is_theirs and not is_view and function not in KEEPING:
         result = foreign.apart(result)
@@ -422,6 +425,7 @@ def packed(result: Node, function: Callable[..., Node], operands: Sequence[Any])
     return saved_hooks.hooked(result, nodes, again, show)
 
 
+@event
 def apply_each(function: Callable[..., Any], *operands: Any) -> Any:
     """Record an operation that may give several results: a tuple of tensors."""
     found: list[Any] = []
@@ -458,17 +462,7 @@ def is_plain(nodes: Sequence[Node]) -> bool:
     return not (RUNNING.active or RUNNING.traces or REGIONS.dtypes or foreign.are_read(nodes))
 
 
-def no_tensor(
-    function: Callable[..., Node], operands: Sequence[Any], wrong: Any = None
-) -> DTypeError:
-    """Word the error of an operand that is no tensor: `picograd.exp(3)`."""
-    op, given = getattr(function, "__name__", "op"), list(operands)
-    if given and isinstance(given[0], str) and (op not in FUNCTIONS or given[0] == op):
-        op = given.pop(0)  # what serves several ops is told which
-    wrong = given[0] if wrong is None and given else wrong
-    return not_a_tensor(op, "input", wrong)
-
-
+@event
 def apply_all(function: Callable[..., Node], tensors: Sequence[Any], *options: Any) -> Any:
     """Record an operation on a list of tensors."""
     if isinstance(tensors, Recorded):
@@ -498,6 +492,7 @@ def several(source: "Recorded", nodes: Sequence[Node]) -> tuple[Any, ...]:
     return tuple(wrap(node, tracks and node.dtype.is_differentiable) for node in nodes)
 
 
+@event
 def pieces(function: Callable[..., Sequence[Node]], source: "Recorded", *options: Any) -> Any:
     """Wrap the pieces that a function cuts a tensor into, each a view of it."""
     tracks = source._tracks and MODE.enabled
@@ -548,8 +543,7 @@ def selector(items: Any) -> list[Any]:
     """Read an index expression; tensors become nodes, those of uint8 masks as in PyTorch."""
     listed = items if isinstance(items, tuple) else (items,)
     if is_tuple_like(items):
-        text = "a list of several indices is read as a tuple: write x[tuple(indices)]"
-        warnings.warn(text, stacklevel=3)
+        warnings.warn("a list of indices is read as a tuple: write x[tuple(indices)]", stacklevel=3)
         listed = tuple(items)
     return [index_node(item) if isinstance(item, Recorded) else item_of(item) for item in listed]
 
@@ -560,7 +554,7 @@ def item_of(item: Any) -> Any:
     A view is recorded again when its base was written: from the same given numbers.
     """
     if isinstance(item, range):
-        return numbers_of(item)
+        return spans.numbers_of(item)
     if not isinstance(item, slice):
         return position_of(item)
     if not any(isinstance(end, Recorded) for end in (item.start, item.stop, item.step)):
@@ -570,21 +564,11 @@ def item_of(item: Any) -> Any:
     return spans.span_of(*ends) or item
 
 
-def numbers_of(numbers: range) -> "np.ndarray[Any, Any]":
-    """List the numbers of a range."""
-    try:
-        check_host("getitem", len(numbers))
-        return np.arange(numbers.start, numbers.stop, numbers.step)
-    except OverflowError:
-        raise AxisError("getitem", f"{numbers} leaves every axis", "use a smaller one") from None
-
-
 def index_node(item: "Recorded") -> Node:
     """Give the node of a tensor that indexes; uint8 is an old spelling of a mask."""
     if item.dtype is not uint8:
         return item._node
-    text = "indexing with a uint8 tensor selects by mask; call .bool(), or .long() for positions"
-    warnings.warn(text, UserWarning, stacklevel=4)
+    warnings.warn("an index that is a uint8 tensor selects by mask: call .bool()", stacklevel=4)
     return item._node.cast(bool_)
 
 
@@ -709,6 +693,8 @@ def write_each(targets: Sequence["Recorded"], nodes: Sequence[Node]) -> None:
 
 def write_memory(target: "Recorded", node: Node) -> bool:
     """Give a leaf that has memory its next value there, the usual write; False for any other."""
+    if EVENTS.take is not None:
+        leave()
     current = target._node
     is_plain_leaf = current.op in HELD and target.is_leaf and not RUNNING.active
     if not is_plain_leaf or RUNNING.traces or foreign.are_read((current,)):
@@ -719,6 +705,8 @@ def write_memory(target: "Recorded", node: Node) -> bool:
     after.leaf = weakref.ref(target)
     target._node, target._history = after, None
     pending.move_on(current, after, target)
+    if EVENTS.learning is not None:
+        EVENTS.learning.note_write(target, after)
     return True
 
 
@@ -727,8 +715,9 @@ def replace_value(target: "Recorded", node: Node, tracks: bool) -> None:
     node = foreign.apart(node) if foreign.SHARED else node
     if not tracks and write_memory(target, node):
         return
+    leave()
     current, was_leaf = target._node, target.is_leaf
-    if not was_leaf and not (tracks and (not MODE.enabled or reads(node, current))):
+    if not was_leaf and not (tracks and (not MODE.enabled or is_near(node, current))):
         node, tracks = severed(current, node, tracks), True
     if current.op in HELD and not tracks:
         running_vmaps.check_write(node)
@@ -767,21 +756,9 @@ def severed(before: Node, after: Node, tracks: bool) -> Node:
     return custom(build.detach(after), [before, *([after] if tracks else [])], vjp)
 
 
-def reads(node: Node, before: Node) -> bool:
-    """Tell whether a value is seen to be computed of another: from a few nodes."""
-    waiting = [node]
-    for _ in range(STEPS):
-        if not waiting:
-            return False
-        found = waiting.pop(0)
-        if found is before:
-            return True
-        waiting += found.inputs
-    return False
-
-
 def take(target: "Recorded", node: Node, tracks: bool) -> None:
     """Give a tensor a recorded node: it is no leaf."""
+    leave()
     if RUNNING.traces:
         note_changed(target)
     pending.forget(target._node, target)
@@ -815,12 +792,17 @@ def note_view(
     """Remember that a tensor shows another's memory."""
     passes = MODE.enabled and function not in CUTTING
     always = function in ALWAYS
-    view._view = View(base, function, operands, passes, not MODE.enabled, always)
+    attach(view, View(base, function, operands, passes, not MODE.enabled, always))
+
+
+def attach(tensor: "Recorded", view: View) -> None:
+    """Let a tensor be a view, and its base know of it."""
+    tensor._view, base = view, view.base
     if base._views is None:
         base._views = []
     if len(base._views) >= 16 and not len(base._views) & (len(base._views) - 1):
         base._views = [each for each in base._views if each() is not None]
-    base._views.append(weakref.ref(view))
+    base._views.append(weakref.ref(tensor))
 
 
 def apart(tensor: Any) -> Any:
@@ -890,6 +872,7 @@ def hand_over(tensor: "Recorded") -> Any:
 @pending.locked
 def become(op: str, tensor: "Recorded", look: Callable[[Any], Any]) -> Any:
     """Make a tensor a view of its own memory, in place: other axes, the same elements."""
+    leave()
     check_leaf_write(op, tensor)
     if any(id(tensor) not in trace.own for trace in RUNNING.traces):
         text = "a tensor from outside keeps its axes, which calls without tracing do not change"
@@ -912,15 +895,24 @@ def become(op: str, tensor: "Recorded", look: Callable[[Any], Any]) -> Any:
 def show_memory(tensor: "Recorded", source: "Recorded") -> None:
     """Let a tensor show the memory of another from now on, as `tensor.data = source` does.
 
-    What has no base shows the tensor instead, which looks the same, and may be gone soon. Of
-    values that gradients are tracked for this is a copy.
+    Of what was computed and tracks gradients this is a copy.
     """
     tensor.node = build.detach(source._node)
     pending.note_write(tensor._node)
+    share(tensor, source)
+
+
+def share(tensor: "Recorded", source: "Recorded") -> None:
+    """Let a tensor and the source of its value have one memory: writes to either reach both.
+
+    A source that has no base shows the tensor, which looks the same, as it may be gone soon.
+    """
     if is_view(source) or foreign.is_shared(foreign.behind_views(source._node)):
         note_view(tensor, source, build.detach)
     elif not source._tracks:
         note_view(source, tensor, build.detach)
+    elif source.is_leaf:
+        note_view(tensor, source, build.detach)
 
 
 def spread(tensor: "Recorded") -> None:
@@ -1125,21 +1117,6 @@ def answered(
         text = f"input {position} was not used to compute the outputs"
         raise GradientError("grad", text, "pass allow_unused=True, or check for detach and no_grad")
     return None
-
-
-def copied(tensor: "Recorded", is_deep: bool = False) -> Any:
-    """Make a leaf of the same class, values and attributes; `is_deep` in memory of its own."""
-    result = type(tensor).__new__(type(tensor))
-    node = foreign.apart(tensor._node) if is_deep else tensor._node
-    start(result, build.detach(node), False)
-    if is_deep:
-        foreign.settle(result._node)
-    result._node.leaf = weakref.ref(result)
-    result._tracks, result.name = tensor._tracks, tensor.name
-    result._is_frozen = tensor._is_frozen
-    for key, value in getattr(tensor, "__dict__", {}).items():
-        setattr(result, key, value)
-    return result
 
 
 def restored(kind: Any, values: Any, dtype: str, device: str, requires_grad: bool | None) -> Any:

@@ -14,10 +14,13 @@ the next look at the device, and a write through it writes nothing.
 
 from typing import Any
 
+import numpy as np
+
 from picograd.dtype import int64
 from picograd.engine.tracing import is_tracing, trace_error
 from picograd.errors import AxisError, DTypeError
 from picograd.graph.node import Node
+from picograd.graph.room import check_host
 from picograd.graph.row import NUMBERS
 from picograd.tensor.core.demands import report
 from picograd.tensor.indexing.indexing import Span
@@ -157,3 +160,12 @@ def positions(span: Span, size: int, axis: int, is_checked: bool) -> tuple[Node,
 def either(a: Node, b: Node) -> Node:
     """Tell where one of two conditions holds."""
     return a.binary("logical_or", b)
+
+
+def numbers_of(numbers: range) -> "np.ndarray[Any, Any]":
+    """List the numbers of a range."""
+    try:
+        check_host("getitem", len(numbers))
+        return np.arange(numbers.start, numbers.stop, numbers.step)
+    except OverflowError:
+        raise AxisError("getitem", f"{numbers} leaves every axis", "use a smaller one") from None

@@ -67,6 +67,8 @@ def index_add(x: Node, dim: int, index: Node, source: Node, *, alpha: Scalar = 1
     """
     if alpha == 1:
         return selecting.index_add(x, dim, index, source)
+    if isinstance(alpha, float) and source.dtype.is_integer:  # cut, as PyTorch does
+        alpha = int(alpha)
     scaled = elementwise.arithmetic("mul", source, alpha)
     if category(scaled.dtype) > category(source.dtype):
         text = f"alpha={alpha!r} does not fit {source.dtype.name}"

@@ -312,7 +312,7 @@ def arange(
     if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
         size = -(-(stop - start) // step)
     size = size_of(size)
-    if size < 0:
+    if size < 0 or (stop != start and (stop > start) != (step > 0)):
         text = f"stop {stop} is not reached from {start} by steps of {step}"
         raise ValueRangeError("arange", text, "change the sign of step")
     check_size("arange", (size,), wanted.itemsize)

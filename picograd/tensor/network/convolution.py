@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from picograd.dtype import int64
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph import build_composite as composite
@@ -14,6 +15,7 @@ from picograd.tensor.core.operands import as_sizes, need_float, need_rank
 from picograd.tensor.core.repeated import repeated
 from picograd.tensor.linalg.products import same_dtype
 from picograd.tensor.math import elementwise
+from picograd.tensor.math.transcendental import divide_rounded
 from picograd.tensor.network.adaptive_cells import SPELT_OUT, average_cells
 from picograd.tensor.reductions import reduce
 from picograd.tensor.shaping import movement
@@ -178,6 +180,9 @@ def windows(
         text = f"padding {margin} is more than half of the kernel {kernel}"
         raise ValueRangeError(op, text, "use less padding")
     first = len(x.shape) - rank
+    if 0 in x.shape[first - 1 :]:
+        text = f"channels or positions of {x.shape} have no elements"
+        raise ShapeError(op, text, "pool axes of 1 or more; a batch may be empty")
     pads = [(0, 0)] * first
     for axis in range(rank):
         reach = span(kernel[axis], dilation[axis])
@@ -229,21 +234,30 @@ def window_sums(op: str, rank: int, x: Node, options: dict[str, Any]) -> Node:
 def average_pool(rank: int, x: Node, options: dict[str, Any]) -> Node:
     """Average of every window; padded zeros count unless count_include_pad is False."""
     op = f"avg_pool{rank}d"
-    need_float(op, x)
+    if x.dtype is not int64:  # whose averages are cut to whole numbers, as PyTorch's are
+        need_float(op, x)
     total = window_sums(op, rank, x.accumulated(), options)
     divisor = options.get("divisor")
     if divisor is not None:
         if not divisor:
             raise ValueRangeError(op, "divisor_override is 0", "pass another number")
-        return elementwise.divide(total, divisor).cast(x.dtype)
+        return averaged(total, divisor).cast(x.dtype)
     margin = per_axis(op, "padding", options["padding"], rank, 0)
     counts_padding = options["count_include_pad"] or not any(margin)
     if counts_padding and not options["ceil_mode"]:
         size = product(per_axis(op, "kernel_size", options["kernel_size"], rank))
-        return elementwise.arithmetic("mul", total, 1 / size).cast(x.dtype)
+        return averaged(total, size).cast(x.dtype)
     for axis in range(rank):
-        total = total / window_lengths(op, rank, axis, x, total, options)
+        total = averaged(total, window_lengths(op, rank, axis, x, total, options))
     return total.cast(x.dtype)
+
+
+def averaged(total: Node, count: Node | int) -> Node:
+    """Divide a sum by how many were added; whole numbers are cut."""
+    if total.dtype.is_integer:
+        return divide_rounded(total, count, "trunc")
+    is_number = not isinstance(count, Node)
+    return elementwise.arithmetic("mul", total, 1 / count) if is_number else total / count
 
 
 def window_lengths(

@@ -6,7 +6,9 @@ gradients reach both the input and the grid.
 """
 
 import itertools
+import operator
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from picograd.tensor.core.autocast import listed
 from picograd.tensor.core.function import within
 
 PADDINGS = ("zeros", "border", "reflection")
+Spot = tuple[Tensor, Tensor]  # a place of an axis inside it, and where that is the one wanted
 CUBIC = -0.75  # the free slope of Keys's kernel (1981), as `interpolate` has it
 
 
@@ -90,7 +93,8 @@ def grid_sample(
         return sample_cubic(x, coordinates, padding_mode, align).cast(input.dtype)
     padded = [pad_place(c, size, padding_mode, align) for c, size in zip(coordinates, sizes)]
     if mode == "nearest":
-        return corner(x, [c.round() for c in padded]).cast(input.dtype)
+        spots = [spot(c.round(), size) for c, size in zip(padded, sizes)]
+        return corner(x, spots).cast(input.dtype)
     return sample_linear(x, padded).cast(input.dtype)
 
 
@@ -134,50 +138,51 @@ def reflect(place: Tensor, low: float, high: float) -> Tensor:
     return is_odd.where(span - rest, rest) + low
 
 
-def corner(x: Tensor, places: Sequence[Tensor]) -> Tensor:
-    """Gather at whole places, zero outside: (N, C, *S) -> (N, C, *T)."""
-    sizes = x.shape[2:]
-    inside: Any = None
-    index = [positions(x.shape[0], places[0])]
-    for place, size in zip(places, sizes):
-        within = (place >= 0).logical_and(place <= size - 1)
-        inside = within if inside is None else inside.logical_and(within)
-        index.append(place.detach().clamp(0, size - 1).long())
-    found = x.movedim(1, -1)[tuple(index)]  # N, *T, C
+def spot(place: Tensor, size: int) -> Spot:
+    """Find the element of an axis at whole places, and where there is one."""
+    within = (place >= 0).logical_and(place <= size - 1)
+    index = place.detach().clamp(0, size - 1).long()
+    return index.clamp(0, size - 1), within  # of NaN too: nobody need look at the values
+
+
+def corner(x: Tensor, spots: Sequence[Spot]) -> Tensor:
+    """Gather what lies at spots, zero outside: (N, C, *S) -> (N, C, *T)."""
+    indices, within = zip(*spots)
+    inside = reduce(operator.and_, within)
+    items = (positions(x.shape[0], indices[0]), *indices)
+    found = x.movedim(1, -1)[items]  # N, *T, C
     return inside.unsqueeze(-1).where(found, 0.0).movedim(-1, 1)
+
+
+def weighed(x: Tensor, axes: Sequence[Sequence[tuple[Spot, Tensor]]]) -> Tensor:
+    """Add up what lies at all combinations of spots of each axis, times the spots' weights."""
+    total: Any = None
+    for chosen in itertools.product(*axes):
+        spots, weights = zip(*chosen)
+        part = corner(x, spots) * reduce(operator.mul, weights).unsqueeze(1)
+        total = part if total is None else total + part
+    return total
 
 
 def sample_linear(x: Tensor, places: Sequence[Tensor]) -> Tensor:
     """Weigh the 2^rank corners around each place."""
-    low = [place.floor().detach() for place in places]
-    share = [place - below for place, below in zip(places, low)]
-    total: Any = None
-    for steps in itertools.product((0, 1), repeat=len(places)):
-        weight: Any = None
-        for step, each in zip(steps, share):
-            factor = each if step else 1 - each
-            weight = factor if weight is None else weight * factor
-        part = corner(x, [c + step for c, step in zip(low, steps)]) * weight.unsqueeze(1)
-        total = part if total is None else total + part
-    return total
+    axes = []
+    for place, size in zip(places, x.shape[2:]):
+        low = place.floor().detach()
+        share = place - low
+        axes.append([(spot(low, size), 1 - share), (spot(low + 1, size), share)])
+    return weighed(x, axes)
 
 
 def sample_cubic(x: Tensor, places: Sequence[Tensor], padding: str, align: bool) -> Tensor:
     """Weigh the 4 x 4 neighbours of each place."""
-    low = [place.floor().detach() for place in places]
-    share = [place - below for place, below in zip(places, low)]
-    rows, columns = (cubic_weights(each) for each in share)
-    total: Any = None
-    for (down, row), (right, column) in itertools.product(
-        enumerate(rows, start=-1), enumerate(columns, start=-1)
-    ):
-        spots = [
-            pad_place(below + step, size, padding, align)
-            for below, step, size in zip(low, (down, right), x.shape[2:])
-        ]
-        part = corner(x, [spot.round() for spot in spots]) * (row * column).unsqueeze(1)
-        total = part if total is None else total + part
-    return total
+    axes = []
+    for place, size in zip(places, x.shape[2:]):
+        low = place.floor().detach()
+        near = [pad_place(low + step, size, padding, align).round() for step in (-1, 0, 1, 2)]
+        spots = [spot(each, size) for each in near]
+        axes.append(list(zip(spots, cubic_weights(place - low))))
+    return weighed(x, axes)
 
 
 def cubic_weights(share: Tensor) -> list[Tensor]:

@@ -136,7 +136,7 @@ def check_mode(x: Tensor, mode: str, align_corners: bool | None, antialias: bool
         raise ValueRangeError(op, text, "leave it out")
     if antialias and mode not in ("bilinear", "bicubic"):
         raise ValueRangeError(op, f"antialias with mode={mode!r}", "use bilinear or bicubic")
-    if not x.numel():
+    if 0 in x.shape[1:]:
         raise ShapeError(op, f"input {tuple(x.shape)} has no elements", "pass a non-empty one")
     return rank
 

@@ -1,5 +1,6 @@
 """Losses of classification. Reductions: "mean", "sum" or "none"."""
 
+from picograd.engine.followed import event
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph import build_composite as composite
 from picograd.graph.build_composite import custom
@@ -7,9 +8,9 @@ from picograd.graph.node import Node
 from picograd.tensor.core.annotations import Tensor
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.autocast import listed
-from picograd.tensor.core.demands import demand_labels
+from picograd.tensor.core.demands import answer, demand_labels
 from picograd.tensor.core.function import composed, within
-from picograd.tensor.core.known_values import check_between, known_values
+from picograd.tensor.core.known_values import check_between
 from picograd.tensor.core.operands import promote_all
 from picograd.tensor.core.recording import Recorded, apply
 from picograd.tensor.core.repeated import repeated
@@ -88,6 +89,7 @@ def _even_loss(
     return loss.sum() / used.where(picked, 0.0).sum()
 
 
+@event
 def check_labels(op: str, scores: Tensor, target: Tensor, ignore_index: int | None) -> int | None:
     """Demand that every label is a class, or ignored: else AxisError.
 
@@ -103,8 +105,10 @@ def check_labels(op: str, scores: Tensor, target: Tensor, ignore_index: int | No
         return ignore_index
     classes = scores.shape[1 if len(scores.shape) > 1 else 0]
     demand_labels(op, target.node, classes, ignore_index)
-    labels = None if ignore_index is None else known_values(target.node)
-    return None if labels is not None and not (labels == ignore_index).any() else ignore_index
+    if ignore_index is None:
+        return None
+    is_met = answer(target.node, lambda labels: bool((labels == ignore_index).any()))
+    return None if is_met is False else ignore_index
 
 
 def _check_smoothing(op: str, smoothing: float) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from picograd.dtype import accumulate_dtype
+from picograd.engine.followed import event
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph import build_composite as composite
@@ -91,6 +92,7 @@ def by_batch(input: Node, weight: Node, bias: Node, eps: float) -> list[Node]:
     return [composite.batch_norm(input, weight, bias, eps, (mean, var)), mean, var]
 
 
+@event
 def normalize_and_track(
     input: Tensor, affine: tuple[Tensor | None, Tensor | None],
     running: tuple[Tensor, Tensor, Tensor], rate: float, eps: float,

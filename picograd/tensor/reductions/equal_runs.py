@@ -20,13 +20,16 @@ def rows_of(op: str, node: Node, axis: Any) -> Array:
     values = np.atleast_1d(computed_values(node))
     count = values.shape[position]
     width = values.size // count if count else 1
-    return np.moveaxis(values, position, 0).reshape(count, width)
+    moved = np.moveaxis(values, position, 0)
+    return moved.reshape(count, width)
 
 
 def unique_slices(node: Node, axis: Any) -> Runs:
     """Find the distinct slices, sorted: their places, each slice's number among them, counts."""
     rows = rows_of("unique", node, axis)
-    order = np.lexsort(rows.T[::-1]) if rows.shape[1] else np.arange(len(rows))
+    order = np.arange(len(rows))
+    if rows.shape[1]:
+        order = np.lexsort(rows.T[::-1])
     return grouped(node, rows, order)
 
 
@@ -44,8 +47,11 @@ def grouped(node: Node, rows: Array, order: Array) -> Runs:
     run = np.cumsum(starts) - 1
     inverse: Array = np.empty(len(rows), np.int64)
     inverse[order] = run
-    found = (order[starts], inverse, np.bincount(run, minlength=int(starts.sum())))
-    places, numbers, counts = (
-        node_from_numpy(each.astype(np.int64), int64, node.device) for each in found
-    )
+    total = int(starts.sum())
+    lengths = np.bincount(run, minlength=total)
+    nodes = []
+    for each in (order[starts], inverse, lengths):
+        whole = each.astype(np.int64)
+        nodes.append(node_from_numpy(whole, int64, node.device))
+    places, numbers, counts = nodes
     return places, numbers, counts

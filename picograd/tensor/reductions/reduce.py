@@ -50,7 +50,7 @@ def sum(x: Node, dim: Axes = None, keepdim: bool = False, *, dtype: DType | None
     >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).sum(1).tolist()
     [3.0, 7.0]
     """
-    return total("sum", x, dim, keepdim, dtype)
+    return total("sum", x, all_of_none(dim), keepdim, dtype)
 
 
 @recorded()
@@ -72,6 +72,7 @@ def mean(x: Node, dim: Axes = None, keepdim: bool = False, *, dtype: DType | Non
     [2.0, 3.0]
     """
     x = x if dtype is None else x.cast(dtype)
+    dim = all_of_none(dim)
     if x.dtype.is_complex:
         real, imag = (mean(part, dim, keepdim) for part in x.parts())
         return real.paired(imag)
@@ -88,7 +89,7 @@ def nansum(x: Node, dim: Axes = None, keepdim: bool = False, *, dtype: DType | N
     """
     x = x if dtype is None else x.cast(dtype)
     clean = x.unary("isnan").where(0, x) if x.dtype.is_differentiable else x
-    return total("sum", clean, dim, keepdim, None)
+    return total("sum", clean, all_of_none(dim), keepdim, None)
 
 
 @recorded()
@@ -103,7 +104,7 @@ def nanmean(
     x = x if dtype is None else x.cast(dtype)
     need_float("nanmean", x)
     present = x.unary("isnan").unary("logical_not").cast(x.dtype)
-    count = reduce("nanmean", "sum", present, dim, keepdim)
+    count = reduce("nanmean", "sum", present, all_of_none(dim), keepdim)
     return elementwise.divide(nansum(x, dim, keepdim), count)
 
 
@@ -152,7 +153,7 @@ def amax(x: Node, dim: Axes = None, keepdim: bool = False) -> Node:
     >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).amax(0).tolist()
     [3.0, 4.0]
     """
-    return largest("max", x, dim, keepdim)
+    return largest("max", x, all_of_none(dim), keepdim)
 
 
 @recorded()
@@ -162,7 +163,7 @@ def amin(x: Node, dim: Axes = None, keepdim: bool = False) -> Node:
     >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).amin(0).tolist()
     [1.0, 2.0]
     """
-    return largest("min", x, dim, keepdim)
+    return largest("min", x, all_of_none(dim), keepdim)
 
 
 @recorded(returns=Extremes)
@@ -290,7 +291,7 @@ def count_nonzero(x: Node, dim: Axes = None) -> Node:
     2
     """
     flags = elementwise.truth(x).cast(int64)
-    return reduce("count_nonzero", "sum", flags, dim, False)
+    return reduce("count_nonzero", "sum", flags, all_of_none(dim), False)
 
 
 @recorded()
@@ -360,7 +361,7 @@ def norm(
     if x.dtype.is_complex:
         x = elementwise.absolute(x)
     need_float("norm", x)
-    return wide_norm(x.accumulated(), p, dim, keepdim).cast(x.dtype)
+    return wide_norm(x.accumulated(), p, all_of_none(dim), keepdim).cast(x.dtype)
 
 
 def nuclear(x: Node, dim: Axes, keepdim: bool) -> Node:
@@ -377,6 +378,11 @@ def nuclear(x: Node, dim: Axes, keepdim: bool) -> Node:
 
 
 # what they are made of
+
+
+def all_of_none(dim: Axes) -> Axes:
+    """Read no axes as all of them, as PyTorch's sums and averages do: `x.sum(())`."""
+    return None if isinstance(dim, (tuple, list)) and not dim else dim
 
 
 def reduce(op: str, monoid: str, node: Node, axis: Axes, keepdim: bool) -> Node:
@@ -402,6 +408,7 @@ def spread_over(dim: Axes, unbiased: bool | None, correction: Scalar | None) -> 
         raise DTypeError("var", f"correction={correction} is complex", "pass a real number")
     if isinstance(dim, bool):
         dim, unbiased = None, dim
+    dim = all_of_none(dim)
     if unbiased is not None:
         return dim, int(unbiased)
     return dim, 1 if correction is None else correction

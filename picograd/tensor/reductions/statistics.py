@@ -24,6 +24,7 @@ from picograd.tensor.core.arguments import (
 )
 from picograd.tensor.core.autocast import listed
 from picograd.tensor.core.autograd import MODE
+from picograd.tensor.core.demands import any_of, report
 from picograd.tensor.core.function import composed, within
 from picograd.tensor.core.operands import as_axis
 from picograd.tensor.core.recording import Recorded, apply, as_tensor, read, wrap
@@ -563,6 +564,8 @@ def observation_weights(op: str, x: Tensor, fweights: Any, aweights: Any) -> Any
             if tuple(given.shape) != (x.shape[1],):
                 text = f"weights {tuple(given.shape)} for {x.shape[1]} observations"
                 raise ShapeError(op, text, "give one weight per observation")
+            error = ValueRangeError(op, "a weight is negative", "use weights of 0 or more")
+            report(any_of(read(given).binary("less", 0)), error)
             each = given if given.dtype.is_float else given.cast(x.dtype.real)
             result = each if result is None else result * each
     return result

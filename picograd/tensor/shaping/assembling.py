@@ -490,7 +490,9 @@ def weighted_sum(op: str, a: Node, factors: Sequence[Node], first: Scalar, secon
 
 
 def times(op: str, node: Node, factor: Scalar) -> Node:
-    """Multiply by a number of the same kind; a bool stays where the number is not 0."""
+    """Multiply by a number, which integers cut to a whole one; a bool stays where it is not 0."""
+    if isinstance(factor, float) and node.dtype.is_integer:  # as PyTorch does
+        factor = int(factor)
     number = read_factor(op, factor, node.dtype)
     if node.dtype.kind == "bool":
         return node if number else node.const_like(0)
@@ -548,6 +550,8 @@ def addr(x: Node, vec1: Node, vec2: Node, beta: Scalar = 1, alpha: Scalar = 1) -
     products.need_axes("addr", vec2, 1)
     rows, columns = vec1.reshape((vec1.shape[0], 1)), vec2.reshape((1, vec2.shape[0]))
     shape = (vec1.shape[0], vec2.shape[0])
+    for factor in (beta, alpha):  # PyTorch cuts those of addmm, and refuses these
+        read_factor("addr", factor, common_dtype([x, vec1, vec2]))
     wide = broadcast_to(x.const_like(0) if beta == 0 else x, shape, "addr")
     return weighted_sum("addr", wide, [rows, columns], beta, alpha)
 

@@ -6,7 +6,7 @@ its gradient is what `backward` answers (graph/composites.py, "custom").
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from picograd.errors import DTypeError, GradientError
 from picograd.graph import build
@@ -17,9 +17,11 @@ from picograd.tensor.core import autograd, saved_hooks
 from picograd.tensor.core.autograd import MODE, no_grad
 from picograd.tensor.core.guard import guard_functions
 from picograd.tensor.core.recording import Recorded, same_value, wrap, write
+from picograd.tensor.core.running_vmaps import LEVELS
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms import derivatives
 from picograd.tensor.transforms.pytree import mapped
+from picograd.tensor.transforms.vmap import sample_of
 
 R = TypeVar("R")
 
@@ -130,13 +132,25 @@ class Function:
         """Compute the gradients of the arguments from those of the outputs."""
         raise NotImplementedError("a Function defines backward(ctx, ...)")
 
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
+        """Compute the outputs for a batch, and their axes of it: (outputs, out_dims).
+
+        A class that has none is vectorised from `forward` itself.
+        """
+        raise NotImplementedError("a Function may define vmap(info, in_dims, ...)")
+
     @classmethod
     def apply(cls, *args: Any, **options: Any) -> Any:
         """Run `forward`, and record `backward` as its gradient; options take no gradient."""
         ctx = Context(tuple(isinstance(a, Recorded) and a.requires_grad for a in args))
         call = Call(cls, ctx, args)
         with no_grad():
-            if cls.setup_context is not Function.setup_context:
+            has_rule = cls.vmap is not Function.vmap and not options and bool(LEVELS)
+            if has_rule:
+                result = by_own_rule(cls, args)
+                cls.setup_context(ctx, args, result)
+            elif cls.setup_context is not Function.setup_context:
                 result = cls.forward(*args, **options)
                 cls.setup_context(ctx, args, result)
             else:
@@ -147,6 +161,38 @@ class Function:
             return result
         recorded = call.record()
         return recorded if isinstance(result, tuple) else recorded[0]
+
+
+class VmapInfo(NamedTuple):
+    """This class says of which vmap a function's own rule computes."""
+
+    batch_size: int
+    randomness: str
+
+
+def by_own_rule(kind: type[Function], args: Sequence[Any]) -> Any:
+    """Ask a function's own `vmap` for the outputs of the innermost one's whole batch.
+
+    They are given as samples, for what is recorded next.
+    """
+    level = LEVELS.pop()
+    try:
+        nodes = [each._node if isinstance(each, Recorded) else None for each in args]
+        full = [None if node is None else level.batch.convert([node])[0] for node in nodes]
+        given = [each if node is None else wrap(node, False) for each, node in zip(args, full)]
+        in_dims = tuple(None if node is None else 0 for node in full)
+        info = VmapInfo(level.batch.size, level.randomness)
+        result, out_dims = kind.vmap(info, in_dims, *given)
+    finally:
+        LEVELS.append(level)
+    several = isinstance(result, tuple)
+    outputs = result if several else (result,)
+    dims = out_dims if isinstance(out_dims, (tuple, list)) else (out_dims,) * len(outputs)
+    samples = tuple(
+        each if dim is None else sample_of(level.batch, each, dim % each.ndim)
+        for each, dim in zip(outputs, dims, strict=True)
+    )
+    return samples if several else samples[0]
 
 
 def is_differentiable(value: Any) -> bool:

@@ -235,6 +235,20 @@ def jvp(func: Function, primals: Any, tangents: Any, *, has_aux: bool = False) -
     return (output, product, closed_aux(aux)) if has_aux else (output, product)
 
 
+def linearize(func: Function, *primals: Any) -> Any:
+    """Compute func(*primals), and make the function of tangents that gives their derivative.
+
+    >>> x, t = picograd.Tensor([1.0, 3.0]), picograd.Tensor([1.0, 0.0])
+    >>> picograd.func.linearize(lambda x: x * x, x)[1](t).tolist()
+    [2.0, 0.0]
+    """
+
+    def along(*tangents: Any) -> Any:
+        return jvp(func, primals, tangents)[1]
+
+    return func(*primals), along
+
+
 def push(nodes: Sequence[Node], stops: Sequence[Node], directions: Sequence[Node]) -> list[Node]:
     """Find the derivative of every node along directions of `stops`."""
     probes = [same_value(ramp(node)) for node in nodes]

@@ -34,6 +34,7 @@ from picograd.config import config
 from picograd.engine import pending
 from picograd.engine.debug import user_line
 from picograd.engine.executable import scalar_values
+from picograd.engine.followed import leave
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import graph_key, leaf_buffer
 from picograd.engine.realize import find_plan
@@ -146,6 +147,7 @@ class Jitted(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the plan kept for arguments like these, or trace."""
         with pending.LOCK:
+            leave()
             closure = self.closure
             found: Any = MISSED
             if closure is not None and not closure.bound and not kwargs:
@@ -497,6 +499,7 @@ class BoundJitted(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the plan kept for the instance and arguments like these, or trace."""
         with pending.LOCK:
+            leave()
             closure, bound = self.__func__.closure, (id(self.__self__),)
             found: Any = MISSED
             if closure is not None and closure.bound == bound and not kwargs:

@@ -11,7 +11,6 @@ it made (`find_places`). Lists to which the code only adds tensors need nothing 
 one call adds is a result of it.
 """
 
-import gc
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -19,6 +18,7 @@ from types import CellType
 from typing import Any
 
 from picograd.engine.tracing import RUNNING, STATE, note_change, note_refusal, trace_error
+from picograd.first_import import holders_of
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_arguments import BY_VALUE, Flattener, parts
 from picograd.tensor.transforms.jit_variables import GONE, Variable, as_it_is, is_internal
@@ -228,7 +228,7 @@ class Finder:
         for _ in range(DEPTH):
             ids = set(map(id, held))
             self.own.add(id(held))
-            holders = gc.get_referrers(*held) if held else []
+            holders = holders_of(*held) if held else []
             self.own.add(id(holders))
             held = []
             for each in holders:
@@ -271,7 +271,7 @@ class Finder:
 
 def owner_of(table: dict[Any, Any]) -> Any:
     """Find the object whose attributes a dict holds."""
-    for each in gc.get_referrers(table):
+    for each in holders_of(table):
         if not isinstance(each, type) and getattr(each, "__dict__", None) is table:
             return each
     return None

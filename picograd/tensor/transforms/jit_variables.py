@@ -18,6 +18,7 @@ from types import CellType, FrameType, GeneratorType
 from typing import Any
 
 from picograd.engine.tracing import RUNNING, STATE, Trace, note_change
+from picograd.first_import import holders_of
 from picograd.number import GivenInt
 from picograd.tensor.transforms.jit_arguments import Place, numbers_in, parts, template
 from picograd.traced_number import KINDS, Numbers, TracedNumber, value_of
@@ -273,7 +274,7 @@ def search(trace: Trace, reach: Any, result: Any) -> list[Store]:
     inner: list[Any] = []
     for _ in range(DEPTH):
         own.add(id(held))
-        holders = gc.get_referrers(*held) if held else []
+        holders = holders_of(*held) if held else []
         holders = [each for each in holders if id(each) not in own and not is_internal(each)]
         own |= {id(holders), id(inner)}
         held = []

@@ -13,3 +13,11 @@ _collate_fn_t = _worker_init_fn_t = Callable[..., Any]  # annotations of PyTorch
 
 class _BaseDataLoaderIter:
     """This class stands for PyTorch's iterators of loaders, which programs extend: none is one."""
+
+
+class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
+    """This class stands for iterators without workers."""
+
+
+class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
+    """This class stands for iterators with workers."""

@@ -13,6 +13,7 @@ from picograd.graph.gradient import gradient
 from picograd.graph.shape import ConvSpec
 from picograd.schedule.index import Axis, axis_index, evaluate
 from picograd.schedule.interpret_plan import interpret_plan
+from picograd.schedule.loop import walk
 from picograd.schedule.schedule import schedule
 
 THREE = dict(x=(3, 64, 7, 6), weight=(72, 64, 3, 3), stride=2, padding=1)
@@ -70,6 +71,10 @@ def test_zeros_between_are_tiles_without_steps():
     (found,) = gradient([(made, dy)], [x])
     plan = schedule([found.reshape((2, 64, 6, 6)).permute((0, 2, 3, 1))], TWO)
     assert plan.kernels[-1].hero == "conv" and run(plan) == 1
+    tiles = contract_cuda.build(plan.kernels[-1], TWO)
+    *_, some, none = tiles.parts[0].steps[0].body
+    assert [each.conditions[0][1:] for each in (some, none)] == [(1, 1), (0, 0)]
+    assert "tile" not in {each.op for store in none.body for each in walk(store.expr)}
     (result,) = interpret_plan(plan, [read_leaf(node).reshape(-1) for node in plan.inputs])
     wanted = np.zeros((2, 6, 6, 64), np.float32)
     taps, given = read_leaf(weight)[0, :, :, 0, 0], read_leaf(dy)[:, 0]

@@ -47,6 +47,17 @@ CASES = {
     "transposed out": ((128, 128), dict(m=136, n=200, k=72, dtype=float16, out="nm")),
     "rows of tiles that fill no group": ((64, 128), dict(m=600, n=264, k=64, dtype=bfloat16)),
     "the smallest tiles": ((64, 64), dict(m=70, n=72, k=136, dtype=bfloat16, b="nk")),
+    "a row": ((64, 64), dict(m=1, n=136, k=136, dtype=bfloat16, b="nk")),
+    "a column": ((64, 64), dict(m=136, n=1, k=136, dtype=bfloat16, b="nk")),
+    "columns that are no whole pieces": (
+        (192, 96),
+        dict(m=200, n=200, k=136, dtype=bfloat16, b="nk"),
+    ),
+    "a part of two and a half pieces": (
+        (128, 160),
+        dict(m=130, n=328, k=72, dtype=float16, b="nk"),
+    ),
+    "such columns in rows": ((192, 96), dict(m=200, n=203, k=72, dtype=bfloat16, b="nk")),
     "a few rows": ((64, 128), dict(m=16, n=264, k=136, dtype=bfloat16, b="nk")),
 }
 
@@ -66,10 +77,11 @@ CLUSTER_CASES = {
 }
 
 
+@pytest.mark.parametrize("block", [(128, 256), (64, 128)])
 @pytest.mark.parametrize("name", CLUSTER_CASES)
-def test_blocks_bring_boxes_to_one_another(name):
+def test_blocks_bring_boxes_to_one_another(name, block):
     case = CLUSTER_CASES[name]
-    want, tile, program = results(case, (128, 256), together=2)
+    want, tile, program = results(case, block, together=2)
     limit = TOLERANCE[case["dtype"].name] * np.abs(want).max()
     assert np.abs(tile - want).max() < limit
     assert np.abs(program - want).max() < limit
@@ -82,6 +94,28 @@ def test_blocks_that_bring_boxes_to_one_another_want_the_same(monkeypatch):
     monkeypatch.setattr(contract_tma, "order", turned)
     with pytest.raises(InternalError, match="different boxes"):
         results(dict(m=256, n=512, k=72, dtype=bfloat16, b="nk"), (128, 256), together=2)
+
+
+def test_rows_of_tiles_and_their_groups_are_whole_clusters():
+    schedule = SimpleNamespace(block=(128, 256), together=2)
+    assert [contract_tma.rows_of_tiles(m, schedule) for m in (1, 256, 257, 600)] == [2, 2, 4, 6]
+    held = contract_tma.CACHED // 5
+    assert held > contract_tma.GROUP_ROWS
+    assert contract_tma.group_of(10, held, 1) == 5  # of the cache's 5, two groups
+    assert contract_tma.group_of(10, held, 2) == 6
+    assert contract_tma.group_of(12, contract_tma.CACHED, 1) <= contract_tma.GROUP_ROWS
+
+
+def test_columns_of_one_tile_are_kept():
+    """Three steps of K: as many stages of the right operand, and more of the left one."""
+    kernel = matmul_kernel(512, 40, 136, bfloat16, b="nk")
+    part = tiles_of(kernel, (128, 64)).parts[0]
+    stages = {tile.name: tile.stages for tile in part.tiles if tile.name in "ab"}
+    left, right = part.steps[0].body[1].produce
+    assert right.is_kept and not left.is_kept and stages == {"a": 10, "b": 3}
+    kernel = matmul_kernel(512, 40, 2000, bfloat16, b="nk")
+    part = tiles_of(kernel, (128, 64)).parts[0]
+    assert not part.steps[0].body[1].produce[1].is_kept, "32 stages leave no room"
 
 
 def test_rows_reach_to_the_end_of_a_chunk():
@@ -117,6 +151,7 @@ def test_float32_is_read_as_tf32(name):
 
 FLOAT8_CASES = {
     "more steps than stages": ((64, 128), dict(m=100, n=136, k=1168, b="nk"), float8_e4m3fn),
+    "a step behind the last turn": ((64, 64), dict(m=70, n=136, k=640, b="nk"), float8_e4m3fn),
     "two warpgroups, epilogue": (
         (128, 128),
         dict(m=130, n=136, k=144, b="nk", epilogue="bias_relu"),
@@ -161,12 +196,13 @@ def test_float8_runs_along_k_alone_and_else_as_float16():
     assert "float16" in repr(tiles.parts[0].steps[0].a.dtype)
 
 
-def test_resources_and_opcodes_of_float8(tmp_path):
-    kernel = matmul_kernel(4096, 4096, 4096, float8_e4m3fn, b="nk", out_dtype=bfloat16)
+@pytest.mark.parametrize("rows, width", [(4096, 128), (128, 64)])
+def test_resources_and_opcodes_of_float8(tmp_path, rows, width):
+    kernel = matmul_kernel(rows, 4096, 4096, float8_e4m3fn, b="nk", out_dtype=bfloat16)
     cubin, log = compile_cuda(source_of(contract_cuda.build(kernel, H200))[0], "sm_90a")
     assert re.search(r"\b0 bytes stack frame, 0 bytes spill stores", log) and "C75" not in log, log
     sass = disassemble(cubin, tmp_path)
-    assert "QGMMA.64x128x32.F32.E4M3.E4M3" in sass and "MEMBAR.ALL.GPU" not in sass
+    assert f"QGMMA.64x{width}x32.F32.E4M3.E4M3" in sass and "MEMBAR.ALL.GPU" not in sass
 
 
 def test_tf32_is_asked_for_and_runs_along_k():
@@ -262,8 +298,9 @@ def chosen(target=H200, **case):
 
 
 def test_one_rule_chooses_the_tile():
-    square = {n: chosen(m=n, n=n, k=n, dtype=bfloat16, b="nk") for n in (1024, 2048, 4096, 8192)}
-    assert square == {1024: (64, 128), 2048: (128, 128), 4096: (128, 128), 8192: (128, 192)}
+    sizes = 1024, 1536, 2048, 4096, 8192
+    square = [chosen(m=n, n=n, k=n, dtype=bfloat16, b="nk") for n in sizes]
+    assert square == [(64, 128), (192, 96), (128, 128), (128, 128), (128, 192)]
     assert chosen(m=8192, n=64, k=768, dtype=bfloat16) == (64, 64)
     assert chosen(m=16384, n=64, k=768, dtype=bfloat16) == (128, 64)
 
@@ -281,7 +318,7 @@ def test_rows_that_lines_of_the_cache_do_not_fit_want_fewer_reads():
         dict(m=4095, n=4093, k=4097, dtype=bfloat16),  # rows of an odd number of bytes
         dict(m=4096, n=4097, k=4096, dtype=bfloat16),
         dict(m=64, n=64, k=65536, dtype=bfloat16),  # one tile and a long sum
-        dict(m=1, n=4096, k=4096, dtype=bfloat16),
+        dict(m=1, n=4095, k=4096, dtype=bfloat16),
     ],
 )
 def test_what_boxes_do_not_suit(case):
@@ -418,9 +455,12 @@ def test_an_array_becomes_dimensions_of_a_map():
 
 
 def test_programs_of_all_schedules_fit():
-    kernel = matmul_kernel(2048, 2048, 2048, bfloat16, out_dtype=float32)
+    kernel = matmul_kernel(768, 768, 2048, bfloat16, b="nk", out_dtype=float32)
     for schedule in contract_tma.SCHEDULES:
-        program = linearize(contract_cuda.build(kernel, H200, only(schedule.block)), H200)
+        if schedule.is_summed:
+            continue
+        chosen = only(schedule.block, schedule.is_shared, schedule.together)
+        program = linearize(contract_cuda.build(kernel, H200, chosen), H200)
         assert program.shared_bytes <= H200.shared_bytes
         assert program.threads == schedule.threads and "wgmma_fence" in render(program)
 

@@ -33,6 +33,8 @@ def test_hooks_on_leaves_and_results() -> None:
 def test_retain_grad() -> None:
     x = leaf()
     y = x * 2
+    with pytest.warns(UserWarning, match="retain_grad"):
+        assert y.grad is None and x.grad is None
     y.retain_grad()
     (y * y).sum().backward()
     assert np.allclose(y.grad.numpy(), 4 * X)

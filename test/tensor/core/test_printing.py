@@ -56,9 +56,9 @@ def test_suffixes() -> None:
     assert repr(x * 2) == "Tensor([2., 5.], grad_fn=<MulBackward>)"
     assert repr(Tensor([1], dtype="int32", device="cpu")) == "Tensor([1], dtype=picograd.int32)"
     assert repr(Tensor.zeros(0, 3, device="cpu")) == "Tensor([], size=(0, 3))"
-    text = format_tensor(np.array([1.0, 2.0]), float64, "cuda:0", True)
+    text = format_tensor(np.array([1.0, 2.0]), (2,), float64, "cuda:0", True)
     assert text == ("Tensor([1., 2.], dtype=picograd.float64, device='cuda:0', requires_grad=True)")
-    long = format_tensor(np.arange(25.0), float32, "cpu", True).splitlines()
+    long = format_tensor(np.arange(25.0), (25,), float32, "cpu", True).splitlines()
     assert long[-1] == "       requires_grad=True)"
 
 

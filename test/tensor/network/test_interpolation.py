@@ -121,3 +121,10 @@ def test_sizes_may_be_tensors_of_one_element() -> None:
     sizes = [picograd.tensor([7]), picograd.tensor(3)]
     found = interpolate(x, size=sizes, mode="bilinear")
     assert found.tolist() == interpolate(x, size=(7, 3), mode="bilinear").tolist()
+
+
+def test_a_batch_may_be_empty() -> None:
+    for mode in ("nearest", "bilinear", "area"):
+        assert interpolate(Tensor.zeros(0, 3, 4, 4), size=(2, 6), mode=mode).shape == (0, 3, 2, 6)
+    with pytest.raises(PicogradError, match="no elements"):
+        interpolate(Tensor.zeros(2, 3, 0, 4), size=(2, 6))

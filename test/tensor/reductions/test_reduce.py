@@ -66,3 +66,11 @@ def test_truth_of_bytes_is_a_byte() -> None:
     bytes_ = leaf(np.array([0, 2], np.uint8))
     assert r.any(bytes_, 0).dtype is uint8 and value(r.any(bytes_, 0)) == 1
     assert r.all(bytes_, 0).dtype is uint8 and value(r.all(bytes_, 0)) == 0
+
+
+def test_no_axes_are_all_axes_in_sums_and_averages() -> None:
+    for reduction in (r.sum, r.mean, r.nansum, r.nanmean, r.amax, r.amin, r.std, r.var):
+        np.testing.assert_array_equal(value(reduction(X, ())), value(reduction(X)))
+        assert reduction(X, [], keepdim=True).shape == (1, 1, 1)
+    assert value(r.norm(X, 2, ())) == value(r.norm(X)) and r.count_nonzero(X, ()).shape == ()
+    assert r.any(X, ()).shape == r.all(X, ()).shape == X.shape

@@ -330,3 +330,50 @@ def test_products_of_several_inputs() -> None:
     found = picograd.jvp(lambda x: x.logcumsumexp(0), x, Tensor([1.0, 0.0, 0.0]).double())[1]
     wanted = np.exp(X[0, 0]) / np.exp(X[0]).cumsum()
     assert np.allclose(found.numpy(), wanted) and not found.requires_grad
+
+
+def with_own_rule(lib):
+    """What vmaps of a function with its own rule give, and the batches that the rule saw."""
+    seen = []
+
+    class Scale(lib.autograd.Function):
+        @staticmethod
+        def forward(x, y, factor):
+            return x * y * factor, x + 1
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs[:2])
+            ctx.factor = inputs[2]
+
+        @staticmethod
+        def backward(ctx, g, h):
+            x, y = ctx.saved_tensors
+            return g * y * ctx.factor + h, g * x * ctx.factor, None
+
+        @staticmethod
+        def vmap(info, in_dims, x, y, factor):
+            seen.append((info.batch_size, in_dims[1:]))
+            x = x.movedim(in_dims[0], 0)
+            y = y if in_dims[1] is None else y.movedim(in_dims[1], 0)
+            first, second = Scale.apply(x, y, factor)
+            return (first, second.movedim(0, -1)), (0, -1)
+
+    x, y = lib.arange(6.0).reshape(3, 2), lib.tensor([1.0, 2.0])
+    vmap, grad = lib.func.vmap, lib.func.grad
+
+    def total(a):
+        return sum(each.sum() for each in Scale.apply(a, y, 3.0))
+
+    leaf = x.clone().requires_grad_()
+    sum(each.sum() for each in vmap(lambda a: Scale.apply(a, y, 2.0))(leaf)).backward()
+    twice = vmap(vmap(lambda a, b: Scale.apply(a, b, 2.0)[0]), in_dims=(0, None))
+    found = [*vmap(Scale.apply, in_dims=(0, None, None))(x, y, 3.0), leaf.grad, twice(x, y)]
+    return [*found, vmap(grad(total))(x), *Scale.apply(x, y, 1.0)], seen
+
+
+def test_a_rule_of_ones_own_for_vmap():
+    (ours, seen), (theirs, wanted) = with_own_rule(picograd), with_own_rule(torch)
+    assert seen == wanted
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy())

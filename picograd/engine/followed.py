@@ -1,0 +1,262 @@
+"""Steps that are followed: what was recorded the same way before is recorded without nodes.
+
+Between two steps of an optimizer a program records operations and takes gradients. Where that is
+known, each operation that comes as expected (tensor/core/following.py) gives a tensor whose node
+stands in for the one that would be recorded: it has all that a node has but what it reads. At the
+next step the plan, and what it takes, are known, so that no graph was needed.
+
+    EVENTS.take         what an operation is shown to first: it follows, or learns; None as a rule
+    Template            all nodes of a way, over those of tensors that are met on it
+    Record              one way that is being followed: nodes that are met, and those that stand in
+    stop                for whatever is not expected: nodes are made, and recording goes on as usual
+
+Whoever looks at what a standing node reads finds the graph made, too (`Node.__getattr__`).
+"""
+
+import functools
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from picograd.buffer import Overwritten
+from picograd.engine.plan_key import leaf_buffer
+from picograd.errors import check
+from picograd.graph.gradient_formula import BLOCKS, Block, Placed
+from picograd.graph.node import Node
+from picograd.graph.pattern import Pattern, Reader
+
+NEW_NODE = object.__new__
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Events:
+    """What operations, and whoever changes tensors, look at first.
+
+    `after` is called when something else than a step was computed. `lock` is that of pending.py,
+    `expected` what a step that was followed would take, where PICOGRAD_VERIFY records it as well.
+    """
+
+    __slots__ = ("after", "expected", "learning", "lock", "record", "take")
+    after: Callable[[], None] | None
+    take: Callable[..., Any] | None
+    record: "Record | None"
+    learning: Any
+    expected: Any
+    lock: Any
+
+    def __init__(self) -> None:
+        self.take = self.record = self.learning = None
+        self.after = self.expected = None
+
+
+EVENTS = Events()
+MISS: Any = object()  # what `take` gives where recording goes on as usual
+
+
+def stop() -> None:
+    """Make the nodes of what was followed, and learn nothing: what comes is not expected."""
+    with EVENTS.lock:
+        if EVENTS.learning is not None:
+            EVENTS.learning.spoil()
+        EVENTS.take = None
+        if EVENTS.record is not None:
+            EVENTS.record.stop()
+
+
+def check_expected(plan: Any, memory: Sequence[Any], scalars: Sequence[Any], roots: Any) -> None:
+    """Check that a step that was recorded takes what it would have taken where it was followed."""
+    expected, EVENTS.expected = EVENTS.expected, None
+    if expected is not None:
+        wanted, held, numbers, nodes = expected
+        check(plan is wanted and list(scalars) == numbers, "another plan was followed")
+        check([*map(id, memory)] == [*map(id, held)], "memory was followed otherwise")
+        pairs = zip(roots, nodes, strict=True)
+        check(all(other in (None, node) for node, other in pairs), "other values were followed")
+
+
+def is_on() -> bool:
+    """Tell whether a way is followed or learnt."""
+    return EVENTS.record is not None or EVENTS.learning is not None
+
+
+def leave() -> None:
+    """Let what is not expected happen: see `stop`."""
+    if EVENTS.record is not None or EVENTS.learning is not None:
+        stop()
+
+
+def ending(compute: Callable[[Sequence[Node]], None]) -> Callable[[Sequence[Node]], None]:
+    """Declare that a function computes nodes: a way ends there, and another begins.
+
+    Not where all is there, and nothing else was to be computed.
+    """
+
+    @functools.wraps(compute)
+    def call(nodes: Sequence[Node]) -> None:
+        if EVENTS.after is None:
+            compute(nodes)
+            return
+        with EVENTS.lock:
+            way = EVENTS.record or EVENTS.learning
+            if all(leaf_buffer(node) is not None for node in nodes):
+                if way is None or way.is_awaited:
+                    leave()
+                    compute(nodes)
+                return
+            stop()
+            compute(nodes)
+            if EVENTS.after is not None:
+                EVENTS.after()
+
+    return call
+
+
+def event(function: F) -> F:
+    """Declare that what a function of tensors does follows from what it is given, and may be told.
+
+    What it looks at beside are the settings, and values that it says (`demands`).
+    """
+
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        if EVENTS.take is not None and (made := EVENTS.take(call, args, options)) is not MISS:
+            return made
+        return function(*args, **options)
+
+    return call  # type: ignore[return-value]
+
+
+@dataclass(slots=True)
+class Template:
+    """The nodes of a way, inputs first, over those of `count` tensors that are met on it."""
+
+    count: int
+    steps: list[Reader]
+    asked: list[int]  # nodes whose gradients may be asked for
+    stamped: list[tuple[int, Pattern, list[int]]]  # what was made together
+    blocks: list["BlockAt"]
+
+    def make(self, found: list[Any], last: int, standing: dict[int, Node]) -> list[Any]:
+        """Make the nodes of the first steps, those that stand in among them."""
+        nodes = [*found, *[None] * (self.count - len(found))]
+        for op, place, several, arg, shape, dtype, device in self.steps[:last]:
+            read = (nodes[place],) if several is None else several(nodes)
+            node = standing.get(len(nodes))
+            if node is None:
+                node = Node(op, read, arg, shape, dtype, device)
+            else:
+                node.inputs = read
+            nodes.append(node)
+        made = len(nodes)
+        for at in self.asked:
+            if at < made:
+                nodes[at].is_asked = True
+        for at, pattern, members in self.stamped:
+            if at < made:
+                nodes[at].stamped = pattern, [nodes[each] for each in members]
+        for each in self.blocks:
+            if each.at < made:
+                BLOCKS[nodes[each.at]] = each.placed(nodes)
+        return nodes
+
+
+@dataclass(frozen=True, slots=True)
+class BlockAt:
+    """A formula of gradients in a template, and the graph of these: see `Placed`."""
+
+    at: int
+    block: Block
+    order: list[int]
+    starts: list[Any]
+    given: list[Any]
+
+    def placed(self, nodes: list[Any]) -> Placed:
+        """Place the block among nodes."""
+        order = [nodes[number] for number in self.order]
+        inner = [order[number] for number in self.block.inner]
+        ends = [order[number] for number in self.block.ends]
+        return Placed(self.block, inner, ends, self.starts, order, self.given)
+
+
+@dataclass(slots=True, eq=False)
+class Record:
+    """A way that is being followed; `found` are the nodes of tensors that were met."""
+
+    template: Template
+    settle: (
+        Callable[[list[Any]], None] | None
+    )  # what lets tensors be known as those that were recorded
+    found: list[Any] = field(default_factory=list)
+    standing: dict[int, Node] = field(default_factory=dict)
+    kept: dict[int, Any] = field(default_factory=dict)  # those of values, once all is computed
+    versions: dict[int, int] = field(default_factory=dict)  # of memory that was written
+    reached: int = 0  # steps of the template that were followed
+    is_made: bool = False
+    is_awaited: bool = False  # something was written, or is to be checked
+    owner: int = field(default_factory=threading.get_ident)
+
+    def look(self, node: Node, at: int) -> None:
+        """Make the nodes of all that was followed, for who looks at what one of them reads."""
+        with EVENTS.lock:
+            if EVENTS.record is self:
+                stop()
+                return
+            kept = {at: each for at, reference in self.kept.items() if (each := reference())}
+            kept[at] = node
+            self.template.make(self.past(), self.reached, kept)
+            for each in kept.values():
+                del each.record
+
+    def overwrite(self, written: Sequence[int]) -> None:
+        """Note that memory that was met is about to be written."""
+        self.versions = {met: self.found[met].arg.version for met in written}
+
+    def past(self) -> list[Node]:
+        """List the nodes that were met; those of memory that was written name what is gone."""
+        found = list(self.found)
+        for met, version in self.versions.items():
+            leaf, storage = found[met], found[met].arg
+            if type(storage) is Overwritten:
+                storage = storage.storage
+            gone = Overwritten(storage, version)
+            found[met] = Node(leaf.op, (), gone, leaf.shape, leaf.dtype, leaf.device)
+            found[met].leaf = leaf.leaf
+        return found
+
+    def stop(self) -> None:
+        """Make the nodes, and go on as usual."""
+        EVENTS.record = None
+        if not self.is_made and self.settle is not None:
+            self.is_made = True
+            self.settle(self.template.make(self.found, self.reached, self.standing))
+            self.settle = None
+
+
+def standing_node(record: Record, at: int) -> Node:
+    """Make a node that stands in for one of a template, and remember it."""
+    template = record.template
+    node = NEW_NODE(Node)
+    step = template.steps[at - template.count]
+    node.op, _, _, node.arg, node.shape, node.dtype, node.device = step
+    node.realized = node.leaf = node.stamped = None
+    node.is_asked = False
+    node.record = record, at
+    record.standing[at] = node
+    return node
+
+
+def add_order(roots: Sequence[Node], numbers: dict[int, int], order: list[Node]) -> None:
+    """List what is under nodes and has no number, inputs first; formulas are left as they are."""
+    stack: list[Node] = [*reversed(roots)]
+    while stack:
+        node = stack[-1]
+        waiting = [each for each in node.inputs if id(each) not in numbers]
+        if id(node) in numbers or not waiting:
+            stack.pop()
+        if id(node) not in numbers:
+            if waiting:
+                stack += reversed(waiting)
+            else:
+                numbers[id(node)] = len(numbers)
+                order.append(node)

@@ -1,0 +1,53 @@
+"""Copies of tensors, shallow and deep: what shares memory with what.
+
+A deep copy of a view is a view of a copy of its base, so that what shared memory still does:
+Python's `memo` tells which bases were copied. A shallow copy shows the memory of the original.
+"""
+
+import copy
+import weakref
+from dataclasses import replace
+from typing import Any
+
+from picograd.engine import foreign
+from picograd.engine.tracing import is_tracing
+from picograd.graph import build
+from picograd.tensor.core.recording import Recorded, attach, is_view, note_view, root_of, start
+
+
+def copied(tensor: "Recorded", is_deep: bool = False, base: Any = None) -> Any:
+    """Make a leaf of the same class, values and attributes; `is_deep` in memory of its own.
+
+    That is the memory of `base`, a copy of what the tensor shows, if it is given.
+    """
+    result = type(tensor).__new__(type(tensor))
+    node = foreign.apart(tensor._node) if is_deep else tensor._node
+    view: Any = tensor._view
+    start(result, build.detach(node if base is None else view.on(base._node)), False)
+    if base is not None:
+        attach(result, replace(view, base=base))
+    if is_deep:
+        foreign.settle(result._node)
+    result._node.leaf = weakref.ref(result)
+    result._tracks, result.name = tensor._tracks, tensor.name
+    result._is_frozen = tensor._is_frozen
+    for key, value in getattr(tensor, "__dict__", {}).items():
+        setattr(result, key, value)
+    return result
+
+
+def shallow(tensor: Recorded) -> Any:
+    """Copy a tensor, not its memory: what is written into either is seen in both."""
+    result = copied(tensor)
+    if tensor.is_leaf and not is_tracing():
+        note_view(result, tensor, build.detach)
+    return result
+
+
+def deep(tensor: Recorded, memo: dict[int, Any]) -> Any:
+    """Copy a leaf and its memory; what a view shows is copied whole, once."""
+    base = None
+    if tensor._view is not None and is_view(tensor) and not is_tracing():
+        base = copy.deepcopy(tensor._view.base, memo) if root_of(tensor).is_leaf else None
+    result = memo[id(tensor)] = copied(tensor, True, base)
+    return result

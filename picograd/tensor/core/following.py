@@ -1,0 +1,607 @@
+"""Ways are followed: an operation that comes as the last time gives a tensor without recording.
+
+`begin` is called when an optimizer has stepped: what follows is learnt (ways.py) or, where it is
+known, followed up to the optimizer's next step. `Follower.take` compares each call with the event
+that is due: function, plain values by type and value, tensors by identity or, where one comes for
+the first time, by all that recording looks at. Its tensors get nodes that stand in. `finish` then
+runs the plan that such a way leads to. Whatever else happens stops it, with nothing lost: the nodes
+are made (engine/followed.py). A way that was missed is not tried for a while.
+"""
+
+import functools
+import operator
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from sys import getrefcount
+from threading import get_ident
+from typing import Any
+
+from picograd.buffer import Overwritten, Storage
+from picograd.config import config
+from picograd.dtype import default_float
+from picograd.engine import carried, foreign, pending
+from picograd.engine.below import reads_any
+from picograd.engine.carried import become_leaf, entries
+from picograd.engine.debug import user_line
+from picograd.engine.executable import scalar_values
+from picograd.engine.followed import EVENTS, MISS, Record, leave, standing_node, stop
+from picograd.engine.plan_cache import PLANS
+from picograd.engine.plan_key import leaf_buffer
+from picograd.engine.realize import buffer_view, check_later
+from picograd.engine.tracing import RUNNING
+from picograd.engine.update import has_own_memory
+from picograd.engine.watch import PROFILES
+from picograd.errors import PicogradError
+from picograd.graph.gradient import WATCHERS
+from picograd.graph.node import Node
+from picograd.graph.row import PASSING
+from picograd.tensor.core.autocast import REGIONS
+from picograd.tensor.core.autograd import MODE, TRACKED, WALKS
+from picograd.tensor.core.known_values import seen_through
+from picograd.tensor.core.recording import Recorded, fill, note_view
+from picograd.tensor.core.ways import (
+    IS,
+    LISTS,
+    MADE,
+    MANY,
+    MET,
+    NAMED,
+    NEW,
+    Event,
+    Facts,
+    Log,
+    Told,
+    Way,
+    is_same,
+    told_of,
+)
+
+FIRST = 4  # steps of an optimizer before its way is learnt
+PATIENCE = 3  # times that a way is missed before it is learnt anew
+LONGEST = 12  # powers of two of steps that nothing is tried for
+NODE = operator.attrgetter("_node")
+NEW_TENSOR = object.__new__
+FARTHEST = 8  # computations behind a step
+
+
+@dataclass(eq=False)
+class Known:
+    """What is known of what follows a step of an optimizer, and for how long nothing is tried."""
+
+    way: Way | None = None
+    waits: int = field(default_factory=lambda: FIRST)
+    missed: int = 0
+
+    def keep(self, way: Way | None) -> None:
+        """Keep a way that was learnt; None for one that cannot be told."""
+        self.way = way
+        if way is None:
+            self.miss()
+        else:
+            self.waits = 0
+
+    def miss(self) -> None:
+        """Wait twice as long as the last time."""
+        self.missed = min(self.missed + 1, LONGEST)
+        self.waits = 1 << self.missed
+        if not self.missed % PATIENCE:
+            self.way = None
+
+
+class Places:
+    """Where a program is: how many computations ago an optimizer stepped, and which one."""
+
+    __slots__ = ("count", "optimizer")
+    optimizer: Any
+    count: int
+
+
+PLACES = Places()
+# by optimizers: what is known of the ways behind their steps, and behind each computation then
+KNOWN: "weakref.WeakKeyDictionary[Any, list[Known]]" = weakref.WeakKeyDictionary()
+
+
+def begin(optimizer: Any, count: int = 0) -> None:
+    """Learn or follow what comes after the step of an optimizer, and a number of computations."""
+    stop()
+    listed = KNOWN.setdefault(optimizer, [])
+    if len(listed) == count:
+        listed.append(Known())
+    PLACES.optimizer, PLACES.count = weakref.ref(optimizer), count
+    EVENTS.after, known = go_on, listed[count]
+    if known.waits:
+        known.waits -= 1
+    elif RUNNING.active or RUNNING.traces or foreign.SHARED or WATCHERS:
+        return
+    elif known.way is not None:
+        EVENTS.take = Start(known).take
+    else:
+        EVENTS.learning = log = Log(known.keep)
+        EVENTS.take = log.take
+
+
+def go_on() -> None:
+    """Learn or follow what comes after a computation."""
+    optimizer, count = PLACES.optimizer(), PLACES.count + 1
+    EVENTS.after = None
+    if optimizer is not None and count < FARTHEST:
+        begin(optimizer, count)
+
+
+def following(update: Callable[[Any], bool]) -> Callable[[Any], None]:
+    """Let a function that records a step of an optimizer be the end of a way, and begin the next.
+
+    It tells whether it made updates alone, which others may follow.
+    """
+
+    @functools.wraps(update)
+    def call(optimizer: Any) -> None:
+        is_done = EVENTS.record is not None and finish(optimizer)
+        if not is_done and EVENTS.learning is not None:
+            EVENTS.learning.optimizer, EVENTS.take = optimizer, None
+        if is_done or update(optimizer):
+            begin(optimizer)
+        else:
+            leave()
+
+    return call
+
+
+def finish(optimizer: Any) -> bool:
+    """Compute a step of an optimizer whose way was followed; False where it is to be recorded."""
+    with pending.LOCK:
+        follower = getattr(EVENTS.take, "__self__", None)
+        if type(follower) is not Follower:
+            return False
+        if follower.finish(optimizer):
+            follower.known.missed = 0
+            return True
+        if not config.verify:
+            follower.known.way = None
+        follower.miss()
+        return False
+
+
+class Start:
+    """This class waits for the first event of a way. It keeps nothing alive."""
+
+    def __init__(self, known: Known) -> None:
+        self.known = weakref.ref(known)
+
+    def take(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Follow the way from its first event on; MISS for any other."""
+        known = self.known()
+        way = None if known is None else known.way
+        if known is None or way is None or way.events[0].function is not function:
+            return MISS
+        with pending.LOCK:
+            follower = Follower(known, way)
+            if not follower.is_due(way.events[0], function, args, options):
+                follower.record.settle = None
+                return MISS
+            follower.met.clear()
+            follower.record.found.clear()
+            EVENTS.take, EVENTS.record = follower.take, follower.record
+            return follower.take(function, args, options)
+
+
+class Follower:
+    """This class follows one way, from one step of an optimizer to the next."""
+
+    def __init__(self, known: Known, way: Way) -> None:
+        self.known, self.way, self.at, self.count = known, way, 0, len(way.events)
+        self.is_busy = False
+        self.met: list[Any] = []
+        self.made: list[weakref.ref[Any]] = []
+        self.noted = -1  # events that were told to the tables when it stopped
+        self.record = Record(way.template, self.settle)
+
+    # following
+
+    def take(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Give what a call gives, if it is the one that is due; MISS for any other."""
+        with pending.LOCK:
+            record, at = self.record, self.at
+            if EVENTS.record is not record or self.is_busy or get_ident() != record.owner:
+                stop()
+                return MISS
+            self.is_busy = True  # the handler of a signal may record
+            try:
+                event = self.way.events[at] if at < self.count else None
+                if event is None or not self.is_due(event, function, args, options):
+                    return self.miss()
+                result = self.build(event.result)
+                changes = self.changes(event) if event.is_change else None
+            except BaseException:
+                self.miss()
+                raise
+            self.is_busy, record.reached = False, event.reached
+            self.at = at + 1
+            if EVENTS.record is not record:  # a handler stopped it: before or behind this event?
+                return result if self.noted > at else MISS
+            if changes is not None:
+                self.change(event, changes)
+            return result
+
+    def miss(self) -> Any:
+        """Go on as usual."""
+        stop()
+        return MISS
+
+    def is_due(
+        self, event: Event, function: Any, args: tuple[Any, ...], options: dict[str, Any]
+    ) -> bool:
+        """Tell whether a call is an event, values that it looks at included."""
+        enabled, regions, epoch, floats = event.modes
+        if event.function is not function or len(args) != len(event.args):
+            return False
+        if MODE.enabled is not enabled or REGIONS.dtypes != regions or config.epoch != epoch:
+            return False
+        made, fits = self.made, self.fits
+        for told, value in zip(event.args, args):
+            if told[0] == MADE:
+                if made[told[1]]() is not value:
+                    return False
+            elif not fits(told, value):
+                return False
+        if (options or event.options) and not self.fit_named(event.options, options):
+            return False
+        if event.gradients and not self.are_free(event):
+            return False
+        return default_float() is floats and (not event.looks or self.are_fine(event))
+
+    def are_free(self, event: Event) -> bool:
+        """Tell whether leaves have no gradients, nor hooks, before they get one."""
+        leaves = [self.met[met] for met, _ in event.gradients]
+        return not WATCHERS and all(x._grad is None and x._hooks is None for x in leaves)
+
+    def fits(self, told: Told, value: Any) -> bool:
+        """Tell whether an argument is what it was."""
+        kind, wanted = told
+        if kind == IS:
+            return value is wanted or is_same(value, wanted)
+        if kind == NEW:
+            return self.meet(wanted, value)
+        if kind == MADE:
+            return self.made[wanted]() is value
+        if kind == MET:
+            return self.met[wanted] is value
+        if kind == NAMED:
+            return type(value) is dict and self.fit_named(wanted, value)
+        own, several = wanted
+        if type(value) is slice is own:
+            value, own = (value.start, value.stop, value.step), tuple
+        if type(value) is not own or len(value) != len(several):
+            return False
+        return all(map(self.fits, several, value))
+
+    def fit_named(self, wanted: list[tuple[str, Told]], given: dict[str, Any]) -> bool:
+        """Tell whether options are what they were, in the same order."""
+        if len(given) != len(wanted):
+            return False
+        pairs = zip(wanted, given.items())
+        return all(name == own and self.fits(told, x) for (name, told), (own, x) in pairs)
+
+    def meet(self, facts: Facts, value: Any) -> bool:
+        """Tell whether a tensor that was not met is as another was (`facts_of`), and note it."""
+        kind, shape, dtype, device, tracks, is_frozen, is_leaf = facts
+        if type(value) is not kind:
+            return False
+        node = value._node
+        if node.dtype is not dtype or node.shape != shape or node.device != device:
+            return False
+        if value._tracks is not tracks or value._is_frozen is not is_frozen:
+            return False
+        if value._view is not None or (tracks and value._hooks is not None):
+            return False
+        if node.realized is None and type(node.arg) is not Storage:
+            return False
+        if (node.leaf is not None and node.leaf() is value) is not is_leaf:
+            return False
+        self.met.append(value)
+        self.record.found.append(node)
+        return True
+
+    def are_fine(self, event: Event) -> bool:
+        """Tell whether values that an event looks at are as they must be."""
+        for each in event.looks:
+            node = self.record.found[each.met]
+            buffer = leaf_buffer(node)
+            if buffer is None:
+                return False
+            try:
+                values = seen_through(buffer_view(buffer, node.shape), each.views)
+                if each.look(values) is False:
+                    return False
+            except PicogradError:  # it is raised where the operation is recorded
+                return False
+        return True
+
+    def build(self, told: Told) -> Any:
+        """Make what a call gives."""
+        kind, wanted = told
+        if kind == MADE:
+            return self.add(wanted) if wanted == len(self.made) else self.made[wanted]()
+        if kind == MANY:
+            own, several = wanted
+            found = [self.build(each) for each in several]
+            return own(found) if own in LISTS else own._make(found)
+        return wanted if kind == IS else self.met[wanted]
+
+    def add(self, number: int) -> Any:
+        """Make a tensor, whose node stands in."""
+        made = self.way.made[number]
+        node = standing_node(self.record, made.at)
+        tensor = NEW_TENSOR(Recorded.kind)
+        fill(tensor, node, made.tracks)
+        reference = weakref.ref(tensor)
+        if made.is_leaf:
+            node.leaf = reference
+        self.made.append(reference)
+        shown = made.shown
+        if shown is not None:
+            note_view(tensor, self.build(shown.base), shown.function, *shown.operands)
+        return tensor
+
+    def changes(self, event: Event) -> list[tuple[Any, Node | None, Any]]:
+        """Make what an event gives to tensors that were met: next values, and gradients."""
+        found: list[tuple[Any, Node | None, Any]] = []
+        for met, at in event.writes:
+            target = self.met[met]
+            node = standing_node(self.record, at)
+            node.leaf = weakref.ref(target)
+            found.append((target, node, None))
+        return found + [(self.met[met], None, self.add(number)) for met, number in event.gradients]
+
+    def change(self, event: Event, changes: list[tuple[Any, Node | None, Any]]) -> None:
+        """Give tensors that were met their next values, and gradients."""
+        self.record.is_awaited |= bool(event.writes or event.checks)
+        WALKS.count += bool(event.gradients)
+        for target, node, gradient in changes:
+            if node is None:
+                target._grad = gradient
+            else:
+                target._node, target._history = node, None
+
+    # stopping
+
+    def settle(self, nodes: list[Any]) -> None:
+        """Let tensors be known as those that were recorded are, in that order.
+
+        Nothing is followed for a while.
+        """
+        self.known.miss()
+        self.noted = self.at
+        events, record = self.way.events[: self.at], self.record
+        standing, record.standing = record.standing, {}
+        for node in standing.values():
+            forget(node)
+        for event in events:
+            for number in event.made:
+                tensor = self.made[number]() if number < len(self.made) else None
+                if tensor is not None and tensor._node is nodes[self.way.made[number].at]:
+                    pending.adopt(tensor._node, tensor)
+            for met, at in event.writes:
+                target, older = self.met[met], record.found[met]
+                target._node, target._history = nodes[at], None
+                pending.move_on(older, nodes[at], target)
+                record.found[met] = nodes[at]
+            for at, error in event.checks:
+                pending.WAITING.append((nodes[at], error))
+            served = []
+            for met, number in event.gradients:
+                node = nodes[self.way.made[number].at]
+                served += [(self.met[met], each) for each in node.inputs]
+            carried.note_gradients(served)
+        pending.RECORDED[0] += len(self.made)
+        self.way = self.met = self.made = None  # type: ignore[assignment]
+
+    # the step
+
+    def finish(self, optimizer: Any) -> bool:
+        """Compute the step, if all is as it was and nothing else is to be computed."""
+        way, record = self.way, self.record
+        if self.at != self.count or way.events[-1].modes[2] != config.epoch:
+            return False
+        if way.optimizer() is not optimizer:
+            return False
+        if RUNNING.active or RUNNING.traces or pending.DEPTH[0] or not self.is_alone():
+            return False
+        plan = way.known.plan()
+        if plan is None or not self.is_as_told(optimizer) or not PLANS.touch(plan):
+            return False
+        memory = [self.memory(told) for told in way.buffers]
+        if None in memory or len({id(each) for each in memory}) != len(memory):
+            return False
+        scalars = scalar_values(way.scalars)
+        if config.verify:
+            self.expect(plan, memory, scalars)
+            return False
+        results = self.launch(plan, memory, scalars)
+        pending.flushed()
+        self.give(results)
+        record.settle = None
+        return True
+
+    def launch(self, plan: Any, memory: list[Any], scalars: list[Any]) -> Any:
+        """Run the plan. What a handler does meanwhile is recorded; after an error all is."""
+        depth, take = pending.DEPTH[0], EVENTS.take
+        try:
+            pending.DEPTH[0], EVENTS.take, EVENTS.record = depth + 1, None, None
+            return plan.launch(memory, scalars, user_line())
+        except BaseException:
+            EVENTS.take, EVENTS.record = take, self.record
+            stop()
+            raise
+        finally:
+            pending.DEPTH[0] = depth
+
+    def expect(self, plan: Any, memory: list[Any], scalars: list[Any]) -> None:
+        """Let the step be recorded, which must ask for the same."""
+        roots = [self.record.standing.get(at) for at in self.way.roots]
+        stop()
+        self.known.waits = self.known.missed = 0
+        EVENTS.expected = plan, memory, scalars, roots
+
+    def is_alone(self) -> bool:
+        """Tell whether nothing waits, or watches, but what was followed."""
+        if config.debug or PROFILES or pending.WAITING or foreign.SHARED or carried.STARTS:
+            return False
+        if carried.LINES and user_line() in carried.LINES:
+            return False
+        if entries(pending.WRITES) or entries(pending.CHANGED):
+            return False
+        waiting = pending.LIVE.pending()
+        if not waiting:
+            return True
+        leaves = {tensor._node for tensor in self.way.targets}
+        leaves.update([self.record.found[m] for each in self.way.events for m, _ in each.writes])
+        buffers = {id(leaf_buffer(node)) for node in leaves}
+        return not any(reads_any(node, leaves, buffers, leaves) for node in waiting)
+
+    def is_as_told(self, optimizer: Any) -> bool:
+        """Tell whether an optimizer steps as it did, and the same tensors are alive."""
+        way, made = self.way, self.made
+        (tensors, flags), (known, others) = told_of(optimizer), way.told
+        if len(tensors) != len(known) or flags != others or optimizer.found_inf is not None:
+            return False
+        if not all(map(operator.is_, tensors, known)):
+            return False
+        for parameter, number in way.gradients:
+            if parameter._grad is not (None if number < 0 else made[number]()):
+                return False
+        if [number for number, each in enumerate(made) if each() is not None] != way.alive:
+            return False
+        nodes = [*self.record.found]
+        for event in way.events:
+            for met, at in event.writes:
+                nodes[met] = self.record.standing[at]
+        if not all(map(operator.is_, map(NODE, self.met), nodes)):
+            return False
+        return all(map(has_own_memory, way.targets, map(NODE, way.targets)))
+
+    def memory(self, told: Told) -> Any:
+        """Give memory that the plan takes."""
+        kind, value = told
+        return leaf_buffer(self.record.found[value] if kind == MET else value._node)
+
+    def give(self, results: list[Any]) -> None:
+        """Give tensors what the plan computed."""
+        way, record = self.way, self.record
+        found, standing, kept = record.found, record.standing, {}
+        for met in way.old:  # what made them is of an earlier step
+            found[met] = as_leaf(found[met])
+        record.overwrite(way.written)
+        computed = dict(zip(way.roots, results))
+        buffers = results[len(way.roots) :]
+        for tensor, buffer, holders in zip(way.targets, buffers, way.holders, strict=True):
+            move_on(tensor, buffer, ALONE + holders)
+        for event in way.events:
+            for met, at in event.writes:
+                self.give_write(self.met[met], found[met], at, computed[at])
+            for at, error in event.checks:
+                check_later(computed[at], error)
+        for number in way.alive:
+            reference, at = self.made[number], way.made[number].at
+            node = standing[at]
+            if at in computed:
+                give_value(reference, node, computed[at])
+                kept[at] = weakref.ref(node)
+            else:
+                self.make_free(way.free[number])
+                pending.adopt(node, reference())
+        record.standing, record.kept = {}, kept
+
+    def give_write(self, target: Any, older: Node, at: int, buffer: Any) -> None:
+        """Let a node that stands in for a write be the leaf of the memory that was written."""
+        storage: Storage = older.arg
+        node = self.record.standing[at]
+        older.arg = Overwritten(storage, storage.version)
+        forget(node)
+        become_leaf(node, storage)
+        storage.count_writes()
+        storage.buffer = buffer
+        pending.LIVE.move(id(older), id(node), target)
+
+    def make_free(self, steps: list[int]) -> None:
+        """Make the nodes of a view that nothing computes. No graph is kept below a detach."""
+        record, template = self.record, self.record.template
+        node: Any = None
+        for at in steps:
+            op, place, _, arg, shape, dtype, device = template.steps[at - template.count]
+            read = record.found[place] if node is None else node
+            if op not in PASSING and read.realized is not None:
+                read = as_leaf(read)
+            node = record.standing.get(at)
+            if node is None:
+                node = Node(op, (read,), arg, shape, dtype, device)
+            elif forget(node):
+                node.inputs = (read,)
+            node.is_asked = at in template.asked
+
+
+def as_leaf(node: Node) -> Node:
+    """Make a leaf of the memory of a computed node."""
+    if node.realized is None:
+        return node
+    return Node("buffer", (), Storage(node.realized), node.shape, node.dtype, node.device)
+
+
+def forget(node: Node) -> bool:
+    """Let a node stand in no more; False if it does not."""
+    if not hasattr(node, "record"):
+        return False
+    del node.record
+    return True
+
+
+@dataclass(slots=True)
+class Alone:
+    """Has a leaf as a tensor does."""
+
+    _node: object
+
+
+def holders(tensor: Any) -> int:
+    """Count the references to the leaf of a tensor, as `move_on` does."""
+    older = tensor._node
+    return getrefcount(older)
+
+
+ALONE = holders(Alone(object()))  # differs between versions of Python
+
+
+def move_on(tensor: Any, buffer: Any, held: int) -> None:
+    """Give a tensor that was written the next version of its memory.
+
+    Its leaf stays where none but those that are counted have it: no graph sees what becomes of it.
+    """
+    older = tensor._node
+    storage: Storage = older.arg
+    if getrefcount(older) > held:
+        leaf = Node(older.op, (), storage, older.shape, older.dtype, older.device)
+        older.arg = Overwritten(storage, storage.version)
+        leaf.leaf = weakref.ref(tensor)
+        tensor._node, tensor._history = leaf, None
+        pending.LIVE.move(id(older), id(leaf), tensor)
+    storage.count_writes()
+    storage.buffer = buffer
+
+
+def give_value(reference: Any, node: Node, buffer: Any) -> None:
+    """Give a tensor its value: what tracks gradients keeps its graph, others a leaf."""
+    tensor, data = reference(), pending.LIVE.data
+    node.realized = buffer
+    leaf = node
+    if node.leaf is not None or not tensor._tracks:
+        storage = Storage(buffer)
+        storage.source = weakref.ref(node)
+        leaf = Node("buffer", (), storage, node.shape, node.dtype, node.device)
+        leaf.leaf = reference
+        tensor._node = leaf
+        keeps = node.leaf is None and MODE.enabled and node.dtype.kind in TRACKED
+        tensor._history = node if keeps else None
+    data.pop(id(leaf), None)  # of a node that is gone
+    pending.LIVE.waiting.pop(id(leaf), None)
+    data[id(leaf)] = reference

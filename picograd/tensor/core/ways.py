@@ -1,0 +1,514 @@
+"""Ways are learnt: what a program records between two steps of an optimizer, event by event.
+
+An event is a call of a function that records, with what it was given, told as
+
+    IS      a plain value            MADE    a tensor that an earlier event made
+    NEW     a tensor in memory       MET     one that came before
+    MANY    a list or tuple          NAMED   options by name
+
+`Log` watches one way. At its end `close` keeps it, if all that the step's plan computes and reads
+was made or met there; following.py then follows it. See engine/followed.py.
+"""
+
+import math
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import EllipsisType, FunctionType
+from typing import Any
+
+from picograd.buffer import Storage
+from picograd.config import config
+from picograd.device_name import device
+from picograd.dtype import DType, default_float
+from picograd.engine import carried, foreseen, pending
+from picograd.engine.followed import EVENTS, BlockAt, Template, add_order
+from picograd.engine.foreseen import Step
+from picograd.engine.plan_key import leaf_buffer
+from picograd.engine.update import Update
+from picograd.errors import PicogradError
+from picograd.graph.formula import FOLDED
+from picograd.graph.gradient_formula import BLOCKS
+from picograd.graph.node import Node, is_plain_leaf
+from picograd.graph.pattern import reader
+from picograd.graph.row import MEMORY, PASSING
+from picograd.number import GIVEN
+from picograd.tensor.core.autocast import REGIONS
+from picograd.tensor.core.autograd import MODE, leaf_of
+from picograd.tensor.core.known_values import below_views
+from picograd.tensor.core.recording import Recorded
+from picograd.tensor.core.repeated import is_kept
+from picograd.tensor.core.sizes import Size
+
+IS, MADE, MET, NEW, MANY, NAMED = range(6)
+PLAIN = frozenset((bool, int, str, type(None), EllipsisType, float, DType, FunctionType))
+PLAIN |= {type, device}
+LISTS = (tuple, list, Size)
+Told = tuple[int, Any]
+Facts = tuple[Any, ...]
+
+
+class Unlike(Exception):
+    """Something that a way cannot be told by."""
+
+
+@dataclass(slots=True)
+class Shown:
+    """How a tensor shows the memory of another: what a `View` says, but for that other."""
+
+    base: Told
+    function: Callable[..., Node]
+    operands: tuple[Any, ...]
+
+
+@dataclass(slots=True)
+class Made:
+    """A tensor that an event makes: its node in the template, and what else it is."""
+
+    at: int
+    tracks: bool
+    is_leaf: bool
+    shown: Shown | None
+
+
+@dataclass(slots=True)
+class Look:
+    """Values in memory that an event looks at: whose, by which views, and what raises for them."""
+
+    met: int
+    views: list[Node]
+    look: Callable[[Any], Any]
+
+
+@dataclass(slots=True)
+class Event:
+    """A call, told as in the module docstring, and all that it does."""
+
+    function: Any
+    args: list[Told]
+    options: list[tuple[str, Told]]
+    modes: tuple[Any, ...]
+    result: Told = (IS, None)
+    made: list[int] = field(default_factory=list)
+    writes: list[tuple[int, Any]] = field(default_factory=list)  # of tensors met, to nodes
+    gradients: list[tuple[int, int]] = field(default_factory=list)  # of tensors met, tensors made
+    looks: list[Look] = field(default_factory=list)
+    checks: list[tuple[Any, PicogradError]] = field(default_factory=list)
+    reached: int = 0  # steps of the template
+    is_change: bool = False  # it changes tensors that were met
+
+
+@dataclass(slots=True)
+class Way:
+    """A way that is known, and what the plan at its end takes and gives."""
+
+    events: list[Event]
+    template: Template
+    made: list[Made]
+    known: foreseen.Known
+    optimizer: "weakref.ref[Any]"  # that steps at its end
+    told: Any  # of the optimizer: see `told_of`
+    gradients: list[tuple[Any, int]]  # parameters, and which tensors that are made they have
+    buffers: list[Told]  # MET, or IS a tensor of the optimizer
+    scalars: list[Any]
+    targets: list[Any]  # tensors that the optimizer writes
+    holders: list[int]  # how often their leaves are met
+    old: list[int]  # tensors met that an earlier step made
+    written: list[int]  # those that the optimizer writes
+    alive: list[int]  # tensors that are made and live at the end
+    roots: list[int]  # nodes of the template that are computed
+    free: dict[int, list[int]]  # of those that are not: the steps that show what they show
+
+
+def modes() -> tuple[Any, ...]:
+    """List what else decides how an operation is recorded."""
+    return MODE.enabled, REGIONS.dtypes, config.epoch, default_float()
+
+
+def kept_modes() -> tuple[Any, ...]:
+    """List the modes as they are now."""
+    return modes()[0], dict(REGIONS.dtypes), *modes()[2:]
+
+
+def told_of(optimizer: Any) -> tuple[list[Any], list[Any]]:
+    """List all that a step of an optimizer depends on: tensors, and options that are code."""
+    found, flags, state = [], [], optimizer.state
+    for group in optimizer.param_groups:
+        found += group.parameters
+        for each in group.parameters:
+            found += state.get(each, {}).values()
+        for numbers in group.numbers.values():
+            found += numbers.values()
+        flags.append(group.flags())
+    kind = type(optimizer)
+    return found, [*flags, kind.prepare, kind.decay, kind.update]
+
+
+class Log:
+    """This class watches a way, event by event. `keep` is given what was learnt, or None."""
+
+    def __init__(self, keep: Callable[[Way | None], None]) -> None:
+        self.keep = keep
+        self.events: list[Event] = []
+        self.names: dict[int, tuple[weakref.ref[Any], Told]] = {}
+        self.met: list[Node] = []
+        self.made: list[tuple[Node, weakref.ref[Any], Made]] = []
+        self.event: Event | None = None
+        self.reads = self.explained = 0  # looks at values in memory, and those that are told
+        self.owner = threading.get_ident()
+        self.written: set[int] = set()  # tensors met that have their next value
+        self.optimizer: Any = None
+
+    def take(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Call a function that records, and note it."""
+        if EVENTS.learning is not self:
+            return function(*args, **options)
+        EVENTS.take = None  # what it calls is part of it
+        if threading.get_ident() != self.owner:
+            self.spoil()
+            return function(*args, **options)
+        try:
+            given = [self.told(each) for each in args]
+            named = [(name, self.told(each)) for name, each in options.items()]
+        except Unlike:
+            self.spoil()
+            return function(*args, **options)
+        self.event = event = Event(function, given, named, kept_modes())
+        reads, self.explained, waiting = self.reads, 0, len(pending.WAITING)
+        try:
+            result = function(*args, **options)
+        except BaseException:
+            self.spoil()
+            raise
+        if EVENTS.learning is not self:
+            return result
+        try:
+            event.result = self.told_result(result, event)
+            event.checks += pending.WAITING[waiting:]
+            if self.reads - reads != self.explained:
+                raise Unlike
+        except Unlike:
+            self.spoil()
+            return result
+        self.events.append(event)
+        self.event, EVENTS.take = None, self.take
+        return result
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether something was written, or is to be checked."""
+        return any(event.writes or event.checks for event in self.events)
+
+    def spoil(self) -> None:
+        """Learn no more: this way cannot be told."""
+        if EVENTS.learning is self:
+            EVENTS.learning = EVENTS.take = None
+            self.keep(None)
+
+    # telling
+
+    def told(self, value: Any) -> Told:
+        """Tell a value; raises Unlike."""
+        kind = type(value)
+        if kind in PLAIN:
+            if kind is FunctionType and not value.__module__.startswith("picograd."):
+                raise Unlike  # who knows what it does
+            return IS, value
+        if kind is tuple and is_plain(value):
+            return IS, value
+        if kind in LISTS:
+            return MANY, (kind, [self.told(each) for each in value])
+        if kind is slice:
+            return MANY, (kind, [self.told(x) for x in (value.start, value.stop, value.step)])
+        if kind is dict:
+            return NAMED, [(name, self.told(each)) for name, each in value.items()]
+        if not isinstance(value, Recorded):
+            raise Unlike
+        known = self.names.get(id(value))
+        if known is not None and known[0]() is value:
+            return known[1]
+        facts = facts_of(value)
+        if facts is None:
+            raise Unlike
+        number = len(self.met)
+        self.met.append(value._node)
+        self.names[id(value)] = weakref.ref(value), (MET, number)
+        return NEW, facts
+
+    def told_result(self, value: Any, event: Event) -> Told:
+        """Tell what an event gives; tensors that have no name are made by it."""
+        kind = type(value)
+        if kind in LISTS or (isinstance(value, tuple) and hasattr(kind, "_make")):
+            return MANY, (kind, [self.told_result(each, event) for each in value])
+        if not isinstance(value, Recorded):
+            return self.told(value)
+        known = self.names.get(id(value))
+        if known is not None and known[0]() is value:
+            return known[1]
+        return MADE, self.add_made(value, event)
+
+    def add_made(self, value: Any, event: Event) -> int:
+        """Name a tensor that an event made."""
+        if type(value) is not Recorded.kind or not is_bare(value):
+            raise Unlike
+        number, node, view = len(self.made), value._node, value._view
+        reference, shown = weakref.ref(value), None
+        if view is not None:
+            base = self.names.get(id(view.base))
+            if base is None or base[0]() is not view.base or not is_told(view.operands):
+                raise Unlike
+            shown = Shown(base[1], view.function, view.operands)
+        made = Made(-1, value._tracks, leaf_of(node) is value, shown)
+        self.made.append((node, reference, made))
+        self.names[id(value)] = reference, (MADE, number)
+        event.made.append(number)
+        return number
+
+    def note_write(self, target: Any, node: Node) -> None:
+        """Note that a tensor in memory is given its next value there."""
+        event, known = self.event, self.names.get(id(target))
+        is_met = known is not None and known[0]() is target and known[1][0] == MET
+        if event is None or known is None or not is_met or known[1][1] in self.written:
+            self.spoil()
+        else:
+            self.written.add(known[1][1])
+            event.writes.append((known[1][1], node))
+
+    def note_gradient(self, leaf: Any) -> None:
+        """Note that a leaf was given a gradient."""
+        event, known = self.event, self.names.get(id(leaf))
+        is_met = known is not None and known[0]() is leaf and known[1][0] == MET
+        if event is None or known is None or not is_met or leaf._hooks is not None:
+            self.spoil()
+            return
+        try:
+            event.gradients.append((known[1][1], self.add_made(leaf._grad, event)))
+        except Unlike:
+            self.spoil()
+
+    def note_demand(self, node: Node, look: Callable[[Any], Any], reads: int) -> None:
+        """Note that values were looked at, and by what; others may be there the next time."""
+        source, views = below_views(node)
+        places = [number for number, each in enumerate(self.met) if each is source]
+        if self.event is None or not places:
+            self.spoil()
+        else:
+            views = [Node(x.op, (), x.arg, x.shape, x.dtype, x.device) for x in views]
+            self.event.looks.append(Look(places[0], views, look))
+            self.explained += self.reads - reads
+
+    # keeping
+
+    def close(self, step: Step, updates: Sequence[Update]) -> None:
+        """Keep the way, at the step that ends it; nothing was computed yet."""
+        if EVENTS.learning is not self:
+            return
+        EVENTS.learning = EVENTS.take = None
+        try:
+            self.keep(Closing(self, step, updates).way())
+        except Unlike:
+            self.keep(None)
+
+
+def facts_of(tensor: Any) -> Facts | None:
+    """Tell what counts of a tensor in memory that was not met before; None for any other."""
+    node = tensor._node
+    is_memory = node.op in MEMORY and type(node.arg) is Storage
+    if (node.realized is None and not is_memory) or tensor._view is not None:
+        return None
+    if tensor._tracks and tensor._hooks is not None:
+        return None
+    is_leaf = leaf_of(node) is tensor
+    asks = tensor._tracks, tensor._is_frozen, is_leaf
+    return type(tensor), node.shape, node.dtype, node.device, *asks
+
+
+def is_bare(tensor: Any) -> bool:
+    """Tell whether a tensor that was just made has nothing but its node."""
+    return tensor._history is None and tensor._hooks is None and tensor._grad is None
+
+
+class Closing:
+    """This class makes a way of what was noted, where a step's plan is known."""
+
+    def __init__(self, log: Log, step: Step, updates: Sequence[Update]) -> None:
+        self.log, self.step, self.updates = log, step, updates
+        self.numbers = {id(node): number for number, node in enumerate(log.met)}
+        if len(self.numbers) != len(log.met):
+            raise Unlike
+        self.order: list[Node] = []
+        self.written = {met for event in log.events for met, _ in event.writes}
+
+    def way(self) -> Way:
+        """Make the way; raises Unlike."""
+        log, known = self.log, foreseen.KNOWN.get(self.step.key)
+        if known is None or log.optimizer is None:
+            raise Unlike
+        self.add_events()
+        checks = {id(node) for event in log.events for node, _ in event.checks}
+        writes = {id(node) for event in log.events for _, node in event.writes}
+        beside = {id(node) for node, _ in pending.WAITING} | {*map(id, pending.pending_writes())}
+        if beside - checks - writes or pending.changed_values():
+            raise Unlike
+        template = self.template()
+        made = [each for _, _, each in log.made]
+        for node, _, each in log.made:
+            each.at = self.number(node)
+        alive = [number for number, each in enumerate(log.made) if each[1]() is not None]
+        roots = [self.number(self.step.nodes[place]) for place in known.roots]
+        for event in log.events:
+            event.writes = [(met, self.number(node)) for met, node in event.writes]
+            event.checks = [(self.number(node), error) for node, error in event.checks]
+            event.is_change = bool(event.writes or event.checks or event.gradients)
+        computed, old = set(roots), [at for at, node in enumerate(log.met) if node.inputs]
+        free = {n: self.free(made[n].at) for n in alive if made[n].at not in computed}
+        targets = [tensor for each in self.updates for tensor in each.tensors]
+        leaves = [id(leaf) for leaf in self.targets()]
+        written = [at for at, node in enumerate(log.met) if id(node) in leaves]
+        holders = [sum(id(log.met[at]) == leaf for at in written) for leaf in leaves]
+        told, gradients = told_of(log.optimizer), self.gradients()
+        return Way(
+            log.events, template, made, known, weakref.ref(log.optimizer), told, gradients,
+            self.buffers(known), self.scalars(known), targets, holders, old, written, alive,
+            roots, free,
+        )  # fmt: skip
+
+    def add_events(self) -> None:
+        """Number all nodes, in the order of the events that lead to them."""
+        first = len(self.numbers)
+        for event in self.log.events:
+            roots = [self.log.made[number][0] for number in event.made]
+            roots += [node for _, node in event.writes]
+            roots += [node for node, _ in event.checks]
+            add_order(roots, self.numbers, self.order)
+            event.reached = len(self.numbers) - first
+        for node in self.order:
+            is_told = is_kept(node.arg) or (node.op == FOLDED and node.arg.is_plain)
+            is_new = node.realized is None and (node.inputs or is_plain_leaf(node))
+            if not is_told or not is_new or type(node) is not Node:
+                raise Unlike
+        self.check_old_graphs()
+
+    def check_old_graphs(self) -> None:
+        """Refuse what leads to the graph of an earlier computation, but by a detach."""
+        old = {id(node) for node in self.log.met if node.inputs}
+        for node in self.order:
+            if node.op in PASSING and not old.isdisjoint(map(id, node.inputs)):
+                raise Unlike
+
+    def number(self, node: Node) -> int:
+        """Give the number of a node."""
+        found = self.numbers.get(id(node))
+        if found is None:
+            raise Unlike
+        return found
+
+    def template(self) -> Template:
+        """Make the template."""
+        numbers, first = self.numbers, len(self.log.met)
+        steps, asked, stamped, blocks = [], [], [], []
+        for at, node in enumerate(self.order, first):
+            places = [numbers[id(each)] for each in node.inputs]
+            step = node.op, places, node.arg, node.shape, node.dtype, node.device
+            steps.append(reader(*step))
+            if node.is_asked:
+                asked.append(at)
+            if node.stamped is not None:
+                pattern, members = node.stamped
+                found = [numbers.get(id(each), -1) for each in members]
+                if -1 not in found:
+                    stamped.append((at, pattern, found))
+            placed = BLOCKS.get(node) if node.op == FOLDED else None
+            if placed is not None:
+                order = [self.number(each) for each in placed.order]
+                blocks.append(BlockAt(at, placed.block, order, placed.starts, placed.given))
+        return Template(first, steps, asked, stamped, blocks)
+
+    def gradients(self) -> list[tuple[Any, int]]:
+        """Pair parameters with the tensors made that are their gradients, -1 for none."""
+        found = []
+        for group in self.log.optimizer.param_groups:
+            for parameter in group.parameters:
+                grad = parameter._grad
+                known = (None, (MADE, -1)) if grad is None else self.log.names.get(id(grad))
+                if known is None or known[1][0] != MADE:
+                    raise Unlike
+                found.append((parameter, known[1][1]))
+        return found
+
+    def buffers(self, known: foreseen.Known) -> list[Told]:
+        """Tell whose memory the plan takes."""
+        held: dict[int, Told] = {}
+        for update in self.updates:
+            for node, tensor in zip(update.whole.inputs, update.sources, strict=True):
+                if type(node.arg) is Storage:
+                    held[id(node.arg.buffer)] = IS, tensor
+        for number, node in enumerate(self.log.met):
+            buffer = leaf_buffer(node)
+            name = held.get(id(buffer))
+            if name is not None and (name[0] == MET or name[1]._node is not node):
+                raise Unlike  # memory of two tensors
+            held[id(buffer)] = MET, number
+        found = [held.get(id(self.step.buffers[place])) for place in known.buffers]
+        if None in found:
+            raise Unlike
+        return found  # type: ignore[return-value]
+
+    def scalars(self, known: foreseen.Known) -> list[Any]:
+        """List the numbers of the plan, which are those of the template."""
+        found = [self.step.scalars[place] for place in known.scalars]
+        args = {id(node.arg) for node in self.order}
+        if not all(type(each) in GIVEN and id(each) in args for each in found):
+            raise Unlike
+        return found
+
+    def free(self, at: int) -> list[int]:
+        """List the steps of a view of memory, or of constants, that nothing computes."""
+        first, found = len(self.log.met), []
+        while at >= first:
+            node = self.order[at - first]
+            found.append(at)
+            if node.op not in carried.FREE:
+                raise Unlike
+            at = self.number(node.inputs[0])
+        if at in self.written or any(self.log.met[at] is each for each in self.targets()):
+            raise Unlike
+        return found[::-1]
+
+    def targets(self) -> list[Node]:
+        """List the leaves that the optimizer writes."""
+        return [leaf for each in self.updates for leaf in each.written()]
+
+
+def is_told(value: Any) -> bool:
+    """Tell whether the operands of a view are no tensors, nor nodes."""
+    if type(value) in (tuple, list):
+        return all(map(is_told, value))
+    if type(value) is slice:
+        return is_told((value.start, value.stop, value.step))
+    return type(value) in PLAIN or type(value) in GIVEN
+
+
+def is_plain(values: tuple[Any, ...]) -> bool:
+    """Tell whether a tuple is of plain values, and tuples of such."""
+    return all(map(is_plain_value, values))
+
+
+def is_plain_value(value: Any) -> bool:
+    """Tell whether a value is plain, or a tuple of such."""
+    kind = type(value)
+    return is_plain(value) if kind is tuple else kind in PLAIN and kind is not FunctionType
+
+
+def is_same(value: Any, wanted: Any) -> bool:
+    """Tell whether plain values are the same, and of one type."""
+    kind = type(value)
+    if kind is not type(wanted):
+        return False
+    if kind is tuple:
+        return len(value) == len(wanted) and all(map(is_same, value, wanted))
+    if kind is float:
+        is_signed = math.copysign(1.0, value) == math.copysign(1.0, wanted)
+        return value == wanted and is_signed
+    return kind in PLAIN and bool(value == wanted)

@@ -1,0 +1,552 @@
+"""Steps that are followed give what recording gives, to the bit, whatever is between them."""
+
+import copy
+import gc
+import signal
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import picograd
+from picograd import Tensor, nn
+from picograd.engine import carried, followed, foreseen
+from picograd.engine.followed import EVENTS
+from picograd.errors import AxisError, GradientError, InternalError
+from picograd.nn import functional as F
+from picograd.tensor.core import following
+
+STEPS = 14
+Loop = Callable[["Program", int], Any]
+
+
+class Network(nn.Module):
+    """Two layers, a norm, and whatever a loop asks for."""
+
+    def __init__(self) -> None:
+        self.first, self.norm, self.last = nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Linear(6, 3)
+        self.factor: Any = 1.0
+        self.between: Callable[[Tensor], Any] = lambda x: None
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.norm(self.first(x)).relu() * self.factor
+        answer = self.between(x)
+        return self.last(x if answer is None else answer)
+
+
+class Program:
+    """A network, an optimizer, and batches."""
+
+    def __init__(self) -> None:
+        self.model = Network()
+        drawn = np.random.default_rng(3)
+        for parameter in self.model.parameters():
+            values = drawn.standard_normal(parameter.shape).astype(np.float32)
+            parameter.data = Tensor(values).realize()
+        self.optimizer = nn.optim.Adam(self.model.parameters(), lr=0.05)
+        self.kept: Any = []
+
+    def batch(self, number: int, size: int = 5) -> tuple[Tensor, Tensor]:
+        drawn = np.random.default_rng(number)
+        x = drawn.standard_normal((size, 4)).astype(np.float32)
+        return Tensor(x).realize(), Tensor(drawn.integers(0, 3, size)).realize()
+
+    def loss(self, number: int, size: int = 5) -> Tensor:
+        x, y = self.batch(number, size)
+        return F.cross_entropy(self.model(x), y)
+
+    def learn(self, loss: Tensor) -> Any:
+        loss.backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        return loss.item()
+
+
+def plain(program: Program, number: int) -> Any:
+    return program.learn(program.loss(number))
+
+
+def detached(program: Program, number: int) -> Any:
+    loss = program.loss(number)
+    program.learn(loss)
+    program.kept.append(loss.detach())
+    return sum(each.item() for each in program.kept)
+
+
+def kept_outputs(program: Program, number: int) -> Any:
+    x, y = program.batch(number)
+    out = program.model(x)
+    value = program.learn(F.cross_entropy(out, y))
+    program.kept = out
+    return value + (out.argmax(1) == y).sum().item()
+
+
+def rates(program: Program, number: int) -> Any:
+    program.optimizer.param_groups[0]["lr"] = 0.1 / (number + 1)
+    return plain(program, number)
+
+
+def branches(program: Program, number: int) -> Any:
+    loss = program.loss(number)
+    return program.learn(loss * 2.0 if number % 5 == 3 else loss)
+
+
+def factors(program: Program, number: int) -> Any:
+    program.model.factor = -0.0 if number == 9 else 0.0 if number == 8 else 1.0
+    return plain(program, number)
+
+
+def kinds_of_factors(program: Program, number: int) -> Any:
+    program.model.factor = 1 if number == 8 else True if number == 9 else 1.0
+    return plain(program, number)
+
+
+def sizes(program: Program, number: int) -> Any:
+    return program.learn(program.loss(number, 5 + (number in (8, 11))))
+
+
+def read_inside(program: Program, number: int) -> Any:
+    read: list[Any] = []
+    program.model.between = lambda x: read.append(x.sum().item() if number % 6 == 5 else 0.0)
+    return plain(program, number) + read[0]
+
+
+def statistics_read(program: Program, number: int) -> Any:
+    loss = program.loss(number)
+    read = program.model.norm.running_mean.clone() if number % 6 == 5 else None
+    value = program.learn(loss)
+    value += program.model.norm.running_var.sum().item() if number % 4 == 3 else 0.0
+    return value if read is None else value + read.sum().item()
+
+
+def evaluated(program: Program, number: int) -> Any:
+    value = plain(program, number)
+    if number % 4 == 3:
+        program.model.eval()
+        with picograd.no_grad():
+            value += program.loss(number + 100).item()
+        program.model.train()
+    return value
+
+
+def without_gradients(program: Program, number: int) -> Any:
+    def look(x: Tensor) -> Any:
+        with picograd.no_grad():
+            program.kept = x.mean()
+
+    program.model.between = look
+    return plain(program, number) + program.kept.item()
+
+
+def hooked(program: Program, number: int) -> Any:
+    if number == 8:
+        program.kept = program.model.first.weight.register_hook(lambda grad: grad * 0.5)
+    if number == 11:
+        program.kept.remove()
+    return plain(program, number)
+
+
+def hooked_inside(program: Program, number: int) -> Any:
+    def look(x: Tensor) -> Any:
+        if number in (8, 9):
+            x.register_hook(lambda grad: grad * 3.0)
+
+    program.model.between = look
+    return plain(program, number)
+
+
+def hooks_of_modules(program: Program, number: int) -> Any:
+    if number == 9:
+        program.model.norm.register_forward_hook(lambda module, inputs, output: output + 1.0)
+    return plain(program, number)
+
+
+def replaced(program: Program, number: int) -> Any:
+    if number == 9:
+        program.model.last.weight = nn.Parameter(Tensor.ones(3, 6) * 0.1)
+    return plain(program, number)
+
+
+def moved_memory(program: Program, number: int) -> Any:
+    if number == 9:
+        program.model.last.weight.data = (Tensor.ones(3, 6) * 0.1).realize()
+    return plain(program, number)
+
+
+def frozen(program: Program, number: int) -> Any:
+    weight = program.model.first.weight
+
+    def look(x: Tensor) -> Any:
+        if number in (8, 10):
+            weight.requires_grad = not weight.requires_grad
+
+    program.model.between = look
+    return plain(program, number)
+
+
+def frozen_between(program: Program, number: int) -> Any:
+    program.model.first.weight.requires_grad = number not in (8, 9)
+    return plain(program, number)
+
+
+def written(program: Program, number: int) -> Any:
+    def look(x: Tensor) -> Any:
+        if number in (8, 11):
+            with picograd.no_grad():
+                program.model.last.weight.mul_(0.5)
+
+    program.model.between = look
+    return plain(program, number)
+
+
+def written_inside(program: Program, number: int) -> Any:
+    program.model.between = lambda x: x.add_(1.0) if number in (8, 11) else None
+    return plain(program, number)
+
+
+def views(program: Program, number: int) -> Any:
+    def look(x: Tensor) -> Any:
+        part = x[1:3]
+        program.kept = part.T if number in (8, 9) else part
+        if number == 10:
+            part += 1.0
+        return x
+
+    program.model.between = look
+    return plain(program, number) + program.kept.sum().item()
+
+
+def in_autocast(program: Program, number: int) -> Any:
+    with picograd.autocast("cpu", enabled=number not in (8, 9)):
+        loss = program.loss(number)
+    return program.learn(loss)
+
+
+def fails_inside(program: Program, number: int) -> Any:
+    def look(x: Tensor) -> Any:
+        if number in (8, 9):
+            raise KeyError("the user's own")
+
+    program.model.between = look
+    try:
+        return plain(program, number)
+    except KeyError:
+        return 0.0
+
+
+def wrong_labels(program: Program, number: int) -> Any:
+    x, y = program.batch(number)
+    y = Tensor([0, 1, 2, 3, 0]) if number in (8, 9) else y
+    try:
+        return program.learn(F.cross_entropy(program.model(x), y))
+    except AxisError as error:
+        return float(len(str(error)))
+
+
+def ignored_labels(program: Program, number: int) -> Any:
+    x, y = program.batch(number)
+    y = Tensor([0, -100, 2, 1, 0]).realize() if number in (8, 9) else y
+    return program.learn(F.cross_entropy(program.model(x), y))
+
+
+def again(program: Program, number: int) -> Any:
+    loss = program.loss(number)
+    value = program.learn(loss)
+    try:
+        loss.backward()
+    except GradientError as error:
+        value += len(type(error).__name__)
+    except Exception as error:
+        value += len(str(error).split(":")[0])
+    return value
+
+
+def accumulated(program: Program, number: int) -> Any:
+    program.loss(number).backward()
+    return plain(program, number + 50) if number % 2 else plain(program, number)
+
+
+def gradients_read(program: Program, number: int) -> Any:
+    loss = program.loss(number)
+    loss.backward()
+    gradient = program.model.last.weight.grad
+    assert gradient is not None
+    value = gradient.sum().item() if number % 4 == 3 else 0.0
+    program.optimizer.step()
+    value += gradient.sum().item() + loss.item()
+    program.optimizer.zero_grad()
+    return value
+
+
+def gradients_changed(program: Program, number: int) -> Any:
+    loss = program.loss(number)
+    loss.backward()
+    if number % 4 == 3:
+        nn.utils.clip_grad_norm_(program.model.parameters(), 0.1)
+    if number == 9:
+        program.model.last.bias.grad = None
+    program.optimizer.step()
+    program.optimizer.zero_grad()
+    return loss.item()
+
+
+def copied(program: Program, number: int) -> Any:
+    loss = program.loss(number)
+    if number % 6 == 5:
+        program.kept = copy.deepcopy(program.model)
+    value = program.learn(loss)
+    if number % 6 == 5:
+        value += sum(each.sum().item() for each in program.kept.parameters())
+        program.kept = program.model.state_dict()
+        value += sum(each.sum().item() for each in program.kept.values())
+    return value
+
+
+def state_changed(program: Program, number: int) -> Any:
+    if number == 8:
+        state = program.optimizer.state[program.model.last.bias]
+        state["exp_avg"] = Tensor.ones(3).realize()
+    if number == 10:
+        program.optimizer.load_state_dict(program.optimizer.state_dict())
+    return plain(program, number)
+
+
+def options_changed(program: Program, number: int) -> Any:
+    if number == 9:
+        program.optimizer.param_groups[0]["weight_decay"] = 0.1
+    return plain(program, number)
+
+
+def parameters_added(program: Program, number: int) -> Any:
+    if number == 9:
+        extra = nn.Parameter(Tensor([1.0, 2.0]).realize())
+        program.optimizer.add_param_group({"params": [extra]})
+    return plain(program, number)
+
+
+def drawn(program: Program, number: int) -> Any:
+    def look(x: Tensor) -> Any:
+        return F.dropout(x, 0.5) if number % 5 == 4 else None
+
+    program.model.between = look
+    return plain(program, number)
+
+
+def one_tensor_twice(program: Program, number: int) -> Any:
+    x, y = program.batch(number)
+    other = x if number in (8, 10) else program.batch(number + 50)[0]
+    first = program.model.first
+    return program.learn(F.cross_entropy(program.model.last(first(x) + first(other)), y))
+
+
+def same_memory(program: Program, number: int) -> Any:
+    """Two tensors of one memory, where there were two memories."""
+    x, y = program.batch(number)
+    other = x.detach() if number in (8, 10) else program.batch(number + 50)[0]
+    first = program.model.first
+    return program.learn(F.cross_entropy(program.model.last(first(x) + first(other)), y))
+
+
+def value_of_two(program: Program, number: int) -> Any:
+    loss = program.loss(number)
+    other = program.model.first.weight * 2.0  # reads what the step writes
+    value = program.learn(loss)
+    return value + other.sum().item()
+
+
+def waits(program: Program, number: int) -> Any:
+    """What was recorded after a step, and is read after the next."""
+    value = plain(program, number)
+    before, program.kept = program.kept, program.model.first.weight.sum()
+    return value + (before.item() if number else 0.0)
+
+
+def jitted_between(program: Program, number: int) -> Any:
+    if number == 0:
+        model = program.model
+        program.kept = picograd.jit(lambda x: (x @ model.first.weight.T).sum())
+    loss = program.loss(number)
+    read = program.kept(program.batch(number)[0]) if number % 3 == 2 else None
+    value = program.learn(loss)
+    return value if read is None else value + read.item()
+
+
+def traced(program: Program, number: int) -> Any:
+    if number == 9:
+        program.kept = picograd.jit(lambda x: program.model(x).sum())
+    loss = program.loss(number)
+    if number in (9, 10):
+        program.kept(program.batch(number)[0])
+    return program.learn(loss)
+
+
+def in_a_thread(program: Program, number: int) -> Any:
+    loss = program.loss(number)
+    found: list[Any] = []
+    if number % 5 == 4:
+        work = threading.Thread(target=lambda: found.append((loss * 2.0).item()))
+        work.start()
+        work.join()
+    return program.learn(loss) + sum(found)
+
+
+def in_a_handler(program: Program, number: int) -> Any:
+    found: list[Any] = []
+    weight = program.model.first.weight
+
+    def handle(*given: Any) -> None:
+        found.append((weight.detach() * 2.0).sum())
+
+    before = signal.signal(signal.SIGALRM, handle)
+    program.model.between = lambda x: signal.raise_signal(signal.SIGALRM) if number > 7 else None
+    try:
+        return plain(program, number) + sum(each.item() for each in found)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def explained(program: Program, number: int) -> Any:
+    loss = program.loss(number)
+    assert number % 5 != 4 or "Backward" in repr(loss.grad_fn.next_functions)
+    return program.learn(loss)
+
+
+def second_gradients(program: Program, number: int) -> Any:
+    loss = program.loss(number)
+    if number % 5 == 4:
+        (slope,) = picograd.grad(loss, program.model.last.weight, create_graph=True)
+        loss = loss + (slope * slope).sum()
+    return program.learn(loss)
+
+
+def two_optimizers(program: Program, number: int) -> Any:
+    if number == 0:
+        program.kept = nn.optim.SGD(program.model.last.parameters(), lr=0.1)
+    value = plain(program, number)
+    loss = program.loss(number + 20)
+    loss.backward()
+    program.kept.step()
+    program.optimizer.zero_grad()
+    return value + loss.item()
+
+
+LOOPS: list[tuple[Loop, int]] = [
+    (plain, 8), (detached, 7), (kept_outputs, 7), (rates, 6), (branches, 4), (factors, 3),
+    (kinds_of_factors, 3), (sizes, 3), (read_inside, 0), (statistics_read, 2), (evaluated, 5),
+    (without_gradients, 6), (hooked, 2), (hooked_inside, 3), (hooks_of_modules, 3), (replaced, 3),
+    (moved_memory, 4), (frozen, 2), (frozen_between, 2), (written, 2), (written_inside, 3),
+    (views, 0), (in_autocast, 3), (fails_inside, 3), (wrong_labels, 3), (ignored_labels, 3),
+    (again, 0), (accumulated, 0), (gradients_read, 2), (gradients_changed, 1), (copied, 0),
+    (state_changed, 2), (options_changed, 3), (parameters_added, 3), (drawn, 1),
+    (one_tensor_twice, 3), (same_memory, 3), (value_of_two, 3), (waits, 0), (jitted_between, 0),
+    (traced, 3), (in_a_thread, 1), (in_a_handler, 2), (explained, 1), (second_gradients, 1),
+    (two_optimizers, 10),
+]  # fmt: skip
+
+
+@pytest.fixture
+def hits(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
+    """Whether each way was followed to its end."""
+    found: list[bool] = []
+    finish = following.Follower.finish
+
+    def noted(follower: Any, optimizer: Any) -> Any:
+        found.append(finish(follower, optimizer))
+        return found[-1]
+
+    monkeypatch.setattr(following.Follower, "finish", noted)
+    monkeypatch.setattr(following.Known, "miss", lambda known: setattr(known, "waits", 1))
+    monkeypatch.setattr(carried, "LINES", {})
+    yield found
+    followed.stop()
+    EVENTS.after = None
+
+
+def run(loop: Loop) -> list[Any]:
+    picograd.manual_seed(5)
+    program = Program()
+    found = [loop(program, number) for number in range(STEPS)]
+    return [*found, *(each.numpy() for each in program.model.state_dict().values())]
+
+
+@pytest.mark.parametrize(("loop", "few"), LOOPS, ids=lambda each: getattr(each, "__name__", ""))
+def test_what_is_followed_is_what_is_recorded(
+    loop: Loop, few: int, hits: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(picograd.config, "verify", 0)
+    mine = run(loop)
+    assert hits.count(True) >= few, hits
+    count = len(hits)
+    monkeypatch.setattr(following, "FIRST", 1 << 30)
+    wanted = run(loop)
+    assert len(hits) == count
+    for one, other in zip(mine, wanted, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_steps_that_are_followed_are_recorded_too_and_compared(hits: list[bool]) -> None:
+    program = Program()
+    for number in range(9):
+        plain(program, number)
+    assert hits == [False] * 3  # it is recorded, and checked, where PICOGRAD_VERIFY is set
+    ways = [each.way for each in following.KNOWN[program.optimizer] if each.way is not None]
+    ways[0].buffers.reverse()
+    with pytest.raises(InternalError, match="followed"):
+        plain(program, 9)
+
+
+def test_nothing_is_recorded_where_a_way_is_followed(
+    hits: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(picograd.config, "verify", 0)
+    program = Program()
+    for number in range(8):
+        plain(program, number)
+    monkeypatch.setattr(foreseen, "step_of", lambda *args: pytest.fail("a step was recorded"))
+    monkeypatch.setattr(followed.Template, "make", lambda *args: pytest.fail("nodes were made"))
+    for number in range(3):
+        plain(program, number)
+    monkeypatch.undo()
+
+
+@pytest.mark.parametrize("loop", [plain, kept_outputs])
+def test_a_way_keeps_nothing_of_steps_that_are_over(
+    loop: Loop, hits: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(picograd.config, "verify", 0)
+    program, batches = Program(), []
+    batch = program.batch
+
+    def noted(number: int, size: int = 5) -> Any:
+        found = batch(number, size)
+        batches.append([weakref.ref(each._node.arg) for each in found])
+        return found
+
+    monkeypatch.setattr(program, "batch", noted)
+    gc.collect()
+    gc.disable()  # so that nothing is part of a cycle
+    try:
+        for number in range(STEPS):
+            loop(program, number)
+        older = [each() for pair in batches[8:-2] for each in pair]
+    finally:
+        gc.enable()
+    assert hits.count(True) >= 6
+    assert older == [None] * len(older)
+
+
+def test_what_an_optimizer_knows_ends_with_it(
+    hits: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(picograd.config, "verify", 0)
+    program: Any = Program()
+    for number in range(8):
+        plain(program, number)
+    reference = weakref.ref(program.optimizer)
+    followed.stop()
+    del program
+    gc.collect()
+    assert reference() is None

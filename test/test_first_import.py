@@ -1,0 +1,25 @@
+"""What the first import makes is left alone by the collector, in a process that has just begun."""
+
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import gc
+mine = {{}}
+kept = [[] for _ in range({made})]
+import picograd
+from picograd.first_import import FROZEN, holders_of
+found = gc.isenabled(), gc.get_freeze_count() > 50_000, bool(FROZEN)
+mine["x"] = value = []
+found += any(each is mine for each in holders_of(value)), gc.get_freeze_count()
+print(*found)
+"""
+
+
+@pytest.mark.parametrize(("made", "is_frozen"), [(0, True), (50_000, False)])
+def test_objects_of_a_young_process_are_left_alone(made, is_frozen):
+    text = PROGRAM.format(made=made)
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == ["True", str(is_frozen), str(is_frozen), "True", "0"], done.stderr
