@@ -9,7 +9,7 @@ of one tap. None says that no tensor map describes an operand.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import permutations
 
@@ -19,13 +19,14 @@ from picograd.codegen.operands import Contraction, narrow, size_of, step_of
 from picograd.codegen.tile_pipeline import CopyBox
 from picograd.codegen.windows import is_linear, unguarded, windows_of
 from picograd.dtype import DType
-from picograd.helpers import ceil_div
+from picograd.helpers import ceil_div, round_up
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, substitute, unflatten
 from picograd.schedule.loop import Condition, Expr
 
 ROW_BYTES = 128  # of a slab
 MOST_DIMENSIONS, LONGEST, FARTHEST = 5, 1 << 32, 1 << 40  # of a tensor map (CUDA driver API)
 ALIGNMENT = 16  # bytes, of where an array begins and of its strides
+WHOLE = 8  # rows after which the swizzle repeats
 MOST_EMPTY = 4  # times as much as there is that steps of K may take
 
 
@@ -358,3 +359,27 @@ def window_side(
     slot = unguarded(plain)[0].arg[0]
     tensor = TensorMap(slot, plain.dtype, seen.offset, seen.sizes, seen.strides, box, seen.windows)
     return Side(CopyBox(operand.name, tensor, at, slab, offsets), layout, is_k_major)
+
+
+def fitting_box(side: Side) -> Side:
+    """Let a box be no longer than the array: what lies outside is brought as slowly as the rest."""
+    tensor = side.copy.tensor
+    span, rows, *rest = tensor.box
+    rows = min(rows, round_up(tensor.sizes[1], WHOLE))
+    if tensor.windows is not None:
+        return side
+    box = span, rows, *rest
+    return replace(side, copy=replace(side.copy, tensor=replace(tensor, box=box)))
+
+
+def whole_chunks(side: Side) -> Side:
+    """Let rows reach to the end of a chunk of 16 bytes, which boxes bring sooner.
+
+    What is there is multiplied into rows and columns of the result that nobody stores.
+    """
+    tensor = side.copy.tensor
+    length = round_up(tensor.sizes[0], ALIGNMENT // tensor.dtype.itemsize)
+    if tensor.windows is not None or min(tensor.strides) < length:
+        return side
+    sizes = length, *tensor.sizes[1:]
+    return replace(side, copy=replace(side.copy, tensor=replace(tensor, sizes=sizes)))

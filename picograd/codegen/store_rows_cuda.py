@@ -42,9 +42,8 @@ def store_rows(block: Block, step: Store) -> None:
     expr = rounded or step.expr
     is_lone = not any(each.op == "load" for each in walk(expr))
     if not any(each.op == "tile" for each in walk(expr)):
-        for turn in range(layout.stacked * slices):
-            fragment, number = divmod(turn, slices)
-            part = Part(tile, -1, fragment, number, tile.shape[-1])
+        for fragment, first in places_of(layout, tile):
+            part = Part(tile, -1, fragment, first, tile.shape[-1])
             leave_rows(block, step, layout, part, True)
         return
     conditions = () if is_lone else step.conditions  # of what is loaded: slots have room

@@ -11,15 +11,16 @@ from dataclasses import dataclass, replace
 
 from picograd.code import TensorMap
 from picograd.codegen.boxes import (
-    ALIGNMENT,
     ROW_BYTES,
     Depth,
     Operand,
     Side,
     depths,
+    fitting_box,
     place_of,
     side_of,
     view_of,
+    whole_chunks,
 )
 from picograd.codegen.layout import WgmmaAccumulator
 from picograd.codegen.operands import Contraction, role, size_of, step_of, stores
@@ -314,30 +315,6 @@ def operands(
         if len(found) == 2 and (is_same or schedule.together == 1):
             return frame, (found[0], found[1])
     return None
-
-
-def fitting_box(side: Side) -> Side:
-    """Let a box be no longer than the array: what lies outside is brought as slowly as the rest."""
-    tensor = side.copy.tensor
-    span, rows, *rest = tensor.box
-    rows = min(rows, round_up(tensor.sizes[1], WHOLE))
-    if tensor.windows is not None:
-        return side
-    box = span, rows, *rest
-    return replace(side, copy=replace(side.copy, tensor=replace(tensor, box=box)))
-
-
-def whole_chunks(side: Side) -> Side:
-    """Let rows reach to the end of a chunk of 16 bytes, which boxes bring sooner.
-
-    What is there is multiplied into rows and columns of the result that nobody stores.
-    """
-    tensor = side.copy.tensor
-    length = round_up(tensor.sizes[0], ALIGNMENT // tensor.dtype.itemsize)
-    if tensor.windows is not None or min(tensor.strides) < length:
-        return side
-    sizes = length, *tensor.sizes[1:]
-    return replace(side, copy=replace(side.copy, tensor=replace(tensor, sizes=sizes)))
 
 
 def frame_of(c: Contraction, schedule: BoxSchedule, depth: Depth, target: Target) -> Frame:

@@ -124,9 +124,9 @@ def test_rows_reach_to_the_end_of_a_chunk():
     made = tiles_of(kernel, (64, 64)).parts[0].steps[0].body[1].produce[1]
     assert made.tensor.sizes[0] == 56
     side = boxes.Side(dataclasses.replace(made, tensor=narrow(made.tensor, 53, 64)), None, False)
-    assert contract_tma.whole_chunks(side).copy.tensor.sizes[0] == 56
+    assert boxes.whole_chunks(side).copy.tensor.sizes[0] == 56
     side = boxes.Side(dataclasses.replace(made, tensor=narrow(made.tensor, 53, 53)), None, False)
-    assert contract_tma.whole_chunks(side).copy.tensor.sizes[0] == 53
+    assert boxes.whole_chunks(side).copy.tensor.sizes[0] == 53
 
 
 def narrow(tensor, length, stride):
