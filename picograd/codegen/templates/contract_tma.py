@@ -24,8 +24,9 @@ from picograd.codegen.boxes import (
 )
 from picograd.codegen.layout import WgmmaAccumulator
 from picograd.codegen.operands import Contraction, role, size_of, step_of, stores
+from picograd.codegen.templates.contract_memory import elements_passed, line_cost
 from picograd.codegen.templates.contract_order import GROUP_ROWS, order, order_of_shares
-from picograd.codegen.templates.contract_steps import Reach, reach_of, where_empty
+from picograd.codegen.templates.contract_steps import Reach, reach_of
 from picograd.codegen.tile import Assign, Dot, Step, Store, Tile, TileKernel, TilePart
 from picograd.codegen.tile_pipeline import (
     BoxStore,
@@ -39,7 +40,6 @@ from picograd.codegen.tile_pipeline import (
 )
 from picograd.dtype import DType
 from picograd.helpers import ceil_div, product, round_up
-from picograd.schedule.cost import ALIGNED, MISALIGNED
 from picograd.schedule.index import Axis, Index, axis_index, flatten, substitute
 from picograd.schedule.loop import Expr, Kernel, const, walk
 from picograd.target import Target
@@ -59,8 +59,8 @@ JOINED = 500
 POWER = 0.9  # times as long: all processors at work wait for power and the cache, half of them less
 LONE, FAR = 27, 1.9  # to bring an element where few processors do, and from memory
 BESIDE = 0.3  # of the time to multiply is not hidden by what takes longer
-WINDOWED = 2  # times as long as rows: boxes of windows (docs/records/0014-convolutions)
 CACHED = 1 << 24  # bytes of an operand that stay there while others pass
+WAITING = 0.08  # of what memory takes is not hidden where all warps multiply, then store
 LEAST_AHEAD = 4  # stages that the copies of one operand are ahead where all of the other is kept
 
 
@@ -134,6 +134,8 @@ SCHEDULES = (
     BoxSchedule((64, 64), 1, 1, 10, 1, 0.6),
     BoxSchedule((192, 96), 1, 3, 5, 1, 0.87),
     BoxSchedule((128, 160), 1, 2, 5, 1, 0.94),
+    BoxSchedule((64, 256), 2, 1, 4, 2, 0.75),
+    BoxSchedule((256, 128), 1, 2, 4, 2, 0.93),
     BoxSchedule((128, 256), 1, 2, 4, 2, 0.95, together=2),
     BoxSchedule((64, 128), 1, 1, 8, 2, 0.6, together=2),
     BoxSchedule((128, 192), 1, 2, 4, 3, 0.93, is_shared=True),
@@ -206,11 +208,12 @@ def suits(c: Contraction, target: Target) -> bool:
 def may_share(c: Contraction, schedule: BoxSchedule, target: Target) -> bool:
     """Tell whether tiles are too few to go round, but not much too few.
 
-    Where they are many, blocks that are at other places of K lose what the cache would give; where
-    they are fewer still, most of the time would be spent on adding parts.
+    Where they are many, blocks that are at other places of K lose what the cache would give, as
+    they do in several products; where they are fewer still, adding parts takes most of the time.
     """
     points, blocks = tile_count(c, schedule), target.multiprocessors
-    return points % blocks > 0 and blocks <= MOST_JOINED * points and points < 2 * blocks
+    is_few = points % blocks > 0 and points < 2 * blocks
+    return c.sizes[0] == 1 and is_few and blocks <= MOST_JOINED * points
 
 
 def heavy(c: Contraction) -> list[Expr]:
@@ -266,22 +269,15 @@ def cost(
     depth = frame.depth.count * frame.depth.size * share
     waves_alone = waves if schedule.teams == 1 else 1
     alone = (waves_alone * ALONE + more) * product(schedule.block)
-    batch, m, n, k = c.sizes
-    read = batch * (m * k + k * n + m * n) * FAR
-    return max(multiplied * depth, moved * depth, read) + BESIDE * multiplied * depth + alone
-
-
-def line_cost(side: Side) -> int:
-    """Estimate how long an element takes to bring."""
-    line = ALIGNED if is_aligned(side) else MISALIGNED
-    return WINDOWED * line if side.copy.tensor.windows else line
-
-
-def is_aligned(side: Side) -> bool:
-    """Tell whether the rows of boxes begin where lines of the cache do."""
-    tensor = side.copy.tensor
-    places = tensor.offset, *tensor.strides
-    return all(place * tensor.dtype.itemsize % ROW_BYTES == 0 for place in places)
+    tensors = [side.copy.tensor for side in sides]
+    passed = FAR * elements_passed(c, tensors, block_n)
+    waited = WAITING * passed if schedule.groups > 1 else 0
+    return (
+        max(multiplied * depth, moved * depth, passed)
+        + BESIDE * multiplied * depth
+        + alone
+        + waited
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,7 +380,7 @@ def write_part(
     copies = a.copy, b.copy
     multiply = Dot("acc", "a", "b", frame.depth.size, "wgmma", not a.is_k_major, b.is_k_major)
     clear = Assign("acc", dims, const(0, c.dtype))
-    stored, boxes = epilogue(kernel, c, dims, frame.corners, schedule)
+    ends, boxes = epilogue(kernel, c, dims, frame.corners, schedule)
     reach = (frame.reach.first, frame.reach.stop) if frame.reach else ()
     main = clear, Pipeline(frame.step, copies, (multiply,), *reach)
     if schedule.is_summed:
@@ -395,7 +391,6 @@ def write_part(
     points = (*c.batch, frame.tile)
     block = Axis("block", blocks_of(points, schedule, target))
     teams = Teams(schedule.teams, 128 * schedule.groups, schedule.registers)
-    ends = where_empty(stored, frame.reach, frame.depth.count)
     loop = Persistent(points, block, teams, (*main, *ends))
     tiles = acc, *stages, *boxes
     if schedule.is_shared:
