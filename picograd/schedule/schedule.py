@@ -26,6 +26,7 @@ from picograd.schedule.loop import Kernel
 from picograd.schedule.lower import KernelBuilder, Location, scalar_key
 from picograd.schedule.memory import place_slots
 from picograd.schedule.merge import merge_launches
+from picograd.schedule.moved_factors import move_factors
 from picograd.schedule.partwise import aside_kernel
 from picograd.schedule.plan import (
     CopyStep,
@@ -143,7 +144,8 @@ def expanded(roots: Sequence[Node], order: Sequence[Node], target: Target) -> li
     return expand_composites(roots, target=target, order=order)
 
 
-REWRITES = (take_updates, expanded, edit_weights, repack, uncross, lay_out)  # then: groups
+# Then: groups.
+REWRITES = take_updates, expanded, move_factors, edit_weights, repack, uncross, lay_out
 
 
 def fuse(draft: Draft) -> None:

@@ -12,6 +12,7 @@ from functools import partial
 
 from picograd.graph.axes import NoRule
 from picograd.graph.ends import EndedNode
+from picograd.graph.node import Node
 from picograd.graph.row import Role
 from picograd.graph.starts import starts_of
 from picograd.helpers import product
@@ -27,7 +28,8 @@ from picograd.schedule.score_sinks import (
     ordered,
     outer_reads,
 )
-from picograd.schedule.scores import LEAST_SIDE, lone_axis
+from picograd.schedule.scores import EXPONENTIALS, LEAST_SIDE, lone_axis
+from picograd.schedule.values import facts_of
 from picograd.schedule.viewindex import view_source
 from picograd.schedule.views import strip_views
 from picograd.target import Target
@@ -52,6 +54,18 @@ def stream_scores(
     if target.has_blocks:
         box_operands(streams)
     return ordered(values, streams)
+
+
+def streamed_nodes(roots: Sequence[Node], order: Sequence[Node], target: Target) -> set[int]:
+    """Find what will stream over scores, by identity; `order` lists inputs first."""
+    if not any(node.op in EXPONENTIALS for node in order):
+        return set()
+    facts = facts_of(order, roots)
+    values = list(dict.fromkeys(facts.values()))
+    wanted = {facts[id(root)] for root in roots}
+    stream_scores(values, wanted, target, Reasons())
+    found = {each for each in values if each.is_score or each.stream is not None}
+    return {id(node) for node in order if facts[id(node)] in found}
 
 
 def has_kernel(stream: Stream, target: Target) -> str:

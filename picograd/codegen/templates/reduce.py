@@ -40,6 +40,7 @@ COLUMNS = 256  # that a CPU task reduces at once: 1 KiB of accumulators, 16 vect
 TASKS_PER_THREAD = 4
 CUDA_THREADS = 256
 CUDA_COLUMN_THREADS = 32
+WARP, LONG_ROW = 32, 1024  # threads; elements of a row that gets a block
 SHORT = 16  # elements of a column
 UNROLLED = 4  # rows that a thread of a column reads ahead
 BLOCKS_PER_MULTIPROCESSOR = 8  # of 256 threads: all a multiprocessor can hold
@@ -183,12 +184,32 @@ def cut_rows(part: Part, target: Target, is_column: bool, row: int, columns: int
     if is_column:
         columns = columns or CUDA_COLUMN_THREADS * 4
         return cut(part.rows[-1:], columns).with_grid(part.rows[:-1])
-    return cut(part.rows[-1:], rows_in_block(row)).with_grid(part.rows[:-1])
+    return cut(part.rows[-1:], columns).with_grid(part.rows[:-1])
 
 
-def rows_in_block(row: int) -> int:
-    """Choose how many rows of this length a CUDA block reduces: short rows get one warp each."""
-    return 8 if row <= 1024 else 1
+def rows_in_block(kernel: Kernel, part: Part, target: Target) -> int:
+    """Choose how many rows a CUDA block reduces: short ones get a warp each.
+
+    Of rows too short for a warp as many as it has threads for, where there are many.
+    """
+    longest = inner_size(part)
+    if longest > LONG_ROW:
+        return 1
+    least = CUDA_THREADS // WARP
+    if not all(compute.axes for compute in part.computes):
+        return least
+    width = threads_along(longest, vector_of(kernel, part))
+    most = threads_along(part.rows[-1].size, 1)
+    count = min(CUDA_THREADS // min(width, WARP), most)
+    total = product(axis.size for axis in part.rows)
+    is_many = total >= count * BLOCKS_PER_MULTIPROCESSOR * target.multiprocessors
+    return max(count, least) if is_many else least
+
+
+def vector_of(kernel: Kernel, part: Part) -> int:
+    """Choose how many elements of a row a thread of a CUDA block reads at once."""
+    inner = [each.reduce[-1] for each in part.computes if each.reduce]
+    return map_template.vector_lanes(kernel, part, inner[0]) if inner else 1
 
 
 def inner_size(part: Part) -> int:
@@ -214,9 +235,8 @@ def threads_for(
         columns = threads_along(sizes[-1], lanes) if sizes else 1
         columns = min(columns, CUDA_COLUMN_THREADS)
         return Threads(sizes, (*ones, columns), (*ones, lanes), CUDA_THREADS // columns, 1, True)
-    inner_axes = [c.reduce[-1] for c in part.computes if c.reduce]
-    lanes = map_template.vector_lanes(kernel, part, inner_axes[0]) if inner_axes else 1
-    count = 8 if product(sizes) > 1 else 1
+    lanes = vector_of(kernel, part)
+    count = rows_in_block(kernel, part, target) if product(sizes) > 1 else 1
     shape = (*(1 for _ in sizes[:-1]), count) if sizes else ()
     return Threads(sizes, shape, (1,) * len(sizes), CUDA_THREADS // (count if sizes else 1), lanes)
 
@@ -225,6 +245,8 @@ def build_whole(kernel: Kernel, part: Part, target: Target, is_column: bool) -> 
     """Write a part whose grid points each do whole rows."""
     is_read_again = is_column and split_axes(part) is None
     columns = columns_at_once(part, target) if is_read_again else 0
+    if target.has_blocks and not is_column:
+        columns = rows_in_block(kernel, part, target)
     is_serial = not target.has_blocks and not is_column
     narrow = is_column and is_narrow(part, target, columns or COLUMNS)
     if narrow:

@@ -36,6 +36,18 @@ def test_what_a_column_reads_once_is_read_before_its_rows() -> None:
     assert "threads (2,) x vector (4,), first fastest" in text
 
 
+@pytest.mark.parametrize("rows, length, blocks", [(4096, 64, 256), (4096, 400, 512), (80, 64, 10)])
+def test_short_rows_share_a_block(rows: int, length: int, blocks: int) -> None:
+    """As many as have threads, if there are many; others have a warp each."""
+    row, place = Axis("r", rows), Axis("c", length)
+    body = load(0, float32, axis_index(row) * length + axis_index(place))
+    total = Compute((row,), (place,), "sum", body, float32, (1, axis_index(row)))
+    slots = [(float32, rows * length, "in"), (float32, rows, "out")]
+    sums = kernel("sums", "reduce.row", slots, Part((row,), (total,)))
+    tiles = build(sums, cuda_target("sm_90a", multiprocessors=8))
+    assert tiles.parts[0].blocks == blocks
+
+
 def test_short_columns_are_reduced_by_a_thread_each() -> None:
     """Four parts of many numbers, as of the gradient of a weight: no thread waits for rows."""
     part, place = Axis("part", 4), Axis("place", 100_000)

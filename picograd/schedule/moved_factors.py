@@ -1,0 +1,174 @@
+"""moved_factors: numbers that scale the operands of scores, or what weights are summed to.
+
+    (q * c) @ k.T  ->  (q @ k.T) * c        scores, and gradients of weights
+    w @ (v * c)    ->  (w * c) @ v          products of weights, and their gradients
+    (w @ v) * c    ->  (w * c) @ v
+
+A kernel that streams over scores scales them for nothing; an operand that was scaled before would
+be stored once more, and a result afterwards, too. Only products that stream are written anew, none
+of float16: its scores may be out of range.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from picograd.dtype import float16
+from picograd.graph.ends import EndedNode
+from picograd.graph.node import Node
+from picograd.graph.row import Role
+from picograd.graph.starts import starts_of
+from picograd.schedule.score_boxes import streamed_nodes
+from picograd.schedule.scores import EXPONENTIALS
+from picograd.schedule.weighted_sums import is_product, number_of, replaced
+from picograd.target import Target
+
+BETWEEN = (Role.ELEMENTWISE, Role.VIEW, Role.PASS)
+
+
+def move_factors(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
+    """Scale scores and weights instead of operands and results; `order` lists inputs first."""
+    if not any(node.op in EXPONENTIALS for node in order):
+        return list(roots)
+    made = made_of_exponentials(order)
+    scores = below_exponentials(order, made)
+    readers = counted(roots, order)
+    new: dict[int, Node] = {}
+    products: dict[int, int] = {}  # that are written anew
+    for node in order:
+        product, found = node, None
+        if is_movable(node):
+            weight = weights_of(node, made)
+            if weight is not None or id(node) in scores:
+                found = unscaled(node, weight)
+        elif node.inputs:
+            product, found = scaled_weights(node, made, readers)
+        if found is not None:
+            new[id(node)] = found
+            products[id(node)] = id(product)
+    if not new:
+        return list(roots)
+    streamed = streamed_nodes(roots, order, target)
+    kept = {key: found for key, found in new.items() if products[key] in streamed}
+    return replaced(roots, order, kept) if kept else list(roots)
+
+
+def weights_of(product: Node, made: set[int]) -> int | None:
+    """Number the operand of a product that is made of exponentials; None if none is."""
+    numbers = [number for number, each in enumerate(product.inputs) if id(each) in made]
+    return numbers[0] if numbers else None
+
+
+def is_movable(node: Node) -> bool:
+    """Tell whether a node is a product whose factors may stand elsewhere."""
+    is_known = is_product(node) and type(node) is not EndedNode
+    return is_known and node.dtype is not float16
+
+
+def made_of_exponentials(order: Sequence[Node]) -> set[int]:
+    """Find exponentials, and what is made of them element by element."""
+    made: set[int] = set()
+    for node in order:
+        if node.realized is not None or not node.inputs:
+            continue
+        is_made = not made.isdisjoint(map(id, node.inputs))
+        if node.op in EXPONENTIALS or (is_made and node.row.role in BETWEEN):
+            made.add(id(node))
+    return made
+
+
+def below_exponentials(order: Sequence[Node], made: set[int]) -> set[int]:
+    """Find what exponentials, and what is made of them, are computed from element by element."""
+    found: set[int] = set()
+    for node in reversed(order):
+        is_read = id(node) in made or id(node) in found
+        if is_read and node.realized is None and node.row.role in BETWEEN:
+            found.update(map(id, node.inputs))
+    return found
+
+
+def counted(roots: Sequence[Node], order: Sequence[Node]) -> dict[int, int]:
+    """Count the readers of every node, the user among them."""
+    found: dict[int, int] = {}
+    for node in (*roots, *(child for each in order for child in inputs_of(each))):
+        found[id(node)] = found.get(id(node), 0) + 1
+    return found
+
+
+def inputs_of(node: Node) -> Sequence[Node]:
+    """List what a node is computed from; nothing if it is in memory."""
+    return node.inputs if node.realized is None else ()
+
+
+def factor_of(node: Node) -> tuple[Node, Any] | None:
+    """Find what a node scales, and the number; None if it does not."""
+    is_scaling = node.realized is None and node.row.linear == (0, 1)
+    if not is_scaling or not node.dtype.is_float:
+        return None
+    for place in (1, 0):
+        number = number_of(node.inputs[place])
+        if not isinstance(number, Node):
+            return node.inputs[1 - place], number
+    return None
+
+
+def views_above(node: Node) -> Iterator[Node]:
+    """Yield a node, and what its views show, down to what is no view."""
+    while True:
+        yield node
+        row = node.row
+        is_view = node.realized is None and row.view is not None and row.is_showing
+        if not is_view or starts_of(node):
+            return
+        node = node.inputs[0]
+
+
+def without_factor(operand: Node) -> tuple[Node, Any] | None:
+    """Take a number off what an operand shows."""
+    *views, base = views_above(operand)
+    found = factor_of(base)
+    if found is None:
+        return None
+    node, number = found
+    for view in reversed(views):
+        node = view.with_inputs((node,))
+    return node, number
+
+
+def unscaled(product: Node, weight: int | None) -> Node | None:
+    """Multiply operands as they were before they were scaled, and scale weights or scores."""
+    operands = list(product.inputs)
+    factors = []
+    for number in range(2):
+        found = None if number == weight else without_factor(operands[number])
+        if found is not None:
+            operands[number], factor = found
+            factors.append(factor)
+    if not factors:
+        return None
+    if weight is not None:
+        for factor in factors:
+            operands[weight] = operands[weight] * factor
+        factors = []
+    made = operands[0].contract(operands[1], product.arg)
+    for factor in factors:
+        made = made * factor
+    return made
+
+
+def scaled_weights(node: Node, made: set[int], readers: dict[int, int]) -> tuple[Node, Node | None]:
+    """Scale the weights of a product instead of its result, if nobody else reads that."""
+    found = factor_of(node)
+    if found is None:
+        return node, None
+    scaled, factor = found
+    *views, product = views_above(scaled)
+    is_alone = all(readers[id(each)] == 1 for each in (*views, product))
+    weight = weights_of(product, made) if is_movable(product) else None
+    if not is_alone or weight is None:
+        return node, None
+    operands = list(product.inputs)
+    operands[weight] = operands[weight] * factor
+    result = operands[0].contract(operands[1], product.arg)
+    for view in reversed(views):
+        result = view.with_inputs((result,))
+    return product, result

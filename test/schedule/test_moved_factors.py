@@ -1,0 +1,66 @@
+"""Numbers that scale operands of scores, or products of weights: they scale scores and weights."""
+
+import numpy as np
+import pytest
+from attention_forms import causal_twice, plain, product, scale_before, weigh
+from plan_support import TARGET as CPU
+from plan_support import VALUES, leaf, run, schedule
+
+from picograd.dtype import bfloat16, float16
+from picograd.graph import build
+from picograd.graph.gradient import gradient
+from picograd.graph.interpret import interpret
+from picograd.graph.node import toposort
+from picograd.schedule.moved_factors import move_factors
+from picograd.target import cuda_target
+
+GPU = cuda_target("sm_90a")
+
+
+def both_scaled(q, k, v):
+    return weigh(build.softmax(product(q * 0.5, k.permute((0, 1, 2, 3)) * 0.6), 3), v)
+
+
+def values_scaled(q, k, v):
+    return weigh(build.softmax(product(q, k) * 0.3, 3), v * 3.0)
+
+
+def result_scaled(q, k, v):
+    return causal_twice(q, k, v) * 0.5
+
+
+def with_gradients(form, length=1024, dtype=bfloat16):
+    leaves = [leaf(1, 2, length, 64, dtype=dtype) for _ in range(3)]
+    output = form(*leaves)
+    return [output, *gradient([(output, leaf(*output.shape, dtype=dtype))], leaves)]
+
+
+@pytest.mark.parametrize("form", [scale_before, both_scaled, values_scaled, result_scaled])
+def test_as_many_kernels_as_without(form):
+    roots = with_gradients(form)
+    assert len(schedule(roots[:1], GPU).kernels) == 1
+    assert len(schedule(roots, GPU).kernels) == 4
+
+
+@pytest.mark.parametrize("form", [scale_before, both_scaled, values_scaled, result_scaled])
+def test_values_stay(form):
+    np.random.seed(0)
+    leaves = [leaf(1, 2, n, 8) for n in (40, 45, 45)]
+    output = form(*leaves)
+    roots = [output, *gradient([(output, leaf(*output.shape))], leaves)]
+    for found, wanted in zip(
+        run(schedule(roots, CPU)), interpret(roots, values=VALUES), strict=True
+    ):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_other_products_are_left_alone():
+    """Those that do not stream, such as logits; and those of float16."""
+    x, w = leaf(32, 64), leaf(64, 100)
+    logits = (x * 0.5).contract(w, ((0, 1), (1, 2), (0, 2)))
+    loss = build.log_softmax(logits, 1).reduce("sum", (0, 1))
+    roots = [loss, *gradient([(loss, loss.const_like(1.0))], [x, w])]
+    half = with_gradients(scale_before, 256, float16)
+    whole = with_gradients(plain, 256)
+    for each in (roots, half[:1], whole):
+        assert move_factors(each, toposort(each), GPU) == each
