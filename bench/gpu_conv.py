@@ -5,7 +5,7 @@ weights (O, *K, C). All kernels of it are launched: sums of parts, sorted weight
 benchmark mode and channels-last tensors. Values are compared, on NaN-poisoned results; rivals take
 turns, each a CUDA graph of launches. A ratio is the median over rounds.
 
-    python bench/gpu_conv.py [--layers resnet others] [--images 256] [--rounds 9] [--kinds forward]
+    python bench/gpu_conv.py [--layers resnet depthwise] [--images 256] [--rounds 9] [--kinds data]
 """
 
 import argparse
@@ -30,7 +30,7 @@ from picograd.graph.shape import ConvSpec
 from picograd.schedule.schedule import schedule
 
 KINDS = ("forward", "data", "weight")
-LAYERS = {  # channels in and out, size, kernel, stride
+LAYERS = {  # channels in and out, size, kernel, stride, groups if several
     "resnet": [
         (64, 64, 56, 3, 1),
         (128, 128, 28, 3, 1),
@@ -43,6 +43,14 @@ LAYERS = {  # channels in and out, size, kernel, stride
         (512, 512, 14, 3, 2),
         (3, 64, 224, 7, 2),
     ],
+    "depthwise": [
+        (32, 32, 112, 3, 1, 32),
+        (96, 96, 112, 3, 2, 96),
+        (144, 144, 56, 3, 1, 144),
+        (384, 384, 14, 3, 1, 384),
+        (240, 240, 28, 5, 1, 240),
+        (96, 96, 56, 7, 1, 96),
+    ],
     "others": [(32, 64, 28, 3, 1), (16, 32, 32, 5, 1), (96, 96, 30, 3, 1)],
 }
 
@@ -52,18 +60,24 @@ def leaf(dtype, *shape):
     return Node("buffer", (), Storage(None), shape, dtype, "cuda:0")
 
 
+def groups_of(layer):
+    """Count the groups of a layer."""
+    return layer[5] if len(layer) > 5 else 1
+
+
 def plan_of(layer, kind, images, dtype, target):
     """Schedule one convolution: images (N, H, W, C), weights (O, K, K, C), results alike."""
-    channels, outputs, size, kernel, stride = layer
+    channels, outputs, size, kernel, stride = layer[:5]
+    groups = groups_of(layer)
     pads = ((kernel // 2, kernel // 2),) * 2
     spec = ConvSpec((stride, stride), pads, (1, 1), (1, 1))
     count = (size - 1) // stride + 1
     x = leaf(dtype, images, size, size, channels)
-    w = leaf(dtype, outputs, kernel, kernel, channels)
+    w = leaf(dtype, outputs, kernel, kernel, channels // groups)
     dy = leaf(dtype, images, count, count, outputs)
     image, filters = x.permute((0, 3, 1, 2)), w.permute((0, 3, 1, 2))
-    image = image.reshape((images, 1, channels, size, size))
-    filters = filters.reshape((1, outputs, channels, kernel, kernel))
+    image = image.reshape((images, groups, channels // groups, size, size))
+    filters = filters.reshape((groups, outputs // groups, channels // groups, kernel, kernel))
     made = image.conv(filters, spec)
     seed = dy.permute((0, 3, 1, 2)).reshape(made.shape)
     found = {"forward": made}
@@ -71,7 +85,9 @@ def plan_of(layer, kind, images, dtype, target):
         both = gradient([(made, seed)], [image, filters])
         found |= dict(zip(("data", "weight"), both))
     root = found[kind]
-    root = root.reshape(tuple(n for d, n in enumerate(root.shape) if d != (kind != "weight")))
+    sizes = {"forward": (images, outputs), "data": (images, channels)}
+    first = sizes.get(kind, (outputs, channels // groups))
+    root = root.reshape((*first, *root.shape[3:]))
     root = root.permute((0, 2, 3, 1))
     plan = schedule([root], target)
     roles = {id(x): "x", id(w): "w", id(dy): "dy"}
@@ -107,11 +123,11 @@ def is_persistent(step):
 
 def tensors_of(layer, images, dtype):
     """Random operands, channels-last in memory."""
-    channels, outputs, size, kernel, stride = layer
+    channels, outputs, size, kernel, stride = layer[:5]
     count = (size - 1) // stride + 1
     shapes = {
         "x": (images, size, size, channels),
-        "w": (outputs, kernel, kernel, channels),
+        "w": (outputs, kernel, kernel, channels // groups_of(layer)),
         "dy": (images, count, count, outputs),
     }
     return {name: torch.randn(*shape, device="cuda").to(dtype) for name, shape in shapes.items()}
@@ -119,13 +135,14 @@ def tensors_of(layer, images, dtype):
 
 def torch_call(layer, kind, given):
     """Make what computes a convolution with torch."""
-    kernel, stride = layer[3:]
+    kernel, stride = layer[3:5]
+    groups = groups_of(layer)
     x, w, dy = (given[name].permute(0, 3, 1, 2) for name in ("x", "w", "dy"))
     pad = kernel // 2
     if kind == "forward":
-        return lambda: torch.nn.functional.conv2d(x, w, stride=stride, padding=pad)
+        return lambda: torch.nn.functional.conv2d(x, w, None, stride, pad, 1, groups)
     mask = [kind == "data", kind == "weight", False]
-    options = None, [stride] * 2, [pad] * 2, [1, 1], False, [0, 0], 1, mask
+    options = None, [stride] * 2, [pad] * 2, [1, 1], False, [0, 0], groups, mask
     place = KINDS.index(kind) - 1
     return lambda: torch.ops.aten.convolution_backward(dy, x, w, *options)[place]
 
@@ -150,14 +167,15 @@ def compare(layer, kind, images, plan, roles, built, note, options):
     if options.check:
         print(layer, kind, f"error {error:.1e}, the same twice: {is_same}", note, flush=True)
         return 1.0
-    channels, outputs, size, kernel, stride = layer
-    work = 2 * images * ((size - 1) // stride + 1) ** 2 * outputs * channels * kernel**2
+    channels, outputs, size, kernel, stride = layer[:5]
+    depth = channels // groups_of(layer) * kernel**2
+    work = 2 * images * ((size - 1) // stride + 1) ** 2 * outputs * depth
     rivals = [Rival("torch", [theirs]), Rival("ours", [ours])]
     times = in_turns(rivals, options.rounds, 4e-3, work / 400e12 + 5e-5)
     a, b = (sorted(each)[len(each) // 2] for each in times.values())
     ratio = statistics.median(t / o for t, o in zip(times["torch"], times["ours"]))
     wrong = "" if error < 5e-3 and is_same else f" WRONG error {error:.1e} same {is_same}"
-    name = f"{channels}->{outputs} {size} k{kernel} s{stride} {kind}"
+    name = f"{channels}->{outputs} {size} k{kernel} s{stride} g{groups_of(layer)} {kind}"
     print(
         f"{name:34} torch {a * 1e6:7.1f} us {work / a / 1e12:4.0f} | ours {b * 1e6:7.1f} us "
         f"{work / b / 1e12:4.0f} TFLOP/s | {ratio:.2f}  {note}{wrong}",

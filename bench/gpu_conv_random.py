@@ -23,6 +23,7 @@ def draw(generator):
     rank = int(one([1, 2, 2, 2, 2, 3]))
     channels = int(one([1, 3, 8, 16, 24, 32, 64, 72, 128]))
     groups = 2 if channels % 16 == 0 and generator.random() < 0.1 else 1
+    groups = channels if generator.random() < 0.15 else groups
     kernel = tuple(int(one([1, 2, 3, 3, 5])) for _ in range(rank))
     gap = int(one([1, 1, 1, 2]))
     most = {1: 300, 2: 40, 3: 12}[rank]
@@ -30,7 +31,7 @@ def draw(generator):
     return dict(
         images=int(one([1, 2, 7, 16, 64])),
         channels=channels,
-        outputs=groups * int(one([8, 16, 40, 64, 128, 200])),
+        outputs=groups * (1 if groups > 2 else int(one([8, 16, 40, 64, 128, 200]))),
         size=size,
         kernel=kernel,
         groups=groups,

@@ -143,3 +143,10 @@ def __getattr__(name: str) -> Any:
 def is_gradtrackingtensor(tensor: object) -> bool:
     """Tell that a tensor is not wrapped: inside `picograd.func.grad` it requires gradients."""
     return False
+
+
+class Unsupported(RuntimeError):
+    """This class is an error of PyTorch's compiler, which programs expect: it is never raised."""
+
+
+BackendCompilerFailed = InternalTorchDynamoError = TorchDynamoException = Unsupported

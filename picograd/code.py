@@ -24,6 +24,9 @@ WARM_WORK = 16384  # one of so few, some 10 us longer
 # Or of an operation or byte for this many characters of source: 3,000 computed arrays in one, each
 # by a loop of its own, take all passes 30 s (measured).
 SOURCE_OF_WORK = 8
+# Of so many kernels that a plan lacks all are waited for, 60 ms each: then one of two operations or
+# bytes a character, up to this much work, which runs 40 us longer.
+MANY_KERNELS, MANY_WORK = 128, 4 * WARM_WORK
 # One that reads nothing makes first values, most often once: it runs 6 ms longer at most, and all
 # passes take 130 ms for ten parts of random numbers (measured).
 FIRST_WORK = 1 << 22
@@ -89,6 +92,7 @@ class Code:
     bytes_moved: int = 0
     tensors: tuple[TensorMap, ...] = ()  # CUDA
     inputs: int = 1  # slots it reads, at least where that is not known
+    beside: int = 1  # kernels that were compiled together with it
 
     @property
     def work(self) -> int:
@@ -107,5 +111,7 @@ class Code:
         On a CPU; the source of one that can not be compiled again is not there.
         """
         most = max(WARM_WORK, len(self.source) // SOURCE_OF_WORK) if self.inputs else FIRST_WORK
+        if self.beside >= MANY_KERNELS:
+            most = max(most, min(2 * len(self.source), MANY_WORK))
         is_between = SMALL_WORK < self.work <= most
         return is_between and bool(self.source) and FREEDOM not in self.source

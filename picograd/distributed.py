@@ -74,6 +74,11 @@ class DTensor:
     """This class stands for tensors that devices share: there are none."""
 
 
+class MixedPrecisionPolicy:
+    """This class stands for dtypes of parameters that processes share: there are none."""
+
+
+FSDPModule = FullyShardedDataParallel = ProcessGroup
 Shard = Replicate = Partial = Placement = DTensor
 
 
@@ -82,4 +87,5 @@ broadcast = broadcast_object_list = gather = scatter = reduce = init_process_gro
 reduce_scatter = all_to_all = send = recv = new_group = init_process_group
 get_global_rank = get_group_rank = gather_object = scatter_object_list = isend = irecv = new_group
 batch_isend_irecv = all_to_all_single = P2POp = monitored_barrier = new_group
+fully_shard = implicit_replication = init_process_group
 init_device_mesh = distribute_tensor = distribute_module = init_process_group

@@ -1,10 +1,19 @@
 """Code: the launch facts of a generated kernel."""
 
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
-from picograd.code import FIRST_WORK, SMALL_WORK, SOURCE_OF_WORK, WARM_WORK, Code, Workspace
+from picograd.code import (
+    FIRST_WORK,
+    MANY_KERNELS,
+    MANY_WORK,
+    SMALL_WORK,
+    SOURCE_OF_WORK,
+    WARM_WORK,
+    Code,
+    Workspace,
+)
 
 
 def test_code_is_frozen_and_has_defaults() -> None:
@@ -32,3 +41,11 @@ def test_kernels_are_told_apart_by_their_work() -> None:
         assert not code.is_warm
     long = " " * 2 * WARM_WORK * SOURCE_OF_WORK
     assert made(2 * WARM_WORK, long).is_warm and not made(2 * WARM_WORK + 1, long).is_warm
+
+
+def test_where_many_kernels_are_waited_for_more_of_them_are_warm() -> None:
+    code = Code("k", "llvm", "k", " " * WARM_WORK, 1, flops=2 * WARM_WORK, beside=MANY_KERNELS)
+    assert code.is_warm and not replace(code, beside=MANY_KERNELS - 1).is_warm
+    assert not replace(code, flops=2 * WARM_WORK + 1).is_warm
+    long = replace(code, source=" " * MANY_WORK, flops=MANY_WORK)
+    assert long.is_warm and not replace(long, flops=MANY_WORK + 1).is_warm

@@ -123,3 +123,21 @@ def test_names_that_packages_of_graphs_import() -> None:
     assert not isinstance(iter([]), loaders._MultiProcessingDataLoaderIter)
     assert importlib.import_module("picograd.distributed.rpc").is_available() is False
     assert picograd.serialization.pickle.loads(b"N.") is None
+
+
+def test_classes_that_are_named_with_what_they_hold() -> None:
+    data = picograd.utils.data
+    for kind in (data.DataLoader, data.Dataset, data.IterableDataset, data.Sampler):
+        assert kind[int] is kind
+
+
+def test_names_of_observers_shards_and_compilers() -> None:
+    observer = importlib.import_module("picograd.quantization.observer")
+    assert issubclass(observer.HistogramObserver, picograd.nn.Module)
+    assert importlib.import_module("picograd.quantization.qconfig").QConfig
+    fsdp = importlib.import_module("picograd.distributed.fsdp")
+    assert fsdp.MixedPrecisionPolicy and fsdp.fully_shard
+    assert importlib.import_module("picograd.distributed._composable.fsdp").FSDPModule
+    tensors = importlib.import_module("picograd.distributed._tensor.experimental")
+    assert tensors.implicit_replication
+    assert issubclass(picograd._dynamo.exc.BackendCompilerFailed, RuntimeError)

@@ -344,12 +344,15 @@ class CpuBuilder:
             start = self.get(step.tile, self.position(step.tile, here))
         emitter.add("set", None, (total, zero, start))
 
+        is_unrolled = product(a.size for a in step.over) <= UNROLLED
+        is_ordered = is_unrolled and bool(step.dims) and step.dims[-1].size >= LEAST_VECTOR
+
         def body() -> None:
             value = emitter.value(step.expr)
             old = emitter.add("get", dtype, (total, zero))
-            emitter.add("set", None, (total, zero, self.combine(step.monoid, old, value)))
+            made = self.combine(step.monoid, old, value, is_ordered)
+            emitter.add("set", None, (total, zero, made))
 
-        is_unrolled = product(a.size for a in step.over) <= UNROLLED
         self.nest(step.over, (), body, is_unrolled)
         return emitter.add("get", dtype, (total, zero))
 

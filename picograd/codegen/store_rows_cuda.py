@@ -41,11 +41,6 @@ def store_rows(block: Block, step: Store) -> None:
     rounded = rounded_product(step.expr)
     expr = rounded or step.expr
     is_lone = not any(each.op == "load" for each in walk(expr))
-    if not any(each.op == "tile" for each in walk(expr)):
-        for fragment, first in places_of(layout, tile):
-            part = Part(tile, -1, fragment, first, tile.shape[-1])
-            leave_rows(block, step, layout, part, True)
-        return
     conditions = () if is_lone else step.conditions  # of what is loaded: slots have room
     place = axis_index(step.dims[1])
     held = replace(step, expr=expr, index=place, conditions=conditions)
@@ -63,8 +58,7 @@ def leave_rows(
 ) -> None:
     """Store the elements of a slot, or what is made of the product there, along its rows.
 
-    Without a slot: what is made of no product. A lane takes 16 bytes if all arrays allow it, else
-    an element.
+    A lane takes 16 bytes if all arrays allow it, else an element.
     """
     emitter, tile = block.emitter, part.tile
     chunk = CHUNK_BYTES // tile.dtype.itemsize
@@ -89,14 +83,12 @@ def leave_rows(
         start = number * lanes
         place = swizzled(block, start // chunk, row % 8, chunk)
         rest = emitter.index(row * part.columns + start % chunk)
-        place = emitter.arithmetic("add", place, rest)
+        place = emitter.arithmetic("add", emitter.arithmetic("add", place, rest), part.slot)
         with emitter.scope({neighbour: emitter.integer(0)} if vector else {}, vector):
             scope = emitter.scopes[-1]
             tests = tests_of(step, neighbour if vector else None, values)
             scope.mask = emitter.both(scope.mask, emitter.conditions(tests))
-            if part.slot >= 0:
-                place = emitter.arithmetic("add", place, part.slot)
-                block.given = emitter.load(block.places[tile.name], place, None, lanes)
+            block.given = emitter.load(block.places[tile.name], place, None, lanes)
             value = block.given
             if is_product:
                 value = emitter.value(rewrite(step.expr, values, given))

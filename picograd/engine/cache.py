@@ -184,7 +184,7 @@ def place_of(folder: str) -> str:
 
 def kernel_key(code: Code, facts: tuple[object, ...]) -> str:
     """Name what a binary depends on: source, entry, machine and compiler, settings, our code."""
-    parts = (code.language, code.entry, facts, config.key(), generator_version())
+    parts = (code.language, code.entry, facts, config.key(), generator_version(), code.is_warm)
     return hashlib.sha256(f"{parts!r}\n{code.source}".encode()).hexdigest()
 
 

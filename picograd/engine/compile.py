@@ -9,6 +9,7 @@ import time
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from picograd.code import Code
@@ -120,7 +121,7 @@ def build(kernels: "Mapping[Name, Kernel]", device: Device) -> dict[Name, Execut
 
     def new_codes() -> Iterator[Code]:
         for key, kernel in ordered:
-            code = codes[key] = generate_code(kernel, device)
+            code = codes[key] = replace(generate_code(kernel, device), beside=len(kernels))
             known = cache.lookup(code, device)
             executable = None if known is None else try_load(code, known, device)
             if executable is None:

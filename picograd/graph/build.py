@@ -7,6 +7,7 @@ Broadcasting and promotion are the caller's: elementwise inputs have one shape a
 Composites are built in graph/build_composite.py.
 """
 
+import warnings
 from collections.abc import Sequence
 from functools import cache
 
@@ -147,7 +148,11 @@ def elementwise(op: str, *inputs: Node, name: str | None = None) -> Node:
 
 
 def cast(node: Node, dtype: DType) -> Node:
-    """Convert the elements to another dtype."""
+    """Convert the elements to a dtype that was asked for; an imaginary part is lost, and warns."""
+    if node.dtype.is_complex and not (dtype.is_complex or dtype is bool_):
+        text = f"{node.dtype.name} becomes {dtype.name} without its imaginary part: take .real"
+        warnings.warn(text, stacklevel=4)
+        node = node.parts()[0]
     return node.cast(dtype)
 
 

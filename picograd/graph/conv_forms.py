@@ -11,6 +11,7 @@ ones. Targets without such an engine keep what was recorded.
 from math import inf, prod
 
 from picograd.dtype import DType, float32
+from picograd.graph.conv_depthwise import expand_depthwise
 from picograd.graph.conv_few import (
     SLAB,
     by_patches,
@@ -27,14 +28,25 @@ from picograd.helpers import ceil_div
 from picograd.target import Target
 
 STEP = 64  # windows of a weight's gradient that one step multiplies
-TILE = 128  # rows and columns of a tile
+TILE = 128  # rows and columns of a tile that steps are counted in
 BUSY = 4  # steps that a tile takes beside its products
-# Of 128 x 192 tiles that blocks share (docs/design/0028): how much longer all processors at work
-# take for each, and steps to leave and add parts. Parts as an axis are written in float32, read by
-# a kernel of its own, and added.
+# Tiles of rows and columns, and how fast a processor multiplies them (docs/records/0014).
+TILES = (
+    (128, 192, 1.0),
+    (128, 128, 0.985),
+    (64, 192, 0.75),
+    (64, 128, 0.8),
+    (64, 256, 0.75),
+    (128, 64, 0.6),
+    (64, 64, 0.5),
+)
+BROUGHT = 0.003  # to bring a row, or half a column, of a step to a processor: as so many steps
+# Of the tiles of one product that blocks share (docs/design/0028): which, how much longer all
+# processors at work take for each, and steps to leave and add parts. Parts as an axis are written
+# in float32, read by a kernel of its own, and added, which takes as long as some more of them.
 SHARED_TILE, FULL, SHARED = (128, 192), 1.15, 17
-WRITTEN, LAUNCH = 12.5, 7
-MOST_PARTS = 64
+WRITTEN, SUMMED, LAUNCH = 12.5, 5, 7
+MOST_PARTS = 128
 # Of TF32 without boxes: tiles, the most blocks a processor has at once, windows that are worth a
 # block, and as many times fewer tiles than processors that parts pay (docs/records/0014).
 SMALL_TILE, LOOSE_TILE = (32, 32), (64, 96)
@@ -43,6 +55,9 @@ LOOSE_BLOCKS, LEAST, FEW_TILES = 3, 128, 8
 
 def expand_conv(node: Node, target: Target) -> Node | None:
     """Write a convolution in a form that boxes can feed; None if it is in one, or has none."""
+    lone = expand_depthwise(node, target)
+    if lone is not None:
+        return lone
     if not multiplies(node.dtype, target) or not node.size or ends_of(node):
         return None
     x, weight = node.inputs
@@ -122,30 +137,32 @@ def parted(columns: Node, rows: Node, parts: int) -> tuple[Node, Node]:
     return wide, split.permute((1, 0, 2, *range(3, rows.rank)))
 
 
-def shared_steps(sizes: tuple[int, int], steps: int, processors: int) -> float:
-    """Estimate a product of `steps` whose tiles blocks share; infinity where they do not."""
-    rows, columns = (ceil_div(n, side) for n, side in zip(sizes, SHARED_TILE, strict=True))
-    tiles = rows * columns
-    is_few = processors <= 2 * tiles < 4 * processors
-    if not is_few or tiles % processors == 0:
-        return inf
-    area = prod(SHARED_TILE) / TILE**2
-    return FULL * tiles * area * steps / processors + SHARED
+def least_steps(sizes: tuple[int, int], count: int, steps: int, processors: int) -> float:
+    """Estimate so many products, each of `steps`, in the tiles that suit them best."""
+    least = inf
+    for rows, columns, rate in TILES:
+        tiles = count * ceil_div(sizes[0], rows) * ceil_div(sizes[1], columns)
+        area = rows * columns / TILE**2
+        waves = ceil_div(tiles, processors)
+        each = max(area / rate, (rows + 2 * columns) * BROUGHT)
+        least = min(least, waves * each * (steps + BUSY))
+        is_few = processors <= 2 * tiles < 4 * processors and tiles % processors > 0
+        if is_few and count == 1 and (rows, columns) == SHARED_TILE:
+            least = min(least, FULL * tiles / processors * area * steps + SHARED)
+    return least
 
 
 def count_parts(sizes: tuple[int, int], images: int, windows: int, processors: int) -> int:
     """Choose how many parts images are in: the least time, counted in steps of a processor."""
-    tiles = ceil_div(sizes[0], TILE) * ceil_div(sizes[1], TILE)
-    best, least = 1, 0.0
+    area = prod(sizes) / TILE**2
+    best, least = 1, inf
     for parts in range(1, min(images, MOST_PARTS) + 1):
         if images % parts or (parts > 1 and images // parts * windows % STEP):
             continue
-        steps = ceil_div(images // parts * windows, STEP) + BUSY
-        time = float(ceil_div(tiles * parts, processors) * steps)
+        steps = ceil_div(images // parts * windows, STEP)
+        time = least_steps(sizes, parts, steps, processors)
         if parts > 1:
-            time += parts * tiles / processors * WRITTEN + LAUNCH
-        else:
-            least = min(time, shared_steps(sizes, steps, processors))
+            time += (parts + SUMMED) * area / processors * WRITTEN + LAUNCH
         if time < least:
             best, least = parts, time
     return best

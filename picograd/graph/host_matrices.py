@@ -23,11 +23,15 @@ Gradients = list[Node | None]
 TERMS = 18  # of Taylor's series, after halving until the norm is below 1: 1 / 19! is 8e-18
 
 
+def conjugated(node: Node) -> Node:
+    """Conjugate; real numbers stay."""
+    return conjugate(node) if node.dtype.is_complex else node
+
+
 def turned(node: Node) -> Node:
     """Swap the last two axes, and conjugate."""
     lead = tuple(range(node.rank - 2))
-    swapped = node.permute((*lead, node.rank - 1, node.rank - 2))
-    return conjugate(swapped) if node.dtype.is_complex else swapped
+    return conjugated(node.permute((*lead, node.rank - 1, node.rank - 2)))
 
 
 def matmul(a: Node, b: Node) -> Node:
@@ -119,12 +123,9 @@ def det_vjp(g: Node, y: Node, x: Node) -> Gradients:
 
 def cofactors_vjp(g: Node, y: Node, x: Node) -> Gradients:
     """Differentiate det(x) x^-T, which needs an inverse."""
-    if x.dtype.is_complex:
-        text = "complex matrices have no second derivative"
-        raise GradientError("linalg.det", text, "multiply the eigenvalues, linalg.eigvals")
     back = turned(host_call("inv", x))
-    along = (g * back).reduce("sum", (x.rank - 2, x.rank - 1))
-    value = numbers(host_call("det", x), x)
+    along = (conjugated(g) * back).reduce("sum", (x.rank - 2, x.rank - 1))
+    value = numbers(conjugated(host_call("det", x)), x)
     return [value * (numbers(along, x) * back - product(back, turned(g), back))]
 
 

@@ -16,7 +16,6 @@ VJP rows and composites can be written as arithmetic. What a user wrote goes thr
 """
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Union
@@ -246,9 +245,8 @@ class Node:
         if self.dtype.kind == "complex":
             if dtype.kind == "bool":
                 return self.binary("not_equal", 0)
-            text = f"{self.dtype.name} becomes {dtype.name} without its imaginary part: take .real"
-            warnings.warn(text, stacklevel=4)
-            return self.parts()[0].cast(dtype)
+            text = f"{self.dtype.name} does not become {dtype.name}: its imaginary part is lost"
+            raise DTypeError("cast", text, "take .real first, or .abs()")
         node = Node("cast", (self,), dtype, self.shape, dtype, self.device)
         can_fold = self.op in NUMBERS and (
             dtype.is_float or plain(derived(math.isfinite, self.arg))

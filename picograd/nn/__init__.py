@@ -45,8 +45,9 @@ _NAMES = {
     "loss_modules": (
         "BCELoss", "BCEWithLogitsLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "CTCLoss",
         "GaussianNLLLoss", "HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss",
-        "MarginRankingLoss", "MSELoss", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss",
-        "MultiMarginLoss", "NLLLoss", "PoissonNLLLoss", "SmoothL1Loss", "SoftMarginLoss",
+        "LinearCrossEntropyLoss", "MarginRankingLoss", "MSELoss", "MultiLabelMarginLoss",
+        "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss", "PoissonNLLLoss", "SmoothL1Loss",
+        "SoftMarginLoss",
         "TripletMarginLoss", "TripletMarginWithDistanceLoss",
     ),
     "losses_regression": ("l1_loss", "mse_loss"),

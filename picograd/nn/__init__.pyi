@@ -103,6 +103,7 @@ from picograd.nn.loss_modules import HingeEmbeddingLoss as HingeEmbeddingLoss
 from picograd.nn.loss_modules import HuberLoss as HuberLoss
 from picograd.nn.loss_modules import KLDivLoss as KLDivLoss
 from picograd.nn.loss_modules import L1Loss as L1Loss
+from picograd.nn.loss_modules import LinearCrossEntropyLoss as LinearCrossEntropyLoss
 from picograd.nn.loss_modules import MarginRankingLoss as MarginRankingLoss
 from picograd.nn.loss_modules import MSELoss as MSELoss
 from picograd.nn.loss_modules import MultiLabelMarginLoss as MultiLabelMarginLoss
@@ -300,6 +301,7 @@ __all__ = [
     "LazyLinear",
     "LeakyReLU",
     "Linear",
+    "LinearCrossEntropyLoss",
     "LocalResponseNorm",
     "LogSigmoid",
     "LogSoftmax",

@@ -7,7 +7,7 @@ from typing import Any
 
 from picograd.errors import DTypeError
 from picograd.nn import functional
-from picograd.nn.init import constant
+from picograd.nn.init import constant, constant_
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike
@@ -119,6 +119,10 @@ class PReLU(Module):
         self.num_parameters = num_parameters
         self.init = init
         self.weight = Parameter(constant((num_parameters,), self.init, device, dtype))
+
+    def reset_parameters(self) -> None:
+        """Set the slopes to what they began with."""
+        constant_(self.weight, self.init)
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply the slopes where x is not positive."""

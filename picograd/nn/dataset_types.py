@@ -14,7 +14,7 @@ import numpy as np
 
 from picograd.dtype import int64
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError, internal
-from picograd.nn.samplers import host_random
+from picograd.nn.samplers import OfSamples, host_random
 from picograd.target import is_host
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.exchange import memory_of
@@ -24,7 +24,7 @@ from picograd.tensor.tensor import Tensor
 Array = np.ndarray
 
 
-class Dataset:
+class Dataset(OfSamples):
     """This class is the base of data sets with an index; `a + b` is one after the other.
 
     >>> from picograd import nn
@@ -43,15 +43,11 @@ class Dataset:
     def __getitem__(self, index: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} has to define __getitem__")
 
-    def __class_getitem__(cls, item: Any) -> Any:
-        """Say what the samples are, for readers: `Dataset[Tensor]`."""
-        return cls
-
     def __add__(self, other: Any) -> "ConcatDataset":
         return ConcatDataset([self, other])
 
 
-class IterableDataset:
+class IterableDataset(OfSamples):
     """This class is the base of data sets that are walked: streams, logs, generated samples.
 
     With workers, each walks the whole stream; `get_worker_info()` tells a worker its share.

@@ -6,6 +6,7 @@ functional_basic, _attention, _embedding and _shape, losses_regression, _margin 
 read functional.pyi, which `docs/stubs.py` writes.
 """
 
+import functools
 import importlib
 
 from picograd.nn import fractional_pooling as fractional_pooling
@@ -31,7 +32,10 @@ __all__ = sorted(_made)
 
 
 def __getattr__(name: str) -> object:
-    """Import the function behind MultiheadAttention, which is made of layers, at its first use."""
+    """Make what few programs ask for: pools with indices, and what MultiheadAttention calls."""
+    plain = name.removesuffix("_with_indices")
+    if plain != name and plain in _made:
+        return functools.partial(_made[plain], return_indices=True)
     if name == "multi_head_attention_forward":
         return importlib.import_module("picograd.nn.attention").multi_head_attention_forward
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

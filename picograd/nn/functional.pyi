@@ -70,6 +70,7 @@ __all__ = [
     "leaky_relu",
     "leaky_relu_",
     "linear",
+    "linear_cross_entropy",
     "local_response_norm",
     "log_softmax",
     "logsigmoid",
@@ -529,6 +530,19 @@ def leaky_relu(
 def leaky_relu_(input: Tensor, negative_slope: float = 0.01, *, out: Any = None) -> Tensor: ...
 def linear(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Any = None
+) -> Tensor: ...
+def linear_cross_entropy(
+    input: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
+    *,
+    linear_bias: Tensor | None = None,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    options: object = None,
+    out: Any = None,
 ) -> Tensor: ...
 def local_response_norm(
     input: Tensor,

@@ -173,6 +173,10 @@ class RMSNorm(Module):
         if elementwise_affine:
             self.weight = Parameter(init.constant(shape, 1.0, device, dtype))
 
+    def reset_parameters(self) -> None:
+        """Set the weight to ones."""
+        init.begin_norm(self)
+
     def forward(self, x: Tensor) -> Tensor:
         """Divide and scale."""
         need_tensor("RMSNorm", x)

@@ -28,6 +28,7 @@ from picograd.nn.dataset_types import (
 from picograd.nn.loader_workers import END, Feed, Job, Stopped, Worker, WorkerInfo, deliver
 from picograd.nn.samplers import (
     BatchSampler,
+    OfSamples,
     RandomSampler,
     Sampler,
     SequentialSampler,
@@ -49,7 +50,7 @@ class Endless(Sampler):
         return repeat(True)
 
 
-class DataLoader:
+class DataLoader(OfSamples):
     """This class yields batches of a data set, as PyTorch's of the same name.
 
     `dataset` has `len` and an index, or is an IterableDataset, or a tensor or array whose rows are

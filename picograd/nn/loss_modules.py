@@ -8,10 +8,13 @@ from collections.abc import Callable
 from inspect import Parameter, Signature, signature
 from typing import Any
 
-from picograd.errors import DTypeError
+from picograd.errors import DTypeError, ShapeError
+from picograd.helpers import product
 from picograd.nn import losses_ctc, losses_margin, losses_regression
 from picograd.nn.distances import PairwiseDistance
+from picograd.nn.linear import Linear
 from picograd.nn.module import Module
+from picograd.tensor.core.annotations import DeviceLike, DTypeLike
 from picograd.tensor.core.guard import guarded
 from picograd.tensor.core.spelling import read_reduction
 from picograd.tensor.network import losses
@@ -42,6 +45,8 @@ class Criterion(Module):
 
 class WeightedCriterion(Criterion):
     """This class is the base of such losses that have a weight a class: a buffer."""
+
+    weight: Tensor | None
 
     def __init__(self, weight: Tensor | None = None, *reduced: Any, **named: Any) -> None:
         super().__init__(*reduced, **named)
@@ -114,6 +119,63 @@ class CrossEntropyLoss(Loss):
     """
 
     compute = staticmethod(losses.cross_entropy)
+
+
+class LinearCrossEntropyLoss(WeightedCriterion):
+    """This class has a linear layer whose results are scores for the cross entropy.
+
+    `out_features` are the sizes after the classes, of a target of several axes.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.LinearCrossEntropyLoss(3, 2)(Tensor.zeros(1, 3), Tensor([1])).item()
+    0.6931...
+    """
+
+    _shown = (
+        "in_features={self.linear.in_features}, num_classes={self.num_classes},"
+        " out_features={self.out_features}, bias={self.has_bias}, reduction={self.reduction},"
+        " ignore_index={self.ignore_index}, label_smoothing={self.label_smoothing},"
+        " options={self.options}"
+    )
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int,
+        *,
+        out_features: tuple[int, ...] = (),
+        bias: bool = False,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
+        reduction: str = "mean",
+        weight: Tensor | None = None,
+        ignore_index: int | None = None,
+        label_smoothing: float = 0.0,
+        options: Any = None,
+    ) -> None:
+        super().__init__(weight, reduction=reduction)
+        if weight is not None and weight.shape != (num_classes,):
+            text = f"weight of shape {weight.shape} for {num_classes} classes"
+            raise ShapeError(type(self).__name__, text, "give one weight a class")
+        self.num_classes, self.out_features = num_classes, tuple(out_features)
+        self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
+        self.options, self.has_bias = options, bias
+        count = product((num_classes, *self.out_features))
+        self.linear = Linear(in_features, count, bias, device, dtype)
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Compute the loss."""
+        sizes, layer = (self.num_classes, *self.out_features), self.linear
+        return losses.linear_cross_entropy(
+            input,
+            layer.weight.reshape(*sizes, -1),
+            target,
+            linear_bias=None if layer.bias is None else layer.bias.reshape(sizes),
+            weight=self.weight,
+            reduction=self.reduction,
+            ignore_index=self.ignore_index,
+            label_smoothing=self.label_smoothing,
+        )
 
 
 class NLLLoss(Loss):

@@ -29,7 +29,7 @@ def margin_ranking_loss(
     0.5
     """
     need_tensor("margin_ranking_loss", input1, input2)
-    loss = (margin - target * (input1 - input2)).clamp(min=0.0)
+    loss = (-target * (input1 - input2) + margin).clamp(min=0.0)
     return reduce_loss("margin_ranking_loss", loss, reduction)
 
 

@@ -354,6 +354,18 @@ class Module(Inner):
         """Find a module by its path; "" is this one. Raises MemberError, an AttributeError."""
         return _found(self, "get_submodule", target, dict(walk(self, "")))
 
+    def set_submodule(self, target: str, module: "Module") -> None:
+        """Replace the module at a path. Raises MemberError where nothing is to be replaced.
+
+        >>> from picograd import nn
+        >>> model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+        >>> model.set_submodule("1", nn.Tanh())
+        >>> model[1]
+        Tanh()
+        """
+        self.get_submodule(target or "?")  # "" is this one, which has no place to put another in
+        setattr(self.get_submodule(target.rpartition(".")[0]), target.split(".")[-1], module)
+
     def get_parameter(self, target: str) -> Parameter:
         """Find a parameter by its path. Raises MemberError, an AttributeError."""
         named = dict(self.named_parameters(remove_duplicate=False))
@@ -365,15 +377,16 @@ class Module(Inner):
 
     # state
 
-    def state_dict(self, *, prefix: str = "", keep_vars: bool = False) -> dict[str, Tensor]:
+    def state_dict(
+        self, destination: Any = None, prefix: str = "", keep_vars: bool = False
+    ) -> dict[str, Tensor]:
         """Map the path of every parameter and persistent buffer to its tensor (not a copy).
 
         A shared tensor is listed under each of its paths. The tensors show the memory of the
-        module's own, cut off from gradients; with `keep_vars` they are the module's own.
+        module's own, cut off from gradients; with `keep_vars` they are the module's own. A dict
+        given as `destination` takes them.
         """
-        state: dict[str, Any] = {}
-        _save(self, prefix, state, keep_vars)
-        return state
+        return _save(self, prefix, {} if destination is None else destination, keep_vars)
 
     def get_extra_state(self) -> Any:
         """Give what else belongs into the state dict, under "_extra_state"; classes define it.
@@ -584,12 +597,11 @@ def _found(module: Module, op: str, target: str, named: Mapping[str, Any]) -> An
 
 def _save(
     module: Module, prefix: str, state: dict[str, Any], keep_vars: bool, above: Above = ()
-) -> None:
-    """Write the state of a module and of those inside it, calling their hooks."""
+) -> dict[str, Any]:
+    """Write the state of a module and of those inside it, calling their hooks; give it back."""
     if module._hooks is not None:
         hooks.show(module._hooks.state_before, "state_dict", module, prefix, keep_vars)
-    own = named_tensors(module, prefix, recurse=False)
-    for name, value, is_state, _ in own:
+    for name, value, is_state, _ in named_tensors(module, prefix, recurse=False):
         if is_state:
             state[name] = value if keep_vars else value.detach()
     if type(module).get_extra_state is not Module.get_extra_state:
@@ -599,6 +611,7 @@ def _save(
         _save(child, f"{prefix}{name}.", state, keep_vars, above)
     if module._hooks is not None:
         hooks.show(module._hooks.state_after, "state_dict", module, state, prefix, {})
+    return state
 
 
 def _prepared(

@@ -74,6 +74,8 @@ class BatchNorm(Module):
             stats = (self.running_mean, self.running_var)
             return functional.normalize_channels(input, *stats, self.weight, self.bias, self.eps)
         if input.numel() == 0:
+            if self.training and self.track_running_stats:
+                self.num_batches_tracked.assign(self.num_batches_tracked + 1)
             return normalization.nothing_to_normalize(input, self.weight, self.bias)
         affine, rate = (self.weight, self.bias), self.momentum
         is_tracking = self.training and self.track_running_stats
@@ -96,6 +98,8 @@ class BatchNorm(Module):
     def _check(self, x: Tensor) -> None:
         name = type(self).__name__
         need_tensor(name, x)
+        if self.training and self.eps <= 0:
+            raise ValueRangeError(name, f"eps={self.eps} is not positive", "use 1e-5")
         shape = tuple(x.shape)
         if len(shape) not in self.ranks:
             ranks = " or ".join(map(str, self.ranks))

@@ -47,6 +47,18 @@ class FloatFunctional(Module):
     add_scalar, mul_scalar = add, mul
 
 
+class ObserverBase(Module):
+    """This class would watch values to find their ranges; programs import it and derive from it."""
+
+
+class QConfig(tuple[Any, ...]):
+    """This class would name the observers of a quantised model."""
+
+
+HistogramObserver = MinMaxObserver = PerChannelMinMaxObserver = ObserverBase
+MovingAverageMinMaxObserver = PlaceholderObserver = ObserverBase
+
+
 def quantize_dynamic(*given: Any, **options: Any) -> NoReturn:
     """Raise: there are no quantised tensors."""
     fix = "run the model in bfloat16, or load a quantised ONNX file"

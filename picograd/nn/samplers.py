@@ -30,7 +30,14 @@ def host_stream(generator: Generator | None) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=key))
 
 
-class Sampler:
+class OfSamples:
+    """This class is the base of what has samples: `Dataset[Tensor]` tells readers their type."""
+
+    def __class_getitem__(cls, item: Any) -> Any:
+        return cls
+
+
+class Sampler(OfSamples):
     """This class is the base of samplers: an iterable of positions.
 
     >>> from picograd import Tensor, nn
@@ -43,10 +50,6 @@ class Sampler:
 
     def __init__(self, data_source: Any = None) -> None:
         """Take the data, as older programs give it."""
-
-    def __class_getitem__(cls, item: Any) -> Any:
-        """Say what the positions are, for readers: `Sampler[int]`."""
-        return cls
 
     def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError(f"{type(self).__name__} has to define __iter__")

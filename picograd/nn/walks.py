@@ -15,6 +15,7 @@ from picograd.tensor.tensor import Tensor
 class Inner:
     """This class is what walks enter: the base of modules."""
 
+    _version: int = 1  # of the state dict, which subclasses of PyTorch's modules count
     _inside: Set[str] = frozenset()  # names of the modules that were assigned, in the usual way
     _placed: Set[str] = frozenset()  # names of tensors that were put among the parameters
     _persistence: Mapping[str, bool] = {}  # attribute name -> is it part of the state dict?

@@ -214,9 +214,10 @@ class CpuDevice(Device):
                 finally:
                     for _, done in work:
                         done.cancel()
-        finally:  # collected later, a context may go before its module, which ends the process
-            for job, _ in work:
-                job.close()
+        finally:  # one that a second Ctrl-C left running goes when its thread lets go of it
+            for job, done in work:
+                if done.done():
+                    job.close()
 
     def assembly(self, code: Code) -> str:
         """Translate LLVM IR to assembly text (DEBUG=4)."""

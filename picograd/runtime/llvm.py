@@ -21,7 +21,15 @@ from llvmlite.binding import ffi
 from llvmlite.binding.ffi import ObjectRef
 from llvmlite.binding.newpassmanagers import NewPassManager
 
-from picograd.code import FIRST_WORK, SMALL_WORK, SOURCE_OF_WORK, WARM_WORK, Code
+from picograd.code import (
+    FIRST_WORK,
+    MANY_KERNELS,
+    MANY_WORK,
+    SMALL_WORK,
+    SOURCE_OF_WORK,
+    WARM_WORK,
+    Code,
+)
 from picograd.runtime.device import compile_error
 
 LEVEL = 2  # O3 costs as much and gains nothing on generated code (measured)
@@ -60,7 +68,8 @@ def host_of(cpu: str, features: str) -> Host:
 
 def compiler_version() -> str:
     """Name the compiler and its options: part of the key of cached objects."""
-    levels = f"O{LEVEL}, O0 to {SMALL_WORK}, {WARM_WORK}, {FIRST_WORK}, {SOURCE_OF_WORK}"
+    limits = SMALL_WORK, WARM_WORK, FIRST_WORK, SOURCE_OF_WORK, MANY_KERNELS, MANY_WORK
+    levels = f"O{LEVEL}, O0 to {limits}"
     return f"llvmlite {llvmlite.__version__} LLVM {llvm.llvm_version_info} {levels}"
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from picograd.code import WARM_WORK, Code
+from picograd.code import MANY_WORK, Code
 from picograd.dtype import DType
 from picograd.errors import check
 from picograd.runtime.device import Rule, Tape, TapeLaunch
@@ -23,6 +23,7 @@ from picograd.runtime.workers import Runner
 RANGES_A_THREAD = 8  # ranges a thread takes, at least, of a launch: balance against atomics
 OFTEN = 200  # runs after which warm kernels get all passes: 10 us each are less than that takes
 SOON = 16  # runs after which those of more work do, which lose milliseconds
+AT_ONCE = 16  # kernels that get them at one run: who runs a plan of hundreds waits a second at most
 PLACE = ("step", "position", "left")  # in the context: where a pause is
 
 
@@ -42,7 +43,7 @@ class Records:
     def __init__(self, tape: Tape, threads: int, workspaces: Workspaces) -> None:
         count = len(tape.launches)
         warm = [each.executable.code.work for each in tape.launches if each.executable.code.is_warm]
-        self.left = (SOON if max(warm) > WARM_WORK else OFTEN) if warm else -1
+        self.left = (SOON if max(warm) > MANY_WORK else OFTEN) if warm else -1
         self.words = (ctypes.c_int64 * ((count + 1) * RECORD_WORDS))()  # one spare: never empty
         self.keep: list[Any] = []
         self.is_parallel, self.workspaces = False, workspaces
@@ -100,13 +101,19 @@ def cell(dtype: DType) -> str:
 def improve(tape: Tape, compile_again: Callable[[Code], Any]) -> None:
     """Give the warm kernels of a tape that has run often all passes; hold the runner's lock.
 
-    What they compute stays the same to the bit. Another tape may have done it for some.
+    What they compute stays the same to the bit. Another tape may have done it for some. What is
+    more than `AT_ONCE` waits for the next runs.
     """
     tape.state.left = -1
+    count = 0
     for number, launch in enumerate(tape.launches):
         executable = launch.executable
         if executable.code.is_warm:
             if not executable.is_improved:
+                if count == AT_ONCE:
+                    tape.state.left = 0
+                    return
+                count += 1
                 library = compile_again(executable.code)
                 executable.function = library[executable.code.entry]
                 executable.library = executable.library, library  # other tapes may run the first

@@ -623,7 +623,7 @@ class Tensor(
         """
         check_leaf_write("copy_", self)
         check_overlap("copy_", self, value)
-        source = as_tensor(value, self).to(self.device)
+        source = as_tensor(value, self).to(self.device).cast(self.dtype)
         node = indexing.fit_value(indexing.value_node(self._node, read(source)), self.shape)
         write(self, node, MODE.enabled and source._tracks and self.dtype.is_differentiable)
         return self

@@ -14,6 +14,7 @@ from picograd.codegen.templates import contract_tma
 from picograd.codegen.windows import windows_of
 from picograd.dtype import bfloat16, float32
 from picograd.errors import InternalError
+from picograd.graph import conv_forms
 from picograd.schedule.index import Axis, axis_index
 from picograd.schedule.loop import Expr, const
 
@@ -35,7 +36,6 @@ FORWARD = {
 }
 GRADIENTS = {
     "three by three": dict(x=(4, 64, 6, 6), weight=(16, 64, 3, 3), padding=1),
-    "in parts": dict(x=(64, 64, 4, 4), weight=(64, 64, 3, 3), padding=1),
     "under a stride": dict(x=(4, 64, 8, 8), weight=(16, 64, 3, 3), padding=1, stride=2),
     "one tap under a stride": dict(x=(4, 64, 8, 8), weight=(16, 64, 1, 1), stride=2),
     "half a slab of channels": dict(x=(4, 32, 8, 8), weight=(24, 32, 3, 3), padding=1),
@@ -50,6 +50,13 @@ def test_forward(name):
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_gradients(name):
     assert run(plan_of(both_gradients(**GRADIENTS[name]))) == 2
+
+
+def test_gradients_in_parts(monkeypatch):
+    monkeypatch.setattr(conv_forms, "count_parts", lambda *_: 2)
+    plan = plan_of(both_gradients((4, 64, 8, 8), (24, 64, 3, 3), padding=1)[1:])
+    assert run(plan) == 1
+    assert (64, 2, 24, 3, 3) in [slot.shape for slot in plan.slots]
 
 
 def test_blocks_share_the_tiles_of_a_gradient(monkeypatch):

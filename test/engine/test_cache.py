@@ -123,6 +123,8 @@ def test_key_depends_on_everything_that_changes_the_binary():
     with config.override(threads=3):
         keys.add(kernel_key(code, ("sm_90a", "nvrtc 13.0")))
     assert len(keys) == 5
+    warm = replace(code, flops=SMALL_WORK + 1)  # compiled with few passes
+    assert kernel_key(warm, ("sm_90a", "nvrtc 13.0")) not in keys
     with config.override(debug=4):
         assert kernel_key(code, ("sm_90a", "nvrtc 13.0")) in keys
 

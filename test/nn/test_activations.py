@@ -71,3 +71,10 @@ def test_a_tensor_is_for_the_call() -> None:
     for layer in (nn.Softmax, nn.LogSoftmax, nn.Softmin, nn.GLU):
         with pytest.raises(DTypeError, match=rf"dim is a tensor. Fix: .* {layer.__name__}\(-1\)"):
             layer(Tensor([1.0, 2.0]))
+
+
+def test_slopes_start_again() -> None:
+    layer = nn.PReLU(2, init=0.5)
+    nn.init.zeros_(layer.weight)
+    layer.reset_parameters()
+    assert layer.weight.tolist() == [0.5, 0.5]

@@ -16,7 +16,6 @@ pytestmark = pytest.mark.skipif(VERSION < (2, 13), reason="signatures are those 
 
 ABSENT = {
     "Container": "deprecated in PyTorch",
-    "LinearCrossEntropyLoss": "an unstable API of PyTorch: compose Linear and CrossEntropyLoss",
     "NLLLoss2d": "deprecated in PyTorch",
     "RNNBase": "an implementation detail of PyTorch",
     "RNNCellBase": "an implementation detail of PyTorch",
@@ -78,6 +77,7 @@ ARGUMENTS = {
     "LSTMCell": (2, 3),
     "LayerNorm": ((3, 4),),
     "Linear": (2, 3),
+    "LinearCrossEntropyLoss": (3, 2),
     "LocalResponseNorm": (3,),
     "MaxPool1d": (2,),
     "MaxPool2d": (2, 1),
@@ -200,10 +200,7 @@ ABSENT_FUNCTIONS = {
     "assert_int_or_pair": "a helper of PyTorch",
     "boolean_dispatch": "a helper of PyTorch",
     "conv_tbc": "conv1d of transposed axes",
-    "fractional_max_pool2d_with_indices": "fractional_max_pool2d with return_indices",
-    "fractional_max_pool3d_with_indices": "fractional_max_pool3d with return_indices",
     "grouped_mm": "an unstable API of PyTorch",
-    "linear_cross_entropy": ABSENT["LinearCrossEntropyLoss"],
     "native_channel_shuffle": "channel_shuffle",
     "scaled_grouped_mm": "an unstable API of PyTorch",
     "scaled_mm": "an unstable API of PyTorch",

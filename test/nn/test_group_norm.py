@@ -61,3 +61,10 @@ def test_cross_map_norm(size, device):
     assert repr(ours) == repr(reference)
     with pytest.raises(ShapeError, match=r"CrossMapLRN2d: \(6, 3\) given"):
         ours(Tensor.ones(6, 3))
+
+
+def test_rms_norm_starts_again() -> None:
+    layer = nn.RMSNorm(2)
+    nn.init.zeros_(layer.weight)
+    layer.reset_parameters()
+    assert layer.weight.tolist() == [1.0, 1.0]

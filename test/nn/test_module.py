@@ -362,3 +362,19 @@ def test_what_follows_a_module_among_the_bases_is_set_up_by_the_class():
     assert Layer().base == 3 and Both(4).base == 4
     with pytest.raises(TypeError):
         nn.Module(3)
+
+
+def test_a_module_inside_is_replaced() -> None:
+    model = nn.Sequential(nn.Sequential(nn.ReLU()), nn.ReLU())
+    model.set_submodule("0.0", nn.Tanh())
+    assert isinstance(model[0][0], nn.Tanh)
+    for path in ("", "7", "0.x"):
+        with pytest.raises(MemberError):
+            model.set_submodule(path, nn.Tanh())
+
+
+def test_a_dict_that_is_given_takes_the_state() -> None:
+    given: dict[str, object] = {"epoch": 3}
+    model = nn.Sequential(nn.Linear(1, 1, bias=False))
+    assert model.state_dict(destination=given, prefix="model.") is given
+    assert list(given) == ["epoch", "model.0.weight"] and model._version == 1

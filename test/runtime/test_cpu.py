@@ -1,5 +1,6 @@
 import gc
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -215,3 +216,39 @@ def test_an_error_among_kernels_closes_those_that_were_begun(device, scale, monk
     with pytest.raises(ValueError, match="no third"):
         list(device.compile_many(codes()))
     assert len(begun) == 2 and all(job.module.closed for job in begun)
+
+
+class Slow:
+    """A translation that runs until it is told to end."""
+
+    def __init__(self):
+        self.begun, self.end, self.is_closed = threading.Event(), threading.Event(), False
+
+    def run(self):
+        self.begun.set()
+        self.end.wait(5)
+
+    def close(self):
+        self.is_closed = True
+
+
+def test_a_translation_that_still_runs_is_not_closed(device, scale, monkeypatch):
+    """Whoever presses Ctrl-C again does not wait for the threads."""
+    slow = Slow()
+    monkeypatch.setattr(device.machine, "start", lambda code: slow)
+
+    def codes():
+        yield scale(3)
+        slow.begun.wait(5)
+        raise KeyboardInterrupt
+
+    def shutdown(pool, wait=True, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ThreadPoolExecutor, "shutdown", shutdown)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            list(device.compile_many(codes()))
+        assert not slow.is_closed
+    finally:
+        slow.end.set()

@@ -276,6 +276,17 @@ def test_all_tapes_find_what_was_compiled_again(compiled_again):
     assert len(compiled_again) == 1, "a small kernel stays as it is"
 
 
+def test_some_kernels_a_run_are_compiled_again(compiled_again, monkeypatch):
+    monkeypatch.setattr(pieces, "AT_ONCE", 1)
+    x = picograd.tensor(np.random.normal(0, 3, 157), dtype="float32", device="cpu")
+    function = picograd.jit(lambda x: (x.sort()[0], x.exp().cumsum(0).flip(0)))
+    counts, values = [], set()
+    for _ in range(6):
+        values.add(tuple(each.numpy().tobytes() for each in function(x)))
+        counts.append(len(compiled_again))
+    assert counts == [0, 1, 2, 3, 3, 3] and len(values) == 1
+
+
 @pytest.mark.parametrize("make", [picograd.rand, picograd.randn, picograd.ones])
 def test_first_values_get_all_passes_when_they_are_made_again(make, compiled_again, monkeypatch):
     monkeypatch.setattr(pieces, "SOON", 2)

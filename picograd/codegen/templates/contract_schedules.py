@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from picograd.codegen.boxes import ROW_BYTES, Side
 from picograd.codegen.layout import WgmmaAccumulator
 from picograd.codegen.operands import Contraction
+from picograd.codegen.templates.contract_memory import elements_passed, line_cost
 from picograd.helpers import ceil_div, product, round_up
-from picograd.schedule.cost import ALIGNED, MISALIGNED
 from picograd.target import Target
 
 Sides = tuple[Side, Side]
@@ -28,7 +28,7 @@ JOINED = 500
 POWER = 0.9  # times as long: all processors at work wait for power and the cache, half of them less
 LONE, FAR = 27, 1.9  # to bring an element where few processors do, and from memory
 BESIDE = 0.3  # of the time to multiply is not hidden by what takes longer
-WINDOWED = 2  # times as long as rows: boxes of windows (docs/records/0014-convolutions)
+WAITING = 0.08  # of what memory takes is not hidden where all warps multiply, then store
 CACHE = 50 << 20  # bytes of the cache; what does not fit takes longer to bring
 COLD = 1.35  # times as long, where there is half as much again
 
@@ -76,7 +76,8 @@ class BoxSchedule:
         slot_bytes = warps * WARP_ROWS * ROW_BYTES
         stage_bytes = sum(self.block) * ROW_BYTES
         more = max(0, self.parts - self.slots)
-        stages = self.stages - ceil_div(more * slot_bytes, stage_bytes)
+        lost = ceil_div(more * slot_bytes, stage_bytes)
+        stages = self.stages - lost
         return replace(self, slots=self.parts, stages=stages)
 
     @property
@@ -101,6 +102,8 @@ SCHEDULES = (
     BoxSchedule((64, 64), 1, 1, 10, 1, 0.6),
     BoxSchedule((192, 96), 1, 3, 5, 1, 0.87),
     BoxSchedule((128, 160), 1, 2, 5, 1, 0.94),
+    BoxSchedule((64, 256), 2, 1, 4, 2, 0.75),
+    BoxSchedule((256, 128), 1, 2, 4, 2, 0.93),
     BoxSchedule((128, 256), 1, 2, 4, 2, 0.97, together=2),
     BoxSchedule((64, 128), 1, 1, 8, 2, 0.6, together=2),
     BoxSchedule((128, 192), 1, 2, 4, 3, 0.93, is_shared=True),
@@ -127,14 +130,16 @@ def suits(c: Contraction, target: Target) -> bool:
 def may_share(c: Contraction, schedule: BoxSchedule, target: Target) -> bool:
     """Tell whether tiles are too few to go round, but not much too few, and an operand is cached.
 
-    Blocks that are at other places of K lose what the cache would give where tiles are many, or
-    both operands long; where tiles are fewer still, most of the time is spent on adding parts.
+    Blocks that are at other places of K lose what the cache would give where tiles are many, in
+    several products, or where both operands are long; where tiles are fewer still, adding parts
+    takes most of the time.
     """
     points, blocks = tile_count(c, schedule), target.multiprocessors
-    _, m, n, k = c.sizes
-    is_cached = 2 * min(m, n) * k <= CACHE
-    is_few = blocks <= MOST_JOINED * points and points < 2 * blocks
-    return points % blocks > 0 and is_few and is_cached
+    batch, m, n, k = c.sizes
+    shorter = min(m, n) * k
+    is_cached = 2 * shorter <= CACHE
+    is_few = points % blocks > 0 and points < 2 * blocks
+    return batch == 1 and is_few and blocks <= MOST_JOINED * points and is_cached
 
 
 def tile_count(c: Contraction, schedule: BoxSchedule) -> int:
@@ -174,26 +179,27 @@ def cost(c: Contraction, schedule: BoxSchedule, sides: Sides, work: Work, target
         more = JOINED * ceil_div(blocks, points)
     area = product(schedule.block)
     busy = points / (waves * blocks)
-    slowed = (1 + POWER * busy) / (1 + POWER)
+    full = 1 + POWER
+    slowed = (1 + POWER * busy) / full
     multiplied = waves * area / schedule.rate * slowed
     block_m, block_n = schedule.block
     own_n = 0 if work.is_kept else block_n / schedule.together
     # What all of them bring, and what one can.
     a_line, b_line = lines_of(c, sides, points > blocks)
-    shared = points / blocks * (block_m * a_line + own_n * b_line)
-    moved = max(shared, (block_m + own_n) * LONE)
+    each = block_m * a_line + own_n * b_line
+    shared = each * points / blocks
+    lone = (block_m + own_n) * LONE
+    moved = max(shared, lone)
     waves_alone = waves if schedule.teams == 1 else 1
     each_alone = DEAR if work.is_dear else ALONE
-    alone = (waves_alone * each_alone + more) * area
+    unhidden = waves_alone * each_alone + more
+    alone = unhidden * area
     multiplying = multiplied * work.depth
-    longest = max(multiplying, moved * work.depth, elements(c) * FAR)
-    return longest + BESIDE * multiplying + alone
-
-
-def elements(c: Contraction) -> int:
-    """Count the elements of both operands and the result."""
-    batch, m, n, k = c.sizes
-    return batch * (m * k + k * n + m * n)
+    tensors = [side.copy.tensor for side in sides]
+    passed = FAR * elements_passed(c, tensors, block_n)
+    waited = WAITING * passed if schedule.groups > 1 else 0
+    longest = max(multiplying, moved * work.depth, passed)
+    return longest + BESIDE * multiplying + alone + waited
 
 
 def lines_of(c: Contraction, sides: Sides, is_again: bool) -> list[float]:
@@ -201,23 +207,15 @@ def lines_of(c: Contraction, sides: Sides, is_again: bool) -> list[float]:
 
     What is brought again, in later waves, has to be from memory if the cache has no room for all.
     """
-    lines = [line_cost(side) for side in sides]
+    lines: list[float] = [line_cost(side) for side in sides]
     tensors = [side.copy.tensor for side in sides]
     if not is_again or any(tensor.windows for tensor in tensors):
         return lines
-    size = elements(c) * tensors[0].dtype.itemsize
-    over = min(max(size / CACHE - 1, 0), 0.5)
-    return [line * (1 + (COLD - 1) * over / 0.5) for line in lines]
-
-
-def line_cost(side: Side) -> float:
-    """Estimate how long an element takes to bring."""
-    line = ALIGNED if is_aligned(side) else MISALIGNED
-    return WINDOWED * line if side.copy.tensor.windows else line
-
-
-def is_aligned(side: Side) -> bool:
-    """Tell whether the rows of boxes begin where lines of the cache do."""
-    tensor = side.copy.tensor
-    places = tensor.offset, *tensor.strides
-    return all(place * tensor.dtype.itemsize % ROW_BYTES == 0 for place in places)
+    batch, m, n, k = c.sizes
+    read = m * k + k * n
+    count = batch * (read + m * n)
+    size = count * tensors[0].dtype.itemsize
+    over = 2 * (size / CACHE - 1)
+    longer = (COLD - 1) * min(max(over, 0), 1)
+    factor = 1 + longer
+    return [line * factor for line in lines]

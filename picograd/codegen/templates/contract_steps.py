@@ -7,14 +7,11 @@ the phase of a gradient under a stride, a tile has a range of steps outside of w
 everywhere. It may have none at all: then it is 0.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 
 from picograd.codegen.boxes import Depth
 from picograd.codegen.operands import Contraction, narrow, role, size_of
-from picograd.codegen.tile import Step, Store, When
-from picograd.codegen.tile_pipeline import RowStore
 from picograd.codegen.windows import unguarded
 from picograd.dtype import int64
 from picograd.schedule.index import (
@@ -27,7 +24,7 @@ from picograd.schedule.index import (
     flatten,
     substitute,
 )
-from picograd.schedule.loop import Condition, Expr, const, rewrite
+from picograd.schedule.loop import Condition, Expr
 
 MOST_RANGES = 16  # a tile takes longer to choose from more
 Range = tuple[int, int]
@@ -40,7 +37,6 @@ class Reach:
     first: Index
     stop: Index
     share: float
-    has_empty: bool  # tiles without any
 
 
 def reach_of(
@@ -54,28 +50,7 @@ def reach_of(
     first = choose(number, [each[0] for each in ranges])
     stop = choose(number, [each[1] for each in ranges])
     steps = sum(stop - first for first, stop in ranges)
-    share = steps / (len(ranges) * depth.count)
-    return Reach(first, stop, share, any(first == stop for first, stop in ranges))
-
-
-def where_empty(steps: Sequence[Step], reach: Reach | None, depth: int) -> tuple[Step, ...]:
-    """Store the zeros of tiles without steps by themselves: rows of them need no accumulator."""
-    stores = [each for each in steps if isinstance(each, Store)]
-    in_rows = [each for each in stores if isinstance(each.box, RowStore)]
-    if reach is None or not reach.has_empty or len(in_rows) < len(steps):
-        return tuple(steps)
-    count = reach.stop - reach.first
-    zeros = []
-    for each in in_rows:
-        expr = without_product(each.expr)
-        zeros.append(replace(each, expr=expr))
-    some, none = (count, 1, depth), (count, 0, 0)
-    return When((some,), tuple(steps)), When((none,), tuple(zeros))
-
-
-def without_product(expr: Expr) -> Expr:
-    """Compute an expression of a product that is 0."""
-    return rewrite(expr, {}, lambda each: const(0, each.dtype) if each.op == "tile" else None)
+    return Reach(first, stop, steps / (len(ranges) * depth.count))
 
 
 def ranges_of(

@@ -37,7 +37,7 @@ from picograd.codegen.templates.contract_schedules import (
     rows_of_tiles,
     suits,
 )
-from picograd.codegen.templates.contract_steps import Reach, reach_of, where_empty
+from picograd.codegen.templates.contract_steps import Reach, reach_of
 from picograd.codegen.tile import Assign, Dot, Step, Store, Tile, TileKernel, TilePart
 from picograd.codegen.tile_pipeline import (
     BoxStore,
@@ -234,7 +234,7 @@ def write_part(
     copies = a.copy, b.copy
     multiply = Dot("acc", "a", "b", frame.depth.size, "wgmma", not a.is_k_major, b.is_k_major)
     clear = Assign("acc", dims, const(0, c.dtype))
-    stored, boxes = epilogue(kernel, c, dims, frame.corners, schedule)
+    ends, boxes = epilogue(kernel, c, dims, frame.corners, schedule)
     reach = (frame.reach.first, frame.reach.stop) if frame.reach else ()
     main = clear, Pipeline(frame.step, copies, (multiply,), *reach)
     if schedule.is_summed:
@@ -245,7 +245,6 @@ def write_part(
     points = (*c.batch, frame.tile)
     block = Axis("block", blocks_of(points, schedule, target))
     teams = Teams(schedule.teams, 128 * schedule.groups, schedule.registers)
-    ends = where_empty(stored, frame.reach, frame.depth.count)
     loop = Persistent(points, block, teams, (*main, *ends))
     tiles = acc, *stages, *boxes
     if schedule.is_shared:

@@ -82,9 +82,9 @@ def build_part(kernel: Kernel, part: Part, target: Target, extent: Axis | None =
     if across is not None:
         return build_transpose(part, axes, across, target)
     has_windows = any(compute.reduce for compute in part.computes)
-    is_wide = target.has_blocks and axes and not has_windows
+    is_wide = target.has_blocks and axes
     lanes = vector_lanes(kernel, part, axes[-1]) if is_wide else 1
-    is_single = is_wide and lanes == 1 and extent is None
+    is_single = is_wide and lanes == 1 and extent is None and not has_windows
     rounds = count_rounds(kernel, part, axes, target) if is_single else 1
     space = cut_space(axes, target, lanes, rounds)
     if extent is not None:

@@ -40,6 +40,7 @@ COLUMNS = 256  # that a CPU task reduces at once: 1 KiB of accumulators, 16 vect
 TASKS_PER_THREAD = 4
 CUDA_THREADS = 256
 CUDA_COLUMN_THREADS = 32
+SHORT = 16  # elements of a column
 UNROLLED = 4  # rows that a thread of a column reads ahead
 BLOCKS_PER_MULTIPROCESSOR = 8  # of 256 threads: all a multiprocessor can hold
 BLOCKS_OF_COLUMNS = 4  # whose threads read several rows ahead, and leave longer partial results
@@ -81,15 +82,31 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     if not any(compute.reduce for compute in part.computes):
         return map_template.build_part(kernel, part, target)
     is_column = is_of_columns(kernel, part)
+    if is_column and target.has_blocks and is_short(part, target):
+        return map_template.build_part(kernel, part, target)
     if not is_column and not target.has_blocks:
         part = share_elements(part)
     over = split_axes(part)
     if over is not None:
         splits = split_count(part, product(a.size for a in over), is_column, target)
-        splits = min(splits, over[0].size)
+        splits = min(splits, most_splits(over, is_column, target))
         if splits > 1:
             return build_split(kernel, part, target, is_column, over, splits)
     return build_whole(kernel, part, target, is_column)
+
+
+def is_short(part: Part, target: Target) -> bool:
+    """Tell whether so few elements are reduced, at so many places, that a thread does one place."""
+    is_flat = all(compute.axes == part.rows for compute in part.computes)
+    count = max(product(axis.size for axis in c.reduce) for c in part.computes)
+    places = product(axis.size for axis in part.rows)
+    return is_flat and count <= SHORT and places >= 2 * CUDA_THREADS * target.multiprocessors
+
+
+def most_splits(over: tuple[Axis, ...], is_column: bool, target: Target) -> int:
+    """Count the pieces that reduced axes fall into: on a GPU two may be cut, images and rows."""
+    cut = over[:2] if target.has_blocks and is_column else over[:1]
+    return product(axis.size for axis in cut)
 
 
 def split_axes(part: Part) -> tuple[Axis, ...] | None:
@@ -293,18 +310,21 @@ def build_split(
         space = cut_rows(part, target, True, 1)
     else:
         space = Cut(part.rows, (), {}, ())
-    first = over[0]
-    chunk = balanced(first.size, ceil_div(first.size, splits))
+    whole, over = (over[:1], over[1:]) if splits > over[0].size else ((), over)
+    first, count = over[0], product(axis.size for axis in whole)
+    chunk = balanced(first.size, ceil_div(first.size, ceil_div(splits, count)))
     if not is_column and threads_need_vectors(over, chunk, target):
         chunk = min(first.size, round_up(chunk, 4 * CUDA_THREADS))
     threads = threads_for(kernel, part, target, space.dims, is_column)
     if is_column and threads and len(over) == 1:
         chunk = even_chunk(first.size, chunk, UNROLLED * threads.inner)
-    split = Axis("split", ceil_div(first.size, chunk))
+    chunks = ceil_div(first.size, chunk)
+    split = Axis("split", count * chunks)
     within = Axis(f"{first.name}_in", chunk)
-    index = axis_index(split) * chunk + axis_index(within)
+    index = axis_index(split) % chunks * chunk + axis_index(within)
     ragged = ((index, 0, first.size - 1),) if first.size % chunk else ()
-    axes: dict[Axis, Index] = {**space.axes, first: index}
+    outer = dict.fromkeys(whole, axis_index(split) // chunks)
+    axes: dict[Axis, Index] = {**space.axes, **outer, first: index}
     conditions = (*space.conditions, *ended_rows(part, space, threads))
     rows = Rows(part, space.dims, axes, conditions, threads, is_column)
     point = position_over(space.grid)

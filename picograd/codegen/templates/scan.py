@@ -6,11 +6,20 @@ or a block owns a row: serial in a thread, a butterfly in a warp, then a sum ove
 Long axes come in chunks (graph/scanning.py), which are axes of the grid here.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from picograd.codegen.operands import strides
 from picograd.codegen.templates.grid import Cut, cut, cut_flat, merge_part, rebind
-from picograd.codegen.templates.turned_rows import BLOCK, Turned, in_loops, may_scan, whole_blocks
+from picograd.codegen.templates.transposed import loops
+from picograd.codegen.templates.turned_rows import (
+    BLOCK,
+    LONGEST,
+    Turned,
+    in_loops,
+    may_scan,
+    whole_blocks,
+)
 from picograd.codegen.tile import (
     Accumulate,
     Assign,
@@ -25,7 +34,7 @@ from picograd.codegen.tile import (
 )
 from picograd.dtype import DType
 from picograd.errors import check, internal
-from picograd.schedule.index import axis_index
+from picograd.schedule.index import Axis, Index, axis_index
 from picograd.schedule.loop import Expr, Kernel, Part, Scan, const, rewrite
 from picograd.schedule.monoid import identity
 from picograd.target import Target
@@ -33,6 +42,7 @@ from picograd.target import Target
 CPU_COLUMNS = 1024  # 4 KiB of running totals: they stay in the first-level cache
 CROSSED_COLUMNS = 16  # a line of what is stored: lines that are read stay in the cache beside it
 CPU_POINTS = 65536  # elements of a task made of short rows
+PIECE = 64  # elements of long rows that are turned round at once: a tile of 4 to 8 KiB
 CUDA_THREADS = 256
 CUDA_LANES = 4  # neighbouring elements of a thread: 16 bytes of float32
 SHORT_ROW = 32  # a row this short is scanned by one thread
@@ -45,7 +55,7 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
     part = merge_part(kernel.parts[0])
     scan = scan_of(part)
     if not target.has_blocks:
-        return TileKernel(kernel, cpu_parts(kernel, part), 1)
+        return TileKernel(kernel, cpu_parts(kernel, part, target), 1)
     if scan.inner or scan.axis.size <= SHORT_ROW:
         return TileKernel(kernel, (column_part(scan),), CUDA_THREADS)
     return TileKernel(kernel, (row_part(scan),), row_threads(scan.axis.size))
@@ -90,10 +100,10 @@ def cpu_part(scan: Scan) -> TilePart:
     return TilePart(space.grid, (), body)
 
 
-def cpu_parts(kernel: Kernel, part: Part) -> tuple[TilePart, ...]:
+def cpu_parts(kernel: Kernel, part: Part, target: Target) -> tuple[TilePart, ...]:
     """Scan blocks of short rows side by side, and what they leave, or anything else, as it is."""
     scan = scan_of(part)
-    if not may_scan(scan):
+    if not may_scan(scan, target):
         return (cpu_part(scan),)
     blocks, *left = whole_blocks(part, scan.outer[-1])
     dtype = kernel.slots[scan.slot].dtype
@@ -103,28 +113,57 @@ def cpu_parts(kernel: Kernel, part: Part) -> tuple[TilePart, ...]:
 
 
 def turned_part(scan: Scan, dtype: DType) -> TilePart:
-    """Turn the rows of a block round, and go down the columns of the tile."""
+    """Turn the rows of a block round, a piece after the other, and go down the tile's columns."""
     *outer, row = scan.outer
-    axis = scan.axis
-    space = cut(outer, max(1, CPU_POINTS // (BLOCK * axis.size)))
-    turned = Turned(row, axis, space)
-    body = rewrite(turned.read(scan.body), space.axes)
-    wide = body.dtype
+    space = cut(outer, max(1, CPU_POINTS // (BLOCK * scan.axis.size)))
+    wide = scan.body.dtype
+    tiles: list[Tile] = []
+    start = scan.start or const(identity(scan.monoid, wide), wide)
+    steps: list[Step] = [Assign("r", (row,), rewrite(start, space.axes))]
+    for pieces, piece in in_pieces(scan):
+        turned = Turned(row, piece.axis, space)
+        turned.tiles = tiles
+        steps += loops(pieces, turned_steps(piece, turned, dtype))
+    total = Tile("r", (BLOCK,), wide, "register")
+    return in_loops(space, [*tiles, total], steps)
+
+
+def in_pieces(scan: Scan) -> Iterator[tuple[tuple[Axis, ...], Scan]]:
+    """Cut long rows: give the loop over whole pieces, and one of them; then what is left over."""
+    size = scan.axis.size
+    if size <= LONGEST:
+        yield (), scan
+        return
+    count, left = divmod(size, PIECE)
+    piece = Axis("piece", count)
+    within = Axis(f"{scan.axis.name}_in", PIECE)
+    yield (piece,), moved(scan, within, axis_index(piece) * PIECE + axis_index(within))
+    if left:
+        within = Axis(f"{scan.axis.name}_end", left)
+        yield (), moved(scan, within, axis_index(within) + count * PIECE)
+
+
+def moved(scan: Scan, within: Axis, place: Index) -> Scan:
+    """Walk a piece of the axis."""
+    values = {scan.axis: place}
+    body = rewrite(scan.body, values)
+    return replace(scan, axis=within, body=body, target=rebind(scan.target, values))
+
+
+def turned_steps(scan: Scan, turned: Turned, dtype: DType) -> list[Step]:
+    """Turn a piece of the rows of a block, go down its columns, and turn it back."""
+    row, axis, moves = turned.row, scan.axis, turned.moved
+    body = rewrite(turned.read(scan.body), moves)
     here = (axis_index(row),)
     place = axis_index(axis), axis_index(row)
-    total = Expr("tile", (), ("r", here), wide)
-    result = Expr("tile", (), ("x", place), dtype)
-    start = scan.start or const(identity(scan.monoid, wide), wide)
-    first = Assign("r", (row,), rewrite(start, space.axes))
+    name = turned.tile("x", dtype, turned.tiles)
+    total = Expr("tile", (), ("r", here), scan.body.dtype)
+    result = Expr("tile", (), (name, place), dtype)
     add = Accumulate("r", (row,), (), scan.monoid, body, False)
-    keep = Assign("x", (row,), total, place)
-    down = For(axis, (add, keep))
-    target = rebind(scan.target, space.axes)
+    keep = Assign(name, (row,), total, place)
+    target = rebind(scan.target, moves)
     out = Store(scan.slot, target, (row, axis), result)
-    register = Tile("r", (BLOCK,), wide, "register")
-    kept = Tile("x", (axis.size, BLOCK), dtype, "shared")
-    tiles = [*turned.tiles, register, kept]
-    return in_loops(space, tiles, [*turned.copies, first, down, out])
+    return [*turned.copies, For(axis, (add, keep)), out]
 
 
 def is_crossed(scan: Scan) -> bool:

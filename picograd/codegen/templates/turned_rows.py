@@ -22,11 +22,14 @@ from picograd.codegen.templates.rows import Rows
 from picograd.codegen.templates.transposed import loops
 from picograd.codegen.tile import Assign, Step, Store, Tile, TilePart, When
 from picograd.dtype import DType
+from picograd.helpers import product
 from picograd.schedule.index import Axis, Index, axis_index, substitute
-from picograd.schedule.loop import Expr, Part, Scan, rewrite, walk
+from picograd.schedule.loop import MONOIDS, Expr, Part, Scan, rewrite, walk
+from picograd.target import Target
 
 BLOCK = 16  # rows: a vector of float32
 SHORTEST, LONGEST = 9, 128  # elements of rows that are turned round
+LEAST_EXTREMES = 17  # of rows of running extremes: LLVM compares shorter ones side by side
 TURNING = 1.5  # vectors one after the other take as long as one that is turned round
 MOST_NEAR = 7  # rows between one another: more are worked on as columns
 MOST_PLACES = 512  # of their elements: those of a block stay in the second-level cache
@@ -89,17 +92,30 @@ def is_slow(length: int) -> bool:
     return vectors + left + 1 > TURNING * length / BLOCK
 
 
-def may_scan(scan: Scan) -> bool:
+def may_scan(scan: Scan, target: Target) -> bool:
     """Tell whether rows are better scanned side by side: one by one, elements make no vectors."""
-    if scan.inner or scan.conditions or scan.monoid not in ("sum", "prod"):
+    if scan.inner or scan.conditions or scan.monoid not in MONOIDS:
         return False
     axis = scan.axis
-    is_short = SHORTEST <= axis.size <= LONGEST
-    if not is_short or not scan.outer or scan.outer[-1].size < BLOCK:
+    is_total = scan.monoid in ("sum", "prod")
+    if (
+        axis.size < (SHORTEST if is_total else LEAST_EXTREMES)
+        or not scan.outer
+        or scan.outer[-1].size < BLOCK
+    ):
+        return False
+    if axis.size > LONGEST and not may_scan_long(scan, target):
         return False
     row = scan.outer[-1]
     is_regular = all(may_turn(expr, row, axis) for expr in walk(scan.body))
     return is_regular and step_of(scan.target, axis) == 1
+
+
+def may_scan_long(scan: Scan, target: Target) -> bool:
+    """Tell whether long rows are too: for all workers, and not of 8 bytes, of which few turn."""
+    blocks = product(each.size for each in scan.outer) // BLOCK
+    loads = [expr.dtype.itemsize for expr in walk(scan.body) if expr.op == "load"]
+    return blocks >= target.threads and max(loads, default=8) < 8
 
 
 def bodies(part: Part) -> Iterator[Expr]:

@@ -88,7 +88,7 @@ class Recorded:
         """
         if RUNNING.traces:
             note_gradient(self, True)
-        if self._grad is None and self._tracks:
+        elif self._grad is None and self._tracks:
             autograd.warn_if_computed(self)
         return self._grad
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from picograd.dtype import bool_, int64
 from picograd.errors import AxisError, DTypeError, IndexDTypeError, ShapeError, ValueRangeError
-from picograd.graph import parts
+from picograd.graph import build, parts
 from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
 from picograd.graph.scanning import scan_identity
@@ -248,6 +248,8 @@ def put(node: Node, selection: Selection, value: Operand, monoid: str | None = N
     if not selection.indices:
         if monoid == "sum":
             value = elementwise.arithmetic("add", view(node, selection), value)
+        if isinstance(value, Node):
+            value = build.cast(value, node.dtype)
         return put_view(node, selection, value_node(node, value))
     viewed = view(node, selection)
     indices = common_indices(viewed, selection)

@@ -227,15 +227,19 @@ def triangular_solve(
 
 
 @composed(method=False)
-def lu_unpack(LU_data: Tensor, LU_pivots: Tensor) -> LU:
-    """Take P, L and U out of what `lu_factor` returns.
+def lu_unpack(
+    LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
+) -> LU:
+    """Take P, L and U out of what `lu_factor` returns; what is not asked for is empty.
 
     >>> A = picograd.Tensor([[0.0, 2.0], [4.0, 0.0]])
     >>> P, L, U = picograd.lu_unpack(*picograd.linalg.lu_factor(A))
     >>> (P @ L @ U).tolist()
     [[0.0, 2.0], [4.0, 0.0]]
     """
-    return unfactored(LU_data, LU_pivots - 1)
+    found, empty = unfactored(LU_data, LU_pivots - 1), LU_data.new_zeros(0)
+    factors = (found.L, found.U) if unpack_data else (empty, empty)
+    return LU(found.P if unpack_pivots else empty, *factors)
 
 
 def lu_solve(

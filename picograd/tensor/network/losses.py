@@ -69,6 +69,38 @@ def cross_entropy(
     return loss * (1.0 - label_smoothing) + even * label_smoothing
 
 
+@within("functional")
+def linear_cross_entropy(
+    input: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
+    *,
+    linear_bias: Tensor | None = None,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    options: object = None,
+) -> Tensor:
+    """Compute the cross entropy of scores that are linear in the input: (N, I) or (I,).
+
+    `linear_weight` (C, ..., I) and `linear_bias` (C, ...) make scores (N, C, ...). `options`, about
+    chunks in PyTorch, change nothing.
+
+    >>> from picograd import Tensor, nn
+    >>> even = Tensor.zeros(2, 3)
+    >>> nn.functional.linear_cross_entropy(Tensor.ones(1, 3), even, Tensor([1])).item()
+    0.6931...
+    """
+    need_tensor("linear_cross_entropy", input=input, linear_weight=linear_weight, target=target)
+    *shape, size = linear_weight.shape
+    bias = None if linear_bias is None else linear_bias.flatten()
+    scores = input.linear(linear_weight.reshape(-1, size), bias)
+    scores = scores.reshape(*input.shape[:-1], *shape)
+    ignored = -100 if ignore_index is None else ignore_index
+    return cross_entropy(scores, target, weight, ignored, reduction, label_smoothing)
+
+
 def _even_loss(
     scores: Tensor,
     target: Tensor,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from picograd.dtype import DType, bool_, int64, uint8
+from picograd.graph import build
 from picograd.graph.factors import earlier
 from picograd.graph.node import Node
 from picograd.graph.scanning import extremum_index, scan
@@ -79,7 +80,7 @@ def cumulative(op: str, monoid: str, node: Node, axis: Any, dtype: DType | None)
     position = as_axis(axis, max(node.rank, 1), op)
     if dtype is None and not node.dtype.is_differentiable:
         dtype = int64
-    wide = node if dtype is None else node.cast(dtype)
+    wide = node if dtype is None else build.cast(node, dtype)
     if wide.dtype.is_complex:
         return running_complex(op, wide, position)
     check_computed(op, wide.dtype)

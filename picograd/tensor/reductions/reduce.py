@@ -71,7 +71,7 @@ def mean(x: Node, dim: Axes = None, keepdim: bool = False, *, dtype: DType | Non
     >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).mean(0).tolist()
     [2.0, 3.0]
     """
-    x = x if dtype is None else x.cast(dtype)
+    x = x if dtype is None else build.cast(x, dtype)
     dim = all_of_none(dim)
     if x.dtype.is_complex:
         real, imag = (mean(part, dim, keepdim) for part in x.parts())
@@ -87,7 +87,7 @@ def nansum(x: Node, dim: Axes = None, keepdim: bool = False, *, dtype: DType | N
     >>> Tensor([1.0, float("nan"), 3.0]).nansum().item()
     4.0
     """
-    x = x if dtype is None else x.cast(dtype)
+    x = x if dtype is None else build.cast(x, dtype)
     clean = x.unary("isnan").where(0, x) if x.dtype.is_differentiable else x
     return total("sum", clean, all_of_none(dim), keepdim, None)
 
@@ -101,7 +101,7 @@ def nanmean(
     >>> Tensor([1.0, float("nan"), 3.0]).nanmean().item()
     2.0
     """
-    x = x if dtype is None else x.cast(dtype)
+    x = x if dtype is None else build.cast(x, dtype)
     need_float("nanmean", x)
     present = x.unary("isnan").unary("logical_not").cast(x.dtype)
     count = reduce("nanmean", "sum", present, all_of_none(dim), keepdim)
@@ -325,7 +325,7 @@ def softmax(x: Node, dim: int = -1, dtype: DType | None = None) -> Node:
     >>> Tensor([1.0, 1.0, 1.0, 1.0]).softmax(0).tolist()
     [0.25, 0.25, 0.25, 0.25]
     """
-    x = x if dtype is None else x.cast(dtype)
+    x = x if dtype is None else build.cast(x, dtype)
     need_float("softmax", x)
     return composite.softmax(x, as_axis(dim, x.rank, "softmax"))
 
@@ -337,7 +337,7 @@ def log_softmax(x: Node, dim: int = -1, dtype: DType | None = None) -> Node:
     >>> Tensor([1.0, 1.0, 1.0]).log_softmax(0).tolist()
     [-1.0986..., -1.0986..., -1.0986...]
     """
-    x = x if dtype is None else x.cast(dtype)
+    x = x if dtype is None else build.cast(x, dtype)
     need_float("log_softmax", x)
     return composite.log_softmax(x, as_axis(dim, x.rank, "log_softmax"))
 
@@ -355,7 +355,7 @@ def norm(
     >>> Tensor([3.0, 4.0]).norm().item()
     5.0
     """
-    x = x if dtype is None else x.cast(dtype)
+    x = x if dtype is None else build.cast(x, dtype)
     if p == "nuc":
         return nuclear(x, dim, keepdim)
     if x.dtype.is_complex:
@@ -396,7 +396,7 @@ def total(op: str, node: Node, axis: Axes, keepdim: bool, dtype: DType | None) -
     """Compute `sum` or `prod`; bool and integers accumulate in int64, as PyTorch."""
     if dtype is None and not node.dtype.is_differentiable:
         dtype = int64
-    return reduce(op, op, node if dtype is None else node.cast(dtype), axis, keepdim)
+    return reduce(op, op, node if dtype is None else build.cast(node, dtype), axis, keepdim)
 
 
 def spread_over(dim: Axes, unbiased: bool | None, correction: Scalar | None) -> tuple[Axes, Scalar]:

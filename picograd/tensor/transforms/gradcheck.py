@@ -5,12 +5,19 @@ from typing import Any
 
 import numpy as np
 
-from picograd.dtype import float64
-from picograd.errors import GradientError, ShapeError
+from picograd.dtype import complex128, float64
+from picograd.errors import DTypeError, GradientError, ShapeError, ValueRangeError
 from picograd.tensor.core.recording import Recorded, grad
+from picograd.tensor.public import view_as_complex, view_as_real
 from picograd.tensor.tensor import Tensor
 
 Array = Any
+# what PyTorch checks besides: here it holds by construction, or all is checked anyway
+BESIDES = {
+    "nondet_tol", "masked", "fast_mode", "check_undefined_grad", "check_grad_dtypes",
+    "check_batched_grad", "check_batched_forward_grad", "check_forward_ad", "check_backward_ad",
+    "check_fwd_over_rev", "check_rev_over_rev", "gen_non_contig_grad_outputs",
+}  # fmt: skip
 
 
 def gradcheck(
@@ -21,22 +28,26 @@ def gradcheck(
     atol: float = 1e-5,
     rtol: float = 1e-3,
     raise_exception: bool = True,
+    **besides: Any,
 ) -> bool:
     """Compare the gradients of a function with central differences, element by element.
 
-    `inputs` is a tensor or a tuple; those that ask for gradients are checked and must be float64.
-    `func` returns a tensor or a tuple of tensors. Raises GradientError that names the first
-    difference, or returns False with `raise_exception=False`.
+    `inputs` is a tensor or a tuple; those that ask for gradients are checked and must be float64 or
+    complex128, whose real and imaginary parts are two elements. `func` returns a tensor or a tuple
+    of tensors. Raises GradientError that names the first difference, or returns False with
+    `raise_exception=False`. PyTorch's other options change nothing.
 
     >>> x = picograd.Tensor([1.0, 2.0], dtype="float64", requires_grad=True)
     >>> picograd.autograd.gradcheck(lambda x: x.exp() * x, x)
     True
     """
+    check_options("gradcheck", besides)
     given = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     checked = [at for at, each in enumerate(given) if is_checked(each)]
     if not checked:
         text = "no input is a float tensor that asks for gradients"
-        raise GradientError("gradcheck", text, "set requires_grad=True")
+        raise ValueRangeError("gradcheck", text, "set requires_grad=True")
+    func, given = in_real_numbers(func, given, checked)
     for number, output in enumerate(outputs_of(func, given)):
         if not output.requires_grad:
             continue
@@ -52,13 +63,45 @@ def gradcheck(
     return True
 
 
+def check_options(op: str, options: dict[str, Any]) -> None:
+    """Raise DTypeError for an option that PyTorch has not either."""
+    for name in options:
+        if name not in BESIDES:
+            raise DTypeError(op, f"no option {name!r}", "leave it out")
+
+
+def in_real_numbers(
+    func: Callable[..., Any], inputs: tuple[Any, ...], checked: Sequence[int]
+) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """Make a function of real numbers, and its inputs: complex ones are pairs of their parts.
+
+    The gradient of a complex number is that of its real part plus i times that of the other, so
+    that the pair's is right where it is.
+    """
+    complex_ones = [at for at in checked if inputs[at].dtype.is_complex]
+    pairs = list(inputs)
+    for at in complex_ones:
+        parts = inputs[at].detach().numpy()
+        both = np.stack([parts.real, parts.imag], -1)
+        pairs[at] = Tensor.of(both, device=inputs[at].device, requires_grad=True)
+
+    def real(*values: Any) -> list[Any]:
+        given = list(values)
+        for at in complex_ones:
+            given[at] = view_as_complex(given[at])
+        made = outputs_of(func, given)
+        return [view_as_real(each) if each.dtype.is_complex else each for each in made]
+
+    return real, tuple(pairs)
+
+
 def is_checked(value: Any) -> bool:
     """Tell whether an input asks for gradients; GradientError if it is too coarse."""
     if not (isinstance(value, Recorded) and value.requires_grad):
         return False
-    if value.dtype is not float64:
+    if value.dtype not in (float64, complex128):
         text = f"an input is {value.dtype.name}, too coarse for differences"
-        raise GradientError("gradcheck", text, "use float64")
+        raise GradientError("gradcheck", text, "use float64 or complex128")
     return True
 
 
@@ -120,6 +163,7 @@ def gradgradcheck(
     atol: float = 1e-5,
     rtol: float = 1e-3,
     raise_exception: bool = True,
+    **besides: Any,
 ) -> bool:
     """Check second derivatives: `gradcheck` of the gradients of a function.
 
@@ -129,6 +173,7 @@ def gradgradcheck(
     >>> picograd.autograd.gradgradcheck(lambda x: x.exp() * x, x)
     True
     """
+    check_options("gradgradcheck", besides)
     given = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     outputs = outputs_of(func, given)
     starts = [spread(each) for each in outputs] if grad_outputs is None else list_of(grad_outputs)
@@ -158,5 +203,7 @@ def list_of(values: Any) -> list[Any]:
 
 def spread(output: Any) -> Any:
     """Make weights of an output that are all different."""
-    size = int(output.numel())
-    return Tensor.of(np.linspace(0.5, 1.5, size).reshape(output.shape), device=output.device)
+    weights = np.linspace(0.5, 1.5, int(output.numel())).reshape(output.shape)
+    if output.dtype.is_complex:
+        weights = weights + 1j * (2.25 - weights)
+    return Tensor.of(weights, device=output.device)

@@ -1,11 +1,16 @@
 """Elementwise kernels: a loop is cut where guards begin and end."""
 
 import harness
+import numpy as np
 import structured
 from cases import guard, kernel, load, op
+from cuda_tools import from_raw, to_raw
 
+from picograd.codegen.interpret_program import interpret
+from picograd.codegen.linearize_cuda import linearize
+from picograd.codegen.program import verify as verify_program
 from picograd.codegen.templates.map import build
-from picograd.codegen.tile import Store
+from picograd.codegen.tile import Store, verify
 from picograd.dtype import bfloat16, float32, int64
 from picograd.schedule.index import Axis, axis_index
 from picograd.schedule.loop import Compute, Expr, Part, const, walk
@@ -96,3 +101,25 @@ def test_threads_without_vectors_have_several_loads_under_way() -> None:
         (made,) = build(kernel("rows", "map", slots, part), target).parts
         (step,) = made.steps
         assert isinstance(step, Store) and step.dims[0].size == 256 * rounds
+
+
+def test_windows_take_vectors_where_channels_are_the_nearest() -> None:
+    """Sums of three neighbours: each thread has eight channels of 16 bits."""
+    place, channel, tap = Axis("place", 6), Axis("channel", 16), Axis("tap", 3)
+    at = axis_index(place) + axis_index(tap) - 1
+    near = load(0, bfloat16, at * 16 + axis_index(channel))
+    body = Expr("cast", (guard(near, 0.0, (at, 0, 5)),), None, float32)
+    axes = (place, channel)
+    total = Compute(axes, (tap,), "sum", body, float32, None)
+    rounded = Expr("cast", (Expr("ref", (), 0, float32),), None, bfloat16)
+    store = 1, axis_index(place) * 16 + axis_index(channel)
+    part = Part(axes, (total, Compute(axes, (), None, rounded, bfloat16, store)))
+    slots = [(bfloat16, 96, "in"), (bfloat16, 96, "out")]
+    tiles = verify(build(kernel("near", "map", slots, part), cuda_target("sm_90a")))
+    assert tiles.parts[0].tiles[0].layout.vector == (1, 8)
+    numbers = np.random.default_rng(0).integers(-4, 5, 96).astype(np.float32)
+    raw = [to_raw(numbers, bfloat16), to_raw(np.full(96, np.nan), bfloat16)]
+    interpret(verify_program(linearize(tiles, cuda_target("sm_90a"))), raw)
+    rows = np.pad(numbers.reshape(6, 16), ((1, 1), (0, 0)))
+    wanted = rows[:-2] + rows[1:-1] + rows[2:]
+    np.testing.assert_array_equal(from_raw(raw[1], bfloat16).reshape(6, 16), wanted)

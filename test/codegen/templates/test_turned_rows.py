@@ -99,10 +99,29 @@ def test_running_sums_side_by_side(monoid: str, dtype: DType) -> None:
     check(sums(37, 21, monoid, dtype), values, wanted, 1e-5)
 
 
+@pytest.mark.parametrize("length", [129, 192, 330])
+def test_running_sums_of_long_rows_go_on_from_piece_to_piece(length: int) -> None:
+    values = values_of(37, length)
+    kernel = sums(37, length)
+    assert is_turned(kernel)
+    check(kernel, values, values.cumsum(1), 1e-4)
+
+
+@pytest.mark.parametrize(("monoid", "dtype"), [("max", float32), ("min", int32)])
+def test_running_extremes_side_by_side(monoid: str, dtype: DType) -> None:
+    values = values_of(37, 150, dtype=dtype)
+    if dtype is float32:
+        values[3, 70] = np.nan
+    extreme = np.maximum if monoid == "max" else np.minimum
+    assert is_turned(sums(37, 150, monoid, dtype)) and not is_turned(sums(37, 16, monoid, dtype))
+    check(sums(37, 150, monoid, dtype), values, extreme.accumulate(values, 1), 0)
+
+
 def test_rows_that_are_not_turned() -> None:
     """Few or long ones, rows of up to 8 elements, and those of many whole vectors."""
     assert not any(map(is_turned, (softmax(15, 9), softmax(100, 8), softmax(100, 300))))
-    assert not any(map(is_turned, (sums(15, 9), sums(100, 8), sums(100, 300))))
+    assert not any(map(is_turned, (sums(15, 9), sums(100, 8), sums(100, 300, dtype=float64))))
+    assert is_turned(sums(32, 300)) and not is_turned(sums(31, 300)), "a block for each worker"
     assert not is_turned(softmax(100, 96)) and is_slow(33) and not is_slow(96)
     assert is_turned(softmax(100, 8, dtype=float64))
     near = [(15, 9, 5), (100, 8, 5), (100, 200, 5), (100, 20, 8)]

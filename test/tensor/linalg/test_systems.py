@@ -172,3 +172,11 @@ def test_older_names_give_the_same() -> None:
         found = picograd.triangular_solve(ours[:1], ours[:1], upper, transpose)[0]
         want = torch.triangular_solve(theirs[:1], theirs[:1], upper, transpose)[0]
         np.testing.assert_allclose(found.numpy(), want.numpy(), 1e-9, 1e-12)
+
+
+def test_what_is_not_asked_of_an_unpacked_lu_is_empty() -> None:
+    both = picograd.linalg.lu_factor(Tensor([[0.0, 2.0], [4.0, 0.0]]))
+    swaps = picograd.lu_unpack(*both, unpack_data=False)
+    assert swaps.P.tolist() == [[0.0, 1.0], [1.0, 0.0]] and swaps.L.shape == swaps.U.shape == (0,)
+    factors = picograd.lu_unpack(*both, unpack_pivots=False)
+    assert factors.P.shape == (0,) and factors.U.tolist() == [[4.0, 0.0], [0.0, 2.0]]

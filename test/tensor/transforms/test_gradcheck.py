@@ -8,7 +8,7 @@ import pytest
 import picograd
 from picograd import Tensor
 from picograd.autograd import gradcheck, gradgradcheck
-from picograd.errors import GradientError, ShapeError
+from picograd.errors import DTypeError, GradientError, ShapeError, ValueRangeError
 
 
 def leaf() -> Tensor:
@@ -41,10 +41,42 @@ def test_wrong_gradients() -> None:
     assert not gradgradcheck(lambda x: Wrong.apply(x) * x, leaf(), raise_exception=False)
 
 
+def complex_leaf() -> Tensor:
+    return Tensor(np.array([0.5 + 1j, -1.0 + 0.25j]), requires_grad=True)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda z, x: z * x,
+        lambda z, x: (z.abs(), z.conj() * z.exp()),
+        lambda z, x: picograd.fft.fft(z).real,
+        lambda z, x: picograd.complex(x, x * x) * 2,
+        lambda z, x: picograd.linalg.det(picograd.stack([z, z * x * z])),
+    ],
+    ids=range(5),
+)
+def test_complex_numbers(function: Any) -> None:
+    given = complex_leaf(), leaf()
+    assert gradcheck(function, given, fast_mode=True) and gradgradcheck(function, given)
+
+
+def test_a_gradient_that_is_not_conjugated_is_wrong() -> None:
+    class Square(Wrong):
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> Any:
+            return 2 * gradient * ctx.saved_tensors[0]
+
+    assert gradcheck(Square.apply, leaf())
+    assert not gradcheck(Square.apply, complex_leaf(), raise_exception=False)
+
+
 def test_wrong_inputs() -> None:
     with pytest.raises(GradientError, match="an input is float32, too coarse"):
         gradcheck(lambda x: x, Tensor([1.0], requires_grad=True))
-    with pytest.raises(GradientError, match="no input is a float tensor that asks"):
+    with pytest.raises(DTypeError, match="gradcheck: no option 'fast'"):
+        gradcheck(lambda x: x, leaf(), fast=True)
+    with pytest.raises(ValueRangeError, match="no input is a float tensor that asks"):
         gradcheck(lambda x: x, Tensor(np.ones(2)))
     with pytest.raises(ShapeError, match="2 grad_outputs for 1 outputs"):
         gradgradcheck(lambda x: x, leaf(), [leaf(), leaf()])
