@@ -23,11 +23,7 @@ CASES = {
     "more tiles than blocks": ((128, 128), 4, dict(m=256, n=264, k=392, a="km")),
     "one tile": ((64, 64), 2, dict(m=40, n=64, k=1000, b="nk")),
     "wide, ragged": ((128, 128), 3, dict(m=200, n=200, k=520, a="km")),
-    "batch and epilogue": (
-        (128, 128),
-        5,
-        dict(m=136, n=200, k=392, a="km", batch=2, epilogue="bias_relu"),
-    ),
+    "epilogue": ((128, 128), 5, dict(m=264, n=200, k=392, a="km", epilogue="bias_relu")),
     "float32 out": ((128, 128), 3, dict(m=136, n=200, k=392, a="km", out_dtype=float32)),
 }
 CASE = dict(m=256, n=128, k=640, dtype=bfloat16, b="nk", out_dtype=float32)

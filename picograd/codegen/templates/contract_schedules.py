@@ -76,7 +76,8 @@ class BoxSchedule:
         slot_bytes = warps * WARP_ROWS * ROW_BYTES
         stage_bytes = sum(self.block) * ROW_BYTES
         more = max(0, self.parts - self.slots)
-        stages = self.stages - ceil_div(more * slot_bytes, stage_bytes)
+        lost = ceil_div(more * slot_bytes, stage_bytes)
+        stages = self.stages - lost
         return replace(self, slots=self.parts, stages=stages)
 
     @property
@@ -130,14 +131,15 @@ def may_share(c: Contraction, schedule: BoxSchedule, target: Target) -> bool:
     """Tell whether tiles are too few to go round, but not much too few, and an operand is cached.
 
     Blocks that are at other places of K lose what the cache would give where tiles are many, in
-    several products, or where both operands are long; where tiles are fewer still, most of the time
-    is spent on adding parts.
+    several products, or where both operands are long; where tiles are fewer still, adding parts
+    takes most of the time.
     """
     points, blocks = tile_count(c, schedule), target.multiprocessors
     batch, m, n, k = c.sizes
-    is_cached = batch == 1 and 2 * min(m, n) * k <= CACHE
-    is_few = blocks <= MOST_JOINED * points and points < 2 * blocks
-    return points % blocks > 0 and is_few and is_cached
+    shorter = min(m, n) * k
+    is_cached = 2 * shorter <= CACHE
+    is_few = points % blocks > 0 and points < 2 * blocks
+    return batch == 1 and is_few and blocks <= MOST_JOINED * points and is_cached
 
 
 def tile_count(c: Contraction, schedule: BoxSchedule) -> int:
@@ -177,28 +179,27 @@ def cost(c: Contraction, schedule: BoxSchedule, sides: Sides, work: Work, target
         more = JOINED * ceil_div(blocks, points)
     area = product(schedule.block)
     busy = points / (waves * blocks)
-    slowed = (1 + POWER * busy) / (1 + POWER)
+    full = 1 + POWER
+    slowed = (1 + POWER * busy) / full
     multiplied = waves * area / schedule.rate * slowed
     block_m, block_n = schedule.block
     own_n = 0 if work.is_kept else block_n / schedule.together
     # What all of them bring, and what one can.
     a_line, b_line = lines_of(c, sides, points > blocks)
-    shared = points / blocks * (block_m * a_line + own_n * b_line)
-    moved = max(shared, (block_m + own_n) * LONE)
+    each = block_m * a_line + own_n * b_line
+    shared = each * points / blocks
+    lone = (block_m + own_n) * LONE
+    moved = max(shared, lone)
     waves_alone = waves if schedule.teams == 1 else 1
     each_alone = DEAR if work.is_dear else ALONE
-    alone = (waves_alone * each_alone + more) * area
+    unhidden = waves_alone * each_alone + more
+    alone = unhidden * area
     multiplying = multiplied * work.depth
-    passed = FAR * elements_passed(c, [side.copy.tensor for side in sides], block_n)
-    waited = WAITING * passed if schedule.teams == 1 else 0
+    tensors = [side.copy.tensor for side in sides]
+    passed = FAR * elements_passed(c, tensors, block_n)
+    waited = WAITING * passed if schedule.groups > 1 else 0
     longest = max(multiplying, moved * work.depth, passed)
     return longest + BESIDE * multiplying + alone + waited
-
-
-def elements(c: Contraction) -> int:
-    """Count the elements of both operands and the result."""
-    batch, m, n, k = c.sizes
-    return batch * (m * k + k * n + m * n)
 
 
 def lines_of(c: Contraction, sides: Sides, is_again: bool) -> list[float]:
@@ -210,6 +211,11 @@ def lines_of(c: Contraction, sides: Sides, is_again: bool) -> list[float]:
     tensors = [side.copy.tensor for side in sides]
     if not is_again or any(tensor.windows for tensor in tensors):
         return lines
-    size = elements(c) * tensors[0].dtype.itemsize
-    over = min(max(size / CACHE - 1, 0), 0.5)
-    return [line * (1 + (COLD - 1) * over / 0.5) for line in lines]
+    batch, m, n, k = c.sizes
+    read = m * k + k * n
+    count = batch * (read + m * n)
+    size = count * tensors[0].dtype.itemsize
+    over = 2 * (size / CACHE - 1)
+    longer = (COLD - 1) * min(max(over, 0), 1)
+    factor = 1 + longer
+    return [line * factor for line in lines]

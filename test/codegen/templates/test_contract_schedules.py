@@ -49,7 +49,7 @@ def test_tiles_of_narrow_parts_are_for_operands_along_k():
     assert chosen(**case)[1] % 64 == 0
 
 
-@pytest.mark.parametrize("rows, tile", [(128, (64, 64)), (256, (128, 64)), (4096, (128, 128))])
+@pytest.mark.parametrize("rows, tile", [(128, (64, 64)), (256, (64, 128)), (4096, (128, 128))])
 def test_tiles_of_8_bit_floats(rows, tile):
     case = dict(n=4096, k=4096, dtype=float8_e4m3fn, b="nk", out_dtype=bfloat16)
     assert chosen(m=rows, **case) == tile
