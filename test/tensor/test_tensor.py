@@ -60,12 +60,15 @@ def test_protocols() -> None:
 
 
 def test_copies() -> None:
+    """Shallow copies share the memory, as in PyTorch."""
     x = Tensor([1.0, 2.0], requires_grad=True)
-    for other in (copy.copy(x), copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
+    for other in (copy.deepcopy(x), pickle.loads(pickle.dumps(x)), copy.copy(x)):
         assert other is not x and other.tolist() == [1, 2] and other.requires_grad
+        is_shared = other.data_ptr() == x.data_ptr()
         with picograd.no_grad():
             other += 1
-        assert x.tolist() == [1, 2] and other.tolist() == [2, 3]
+        assert x.tolist() == ([2, 3] if is_shared else [1, 2]) and other.tolist() == [2, 3]
+    assert is_shared
 
 
 MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
