@@ -3,17 +3,18 @@
 Plans are those of `scaled_dot_product_attention`, and of its gradients by query, key and value.
 All their kernels are launched. PyTorch runs each of its backends, forced; the best counts. Rivals
 take turns, each a CUDA graph of launches; a ratio is the median over rounds. `--check` compares
-values instead, with attention in float64, on NaN-poisoned results, twice.
+values instead, with attention in float64, on NaN-poisoned results, twice. With `--tf32` both sides
+may read 10 bits of float32 mantissas, and `--check` is of float32 alone.
 
     python bench/gpu_attention.py [--check] [--modes forward both] [--heads 64 128]
-        [--lengths 512 1024 ...] [--dtype bfloat16] [--kernels] [--rounds 9]
+        [--lengths 512 1024 ...] [--dtype bfloat16] [--tf32] [--kernels] [--rounds 9]
 """
 
 import argparse
 import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from gpu_contract import Rival, capture, compile_cuda, in_turns, plan_call, sample, target_here
@@ -35,6 +36,7 @@ TOKENS, HIDDEN = 16384, 2048
 BACKENDS = {"cudnn": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION}
 OF_FLOAT32 = {"efficient": SDPBackend.EFFICIENT_ATTENTION, "math": SDPBackend.MATH}
 TOLERANCES = {"bfloat16": 1e-2, "float16": 2e-3, "float32": 1e-5}
+TF32_TOLERANCE = 3e-3
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,7 @@ def build(cases, target):
         yield case, plan, roles, built
 
 
-def check(case, plan, roles, built):
+def check(case, plan, roles, built, most):
     """Compare values with float64; the largest error of a result by its norm."""
     given = tensors_of(case)
     ours, results = plan_call(plan, roles, built, given)
@@ -163,7 +165,7 @@ def check(case, plan, roles, built):
     expected = torch_call(case, given, SDPBackend.MATH, True)()
     pairs = zip(first, expected, strict=True)
     errors = [((a.double() - b).norm() / b.norm().clamp(1e-3)).item() for a, b in pairs]
-    is_right = all(each < TOLERANCES[case.dtype] for each in errors)  # NaN is wrong
+    is_right = all(each < most for each in errors)  # NaN is wrong
     heroes = [step.kernel.hero for step in plan.steps]
     verdict = "ok   " if is_right and is_same else "WRONG"
     numbers = " ".join(f"{each:.1e}" for each in errors)
@@ -186,7 +188,8 @@ def compare(case, plan, roles, built, options):
             torch.cuda.empty_cache()
     torch.cuda.synchronize()
     rivals = [Rival(name, [call]) for name, call in calls.items()]
-    estimate = case.work / (20e12 if case.dtype == "float32" else 350e12) + 1e-5
+    speed = 350e12 if case.dtype != "float32" else 80e12 if options.tf32 else 20e12
+    estimate = case.work / speed + 1e-5
     times = in_turns(rivals, options.rounds, options.seconds, estimate)
     median = {name: statistics.median(each) for name, each in times.items()}
     best = min((name for name in calls if name != "ours"), key=lambda name: median[name])
@@ -245,18 +248,25 @@ def main():
     parser.add_argument(
         "--lengths", nargs="+", type=int, default=[512, 1024, 2048, 4096, 8192, 16384]
     )
+    parser.add_argument("--tf32", action="store_true", help="tensor cores multiply float32")
     parser.add_argument("--kernels", action="store_true", help="time each kernel by itself too")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=4e-3, help="of a sample")
     options = parser.parse_args()
     start = time.perf_counter()
-    target = target_here()
+    target = replace(target_here(), tf32=options.tf32)
+    torch.backends.cuda.matmul.allow_tf32 = options.tf32
     print(torch.cuda.get_device_name(), torch.__version__)
     if options.check:
-        bad = [case for case, *rest in build(CHECKS, target) if not check(case, *rest)]
-        print(
-            f"{len(CHECKS) - len(bad)} of {len(CHECKS)} right, {time.perf_counter() - start:.0f} s"
-        )
+        wanted = CHECKS
+        if options.tf32:
+            wanted = list(dict.fromkeys(replace(case, dtype="float32") for case in CHECKS))
+        bad = []
+        for case, *rest in build(wanted, target):
+            most = TF32_TOLERANCE if options.tf32 else TOLERANCES[case.dtype]
+            bad += [] if check(case, *rest, most) else [case]
+        taken = time.perf_counter() - start
+        print(f"{len(wanted) - len(bad)} of {len(wanted)} right, {taken:.0f} s")
         return
     cases = [
         Case(TOKENS // n, HIDDEN // d, n, n, d, d, mask == "causal", mode, options.dtype)

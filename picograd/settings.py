@@ -121,7 +121,7 @@ def get_deterministic_debug_mode() -> int:
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Choose how products and convolutions of float32 are computed on a GPU.
+    """Choose how products, attention and convolutions of float32 are computed on a GPU.
 
     "highest" (the default): in float32. "high" and "medium": on the tensor cores of Hopper, which
     read 10 of the 23 bits of each mantissa (TF32) and sum in float32; other machines, and gradients

@@ -79,7 +79,8 @@ class Block:
                 dtype = compute_dtype(tile.dtype)
                 self.arrays[tile.name] = self.emitter.add("array", dtype, arg=size)
                 if isinstance(tile.layout, WgmmaOperand):
-                    packed = self.emitter.add("array", uint32, arg=size // 2)
+                    words = size * tile.dtype.itemsize // uint32.itemsize
+                    packed = self.emitter.add("array", uint32, arg=words)
                     self.packed[tile.name] = packed
             elif tile.space == "shared":
                 rows = product(tile.shape[:-1])

@@ -14,7 +14,7 @@ import numpy as np
 
 from picograd.code import TensorMap
 from picograd.codegen.program import Instr, Program
-from picograd.codegen.program_async import Wgmma
+from picograd.codegen.program_async import Mma, Wgmma
 from picograd.conversion import from_bits, to_bits
 from picograd.errors import check
 
@@ -24,6 +24,7 @@ WARP = 32
 GROUP = 128  # threads of a warpgroup
 ROW = 128  # bytes of a row of a slab
 TF32_BITS = np.uint32(0xFFFFE000)  # of a float32 that the tensor cores read
+TF32_HALF = np.uint32(0x1000)  # half of the last of these
 SWIZZLE_PERIOD = 1024  # bytes between groups of 8 rows
 
 
@@ -393,12 +394,8 @@ def multiply(run: Any, instr: Instr, a: Array, b: Array) -> Array:
             left, a_place = operand(run, spec, int(a[threads[0], 0]), 64, True)
         right, b_place = operand(run, spec, int(b[threads[0], 0]), spec.n, False)
         made = left @ right.T
-        warp, lane = np.divmod(np.arange(GROUP), 32)
         for register in range(spec.n // 2):
-            block, element = divmod(register, 4)
-            row = 16 * warp + lane // 4 + 8 * (element // 2)
-            column = 8 * block + 2 * (lane % 4) + element % 2
-            value = made[row, column].astype(np.float32)
+            value = made[fragment_of(register)].astype(np.float32)
             place = threads, spec.register + register, 0
             acc[place] = value if spec.is_first else acc[place] + value
         read += [a_place, b_place]
@@ -408,10 +405,14 @@ def multiply(run: Any, instr: Instr, a: Array, b: Array) -> Array:
 def pack(run: Any, instr: Instr) -> None:
     """Round pairs of registers to one each."""
     packed, array = (run.values[arg] for arg in instr.args)
+    held = run.mask[:, 0]
+    if instr.arg.bits == 32:
+        whole = np.ascontiguousarray(array[held, :, 0], np.float32).view(np.uint32)
+        packed[held, :, 0] = whole + TF32_HALF & TF32_BITS
+        return
     bits = to_bits(np.ascontiguousarray(array[..., 0]), instr.arg)
     bits = np.ascontiguousarray(bits).view(np.uint16).astype(np.uint32)
     made = bits[:, ::2] | bits[:, 1::2] << np.uint32(16)
-    held = run.mask[:, 0]
     packed[held, :, 0] = made[held]
 
 
@@ -426,6 +427,45 @@ def unpacked(spec: Wgmma, registers: Array) -> Array:
         halves = (raw & np.uint32(0xFFFF)).astype(np.uint16).view(spec.dtype.storage)
         found[row, column] = from_bits(halves, spec.dtype).astype(np.float64)
     return found
+
+
+def product_at_once(run: Any, instr: Instr) -> None:
+    """Multiply packed registers by a stage that is there."""
+    spec: Mma = instr.arg
+    acc, packed = (run.values[arg] for arg in instr.args[:2])
+    start = int(address_of(run, instr.args[2], instr.args[3], 4)[np.flatnonzero(run.mask)[0]])
+    shape = (spec.n, spec.depth) if spec.b_is_nk else (spec.depth, spec.n)
+    row, column = np.arange(shape[0]).reshape(-1, 1), np.arange(shape[1])
+    slab, near = np.divmod(column, ROW // 4)
+    place = start + slab * (spec.rows * ROW) + row * ROW + near * 4
+    place = place ^ (place >> 7 & 7) << 4
+    is_there = (run.traffic.state[place] >= SEEN).all()
+    check(is_there, "a stage is read before it arrived", run.program)
+    each = place.reshape(*shape, 1) + np.arange(4)
+    raw = np.ascontiguousarray(run.shared[each]).view(np.uint32)[..., 0] & TF32_BITS
+    right = raw.view(np.float32).astype(np.float64)
+    right = right.T if spec.b_is_nk else right
+    for group in np.flatnonzero(run.mask[::GROUP, 0]):
+        threads = np.arange(group * GROUP, (group + 1) * GROUP)
+        check(run.mask[threads].all(), "a product by a part of a warpgroup", run.program)
+        left = np.zeros((64, spec.depth))
+        for register in range(spec.depth // 2):
+            words = np.ascontiguousarray(packed[threads, register, 0]).view(np.float32)
+            left[fragment_of(register)] = words
+        made = left @ right
+        for register in range(spec.n // 2):
+            value = made[fragment_of(register)].astype(np.float32)
+            place = threads, register, 0
+            acc[place] = value if spec.is_first else acc[place] + value
+    run.traffic.state[each.reshape(-1)] = READ
+
+
+def fragment_of(register: int) -> tuple[Array, Array]:
+    """Find the row and the column of a register of an accumulator, for every thread."""
+    warp, lane = np.divmod(np.arange(GROUP), 32)
+    block, element = divmod(register, 4)
+    row = 16 * warp + lane // 4 + 8 * (element // 2)
+    return row, 8 * block + 2 * (lane % 4) + element % 2
 
 
 def operand(run: Any, spec: Wgmma, bits: int, rows: int, is_left: bool) -> tuple[Array, Array]:
@@ -474,6 +514,7 @@ ASYNC: dict[str, Callable[[Any, Instr], Any]] = {
     "descriptor": descriptor,
     "wgmma": product,
     "wgmma_pack": pack,
+    "mma_packed": product_at_once,
     "wgmma_keep": lambda run, instr: None,
     "wgmma_fence": lambda run, instr: None,
     "wgmma_commit": commit,

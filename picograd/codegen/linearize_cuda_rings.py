@@ -4,7 +4,7 @@ Ring    stages that are filled by one role and read by another
 Place   the stage that a role is at, and the parity of its phase
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -37,6 +37,12 @@ class Ring:
     empty: int
     together: int = 1  # blocks that bring boxes to one another
     rank: int = -1  # the number of this one among them
+    is_multiplied: bool = False  # by threads, which read boxes
+
+    @property
+    def apart(self) -> bool:
+        """Tell whether warps read stages, and not the tensor cores for all of a warpgroup."""
+        return bool(self.values) or self.is_multiplied
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +58,11 @@ def pointer(block: Block, count: int) -> int:
     return block.emitter.add("shared", uint64, arg=block.reserve(8 * count))
 
 
-def make_ring(block: Block, steps: Sequence[Step]) -> Ring:
-    """Reserve the barriers of what some steps fill; without steps there is no ring."""
+def make_ring(block: Block, steps: Sequence[Step], at_once: Container[str] = ()) -> Ring:
+    """Reserve the barriers of what some steps fill; without steps there is no ring.
+
+    Tiles that threads read, or multiply `at_once`, warps read apart.
+    """
     boxes = tuple(each for each in steps if isinstance(each, CopyBox))
     values = tuple(each for each in steps if isinstance(each, Assign))
     check(len(boxes) + len(values) == len(steps), "a ring is filled with boxes and values", steps)
@@ -62,7 +71,8 @@ def make_ring(block: Block, steps: Sequence[Step]) -> Ring:
     full, empty = (pointer(block, stages) if stages else -1 for _ in range(2))
     size = sum(bytes_of(*each) for each in zip(boxes, tiles, strict=True))
     together = max((each.together for each in boxes), default=1)
-    return Ring(boxes, values, stages, size, full, empty, together)
+    is_multiplied = any(each.tile in at_once for each in boxes)
+    return Ring(boxes, values, stages, size, full, empty, together, is_multiplied=is_multiplied)
 
 
 def fillers(ring: Ring) -> int:
@@ -189,10 +199,15 @@ def enter_stage(block: Block, ring: Ring, stage: int) -> None:
 
 
 def release(block: Block, ring: Ring, stage: int) -> None:
-    """Say that this warpgroup has read a stage; every warp does where its threads read values."""
+    """Say that this warpgroup has read a stage; every warp does where warps read it apart.
+
+    What threads read of a box, the copy engine must not overtake with the next one.
+    """
     emitter = block.emitter
-    size = WARP if ring.values else GROUP
-    if ring.values:
+    size = WARP if ring.apart else GROUP
+    if ring.is_multiplied:
+        add(block, "async_fence")
+    if ring.apart:
         add(block, "warp_barrier")
     with emitter.when(emitter.conditions([(axis_index(block.thread) % size, 0, 0)])):
         if ring.together > 1:

@@ -40,7 +40,7 @@ from picograd.codegen.linearize_cuda_rings import (
     stages_of,
     variable,
 )
-from picograd.codegen.linearize_cuda_streams import late_boxes, run_streams
+from picograd.codegen.linearize_cuda_streams import is_under_way, late_boxes, run_streams
 from picograd.codegen.products_cuda import add, dot, swizzled
 from picograd.codegen.program_async import Role
 from picograd.codegen.tile import Dot, Store
@@ -56,15 +56,18 @@ def persistent(block: Block, step: Persistent, write: Write) -> None:
     pipeline = pipeline_of(step)
     groups = step.teams.threads // GROUP
     late_ones = late_boxes(pipeline)
+    products = [each for each in pipeline.consume if isinstance(each, Dot)]
+    at_once = {each.b for each in products if not is_under_way(each)}
     kept_ones = [each for each in pipeline.produce if isinstance(each, CopyBox) and each.is_kept]
     others = [each for each in pipeline.produce if each not in (*late_ones, *kept_ones)]
-    ring, late, kept = (make_ring(block, each) for each in (others, late_ones, kept_ones))
+    every = others, late_ones, kept_ones
+    ring, late, kept = (make_ring(block, each, at_once) for each in every)
     held = make_ring(block, [each for each in step.body if isinstance(each, CopyBox)])
     turn = pointer(block, step.teams.count)
     is_first = emitter.conditions([(axis_index(block.thread), 0, 0)])
     with emitter.when(is_first):
         for each in (ring, late, held, kept):
-            readers = (groups * WARPS if each.values else groups) * each.together
+            readers = (groups * WARPS if each.apart else groups) * each.together
             for number in range(each.stages):
                 add(block, "barrier_init", (each.full, emitter.integer(number)), fillers(each))
                 add(block, "barrier_init", (each.empty, emitter.integer(number)), readers)

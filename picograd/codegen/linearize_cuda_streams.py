@@ -99,10 +99,10 @@ def stream_stages(block: Block, pipeline: Pipeline, ring: Ring, place: Place, wr
         for each in pipeline.consume:
             if isinstance(each, Dot):
                 left -= 1
-                add(block, "wgmma_fence")
-                dot(block, each)
-                add(block, "wgmma_commit")
-                waiting.append(each)
+                if not is_under_way(each):
+                    finish(block, waiting, len(waiting), stage, made)
+                multiply(block, each)
+                waiting += [each] if is_under_way(each) else []
                 continue
             names = touched(each)
             needed = [n for n, x in enumerate(waiting, 1) if x.acc in names or x.a in names]
@@ -115,6 +115,21 @@ def stream_stages(block: Block, pipeline: Pipeline, ring: Ring, place: Place, wr
         if not is_released:
             release(block, ring, stage)
         advance(block, ring, place, stage)
+
+
+def is_under_way(step: Dot) -> bool:
+    """Tell whether a product runs beside what follows it."""
+    return step.unit == "wgmma"
+
+
+def multiply(block: Block, step: Dot) -> None:
+    """Begin a product, a group of its own, or multiply at once."""
+    if not is_under_way(step):
+        dot(block, step)
+        return
+    add(block, "wgmma_fence")
+    dot(block, step)
+    add(block, "wgmma_commit")
 
 
 def finish(block: Block, waiting: list[Dot], count: int, stage: int, made: set[str]) -> None:

@@ -1,7 +1,8 @@
 """Products of a warpgroup on Hopper: `wgmma` over the stages that tiles are at.
 
 Operands in shared memory are described by 64-bit numbers: where they begin, and how far apart their
-slabs are. A left operand may be in registers, packed.
+slabs are. A left operand may be in registers, packed: float32 is then multiplied by `mma.sync`, as
+`wgmma` reads TF32 along K alone, in an order in which no accumulator has it.
 """
 
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from dataclasses import replace
 
 from picograd.codegen.block_cuda import Block
 from picograd.codegen.layout import Swizzled, WgmmaAccumulator
-from picograd.codegen.program_async import K_BYTES, Wgmma
+from picograd.codegen.program_async import K_BYTES, Mma, Wgmma
 from picograd.codegen.tile import Dot
 from picograd.dtype import uint64
 from picograd.errors import check, internal
@@ -34,10 +35,13 @@ def swizzled(block: Block, name: str) -> Swizzled:
 
 def dot(block: Block, step: Dot) -> None:
     """Write acc += a @ b over stages that are there, on this warpgroup's rows."""
-    check(step.unit == "wgmma", "a pipeline multiplies on the tensor cores", step)
+    check(step.unit in ("wgmma", "mma"), "a pipeline multiplies on the tensor cores", step)
     acc = block.tiles[step.acc].layout
     if not isinstance(acc, WgmmaAccumulator):
         internal("wgmma wants its own accumulator", step)
+    if step.unit == "mma":
+        dot_at_once(block, step, acc)
+        return
     if step.a in block.packed:
         dot_packed(block, step, acc)
         return
@@ -89,6 +93,23 @@ def dot_packed(block: Block, step: Dot, acc: WgmmaAccumulator) -> None:
         is_first = step.is_first and k == 0
         spec = replace(plain, a_offset=PACKED * k, b_offset=place, is_first=is_first)
         add(block, "wgmma", args, spec)
+
+
+def dot_at_once(block: Block, step: Dot, acc: WgmmaAccumulator) -> None:
+    """Write acc += a @ b of float32, with the rows of `a` in registers."""
+    check(acc.stacked == 1, "a left operand in registers is one fragment high", step)
+    emitter = block.emitter
+    layout = swizzled(block, step.b)
+    rows, _ = layout.shape
+    stage = emitter.axis_value(block.stages[step.b])
+    size = emitter.integer(layout.size)
+    place = emitter.arithmetic("mul", stage, size)
+    sums = block.arrays[step.acc]
+    left = block.packed[step.a]
+    right = block.places[step.b]
+    spec = Mma(acc.n, step.depth, rows, step.b_is_nk, step.is_first)
+    args = sums, left, right, place
+    add(block, "mma_packed", args, spec)
 
 
 def describe(block: Block, name: str, start: Index, is_across: bool) -> int:

@@ -24,8 +24,10 @@ copies    tensor arg=number -> a tensor map of the launch
           there is in no result
           store_box args=(tensor, shared, place, *at), a group of its own
           store_box_wait arg=pending: until at most so many groups of this thread are being read
-          async_fence: what this thread stored is seen by `store_box`
-operands  wgmma_pack args=(packed, array) arg=dtype: pairs of an array, rounded, as uint32
+          async_fence: what this thread stored is seen by `store_box`, and what it read of a box
+          it has, before another box overwrites it
+operands  wgmma_pack args=(packed, array) arg=dtype: pairs of an array, rounded, as uint32; numbers
+          of float32 by themselves, rounded to TF32
           wgmma_keep args=(packed, small): they stay; `small` is below 256, and no compiler knows
 products  descriptor args=(shared, place) arg=leading -> uint64: where a swizzled operand begins;
           `leading` bytes lie between slabs, if it does not run along K
@@ -33,11 +35,14 @@ products  descriptor args=(shared, place) arg=leading -> uint64: where a swizzle
           before the first, and after packing; wgmma_commit: a group;
           wgmma_wait args=accs arg=pending: until at most so many groups are under way, the
           accumulators not among them
+          mma_packed args=(acc, packed, shared, place) arg=Mma, at once: TF32 of packed registers by
+          a swizzled operand that begins at a place, along any of its sides; no group is under way
 
 `verify_async` finds a barrier that somebody waits for and nobody arrives at, a copy into a stage
-that nobody waited to be free, unless it is filled once, and an accumulator that is read while a
-product is under way. The interpreter finds, for the sizes it runs: deadlocks, a stage overwritten
-before it was read or read before it arrived, and a box overwritten before it left.
+that nobody waited to be free, unless it is filled once, an accumulator that is read while a product
+is under way, products at once beside others, and an arrival after such a product without a fence.
+The interpreter finds, for the sizes it runs: deadlocks, a stage overwritten before it was read or
+read before it arrived, and a box overwritten before it left.
 """
 
 from collections.abc import Sequence
@@ -53,7 +58,7 @@ SPREAD = {
     "barrier_wait", "copy_box", "copy_box_all", "barrier_arrive_all", "cluster_barrier",
     "store_box", "unfilled", "store_box_wait", "async_fence",
     "descriptor", "wgmma", "wgmma_fence", "wgmma_commit", "wgmma_wait",
-    "wgmma_pack", "wgmma_keep", "flag_raise", "flag_wait",
+    "wgmma_pack", "wgmma_keep", "mma_packed", "flag_raise", "flag_wait",
 }  # fmt: skip
 K_BYTES = 32  # of each row, that one `wgmma` multiplies
 ARRIVES = ("barrier_arrive", "barrier_arrive_all", "barrier_expect", "flag_raise")
@@ -100,6 +105,21 @@ class Wgmma:
         return self.dtypes[0]
 
 
+@dataclass(frozen=True, slots=True)
+class Mma:
+    """A product of 64 x n x depth by a warpgroup: float32, of which the unit reads TF32.
+
+    The left operand is in registers as an accumulator has it, the right one in a stage of slabs of
+    so many `rows`: [n, k] if `b_is_nk`, else [k, n].
+    """
+
+    n: int
+    depth: int
+    rows: int
+    b_is_nk: bool
+    is_first: bool = False
+
+
 def ended_once(instructions: Sequence[Any]) -> set[int]:
     """Find the barriers of which only the first phase is waited for: stages are filled once."""
     waits = [instr.args for instr in instructions if instr.op == "barrier_wait"]
@@ -118,7 +138,9 @@ def verify_async(program: object, instructions: Sequence[Any]) -> None:
     once = ended_once(instructions)
     is_free = [False]  # for each open scope, whether it waited
     groups: list[set[int]] = [set()]  # of accumulators; the last one is not committed
+    is_fenced = True  # what threads read of boxes
     for number, instr in enumerate(instructions):
+        is_fenced |= instr.op == "async_fence"
         if instr.op in ("loop", "if", "role", "claims"):
             is_free.append(False)
         elif instr.op == "end":
@@ -129,11 +151,15 @@ def verify_async(program: object, instructions: Sequence[Any]) -> None:
             waited[instr.args[0]] = number
         elif instr.op in ARRIVES:
             arrived.add(instr.args[0])
+            check(is_fenced, f"%{number} arrives, and reads of boxes are not fenced", program)
         elif instr.op in ("copy_box", "copy_box_all"):
             is_ready = is_free[-1] or instr.args[3] in once
             check(is_ready, f"%{number} fills a stage without waiting for it", program)
         elif instr.op == "wgmma":
             groups[-1].add(instr.args[0])
+        elif instr.op == "mma_packed":
+            check(not any(groups), f"%{number} multiplies beside a product under way", program)
+            is_fenced = False
         elif instr.op == "wgmma_commit":
             groups.append(set())
         elif instr.op == "wgmma_wait":

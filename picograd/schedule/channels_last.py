@@ -7,7 +7,8 @@ What a convolution computes lies channels-last already, and what follows it keep
 them alone, once for all convolutions that read it. Targets without boxes are left alone.
 
 TF32 and 8-bit floats are read along K alone: both operands of such a product are copied so that K
-is nearest, where they are not and meet enough rows of the other to be worth it.
+is nearest, where they are not and meet enough rows of the other to be worth it. Products of scores
+that stream read them as they are.
 """
 
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from picograd.graph.row import VIEWS, Role, ops_of
 from picograd.helpers import product
 from picograd.schedule.group import PRODUCTS
 from picograd.schedule.index import Axis, axis_index, flatten
+from picograd.schedule.score_boxes import streamed_nodes
 from picograd.schedule.values import is_leaf
 from picograd.schedule.viewindex import SOURCES, reshape_blocks, view_source
 from picograd.schedule.views import dimension_map
@@ -37,6 +39,9 @@ def lay_out(roots: Sequence[Node], order: Sequence[Node], target: Target) -> lis
     products = PRODUCTS if target.tf32 or has_narrow else CONVOLUTIONS
     if not any(node.op in products and not is_leaf(node) for node in order):
         return list(roots)
+    streamed: set[int] = set()
+    if target.tf32:
+        streamed = streamed_nodes(roots, order, target)
     done: dict[int, Node] = {}
     ordered: set[int] = set()  # values that lie as convolutions left them
     for node in order:
@@ -48,7 +53,8 @@ def lay_out(roots: Sequence[Node], order: Sequence[Node], target: Target) -> lis
         is_ordered = reads_ordered or node.op in CONVOLUTIONS
         if is_ordered and node.row.role is not Role.WRITE:  # that lies as its memory does
             ordered.add(id(node))
-        if node.op in products and can_be_boxes(node, target):
+        is_product = node.op in products and id(node) not in streamed
+        if is_product and can_be_boxes(node, target):
             sides = zip(node.inputs, inputs, nearest(node), strict=True)
             is_conv = node.op in CONVOLUTIONS
             inputs = tuple(

@@ -37,6 +37,7 @@ from picograd.target import Target
 LEAST_COLUMNS, MOST_COLUMNS = 8, 256  # of an operand: its registers beside those of the scores
 GPU_LIMITS = Limits(least=1, most_columns=MOST_COLUMNS)  # blocks share the places of few rows
 ALIGNMENT = 16  # bytes
+MOST_TF32, LEAST_TF32 = 128, 64  # columns of operands, and rows, of gradients on tensor cores
 FEW_BYTES = 1 << 31  # of scores: products of float32 are 1.2 to 3 times as fast, if memory allows
 
 
@@ -87,12 +88,23 @@ def has_kernel(stream: Stream, target: Target) -> str:
     dtypes = {boxed.operand.node.dtype for boxed in every_boxed}
     if len(dtypes) > 1 or (max(x.bits for x in dtypes) < 32 and target.arch != "sm_90a"):
         return "the GPU has no kernel for its dtypes"
-    if max(x.bits for x in dtypes) >= 32 and not is_forward(stream) and is_small(stream):
+    is_wide = max(x.bits for x in dtypes) >= 32 and not has_tf32(stream, every_boxed, target)
+    if is_wide and not is_forward(stream) and is_small(stream):
         return "gradients of float32 are faster as products of scores in memory, which has room"
     every = (*stream.region.members, *(sink.facts for sink in stream.sinks))
     if any(type(each.node) is EndedNode for each in every):
         raise NoRule("attention, whose kernel is far faster for sizes of its own")
     return ""
+
+
+def has_tf32(stream: Stream, every: Sequence["Boxed"], target: Target) -> bool:
+    """Tell whether tensor cores may multiply float32: boxes of many rows, of narrow heads."""
+    if not (target.tf32 and target.copies_boxes):
+        return False
+    sizes = [size for boxed in every for size in boxed.near_sizes]
+    rows = stream.region.sides[1 - stream.side]
+    count = product(axis.size for axis in rows)
+    return max(sizes) <= MOST_TF32 and count > LEAST_TF32
 
 
 def is_small(stream: Stream) -> bool:
@@ -135,6 +147,12 @@ class Boxed:
     labels: tuple[int, ...]
     near: set[int]
     shared: set[int]
+
+    @property
+    def near_sizes(self) -> list[int]:
+        """Sizes of the nearest dimension."""
+        named = zip(self.labels, self.operand.node.shape, strict=True)
+        return [size for name, size in named if name in self.near]
 
 
 def boxed_operands(stream: Stream) -> Iterator[Boxed]:

@@ -88,3 +88,20 @@ def test_products_of_two_places_run_under_the_sum_of_those_before():
     order = [instr.arg for instr in instructions if instr.op in kinds]
     begin, one, none = None, 1, 0
     assert order == [begin, begin, one, begin, one, begin, one, none, begin, begin, one, none]
+
+
+def test_warps_that_multiply_at_once_say_so_by_themselves():
+    """A thread of a warpgroup has waited for products of all of it, but for no other warp."""
+    target = replace(TARGET, tf32=True)
+    q, k, v = (leaf(1, 2, n, 64) for n in (300, 300, 300))
+    (kernel,) = schedule([plain(q, k, v)], target).kernels
+    tiles = attention_cuda.build(kernel, target)
+    instructions = verify(linearize(tiles, target)).instructions
+    made = [instr for instr in instructions if instr.op == "barrier_init"]
+    (loop,) = tiles.parts[0].steps
+    warps = loop.teams.threads // 32
+    (apart,) = {instr.args[0] for instr in made if instr.arg == warps}
+    kinds = "wgmma_commit", "wgmma_wait", "mma_packed", "warp_barrier"
+    order = [x.op for x in instructions if x.op in kinds or x.args[:1] == (apart,)]
+    text = " ".join(order)
+    assert text.count("wgmma_commit wgmma_wait mma_packed warp_barrier barrier_arrive") == 1, text

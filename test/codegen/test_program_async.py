@@ -4,7 +4,7 @@ import pytest
 
 from picograd.code import TensorMap
 from picograd.codegen.program import Instr, Program, verify
-from picograd.codegen.program_async import Role, Wgmma
+from picograd.codegen.program_async import Mma, Role, Wgmma
 from picograd.dtype import bfloat16, float32, int32, uint64
 from picograd.errors import InternalError
 
@@ -25,6 +25,7 @@ COPY = Instr("copy_box", None, (4, 1, 3, 2, 3, 3, 3))
 DESCRIBE = Instr("descriptor", uint64, (1, 3), 16)
 MULTIPLY = Instr("wgmma", None, (5, 7, 7), SPEC)
 COMMIT = Instr("wgmma_commit", None)
+AT_ONCE = Instr("mma_packed", None, (5, 5, 1, 3), Mma(64, 16, 64, False))
 
 
 def made(*instructions):
@@ -57,6 +58,8 @@ def test_stages_that_are_filled_once_wait_for_nobody():
             (Instr("fence", None), DESCRIBE, MULTIPLY, COMMIT, Instr("get", float32, (5, 3))),
             "reads a product under way",
         ),
+        ((Instr("fence", None), DESCRIBE, MULTIPLY, COMMIT, AT_ONCE), "beside a product under way"),
+        ((AT_ONCE, Instr("barrier_arrive", None, (2, 3))), "reads of boxes are not fenced"),
     ],
 )
 def test_what_is_missing_is_named(instructions, problem):

@@ -7,7 +7,7 @@ on an arrival, or a `fence.proxy.async` that is not limited to `.shared::cta`.
 from collections.abc import Callable
 
 from picograd.codegen.program import Instr
-from picograd.codegen.program_async import K_BYTES, Role, Wgmma
+from picograd.codegen.program_async import K_BYTES, Mma, Role, Wgmma
 
 HELPERS = """\
 struct __align__(64) TensorMap { uint64 words[16]; };
@@ -141,6 +141,53 @@ DEVICE void wgmma_pack_{kind}(uint32 (&to)[count], const float (&from)[size]) {{
       : "=r"(to[i]) : "f"(from[2 * i + 1]), "f"(from[2 * i]));
   }}
 }}
+"""
+PACK_TF32 = """\
+template <int count>
+DEVICE void wgmma_pack_tf32(uint32 (&to)[count], const float (&from)[count]) {
+  #pragma unroll
+  for (int i = 0; i < count; i++)
+    asm volatile("cvt.rna.tf32.f32 %0, %1;" : "=r"(to[i]) : "f"(from[i]));
+}
+"""
+MMA = """\
+// A lane of an accumulator has columns 2t and 2t + 1 where one of a left operand has t and t + 4:
+// the sum is the same if rows of the right operand are taken in that order, too.
+DEVICE void mma_tf32(float* d, const uint32* a, float even, float odd) {
+  asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+    "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+    : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+    : "r"(a[0]), "r"(a[2]), "r"(a[1]), "r"(a[3]),
+      "r"(__float_as_uint(even)), "r"(__float_as_uint(odd)));
+}
+template <int n, int depth, int rows, int count, int size>
+DEVICE void mma_packed_kn(float (&d)[count], const uint32 (&a)[size], const float* b) {
+  const int t = threadIdx.x & 3, near = threadIdx.x >> 2 & 3, far = threadIdx.x >> 4 & 1;
+  const float* even = b + t * 64 + far * 4 + near;
+  const float* odd = b + t * 64 + 32 + (far ^ 1) * 4 + near;
+  #pragma unroll
+  for (int k = 0; k < depth / 8; k++) {
+    #pragma unroll
+    for (int j = 0; j < n / 8; j++) {
+      const int at = j / 4 * rows * 32 + k * 256 + ((j % 4 ^ t) << 3);
+      mma_tf32(d + 4 * j, a + 4 * k, even[at], odd[at]);
+    }
+  }
+}
+template <int n, int depth, int rows, int count, int size>
+DEVICE void mma_packed_nk(float (&d)[count], const uint32 (&a)[size], const float* b) {
+  const int t = threadIdx.x & 3, g = threadIdx.x >> 2 & 7;
+  const float* own = b + g * 32 + (t & 1) * 2;
+  #pragma unroll
+  for (int k = 0; k < depth / 8; k++) {
+    const int at = k / 4 * rows * 32 + ((k % 4 * 2 + (t >> 1) ^ g) << 2);
+    #pragma unroll
+    for (int j = 0; j < n / 8; j++) {
+      const float* pair = own + at + j * 256;
+      mma_tf32(d + 4 * j, a + 4 * k, pair[0], pair[1]);
+    }
+  }
+}
 """
 FLAGS = """\
 DEVICE void flag_raise(int* flag) {
@@ -281,6 +328,10 @@ def helpers(instr: Instr) -> tuple[str, ...]:
         return (CLAIMS,)
     if instr.op == "wgmma_keep":
         return HELPERS, KEEP
+    if instr.op == "mma_packed":
+        return HELPERS, MMA
+    if instr.op == "wgmma_pack" and instr.arg.bits == 32:
+        return HELPERS, PACK_TF32
     if instr.op == "wgmma_pack":
         return HELPERS, PACK.format(kind=TYPES[instr.arg.name])
     if instr.op == "wgmma":
@@ -316,6 +367,18 @@ def wgmma_call(name: str, args: list[str], instr: Instr) -> list[str]:
         return [f"{wgmma_name(spec)}<{places}>({acc}, {a}, {b} + {spec.b_offset >> 4});"]
     places = f"{a} + {spec.a_offset >> 4}, {b} + {spec.b_offset >> 4}"
     return [f"{wgmma_name(spec)}<{spec.register}>({acc}, {places});"]
+
+
+def mma_call(name: str, args: list[str], instr: Instr) -> list[str]:
+    """Multiply at once."""
+    spec: Mma = instr.arg
+    acc, packed, shared, place = args
+    order = "nk" if spec.b_is_nk else "kn"
+    lines = []
+    if spec.is_first:
+        lines = ["#pragma unroll", f"for (int i = 0; i < {spec.n // 2}; i++) {acc}[i] = 0.0f;"]
+    sizes = f"{spec.n}, {spec.depth}, {spec.rows}"
+    return [*lines, f"mma_packed_{order}<{sizes}>({acc}, {packed}, {shared} + {place});"]
 
 
 def copy_call(name: str, args: list[str], instr: Instr) -> list[str]:
@@ -367,6 +430,7 @@ STATEMENTS: dict[str, Statement] = {
     "store_box_wait": lambda name, args, instr: [f"store_box_wait<{instr.arg}>();"],
     "async_fence": lambda name, args, instr: ["async_fence();"],
     "wgmma": wgmma_call,
+    "mma_packed": mma_call,
     "wgmma_pack": lambda name, args, instr: [
         f"wgmma_pack_{TYPES[instr.arg.name]}({args[0]}, {args[1]});"
     ],

@@ -14,9 +14,10 @@ fragment of scores lies in registers as the left operand of the next product wan
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Protocol
 
 from picograd.codegen.layout import WgmmaOperand
 from picograd.codegen.operands import bind_roles, cast, expr_axes, guarded, narrow, role, size_of
@@ -41,16 +42,21 @@ from picograd.codegen.streams import (
     subtracted,
     unconverted,
 )
-from picograd.codegen.templates import attention_ahead, attention_gradient_cuda, attention_plain
+from picograd.codegen.templates import (
+    attention_ahead,
+    attention_gradient_cuda,
+    attention_plain,
+    attention_tf32,
+)
 from picograd.codegen.templates.attention_frame import (
     GRAIN,
     MEMORY,
     ROWS,
     SHARING,
     SPAN,
+    WARPGROUP,
     Frame,
     Schedule,
-    first_fitting,
     side_by_side,
 )
 from picograd.codegen.templates.attention_splits import leave_split, split_count
@@ -73,6 +79,14 @@ PLACES = 128, 96, 64  # of a block of the stream
 MOST_LIVE = 200  # registers of a thread for fragments
 
 
+class PartWriter(Protocol):
+    """What writes the part of a kernel."""
+
+    def part(self) -> TilePart:
+        """Write the program of a block."""
+        ...
+
+
 def build(kernel: Kernel, target: Target) -> TileKernel:
     """Write an attention kernel: the part that streams, and what is found ahead of it."""
     *before, part = kernel.parts
@@ -85,26 +99,59 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
 def build_stream(kernel: Kernel, part: Part, target: Target) -> TileKernel:
     """Write the part that streams."""
     stream = with_long_rows(analyse(kernel, with_few_operations(part)))
-    if narrow(stream.scores[0].streamed).dtype.bits == 32:
-        return TileKernel(kernel, (build_plain(stream, target),), attention_plain.COUNT)
+    own = attention_gradient_cuda.Writer if stream.peak is None else Writer
+    if attention_tf32.is_float32(stream):
+        options = attention_tf32.schedules(stream, target)
+        every = fitting(kernel, stream, target, options, own)
+        found = (tiles for is_fit, tiles in every if is_fit)
+        return next(found, None) or build_plain(kernel, stream, target)
     if stream.peak is None:
-        return attention_gradient_cuda.build(kernel, stream, target)
-    return first_fitting(kernel, stream, target, schedules(stream, target), Writer)
+        options = attention_gradient_cuda.schedules(stream)
+    else:
+        options = schedules(stream, target)
+    tiles = first_fitting(fitting(kernel, stream, target, options, own))
+    return tiles or internal("a stream has a schedule", stream)
 
 
-def build_plain(stream: Stream, target: Target) -> TilePart:
-    """Write the part for CUDA cores, of as many places at once as shared memory holds."""
+def fitting(
+    kernel: Kernel,
+    stream: Stream,
+    target: Target,
+    schedules: Iterable[Schedule],
+    writer: Callable[[Frame], PartWriter],
+) -> Iterator[tuple[bool, TileKernel]]:
+    """Write a kernel of one part by each schedule; whether it has memory for two stages."""
+    for schedule in schedules:
+        frame = Frame(stream, schedule, target)
+        program = writer(frame).part()
+        threads = WARPGROUP * (1 + schedule.groups)
+        yield frame.stages >= 2, TileKernel(kernel, (program,), threads)
+
+
+def first_fitting(found: Iterable[tuple[bool, TileKernel]]) -> TileKernel | None:
+    """Take the first kernel that has memory for two stages, else the last; None of none."""
+    last = None
+    for is_fit, tiles in found:
+        last = tiles
+        if is_fit:
+            break
+    return last
+
+
+def build_plain(kernel: Kernel, stream: Stream, target: Target) -> TileKernel:
+    """Write the kernel for CUDA cores, of as many places at once as shared memory holds."""
     writer = attention_gradient_cuda.Writer if stream.peak is None else Writer
     count = size_of(stream.rows)
     rows = next(rows for rows in PLAIN_ROWS if rows >= count or rows == ROWS)
     for size in PLAIN_PLACES:
         is_few = stream.peak is not None and count <= ROWS
         splits = split_count(stream, size, target) if is_few else 1
-        frame = Frame(stream, Schedule(1, size, (0, 0), splits, rows), target)
+        schedule = Schedule(1, size, (0, 0), splits, rows, is_plain=True)
+        frame = Frame(stream, schedule, target)
         part = attention_plain.plain(writer(frame).part())
         if attention_plain.shared_bytes(part) <= target.shared_bytes - SPARE:
             break
-    return part
+    return TileKernel(kernel, (part,), attention_plain.COUNT)
 
 
 def with_long_rows(stream: Stream) -> Stream:
@@ -212,13 +259,15 @@ class Writer:
     def is_rotated(self) -> bool:
         """Tell whether values are multiplied under the work on the next block.
 
-        So it is for long rows, unless keys are values, too: then stages are free only later.
+        So it is for long rows, unless keys are values, too: then stages are free only later. What
+        is multiplied at once has nothing beside it.
         """
         frame, stream = self.frame, self.stream
         (score,) = stream.scores
         keys = frame.streamed(score.streamed, score.depth)
         values = [frame.streamed(each.value, each.columns) for each in stream.products]
-        return size_of(stream.rows) > ROWS and bool(values) and keys not in values
+        is_long = size_of(stream.rows) > ROWS and frame.unit == "wgmma"
+        return is_long and bool(values) and keys not in values
 
     def pack_rows(self) -> list[Step]:
         """Hold the rows where boxes bring them; else round them to a left operand."""
@@ -244,7 +293,9 @@ class Writer:
         (score,) = self.stream.scores
         depth = frame.depth(score.depth)
         streamed = frame.streamed(score.streamed, score.depth)
-        dot = Dot(self.score, self.rows, streamed, depth, "wgmma", b_is_nk=True, is_first=True)
+        is_held = frame.tiles[self.rows].space == "shared"
+        unit = "wgmma" if is_held else frame.unit
+        dot = Dot(self.score, self.rows, streamed, depth, unit, b_is_nk=True, is_first=True)
         weights: dict[int, str] = {}
         whole, edge = self.edit(True), self.edit(False)
         edited = frame.chosen(whole, edge, self.conditions)
@@ -254,7 +305,7 @@ class Writer:
             value = frame.streamed(each.value, each.columns)
             weight = weights[each.number]
             result = f"value{each.number}"
-            steps.append(Dot(result, weight, value, frame.size, "wgmma"))
+            steps.append(Dot(result, weight, value, frame.size, frame.unit))
         return steps
 
     def edit(self, is_whole: bool) -> list[Step]:

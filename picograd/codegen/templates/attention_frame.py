@@ -5,9 +5,8 @@ more copies: what is streamed arrives in rings, what stays for a tile of rows ma
 longest tiles of a mask come first.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from picograd.code import TensorMap
 from picograd.codegen.boxes import place_of, view_of
@@ -23,14 +22,14 @@ from picograd.codegen.stream_masks import (
     seen_places,
 )
 from picograd.codegen.streams import Product, Stream, binary, is_tile, left, read, replaced
-from picograd.codegen.tile import Assign, Step, Store, Tile, TileKernel, TilePart, When
+from picograd.codegen.tile import Assign, Step, Store, Tile, TilePart, When
 from picograd.codegen.tile_pipeline import BoxStore, CopyBox, Persistent, Pipeline, Teams
 from picograd.dtype import DType
 from picograd.errors import internal
 from picograd.graph.ops import OPS
 from picograd.helpers import ceil_div, product, round_up
 from picograd.schedule.index import Axis, Index, axis_index, constant, substitute
-from picograd.schedule.loop import Compute, Condition, Expr, Kernel, const, dynamics_of
+from picograd.schedule.loop import Compute, Condition, Expr, const, dynamics_of
 from picograd.schedule.monoid import identity
 from picograd.target import Target
 
@@ -61,30 +60,7 @@ class Schedule:
     splits: int = 1
     rows: int = ROWS  # of a group
     blocks: int = 1  # that share a multiprocessor
-
-
-class PartWriter(Protocol):
-    """What writes the part of a kernel."""
-
-    def part(self) -> TilePart:
-        """Write the program of a block."""
-        ...
-
-
-def first_fitting(
-    kernel: Kernel,
-    stream: Stream,
-    target: Target,
-    schedules: Iterable[Schedule],
-    writer: "Callable[[Frame], PartWriter]",
-) -> TileKernel:
-    """Write a kernel of one part by the first schedule that has memory for two stages."""
-    for schedule in schedules:
-        frame = Frame(stream, schedule, target)
-        program = writer(frame).part()
-        if frame.stages >= 2:
-            break
-    return TileKernel(kernel, (program,), WARPGROUP * (1 + schedule.groups))
+    is_plain: bool = False  # for CUDA cores, which find all digits
 
 
 def side_by_side(stream: Stream, live: Callable[[int], int]) -> Iterator[Schedule]:
@@ -136,7 +112,8 @@ class Frame:
         first = stream.scores[0]
         self.dtype = stream.computes[first.number].dtype
         self.half = narrow(first.streamed).dtype
-        is_exact = self.half.bits == 16 and schedule.splits == 1
+        self.is_relaxed = not schedule.is_plain
+        is_exact = self.is_relaxed and schedule.splits == 1
         self.grain = GRAIN if is_exact else SPAN
         self.size = schedule.size
         self.height = schedule.rows * schedule.groups
@@ -187,6 +164,11 @@ class Frame:
         row = axis_index(self.row)
         place = axis_index(self.place)
         return row, place
+
+    @property
+    def unit(self) -> str:
+        """What multiplies a left operand in registers."""
+        return "wgmma" if self.half.bits == 16 else "mma"
 
     @property
     def dims(self) -> tuple[Axis, Axis]:
@@ -351,7 +333,7 @@ class Frame:
         """Write the main loop over the blocks that a mask shows; rotated as `Pipeline` says."""
         first, stop = self.shown()
         copies = (*self.ring, *values)
-        if self.half.bits == 16:
+        if self.is_relaxed:
             steps = [relaxed(each) for each in steps]
         return Pipeline(self.block, copies, tuple(steps), first, stop, is_rotated)
 
@@ -508,7 +490,7 @@ class Frame:
 
 
 def relaxed(step: Step) -> Step:
-    """Let scores that are made of 16-bit floats be edited by functions of few instructions."""
+    """Let scores made of 16-bit floats, or TF32, be edited by functions of few instructions."""
     if isinstance(step, When):
         return replace(step, body=tuple(map(relaxed, step.body)))
     return replace(step, is_relaxed=True) if isinstance(step, Assign) else step

@@ -32,31 +32,18 @@ from picograd.codegen.stream_powers import (
     without_factor,
 )
 from picograd.codegen.streams import Product, Stream, binary, is_tile, read, replaced
-from picograd.codegen.templates.attention_frame import (
-    GRAIN,
-    SPAN,
-    Frame,
-    Schedule,
-    first_fitting,
-    side_by_side,
-)
+from picograd.codegen.templates.attention_frame import GRAIN, SPAN, Frame, Schedule, side_by_side
 from picograd.codegen.templates.attention_vectors import Vectors
-from picograd.codegen.tile import Accumulate, Assign, Dot, Step, TileKernel, TilePart
+from picograd.codegen.tile import Accumulate, Assign, Dot, Step, TilePart
 from picograd.helpers import round_up
-from picograd.schedule.loop import Expr, Kernel, const, walk
+from picograd.schedule.loop import Expr, const, walk
 from picograd.schedule.monoid import COMBINE, identity
 from picograd.schedule.score_masks import hiding
-from picograd.target import Target
 
 GROUPS = 2  # warpgroups of 64 rows
 REGISTERS = 40, 232
 MOST_LIVE = 232  # registers of a thread for fragments (the others: addresses, values of rows)
 SIZES = 128, 112, 96, 64, 32  # of a block of the stream
-
-
-def build(kernel: Kernel, stream: Stream, target: Target) -> TileKernel:
-    """Write a kernel of one part."""
-    return first_fitting(kernel, stream, target, schedules(stream), Writer)
 
 
 def schedules(stream: Stream) -> Iterator[Schedule]:
@@ -292,7 +279,7 @@ class Writer:
         hidden = Assign(name, frame.dims, edge)
         steps = frame.chosen([plain], [hidden])
         value = frame.streamed(each.value, each.columns)
-        dot = Dot(f"value{number}", name, value, frame.size, "wgmma")
+        dot = Dot(f"value{number}", name, value, frame.size, frame.unit)
         return [*steps, dot]
 
     # -- expressions ------------------------------------------------------------------------------
