@@ -118,6 +118,7 @@ def event(function: F) -> F:
             return made
         return function(*args, **options)
 
+    vars(call)["recorded"] = function
     return call  # type: ignore[return-value]
 
 

@@ -44,7 +44,7 @@ def guarded(function: Callable[..., Any], name: str = "") -> Callable[..., Any]:
     """Make a function whose raw errors name it and its arguments; users may know another name."""
     op = name or function.__name__
 
-    code: Any = getattr(function, "__code__", None)
+    code: Any = getattr(getattr(function, "recorded", function), "__code__", None)
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if code else ()
     checks = (
         checks_of(function, names, code.co_argcount) if code and not is_guarded(function) else ()
