@@ -61,3 +61,11 @@ def test_a_damaged_file_is_done_without(payload, first, tmp_path):
 def test_few_kernels_stay_alone(tmp_path):
     run(tmp_path)
     assert files(tmp_path)[0] == []
+
+
+def test_kernels_that_are_missing_are_packed_for_nobody(tmp_path, monkeypatch):
+    """A cache that lost what a kernel's description names."""
+    monkeypatch.setattr(packed, "LEAST", 1)
+    monkeypatch.setattr(cache.DiskCache, "get", lambda *_: None)
+    run(tmp_path)
+    assert files(tmp_path)[0] == []

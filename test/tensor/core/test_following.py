@@ -453,6 +453,32 @@ def two_optimizers(program: Program, number: int) -> Any:
     return value + loss.item()
 
 
+def gradients_given(program: Program, number: int) -> Any:
+    """What was found lives on; now and then another gradient is used in its place."""
+    loss = program.loss(number)
+    loss.backward()
+    weight = program.model.last.weight
+    program.kept = weight.grad
+    if number % 4 == 3:
+        weight.grad = Tensor.ones(*weight.shape).realize()
+    program.optimizer.step()
+    program.optimizer.zero_grad()
+    return loss.item()
+
+
+def shared_memory(program: Program, number: int) -> Any:
+    """Arrays of NumPy are overwritten before a step computes with them."""
+    array = np.random.default_rng(number).standard_normal((5, 4)).astype(np.float32)
+    _, y = program.batch(number)
+    loss = F.cross_entropy(program.model(picograd.from_numpy(array)), y)
+    loss.backward()
+    if number % 4 == 3:
+        array[:] = 7
+    program.optimizer.step()
+    program.optimizer.zero_grad()
+    return loss.item()
+
+
 LOOPS: list[tuple[Loop, int]] = [
     (plain, 8), (detached, 7), (kept_outputs, 7), (rates, 6), (branches, 4), (factors, 3),
     (kinds_of_factors, 3), (sizes, 3), (read_inside, 0), (statistics_read, 2), (evaluated, 5),
@@ -463,7 +489,8 @@ LOOPS: list[tuple[Loop, int]] = [
     (state_changed, 2), (options_changed, 3), (parameters_added, 3), (drawn, 1),
     (one_tensor_twice, 3), (same_memory, 3), (value_of_two, 3), (waits, 0), (jitted_between, 0),
     (traced, 3), (in_a_thread, 1), (in_a_handler, 2), (explained, 1), (second_gradients, 1),
-    (mapped, 2), (two_optimizers, 10), (statistics_shown, 2),
+    (mapped, 2), (two_optimizers, 10), (statistics_shown, 2), (gradients_given, 2),
+    (shared_memory, 0),
 ]  # fmt: skip
 
 
