@@ -7,17 +7,21 @@ from picograd.engine.tracing import is_tracing
 from picograd.errors import GradientError, StateError
 from picograd.tensor.core.annotations import Data, DeviceLike, DTypeLike
 from picograd.tensor.core.copying import copied
-from picograd.tensor.core.recording import is_view, share, show_memory
+from picograd.tensor.core.recording import is_view, share, show_memory, undetached
 from picograd.tensor.tensor import Tensor
 
 
 def show_each_other(made: Tensor, data: Tensor) -> None:
     """Let a tensor share the memory of the one it was made of, as in PyTorch.
 
-    A copy is made of what shows only a part of some memory: updates would write all of it.
+    A copy is made of what shows only a part of some memory: updates would write all of it. What
+    `weight.data` shows is all.
     """
-    if not (is_view(data) or is_tracing()):
-        share(made, data)
+    if is_tracing():
+        return
+    whole = undetached(data)
+    if not is_view(whole):
+        share(made, whole)
 
 
 class Parameter(Tensor):

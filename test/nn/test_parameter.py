@@ -75,6 +75,24 @@ def test_a_parameter_shares_the_memory_that_it_is_made_of() -> None:
     assert values.tolist() == weight.tolist() == [2.0, 5.0] and not values.requires_grad
 
 
+@pytest.mark.parametrize("name", ["detach", "data"])
+@pytest.mark.parametrize("trains", [True, False])
+def test_a_parameter_made_of_what_is_detached_shares_its_memory(name: str, trains: bool) -> None:
+    source = Tensor([1.0, 2.0], requires_grad=trains)
+    shown = source.data if name == "data" else source.detach().detach()
+    tied = Parameter(shown)
+    with picograd.no_grad():
+        source.add_(1)
+        assert tied.tolist() == shown.tolist() == [2.0, 3.0]
+        tied.mul_(2)
+        assert source.tolist() == shown.tolist() == [4.0, 6.0]
+        shown[0] = 0.0
+    (tied * tied).sum().backward()
+    nn.optim.SGD([tied], lr=0.5).step()
+    assert source.tolist() == tied.tolist() == shown.tolist() == [0.0, 0.0]
+    assert source.grad is None and not shown.requires_grad
+
+
 def test_data_of_a_leaf_that_trains_is_shared() -> None:
     first, second = Parameter(Tensor([1.0])), Parameter(Tensor([2.0]))
     second.data = first

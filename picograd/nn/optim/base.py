@@ -13,7 +13,6 @@ are its own, `self.state[p]` begins as an empty dict, and nothing is checked or 
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -43,6 +42,7 @@ from picograd.helpers import Key
 from picograd.nn.init import constant
 from picograd.nn.optim.group import (
     FORMULAS,
+    Batch,
     Expanded,
     Numbers,
     Options,
@@ -52,6 +52,7 @@ from picograd.nn.optim.group import (
     is_number,
     keep_formula,
     math_dtype,
+    turns_of,
 )
 from picograd.nn.optim.states import export_state, import_own, import_state
 from picograd.nn.parameter import overwrite, realize
@@ -66,17 +67,6 @@ from picograd.traced_number import value_of
 Slots = dict[str, Tensor]
 Change = tuple[Tensor, Node]  # and its new value
 Result = tuple[Tensor, Slots]
-
-
-@dataclass(slots=True)
-class Batch:
-    """Parameters of a group that are updated alike: one device, one dtype, one step count."""
-
-    members: list[Tensor]
-    dtype: DType
-    numbers: Numbers
-    shared: Slots
-    states: list[dict[str, Any]]  # of the members
 
 
 class Optimizer:
@@ -241,12 +231,16 @@ class Optimizer:
     @following
     def _update(self) -> bool:
         """Record the update of every group, and write it; tells whether by updates alone."""
-        recorded: list[Update | list[Change]] = []
+        turns = turns_of(self.param_groups)
+        found: list[tuple[ParameterGroup, Batch]] = []
         for group in self.param_groups:
             if self.is_own_rule():
                 group.follow_all()
-            recorded += [self._record(group, batch) for batch in self._batches(group)]
-        return self._write(recorded)
+            found += [(group, batch) for batch in self._batches(group, turns)]
+        is_usual = False
+        for turn in sorted({batch.turn for _, batch in found}):
+            is_usual = self._write([self._record(*each) for each in found if each[1].turn == turn])
+        return is_usual and not turns
 
     def _write(self, recorded: Sequence[Update | list[Change]]) -> bool:
         """Compute a step and write what it changes: by a node each, unless all are updates."""
@@ -282,7 +276,7 @@ class Optimizer:
             write(tensor, node, False, is_one=False)
         return [tensor for tensor, _ in changed]
 
-    def _batches(self, group: ParameterGroup) -> list[Batch]:
+    def _batches(self, group: ParameterGroup, turns: Mapping[int, int]) -> list[Batch]:
         """Sort the parameters that have a gradient into batches, making state that is missing."""
         names = list(self.shared(group.options))
         wanted = {*names, *self.slots(group.options)}
@@ -297,12 +291,12 @@ class Optimizer:
         for parameter, state, key in zip(group.parameters, states, keys):
             if (parameter.grad if is_traced else parameter._grad) is not None:
                 node = parameter._node
-                kind = node.device, dtypes[node.dtype], key
+                kind = node.device, dtypes[node.dtype], key, turns.get(id(parameter), 0)
                 sorted_members.setdefault(kind, []).append(parameter)
             if wanted <= state.keys():
                 complete[id(parameter)] = state
         batches = []
-        for (_, dtype, key), members in sorted_members.items():
+        for (_, dtype, key, turn), members in sorted_members.items():
             is_whole = bool(key) and len(members) == owners[key]
             shared = self._shared_state(group, members[0], is_whole)
             for parameter in members:
@@ -310,7 +304,8 @@ class Optimizer:
                     self.make_state(group, parameter, shared)
                     complete[id(parameter)] = self.state[parameter]
             own = [complete[id(parameter)] for parameter in members]
-            batches.append(Batch(members, dtype, group.numbers_beside(members[0]), shared, own))
+            numbers = group.numbers_beside(members[0])
+            batches.append(Batch(members, dtype, numbers, shared, own, turn))
         return batches
 
     def _shared_state(self, group: ParameterGroup, member: Tensor, is_whole: bool) -> Slots:

@@ -5,7 +5,9 @@ needs, such as lr or 1 - beta1. Each is a zero-dim tensor beside the parameters,
 option neither compiles anything nor traces a jitted step again.
 """
 
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -23,6 +25,7 @@ from picograd.graph.formula import Formula
 from picograd.helpers import Key
 from picograd.nn.init import constant
 from picograd.nn.parameter import overwrite
+from picograd.tensor.core.recording import root_of
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_variables import follow, is_followable, plain_of
 from picograd.traced_number import TracedNumber
@@ -324,3 +327,33 @@ def check_members(members: Sequence[Any], seen: set[int]) -> None:
         if id(member) in seen:
             raise ValueRangeError("optim", "a parameter appears twice", "pass each one once")
         seen.add(id(member))
+
+
+@dataclass(slots=True)
+class Batch:
+    """Parameters of a group that are updated alike: one device, one dtype, one step count."""
+
+    members: list[Tensor]
+    dtype: DType
+    numbers: Numbers
+    shared: dict[str, Tensor]
+    states: list[dict[str, Any]]  # of the members
+    turn: int  # parameters that show one memory are updated one after the other
+
+
+def turns_of(groups: Iterable[ParameterGroup]) -> dict[int, int]:
+    """Number the parameters that show all of one memory, by identity; none where none does.
+
+    Each adds to what the one before made of it, as in PyTorch: tied weights are such.
+    """
+    members = [each for group in groups for each in group.parameters]
+    if all(each._view is None for each in members):
+        return {}
+    before: Counter[int] = Counter()
+    turns = {}
+    for each in members:
+        root = root_of(each)
+        shown = id(root if root._node.size == each._node.size else each)
+        turns[id(each)] = before[shown]
+        before[shown] += 1
+    return turns if any(turns.values()) else {}

@@ -75,7 +75,7 @@ class ProtocolMethods(Recorded):
     def __format__(self, spec: str) -> str:
         if is_tracing():
             check_not_tracing("format()")
-        if self.shape and not spec:
+        if not spec and (self.shape or self._node.device == "meta"):
             return repr(self)
         if self._node.size != 1:
             text = f"a tensor of shape {self.shape} has no format {spec!r}"
@@ -97,7 +97,8 @@ class ProtocolMethods(Recorded):
 
     def _repr_html_(self) -> str:
         kind = f"{self.dtype.name}{list(self.shape)} on {self.device}"
-        return tensor_html(to_host(self), repr(self), f"{self.name or 'Tensor'} {kind}")
+        values = None if self._node.device == "meta" else to_host(self)
+        return tensor_html(values, repr(self), f"{self.name or 'Tensor'} {kind}")
 
     # copies
 

@@ -821,6 +821,13 @@ def is_view(tensor: "Recorded") -> bool:
     return tensor._view is not None
 
 
+def undetached(tensor: "Recorded") -> "Recorded":
+    """Find the tensor of which one is `detach()` or `data`, all of it in its shape, or itself."""
+    while (view := tensor._view) is not None and view.function is build.detach:
+        tensor = view.base
+    return tensor
+
+
 def root_of(tensor: "Recorded") -> "Recorded":
     """Find the tensor whose memory a view shows, or itself."""
     while is_view(tensor):

@@ -15,9 +15,9 @@ LEFT_OUT = "…"
 Array = Any
 
 
-def tensor_html(values: Array, text: str, facts: str) -> str:
-    """Write a tensor as HTML: the facts, and a table, or its text."""
-    if values.ndim not in (1, 2) or values.size == 0:
+def tensor_html(values: Array | None, text: str, facts: str) -> str:
+    """Write a tensor as HTML: the facts, and a table, or its text, as without values."""
+    if values is None or values.ndim not in (1, 2) or values.size == 0:
         return heading(facts) + preformatted(text)
     height, width = values.shape if values.ndim == 2 else (1, values.size)
     rows = values.reshape(height, width)

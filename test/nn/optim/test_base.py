@@ -514,3 +514,24 @@ def test_complex_parameters_are_trained_as_pairs(name: str) -> None:
 
     wanted = trained(torch, torch.tensor)
     np.testing.assert_allclose(trained(picograd, Tensor), wanted, 1e-7, 1e-7)
+
+
+@pytest.mark.parametrize("name", ["whole", "data", "slice", "other group", "jitted"])
+def test_parameters_of_one_memory_each_add_their_update(name: str) -> None:
+    first = nn.Parameter(Tensor([1.0, 2.0]))
+    second = nn.Parameter(first.data if name == "data" else first)
+    if name == "slice":
+        second.data = first.data[:]
+    groups = [{"params": [first]}, {"params": [second]}] if name == "other group" else None
+    optimizer = nn.optim.SGD(groups or [first, second], lr=0.125, momentum=0.5)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        (first * 2 + second * 4).sum().backward()
+        optimizer.step()
+
+    run = picograd.jit(step) if name == "jitted" else step
+    for _ in range(3):
+        run()
+    steps = 0.125 * 6 * (1 + 1.5 + 1.75)
+    assert first.tolist() == second.tolist() == [1 - steps, 2 - steps]

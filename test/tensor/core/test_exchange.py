@@ -169,3 +169,11 @@ def test_foreign_exporters(place: Any) -> None:
     assert picograd.from_dlpack(torch.ones(2, dtype=torch.complex64)).tolist() == [1, 1]
     with pytest.raises(ExportError, match="element type 5"):
         picograd.from_dlpack(torch.ones(2, dtype=torch.complex32))
+
+
+@pytest.mark.parametrize("device", ["meta", "null"])
+def test_what_has_no_memory_is_not_shared(device: str) -> None:
+    x = picograd.empty(3, device=device)
+    for share in (x.__dlpack_device__, x.__dlpack__, lambda: np.from_dlpack(x)):
+        with pytest.raises(ExportError, match=f"the device {device} has no memory to share"):
+            share()

@@ -36,3 +36,9 @@ def test_others_are_text(shape):
 def test_while_jit_traces_there_is_nothing_to_show():
     with pytest.raises(TraceError):
         picograd.jit(lambda x: x._repr_html_())(Tensor([1.0]))
+
+
+@pytest.mark.parametrize("shape", [(), (2,), (2, 3)])
+def test_without_values_the_text_is_shown(shape: tuple[int, ...]) -> None:
+    x = picograd.empty(*shape, device="meta")
+    assert f"{x}" == repr(x) and f"float32{list(shape)} on meta" in x._repr_html_()
