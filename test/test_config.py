@@ -1,4 +1,5 @@
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -98,3 +99,11 @@ def test_flags_are_few_and_documented():
         assert f"`{flag.variable}`" in text and flag.meaning in text
     page = Path(__file__).parents[1] / "docs" / "flags.md"
     assert page.read_text() == text, "write format_flags() to docs/flags.md"
+
+
+def test_settings_are_called_by_their_names():
+    root = Path(__file__).parents[1]
+    known = {flag.variable for flag in FLAGS}
+    for path in [*root.glob("docs/**/*.md"), *root.glob("picograd/**/*.py")]:
+        named = set(re.findall(r"\bPICOGRAD_[A-Z_0-9]+", path.read_text(encoding="utf-8")))
+        assert named <= known, (path, named - known)

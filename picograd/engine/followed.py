@@ -34,7 +34,7 @@ class Events:
     """What operations, and whoever changes tensors, look at first.
 
     `after` is called when something else than a step was computed. `lock` is that of pending.py,
-    `expected` what a step that was followed would take, where PICOGRAD_VERIFY records it as well.
+    `expected` what a step that was followed would take, where VERIFY records it as well.
     """
 
     __slots__ = ("after", "expected", "learning", "lock", "record", "take")

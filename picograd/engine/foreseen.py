@@ -11,7 +11,7 @@ an optimizer makes of the gradients is told by formulas (engine/update.py). So a
 
 All else follows from these: the order, who reads what is written, the plan, and what it takes. What
 is otherwise - a graph of two losses, ends that are not in memory, values carried on - is walked
-(engine/quick.py), as is a step that is new. With PICOGRAD_VERIFY all are, and must find what was
+(engine/quick.py), as is a step that is new. With VERIFY all are, and must find what was
 foreseen.
 """
 

@@ -9,7 +9,7 @@ formulas (engine/update.py). So the walk takes a block as it stands, and the key
     kind, inputs, formula ...  an update, with the memory that it reads
 
 Where such a key is new, all nodes are looked at, the plan is found as for any graph, and remembered
-here with the places of what it takes. With PICOGRAD_VERIFY that is done each time, and both must
+here with the places of what it takes. With VERIFY that is done each time, and both must
 ask for the same.
 """
 

@@ -10,7 +10,7 @@ SCRIPT = Path(__file__).with_name("plan_lists.py")
 
 def start(junk: int) -> "subprocess.Popen[str]":
     """Train in a process of its own."""
-    settings = {"PICOGRAD_DEVICE": "null", "PICOGRAD_VERIFY": "0", "PYTHONHASHSEED": str(junk + 1)}
+    settings = {"PICOGRAD_DEVICE": "null", "VERIFY": "0", "PYTHONHASHSEED": str(junk + 1)}
     root = str(SCRIPT.parents[2])
     return subprocess.Popen(
         [sys.executable, str(SCRIPT), str(junk)], env=os.environ | settings, cwd=root,

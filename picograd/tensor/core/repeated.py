@@ -14,7 +14,7 @@ draws numbers, or makes nodes that know others in functions is recorded each tim
 a trace.
 
 Steps are kept when a call comes for the second time: positions of batches may all be others. With
-PICOGRAD_VERIFY each call records as well, and the two must be alike.
+VERIFY each call records as well, and the two must be alike.
 """
 
 import functools

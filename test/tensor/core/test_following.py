@@ -538,7 +538,7 @@ def test_steps_that_are_followed_are_recorded_too_and_compared(hits: list[bool])
     program = Program()
     for number in range(9):
         plain(program, number)
-    assert hits == [False] * 3  # it is recorded, and checked, where PICOGRAD_VERIFY is set
+    assert hits == [False] * 3  # it is recorded, and checked, where VERIFY is set
     ways = [each.way for each in following.KNOWN[program.optimizer] if each.way is not None]
     ways[0].buffers.reverse()
     with pytest.raises(InternalError, match="followed"):
