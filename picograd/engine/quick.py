@@ -43,7 +43,7 @@ KNOWN_LIMIT = 64
 class Walk:
     """What is under some nodes, inputs first, as `walk_pending` lists it, and the blocks in it."""
 
-    __slots__ = ("blocks", "order", "places", "seen")
+    __slots__ = ("__weakref__", "blocks", "order", "places", "seen")
 
     def __init__(self) -> None:
         self.order: list[Node] = []
@@ -51,8 +51,9 @@ class Walk:
         # where in the order blocks begin, and updates are
         self.places: list[tuple[int, Placed | Update]] = []
         self.blocks: dict[int, Callable[[], None]] = {}
+        own = weakref.proxy(self)  # a cycle would keep gradients until the collector runs
         for whole, placed in pairs_of(entries(BLOCKS)):
-            self.blocks[id(whole())] = partial(self.add_block, placed)
+            self.blocks[id(whole())] = partial(Walk.add_block, own, placed)
 
     def add(self, roots: Sequence[Node]) -> None:
         """Add what is under some nodes and not yet in the list."""
