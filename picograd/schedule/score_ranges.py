@@ -19,6 +19,7 @@ from picograd.dtype import bool_, int32, int64
 from picograd.errors import internal
 from picograd.graph.ops import OPS
 from picograd.helpers import product
+from picograd.schedule.in_place import renumbered
 from picograd.schedule.index import Axis, Dynamic, Index, atom_index, axis_index, flatten
 from picograd.schedule.loop import (
     Compute,
@@ -82,28 +83,12 @@ def finding(stream: KernelLaunch, before: Sequence[KernelLaunch]) -> KernelLaunc
             places.append(place)
             if slot.role == "out":
                 slots[place] = slot
-        parts += [with_slots(part, places) for part in launch.kernel.parts]
+        moved = dict(enumerate(places))
+        parts += [renumbered(part, moved) for part in launch.kernel.parts]
     parts += stream.kernel.parts
     name = f"{stream.kernel.name}_ranges"
     kernel = replace(stream.kernel, name=name, slots=tuple(slots), parts=tuple(parts))
     return replace(stream, kernel=kernel, slots=tuple(numbers))
-
-
-def with_slots(part: Part, places: Sequence[int]) -> Part:
-    """Let a part read and write other slots."""
-
-    def moved(expr: Expr) -> Expr | None:
-        if expr.op != "load":
-            return None
-        slot, index = expr.arg
-        return Expr("load", (), (places[slot], index), expr.dtype)
-
-    computes = []
-    for compute in part.computes:
-        store = compute.store and (places[compute.store[0]], compute.store[1])
-        body = rewrite(compute.body, {}, moved)
-        computes.append(replace(compute, body=body, store=store))
-    return replace(part, computes=tuple(computes))
 
 
 class Made:
