@@ -10,7 +10,7 @@ next step the plan, and what it takes, are known, so that no graph was needed.
     Record              one way that is being followed: nodes that are met, and those that stand in
     stop                for whatever is not expected: nodes are made, and recording goes on as usual
 
-Whoever looks at what a standing node reads finds the graph made, too (`Node.__getattr__`).
+Whoever looks at what a standing node reads finds the graph made, too (`Standing` of graph/node.py).
 """
 
 import functools
@@ -73,11 +73,6 @@ def check_expected(plan: Any, memory: Sequence[Any], scalars: Sequence[Any], roo
         check([*map(id, memory)] == [*map(id, held)], "memory was followed otherwise")
         pairs = zip(roots, nodes, strict=True)
         check(all(other in (None, node) for node, other in pairs), "other values were followed")
-
-
-def is_on() -> bool:
-    """Tell whether a way is followed or learnt."""
-    return EVENTS.record is not None or EVENTS.learning is not None
 
 
 def leave() -> None:

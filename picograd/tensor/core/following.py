@@ -30,7 +30,7 @@ from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_view, check_later
 from picograd.engine.tracing import RUNNING
-from picograd.engine.update import has_own_memory
+from picograd.engine.update import Alone, has_own_memory
 from picograd.engine.watch import PROFILES
 from picograd.errors import PicogradError
 from picograd.graph.gradient import WATCHERS
@@ -554,13 +554,6 @@ def as_leaf(node: Node) -> Node:
     if node.realized is None:
         return node
     return Node("buffer", (), Storage(node.realized), node.shape, node.dtype, node.device)
-
-
-@dataclass(slots=True)
-class Alone:
-    """Has a leaf as a tensor does."""
-
-    _node: object
 
 
 def holders(tensor: Any) -> int:
