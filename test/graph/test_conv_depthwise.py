@@ -2,16 +2,13 @@
 
 import dataclasses
 
-import numpy as np
 import pytest
+from conv_support import leaf, plain_spec, same_value
 
-from picograd import Tensor
 from picograd.graph import conv_depthwise
 from picograd.graph.expand import expand_composites
 from picograd.graph.gradient import gradient
-from picograd.graph.interpret import interpret
-from picograd.graph.node import Node, toposort
-from picograd.graph.shape import ConvSpec
+from picograd.graph.node import toposort
 from picograd.target import cuda_target
 
 A100, H100 = cuda_target("sm_80", 108), cuda_target("sm_90a")
@@ -31,46 +28,26 @@ CASES = {
 }
 
 
-def leaf(*shape: int, seed: int = 0) -> Node:
-    """Small whole numbers, so that sums are exact however they are grouped."""
-    numbers = np.random.default_rng(seed).integers(-2, 3, shape)
-    return Tensor(numbers.astype(np.float32)).bfloat16().realize().node
-
-
-def spec_of(rank: int, **changes) -> ConvSpec:
-    ones = (1,) * rank
-    return dataclasses.replace(ConvSpec(ones, ((0, 0),) * rank, ones, ones), **changes)
-
-
-def same_value(node: Node, target=A100) -> list[Node]:
-    """Expand a graph, check that its value is the same, and list the convolutions in it."""
-    (made,) = expand_composites([node], target=target)
-    want, found = interpret([node], True)[0], interpret([made], True)[0]
-    assert made.shape == node.shape and made.dtype is node.dtype
-    np.testing.assert_array_equal(found, want)
-    return [each for each in toposort([made]) if each.op == "conv"]
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_sums_of_windows(name):
     shape, kernel, changes = CASES[name]
     x, weight = leaf(*shape), leaf(shape[1], 1, 1, *kernel, seed=1)
-    node = x.conv(weight, spec_of(len(kernel), **changes))
-    assert same_value(node) == []
+    node = x.conv(weight, plain_spec(len(kernel), **changes))
+    assert same_value(node, A100) == []
     for found in gradient([(node, leaf(*node.shape, seed=2))], [x, weight]):
-        assert same_value(found) == []
+        assert same_value(found, A100) == []
 
 
 def test_more_sums_than_a_kernel_holds(monkeypatch):
     """Taps along the first axis are rows of the result then."""
     shape, kernel, changes = CASES["a stride"]
     x, weight = leaf(*shape), leaf(shape[1], 1, 1, *kernel, seed=1)
-    node = x.conv(weight, spec_of(len(kernel), **changes))
+    node = x.conv(weight, plain_spec(len(kernel), **changes))
     (found,) = gradient([(node, leaf(*node.shape, seed=2))], [weight])
     counts = []
     for most in (6, 5):
         monkeypatch.setattr(conv_depthwise, "MOST_SUMS", most)
-        assert same_value(found) == []
+        assert same_value(found, A100) == []
         (made,) = expand_composites([found], target=A100)
         counts.append(sum(each.op == "reduce" for each in toposort([made])))
     assert counts == [6, 2]
@@ -78,11 +55,11 @@ def test_more_sums_than_a_kernel_holds(monkeypatch):
 
 def test_other_groups_and_targets_keep_their_products():
     x, wide = leaf(2, 4, 1, 6, 6), leaf(4, 3, 1, 3, 3)
-    assert len(same_value(x.conv(wide, spec_of(2)))) == 1, "several outputs a group"
-    lone = x.conv(leaf(4, 1, 1, 3, 3), spec_of(2))
+    assert len(same_value(x.conv(wide, plain_spec(2)), A100)) == 1, "several outputs a group"
+    lone = x.conv(leaf(4, 1, 1, 3, 3), plain_spec(2))
     host = dataclasses.replace(A100, shared_bytes=0)
     assert conv_depthwise.expand_depthwise(lone, host) is None
-    deep = leaf(1, 4, 2, 14, 14).conv(leaf(4, 1, 2, 3, 3), spec_of(2))
+    deep = leaf(1, 4, 2, 14, 14).conv(leaf(4, 1, 2, 3, 3), plain_spec(2))
     assert conv_depthwise.expand_depthwise(deep, A100) is None, "144 results are no taps"
-    single = leaf(2, 1, 16, 6, 6).conv(leaf(1, 1, 16, 3, 3), spec_of(2))
+    single = leaf(2, 1, 16, 6, 6).conv(leaf(1, 1, 16, 3, 3), plain_spec(2))
     assert conv_depthwise.expand_depthwise(single, H100) is None, "one group is no depthwise one"

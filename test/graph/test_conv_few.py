@@ -1,15 +1,11 @@
 """Convolutions of few channels in other forms: the same values, and which form is chosen."""
 
-import numpy as np
 import pytest
+from conv_support import leaf, plain_spec, same_value
 
-from picograd import Tensor
 from picograd.dtype import bfloat16, float32
 from picograd.graph import conv_few
-from picograd.graph.expand import expand_composites
 from picograd.graph.gradient import gradient
-from picograd.graph.interpret import interpret
-from picograd.graph.node import Node, toposort
 from picograd.graph.shape import ConvSpec
 from picograd.helpers import round_up
 from picograd.target import cuda_target
@@ -17,53 +13,33 @@ from picograd.target import cuda_target
 H100 = cuda_target("sm_90a")
 
 
-def leaf(*shape: int, seed: int = 0) -> Node:
-    """Small whole numbers, so that sums are exact however they are grouped."""
-    numbers = np.random.default_rng(seed).integers(-2, 3, shape)
-    return Tensor(numbers.astype(np.float32)).bfloat16().realize().node
-
-
-def plain_spec(rank: int, stride=None, padding=None) -> ConvSpec:
-    ones = (1,) * rank
-    return ConvSpec(stride or ones, padding or ((0, 0),) * rank, ones, ones)
-
-
-def same_value(node: Node) -> list[Node]:
-    """Expand a graph, check that its value is the same, and list the convolutions in it."""
-    (made,) = expand_composites([node], target=H100)
-    want, found = interpret([node], True)[0], interpret([made], True)[0]
-    assert made.shape == node.shape and made.dtype is node.dtype
-    np.testing.assert_array_equal(found, want)
-    return [each for each in toposort([made]) if each.op == "conv"]
-
-
 def test_few_channels_are_written_out():
     """Taps with gaps are never packed."""
     spec = ConvSpec((1, 1), ((3, 2), (3, 2)), (1, 1), (1, 2))
     x, weight = leaf(2, 1, 3, 16, 24), leaf(1, 8, 3, 7, 7, seed=1)
     node = x.conv(weight, spec)
-    (conv,) = same_value(node)
+    (conv,) = same_value(node, H100)
     assert conv.inputs[0].shape[2] == 24 and conv.inputs[1].shape == (1, 8, 24, 7, 1)
     (found,) = gradient([(node, leaf(*node.shape, seed=2))], [weight])
-    same_value(found)
+    same_value(found, H100)
 
 
 def test_one_channel_is_written_out_along_both_axes():
     x, weight = leaf(2, 1, 1, 9, 9), leaf(1, 8, 1, 3, 3, seed=1)
     node = x.conv(weight, plain_spec(2, padding=((1, 1), (1, 1))))
-    (conv,) = same_value(node)
+    (conv,) = same_value(node, H100)
     assert conv.inputs[1].shape == (1, 8, 16, 1, 1)
     (found,) = gradient([(node, leaf(*node.shape, seed=2))], [weight])
-    same_value(found)
+    same_value(found, H100)
 
 
 @pytest.mark.parametrize("kernel", [(2, 1), (1, 1), (1, 5)])
 def test_few_channels_and_few_taps_end_as_one_convolution(kernel):
     x, weight = leaf(2, 1, 1, 6, 7), leaf(1, 8, 1, *kernel, seed=1)
     node = x.conv(weight, plain_spec(2))
-    same_value(node)
+    same_value(node, H100)
     (found,) = gradient([(node, leaf(*node.shape, seed=2))], [weight])
-    assert len(same_value(found)) == 1
+    assert len(same_value(found, H100)) == 1
 
 
 PACKED = {
@@ -79,11 +55,11 @@ PACKED = {
 def test_elements_of_one_stride_lie_together(name):
     shape, kernel, stride, padding, wanted = PACKED[name]
     x, weight = leaf(*shape), leaf(1, 8, shape[2], *kernel, seed=1)
-    node = x.conv(weight, plain_spec(len(kernel), stride, padding))
-    (conv,) = same_value(node)
+    node = x.conv(weight, plain_spec(len(kernel), stride=stride, padding=padding))
+    (conv,) = same_value(node, H100)
     assert conv.inputs[1].shape == (1, 8, *wanted)
     (found,) = gradient([(node, leaf(*node.shape, seed=2))], [weight])
-    (conv,) = same_value(found)
+    (conv,) = same_value(found, H100)
     assert conv.shape[0] in (wanted[0], round_up(wanted[0], 64)) and conv.shape[3:] == wanted[1:]
 
 

@@ -4,30 +4,17 @@ import dataclasses
 
 import numpy as np
 import pytest
+from conv_support import leaf, plain_spec, same_value
 
 from picograd import Tensor
 from picograd.dtype import bfloat16, float32
 from picograd.graph import conv_forms
-from picograd.graph.expand import expand_composites
 from picograd.graph.gradient import gradient
-from picograd.graph.interpret import interpret
 from picograd.graph.node import Node, toposort
-from picograd.graph.shape import ConvSpec
 from picograd.target import cuda_target
 
 H100 = cuda_target("sm_90a")
 NO_BOXES = cuda_target("sm_80", 108)
-
-
-def leaf(*shape: int, seed: int = 0) -> Node:
-    """Small whole numbers, so that sums are exact however they are grouped."""
-    numbers = np.random.default_rng(seed).integers(-2, 3, shape)
-    return Tensor(numbers.astype(np.float32)).bfloat16().realize().node
-
-
-def plain_spec(rank: int, **changes) -> ConvSpec:
-    ones = (1,) * rank
-    return dataclasses.replace(ConvSpec(ones, ((0, 0),) * rank, ones, ones), **changes)
 
 
 def test_parts_of_float32_have_the_same_value():
@@ -35,15 +22,6 @@ def test_parts_of_float32_have_the_same_value():
     node = x.conv(rows, plain_spec(2, padding=((1, 1), (1, 1))))
     (conv,) = same_value(node, dataclasses.replace(H100, tf32=True))
     assert conv.shape == (8, 8, 16, 3, 3)
-
-
-def same_value(node: Node, target=H100) -> list[Node]:
-    """Expand a graph, check that its value is the same, and list the convolutions in it."""
-    (made,) = expand_composites([node], target=target)
-    want, found = interpret([node], True)[0], interpret([made], True)[0]
-    assert made.shape == node.shape and made.dtype is node.dtype
-    np.testing.assert_array_equal(found, want)
-    return [each for each in toposort([made]) if each.op == "conv"]
 
 
 @pytest.mark.parametrize("kernel", [1, 2, 3, 5])
@@ -56,7 +34,7 @@ def test_gradients_of_inputs_under_a_stride(kernel, stride, low, wanted):
     spec = plain_spec(1, input_dilation=(stride,), padding=((low, high),))
     node = leaf(2, 1, 16, size).conv(leaf(1, 3, 16, kernel, seed=1), spec)
     assert node.shape[3] == wanted
-    (conv,) = same_value(node)
+    (conv,) = same_value(node, H100)
     assert conv.arg.input_dilation == (1,)
     assert conv.shape[2] == 3 * (1 if kernel == 1 else stride), "phases are channels"
 
@@ -64,13 +42,13 @@ def test_gradients_of_inputs_under_a_stride(kernel, stride, low, wanted):
 @pytest.mark.parametrize("kernel", [(3, 3), (1, 3), (3, 1), (2, 5)])
 def test_axes_of_other_strides(kernel):
     spec = plain_spec(2, input_dilation=(2, 1), padding=((1, 2), (2, 1)))
-    same_value(leaf(2, 1, 16, 3, 5).conv(leaf(1, 5, 16, *kernel, seed=1), spec))
+    same_value(leaf(2, 1, 16, 3, 5).conv(leaf(1, 5, 16, *kernel, seed=1), spec), H100)
 
 
 def test_two_axes_of_phases():
     spec = plain_spec(2, input_dilation=(2, 2), padding=((1, 2), (1, 1)))
     node = leaf(2, 1, 16, 3, 4).conv(leaf(1, 5, 16, 3, 3, seed=1), spec)
-    (conv,) = same_value(node)
+    (conv,) = same_value(node, H100)
     assert conv.inputs[1].shape == (1, 20, 16, 2, 2)
 
 
@@ -83,14 +61,14 @@ def test_gradients_of_a_convolution(stride, kernel, padding):
     made = x.conv(weight, spec)
     seed = leaf(*made.shape, seed=2)
     for found in gradient([(made, seed)], [x, weight]):
-        same_value(found)
+        same_value(found, H100)
 
 
 def test_images_in_parts_are_summed_in_float32(monkeypatch):
     monkeypatch.setattr(conv_forms, "count_parts", lambda *_: 8)
     x, rows = leaf(64, 1, 64, 4, 4), leaf(1, 16, 64, 4, 4, seed=1)
     node = x.conv(rows, plain_spec(2, padding=((1, 1), (1, 1))))
-    (conv,) = same_value(node)
+    (conv,) = same_value(node, H100)
     assert conv.dtype.name == "float32" and conv.shape == (64, 8, 16, 3, 3)
 
 

@@ -8,6 +8,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "schedule"))
 
 import numpy as np
 import pytest
+from attention_check import check, shapes_of
 from attention_forms import (
     additive,
     alibi,
@@ -22,7 +23,7 @@ from attention_forms import (
     with_gradients,
 )
 from cuda_tools import compile_cuda, to_ptx
-from plan_support import VALUES, leaf
+from plan_support import leaf
 
 from picograd.codegen import interpret_program, interpret_tile
 from picograd.codegen.linearize_cuda import linearize
@@ -32,10 +33,7 @@ from picograd.codegen.templates import attention_cuda
 from picograd.codegen.templates.attention_plain import shared_bytes
 from picograd.codegen.tile import verify
 from picograd.conversion import from_bits, to_bits
-from picograd.graph.interpret import interpret
 from picograd.schedule import score_boxes, score_ranges
-from picograd.schedule.interpret import interpret as interpret_kernel
-from picograd.schedule.interpret_plan import allocate
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
 
@@ -47,10 +45,6 @@ FORMS = [plain, causal_twice, window, additive, boolean, softcap, alibi, merged_
 def gradients_of_float32(monkeypatch):
     """What the schedule leaves to products, the kernels here are written for."""
     monkeypatch.setattr(score_boxes, "FEW_BYTES", 0)
-
-
-def shapes_of(rows, columns, depth, width):
-    return (1, 2, rows, depth), (1, 2, columns, depth), (1, 2, columns, width)
 
 
 def run_tiles(kernel, slots):
@@ -66,50 +60,37 @@ def run_program(kernel, slots):
         value[...] = from_bits(bits, slot.dtype)
 
 
-def check(roots, run, count):
-    """Run the attention kernels of a plan by `run`, the others as Loop IR, on poisoned memory."""
-    plan = schedule(roots, FEW)
-    memory = allocate(plan, [VALUES[node].copy() for node in plan.inputs])
-    for step in plan.steps:
-        is_stream = step.kernel.hero == "attention"
-        (run if is_stream else interpret_kernel)(step.kernel, [memory[n] for n in step.slots])
-    assert sum(kernel.hero == "attention" for kernel in plan.kernels) == count, plan.reasons
-    for number, wanted in zip(plan.outputs, interpret(roots, values=VALUES), strict=True):
-        found = memory[number].reshape(wanted.shape)
-        assert np.linalg.norm(np.float64(found) - wanted) <= 1e-5 * np.linalg.norm(wanted)
-
-
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
 def test_tiles_mean_what_the_graph_means(form):
     np.random.seed(0)
-    check(with_gradients(form, *shapes_of(90, 90, 32, 64)), run_tiles, 3)
+    check(FEW, with_gradients(form, *shapes_of(90, 90, 32, 64)), run_tiles, 3, 1e-5)
 
 
 @pytest.mark.parametrize("form", [plain, causal_twice], ids=lambda form: form.__name__)
 def test_programs_mean_what_the_graph_means(form):
     np.random.seed(0)
-    check(with_gradients(form, *shapes_of(70, 90, 64, 64)), run_program, 3)
+    check(FEW, with_gradients(form, *shapes_of(70, 90, 64, 64)), run_program, 3, 1e-5)
 
 
 def test_documents(monkeypatch):
     monkeypatch.setattr(score_ranges, "LEAST", 64)
     np.random.seed(0)
-    check(with_gradients(documents, *shapes_of(150, 150, 32, 32)), run_tiles, 3)
+    check(FEW, with_gradients(documents, *shapes_of(150, 150, 32, 32)), run_tiles, 3, 1e-5)
 
 
 @pytest.mark.parametrize("rows, columns, depth, width", [(40, 100, 192, 96), (70, 40, 256, 256)])
 def test_wide_heads(rows, columns, depth, width):
     np.random.seed(0)
     roots = with_gradients(plain, *shapes_of(rows, columns, depth, width))
-    check(roots, run_tiles, 4)  # dk and dv by themselves
+    check(FEW, roots, run_tiles, 4, 1e-5)  # dk and dv by themselves
 
 
 @pytest.mark.parametrize("rows", [1, 5, 20])
 def test_few_rows_are_split(rows):
     np.random.seed(0)
     leaves = [leaf(1, heads, count, 64) for heads, count in ((4, rows), (2, 400), (2, 400))]
-    check([grouped(*leaves)], run_tiles, 1)
-    check([grouped(*leaves)], run_program, 1)
+    check(FEW, [grouped(*leaves)], run_tiles, 1, 1e-5)
+    check(FEW, [grouped(*leaves)], run_program, 1, 1e-5)
 
 
 @pytest.mark.parametrize("depth", [64, 128, 256])

@@ -9,6 +9,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "schedule"))
 
 import numpy as np
 import pytest
+from attention_check import check, shapes_of
 from attention_forms import (
     additive,
     alibi,
@@ -24,7 +25,7 @@ from attention_forms import (
     with_gradients,
 )
 from cuda_tools import compile_cuda
-from plan_support import VALUES, leaf
+from plan_support import leaf
 
 from picograd.codegen import interpret_program, interpret_tile
 from picograd.codegen.linearize_cuda import linearize
@@ -32,20 +33,13 @@ from picograd.codegen.program import verify as verify_program
 from picograd.codegen.render.cuda import render
 from picograd.codegen.templates import attention_cuda
 from picograd.codegen.tile import verify
-from picograd.graph.interpret import interpret
 from picograd.schedule import score_ranges
-from picograd.schedule.interpret import interpret as interpret_kernel
-from picograd.schedule.interpret_plan import allocate
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
 
 WHOLE = replace(cuda_target("sm_90a"), tf32=True)
 FEW = replace(WHOLE, multiprocessors=3)
 FORMS = [plain, causal_twice, window, additive, boolean, softcap, alibi, merged_batch, scale_before]
-
-
-def shapes_of(rows, columns, depth, width):
-    return (1, 2, rows, depth), (1, 2, columns, depth), (1, 2, columns, width)
 
 
 def run_tiles(kernel, slots):
@@ -58,36 +52,23 @@ def run_program(kernel, slots):
     interpret_program.interpret(program, slots)
 
 
-def check(roots, run, count, most):
-    """Run the attention kernels of a plan by `run`, the others as Loop IR, on poisoned memory."""
-    plan = schedule(roots, FEW)
-    memory = allocate(plan, [VALUES[node].copy() for node in plan.inputs])
-    for step in plan.steps:
-        is_stream = step.kernel.hero == "attention"
-        (run if is_stream else interpret_kernel)(step.kernel, [memory[n] for n in step.slots])
-    assert sum(kernel.hero == "attention" for kernel in plan.kernels) == count, plan.reasons
-    for number, wanted in zip(plan.outputs, interpret(roots, values=VALUES), strict=True):
-        found = memory[number].reshape(wanted.shape)
-        assert np.linalg.norm(np.float64(found) - wanted) <= most * np.linalg.norm(wanted)
-
-
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
 def test_tiles_mean_what_the_graph_means(form):
     np.random.seed(0)
-    check(with_gradients(form, *shapes_of(90, 90, 32, 64)), run_tiles, 3, 1e-5)
+    check(FEW, with_gradients(form, *shapes_of(90, 90, 32, 64)), run_tiles, 3, 1e-5)
 
 
 @pytest.mark.parametrize("form", [plain, causal_twice], ids=lambda form: form.__name__)
 def test_programs_mean_what_the_graph_means(form):
     np.random.seed(0)
-    check(with_gradients(form, *shapes_of(70, 90, 32, 64)), run_program, 3, 2e-3)
+    check(FEW, with_gradients(form, *shapes_of(70, 90, 32, 64)), run_program, 3, 2e-3)
 
 
 def test_rows_that_no_box_brings():
     """They are rounded, and multiplied from registers."""
     np.random.seed(0)
     q, k, v = (leaf(*shape) for shape in shapes_of(70, 40, 32, 32))
-    check([plain(q.unary("exp"), k, v)], run_program, 1, 2e-3)
+    check(FEW, [plain(q.unary("exp"), k, v)], run_program, 1, 2e-3)
 
 
 def test_documents(monkeypatch):
@@ -95,14 +76,14 @@ def test_documents(monkeypatch):
     monkeypatch.setattr(score_ranges, "LEAST", 64)
     np.random.seed(0)
     roots = with_gradients(documents, *shapes_of(150, 150, 32, 32))
-    check(roots, run_tiles, 3, 1e-5)
+    check(FEW, roots, run_tiles, 3, 1e-5)
     assert len(schedule(roots, FEW).kernels) == 4
 
 
 def test_heads_that_share_keys():
     np.random.seed(0)
     roots = with_gradients(grouped, (1, 4, 70, 32), (1, 2, 80, 32), (1, 2, 80, 32))
-    check(roots, run_tiles, 3, 1e-5)
+    check(FEW, roots, run_tiles, 3, 1e-5)
 
 
 def test_few_rows_have_all_digits():
