@@ -46,7 +46,7 @@ from picograd.graph.shape import (
     window_shape,
 )
 from picograd.helpers import product
-from picograd.number import converted, is_given, like
+from picograd.number import converted, for_graph, is_given, like
 from picograd.traced_number import TracedNumber, derived, plain
 
 Number = Union[bool, int, float]
@@ -469,7 +469,7 @@ def constant(value: Number, shape: Shape, dtype: DType, device: str) -> Node:
         real, imag = (constant(part, shape, dtype.real, device) for part in ends_of(value))
         return real.paired(imag)
     python = {"bool": bool, "float": float, "float8": float}.get(dtype.kind, int)
-    number = converted(python, value)
+    number = for_graph(converted(python, value))
     return Node("const", (), number, shape, dtype, device)
 
 

@@ -274,7 +274,7 @@ def search(trace: Trace, reach: Any, result: Any) -> list[Store]:
     inner: list[Any] = []
     for _ in range(DEPTH):
         own.add(id(held))
-        holders = holders_of(*held) if held else []
+        holders = holders_of(held) if held else []
         holders = [each for each in holders if id(each) not in own and not is_internal(each)]
         own |= {id(holders), id(inner)}
         held = []
