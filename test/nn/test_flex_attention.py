@@ -36,9 +36,7 @@ MASKS = {
 
 @pytest.mark.parametrize("edit", EDITS)
 @pytest.mark.parametrize("mask", MASKS)
-def test_values_are_those_of_pytorch(
-    monkeypatch: pytest.MonkeyPatch, edit: str, mask: str
-) -> None:
+def test_values_are_those_of_pytorch(monkeypatch: pytest.MonkeyPatch, edit: str, mask: str) -> None:
     torch = pytest.importorskip("torch")
     theirs = pytest.importorskip("torch.nn.attention.flex_attention")
     # Traced by its compiler each call takes ten times as long, and computes the same.
