@@ -25,6 +25,7 @@ from picograd.helpers import round_up
 Array = Any
 WARP = 32
 SIDE_BY_SIDE = 4096  # threads at most of the blocks that run in step
+LEAVES = {"const", "scalar", "param", "scratch", "workspace"}  # the same at every visit
 TIED = {"role", "choose", "workspace", "scratch", "atomic_add", *ASYNC}  # one block at a time
 SPECIAL: dict[str, Callable[..., Array]] = {
     "and": np.logical_and,
@@ -115,7 +116,7 @@ class Run:
         self.ends = matching_ends(program)
         # Leaves may be used in every scope after theirs, also where a branch skipped them.
         for number, instr in enumerate(program.instructions):
-            if instr.op in ("const", "scalar", "param", "scratch", "workspace", "array"):
+            if instr.op in LEAVES or instr.op == "array":
                 self.values[number] = self.instruction(number, instr)
 
     def whole(self) -> None:
@@ -138,7 +139,8 @@ class Run:
                 continue
             while instr.op in WAITS and not WAITS[instr.op](self, instr):
                 yield
-            self.values[number] = self.instruction(number, instr)
+            if instr.op not in LEAVES:
+                self.values[number] = self.instruction(number, instr)
             number += 1
 
     def structure(self, number: int, instr: Instr) -> Iterator[None]:
