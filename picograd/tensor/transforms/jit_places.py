@@ -277,6 +277,7 @@ def owner_of(table: dict[Any, Any]) -> Any:
     return None
 
 
-def is_held(twin: Any, twins: list[Any]) -> bool:
-    """Tell whether somebody but a list refers to a tensor, a frame and the views of it aside."""
-    return sys.getrefcount(twin) > 3 + sum(each is twin for each in twins)
+def is_held(twin: Any, twins: list[Any], changed: dict[int, Any]) -> bool:
+    """Tell whether somebody but these refers to a tensor, a frame and the views of it aside."""
+    known = sum(each is twin for each in twins) + (id(twin) in changed)
+    return sys.getrefcount(twin) > 3 + known

@@ -439,11 +439,12 @@ class Tracer:
         """Find the places that hold tensors of the trace; the caller's take that of their twins."""
         gradients = {id(each.tensor._grad) for each in self.trace.gradients.values()}
         made = [e for e in self.made() if id(e) not in kept and id(e) not in gradients]
-        held = [each for each in self.twins if is_held(each, self.twins)]
+        changed = self.trace.changed
+        held = [each for each in self.twins if is_held(each, self.twins, changed)]
         made += [each for each in held if id(each) in self.number]
         del held
         if made:
-            own = (made, self.twins, self.trace.changed)
+            own = (made, self.twins, changed)
             self.rebound = Finder(known, own).find(made)
         for place in self.rebound:
             now = place.read()
