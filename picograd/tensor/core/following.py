@@ -11,7 +11,7 @@ are made (engine/followed.py). A way that was missed is not tried for a while.
 import functools
 import operator
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from sys import getrefcount
 from threading import get_ident
@@ -30,7 +30,7 @@ from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_view, check_later
 from picograd.engine.tracing import RUNNING
-from picograd.engine.update import Alone, has_own_memory
+from picograd.engine.update import Alone, have_own_memory
 from picograd.engine.watch import PROFILES
 from picograd.errors import PicogradError
 from picograd.graph.gradient import WATCHERS
@@ -72,14 +72,20 @@ class Known:
     way: Way | None = None
     waits: int = field(default_factory=lambda: FIRST)
     missed: int = 0
+    leading: int = 0  # events that are recorded before the way begins
 
     def keep(self, way: Way | None) -> None:
-        """Keep a way that was learnt; None for one that cannot be told."""
+        """Keep a way that was learnt; None for one that cannot be told.
+
+        Where it could begin later, so that what is between two steps ends none, it is learnt again.
+        """
         self.way = way
         if way is None:
+            self.leading = 0
             self.miss()
-        else:
-            self.waits = 0
+        elif way.leading and not self.leading:
+            self.leading, self.way = way.leading, None
+        self.waits = self.waits if way is None else 0
 
     def miss(self) -> None:
         """Wait twice as long as the last time, and not at all for one that comes alone."""
@@ -117,7 +123,7 @@ def begin(optimizer: Any, count: int = 0) -> None:
     elif known.way is not None:
         EVENTS.take = Start(known).take
     else:
-        EVENTS.learning = log = Log(known.keep)
+        EVENTS.learning = log = Log(known.keep, known.leading)
         EVENTS.take = log.take
 
 
@@ -240,13 +246,8 @@ class Follower:
             return False
         if MODE.enabled is not enabled or REGIONS.dtypes != regions or config.epoch != epoch:
             return False
-        made, fits = self.made, self.fits
-        for told, value in zip(event.args, args):
-            if told[0] == MADE:
-                if made[told[1]]() is not value:
-                    return False
-            elif not fits(told, value):
-                return False
+        if not self.fit(event.args, args):
+            return False
         if (options or event.options) and not self.fit_named(event.options, options):
             return False
         if event.is_change and not self.are_free(event):
@@ -262,32 +263,39 @@ class Follower:
         is_watched = bool(leaves and WATCHERS)
         return not is_watched and all(x._grad is None and x._hooks is None for x in leaves)
 
-    def fits(self, told: Told, value: Any) -> bool:
-        """Tell whether an argument is what it was."""
-        kind, wanted = told
-        if kind == IS:
-            return value is wanted or is_same(value, wanted)
-        if kind == NEW:
-            return self.meet(wanted, value)
-        if kind == MADE:
-            return self.made[wanted]() is value
-        if kind == MET:
-            return self.met[wanted] is value
+    def fit(self, wanted: Sequence[Told], values: Iterable[Any]) -> bool:
+        """Tell whether arguments are what they were."""
+        for (kind, told), value in zip(wanted, values):
+            if kind == MADE:
+                if self.made[told]() is not value:
+                    return False
+            elif kind == IS:
+                if value is not told and not is_same(value, told):
+                    return False
+            elif kind == NEW:
+                if not self.meet(told, value):
+                    return False
+            elif kind == MET:
+                if self.met[told] is not value:
+                    return False
+            elif not self.fit_inside(kind, told, value):
+                return False
+        return True
+
+    def fit_inside(self, kind: int, wanted: Any, value: Any) -> bool:
+        """Tell whether a list or a dictionary of arguments is what it was."""
         if kind == NAMED:
             return type(value) is dict and self.fit_named(wanted, value)
         own, several = wanted
         if type(value) is slice is own:
             value, own = (value.start, value.stop, value.step), tuple
-        if type(value) is not own or len(value) != len(several):
-            return False
-        return all(map(self.fits, several, value))
+        return type(value) is own and len(value) == len(several) and self.fit(several, value)
 
     def fit_named(self, wanted: list[tuple[str, Told]], given: dict[str, Any]) -> bool:
         """Tell whether options are what they were, in the same order."""
-        if len(given) != len(wanted):
+        if [name for name, _ in wanted] != [*given]:
             return False
-        pairs = zip(wanted, given.items())
-        return all(name == own and self.fits(told, x) for (name, told), (own, x) in pairs)
+        return self.fit([told for _, told in wanted], given.values())
 
     def meet(self, facts: Facts, value: Any) -> bool:
         """Tell whether a tensor that was not met is as another was (`facts_of`), and note it."""
@@ -419,7 +427,7 @@ class Follower:
         plan = way.known.plan()
         if plan is None or not self.is_as_told(optimizer) or not PLANS.touch(plan):
             return False
-        memory = [self.memory(told) for told in way.buffers]
+        memory = self.memory(way.buffers)
         if None in memory or len({id(each) for each in memory}) != len(memory):
             return False
         scalars = scalar_values(way.scalars)
@@ -487,12 +495,13 @@ class Follower:
                 nodes[met] = self.record.standing[at]
         if not all(map(operator.is_, map(NODE, self.met), nodes)):
             return False
-        return all(map(has_own_memory, way.targets, map(NODE, way.targets)))
+        return have_own_memory(way.targets, map(NODE, way.targets))
 
-    def memory(self, told: Told) -> Any:
-        """Give memory that the plan takes."""
-        kind, value = told
-        return leaf_buffer(self.record.found[value] if kind == MET else value._node)
+    def memory(self, several: Sequence[Told]) -> list[Any]:
+        """List the memory that the plan takes."""
+        found = self.record.found
+        nodes = [found[value] if kind == MET else value._node for kind, value in several]
+        return [*map(leaf_buffer, nodes)]
 
     def give(self, results: list[Any]) -> None:
         """Give tensors what the plan computed."""
@@ -514,8 +523,8 @@ class Follower:
             reference, at = self.made[number], way.made[number].at
             node = standing[at]
             if at in computed:
-                give_value(reference, node, computed[at])
-                kept[at] = weakref.ref(node)
+                if give_value(reference, node, computed[at]):
+                    kept[at] = weakref.ref(node)
             else:
                 self.make_free(way.free[number])
                 pending.adopt(node, reference())
@@ -582,19 +591,27 @@ def move_on(tensor: Any, buffer: Any, held: int) -> None:
     storage.buffer = buffer
 
 
-def give_value(reference: Any, node: Node, buffer: Any) -> None:
-    """Give a tensor its value: what tracks gradients keeps its graph, others a leaf."""
+def give_value(reference: Any, node: Node, buffer: Any) -> bool:
+    """Give a tensor its value; tells whether its node is still one of a graph.
+
+    What tracks gradients keeps its graph. Others get a leaf: the node, where no graph is kept.
+    """
     tensor, data = reference(), pending.LIVE.data
-    node.realized = buffer
     leaf = node
-    if node.leaf is not None or not tensor._tracks:
+    is_graph = node.leaf is None and tensor._tracks
+    if is_graph:
+        node.realized = buffer
+    elif node.leaf is None and MODE.enabled and node.dtype.kind in TRACKED:
+        node.realized = buffer
         storage = Storage(buffer)
         storage.source = weakref.ref(node)
-        leaf = Node("buffer", (), storage, node.shape, node.dtype, node.device)
-        leaf.leaf = reference
-        tensor._node = leaf
-        keeps = node.leaf is None and MODE.enabled and node.dtype.kind in TRACKED
-        tensor._history = node if keeps else None
+        tensor._node = leaf = Node("buffer", (), storage, node.shape, node.dtype, node.device)
+        leaf.leaf, tensor._history, is_graph = reference, node, True
+    else:
+        stand_no_more(node)
+        become_leaf(node, Storage(buffer))
+        node.leaf = reference
     data.pop(id(leaf), None)  # of a node that is gone
     pending.LIVE.waiting.pop(id(leaf), None)
     data[id(leaf)] = reference
+    return is_graph

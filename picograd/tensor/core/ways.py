@@ -120,6 +120,7 @@ class Way:
     alive: list[int]  # tensors that are made and live at the end
     roots: list[int]  # nodes of the template that are computed
     free: dict[int, list[int]]  # of those that are not: the steps that show what they show
+    leading: int  # events before all that others read, which may as well be recorded
 
 
 def modes() -> tuple[Any, ...]:
@@ -147,10 +148,13 @@ def told_of(optimizer: Any) -> tuple[list[Any], list[Any]]:
 
 
 class Log:
-    """This class watches a way, event by event. `keep` is given what was learnt, or None."""
+    """This class watches a way, event by event, but for so many `leading` ones.
 
-    def __init__(self, keep: Callable[[Way | None], None]) -> None:
-        self.keep = keep
+    `keep` is given what was learnt, or None.
+    """
+
+    def __init__(self, keep: Callable[[Way | None], None], leading: int = 0) -> None:
+        self.keep, self.leading = keep, leading
         self.events: list[Event] = []
         self.names: dict[int, tuple[weakref.ref[Any], Told]] = {}
         self.met: list[Node] = []
@@ -160,12 +164,15 @@ class Log:
         self.owner = threading.get_ident()
         self.written: set[int] = set()  # tensors met that have their next value
         self.optimizer: Any = None
+        self.least = 1 << 60  # of the numbers of tensors made that events were given
 
     def take(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Call a function that records, and note it."""
         if EVENTS.learning is not self:
             return function(*args, **options)
         EVENTS.take = None  # what it calls is part of it
+        if self.leading:
+            return self.aside(function, args, options)
         if threading.get_ident() != self.owner:
             self.spoil()
             return function(*args, **options)
@@ -195,6 +202,14 @@ class Log:
         self.events.append(event)
         self.event, EVENTS.take = None, self.take
         return result
+
+    def aside(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Call a function that records, which is no part of the way."""
+        self.leading -= 1
+        try:
+            return function(*args, **options)
+        finally:
+            EVENTS.take = self.take if EVENTS.learning is self else EVENTS.take
 
     @property
     def is_awaited(self) -> bool:
@@ -228,6 +243,8 @@ class Log:
             raise Unlike
         known = self.names.get(id(value))
         if known is not None and known[0]() is value:
+            if known[1][0] == MADE:
+                self.least = min(self.least, known[1][1])
             return known[1]
         facts = facts_of(value)
         if facts is None:
@@ -372,8 +389,19 @@ class Closing:
         return Way(
             log.events, template, made, known, weakref.ref(log.optimizer), told, gradients,
             self.buffers(known), self.scalars(known), targets, holders, old, written, alive,
-            roots, free,
+            roots, free, self.leading(free),
         )  # fmt: skip
+
+    def leading(self, free: dict[int, list[int]]) -> int:
+        """Count the events before all that others read, of which nothing is to be computed."""
+        log, count = self.log, 0
+        for event in log.events:
+            is_read = any(number >= log.least for number in event.made)
+            lives = any(log.made[n][1]() is not None and n not in free for n in event.made)
+            if is_read or lives or event.is_change or event.looks:
+                break
+            count += 1
+        return count
 
     def add_events(self) -> None:
         """Number all nodes, in the order of the events that lead to them."""

@@ -620,3 +620,17 @@ def test_wherever_it_is_stopped_the_plan_is_the_same(
         plain(program, number)
     assert len(PLANS) == count
     assert hits.count(True) >= 10
+
+
+def test_what_comes_before_all_that_others_read_is_no_part_of_a_way(
+    hits: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(picograd.config, "verify", 0)
+    program = Program()
+    for number in range(12):
+        loss = program.loss(number)
+        program.learn(loss)
+        program.kept = loss.detach()
+        if number > 7:  # it is learnt: nothing is followed here that would be made
+            followed.leave()
+    assert hits == [True] * 5
