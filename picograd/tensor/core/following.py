@@ -17,14 +17,13 @@ from sys import getrefcount
 from threading import get_ident
 from typing import Any
 
-from picograd.buffer import Overwritten, Storage
+from picograd.buffer import Overwritten, RuntimeScalar, Storage
 from picograd.config import config
 from picograd.dtype import default_float
 from picograd.engine import carried, foreign, pending
 from picograd.engine.below import reads_any
 from picograd.engine.carried import become_leaf, entries
 from picograd.engine.debug import user_line
-from picograd.engine.executable import scalar_values
 from picograd.engine.followed import EVENTS, MISS, Record, leave, stand_no_more, standing_node, stop
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import leaf_buffer
@@ -54,8 +53,11 @@ from picograd.tensor.core.ways import (
     Told,
     Way,
     is_same,
+    met_with,
+    shown_by,
     told_of,
 )
+from picograd.tensor.making import random
 
 FIRST = 4  # steps of an optimizer before its way is learnt
 PATIENCE = 3  # times that a way is missed before it is learnt anew
@@ -118,13 +120,18 @@ def begin(optimizer: Any, count: int = 0) -> None:
     EVENTS.after, known = go_on, listed[count]
     if known.waits:
         known.waits -= 1
-    elif RUNNING.active or RUNNING.traces or WATCHERS:
+    elif is_watched():
         return
     elif known.way is not None:
         EVENTS.take = Start(known).take
     else:
         EVENTS.learning = log = Log(known.keep, known.leading)
         EVENTS.take = log.take
+
+
+def is_watched() -> bool:
+    """Tell whether a trace, or whoever watches gradients, has to see what is recorded."""
+    return bool(RUNNING.active or RUNNING.traces or WATCHERS)
 
 
 def go_on() -> None:
@@ -181,6 +188,8 @@ class Start:
         way = None if known is None else known.way
         if known is None or way is None or way.events[0].function is not function:
             return MISS
+        if is_watched():
+            return MISS
         with pending.LOCK:
             if pending.WAITING or entries(pending.WRITES) or entries(pending.CHANGED):
                 return MISS  # its plan would have to do more
@@ -202,6 +211,7 @@ class Follower:
         self.is_busy = False
         self.met: list[Any] = []
         self.made: list[weakref.ref[Any]] = []
+        self.stream: Any = None  # of random numbers
         self.noted = -1  # events that were told to the tables when it stopped
         self.record = Record(way.template, self.settle)
 
@@ -219,6 +229,8 @@ class Follower:
                 event = self.way.events[at] if at < self.count else None
                 if event is None or not self.is_due(event, function, args, options):
                     return self.miss()
+                if event.advance:
+                    self.draw(event)
                 result = self.build(event.result)
                 changes = self.changes(event) if event.is_change else None
             except BaseException:
@@ -252,6 +264,8 @@ class Follower:
             return False
         if event.is_change and not self.are_free(event):
             return False
+        if event.advance and self.stream not in (None, random.DEFAULT.stream()):
+            return False  # it was seeded in the middle
         return default_float() is floats and (not event.looks or self.are_fine(event))
 
     def are_free(self, event: Event) -> bool:
@@ -299,7 +313,7 @@ class Follower:
 
     def meet(self, facts: Facts, value: Any) -> bool:
         """Tell whether a tensor that was not met is as another was (`facts_of`), and note it."""
-        kind, shape, dtype, device, tracks, is_frozen, is_leaf = facts
+        kind, shape, dtype, device, tracks, is_frozen, is_leaf, views = facts
         if type(value) is not kind:
             return False
         node = value._node
@@ -307,16 +321,22 @@ class Follower:
             return False
         if value._tracks is not tracks or value._is_frozen is not is_frozen:
             return False
-        if value._view is not None or (tracks and value._hooks is not None):
+        if (value._view is not None and not views) or (tracks and value._hooks is not None):
             return False
-        if node.realized is None and type(node.arg) is not Storage:
-            return False
-        if foreign.SHARED and foreign.is_shared(node):
+        if views or (node.realized is None and type(node.arg) is not Storage):
+            shown, end = shown_by(node)
+            if shown != views or end is None:
+                return False
+        if foreign.SHARED and foreign.is_shared(foreign.behind_views(node)):
             return False
         if (node.leaf is not None and node.leaf() is value) is not is_leaf:
             return False
         self.met.append(value)
         self.record.found.append(node)
+        if views:
+            below = met_with(node, views)[1:]
+            self.met += map(Alone, below)
+            self.record.found += below
         return True
 
     def are_fine(self, event: Event) -> bool:
@@ -333,6 +353,16 @@ class Follower:
             except PicogradError:  # it is raised where the operation is recorded
                 return False
         return True
+
+    def draw(self, event: Event) -> None:
+        """Take random numbers, as the event does."""
+        generator, drawn = random.DEFAULT, self.record.drawn
+        self.stream = generator.stream()
+        if self.way.stream is not None:
+            drawn[id(self.way.stream)] = self.stream
+        first = generator.advance(event.advance)
+        for scalar, at in event.draws:
+            drawn[id(scalar)] = RuntimeScalar(first + at, scalar.renew)
 
     def build(self, told: Told) -> Any:
         """Make what a call gives."""
@@ -430,7 +460,11 @@ class Follower:
         memory = self.memory(way.buffers)
         if None in memory or len({id(each) for each in memory}) != len(memory):
             return False
-        scalars = scalar_values(way.scalars)
+        found = record.found
+        if not all(is_one_memory(found[one], found[two], same) for one, two, same in way.shared):
+            return False
+        drawn = record.drawn
+        scalars = [drawn.get(id(scalar), scalar).value for scalar in way.scalars]
         if config.verify:
             self.expect(plan, memory, scalars)
             return False
@@ -546,16 +580,22 @@ class Follower:
         record, template = self.record, self.record.template
         node: Any = None
         for at in steps:
-            op, place, _, arg, shape, dtype, device = template.steps[at - template.count]
-            read = record.found[place] if node is None else node
-            if op not in PASSING and read.realized is not None:
+            op, place, several, arg, shape, dtype, device = template.steps[at - template.count]
+            read = record.found[place] if node is None and several is None else node
+            if op not in PASSING and read is not None and read.realized is not None:
                 read = as_leaf(read)
+            inputs = () if several is not None else (read,)
             node = record.standing.get(at)
             if node is None:
-                node = Node(op, (read,), arg, shape, dtype, device)
+                node = Node(op, inputs, arg, shape, dtype, device)
             elif stand_no_more(node):
-                node.inputs = (read,)
+                node.inputs = inputs
             node.is_asked = at in template.asked
+
+
+def is_one_memory(one: Node, other: Node, is_one: bool) -> bool:
+    """Tell whether two nodes that were met are of the same memory, or even one."""
+    return one is other or (not is_one and leaf_buffer(one) is leaf_buffer(other))
 
 
 def as_leaf(node: Node) -> Node:
