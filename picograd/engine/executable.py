@@ -197,6 +197,7 @@ class CompiledPlan:
     stretch: TapeRun | None = None  # all that it does, if that is one stretch of launches
     family: Any = None  # of graphs that differ in sizes, which is told of each run
     fills_one: bool = False  # it fills one new buffer and needs nothing else than memory
+    taken: Sequence[tuple[int, int]] = ()  # sizes and addresses of what the last run allocated
     native: Native = field(default_factory=partial(Native, NATIVE_AFTER))
 
     def __post_init__(self) -> None:
@@ -262,11 +263,13 @@ class CompiledPlan:
         device, plan = self.stretch.device, self.plan
         found: list[Any] = inputs
         addresses = [*map(ADDRESS, inputs)]
-        base = 0
+        base, taken = 0, []
+        device.prefer(self.taken)
         if plan.arenas:  # none when every temporary is empty
             (size,) = plan.arenas.values()
             arena = device.allocate(size)
             base = arena.address
+            taken.append((arena.size, base))
         for place, buffer in zip(self.places, kept or self.unkept):
             if buffer is not None:
                 addresses.append(buffer.address)
@@ -276,7 +279,9 @@ class CompiledPlan:
                 dtype, count = place
                 buffer = device.new_buffer(dtype, count, origin)
                 addresses.append(buffer.address)
+                taken.append((buffer.handle.size, buffer.address))
             found.append(buffer)
+        self.taken = taken
         device.run_tape(self.stretch.tape, addresses, scalars)
         return [found[number] for number in plan.outputs]
 

@@ -149,6 +149,11 @@ class CudaDevice(Device):
         with self.lock:
             return self.pool.allocate(nbytes)
 
+    def prefer(self, taken: Sequence[tuple[int, int]]) -> None:
+        """Hand out blocks of these sizes next, at these addresses if they are free."""
+        with self.lock:
+            self.pool.prefer(taken)
+
     def copy_in(self, buffer: Buffer, array: Bytes) -> None:
         """Write the bytes of an array, after all work given before."""
         check_size(buffer, array.nbytes)

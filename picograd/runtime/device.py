@@ -115,6 +115,12 @@ class Device(ABC):
     def allocate(self, nbytes: int) -> Allocation:
         """Reserve memory, content undefined; freed when the Allocation is dropped."""
 
+    def prefer(self, taken: Sequence[tuple[int, int]]) -> None:  # noqa: B027
+        """Hand out blocks of these sizes next, at these addresses if they are free: see `Pool`.
+
+        A graph of launches has addresses in its nodes. Elsewhere they do not count.
+        """
+
     @abstractmethod
     def copy_in(self, buffer: Buffer, array: Bytes) -> None:
         """Write the bytes of a C-contiguous NumPy array into a buffer of the same size."""

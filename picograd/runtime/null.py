@@ -63,6 +63,10 @@ class NullDevice(Device):
         """Count an allocation."""
         return self.pool.allocate(nbytes)
 
+    def prefer(self, taken: Sequence[tuple[int, int]]) -> None:
+        """Hand out blocks of these sizes next, as a GPU does."""
+        self.pool.prefer(taken)
+
     def copy_in(self, buffer: Buffer, array: Bytes) -> None:
         """Count a copy."""
         check_size(buffer, array.nbytes)
