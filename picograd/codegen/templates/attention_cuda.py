@@ -19,6 +19,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
+from picograd.codegen.boxes import view_of
 from picograd.codegen.layout import WgmmaOperand
 from picograd.codegen.operands import bind_roles, cast, expr_axes, guarded, narrow, role, size_of
 from picograd.codegen.stream_formulas import with_few_operations
@@ -159,9 +160,22 @@ def with_long_rows(stream: Stream) -> Stream:
 
     Heads that share keys are rows of one tile where they are few, and a batch where they are long.
     """
-    if size_of(stream.rows) <= ROWS:
+    if size_of(stream.rows) <= ROWS and are_one_dimension(stream):
         return stream
     return replace(stream, batch=(*stream.batch, *stream.rows[:-1]), rows=stream.rows[-1:])
+
+
+def are_one_dimension(stream: Stream) -> bool:
+    """Tell whether rows may be those of several axes: a forward pass packs what boxes cannot."""
+    if stream.peak is not None or len(stream.rows) < 2:
+        return True
+    for score in stream.scores:
+        plain = narrow(score.row)
+        itemsize = plain.dtype.itemsize
+        view = view_of(plain.arg[1], score.depth, stream.rows, stream.batch, itemsize)
+        if view is None:
+            return False
+    return True
 
 
 def schedules(stream: Stream, target: Target) -> Iterator[Schedule]:

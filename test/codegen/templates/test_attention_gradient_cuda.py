@@ -16,6 +16,7 @@ from attention_forms import (
     causal_twice,
     documents,
     grouped,
+    grouped_beside,
     merged_batch,
     plain,
     softcap,
@@ -139,6 +140,12 @@ def test_documents(run, length, monkeypatch):
 def test_heads_that_share_keys():
     """Gradients of the keys are those of every head, and are added up behind."""
     check(grouped, ((1, 4, 150, 64), (1, 2, 150, 64), (1, 2, 150, 64)), run_tiles)
+
+
+@pytest.mark.parametrize("rows", [20, 70])
+def test_rows_of_two_axes(rows):
+    """Few rows are one tile if boxes bring them together: here they are tiles of one axis."""
+    check(grouped_beside, ((1, rows, 2, 2, 64), (1, 70, 2, 64), (1, 70, 2, 64)), run_tiles)
 
 
 def test_sums_of_rows_stream_where_no_result_is_known():
