@@ -288,6 +288,10 @@ def mark(streams: Sequence[Stream], values: Sequence[Facts], wanted: Collection[
             sink.facts.stream = stream
     least = min(stream.region.members[0].node.size for stream in streams)
     others: set[int] = {facts.number for facts in wanted}  # what somebody else reads
+    for stream in streams:
+        products = [x for x in stream.region.members if x.node.row.role is Role.CONTRACT]
+        for facts in (*products, *(sink.facts for sink in stream.sinks)):
+            others.update(x.number for x in facts.inputs if x.number not in stream.at)
     for facts in reversed(values):
         if not facts.is_source and facts.number not in others and not facts.is_score:
             row = facts.node.row

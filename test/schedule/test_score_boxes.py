@@ -74,6 +74,11 @@ def test_of_operands_of_two_dtypes_one_is_copied():
     assert heroes([plain(q, half, v)])[0] == ["map", "attention"]
 
 
+def test_an_operand_larger_than_scores_is_stored():
+    q, k, v = (leaf(2, 3, size, 64, dtype=bfloat16) for size in (16, 128, 128))
+    assert heroes([plain(q, k.unary("tanh"), v)])[0] == ["map", "attention"]
+
+
 @pytest.mark.parametrize("rows, columns, count", [(1, 40, 1), (40, 1, 0), (1, 1, 0)])
 def test_few_rows_stream_and_few_columns_do_not(rows, columns, count):
     q, k, v = (leaf(2, 3, size, 64, dtype=bfloat16) for size in (rows, columns, columns))

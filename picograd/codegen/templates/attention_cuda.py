@@ -32,6 +32,7 @@ from picograd.codegen.stream_masks import (
     unmasked,
     unscaled,
 )
+from picograd.codegen.stream_powers import refs_of, unrounded
 from picograd.codegen.streams import (
     Stream,
     analyse,
@@ -370,12 +371,17 @@ class Writer:
         score = read(self.score, self.point, self.dtype)
         known = {edited: scaled(score, self.scale)}
         steps = self.find_peak(score)
-        for number in stream.sums:
+        later = [stream.computes[number].body for number in stream.sums]
+        later += [each.weight for each in stream.products]
+        for place, number in enumerate(stream.sums, 1):
             compute = stream.computes[number]
-            value = self.element(compute.body, known)
-            steps.append(Assign(self.score, self.dims, value))
-            value = read(self.score, self.point, compute.dtype)
-            known = {compute.body: value}
+            core = unrounded(compute.body)
+            zero = {core: const(0.0, core.dtype)}
+            is_last = not refs_of([replaced(each, zero.get) for each in later[place:]])
+            name = self.score if is_last else frame.add_scores(f"element{number}", self.dtype)
+            steps.append(Assign(name, self.dims, self.element(core, known)))
+            value = read(name, self.point, compute.dtype)
+            known = {core: value} if is_last else {**known, core: value}
             steps += self.add_up(number, value)
         for each in stream.products:
             name = f"weight{each.number}"
