@@ -44,7 +44,7 @@ from picograd.schedule.recompute_apart import lower_peaks
 from picograd.schedule.recurrence import Binder
 from picograd.schedule.repack import repack
 from picograd.schedule.score_boxes import stream_scores
-from picograd.schedule.score_copies import copy_operands
+from picograd.schedule.score_forms import fit_streams
 from picograd.schedule.score_ranges import find_ranges
 from picograd.schedule.turned_products import edit_weights
 from picograd.schedule.uncross import uncross
@@ -151,7 +151,7 @@ REWRITES = (
     expanded,
     move_factors,
     edit_weights,
-    copy_operands,
+    fit_streams,
     repack,
     uncross,
     lay_out,

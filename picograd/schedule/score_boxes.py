@@ -66,7 +66,7 @@ def streams_of(
     """List the streams that a target has kernels for, if `has_box` (`is_boxed`) of operands."""
     missing = partial(has_kernel, target=target, has_box=has_box or is_boxed)
     limits = GPU_LIMITS if target.has_blocks else Limits()
-    return find_streams(values, wanted, missing, reasons, limits)
+    return find_streams(values, wanted, missing, reasons, limits, has_box is not None)
 
 
 def streamed_nodes(roots: Sequence[Node], order: Sequence[Node], target: Target) -> set[int]:

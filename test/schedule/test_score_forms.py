@@ -1,8 +1,15 @@
-"""Operands of scores that boxes cannot bring are copied; what fits is not, nor what is too wide."""
+"""What keeps scores in memory for its form alone: operands that boxes cannot bring, wide sums."""
 
 import pytest
-from attention_forms import grouped_beside, plain
-from plan_support import TARGET, leaf
+from attention_forms import (
+    grouped_beside,
+    learned,
+    plain,
+    shared_queries,
+    shared_values,
+    with_gradients,
+)
+from plan_support import TARGET, check_plan, leaf
 
 from picograd.dtype import bfloat16
 from picograd.graph.gradient import gradient
@@ -56,3 +63,24 @@ def test_places_of_two_axes_are_one_dimension():
     output = grouped_beside(*leaves)
     found = gradient([(output, leaf(*output.shape, dtype=bfloat16))], leaves)
     assert heroes([output, *found]).count("attention") == 3
+
+
+@pytest.mark.parametrize("axes", [(1, 3, 1, 1), (1, 1, 1, 1), (2, 1, 20, 1), (1, 1, 1, 24)])
+def test_sums_of_more_than_a_side_are_sums_of_one_first(axes):
+    """They stream with the products of that side, and the rest is summed behind."""
+    shapes = (2, 3, 20, 8), (2, 3, 24, 8), (2, 3, 24, 8), axes
+    plan = check_plan(with_gradients(learned, *shapes), 5, 1e-4)
+    assert [kernel.hero for kernel in plan.kernels].count("attention") == 3
+
+
+def test_queries_that_a_batch_shares():
+    shapes = (3, 20, 8), (2, 3, 24, 8), (2, 3, 24, 8)
+    plan = check_plan(with_gradients(shared_queries, *shapes), 5, 1e-4)
+    assert [kernel.hero for kernel in plan.kernels].count("attention") == 3
+
+
+def test_values_that_a_batch_shares():
+    """Products of gradients have other sides than the scores, until both are narrowed."""
+    shapes = (2, 3, 20, 8), (2, 3, 24, 8), (3, 24, 8)
+    plan = check_plan(with_gradients(shared_values, *shapes), tolerance=1e-4)
+    assert [kernel.hero for kernel in plan.kernels].count("attention") == 3
