@@ -44,6 +44,7 @@ from picograd.schedule.recompute_apart import lower_peaks
 from picograd.schedule.recurrence import Binder
 from picograd.schedule.repack import repack
 from picograd.schedule.score_boxes import stream_scores
+from picograd.schedule.score_forms import fit_streams
 from picograd.schedule.score_ranges import find_ranges
 from picograd.schedule.turned_products import edit_weights
 from picograd.schedule.uncross import uncross
@@ -145,7 +146,16 @@ def expanded(roots: Sequence[Node], order: Sequence[Node], target: Target) -> li
 
 
 # Then: groups.
-REWRITES = take_updates, expanded, move_factors, edit_weights, repack, uncross, lay_out
+REWRITES = (
+    take_updates,
+    expanded,
+    move_factors,
+    edit_weights,
+    fit_streams,
+    repack,
+    uncross,
+    lay_out,
+)
 
 
 def fuse(draft: Draft) -> None:
