@@ -217,10 +217,10 @@ class Fuser:
             if source.number in entered:
                 continue
             if source.node.op in VIEWS and source.is_moved:
-                base, entered[source.number] = strip_views(source).number, 0
-                if base in entered or source.is_again:
-                    total += source.cost + entered.get(base, 0)
-                entered[base] = 0 if base in entered or source.is_again else source.cost
+                base, entered[source.number] = strip_views(source), 0
+                again = base.number in entered or source.is_again or base.sink != facts.sink
+                total += source.cost + entered.get(base.number, 0) if again else 0
+                entered[base.number] = 0 if again else source.cost
             elif source.is_loaded or source.sink != facts.sink:
                 entered[source.number] = 0
                 total += source.cost
