@@ -50,7 +50,7 @@ from picograd.errors import internal
 from picograd.helpers import product, round_up
 from picograd.schedule.assemble import is_chain
 from picograd.schedule.index import Axis, Index, axis_index, unflatten
-from picograd.schedule.loop import Condition, Expr
+from picograd.schedule.loop import Condition, Expr, walk
 from picograd.schedule.monoid import COMBINE, identity
 from picograd.target import Target
 
@@ -58,6 +58,7 @@ LEAST_VECTOR = 8  # columns that are summed faster as a vector than one by one
 SHORT_ROW = 8  # elements of rows that are reduced side by side: LLVM makes vectors of several rows
 SHORT_CHAIN = 15  # and of rows that are worked on again: several pieces of vectors take longer
 LONG_ROW = 64  # elements of rows whose loops LLVM does not unroll whole
+UNROLLED_WORK = 512  # expressions of a window without a loop: more compile slowly
 STACK_BYTES = 32 * 1024  # larger register tiles go to the worker's scratch memory
 
 
@@ -344,8 +345,11 @@ class CpuBuilder:
             start = self.get(step.tile, self.position(step.tile, here))
         emitter.add("set", None, (total, zero, start))
 
-        is_unrolled = product(a.size for a in step.over) <= UNROLLED
-        is_ordered = is_unrolled and bool(step.dims) and step.dims[-1].size >= LEAST_VECTOR
+        count = product(a.size for a in step.over)
+        is_unrolled: bool | None = count <= UNROLLED
+        if is_unrolled and count * len(walk(step.expr)) > UNROLLED_WORK:
+            is_unrolled = None
+        is_ordered = bool(is_unrolled and step.dims) and step.dims[-1].size >= LEAST_VECTOR
 
         def body() -> None:
             value = emitter.value(step.expr)

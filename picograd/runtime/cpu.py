@@ -40,7 +40,7 @@ from picograd.runtime.pieces import Records, drop_rest, finish_pieces, improve, 
 from picograd.runtime.workers import Remember, Runner
 from picograd.target import Target
 
-SHORT = 1 << 16  # operations and bytes of a tape that machine code runs: some 20 us at most
+SHORT = 1 << 20  # operations and bytes of a tape that machine code runs: some 0.1 ms at most
 ALIGNMENT = 64  # a cache line and the widest vector
 LARGE_COPY = 128 << 10  # bytes from which the C library maps and unmaps fresh pages each time
 HUGE = 2 << 20  # bytes of a huge page

@@ -70,7 +70,7 @@ class Records:
         executable = launch.executable
         code = executable.code
         check(code.tasks < 1 << 32, f"kernel {code.name} has {code.tasks} tasks")
-        self.is_parallel |= code.tasks > 1
+        self.is_parallel |= threads > 1 and code.tasks > 1
         shared = () if launch.spaces else [each for each in code.workspaces if not each.is_zeroed]
         kept = *self.workspaces.bind(tuple(shared)), *executable.workspaces
         self.keep.append(kept)

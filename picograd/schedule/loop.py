@@ -53,7 +53,9 @@ from dataclasses import dataclass
 from operator import is_not
 from typing import Any
 
-from picograd.dtype import DType
+from picograd.dtype import DType, bool_
+from picograd.graph.ops import OPS
+from picograd.graph.row import NUMBERS
 from picograd.schedule.index import Axis, Dynamic, Index, substitute
 
 Condition = tuple[Index, int, int]
@@ -248,6 +250,21 @@ class Kernel:
 def const(value: Any, dtype: DType) -> Expr:
     """Make a constant."""
     return Expr("const", (), value, dtype)
+
+
+def chosen(op: str, args: tuple[Expr, ...]) -> Expr | None:
+    """Fold a test of a place that comes out alike all along, and what such a test chooses.
+
+    Parts of an array that was joined are chosen by their places.
+    """
+    first, least = args[0], OPS[op].least
+    if len(args) == 3 and first.op in NUMBERS:
+        return args[1] if first.arg else args[2]
+    if least is None or not isinstance(first.arg, Index) or args[1].op not in NUMBERS:
+        return None
+    most = args[1].arg - least
+    is_known = first.arg.hi <= most or first.arg.lo > most
+    return const(first.arg.hi <= most, bool_) if is_known and first.op == "index" else None
 
 
 def walk(root: Expr) -> list[Expr]:

@@ -29,7 +29,16 @@ from picograd.schedule.index import (
     axis_index,
     constant,
 )
-from picograd.schedule.loop import Compute, Condition, Expr, Slot, const, dynamics_of, rewrite
+from picograd.schedule.loop import (
+    Compute,
+    Condition,
+    Expr,
+    Slot,
+    chosen,
+    const,
+    dynamics_of,
+    rewrite,
+)
 from picograd.schedule.monoid import identity
 from picograd.schedule.plan import PlanSlot
 from picograd.schedule.random import drawn, written_out
@@ -333,7 +342,7 @@ def apply(op: str, args: tuple[Expr, ...], dtype: DType) -> Expr:
             )
         if source.op == "index" and dtype.name in ("int32", "int64"):
             return Expr("index", (), source.arg, dtype)
-    return Expr(op, args, None, dtype)
+    return chosen(op, args) or Expr(op, args, None, dtype)
 
 
 def reads_memory(tests: tuple[Condition, ...]) -> bool:

@@ -140,3 +140,15 @@ def test_what_lies_across_is_read_as_it_is() -> None:
 
 
 SHAPES = [(40 * 20, (40, 20)), (40, (40, 1)), (20, (1, 20))]
+
+
+def test_rows_of_many_arrays_are_not_turned() -> None:
+    def kernel(count: int) -> Kernel:
+        total = 0.0
+        for _ in range(count):
+            buffer = Storage(Buffer("cpu", float32, 64 * 16, 0))
+            total = build.buffer(buffer, (64, 16)) + total
+        (kernel,) = schedule([build.reduce("sum", total, (1,))], TARGET).kernels
+        return kernel
+
+    assert is_turned(kernel(3)) and not is_turned(kernel(20))
