@@ -78,7 +78,7 @@ class Module(Inner):
     training: bool = True
     call_super_init: bool = False  # whether classes that follow in the order of bases are set up
     _shown: str = ""  # what `extra_repr` gives: "dim={self.dim}"
-    _hooks: Hooks | None = None
+    _hooks: Hooks | None = None  # the class's own, once there are any, are those of all modules
     _forward_hooks, _forward_pre_hooks = hooks.Shown("after"), hooks.Shown("before")
     _backward_hooks, _backward_pre_hooks = hooks.Shown("gradient"), hooks.Shown("gradient_before")
 
@@ -221,9 +221,8 @@ class Module(Inner):
     # hooks
 
     def _own_hooks(self) -> Hooks:
-        if self._hooks is None:
-            self._hooks = Hooks()
-        return self._hooks
+        own: Hooks = vars(self).setdefault("_hooks", Hooks())
+        return own
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
