@@ -1,9 +1,10 @@
 """Module: the base of layers and models; finds its parameters by looking at its attributes.
 
-A parameter, buffer or module may sit in an attribute, or in lists, tuples and dicts in attributes,
-at any depth; its name is the path, as in PyTorch: `blocks.0.weight`. No `super().__init__()` is
-needed. A module that `object.__setattr__` puts into an attribute is not inside, as in PyTorch, and
-walks do not enter a module again from what is inside it: a part may know its parent.
+Parameters, buffers and modules are attributes; the name of one is its path, as in PyTorch:
+`blocks.0.weight`. Plain lists and dicts hide what is in them, as PyTorch's do: `ModuleList` and its
+like do not. No `super().__init__()` is needed. A module that `object.__setattr__` puts into an
+attribute is not inside, as in PyTorch, and walks do not enter a module again from what is inside
+it: a part may know its parent.
 """
 
 from collections.abc import Callable, Iterator, Mapping
