@@ -65,6 +65,9 @@ ELSEWHERE = {
         "dsmm", "hsmm", "hspmm", "smm", "sparse_coo_tensor", "sparse_csr_tensor", "spmm",
     ),
     "tensor.linalg.low_rank": ("pca_lowrank", "svd_lowrank"),
+    "nn.quantization_names": (
+        "fake_quantize_per_channel_affine", "fake_quantize_per_tensor_affine",
+    ),
     "tensor.making.random": ("default_generator",),
     "typed": (
         "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",

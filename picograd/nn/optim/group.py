@@ -127,7 +127,10 @@ class ParameterGroup(MutableMapping[str, Any]):
         self.set_options({name: value})
 
     def __delitem__(self, name: str) -> None:
-        raise ValueRangeError("optim", f"option {name!r} cannot be deleted", "set another value")
+        if self.formula is not None and name in self.own_options():
+            raise ValueRangeError("optim", f"option {name!r} cannot be deleted", "set its value")
+        del self.options[name]
+        note_change()
 
     def __iter__(self) -> Iterator[str]:
         return iter(["params", *self.options])
