@@ -49,11 +49,11 @@ runs are a part of their own: see `Scatter`, `Scan`, `Sort`, `Radix` and `Runs`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from operator import is_not
 from typing import Any
 
 from picograd.dtype import DType
+from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Dynamic, Index, substitute
 
 Condition = tuple[Index, int, int]

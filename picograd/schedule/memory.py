@@ -9,9 +9,10 @@ nothing that lives at the same time is in the way. All of it takes n log n.
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from picograd.helpers import round_up
+from picograd.late_methods import dataclass
 from picograd.schedule.plan import PlanSlot
 
 ALIGNMENT = 256  # bytes; what cudaMalloc guarantees, and several cache lines on a CPU

@@ -12,7 +12,7 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ContextDecorator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar, overload
 
 from picograd.engine.followed import EVENTS
@@ -25,6 +25,7 @@ from picograd.graph.gradient import gradient as node_gradient
 from picograd.graph.node import Node, is_renaming, toposort
 from picograd.graph.ops import OPS
 from picograd.graph.row import Role
+from picograd.late_methods import dataclass
 from picograd.tensor.core.alone import change_gradient
 
 TRACKED = ("float", "complex")  # kinds of dtypes of results that track gradients
