@@ -11,7 +11,7 @@ graph, so two runs write the same bytes. SVG, PNG or PDF come from the `dot` pro
 import shutil
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from html import escape
 from itertools import count
 from pathlib import Path
@@ -27,6 +27,7 @@ from picograd.errors import DataError, PicogradError, ValueRangeError
 from picograd.graph.interpret import interpret
 from picograd.graph.node import Node, toposort
 from picograd.graph.row import Role
+from picograd.late_methods import dataclass
 from picograd.runtime.log import say
 from picograd.schedule.plan import CopyStep, HostStep, LoopStep, Plan, PlanSlot, Step
 from picograd.tensor.tensor import Tensor

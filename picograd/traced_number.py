@@ -17,11 +17,11 @@ import operator
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from picograd.late_methods import dataclass
 from picograd.number_code import compiled
 
 NUMPY = np.sctypeDict.values()

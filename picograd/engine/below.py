@@ -8,12 +8,12 @@ once, and again when some of it was computed meanwhile.
 
 import weakref
 from collections.abc import Container
-from dataclasses import dataclass
 from operator import attrgetter
 
 from picograd.engine.plan_key import leaf_buffer
 from picograd.graph.node import Node
 from picograd.graph.row import WRITES
+from picograd.late_methods import dataclass
 
 NEAR = 16  # nodes that are looked at
 INPUTS, REALIZED = attrgetter("inputs"), attrgetter("realized")

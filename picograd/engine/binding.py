@@ -12,7 +12,6 @@ So a later graph is checked, and read.
 
 import weakref
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from picograd.buffer import Buffer
@@ -28,6 +27,7 @@ from picograd.graph.shape import Shape
 from picograd.graph.size_bounds import Bounds, holds
 from picograd.graph.starts import MOVING
 from picograd.helpers import product
+from picograd.late_methods import dataclass
 from picograd.number import GivenInt
 from picograd.traced_number import TracedNumber, plain
 

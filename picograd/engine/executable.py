@@ -9,7 +9,7 @@ moving addresses in between; with host calls in it, step by step.
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
@@ -38,6 +38,7 @@ from picograd.graph.node import Node
 from picograd.graph.room import ABSURD
 from picograd.graph.row import INPUTS
 from picograd.helpers import product
+from picograd.late_methods import dataclass
 from picograd.number import Given, GivenInt
 from picograd.runtime.device import Device, Executable, Rule, Tape, at_step
 from picograd.schedule.plan import (

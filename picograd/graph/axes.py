@@ -14,7 +14,7 @@ merged several axes, and what is valid is a pattern.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from picograd.buffer import Buffer
@@ -22,6 +22,7 @@ from picograd.graph.node import Node
 from picograd.graph.row import MEMORY
 from picograd.graph.shape import Shape, Window
 from picograd.helpers import product
+from picograd.late_methods import dataclass
 from picograd.number import GivenInt
 
 Part = int | tuple[int]  # a factor of an axis: a fixed size, or the class of a dynamic one

@@ -11,7 +11,6 @@ The gradient of the weight reads the same copy.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 

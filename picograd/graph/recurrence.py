@@ -20,7 +20,7 @@ takes apart again: graph/recurrence_gradient.py.
 
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from picograd.buffer import RuntimeScalar
@@ -32,6 +32,7 @@ from picograd.graph.composites import CustomGradient
 from picograd.graph.ends import End, ended, sources_of
 from picograd.graph.node import Node, is_plain_leaf, toposort
 from picograd.graph.row import ANY, INPUTS, NUMBERS, Op, Role, Sizes, table
+from picograd.late_methods import dataclass
 from picograd.traced_number import SIZED, TracedNumber
 
 Key = tuple[Any, ...]

@@ -10,7 +10,7 @@ over all steps. Otherwise it is a carry of its own, in the dtype sums accumulate
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from picograd.graph.node import Node, is_move, toposort
@@ -26,6 +26,7 @@ from picograd.graph.recurrence import (
     stacked,
 )
 from picograd.graph.row import INPUTS, NUMBERS, Role
+from picograd.late_methods import dataclass
 
 Pair = tuple[Node, Node]
 Differentiate = Callable[[Sequence[Pair], Sequence[Node]], list[Node | None]]

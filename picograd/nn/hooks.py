@@ -7,12 +7,13 @@ and see lazy tensors.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import import_module
 from typing import Any
 
 from picograd.engine.tracing import note_change
 from picograd.errors import DTypeError, StateError
+from picograd.late_methods import dataclass
 from picograd.tensor.core.gradient_hooks import HookHandle
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.custom import Function

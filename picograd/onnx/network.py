@@ -1,12 +1,12 @@
 """ONNX operators of networks: products, convolutions, pools, norms, losses."""
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import picograd.nn.functional as functional
+from picograd.late_methods import dataclass
 from picograd.onnx.table import Call, operator
 from picograd.tensor.public import where
 from picograd.tensor.tensor import Tensor

@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import picograd.nn.functional as functional
+from picograd.late_methods import dataclass
 from picograd.onnx.table import Array, Call, Value, ints, operator
 from picograd.tensor.public import stack, where
 from picograd.tensor.tensor import Tensor

@@ -9,11 +9,11 @@ host has to know. An operator without a row runs the function body that its ONNX
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
+from picograd.late_methods import dataclass
 from picograd.tensor.tensor import Tensor
 
 Definition = Callable[..., Any]

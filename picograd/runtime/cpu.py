@@ -170,6 +170,10 @@ class CpuDevice(Device):
         packed = np.ascontiguousarray(array)
         ctypes.memmove(buffer.address, packed.ctypes.data, buffer.nbytes)
 
+    def fill(self, buffer: Buffer, cell: Bytes) -> None:
+        """Write a NumPy array of one element into every place of a buffer."""
+        self.view(buffer).view(cell.dtype)[:] = cell
+
     def copy_out(self, buffer: Buffer) -> Bytes:
         """Read a buffer as a new uint8 array; a large one lies in memory of ours, faulted once."""
         if buffer.nbytes < LARGE_COPY:

@@ -6,13 +6,13 @@ renames it ("used_...") and calls the deleter when done; a capsule nobody used d
 """
 
 import ctypes
-from dataclasses import dataclass
 from typing import Any
 
 from picograd.buffer import Buffer
 from picograd.dtype import BY_NAME, DType
 from picograd.errors import ExportError
 from picograd.helpers import row_major
+from picograd.late_methods import dataclass
 
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13  # DLDeviceType
 INT, UINT, FLOAT, BFLOAT, COMPLEX, BOOL, E4M3FN, E5M2 = 0, 1, 2, 4, 5, 6, 10, 12  # DLDataTypeCode

@@ -11,7 +11,6 @@ import ctypes
 import re
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
@@ -30,6 +29,7 @@ from picograd.code import (
     WARM_WORK,
     Code,
 )
+from picograd.late_methods import dataclass
 from picograd.runtime.device import compile_error
 
 LEVEL = 2  # O3 costs as much and gains nothing on generated code (measured)

@@ -11,11 +11,12 @@ cover the whole domain put a node at element level, the kept dimensions at row l
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from picograd.graph.node import Node
 from picograd.graph.row import Role, ops_of
+from picograd.late_methods import dataclass
 from picograd.schedule.cost import RowWork
 
 Labels = tuple[int, ...]

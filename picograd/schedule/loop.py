@@ -49,7 +49,6 @@ runs are a part of their own: see `Scatter`, `Scan`, `Sort`, `Radix` and `Runs`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from operator import is_not
 from typing import Any
 

@@ -8,7 +8,7 @@ others an `element`. A window reduction becomes a compute of its own, before its
 axes its indices mention.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from picograd.conversion import convert
 from picograd.dtype import DType, accumulate_dtype, int64
@@ -17,6 +17,7 @@ from picograd.graph.ends import End, sources_of
 from picograd.graph.node import Node
 from picograd.graph.row import Role
 from picograd.helpers import product, row_major
+from picograd.late_methods import dataclass
 from picograd.number import GivenInt
 from picograd.schedule.group import Facts
 from picograd.schedule.index import (

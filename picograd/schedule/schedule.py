@@ -1,7 +1,7 @@
 """schedule: from graph to plan. The stages, in order, are `STAGES`."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from picograd.dtype import DType, int64
@@ -14,6 +14,7 @@ from picograd.graph.row import SCALARS, WRITES
 from picograd.graph.split_complex import has_complex, split_complex
 from picograd.graph.starts import MOVING, fixed_graph, starts_of
 from picograd.helpers import paused_collection, product, row_major
+from picograd.late_methods import dataclass
 from picograd.schedule.alike import Outline, Shared, outline_of
 from picograd.schedule.arrange import Launch, arrange
 from picograd.schedule.assemble import assemble

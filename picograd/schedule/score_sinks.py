@@ -12,10 +12,11 @@ Each kernel computes the region again from the operands of its product; rows are
 """
 
 from collections.abc import Callable, Collection, Container, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from picograd.graph.row import Role
 from picograd.helpers import product
+from picograd.late_methods import dataclass
 from picograd.schedule.group import Facts, Group, Reasons
 from picograd.schedule.index import Axis, Indices
 from picograd.schedule.scores import EXPONENTIALS, LEAST_SIDE, Region, Sink, find_regions

@@ -10,7 +10,6 @@ or a copy of it where somebody reads the old values later.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from picograd.dtype import bool_
@@ -18,6 +17,7 @@ from picograd.graph.node import Node, is_move, is_renaming
 from picograd.graph.parts import Steps, shown
 from picograd.graph.row import WRITES, Role
 from picograd.graph.starts import MOVING, placed, starts_of
+from picograd.late_methods import dataclass
 from picograd.schedule.group import Facts
 from picograd.schedule.index import Indices
 from picograd.schedule.viewindex import Position, plain_position, view_source

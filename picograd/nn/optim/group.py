@@ -7,7 +7,6 @@ option neither compiles anything nor traces a jitted step again.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -23,6 +22,7 @@ from picograd.engine.tracing import (
 from picograd.errors import DTypeError, ValueRangeError
 from picograd.graph.formula import Formula
 from picograd.helpers import Key
+from picograd.late_methods import dataclass
 from picograd.nn.init import constant
 from picograd.nn.parameter import overwrite
 from picograd.tensor.core.recording import root_of

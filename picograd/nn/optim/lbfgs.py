@@ -1,12 +1,13 @@
 """L-BFGS: a quasi-Newton method for small deterministic problems."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from picograd.errors import DTypeError, StateError, ValueRangeError
+from picograd.late_methods import dataclass
 from picograd.nn.optim.base import Optimizer
 from picograd.nn.optim.line_search import Point, search
 from picograd.nn.parameter import overwrite

@@ -12,7 +12,7 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ContextDecorator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar, overload
 
 from picograd.engine.followed import EVENTS

@@ -11,13 +11,13 @@ with an exponent if the largest is over 1000 times the smallest, over 1e8, or th
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from picograd.dtype import DType, bool_, default_float, int64
 from picograd.errors import ValueRangeError
+from picograd.late_methods import dataclass
 from picograd.target import is_host
 
 Array = Any

@@ -5,7 +5,6 @@ the shape of the tensor: x[mask, 1:3] = v becomes x[:, 1:3] = where(mask, v, x[:
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from picograd.graph.node import Node
 from picograd.graph.scanning import scan
 from picograd.graph.shape import Shape
 from picograd.helpers import product
+from picograd.late_methods import dataclass
 from picograd.tensor.core.demands import report
 from picograd.tensor.core.known_values import known_values
 from picograd.tensor.core.operands import broadcast_to

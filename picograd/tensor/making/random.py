@@ -10,7 +10,7 @@ import operator
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,7 @@ from picograd.graph import build, sorting
 from picograd.graph.node import Node
 from picograd.graph.random import signed
 from picograd.helpers import product
+from picograd.late_methods import dataclass
 from picograd.number import given
 from picograd.tensor.core import running_vmaps
 from picograd.tensor.core.annotations import DeviceLike, Shape

@@ -6,7 +6,6 @@ numbers of this call. The kept graph holds no memory: its leaves are stand-ins.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from picograd.buffer import Buffer, RuntimeScalar, Storage
@@ -18,6 +17,7 @@ from picograd.graph.gradient import gradient
 from picograd.graph.node import Node, substituted, toposort
 from picograd.graph.row import NUMBERS, SCALARS, WRITES
 from picograd.graph.starts import moved, starts_of
+from picograd.late_methods import dataclass
 from picograd.number import GivenInt
 from picograd.tensor.core.recording import same_value, wrap
 

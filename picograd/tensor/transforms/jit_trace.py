@@ -16,7 +16,7 @@ import functools
 import gc
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import count
 from typing import Any
 
@@ -33,6 +33,7 @@ from picograd.engine.tracing import Gradient, Trace, noting, trace_error, tracin
 from picograd.errors import PicogradError
 from picograd.graph.node import Node
 from picograd.graph.row import MEMORY, WRITES
+from picograd.late_methods import dataclass
 from picograd.tensor.core.recording import is_view, one_piece, root_of, start
 from picograd.tensor.indexing.indexing import Span
 from picograd.tensor.tensor import Tensor
