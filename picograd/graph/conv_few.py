@@ -18,6 +18,7 @@ from picograd.dtype import DType
 from picograd.graph.node import Node
 from picograd.graph.shape import ConvSpec, Shape
 from picograd.helpers import ceil_div, round_up
+from picograd.late_methods import dataclass
 from picograd.target import Target
 
 FEW = 16  # channels: of fewer most of a box would be empty

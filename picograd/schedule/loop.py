@@ -55,6 +55,7 @@ from typing import Any
 from picograd.dtype import DType, bool_
 from picograd.graph.ops import OPS
 from picograd.graph.row import NUMBERS
+from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Dynamic, Index, substitute
 
 Condition = tuple[Index, int, int]

@@ -26,6 +26,7 @@ from picograd.graph.node import Node, is_renaming, toposort
 from picograd.graph.ops import OPS
 from picograd.graph.row import Role
 from picograd.helpers import on_demand
+from picograd.late_methods import dataclass
 from picograd.tensor.core.alone import change_gradient
 
 add_step_hook = on_demand("picograd.tensor.core.gradient_hooks", "add_step_hook")
