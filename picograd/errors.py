@@ -21,12 +21,10 @@ def worded(op: str, problem: str, fix: str) -> str:
 class PicogradError(Exception):
     """This class is the base of every error a user's program can cause."""
 
-    fix: str
-    op: str
-    problem: str
-
     def __init__(self, op: str, problem: str, fix: str = "") -> None:
-        self.op, self.problem, self.fix = op, problem, fix
+        self.op: str = op
+        self.problem: str = problem
+        self.fix: str = fix
         super().__init__(worded(op, problem, fix))
 
     def rename(self, op: str, inner: str = "") -> None:

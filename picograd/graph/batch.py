@@ -27,11 +27,9 @@ class Batch:
     it is the same for all samples. `guard` opens a block in which a function of samples may run.
     """
 
-    size: int
-    guard: Guard
-
     def __init__(self, size: int, guard: Guard = nullcontext) -> None:
-        self.size, self.guard = size, guard
+        self.size: int = size
+        self.guard: Guard = guard
         self.done: dict[int, tuple[Node, Node | None]] = {}
         self.numbers: dict[int, list[int]] = {}  # of the nodes of a batched loop's body
 

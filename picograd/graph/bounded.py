@@ -38,11 +38,9 @@ class Bounded:
     `written` lists the tensors of varying sizes that are assigned: (buffer, node, its new value).
     """
 
-    axes: Axes
-    bounds: dict[int, int]
-
     def __init__(self, axes: Axes, bounds: dict[int, int]) -> None:
-        self.axes, self.bounds = axes, bounds
+        self.axes: Axes = axes
+        self.bounds: dict[int, int] = bounds
         self.made: dict[int, Node] = {}
         self.sizes: dict[int, RuntimeScalar] = {}
         self.leaves: list[tuple[Buffer, Node, Node]] = []

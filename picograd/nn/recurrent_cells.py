@@ -61,8 +61,6 @@ def advanced(
 class Cell(Module):
     """This class is one step: weights weight_ih (G H, I), weight_hh (G H, H) and two biases."""
 
-    weight_ih: Parameter
-    weight_hh: Parameter
     bias_ih: Parameter | None
     bias_hh: Parameter | None
 
@@ -83,8 +81,8 @@ class Cell(Module):
         init.check_sizes(type(self).__name__, 1, **names)
         bound, rows = 1.0 / math.sqrt(hidden_size), GATES[self.mode] * hidden_size
         place = (device, dtype)
-        self.weight_ih = Parameter(init.uniform((rows, input_size), bound, *place))
-        self.weight_hh = Parameter(init.uniform((rows, hidden_size), bound, *place))
+        self.weight_ih: Parameter = Parameter(init.uniform((rows, input_size), bound, *place))
+        self.weight_hh: Parameter = Parameter(init.uniform((rows, hidden_size), bound, *place))
         self.bias_ih = self.bias_hh = None
         if bias:
             self.bias_ih = Parameter(init.uniform((rows,), bound, *place))
@@ -131,9 +129,6 @@ class RNNCell(Cell):
     (5, 3)
     """
 
-    mode: str
-    nonlinearity: str
-
     def __init__(
         self,
         input_size: int,
@@ -143,7 +138,8 @@ class RNNCell(Cell):
         device: DeviceLike | None = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        self.nonlinearity, self.mode = nonlinearity, mode_of("RNNCell", nonlinearity)
+        self.nonlinearity: str = nonlinearity
+        self.mode: str = mode_of("RNNCell", nonlinearity)
         super().__init__(input_size, hidden_size, bias, device, dtype)
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:

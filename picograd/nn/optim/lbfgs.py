@@ -53,8 +53,6 @@ class LBFGS(Optimizer):
     5.0
     """
 
-    memory: Memory
-
     is_formula = True  # its options are checked, though the step is its own
 
     def __init__(
@@ -75,7 +73,7 @@ class LBFGS(Optimizer):
         options: dict[str, Any] = dict(lr=lr, max_iter=max_iter, max_eval=most)
         options |= dict(tolerance_grad=tolerance_grad, tolerance_change=tolerance_change)
         options |= dict(history_size=history_size, line_search_fn=line_search_fn)
-        self.memory = Memory()
+        self.memory: Memory = Memory()
         super().__init__(params, options)
 
     def add_param_group(self, param_group: Mapping[str, Any]) -> None:

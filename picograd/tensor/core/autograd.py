@@ -163,16 +163,15 @@ class set_grad_enabled(GradMode):
     False
     """
 
-    before: bool
     wanted: bool
-    is_new: bool
 
     def __new__(cls: type[Switch], mode: bool = True) -> Switch:
         """Make the switch; unlike `no_grad` it takes a flag."""
         return object.__new__(cls)
 
     def __init__(self, mode: bool) -> None:
-        self.before, self.is_new = MODE.enabled, True
+        self.before: bool = MODE.enabled
+        self.is_new: bool = True
         self.previous, self.wanted = [], bool(mode)
         MODE.enabled = self.wanted
 
