@@ -25,6 +25,7 @@ from picograd.graph.gradient import gradient as node_gradient
 from picograd.graph.node import Node, is_renaming, toposort
 from picograd.graph.ops import OPS
 from picograd.graph.row import Role
+from picograd.helpers import reached
 from picograd.tensor.core.alone import change_gradient
 
 TRACKED = ("float", "complex")  # kinds of dtypes of results that track gradients
@@ -232,13 +233,10 @@ def is_barrier(node: Node) -> bool:
 def leaf_nodes(roots: Sequence[Node]) -> list[Node]:
     """List the floating leaf nodes that gradients of `roots` can reach; iterative."""
     found: list[Node] = []
-    seen: set[int] = set()
     stack = list(roots)
-    while stack:
-        node = stack.pop()
-        if id(node) in seen or not node.dtype.is_differentiable:
+    for node in reached(stack):
+        if not node.dtype.is_differentiable:
             continue
-        seen.add(id(node))
         if node.leaf is not None:
             found.append(node)
         elif not is_barrier(node):
