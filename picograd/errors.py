@@ -8,6 +8,7 @@ without opening picograd. `check` guards invariants of picograd itself and raise
 """
 
 import re
+from collections.abc import Collection
 from typing import NoReturn
 
 ARTICLE = re.compile(r"\ba (?=[AEIO]|int)")  # of names that are put into a message
@@ -118,6 +119,14 @@ def not_a_tensor(op: str, name: str, value: object) -> DTypeError:
     elif callable(value):
         fix = "call it on a tensor, and pass what it returns"
     return DTypeError(op, f"the {name} must be a Tensor, not {kind}", fix)
+
+
+def check_known(op: str, name: str, value: object, known: Collection[object]) -> None:
+    """Raise ValueRangeError where an argument is none of what it may be."""
+    if value not in known:
+        *most, last = (f'"{each}"' if isinstance(each, str) else str(each) for each in known)
+        fix = f"{', '.join(most)} or {last}" if most else last
+        raise ValueRangeError(op, f"{name}={value!r} is unknown", f"use {fix}")
 
 
 def no_data(op: str) -> NoDataError:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from picograd.errors import ShapeError, ValueRangeError
+from picograd.errors import ShapeError, ValueRangeError, check_known
 from picograd.helpers import product
 from picograd.nn import init
 from picograd.nn.module import Module
@@ -29,9 +29,7 @@ def per_axis(op: str, value: Sizes, count: int, name: str, least: int = 1) -> tu
 
 def _padding_mode(op: str, mode: str) -> str:
     known = ("zeros", "reflect", "replicate", "circular")
-    if mode not in known:
-        problem = f"padding_mode={mode!r} is unknown"
-        raise ValueRangeError(op, problem, f"use {', '.join(known)}")
+    check_known(op, "padding_mode", mode, known)
     return mode
 
 

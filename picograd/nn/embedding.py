@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from picograd.errors import ShapeError, ValueRangeError
+from picograd.errors import ShapeError, ValueRangeError, check_known
 from picograd.nn import init
 from picograd.nn.functional_embedding import embedding, embedding_bag
 from picograd.nn.module import Module
@@ -155,9 +155,7 @@ class EmbeddingBag(Table):
         device: DeviceLike | None = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        if mode not in ("sum", "mean", "max"):
-            problem = f"mode={mode!r} is unknown"
-            raise ValueRangeError("EmbeddingBag", problem, 'use "sum", "mean" or "max"')
+        check_known("EmbeddingBag", "mode", mode, ("sum", "mean", "max"))
         options: dict[str, Any] = dict(padding_idx=padding_idx, max_norm=max_norm)
         options |= dict(norm_type=norm_type, scale_grad_by_freq=scale_grad_by_freq)
         options |= dict(sparse=sparse, _weight=_weight, device=device, dtype=dtype)

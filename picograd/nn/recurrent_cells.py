@@ -7,7 +7,7 @@ update, new.
 
 import math
 
-from picograd.errors import ShapeError, ValueRangeError
+from picograd.errors import ShapeError, check_known
 from picograd.nn import init
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
@@ -180,7 +180,5 @@ class GRUCell(Cell):
 
 def mode_of(op: str, nonlinearity: str) -> str:
     """Find PyTorch's name of an Elman network with a nonlinearity."""
-    if nonlinearity not in ("tanh", "relu"):
-        problem = f"nonlinearity={nonlinearity!r} is unknown"
-        raise ValueRangeError(op, problem, 'use "tanh" or "relu"')
+    check_known(op, "nonlinearity", nonlinearity, ("tanh", "relu"))
     return "RNN_" + nonlinearity.upper()

@@ -5,7 +5,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
-from picograd.errors import DTypeError, StateError, ValueRangeError
+from picograd.errors import DTypeError, StateError, ValueRangeError, check_known
 from picograd.nn.optim.base import Optimizer
 from picograd.nn.optim.lr import LRScheduler, check_optimizer, per_group
 from picograd.number import converted
@@ -164,11 +164,8 @@ class ReduceLROnPlateau(LRScheduler):
         check_optimizer(op, optimizer)
         if factor >= 1.0:
             raise ValueRangeError(op, f"factor={factor} is not below 1", "use 0.1")
-        if mode not in ("min", "max"):
-            raise ValueRangeError(op, f"mode={mode!r} is unknown", 'use "min" or "max"')
-        if threshold_mode not in ("rel", "abs"):
-            problem = f"threshold_mode={threshold_mode!r} is unknown"
-            raise ValueRangeError(op, problem, 'use "rel" or "abs"')
+        check_known(op, "mode", mode, ("min", "max"))
+        check_known(op, "threshold_mode", threshold_mode, ("rel", "abs"))
         self.optimizer: Optimizer = optimizer
         self.is_initial: bool = False
         self.last_epoch: int = 0

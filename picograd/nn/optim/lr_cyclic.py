@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from picograd.errors import ValueRangeError
+from picograd.errors import ValueRangeError, check_known
 from picograd.nn.optim.base import Optimizer
 from picograd.nn.optim.group import ParameterGroup
 from picograd.nn.optim.lr import LRScheduler, check_optimizer, per_group, positive
@@ -214,9 +214,7 @@ class OneCycleLR(LRScheduler):
         if not 0.0 <= pct_start <= 1.0:
             problem = f"pct_start={pct_start} is not in [0, 1]"
             raise ValueRangeError("OneCycleLR", problem, "use 0.3")
-        if anneal_strategy not in ("cos", "linear"):
-            problem = f"anneal_strategy={anneal_strategy!r} is unknown"
-            raise ValueRangeError("OneCycleLR", problem, 'use "cos" or "linear"')
+        check_known("OneCycleLR", "anneal_strategy", anneal_strategy, ("cos", "linear"))
         self.anneal_strategy, self.cycle_momentum = anneal_strategy, cycle_momentum
         self.phases: list[Any] = list_phases(self.total_steps, pct_start, three_phase)
         rates = per_group("OneCycleLR", "max_lr", optimizer, max_lr)
