@@ -81,8 +81,7 @@ class Numbers:
         if key not in self.known:
             self.known[key] = len(self.slots)
             self.slots.append(value)
-        found: int = self.known[key]
-        return found
+        return self.known[key]
 
     def apply(self, function: Callable[..., Any], operands: Sequence[Any]) -> Any:
         """Compute a number of others. What gives no number, or an error, reads them."""

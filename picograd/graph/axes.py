@@ -138,8 +138,7 @@ def memory_of(node: Node) -> Buffer | None:
     """Find the memory of a leaf or of a computed node; None for a node still to compute."""
     if node.realized is not None or node.op not in MEMORY:
         return node.realized
-    buffer: Buffer | None = node.arg.buffer
-    return buffer
+    return node.arg.buffer
 
 
 def record(order: Sequence[Node]) -> Record:

@@ -60,8 +60,7 @@ class Batch:
             raise GradientError("vmap", text, "register the hook on a tensor outside")
         row = node.row
         if row.batch is not None:
-            made: Node = row.batch(self, node, found)
-            return made
+            return row.batch(self, node, found)
         if row.batch_arg is not None or row.is_elementwise:
             return same_op(self, node, found)
         if row.expand is None:

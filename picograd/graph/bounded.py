@@ -71,8 +71,7 @@ class Bounded:
             return self.same(node, self.inputs(node))
         if row.sizes is None or row.sizes.bounded is None:
             raise NoRule(f"{node.op} has sizes that are fixed")
-        made: Node = row.sizes.bounded(self, node)
-        return made
+        return row.sizes.bounded(self, node)
 
     def same(self, node: Node, inputs: Sequence[Node]) -> Node:
         """Apply the op of a node to other inputs, in its bounded shape."""

@@ -182,8 +182,7 @@ class Node:
     def in_parts(self, method: str, *args: Any) -> "Node":
         """Apply a linear method to the real and imaginary parts."""
         real, imag = (getattr(part, method)(*args) for part in self.parts())
-        made: Node = real.paired(imag)
-        return made
+        return real.paired(imag)
 
     def unary(self, op: str) -> "Node":
         """Apply an elementwise op with one input."""

@@ -97,8 +97,7 @@ class Parameters:
             return list(range(len(words)))
         if len(words) > FEW_WORDS:
             different = np.frombuffer(now, np.uint64) != np.frombuffer(self.known, np.uint64)
-            found: list[int] = np.flatnonzero(different).tolist()
-            return found
+            return np.flatnonzero(different).tolist()
         known = memoryview(self.known).cast("Q")
         return [number for number, (a, b) in enumerate(zip(words, known)) if a != b]
 

@@ -78,7 +78,7 @@ class ParameterGroup(MutableMapping[str, Any]):
         options: Options,
         formula: Callable[[Options], dict[str, float]] | None,
     ) -> None:
-        self.birth = birth()
+        self.birth: Any = birth()
         self.parameters: list[Tensor] = list(parameters)
         self.formula = formula  # None for an optimizer with a step of its own
         self.host: dict[str, float] = {}  # the numbers as they are on the devices

@@ -58,8 +58,7 @@ class UntypedStorage:
 
     def nbytes(self) -> int:
         """Give its bytes."""
-        size: int = self.base.nbytes
-        return size
+        return self.base.nbytes
 
     size = nbytes
     __len__ = nbytes
