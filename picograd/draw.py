@@ -23,7 +23,7 @@ import numpy as np
 from picograd.engine import pending
 from picograd.engine.inspect import PlanView
 from picograd.engine.realize import make_plan, pending_roots
-from picograd.errors import DataError, PicogradError, ValueRangeError
+from picograd.errors import DataError, PicogradError, ValueRangeError, check_known
 from picograd.graph.interpret import interpret
 from picograd.graph.node import Node, toposort
 from picograd.graph.row import Role
@@ -156,9 +156,7 @@ def picture_of(
         tensor_or_plan = tensor_or_plan.plan
     is_plan = isinstance(tensor_or_plan, Plan)
     level = level or ("plan" if is_plan else "graph")
-    if level not in LEVELS:
-        problem = f"level={level!r} is unknown"
-        raise ValueRangeError("draw_dot", problem, f"use one of {', '.join(LEVELS)}")
+    check_known("draw_dot", "level", level, LEVELS)
     if is_plan and level == "graph":
         raise ValueRangeError("draw_dot", "a plan has no graph", 'pass the tensor or level="plan"')
     if level == "graph":

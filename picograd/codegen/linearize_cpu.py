@@ -106,21 +106,19 @@ def zeroed_last(
 class CpuBuilder:
     """State of one linearization: the emitter, and where the tiles of the present part live."""
 
-    emitter: Emitter
     first_workspace: int
     pointers: list[int]
-    scratch_bytes: int
 
     def __init__(self, tiles: TileKernel, vector_bytes: int) -> None:
         self.vector_bytes = vector_bytes
-        self.emitter = Emitter(tiles.kernel, LLVM, self.read)
+        self.emitter: Emitter = Emitter(tiles.kernel, LLVM, self.read)
         self.is_reduction = tiles.kernel.hero in ("reduce.row", "reduce.col")
         self.is_column = tiles.kernel.hero == "reduce.col"
         is_row = tiles.kernel.hero == "reduce.row"
         is_again = is_row and any(map(is_chain, tiles.kernel.parts))
         self.short_row = SHORT_CHAIN if is_again else SHORT_ROW
         self.workspaces: list[tuple[int, bool]] = []
-        self.scratch_bytes = 0
+        self.scratch_bytes: int = 0
         self.tiles: dict[str, Tile] = {}
         self.memory: dict[str, int] = {}  # tile -> array, or pointer
         self.values: dict[str, int] = {}  # tile -> value at the present point of a nest

@@ -126,8 +126,7 @@ def plain_value(number: Any) -> int | float:
     """Read a number that a plan is bound to: of a traced number, that is noted."""
     source = number if type(number) is TracedNumber else getattr(number, "source", None)
     if source is not None:
-        found: int | float = plain(source)
-        return found
+        return plain(source)
     found = getattr(number, "value", number)
     return found
 

@@ -345,8 +345,7 @@ class CompiledPlan:
     def slot_buffer(self, number: int, buffers: list[Any], addresses: list[int]) -> Buffer:
         """Give the buffer of a slot; a temporary gets one that does not own its memory."""
         if buffers[number] is not None:
-            buffer: Buffer = buffers[number]
-            return buffer
+            return buffers[number]
         slot = self.plan.slots[number]
         return Buffer(slot.device, slot.dtype, slot.size, addresses[number])
 

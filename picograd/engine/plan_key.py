@@ -45,8 +45,7 @@ def leaf_buffer(node: Node) -> Buffer | None:
     if node.realized is not None:
         return node.realized
     if node.op in MEMORY:
-        buffer: Buffer | None = node.arg.buffer
-        return buffer
+        return node.arg.buffer
     return None
 
 

@@ -27,10 +27,9 @@ class Changes:
     """A token that is replaced whenever state changes that a trace may depend on."""
 
     __slots__ = ("token",)
-    token: object
 
     def __init__(self) -> None:
-        self.token = object()
+        self.token: object = object()
 
 
 @dataclass(slots=True)

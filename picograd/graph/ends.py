@@ -51,8 +51,6 @@ class EndedNode(Node):
     """A node with ends; see the module docstring."""
 
     __slots__ = ("ends", "sources")
-    ends: tuple[End, ...]
-    sources: Sources
 
     def __init__(
         self,
@@ -66,7 +64,8 @@ class EndedNode(Node):
         sources: Sources,
     ) -> None:
         super().__init__(op, inputs, arg, shape, dtype, device)
-        self.ends, self.sources = ends, sources
+        self.ends: tuple[End, ...] = ends
+        self.sources: Sources = sources
 
     def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
         """Apply the same operation to other inputs, with the same ends."""

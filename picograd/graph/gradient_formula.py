@@ -324,8 +324,7 @@ def again(walked: Walked, known: Known, is_folded: bool) -> list[Node]:
     is_one = is_folded and formula.is_plain
     change = mover(known.positions, given) if known.positions else None
     if not is_one:
-        made: list[Node] = formula.stamp(nodes, change)
-        return made
+        return formula.stamp(nodes, change)
     whole = formula.over(nodes)
     if known.block is not None:
         note_block(walked, known.block, whole)

@@ -47,12 +47,9 @@ class Body:
     """
 
     __slots__ = ("__weakref__", "carries", "constants", "gradients", "key", "nexts", "order", "xs")
-    nexts: tuple[int, ...]
-    order: tuple[Node, ...]
     carries: tuple[Node, ...]
     constants: tuple[Node, ...]
     xs: tuple[Node, ...]
-    key: Key
 
     def __init__(
         self,
@@ -62,7 +59,9 @@ class Body:
         key: Key,
     ) -> None:
         self.carries, self.xs, self.constants = map(tuple, leaves)
-        self.nexts, self.order, self.key = nexts, tuple(order), key
+        self.nexts: tuple[int, ...] = nexts
+        self.order: tuple[Node, ...] = tuple(order)
+        self.key: Key = key
         self.gradients: dict[Any, Any] = {}
 
     @property

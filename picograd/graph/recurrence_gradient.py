@@ -147,15 +147,11 @@ def like(kind: str, node: Node) -> Node:
 class Replaced:
     """Puts placeholders for the values of the first loop into the gradient of its body."""
 
-    body: Body
-    arriving: list[Node]
-    numbers: dict[int, int]
-    is_cheap: IsCheap
-
     def __init__(self, body: Body, arriving: Sequence[Node], is_cheap: IsCheap) -> None:
-        self.body, self.is_cheap = body, is_cheap
-        self.arriving = list(arriving)  # cotangents: they stay
-        self.numbers = {id(node): n for n, node in enumerate(body.order)}
+        self.body: Body = body
+        self.is_cheap: IsCheap = is_cheap
+        self.arriving: list[Node] = list(arriving)  # cotangents: they stay
+        self.numbers: dict[int, int] = {id(node): n for n, node in enumerate(body.order)}
         self.kept: Numbered = {}  # placeholder of each body node kept over time
         self.constants: Numbered = {}
         self.outer: list[Pair] = []

@@ -186,13 +186,11 @@ def _after(
 class Watch:
     """This class brings the gradients of a call's results and of its inputs together."""
 
-    has_inputs: bool
-
     def __init__(self, module: Any, hooks: Hooks, count: int) -> None:
         self.module = module
         self.hooks = hooks
         self.count = count
-        self.has_inputs = False
+        self.has_inputs: bool = False
         self.gradients: tuple[Any, ...] = ()  # of the results
 
     def enter(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:

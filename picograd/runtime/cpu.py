@@ -71,10 +71,8 @@ def usable_memory() -> int:
 class System:
     """Aligned memory from the C library, up to `capacity` bytes."""
 
-    left: int
-
     def __init__(self, capacity: int) -> None:
-        self.left = capacity
+        self.left: int = capacity
         self.sizes: dict[int, int] = {}
         library = ctypes.CDLL(None)
         self.take, self.drop = library.aligned_alloc, library.free
@@ -124,9 +122,6 @@ class CpuDevice(Device):
     """The host processor; see the module docstring."""
 
     machine: Compiler
-    runner: Runner
-    pool: Pool
-    workspaces: Workspaces
 
     def __init__(
         self, threads: int = 1, remember: Remember = compile_always, capacity: int | None = None
@@ -138,10 +133,10 @@ class CpuDevice(Device):
         self.name, self.compiler = "cpu", compiler_version()
         self.target = cpu_target(machine, threads)
         self.machine, self.remember = Compiler(machine), remember
-        self.runner = Runner(self.machine, threads, remember)
+        self.runner: Runner = Runner(self.machine, threads, remember)
         system = System(capacity or usable_memory())
-        self.pool = Pool(self.name, system.reserve, system.give_back)
-        self.workspaces = Workspaces(self.pool, fill_zero)
+        self.pool: Pool = Pool(self.name, system.reserve, system.give_back)
+        self.workspaces: Workspaces = Workspaces(self.pool, fill_zero)
 
     def allocate(self, nbytes: int) -> Allocation:
         """Reserve memory aligned to 64 bytes."""

@@ -164,14 +164,11 @@ def export(
 class Owner:
     """Keeps imported memory alive; dropping it calls the exporter's deleter."""
 
-    managed: Any
-    release: Any
-    address: int
-    deleter: Any
-
     def __init__(self, managed: Any, release: Any = None) -> None:
-        self.managed, self.release = managed, release
-        self.address, self.deleter = ctypes.addressof(managed), managed.deleter
+        self.managed: Any = managed
+        self.release: Any = release
+        self.address: int = ctypes.addressof(managed)
+        self.deleter: Any = managed.deleter
 
     def __del__(self) -> None:
         if self.release is not None:  # our work on the memory must be done

@@ -201,12 +201,10 @@ def finished(job: Job) -> bytes:
 class Compiler:
     """Compiles for one processor and loads objects into this process."""
 
-    linked: int
-
     def __init__(self, machine: Host) -> None:
         self.host = machine
         self.linker: Any = None
-        self.linked = 0  # libraries of this linker so far
+        self.linked: int = 0  # libraries of this linker so far
 
     def start(self, code: Code) -> Job:
         """Begin to translate IR to an object file; CompileError if it is not valid."""

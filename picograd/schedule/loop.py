@@ -69,15 +69,13 @@ class Expr:
     """One scalar expression node; equal by structure, hash computed once."""
 
     __slots__ = ("arg", "args", "dtype", "hash", "op")
-    arg: Any
-    args: tuple["Expr", ...]
-    dtype: DType
-    op: str
-    hash: int
 
     def __init__(self, op: str, args: tuple["Expr", ...], arg: Any, dtype: DType) -> None:
-        self.op, self.args, self.arg, self.dtype = op, args, arg, dtype
-        self.hash = hash((op, args, arg, dtype, type(arg)))
+        self.op: str = op
+        self.args: tuple[Expr, ...] = args
+        self.arg: Any = arg
+        self.dtype: DType = dtype
+        self.hash: int = hash((op, args, arg, dtype, type(arg)))
 
     def __hash__(self) -> int:
         return self.hash

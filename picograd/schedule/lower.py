@@ -101,11 +101,9 @@ class KernelBuilder:
 class PartBuilder:
     """This class lowers the nodes of one part; `value` is the recursion of the module docstring."""
 
-    depth: int
-    kernel: KernelBuilder
-
     def __init__(self, kernel: KernelBuilder, depth: int) -> None:
-        self.kernel, self.depth = kernel, depth
+        self.kernel: KernelBuilder = kernel
+        self.depth: int = depth
         self.computes: list[Compute] = []
         self.available: dict[int, tuple[Indices, Expr]] = {}
         self.memo: dict[tuple[int, Indices, tuple[Condition, ...]], Expr] = {}

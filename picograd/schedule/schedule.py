@@ -236,14 +236,12 @@ def can_fail(launch: Launch) -> bool:
 class Reads:
     """This class knows when the memory of a slot is read last, among the launches."""
 
-    inputs: int
-    last_call: int
-
     def __init__(self, draft: Draft) -> None:
         self.leaves: dict[int, int] = {}  # by slot: of what was there first
         self.contents: dict[int, int] = {}  # by assignment
         self.positions: dict[int, int] = {}
-        self.inputs, self.last_call = len(draft.inputs), -1
+        self.inputs: int = len(draft.inputs)
+        self.last_call: int = -1
         for number, launch in enumerate(draft.launches):
             if can_fail(launch):
                 self.last_call = number

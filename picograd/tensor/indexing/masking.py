@@ -15,7 +15,7 @@ from picograd.errors import ShapeError
 from picograd.graph.node import Node
 from picograd.graph.scanning import scan
 from picograd.graph.shape import Shape
-from picograd.helpers import product
+from picograd.helpers import product, reached
 from picograd.late_methods import dataclass
 from picograd.tensor.core.demands import report
 from picograd.tensor.core.known_values import known_values
@@ -97,12 +97,10 @@ def is_basic(item: Any) -> bool:
 
 def is_same(first: Node, second: Node) -> bool:
     """Tell whether two nodes are computed alike of the same."""
-    waiting, seen = [(first, second)], set()
-    while waiting:
-        a, b = waiting.pop()
-        if a is b or (id(a), id(b)) in seen:
+    waiting = [(first, second)]
+    for a, b in reached(waiting):
+        if a is b:
             continue
-        seen.add((id(a), id(b)))
         if a.realized is not None or isinstance(a.arg, Storage):
             return False
         if describe(a) != describe(b):

@@ -112,16 +112,13 @@ class Generator:
     True
     """
 
-    device: str
-    key: int
-    offset: int
-
     def __init__(self, seed: Any = 0, device: DeviceLike | None = None) -> None:
         if isinstance(seed, str):  # PyTorch's Generator("cuda")
             seed, device = 0, seed
-        self.key, self.offset = read_seed(seed), 0
+        self.key: int = read_seed(seed)
+        self.offset: int = 0
         self.named: RuntimeScalar | None = None  # the seed, as the draws recorded so far read it
-        self.device = "cpu" if device is None else str(device)
+        self.device: str = "cpu" if device is None else str(device)
 
     def manual_seed(self, seed: int) -> "Generator":
         """Start the stream of a seed from its beginning; unlike the global one, it is an int."""

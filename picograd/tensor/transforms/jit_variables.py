@@ -45,10 +45,9 @@ class Members:
     """This class reads and sets the attributes of a class, or of an object with `__slots__`."""
 
     __slots__ = ("owner",)
-    owner: Any
 
     def __init__(self, owner: Any) -> None:
-        self.owner = owner
+        self.owner: Any = owner
 
     def get(self, name: str, default: Any = None) -> Any:
         """Read an attribute."""
