@@ -7,7 +7,6 @@ float32 while scores are small.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
@@ -17,6 +16,7 @@ from picograd.graph.node import Node
 from picograd.graph.row import Role
 from picograd.graph.starts import starts_of
 from picograd.helpers import product
+from picograd.late_methods import dataclass
 from picograd.schedule.group import Facts, Reasons
 from picograd.schedule.index import Axis, Dynamic, Index, Indices, axis_index, flatten
 from picograd.schedule.score_sinks import (

@@ -12,10 +12,11 @@ Each kernel computes the region again from the operands of its product; rows are
 """
 
 from collections.abc import Callable, Collection, Container, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from picograd.graph.row import Role
-from picograd.helpers import product
+from picograd.helpers import product, reached
+from picograd.late_methods import dataclass
 from picograd.schedule.group import Facts, Group, Reasons
 from picograd.schedule.index import Axis, Indices
 from picograd.schedule.scores import EXPONENTIALS, LEAST_SIDE, Region, Sink, find_regions
@@ -341,12 +342,8 @@ def pull(top: Facts, before: dict[int, list[Facts]], seen: set[int], order: list
 
 def outer_reads(top: Facts, inside: Container[int]) -> Iterator[tuple[Facts, Facts]]:
     """Yield what the part of a region under a node reads from outside: the reader, and what."""
-    stack, seen = [top], set()
-    while stack:
-        facts = stack.pop()
-        if facts.number in seen:
-            continue
-        seen.add(facts.number)
+    stack = [top]
+    for facts in reached(stack):
         for source in facts.inputs:
             if source.number in inside:
                 stack.append(source)

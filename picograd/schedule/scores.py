@@ -13,11 +13,12 @@ region, so that views of scores are only other indices.
 """
 
 from collections.abc import Collection, Container, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from picograd.graph.ops import OPS
 from picograd.graph.row import Role, ops_of
 from picograd.helpers import product
+from picograd.late_methods import dataclass
 from picograd.schedule.group import Facts
 from picograd.schedule.index import (
     Axis,
