@@ -24,47 +24,51 @@ MADE = (Role.ELEMENTWISE, Role.VIEW)
 
 def widen_scores(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
     """Multiply few rows to float32 where that is read; `order` lists inputs first."""
-    if not target.packs_operands or not any(node.op in EXPONENTIALS for node in order):
+    has_any = any(node.op in EXPONENTIALS for node in order)
+    if not target.packs_operands or not has_any:
         return list(roots)
     few = {id(node) for node in order if is_few(node)}
     if not few:
         return list(roots)
-    scores = below_exponentials(order, made_of_exponentials(order))
+    made = made_of_exponentials(order)
+    scores = below_exponentials(order, made)
     readers = counted(roots, order)
     wide: dict[int, Node] = {}
     new = {}
     for node in order:
-        if is_leaf(node) or id(node) not in scores:
+        key = id(node)
+        if is_leaf(node) or key not in scores:
             continue
-        is_conversion = node.row.keeps_value and node.dtype is float32
-        if is_conversion and id(node.inputs[0]) in wide:
-            new[id(node)] = wide[id(node.inputs[0])]
-        elif readers[id(node)] == 1 and type(node) is Node and node.dtype.bits == 16:
-            if id(node) in few or (node.row.role in MADE and has_wide(node, wide)):
-                wide[id(node)] = widened(node, wide)
+        below = list(map(id, node.inputs))
+        has_wide = not wide.keys().isdisjoint(below)
+        if has_wide and node.row.keeps_value and node.dtype is float32:
+            new[key] = wide[below[0]]
+            continue
+        is_alone = readers[key] == 1 and type(node) is Node
+        is_made = has_wide and node.row.role in MADE and node.dtype.bits == 16
+        if is_alone and (key in few or is_made):
+            wide[key] = widened(node, wide)
     return replaced(roots, order, new) if new else list(roots)
 
 
 def is_few(node: Node) -> bool:
     """Tell whether a node is a product of 16-bit floats that is too small to stream."""
-    if is_leaf(node) or node.op not in CONTRACTIONS or node.dtype.bits != 16:
+    is_narrow = node.op in CONTRACTIONS and node.dtype.bits == 16
+    if is_leaf(node) or not is_narrow:
         return False
     first, second, out = node.arg
-    sizes = dict(zip(out, node.shape, strict=True))
-    sides = (set(out) - set(second), set(out) - set(first))
-    return min(product(sizes[label] for label in side) for side in sides) < LEAST_SIDE
-
-
-def has_wide(node: Node, wide: dict[int, Node]) -> bool:
-    """Tell whether a node is made of scores that are widened."""
-    return not wide.keys().isdisjoint(map(id, node.inputs))
+    sizes = list(zip(out, node.shape, strict=True))
+    rows = product(size for label, size in sizes if label not in second)
+    columns = product(size for label, size in sizes if label not in first)
+    return min(rows, columns) < LEAST_SIDE
 
 
 def widened(node: Node, wide: dict[int, Node]) -> Node:
     """Compute a node in float32."""
     inputs = []
     for each in node.inputs:
-        is_narrow = each.dtype is node.dtype
-        found = wide.get(id(each))
-        inputs.append(found or (each.cast(float32) if is_narrow else each))
+        found = wide.get(id(each), each)
+        if found.dtype is node.dtype:
+            found = found.cast(float32)
+        inputs.append(found)
     return Node(node.op, tuple(inputs), node.arg, node.shape, float32, node.device)
