@@ -9,11 +9,12 @@ over other axes keep, and quotients cancel.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from picograd.graph.node import Node
 from picograd.graph.ops import OPS
 from picograd.graph.row import NUMBERS, Role, ops_of
+from picograd.late_methods import dataclass
 
 EXPONENTIALS = {name for name, row in OPS.items() if row.is_exponential}
 SUMS, PRODUCTS = ops_of(Role.REDUCE), ops_of(Role.CONTRACT)
