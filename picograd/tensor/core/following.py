@@ -271,11 +271,13 @@ class Follower:
     def are_free(self, event: Event) -> bool:
         """Tell whether no view shows what is written, and leaves have no gradients, nor hooks."""
         for met, _ in event.writes:
-            if any(each() is not None for each in self.met[met]._views or ()):
+            views = self.met[met]._views
+            if views and any(each() is not None for each in views):
                 return False
         leaves = [self.met[met] for met, _ in event.gradients]
-        is_watched = bool(leaves and WATCHERS)
-        return not is_watched and all(x._grad is None and x._hooks is None for x in leaves)
+        if leaves and WATCHERS:
+            return False
+        return not leaves or all(x._grad is None and x._hooks is None for x in leaves)
 
     def fit(self, wanted: Sequence[Told], values: Iterable[Any]) -> bool:
         """Tell whether arguments are what they were."""
@@ -535,7 +537,7 @@ class Follower:
         """List the memory that the plan takes."""
         found = self.record.found
         nodes = [found[value] if kind == MET else value._node for kind, value in several]
-        return [*map(leaf_buffer, nodes)]
+        return [x.arg.buffer if type(x.arg) is Storage else leaf_buffer(x) for x in nodes]
 
     def give(self, results: list[Any]) -> None:
         """Give tensors what the plan computed."""
@@ -545,9 +547,7 @@ class Follower:
             found[met] = as_leaf(found[met])
         record.overwrite(way.written)
         computed = dict(zip(way.roots, results))
-        buffers = results[len(way.roots) :]
-        for tensor, buffer, holders in zip(way.targets, buffers, way.holders, strict=True):
-            move_on(tensor, buffer, ALONE + holders)
+        move_on(way.targets, results[len(way.roots) :], way.holders)
         for event in way.events:
             for met, at in event.writes:
                 self.give_write(self.met[met], found[met], at, computed[at])
@@ -614,21 +614,25 @@ def holders(tensor: Any) -> int:
 ALONE = holders(Alone(object()))  # differs between versions of Python
 
 
-def move_on(tensor: Any, buffer: Any, held: int) -> None:
-    """Give a tensor that was written the next version of its memory.
+def move_on(tensors: Sequence[Any], buffers: Sequence[Any], counts: Sequence[int]) -> None:
+    """Give tensors that were written the next version of their memory.
 
-    Its leaf stays where none but those that are counted have it: no graph sees what becomes of it.
+    Leaves stay where none but those that are counted have them: no graph sees what becomes of them.
     """
-    older = tensor._node
-    storage: Storage = older.arg
-    if getrefcount(older) > held:
-        leaf = Node(older.op, (), storage, older.shape, older.dtype, older.device)
-        older.arg = Overwritten(storage, storage.version)
-        leaf.leaf = weakref.ref(tensor)
-        tensor._node, tensor._history = leaf, None
-        pending.LIVE.move(id(older), id(leaf), tensor)
-    storage.count_writes()
-    storage.buffer = buffer
+    for tensor, buffer, count in zip(tensors, buffers, counts):
+        older = tensor._node
+        storage: Storage = older.arg
+        if getrefcount(older) > ALONE + count:
+            leaf = Node(older.op, (), storage, older.shape, older.dtype, older.device)
+            older.arg = Overwritten(storage, storage.version)
+            leaf.leaf = weakref.ref(tensor)
+            tensor._node, tensor._history = leaf, None
+            pending.LIVE.move(id(older), id(leaf), tensor)
+        if storage.source is None:
+            storage.version += 1
+        else:
+            storage.count_writes()
+        storage.buffer = buffer
 
 
 def give_value(reference: Any, node: Node, buffer: Any) -> bool:

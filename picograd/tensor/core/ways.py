@@ -143,11 +143,12 @@ def kept_modes() -> tuple[Any, ...]:
 
 def told_of(optimizer: Any) -> tuple[list[Any], list[Any]]:
     """List all that a step of an optimizer depends on: tensors, and options that are code."""
-    found, flags, state = [], [], optimizer.state
+    state = optimizer.state
+    found, flags = [*state], []
+    for values in state.values():
+        found += values.values()
     for group in optimizer.param_groups:
         found += group.parameters
-        for each in group.parameters:
-            found += state.get(each, {}).values()
         for numbers in group.numbers.values():
             found += numbers.values()
         flags.append(group.flags())
