@@ -9,7 +9,7 @@ moving addresses in between; with host calls in it, step by step.
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
@@ -38,6 +38,7 @@ from picograd.graph.node import Node
 from picograd.graph.room import ABSURD
 from picograd.graph.row import INPUTS
 from picograd.helpers import product
+from picograd.late_methods import dataclass
 from picograd.number import Given, GivenInt
 from picograd.runtime.device import Device, Executable, Rule, Tape, at_step
 from picograd.runtime.memory import size_class
@@ -347,8 +348,7 @@ class CompiledPlan:
     def slot_buffer(self, number: int, buffers: list[Any], addresses: list[int]) -> Buffer:
         """Give the buffer of a slot; a temporary gets one that does not own its memory."""
         if buffers[number] is not None:
-            buffer: Buffer = buffers[number]
-            return buffer
+            return buffers[number]
         slot = self.plan.slots[number]
         return Buffer(slot.device, slot.dtype, slot.size, addresses[number])
 

@@ -16,7 +16,7 @@ Whoever looks at what a standing node reads finds the graph made, too (`Standing
 import functools
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
 from picograd.buffer import Overwritten
@@ -25,6 +25,7 @@ from picograd.errors import check
 from picograd.graph.gradient_formula import BLOCKS, Block, Placed
 from picograd.graph.node import Node, Standing
 from picograd.graph.pattern import Pattern, Reader
+from picograd.late_methods import dataclass
 
 NEW_NODE = object.__new__
 F = TypeVar("F", bound=Callable[..., Any])

@@ -17,7 +17,6 @@ foreseen.
 
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
@@ -38,6 +37,7 @@ from picograd.errors import check
 from picograd.graph.gradient_formula import BLOCKS, INPUTS, REALIZED, Placed
 from picograd.graph.node import RESULT, Node
 from picograd.graph.row import MEMORY, WRITES
+from picograd.late_methods import dataclass
 from picograd.number import GIVEN
 
 KNOWN_LIMIT = 64

@@ -12,7 +12,6 @@ The plan is found by the formulas (engine/quick.py); the nodes are made where th
 import sys
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from picograd.buffer import Buffer, Overwritten, Storage
@@ -20,6 +19,7 @@ from picograd.graph.build import assign
 from picograd.graph.formula import Formula, results_of
 from picograd.graph.node import Node
 from picograd.helpers import Key
+from picograd.late_methods import dataclass
 
 
 @dataclass(slots=True)

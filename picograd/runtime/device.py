@@ -11,7 +11,7 @@ A device runs its work in the order it was given. `run_tape` may return before t
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from picograd.buffer import Buffer
 from picograd.code import Code
 from picograd.dtype import DType
 from picograd.errors import CompileError, check, internal
+from picograd.late_methods import dataclass
 from picograd.runtime.memory import Allocation
 
 Bytes = np.ndarray[Any, np.dtype[Any]]  # C-contiguous array; only its bytes matter

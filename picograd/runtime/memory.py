@@ -35,12 +35,11 @@ class Allocation:
     """One block of device memory; dropping the last reference gives it back to its pool."""
 
     __slots__ = ("__weakref__", "address", "pool", "size")
-    address: int
-    pool: "Pool"
-    size: int
 
     def __init__(self, address: int, size: int, pool: "Pool") -> None:
-        self.address, self.size, self.pool = address, size, pool
+        self.address: int = address
+        self.size: int = size
+        self.pool: Pool = pool
 
     def __del__(self) -> None:
         self.pool.release(self.address, self.size)
@@ -53,18 +52,17 @@ class Pool:
         "__weakref__", "allocations", "device", "free", "give_back", "in_use", "peak", "reserve",
         "reserved",
     )  # fmt: skip
-    device: str
     allocations: int
     peak: int
     in_use: int
     reserved: int
-    give_back: Callable[[int], None]
-    reserve: Callable[[int], int | None]
 
     def __init__(
         self, device: str, reserve: Callable[[int], int | None], give_back: Callable[[int], None]
     ) -> None:
-        self.device, self.reserve, self.give_back = device, reserve, give_back
+        self.device: str = device
+        self.reserve: Callable[[int], int | None] = reserve
+        self.give_back: Callable[[int], None] = give_back
         self.free: defaultdict[int, list[int]] = defaultdict(list)
         self.in_use = self.reserved = self.peak = self.allocations = 0
 
@@ -181,11 +179,9 @@ class Workspaces:
     A zeroed one belongs to its kernel: each launch leaves it zero for the next.
     """
 
-    pool: Pool
-    fill_zero: Callable[[int, int], None]
-
     def __init__(self, pool: Pool, fill_zero: Callable[[int, int], None]) -> None:
-        self.pool, self.fill_zero = pool, fill_zero
+        self.pool: Pool = pool
+        self.fill_zero: Callable[[int, int], None] = fill_zero
         self.shared: dict[int, Allocation] = {}
 
     def bind(self, wanted: tuple[Workspace, ...]) -> tuple[Allocation, ...]:

@@ -12,7 +12,7 @@ import functools
 import operator
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from sys import getrefcount
 from threading import get_ident
 from typing import Any
@@ -35,6 +35,7 @@ from picograd.errors import PicogradError
 from picograd.graph.gradient import WATCHERS
 from picograd.graph.node import Node
 from picograd.graph.row import PASSING
+from picograd.late_methods import dataclass
 from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE, TRACKED, WALKS
 from picograd.tensor.core.known_values import seen_through

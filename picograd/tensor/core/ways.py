@@ -14,7 +14,7 @@ import math
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import EllipsisType, FunctionType
 from typing import Any
 
@@ -34,6 +34,7 @@ from picograd.graph.gradient_formula import BLOCKS
 from picograd.graph.node import Node, is_plain_leaf
 from picograd.graph.pattern import reader
 from picograd.graph.row import PASSING
+from picograd.late_methods import dataclass
 from picograd.number import GIVEN
 from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE, leaf_of
