@@ -36,6 +36,7 @@ from picograd.graph.gradient import WATCHERS
 from picograd.graph.node import Node
 from picograd.graph.row import PASSING
 from picograd.late_methods import dataclass
+from picograd.tensor.core.alone import has_alone
 from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE, TRACKED, WALKS
 from picograd.tensor.core.known_values import seen_through
@@ -275,10 +276,15 @@ class Follower:
             views = self.met[met]._views
             if views and any(each() is not None for each in views):
                 return False
-        leaves = [self.met[met] for met, _ in event.gradients]
-        if leaves and WATCHERS:
+        if event.gradients and WATCHERS:
             return False
-        return not leaves or all(x._grad is None and x._hooks is None for x in leaves)
+        for met, _, before in event.gradients:
+            leaf = self.met[met]
+            if leaf._hooks is not None or (before < 0 and leaf._grad is not None):
+                return False
+            if before >= 0 and (leaf._grad is not self.made[before]() or not has_alone(leaf)):
+                return False
+        return True
 
     def fit(self, wanted: Sequence[Told], values: Iterable[Any]) -> bool:
         """Tell whether arguments are what they were."""
@@ -401,7 +407,8 @@ class Follower:
             node = standing_node(self.record, at)
             node.leaf = weakref.ref(target)
             found.append((target, node, None))
-        return found + [(self.met[met], None, self.add(number)) for met, number in event.gradients]
+        gradients = [(self.met[met], self.add(number)) for met, number, _ in event.gradients]
+        return found + [(leaf, None, gradient) for leaf, gradient in gradients]
 
     def change(self, event: Event, changes: list[tuple[Any, Node | None, Any]]) -> None:
         """Give tensors that were met their next values, and gradients."""
@@ -439,9 +446,9 @@ class Follower:
             for at, error in event.checks:
                 pending.WAITING.append((nodes[at], error))
             served = []
-            for met, number in event.gradients:
-                node = nodes[self.way.made[number].at]
-                served += [(self.met[met], each) for each in node.inputs]
+            for met, number, _ in event.gradients:
+                node = nodes[self.way.made[number].at].inputs[-1]  # or of what was added to another
+                served += [(self.met[met], each) for each in (node, *node.inputs)]
             carried.note_gradients(served)
         pending.RECORDED[0] += len(self.made)
         self.way = self.met = self.made = None  # type: ignore[assignment]
@@ -549,9 +556,13 @@ class Follower:
         record.overwrite(way.written)
         computed = dict(zip(way.roots, results))
         move_on(way.targets, results[len(way.roots) :], way.holders)
+        last = {met: at for event in way.events for met, at in event.writes}
         for event in way.events:
             for met, at in event.writes:
-                self.give_write(self.met[met], found[met], at, computed[at])
+                if last[met] == at:
+                    self.give_write(self.met[met], found[met], at, computed[at])
+                else:
+                    found[met].arg.count_writes()
             for at, error in event.checks:
                 check_later(computed[at], error)
         for number in way.alive:

@@ -97,7 +97,8 @@ class Event:
     result: Told = (IS, None)
     made: list[int] = field(default_factory=list)
     writes: list[tuple[int, Any]] = field(default_factory=list)  # of tensors met, to nodes
-    gradients: list[tuple[int, int]] = field(default_factory=list)  # of tensors met, tensors made
+    # of tensors met, tensors made, and those that they had before; -1 for none
+    gradients: list[tuple[int, int, int]] = field(default_factory=list)
     looks: list[Look] = field(default_factory=list)
     checks: list[tuple[Any, PicogradError]] = field(default_factory=list)
     reached: int = 0  # steps of the template
@@ -172,7 +173,6 @@ class Log:
         self.event: Event | None = None
         self.reads = self.explained = 0  # looks at values in memory, and those that are told
         self.owner = threading.get_ident()
-        self.written: set[int] = set()  # tensors met that have their next value
         self.optimizer: Any = None
         self.least = 1 << 60  # of the numbers of tensors made that events were given
 
@@ -299,21 +299,28 @@ class Log:
         """Note that a tensor in memory is given its next value there."""
         event, known = self.event, self.names.get(id(target))
         is_met = known is not None and known[0]() is target and known[1][0] == MET
-        if event is None or known is None or not is_met or known[1][1] in self.written:
+        if event is None or known is None or not is_met:
             self.spoil()
         else:
-            self.written.add(known[1][1])
             event.writes.append((known[1][1], node))
 
-    def note_gradient(self, leaf: Any) -> None:
-        """Note that a leaf was given a gradient."""
+    def number_of(self, made: Any) -> int:
+        """Give the number of a tensor that was made; -2 for others, which no way may change."""
+        known = self.names.get(id(made))
+        is_made = known is not None and known[0]() is made and known[1][0] == MADE
+        return known[1][1] if known is not None and is_made else -2
+
+    def note_gradient(self, leaf: Any, before: int) -> None:
+        """Note that a leaf was given a gradient, in the place of one that has a number."""
         event, known = self.event, self.names.get(id(leaf))
         is_met = known is not None and known[0]() is leaf and known[1][0] == MET
-        if event is None or known is None or not is_met or leaf._hooks is not None:
+        if event is None or known is None or not is_met or leaf._hooks is not None or before < -1:
             self.spoil()
             return
         try:
-            event.gradients.append((known[1][1], self.add_made(leaf._grad, event)))
+            if self.number_of(leaf._grad) >= 0:  # it was changed in place
+                raise Unlike
+            event.gradients.append((known[1][1], self.add_made(leaf._grad, event), before))
         except Unlike:
             self.spoil()
 
