@@ -19,7 +19,6 @@ from typing import Any
 
 from picograd.buffer import Overwritten, RuntimeScalar, Storage
 from picograd.config import config
-from picograd.dtype import default_float
 from picograd.engine import carried, foreign, pending
 from picograd.engine.below import reads_any
 from picograd.engine.carried import become_leaf, entries
@@ -255,7 +254,7 @@ class Follower:
         self, event: Event, function: Any, args: tuple[Any, ...], options: dict[str, Any]
     ) -> bool:
         """Tell whether a call is an event, values that it looks at included."""
-        enabled, regions, epoch, floats = event.modes
+        enabled, regions, epoch = event.modes
         if event.function is not function or len(args) != len(event.args):
             return False
         if MODE.enabled is not enabled or REGIONS.dtypes != regions or config.epoch != epoch:
@@ -268,7 +267,7 @@ class Follower:
             return False
         if event.advance and self.stream not in (None, random.DEFAULT.stream()):
             return False  # it was seeded in the middle
-        return default_float() is floats and (not event.looks or self.are_fine(event))
+        return not event.looks or self.are_fine(event)
 
     def are_free(self, event: Event) -> bool:
         """Tell whether no view shows what is written, and leaves have no gradients, nor hooks."""
@@ -346,7 +345,16 @@ class Follower:
             below = met_with(node, views)[1:]
             self.met += map(Alone, below)
             self.record.found += below
-        return True
+        return not self.way.shared or self.are_shared(len(views) + 1)
+
+    def are_shared(self, count: int) -> bool:
+        """Tell whether the last nodes that were met are of the memory of others, as they were.
+
+        Formulas of gradients tell them by these.
+        """
+        found, shared = self.record.found, self.way.shared
+        last = [at for at in range(max(0, len(found) - count), len(found)) if at in shared]
+        return all(is_one_memory(found[at], found[shared[at][0]], shared[at][1]) for at in last)
 
     def are_fine(self, event: Event) -> bool:
         """Tell whether values that an event looks at are as they must be."""
@@ -460,8 +468,6 @@ class Follower:
         way, record = self.way, self.record
         if self.at != self.count or way.events[-1].modes[2] != config.epoch:
             return False
-        if way.optimizer() is not optimizer:
-            return False
         if RUNNING.active or RUNNING.traces or pending.DEPTH[0] or not self.is_alone():
             return False
         plan = way.known.plan()
@@ -469,9 +475,6 @@ class Follower:
             return False
         memory = self.memory(way.buffers)
         if None in memory or len({id(each) for each in memory}) != len(memory):
-            return False
-        found = record.found
-        if not all(is_one_memory(found[one], found[two], same) for one, two, same in way.shared):
             return False
         drawn = record.drawn
         scalars = [drawn.get(id(scalar), scalar).value for scalar in way.scalars]

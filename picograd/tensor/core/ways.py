@@ -21,7 +21,7 @@ from typing import Any
 from picograd.buffer import RuntimeScalar, Storage
 from picograd.config import config
 from picograd.device_name import device
-from picograd.dtype import DType, default_float
+from picograd.dtype import DType
 from picograd.engine import carried, foreign, foreseen, pending
 from picograd.engine.followed import EVENTS, BlockAt, Template, add_order
 from picograd.engine.foreign import is_shared
@@ -116,11 +116,10 @@ class Way:
     template: Template
     made: list[Made]
     known: foreseen.Known
-    optimizer: "weakref.ref[Any]"  # that steps at its end
-    told: Any  # of the optimizer: see `told_of`
+    told: Any  # of the optimizer that steps at its end: see `told_of`
     gradients: list[tuple[Any, int]]  # parameters, and which tensors that are made they have
     buffers: list[Told]  # MET, or IS a tensor of the optimizer
-    shared: list[tuple[int, int, bool]]  # nodes met of the same memory, or that are one node
+    shared: dict[int, tuple[int, bool]]  # nodes met of the memory of another, or that are it
     scalars: list[Any]
     targets: list[Any]  # tensors that the optimizer writes
     holders: list[int]  # how often their leaves are met
@@ -135,7 +134,7 @@ class Way:
 
 def modes() -> tuple[Any, ...]:
     """List what else decides how an operation is recorded."""
-    return MODE.enabled, REGIONS.dtypes, config.epoch, default_float()
+    return MODE.enabled, REGIONS.dtypes, config.epoch
 
 
 def kept_modes() -> tuple[Any, ...]:
@@ -392,7 +391,7 @@ class Closing:
             self.numbers[id(node) if id(node) not in self.numbers else -number] = number
         self.order: list[Node] = []
         self.written = {met for event in log.events for met, _ in event.writes}
-        self.shared: list[tuple[int, int, bool]] = []
+        self.shared: dict[int, tuple[int, bool]] = {}
         self.drawn: dict[int, RuntimeScalar] = {}
 
     def way(self) -> Way:
@@ -424,7 +423,7 @@ class Closing:
         holders = [sum(id(log.met[at]) == leaf for at in written) for leaf in leaves]
         told, gradients = told_of(log.optimizer), self.gradients()
         return Way(
-            log.events, template, made, known, weakref.ref(log.optimizer), told, gradients,
+            log.events, template, made, known, told, gradients,
             self.buffers(known), self.shared, self.scalars(known), targets, holders, old, written,
             alive, roots, free, random.DEFAULT.named, self.leading(free),
         )  # fmt: skip
@@ -534,9 +533,9 @@ class Closing:
             if buffer is not None and name is not None and kind == IS and name._node is not node:
                 raise Unlike  # memory of two tensors
             if first != number:
-                self.shared.append((number, first, True))
+                self.shared[number] = first, True
             elif buffer is not None and kind == MET:
-                self.shared.append((number, name, False))
+                self.shared[number] = name, False
             elif buffer is not None:
                 held[id(buffer)] = MET, number
         found = [held.get(id(self.step.buffers[place])) for place in known.buffers]

@@ -383,10 +383,11 @@ def dropped(program: Program, number: int) -> Any:
     """Numbers are drawn in each step; at times elsewhere, after a seed, or by another stream."""
 
     def look(x: Tensor) -> Any:
+        x = F.dropout(x, 0.5)
         if number == 9:
             picograd.manual_seed(4)
         other = picograd.Generator().manual_seed(2) if number == 10 else None
-        x = F.dropout(x, 0.5) + picograd.rand(*x.shape, generator=other) * 0.1
+        x = x + picograd.rand(*x.shape, generator=other) * 0.1
         if number == 12:
             program.kept = picograd.rand(2)
         if number in (12, 13):
@@ -411,6 +412,8 @@ def seen_elsewhere(program: Program, number: int) -> Any:
         more = xs[0].reshape(6, 4)
     if number == 11:
         crossed = more.T[:, :6]
+    if number == 13:
+        xs = (*xs[:2], program.batch(1, 24)[0].chunk(4)[2])
     at = 1 + (number == 12)
     out = program.model(xs[at]) + more[:6, :3] * 0.1 + xs[2][:, 1:] * counted
     out = out * (1.0 / zeros).clamp(-1.0, 1.0)  # of 0.0, or -0.0
@@ -575,7 +578,7 @@ LOOPS: list[tuple[Loop, int]] = [
     (one_tensor_twice, 3), (same_memory, 3), (value_of_two, 3), (waits, 0), (jitted_between, 0),
     (traced, 3), (in_a_thread, 1), (in_a_handler, 2), (explained, 1), (second_gradients, 1),
     (mapped, 2), (two_optimizers, 10), (statistics_shown, 2), (gradients_given, 2),
-    (shared_memory, 0), (dropped, 3), (seen_elsewhere, 3), (traced_between, 4), (summed, 2),
+    (shared_memory, 0), (dropped, 3), (seen_elsewhere, 2), (traced_between, 4), (summed, 2),
     (normed_twice, 4),
 ]  # fmt: skip
 
