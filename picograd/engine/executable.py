@@ -41,6 +41,7 @@ from picograd.helpers import product
 from picograd.late_methods import dataclass
 from picograd.number import Given, GivenInt
 from picograd.runtime.device import Device, Executable, Rule, Tape, at_step
+from picograd.runtime.memory import size_class
 from picograd.schedule.plan import (
     Binding,
     CopyStep,
@@ -198,7 +199,6 @@ class CompiledPlan:
     stretch: TapeRun | None = None  # all that it does, if that is one stretch of launches
     family: Any = None  # of graphs that differ in sizes, which is told of each run
     fills_one: bool = False  # it fills one new buffer and needs nothing else than memory
-    taken: Sequence[tuple[int, int]] = ()  # sizes and addresses of what the last run allocated
     native: Native = field(default_factory=partial(Native, NATIVE_AFTER))
 
     def __post_init__(self) -> None:
@@ -213,12 +213,14 @@ class CompiledPlan:
             (slot.dtype, slot.size) if slot.kind == "output" else max(slot.offset, 0)
             for slot in made
         ]
+        outputs = [slot for slot in made if slot.kind == "output"]
+        # of the blocks of results
+        self.sizes = {size_class(slot.size * slot.dtype.itemsize) for slot in outputs}
         self.fills_one = (
             self.stretch is not None
             and not plan.arenas
             and not self.scalar_numbers
-            and len(made) == 1
-            and made[0].kind == "output"
+            and len(made) == len(outputs) == 1
         )
 
     @property
@@ -264,25 +266,26 @@ class CompiledPlan:
         device, plan = self.stretch.device, self.plan
         found: list[Any] = inputs
         addresses = [*map(ADDRESS, inputs)]
-        base, taken = 0, []
-        device.prefer(self.taken)
+        base = 0
+        device.sort(self.sizes)
         if plan.arenas:  # none when every temporary is empty
             (size,) = plan.arenas.values()
             arena = device.allocate(size)
             base = arena.address
-            taken.append((arena.size, base))
-        for place, buffer in zip(self.places, kept or self.unkept):
+        made, words = [], []
+        # The last first: bools of checks are early, and live on, and the others keep their blocks.
+        for place, buffer in zip(reversed(self.places), reversed(kept or self.unkept)):
             if buffer is not None:
-                addresses.append(buffer.address)
+                words.append(buffer.address)
             elif isinstance(place, int):
-                addresses.append(base + place)
+                words.append(base + place)
             else:
                 dtype, count = place
                 buffer = device.new_buffer(dtype, count, origin)
-                addresses.append(buffer.address)
-                taken.append((buffer.handle.size, buffer.address))
-            found.append(buffer)
-        self.taken = taken
+                words.append(buffer.address)
+            made.append(buffer)
+        found += reversed(made)
+        addresses += reversed(words)
         device.run_tape(self.stretch.tape, addresses, scalars)
         return [found[number] for number in plan.outputs]
 

@@ -140,10 +140,10 @@ class CudaDevice(Device):
         with self.lock:
             return self.pool.allocate(nbytes)
 
-    def prefer(self, taken: Sequence[tuple[int, int]]) -> None:
-        """Hand out blocks of these sizes next, at these addresses if they are free."""
+    def sort(self, sizes: Iterable[int]) -> None:
+        """Hand out blocks of some sizes by address from now on."""
         with self.lock:
-            self.pool.prefer(taken)
+            self.pool.sort(sizes)
 
     def copy_in(self, buffer: Buffer, array: Bytes) -> None:
         """Write the bytes of an array, after all work given before."""

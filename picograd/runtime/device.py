@@ -116,10 +116,10 @@ class Device(ABC):
     def allocate(self, nbytes: int) -> Allocation:
         """Reserve memory, content undefined; freed when the Allocation is dropped."""
 
-    def prefer(self, taken: Sequence[tuple[int, int]]) -> None:  # noqa: B027
-        """Hand out blocks of these sizes next, at these addresses if they are free: see `Pool`.
+    def sort(self, sizes: Iterable[int]) -> None:  # noqa: B027
+        """Hand out blocks of some sizes by address from now on, where it matters which they are.
 
-        A graph of launches has addresses in its nodes. Elsewhere they do not count.
+        A graph of launches has addresses in its nodes.
         """
 
     @abstractmethod

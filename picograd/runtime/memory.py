@@ -6,7 +6,7 @@ writes it next does so after every launch that still reads it.
 
 import gc
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 
 from picograd.buffer import Buffer
 from picograd.code import Workspace
@@ -19,7 +19,6 @@ SMALLEST = 512  # bytes; a multiple of every alignment vector loads want
 STEPS_AN_OCTAVE = 8  # so that rounding up wastes at most 1/8 of a block
 LARGE = 16 << 20  # bytes; of so large blocks there are few, and they waste at most 1/128
 STEPS_OF_LARGE = 128
-MANY = 256  # free blocks of one size, among which no other is looked for
 WATCHERS: list[Callable[[str, int], None]] = []  # told of a device's bytes in use at every change
 
 
@@ -118,20 +117,10 @@ class Pool:
         if config.debug >= 2:
             log_action("free", f"{self.device}  {format_bytes(size)}")
 
-    def prefer(self, taken: Sequence[tuple[int, int]]) -> None:
-        """Let blocks of some sizes, where they are free those of some addresses, be the next."""
-        wanted = set(taken)
-        for size, address in reversed(taken):
-            blocks = self.free[size]
-            if len(blocks) > MANY:
-                continue
-            if address not in blocks:  # in use: one that nobody wants takes its place
-                others = (each for each in blocks if (size, each) not in wanted)
-                address = next(others, 0) or self.grow(size, size)
-                wanted.add((size, address))
-            if address in blocks:
-                blocks.remove(address)
-            blocks.append(address)
+    def sort(self, sizes: Iterable[int]) -> None:
+        """Let free blocks of some sizes be handed out by address, whatever order they came in."""
+        for size in sizes:
+            self.free[size].sort(reverse=True)
 
     def tell(self) -> None:
         """Tell who watches how many bytes are in use."""

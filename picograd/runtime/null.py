@@ -61,9 +61,9 @@ class NullDevice(Device):
         """Count an allocation."""
         return self.pool.allocate(nbytes)
 
-    def prefer(self, taken: Sequence[tuple[int, int]]) -> None:
-        """Hand out blocks of these sizes next, as a GPU does."""
-        self.pool.prefer(taken)
+    def sort(self, sizes: Iterable[int]) -> None:
+        """Hand out blocks of some sizes by address from now on, as a GPU does."""
+        self.pool.sort(sizes)
 
     def copy_in(self, buffer: Buffer, array: Bytes) -> None:
         """Count a copy."""

@@ -112,18 +112,12 @@ def test_format_bytes():
         "5 B", "2.0 KiB", "3.0 MiB", "2.5 GiB"]  # fmt: skip
 
 
-def test_blocks_are_handed_out_as_the_last_time_where_they_are_free():
+def test_blocks_are_handed_out_by_address_once_they_are_sorted():
     pool, _ = make_pool()
-    first = [pool.allocate(size) for size in (512, 512, 4096, 512)]
-    taken = [(each.size, each.address) for each in first]
-    held = first.pop(1)
-    while first:
-        first.pop()
-    pool.prefer(taken)
-    again = [pool.allocate(size).address for size in (512,)]
-    pool.prefer(taken)
-    blocks = [pool.allocate(size) for size, _ in taken]
-    addresses = [each.address for each in blocks]
-    assert again == [taken[0][1]]
-    assert [a == b for a, (_, b) in zip(addresses, taken)] == [True, False, True, True]
-    assert len({*addresses, held.address}) == 5
+    held = [pool.allocate(512) for _ in range(4)]
+    addresses = [each.address for each in held]
+    for place in (2, 0, 1):
+        held[place] = None
+    pool.sort([512])
+    again = [pool.allocate(512) for _ in range(3)]
+    assert [each.address for each in again] == addresses[:3]

@@ -354,20 +354,20 @@ def accumulate(leaf: Any, found: Any) -> None:
     What can be differentiated again is not written, nor is what has another dtype.
     """
     is_first = (leaf.grad if RUNNING.traces else leaf._grad) is None
-    if EVENTS.learning is not None and not is_first:
-        EVENTS.learning.spoil()
+    learning = EVENTS.learning
+    before = -1 if learning is None or is_first else learning.number_of(leaf._grad)
     if is_first:
         of, node = leaf._node, found._node
         if RUNNING.traces or of.shape != node.shape or of.dtype is not node.dtype:
             leaf.grad = found
         else:
             leaf._grad = found
-        if EVENTS.learning is not None:
-            EVENTS.learning.note_gradient(leaf)
     elif leaf._grad._tracks or found._tracks or leaf._grad.dtype is not found.dtype:
         leaf.grad = leaf._grad + found
     else:
         change_gradient(leaf, lambda kept: kept + found)
+    if learning is not None and learning is EVENTS.learning:
+        learning.note_gradient(leaf, before)
 
 
 @dataclass(frozen=True, slots=True)

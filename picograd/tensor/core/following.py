@@ -19,7 +19,6 @@ from typing import Any
 
 from picograd.buffer import Overwritten, RuntimeScalar, Storage
 from picograd.config import config
-from picograd.dtype import default_float
 from picograd.engine import carried, foreign, pending
 from picograd.engine.below import reads_any
 from picograd.engine.carried import become_leaf, entries
@@ -36,6 +35,7 @@ from picograd.graph.gradient import WATCHERS
 from picograd.graph.node import Node
 from picograd.graph.row import PASSING
 from picograd.late_methods import dataclass
+from picograd.tensor.core.alone import has_alone
 from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE, TRACKED, WALKS
 from picograd.tensor.core.known_values import seen_through
@@ -254,7 +254,7 @@ class Follower:
         self, event: Event, function: Any, args: tuple[Any, ...], options: dict[str, Any]
     ) -> bool:
         """Tell whether a call is an event, values that it looks at included."""
-        enabled, regions, epoch, floats = event.modes
+        enabled, regions, epoch = event.modes
         if event.function is not function or len(args) != len(event.args):
             return False
         if MODE.enabled is not enabled or REGIONS.dtypes != regions or config.epoch != epoch:
@@ -267,16 +267,23 @@ class Follower:
             return False
         if event.advance and self.stream not in (None, random.DEFAULT.stream()):
             return False  # it was seeded in the middle
-        return default_float() is floats and (not event.looks or self.are_fine(event))
+        return not event.looks or self.are_fine(event)
 
     def are_free(self, event: Event) -> bool:
         """Tell whether no view shows what is written, and leaves have no gradients, nor hooks."""
         for met, _ in event.writes:
-            if any(each() is not None for each in self.met[met]._views or ()):
+            views = self.met[met]._views
+            if views and any(each() is not None for each in views):
                 return False
-        leaves = [self.met[met] for met, _ in event.gradients]
-        is_watched = bool(leaves and WATCHERS)
-        return not is_watched and all(x._grad is None and x._hooks is None for x in leaves)
+        if event.gradients and WATCHERS:
+            return False
+        for met, _, before in event.gradients:
+            leaf = self.met[met]
+            if leaf._hooks is not None or (before < 0 and leaf._grad is not None):
+                return False
+            if before >= 0 and (leaf._grad is not self.made[before]() or not has_alone(leaf)):
+                return False
+        return True
 
     def fit(self, wanted: Sequence[Told], values: Iterable[Any]) -> bool:
         """Tell whether arguments are what they were."""
@@ -338,7 +345,16 @@ class Follower:
             below = met_with(node, views)[1:]
             self.met += map(Alone, below)
             self.record.found += below
-        return True
+        return not self.way.shared or self.are_shared(len(views) + 1)
+
+    def are_shared(self, count: int) -> bool:
+        """Tell whether the last nodes that were met are of the memory of others, as they were.
+
+        Formulas of gradients tell them by these.
+        """
+        found, shared = self.record.found, self.way.shared
+        last = [at for at in range(max(0, len(found) - count), len(found)) if at in shared]
+        return all(is_one_memory(found[at], found[shared[at][0]], shared[at][1]) for at in last)
 
     def are_fine(self, event: Event) -> bool:
         """Tell whether values that an event looks at are as they must be."""
@@ -399,7 +415,8 @@ class Follower:
             node = standing_node(self.record, at)
             node.leaf = weakref.ref(target)
             found.append((target, node, None))
-        return found + [(self.met[met], None, self.add(number)) for met, number in event.gradients]
+        gradients = [(self.met[met], self.add(number)) for met, number, _ in event.gradients]
+        return found + [(leaf, None, gradient) for leaf, gradient in gradients]
 
     def change(self, event: Event, changes: list[tuple[Any, Node | None, Any]]) -> None:
         """Give tensors that were met their next values, and gradients."""
@@ -437,9 +454,9 @@ class Follower:
             for at, error in event.checks:
                 pending.WAITING.append((nodes[at], error))
             served = []
-            for met, number in event.gradients:
-                node = nodes[self.way.made[number].at]
-                served += [(self.met[met], each) for each in node.inputs]
+            for met, number, _ in event.gradients:
+                node = nodes[self.way.made[number].at].inputs[-1]  # or of what was added to another
+                served += [(self.met[met], each) for each in (node, *node.inputs)]
             carried.note_gradients(served)
         pending.RECORDED[0] += len(self.made)
         self.way = self.met = self.made = None  # type: ignore[assignment]
@@ -451,8 +468,6 @@ class Follower:
         way, record = self.way, self.record
         if self.at != self.count or way.events[-1].modes[2] != config.epoch:
             return False
-        if way.optimizer() is not optimizer:
-            return False
         if RUNNING.active or RUNNING.traces or pending.DEPTH[0] or not self.is_alone():
             return False
         plan = way.known.plan()
@@ -460,9 +475,6 @@ class Follower:
             return False
         memory = self.memory(way.buffers)
         if None in memory or len({id(each) for each in memory}) != len(memory):
-            return False
-        found = record.found
-        if not all(is_one_memory(found[one], found[two], same) for one, two, same in way.shared):
             return False
         drawn = record.drawn
         scalars = [drawn.get(id(scalar), scalar).value for scalar in way.scalars]
@@ -536,7 +548,7 @@ class Follower:
         """List the memory that the plan takes."""
         found = self.record.found
         nodes = [found[value] if kind == MET else value._node for kind, value in several]
-        return [*map(leaf_buffer, nodes)]
+        return [x.arg.buffer if type(x.arg) is Storage else leaf_buffer(x) for x in nodes]
 
     def give(self, results: list[Any]) -> None:
         """Give tensors what the plan computed."""
@@ -546,12 +558,14 @@ class Follower:
             found[met] = as_leaf(found[met])
         record.overwrite(way.written)
         computed = dict(zip(way.roots, results))
-        buffers = results[len(way.roots) :]
-        for tensor, buffer, holders in zip(way.targets, buffers, way.holders, strict=True):
-            move_on(tensor, buffer, ALONE + holders)
+        move_on(way.targets, results[len(way.roots) :], way.holders)
+        last = {met: at for event in way.events for met, at in event.writes}
         for event in way.events:
             for met, at in event.writes:
-                self.give_write(self.met[met], found[met], at, computed[at])
+                if last[met] == at:
+                    self.give_write(self.met[met], found[met], at, computed[at])
+                else:
+                    found[met].arg.count_writes()
             for at, error in event.checks:
                 check_later(computed[at], error)
         for number in way.alive:
@@ -615,21 +629,25 @@ def holders(tensor: Any) -> int:
 ALONE = holders(Alone(object()))  # differs between versions of Python
 
 
-def move_on(tensor: Any, buffer: Any, held: int) -> None:
-    """Give a tensor that was written the next version of its memory.
+def move_on(tensors: Sequence[Any], buffers: Sequence[Any], counts: Sequence[int]) -> None:
+    """Give tensors that were written the next version of their memory.
 
-    Its leaf stays where none but those that are counted have it: no graph sees what becomes of it.
+    Leaves stay where none but those that are counted have them: no graph sees what becomes of them.
     """
-    older = tensor._node
-    storage: Storage = older.arg
-    if getrefcount(older) > held:
-        leaf = Node(older.op, (), storage, older.shape, older.dtype, older.device)
-        older.arg = Overwritten(storage, storage.version)
-        leaf.leaf = weakref.ref(tensor)
-        tensor._node, tensor._history = leaf, None
-        pending.LIVE.move(id(older), id(leaf), tensor)
-    storage.count_writes()
-    storage.buffer = buffer
+    for tensor, buffer, count in zip(tensors, buffers, counts):
+        older = tensor._node
+        storage: Storage = older.arg
+        if getrefcount(older) > ALONE + count:
+            leaf = Node(older.op, (), storage, older.shape, older.dtype, older.device)
+            older.arg = Overwritten(storage, storage.version)
+            leaf.leaf = weakref.ref(tensor)
+            tensor._node, tensor._history = leaf, None
+            pending.LIVE.move(id(older), id(leaf), tensor)
+        if storage.source is None:
+            storage.version += 1
+        else:
+            storage.count_writes()
+        storage.buffer = buffer
 
 
 def give_value(reference: Any, node: Node, buffer: Any) -> bool:

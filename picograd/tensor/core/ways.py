@@ -21,7 +21,7 @@ from typing import Any
 from picograd.buffer import RuntimeScalar, Storage
 from picograd.config import config
 from picograd.device_name import device
-from picograd.dtype import DType, default_float
+from picograd.dtype import DType
 from picograd.engine import carried, foreign, foreseen, pending
 from picograd.engine.followed import EVENTS, BlockAt, Template, add_order
 from picograd.engine.foreign import is_shared
@@ -97,7 +97,8 @@ class Event:
     result: Told = (IS, None)
     made: list[int] = field(default_factory=list)
     writes: list[tuple[int, Any]] = field(default_factory=list)  # of tensors met, to nodes
-    gradients: list[tuple[int, int]] = field(default_factory=list)  # of tensors met, tensors made
+    # of tensors met, tensors made, and those that they had before; -1 for none
+    gradients: list[tuple[int, int, int]] = field(default_factory=list)
     looks: list[Look] = field(default_factory=list)
     checks: list[tuple[Any, PicogradError]] = field(default_factory=list)
     reached: int = 0  # steps of the template
@@ -115,11 +116,10 @@ class Way:
     template: Template
     made: list[Made]
     known: foreseen.Known
-    optimizer: "weakref.ref[Any]"  # that steps at its end
-    told: Any  # of the optimizer: see `told_of`
+    told: Any  # of the optimizer that steps at its end: see `told_of`
     gradients: list[tuple[Any, int]]  # parameters, and which tensors that are made they have
     buffers: list[Told]  # MET, or IS a tensor of the optimizer
-    shared: list[tuple[int, int, bool]]  # nodes met of the same memory, or that are one node
+    shared: dict[int, tuple[int, bool]]  # nodes met of the memory of another, or that are it
     scalars: list[Any]
     targets: list[Any]  # tensors that the optimizer writes
     holders: list[int]  # how often their leaves are met
@@ -134,7 +134,7 @@ class Way:
 
 def modes() -> tuple[Any, ...]:
     """List what else decides how an operation is recorded."""
-    return MODE.enabled, REGIONS.dtypes, config.epoch, default_float()
+    return MODE.enabled, REGIONS.dtypes, config.epoch
 
 
 def kept_modes() -> tuple[Any, ...]:
@@ -144,11 +144,12 @@ def kept_modes() -> tuple[Any, ...]:
 
 def told_of(optimizer: Any) -> tuple[list[Any], list[Any]]:
     """List all that a step of an optimizer depends on: tensors, and options that are code."""
-    found, flags, state = [], [], optimizer.state
+    state = optimizer.state
+    found, flags = [*state], []
+    for values in state.values():
+        found += values.values()
     for group in optimizer.param_groups:
         found += group.parameters
-        for each in group.parameters:
-            found += state.get(each, {}).values()
         for numbers in group.numbers.values():
             found += numbers.values()
         flags.append(group.flags())
@@ -171,7 +172,6 @@ class Log:
         self.event: Event | None = None
         self.reads = self.explained = 0  # looks at values in memory, and those that are told
         self.owner = threading.get_ident()
-        self.written: set[int] = set()  # tensors met that have their next value
         self.optimizer: Any = None
         self.least = 1 << 60  # of the numbers of tensors made that events were given
 
@@ -298,21 +298,28 @@ class Log:
         """Note that a tensor in memory is given its next value there."""
         event, known = self.event, self.names.get(id(target))
         is_met = known is not None and known[0]() is target and known[1][0] == MET
-        if event is None or known is None or not is_met or known[1][1] in self.written:
+        if event is None or known is None or not is_met:
             self.spoil()
         else:
-            self.written.add(known[1][1])
             event.writes.append((known[1][1], node))
 
-    def note_gradient(self, leaf: Any) -> None:
-        """Note that a leaf was given a gradient."""
+    def number_of(self, made: Any) -> int:
+        """Give the number of a tensor that was made; -2 for others, which no way may change."""
+        known = self.names.get(id(made))
+        is_made = known is not None and known[0]() is made and known[1][0] == MADE
+        return known[1][1] if known is not None and is_made else -2
+
+    def note_gradient(self, leaf: Any, before: int) -> None:
+        """Note that a leaf was given a gradient, in the place of one that has a number."""
         event, known = self.event, self.names.get(id(leaf))
         is_met = known is not None and known[0]() is leaf and known[1][0] == MET
-        if event is None or known is None or not is_met or leaf._hooks is not None:
+        if event is None or known is None or not is_met or leaf._hooks is not None or before < -1:
             self.spoil()
             return
         try:
-            event.gradients.append((known[1][1], self.add_made(leaf._grad, event)))
+            if self.number_of(leaf._grad) >= 0:  # it was changed in place
+                raise Unlike
+            event.gradients.append((known[1][1], self.add_made(leaf._grad, event), before))
         except Unlike:
             self.spoil()
 
@@ -384,7 +391,7 @@ class Closing:
             self.numbers[id(node) if id(node) not in self.numbers else -number] = number
         self.order: list[Node] = []
         self.written = {met for event in log.events for met, _ in event.writes}
-        self.shared: list[tuple[int, int, bool]] = []
+        self.shared: dict[int, tuple[int, bool]] = {}
         self.drawn: dict[int, RuntimeScalar] = {}
 
     def way(self) -> Way:
@@ -416,7 +423,7 @@ class Closing:
         holders = [sum(id(log.met[at]) == leaf for at in written) for leaf in leaves]
         told, gradients = told_of(log.optimizer), self.gradients()
         return Way(
-            log.events, template, made, known, weakref.ref(log.optimizer), told, gradients,
+            log.events, template, made, known, told, gradients,
             self.buffers(known), self.shared, self.scalars(known), targets, holders, old, written,
             alive, roots, free, random.DEFAULT.named, self.leading(free),
         )  # fmt: skip
@@ -526,9 +533,9 @@ class Closing:
             if buffer is not None and name is not None and kind == IS and name._node is not node:
                 raise Unlike  # memory of two tensors
             if first != number:
-                self.shared.append((number, first, True))
+                self.shared[number] = first, True
             elif buffer is not None and kind == MET:
-                self.shared.append((number, name, False))
+                self.shared[number] = name, False
             elif buffer is not None:
                 held[id(buffer)] = MET, number
         found = [held.get(id(self.step.buffers[place])) for place in known.buffers]

@@ -276,6 +276,43 @@ def accumulated(program: Program, number: int) -> Any:
     return plain(program, number + 50) if number % 2 else plain(program, number)
 
 
+def summed(program: Program, number: int) -> Any:
+    """Three batches a step, with gradients that are held, shown, changed or gone in between."""
+    weight, bias = program.model.last.weight, program.model.last.bias
+    batches = [program.batch(3 * number + part) for part in range(3)]
+    value = 0.0
+    for part, (x, y) in enumerate(batches):
+        F.cross_entropy(program.model(x), y).backward()
+        if part == 1 and number in (8, 13):
+            program.kept = weight.grad
+        if part == 1 and number == 9:
+            program.kept = weight.grad[1:]  # type: ignore[index]
+        if part == 0 and number == 10:
+            bias.grad = None
+        if part == 0 and number == 11:
+            weight.grad = weight.grad * 2.0  # type: ignore[operator]
+        if part == 1 and number == 12:
+            value = bias.grad.sum().item()  # type: ignore[union-attr]
+    program.optimizer.step()
+    value += program.kept.sum().item() if isinstance(program.kept, Tensor) else 0.0
+    program.kept = None
+    program.optimizer.zero_grad()
+    return value
+
+
+def normed_twice(program: Program, number: int) -> Any:
+    """Statistics are written two times a step, and read in between now and then."""
+
+    def look(x: Tensor) -> Any:
+        if number == 9:
+            program.kept = program.model.norm.running_mean.sum()
+        return program.model.norm(x * 2.0)
+
+    program.model.between = look
+    value = plain(program, number) + (program.kept.item() if number == 9 else 0.0)
+    return value + (program.model.norm.running_var.sum().item() if number == 11 else 0.0)
+
+
 def gradients_read(program: Program, number: int) -> Any:
     loss = program.loss(number)
     loss.backward()
@@ -346,10 +383,11 @@ def dropped(program: Program, number: int) -> Any:
     """Numbers are drawn in each step; at times elsewhere, after a seed, or by another stream."""
 
     def look(x: Tensor) -> Any:
+        x = F.dropout(x, 0.5)
         if number == 9:
             picograd.manual_seed(4)
         other = picograd.Generator().manual_seed(2) if number == 10 else None
-        x = F.dropout(x, 0.5) + picograd.rand(*x.shape, generator=other) * 0.1
+        x = x + picograd.rand(*x.shape, generator=other) * 0.1
         if number == 12:
             program.kept = picograd.rand(2)
         if number in (12, 13):
@@ -374,6 +412,8 @@ def seen_elsewhere(program: Program, number: int) -> Any:
         more = xs[0].reshape(6, 4)
     if number == 11:
         crossed = more.T[:, :6]
+    if number == 13:
+        xs = (*xs[:2], program.batch(1, 24)[0].chunk(4)[2])
     at = 1 + (number == 12)
     out = program.model(xs[at]) + more[:6, :3] * 0.1 + xs[2][:, 1:] * counted
     out = out * (1.0 / zeros).clamp(-1.0, 1.0)  # of 0.0, or -0.0
@@ -538,7 +578,8 @@ LOOPS: list[tuple[Loop, int]] = [
     (one_tensor_twice, 3), (same_memory, 3), (value_of_two, 3), (waits, 0), (jitted_between, 0),
     (traced, 3), (in_a_thread, 1), (in_a_handler, 2), (explained, 1), (second_gradients, 1),
     (mapped, 2), (two_optimizers, 10), (statistics_shown, 2), (gradients_given, 2),
-    (shared_memory, 0), (dropped, 3), (seen_elsewhere, 3), (traced_between, 4),
+    (shared_memory, 0), (dropped, 3), (seen_elsewhere, 2), (traced_between, 4), (summed, 2),
+    (normed_twice, 4),
 ]  # fmt: skip
 
 
