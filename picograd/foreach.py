@@ -58,11 +58,11 @@ def find_foreach(name: str) -> Callable[..., Any]:
     one = OTHERS.get(bare) or getattr(Tensor, bare)
 
     def over_each(first: Any, *others: Any, **options: Any) -> Any:
-        results = [one(*row, **options) for row in rows_of(name, first, others)]
+        rows = rows_of(name, first, others)
         if base == bare:
-            return results
-        for x, value in zip(first, results):
-            x.copy_(value)
+            return [one(*row, **options) for row in rows]
+        for row in rows:  # one after the other: they may share memory
+            row[0].copy_(one(*row, **options))
         return None
 
     over_each.__name__ = name

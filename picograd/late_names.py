@@ -65,6 +65,9 @@ ELSEWHERE = {
         "dsmm", "hsmm", "hspmm", "smm", "sparse_coo_tensor", "sparse_csr_tensor", "spmm",
     ),
     "tensor.linalg.low_rank": ("pca_lowrank", "svd_lowrank"),
+    "nn.quantization_names": (
+        "fake_quantize_per_channel_affine", "fake_quantize_per_tensor_affine",
+    ),
     "tensor.making.random": ("default_generator",),
     "typed": (
         "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
@@ -130,6 +133,5 @@ def found_in(package: str, name: str, rooms: Collection[str], places: Mapping[st
     if name in rooms:
         return importlib.import_module(f"{package}.{name}")
     if name in places:
-        found: object = getattr(importlib.import_module(f"{package}.{places[name]}"), name)
-        return found
+        return getattr(importlib.import_module(f"{package}.{places[name]}"), name)
     raise AttributeError(f"module {package!r} has no attribute {name!r}")

@@ -52,6 +52,12 @@ def test_norms_and_wrong_lists() -> None:
         picograd._foreach_nothing(xs)
 
 
+def test_tensors_of_one_memory_change_one_after_the_other() -> None:
+    x = picograd.Tensor([1.0, 2.0])
+    picograd._foreach_add_([x, x.detach()], 1.0)
+    assert x.tolist() == [3.0, 4.0]
+
+
 def test_groups_are_by_device_and_dtype() -> None:
     from picograd.foreach import _group_tensors_by_device_and_dtype
 

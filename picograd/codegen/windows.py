@@ -9,11 +9,11 @@ that always hold are not there any more: such a dimension is found by the stride
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from picograd.code import Windows
 from picograd.codegen.operands import step_of
+from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, substitute
 from picograd.schedule.loop import Condition, Expr
 

@@ -11,7 +11,6 @@ The gradient of the weight reads the same copy.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -19,6 +18,7 @@ from picograd.dtype import DType
 from picograd.graph.node import Node
 from picograd.graph.shape import ConvSpec, Shape
 from picograd.helpers import ceil_div, round_up
+from picograd.late_methods import dataclass
 from picograd.target import Target
 
 FEW = 16  # channels: of fewer most of a box would be empty

@@ -35,11 +35,10 @@ class Refused:
     """
 
     __slots__ = ("op", "what")
-    op: str
-    what: str
 
     def __init__(self, op: str, what: str) -> None:
-        self.op, self.what = op, what
+        self.op: str = op
+        self.what: str = what
 
     def error(self) -> GradientError:
         """Make the error of asking for it."""
@@ -48,8 +47,11 @@ class Refused:
 
 
 Watcher = Callable[[Node, Sequence["Node | Refused | None"]], None]
+StepHook = Callable[[Sequence["Node | Refused | None"], Node], Sequence["Node | Refused | None"]]
 WATCHERS: list[Watcher] = []  # what sees the gradients of every node's inputs
 HOOKS: "weakref.WeakKeyDictionary[Node, Hook]" = weakref.WeakKeyDictionary()
+# what sees the gradients of one node's inputs, and may replace them
+AFTER: "weakref.WeakKeyDictionary[Node, StepHook]" = weakref.WeakKeyDictionary()
 
 
 def gradient(
@@ -159,6 +161,8 @@ def pass_back(gradients: dict[int, Node], node: Node, flowing: Node, needed: set
         return
     for watch in WATCHERS:
         watch(node, parts)
+    if node in AFTER:
+        parts = AFTER[node](parts, flowing)
     for child, part in zip(node.inputs, parts):
         if part is None or id(child) not in needed:
             continue

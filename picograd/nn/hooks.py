@@ -7,11 +7,13 @@ and see lazy tensors.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+from importlib import import_module
 from typing import Any
 
 from picograd.engine.tracing import note_change
 from picograd.errors import DTypeError, StateError
+from picograd.late_methods import dataclass
 from picograd.tensor.core.gradient_hooks import HookHandle
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.custom import Function
@@ -51,6 +53,9 @@ class Hooks:
         """List the functions around `forward` and its gradient."""
         kinds = (self.before, self.after, self.gradient_before, self.gradient)
         return [each.function for kind in kinds for each in kind.values()]
+
+
+EVERY, NONE = Hooks(), Hooks()  # those of all modules; none
 
 
 class Shown:
@@ -105,9 +110,37 @@ def show(kind: dict[int, Registered], op: str, *shown: Any) -> None:
             raise StateError(op, problem, "change in place what the hook is given")
 
 
+def of_every_module(kind: str) -> Callable[..., HookHandle]:
+    """Make the function that registers a hook of all modules, called before a module's own.
+
+    >>> from picograd.nn.modules.module import register_module_forward_hook
+    >>> handle = register_module_forward_hook(lambda module, inputs, output: print(module))
+    >>> output = picograd.nn.ReLU()(Tensor([1.0]))
+    ReLU()
+    >>> handle.remove()
+    """
+
+    def add(hook: Hook, *, with_kwargs: bool = False, always_call: bool = False) -> HookHandle:
+        """Call a hook around `forward`, or the gradient, of every module."""
+        base: Any = import_module("picograd.nn.module").Module
+        base._hooks = EVERY
+        return register(getattr(EVERY, kind), Registered(hook, with_kwargs, always_call), False)
+
+    return add
+
+
+def joined(hooks: Hooks) -> Hooks:
+    """Put those of all modules before a module's own."""
+    kinds = ("before", "after", "gradient_before", "gradient")
+    pairs = [(vars(EVERY)[kind], vars(hooks)[kind]) for kind in kinds]
+    return Hooks(*[dict(enumerate([*every.values(), *own.values()])) for every, own in pairs])
+
+
 def call(module: Any, hooks: Hooks, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """Call a module's forward and its hooks."""
     result = None
+    if hooks is not EVERY and EVERY != NONE:
+        hooks = joined(hooks)
     called: set[int] = set()
     try:
         inputs, options = _before(module, hooks, inputs, options)
@@ -153,13 +186,11 @@ def _after(
 class Watch:
     """This class brings the gradients of a call's results and of its inputs together."""
 
-    has_inputs: bool
-
     def __init__(self, module: Any, hooks: Hooks, count: int) -> None:
         self.module = module
         self.hooks = hooks
         self.count = count
-        self.has_inputs = False
+        self.has_inputs: bool = False
         self.gradients: tuple[Any, ...] = ()  # of the results
 
     def enter(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:

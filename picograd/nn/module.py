@@ -1,9 +1,10 @@
 """Module: the base of layers and models; finds its parameters by looking at its attributes.
 
-A parameter, buffer or module may sit in an attribute, or in lists, tuples and dicts in attributes,
-at any depth; its name is the path, as in PyTorch: `blocks.0.weight`. No `super().__init__()` is
-needed. A module that `object.__setattr__` puts into an attribute is not inside, as in PyTorch, and
-walks do not enter a module again from what is inside it: a part may know its parent.
+Parameters, buffers and modules are attributes; the name of one is its path, as in PyTorch:
+`blocks.0.weight`. Plain lists and dicts hide what is in them, as PyTorch's do: `ModuleList` and its
+like do not. No `super().__init__()` is needed. A module that `object.__setattr__` puts into an
+attribute is not inside, as in PyTorch, and walks do not enter a module again from what is inside
+it: a part may know its parent.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -78,7 +79,7 @@ class Module(Inner):
     training: bool = True
     call_super_init: bool = False  # whether classes that follow in the order of bases are set up
     _shown: str = ""  # what `extra_repr` gives: "dim={self.dim}"
-    _hooks: Hooks | None = None
+    _hooks: Hooks | None = None  # the class's own, once there are any, are those of all modules
     _forward_hooks, _forward_pre_hooks = hooks.Shown("after"), hooks.Shown("before")
     _backward_hooks, _backward_pre_hooks = hooks.Shown("gradient"), hooks.Shown("gradient_before")
 
@@ -221,9 +222,8 @@ class Module(Inner):
     # hooks
 
     def _own_hooks(self) -> Hooks:
-        if self._hooks is None:
-            self._hooks = Hooks()
-        return self._hooks
+        own: Hooks = vars(self).setdefault("_hooks", Hooks())
+        return own
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False

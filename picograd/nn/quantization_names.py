@@ -7,6 +7,7 @@ from picograd.nn.module import Module
 from picograd.nn.shaping import Identity
 from picograd.tensor.public import cat
 from picograd.tensor.tensor import Tensor
+from picograd.tensor.transforms.custom import Function
 
 
 class QuantStub(Identity):
@@ -57,6 +58,45 @@ class QConfig(tuple[Any, ...]):
 
 HistogramObserver = MinMaxObserver = PerChannelMinMaxObserver = ObserverBase
 MovingAverageMinMaxObserver = PlaceholderObserver = ObserverBase
+
+
+class FakeQuantize(Function):
+    """This class rounds to a grid; inside its limits the gradient passes as it is."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, scale: Any, zero: Any, low: int, high: int) -> Tensor:
+        """Round to the nearest step, cut at the limits, and give floats."""
+        step = (x * (1 / scale) + zero).round()
+        kept = step.clamp(low, high)
+        ctx.save_for_backward(step == kept)
+        return (kept - zero) * scale
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        """Pass on what was not cut."""
+        return gradient * ctx.saved_tensors[0], None, None, None, None
+
+
+def fake_quantize_per_tensor_affine(
+    input: Tensor, scale: Any, zero_point: Any, quant_min: int, quant_max: int
+) -> Tensor:
+    """Round floats to the grid of integers that a quantised model would store.
+
+    >>> fake = picograd.fake_quantize_per_tensor_affine
+    >>> fake(Tensor([0.12, 9.0]), 0.1, 0, 0, 15).tolist()
+    [0.1000..., 1.5]
+    """
+    result: Tensor = FakeQuantize.apply(input, scale, zero_point, quant_min, quant_max)
+    return result
+
+
+def fake_quantize_per_channel_affine(
+    input: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int
+) -> Tensor:
+    """Round as `fake_quantize_per_tensor_affine`, with a grid for each place along an axis."""
+    sizes = [-1 if at == axis % input.ndim else 1 for at in range(input.ndim)]
+    grid = scale.reshape(sizes), zero_point.reshape(sizes), quant_min, quant_max
+    return fake_quantize_per_tensor_affine(input, *grid)
 
 
 def quantize_dynamic(*given: Any, **options: Any) -> NoReturn:

@@ -71,18 +71,14 @@ def replaced(module: Module, given: Mapping[str, Any], strict: bool) -> Iterator
             holder[key] = value
 
 
-def exchange(holder: Any, substitutes: Mapping[int, Any], undo: list[tuple[Any, Any, Any]]) -> None:
-    """Replace tensors in a dict or list, and in those inside it; tuples are replaced whole."""
-    items = list(holder.items()) if isinstance(holder, dict) else list(enumerate(holder))
-    for key, value in items:
+def exchange(
+    holder: dict[str, Any], substitutes: Mapping[int, Any], undo: list[tuple[Any, Any, Any]]
+) -> None:
+    """Replace tensors among the attributes of a module."""
+    for key, value in list(holder.items()):
         if id(value) in substitutes:
             undo.append((holder, key, value))
             holder[key] = substitutes[id(value)]
-        elif isinstance(value, (dict, list)):
-            exchange(value, substitutes, undo)
-        elif isinstance(value, tuple) and any(id(each) in substitutes for each in value):
-            undo.append((holder, key, value))
-            holder[key] = tuple(substitutes.get(id(each), each) for each in value)
 
 
 def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:

@@ -11,6 +11,7 @@ from picograd.nn.conv import ConvSettings
 from picograd.nn.conv_transpose import AdjointConv
 from picograd.nn.dropout import Dropout
 from picograd.nn.group_norm import InstanceNorm
+from picograd.nn.hooks import of_every_module
 from picograd.nn.lazy import LazyModuleMixin as LazyModuleMixin
 from picograd.nn.linear import Linear
 from picograd.nn.loss_modules import Criterion, WeightedCriterion
@@ -90,6 +91,10 @@ _DropoutNd = Dropout
 _MaxPoolNd, _MaxUnpoolNd, _AvgPoolNd, _LPPoolNd = MaxPool, MaxUnpool, Pool, LPPool
 _AdaptiveAvgPoolNd, _AdaptiveMaxPoolNd = AdaptiveAvgPool, AdaptiveMaxPool
 _IncompatibleKeys = LoadResult
+register_module_forward_pre_hook = of_every_module("before")
+register_module_forward_hook = of_every_module("after")
+register_module_full_backward_pre_hook = of_every_module("gradient_before")
+register_module_full_backward_hook = of_every_module("gradient")
 NonDynamicallyQuantizableLinear = Linear
 RNNBase, RNNCellBase = Recurrent, Cell
 RemovableHandle = HookHandle

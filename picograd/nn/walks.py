@@ -22,8 +22,6 @@ class Inner:
 
 
 HELD = (Inner, Tensor)  # what attributes are searched for
-PLAIN = frozenset((bool, int, float, str, type(None)))  # of most attributes: nothing is in them
-CONTAINERS = (list, tuple, dict)
 Above = tuple[Any, ...]  # what a walk is inside of, the outermost first
 SHOWN: ContextVar[tuple[Inner, ...]] = ContextVar("SHOWN", default=())
 
@@ -61,41 +59,12 @@ def once(pairs: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-def flatten(name: str, value: Any, above: Above = ()) -> Iterator[tuple[str, Any]]:
-    """Yield (path, item) of the tensors and modules in nested lists, tuples and dicts."""
-    if isinstance(value, HELD):
-        yield name, value
-    elif isinstance(value, CONTAINERS) and not any(value is each for each in above):
-        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from flatten(f"{name}.{key}", item, (*above, value))
-
-
 def members_of(module: Inner) -> Iterator[tuple[str, Any]]:
-    """Yield what attributes hold; a list or dict of what has a name of its own adds nothing."""
+    """Yield the modules and tensors in attributes; what is in a plain list or dict is hidden."""
     inside = module._inside
-    held = [
-        (name, value)
-        for name, value in vars(module).items()
-        if type(value) not in PLAIN and (name in inside or not isinstance(value, Inner))
-    ]
-    direct = {id(value) for _, value in held if isinstance(value, HELD)}
-    named = None
-    for name, value in held:
-        if id(value) in direct:
+    for name, value in list(vars(module).items()):
+        if isinstance(value, HELD) and (name in inside or not isinstance(value, Inner)):
             yield name, value
-        elif isinstance(value, CONTAINERS):
-            for path, found in flatten(name, value):
-                if named is None:  # asked for only where there is such a list
-                    named = direct | {id(inner) for _, outer in held for inner in within(outer)}
-                if id(found) not in named:
-                    yield path, found
-
-
-def within(outer: Any) -> Iterator[Any]:
-    """Yield what a module holds itself: a `ModuleList` of a list names what is in the list."""
-    for value in vars(outer).values() if isinstance(outer, Inner) else ():
-        if isinstance(value, HELD):
-            yield value
 
 
 def walk(module: Inner, prefix: str, above: Above = ()) -> Iterator[tuple[str, Any]]:

@@ -68,7 +68,7 @@ class Model(Module):
         self.functions = {(each.domain, each.name): each for each in proto.functions}
         self.bodies = {key: read_body(each, folder) for key, each in self.functions.items()}
         self.expansions: dict[bytes, Body] = {}  # of operators without a row, by their texts
-        self.weights: dict[str, Value] = {}
+        self.weights = Module()
         self.known = Known()
         for body in (self.body, *self.bodies.values()):
             for each in body.inner():
@@ -83,12 +83,12 @@ class Model(Module):
         """Keep the constants of a body; those of floats are parameters."""
         for name, array in body.constants.items():
             value, key, count = constant(array), name, 2
-            while key in self.weights:
+            while key in vars(self.weights):
                 key, count = f"{name}.{count}", count + 1
             if isinstance(value, Tensor) and value.is_floating_point():
                 value = Parameter(value)
             self.known.remember(value, array)
-            self.weights[key] = value
+            setattr(self.weights, key, value)
             body.kept[name] = key
         body.constants.clear()
 
@@ -128,7 +128,7 @@ class Run:
     ) -> list[Value]:
         """Compute the nodes of a body in order; gives its outputs."""
         for name, key in body.kept.items():
-            scope.setdefault(name, self.model.weights[key])
+            scope.setdefault(name, vars(self.model.weights)[key])
         for name, array in body.constants.items():
             scope[name] = constant(array)
             self.known.remember(scope[name], array)
@@ -179,9 +179,7 @@ class Step:
             return self.hosted(inputs)
         if operator is None:
             return self.expanded(inputs)
-        values = inputs if operator.takes_call else [self.tensor(each) for each in inputs]
-        arguments = ([self] if operator.takes_call else []) + values
-        found = operator.definition(*arguments, **self.attributes)
+        found = operator.computed(self, inputs, self.attributes)
         results = found if isinstance(found, tuple) else (found,)
         if name not in (*ON_HOST, *RANDOM) and self.process.known.has_all(inputs):
             self.note(inputs, results)

@@ -35,7 +35,6 @@ def share(tasks: int, threads: int) -> int:
 class Records:
     """The native form of a tape: its records and tables, as described in native.py."""
 
-    call: tuple[int, int, int, int]
     calls: tuple[int, int]
     is_parallel: bool
     left: int  # runs until warm kernels are improved; below 0 where there are none
@@ -56,7 +55,7 @@ class Records:
             start = number * RECORD_WORDS
             for offset, value in enumerate(fields, start):
                 self.words[offset] = value
-        self.call = (
+        self.call: tuple[int, int, int, int] = (
             ctypes.addressof(self.words),
             count,
             ctypes.addressof(self.addresses),
@@ -70,7 +69,7 @@ class Records:
         executable = launch.executable
         code = executable.code
         check(code.tasks < 1 << 32, f"kernel {code.name} has {code.tasks} tasks")
-        self.is_parallel |= code.tasks > 1
+        self.is_parallel |= threads > 1 and code.tasks > 1
         shared = () if launch.spaces else [each for each in code.workspaces if not each.is_zeroed]
         kept = *self.workspaces.bind(tuple(shared)), *executable.workspaces
         self.keep.append(kept)

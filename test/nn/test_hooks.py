@@ -1,5 +1,8 @@
 """Hooks of modules beside PyTorch's: the same calls in the same order, the same replacements."""
 
+import importlib
+from typing import Any
+
 import numpy as np
 import pytest
 from nn_support import array, copy_state, torch
@@ -245,3 +248,23 @@ def test_hooks_are_found_under_the_names_that_programs_clear() -> None:
     layer._forward_pre_hooks = {7: lambda *shown: seen.append("c")}
     layer(Tensor([[1.0, 2.0]]))
     assert seen == ["c"] and not layer._backward_hooks and not layer._backward_pre_hooks
+
+
+def test_hooks_of_all_modules_come_before_a_module_s_own() -> None:
+    names: Any = importlib.import_module("picograd.nn.modules.module")
+    seen: list[Any] = []
+    kinds = [
+        names.register_module_forward_pre_hook(lambda module, inputs: seen.append("before")),
+        names.register_module_forward_hook(lambda module, inputs, result: result * 2),
+        names.register_module_full_backward_pre_hook(lambda *shown: seen.append("gradient")),
+        names.register_module_full_backward_hook(lambda *shown: seen.append("passed")),
+    ]
+    layer, x = nn.ReLU(), Tensor([1.0], requires_grad=True)
+    own = layer.register_forward_hook(lambda module, inputs, result: result + 1)
+    layer(x).backward()
+    assert nn.Tanh()(Tensor([0.0])).item() == 0 and layer(x).item() == 3
+    for each in kinds:
+        each.remove()
+    assert seen == ["before", "gradient", "passed", "before", "before"] and layer(x).item() == 2
+    own.remove()
+    assert layer(x).item() == 1

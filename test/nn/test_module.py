@@ -13,7 +13,7 @@ from picograd.errors import DTypeError, MemberError, StateError
 class Block(nn.Module):
     def __init__(self):
         self.scale = nn.Parameter(Tensor([2.0]))
-        self.layers = [nn.Linear(3, 4), {"inner": nn.Linear(4, 2)}]
+        self.layers = nn.ModuleList([nn.Linear(3, 4), nn.ModuleDict({"inner": nn.Linear(4, 2)})])
         self.constant = Tensor([1.0])
         self.register_buffer("count", Tensor([0.0]))
         self.register_buffer("scratch", Tensor([0.0]), persistent=False)
@@ -31,8 +31,11 @@ NAMES = [
 ]
 
 
-def test_parameters_are_found_in_attributes_lists_and_dicts():
-    assert [name for name, _ in Block().named_parameters()] == NAMES
+def test_parameters_are_found_in_attributes_and_not_in_plain_lists():
+    block = Block()
+    block.hidden = [nn.Linear(1, 1), (nn.Parameter(Tensor([1.0])), {"inner": nn.Linear(1, 1)})]
+    assert [name for name, _ in block.named_parameters()] == NAMES
+    assert len(list(block.modules())) == 5 and "hidden" not in repr(block)
 
 
 def test_buffers_and_state_names():
@@ -273,16 +276,6 @@ def test_assign_takes_the_dtype_over():
     layer.load_state_dict(state, assign=True)
     assert layer.weight is kept and kept.dtype.name == "float64" and kept.requires_grad
     assert isinstance(kept, nn.Parameter) and kept.tolist() == [[1.0, 2.0]]
-
-
-def test_a_dict_of_modules_that_have_names_adds_none() -> None:
-    class Named(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.first = nn.Linear(1, 1)
-            self._by_name = {"weight": self.first, "other": nn.Linear(1, 1, bias=False)}
-
-    assert list(Named().state_dict()) == ["first.weight", "first.bias", "_by_name.other.weight"]
 
 
 def parameters_of(kind):

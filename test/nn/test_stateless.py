@@ -10,11 +10,11 @@ from picograd.errors import DTypeError, StateError
 class Tied(nn.Module):
     def __init__(self) -> None:
         self.first = nn.Linear(2, 2, bias=False)
-        self.parts = [nn.Parameter(Tensor.ones(2)), (nn.Parameter(Tensor.ones(2)),)]
+        self.parts = nn.ParameterList([Tensor.ones(2), Tensor.ones(2)])
         self.again = self.first
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.again(self.first(x)) + self.parts[0] + self.parts[1][0]
+        return self.again(self.first(x)) + self.parts[0] + self.parts[1]
 
 
 def test_replaces_for_one_call() -> None:
@@ -23,7 +23,7 @@ def test_replaces_for_one_call() -> None:
     other = {
         "first.weight": Tensor([[2.0, 0.0], [0.0, 2.0]]),
         "parts.0": Tensor([10.0, 10.0]),
-        "parts.1.0": Tensor([1.0, 2.0]),
+        "parts.1": Tensor([1.0, 2.0]),
     }
     assert set(other) == set(before)
     x = Tensor([[1.0, 1.0]])
@@ -35,7 +35,7 @@ def test_replaces_for_one_call() -> None:
     with pytest.raises(StateError, match="the module has no weights"):
         func.functional_call(model, {"weights": x}, (x,))
     with pytest.raises(StateError, match="missing parts.0"):
-        func.functional_call(model, {"first.weight": x, "parts.1.0": x}, (x,), strict=True)
+        func.functional_call(model, {"first.weight": x, "parts.1": x}, (x,), strict=True)
     with pytest.raises(DTypeError, match="parameters must be a dict"):
         func.functional_call(model, 3, (x,))
     with pytest.raises(ValueError, match="shapes|fit"):

@@ -58,15 +58,14 @@ def test_a_parent_is_not_inside_its_child() -> None:
 
 
 class Ring(nn.Module):
-    """This class is inside its own part, in an attribute and in a list; another list is a ring."""
+    """This class is inside its own part, in an attribute and, hidden, in a list."""
 
     def __init__(self) -> None:
         self.fc = nn.Linear(2, 2)
         self.part = nn.Linear(2, 2)
         self.part.up = self
         self.part.owners = [self]
-        self.items: list[Any] = [nn.Linear(1, 1)]
-        self.items.append(self.items)
+        self.items = nn.ModuleList([nn.Linear(1, 1)])
 
 
 def test_walks_do_not_come_back_to_where_they_are() -> None:
@@ -75,10 +74,10 @@ def test_walks_do_not_come_back_to_where_they_are() -> None:
     names = [f"{layer}.{name}" for layer in layers for name in ("weight", "bias")]
     assert list(ring.state_dict()) == names == [name for name, _ in ring.named_parameters()]
     everything = ring.named_modules(remove_duplicate=False)
-    assert [name for name, _ in everything] == ["", *layers]
+    assert [name for name, _ in everything] == ["", "fc", "part", "items", "items.0"]
     seen: list[nn.Module] = []
     ring.to(picograd.float64).train().eval().requires_grad_(False).apply(seen.append)
-    assert seen == [ring.fc, ring.part, ring.items[0], ring]
+    assert seen == [ring.fc, ring.part, ring.items[0], ring.items, ring]
     ring.zero_grad()
     ring.load_state_dict(ring.state_dict())
     assert list(copy.deepcopy(ring).state_dict()) == names
@@ -104,6 +103,3 @@ def test_a_list_of_what_a_module_list_holds_names_nothing() -> None:
         return [*Stack().state_dict(), repr(Stack())]
 
     assert names(picograd) == names(torch)
-    plain = nn.Sequential()
-    plain.blocks = [nn.Linear(2, 2)]
-    assert list(plain.state_dict()) == ["blocks.0.weight", "blocks.0.bias"]

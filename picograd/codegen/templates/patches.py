@@ -7,13 +7,14 @@ loop, whose step reads one row of the patch.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from picograd.codegen.layout import Blocked, Layout
 from picograd.codegen.templates.grid import Cut, balanced, cut_flat
 from picograd.codegen.templates.sliding import Slide, slid, slides_of
 from picograd.codegen.tile import Accumulate, Assign, For, Step, Tile, TilePart
 from picograd.helpers import ceil_div, product
+from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, axis_index
 from picograd.schedule.loop import Part, const
 from picograd.schedule.monoid import identity

@@ -9,7 +9,7 @@ has 6 of them, not 12. What all elements of a patch multiply is read once, too.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from math import gcd
@@ -18,6 +18,7 @@ from picograd.codegen.layout import Blocked
 from picograd.codegen.operands import step_of
 from picograd.codegen.tile import Accumulate, Assign, Step, Tile
 from picograd.graph.ops import OPS
+from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, substitute
 from picograd.schedule.loop import Condition, Expr, const, indices_of, rewrite, walk
 

@@ -8,7 +8,7 @@ Threads that have the same taps add up through shared memory, in order.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from picograd.codegen.layout import Blocked
 from picograd.codegen.templates.grid import rebind
@@ -16,6 +16,7 @@ from picograd.codegen.templates.sliding import slid, slides_of
 from picograd.codegen.tile import Accumulate, Assign, Barrier, For, Step, Store, Tile, TilePart
 from picograd.dtype import DType
 from picograd.helpers import ceil_div, product
+from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axis_index, unflatten
 from picograd.schedule.loop import Compute, Condition, Expr, Part, const, rewrite
 

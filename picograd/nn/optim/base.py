@@ -522,10 +522,10 @@ def _host_value(tensor: Tensor) -> float:
 
 def _read_groups(params: Any) -> list[dict[str, Any]]:
     """Read tensors, (name, tensor) pairs, or dicts with "params" and options, into groups."""
-    if not isinstance(params, Iterable):
-        problem = f"{type(params).__name__} is no list of parameters"
-        raise DTypeError("optim", problem, "pass model.parameters()")
-    items: list[Any] = [params] if isinstance(params, Tensor) else list(params)
+    if not isinstance(params, Iterable) or isinstance(params, Tensor):
+        problem = f"a {type(params).__name__} is no list of parameters"
+        raise DTypeError("optim", problem, "pass model.parameters(), or a list of tensors")
+    items: list[Any] = list(params)
     if not items:
         raise ValueRangeError("optim", "there are no parameters", "pass model.parameters()")
     return items if isinstance(items[0], Mapping) else [{"params": items}]

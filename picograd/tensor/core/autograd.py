@@ -12,7 +12,7 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ContextDecorator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar, overload
 
 from picograd.engine.followed import EVENTS
@@ -25,7 +25,12 @@ from picograd.graph.gradient import gradient as node_gradient
 from picograd.graph.node import Node, is_renaming, toposort
 from picograd.graph.ops import OPS
 from picograd.graph.row import Role
+from picograd.helpers import on_demand, reached
+from picograd.late_methods import dataclass
 from picograd.tensor.core.alone import change_gradient
+
+add_step_hook = on_demand("picograd.tensor.core.gradient_hooks", "add_step_hook")
+add_step_prehook = on_demand("picograd.tensor.core.gradient_hooks", "add_step_prehook")
 
 TRACKED = ("float", "complex")  # kinds of dtypes of results that track gradients
 F = TypeVar("F", bound=Callable[..., Any])
@@ -163,16 +168,15 @@ class set_grad_enabled(GradMode):
     False
     """
 
-    before: bool
     wanted: bool
-    is_new: bool
 
     def __new__(cls: type[Switch], mode: bool = True) -> Switch:
         """Make the switch; unlike `no_grad` it takes a flag."""
         return object.__new__(cls)
 
     def __init__(self, mode: bool) -> None:
-        self.before, self.is_new = MODE.enabled, True
+        self.before: bool = MODE.enabled
+        self.is_new: bool = True
         self.previous, self.wanted = [], bool(mode)
         MODE.enabled = self.wanted
 
@@ -233,13 +237,10 @@ def is_barrier(node: Node) -> bool:
 def leaf_nodes(roots: Sequence[Node]) -> list[Node]:
     """List the floating leaf nodes that gradients of `roots` can reach; iterative."""
     found: list[Node] = []
-    seen: set[int] = set()
     stack = list(roots)
-    while stack:
-        node = stack.pop()
-        if id(node) in seen or not node.dtype.is_differentiable:
+    for node in reached(stack):
+        if not node.dtype.is_differentiable:
             continue
-        seen.add(id(node))
         if node.leaf is not None:
             found.append(node)
         elif not is_barrier(node):
@@ -380,12 +381,20 @@ class GradientFunction:
         if isinstance(self.node.arg, CustomGradient):
             return f"{self.node.arg.name}Backward"
         words = self.node.op.split("_")
-        return "".join(word.capitalize() for word in words) + "Backward"
+        return "".join(word.capitalize() for word in words) + "Backward0"
 
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
         """The functions of the inputs; None for inputs that carry no gradient."""
         return tuple((function_of(child), 0) for child in self.node.inputs)
+
+    def register_hook(self, hook: Callable[..., Any]) -> Any:
+        """Call hook(gradients of the inputs, (gradient,)); what it returns replaces the former."""
+        return add_step_hook(self.node, hook)
+
+    def register_prehook(self, hook: Callable[..., Any]) -> Any:
+        """Call hook((gradient,)) before the step; the tuple it returns replaces the gradient."""
+        return add_step_prehook(self.node, hook)
 
     def __repr__(self) -> str:
         return f"<{self.name()}>"
@@ -409,6 +418,25 @@ class AccumulateGradient(GradientFunction):
         """The leaf."""
         return leaf_of(self.node)
 
+    def register_hook(self, hook: Callable[..., Any]) -> Any:
+        """Call hook((), (gradient,)) once the gradient is added."""
+        return self.variable.register_post_accumulate_grad_hook(lambda x: hook((), (x.grad,)))
+
+    def register_prehook(self, hook: Callable[..., Any]) -> Any:
+        """Call hook((gradient,)) before the gradient is added."""
+        return self.variable.register_hook(lambda gradient: first(hook((gradient,))))
+
+
+def first(answer: Any) -> Any:
+    """Take the gradient out of what a hook returned."""
+    return answer[0] if isinstance(answer, tuple) else answer
+
+
+@functools.cache
+def named(kind: type[GradientFunction], name: str) -> type[GradientFunction]:
+    """Make the class of one operation, as programs ask for `type(y.grad_fn).__name__`."""
+    return type(name, (kind,), {"__slots__": ()})
+
 
 def function_of(node: Node) -> GradientFunction | None:
     """Say what computed a node; identities that only tell tensors apart are left out."""
@@ -416,9 +444,12 @@ def function_of(node: Node) -> GradientFunction | None:
         node = node.inputs[0]
     leaf = leaf_of(node)
     if leaf is not None:
-        return AccumulateGradient(node) if leaf.requires_grad else None
+        kind = named(AccumulateGradient, "AccumulateGrad")
+        return kind(node) if leaf.requires_grad else None
     is_step = node.dtype.is_differentiable and node.inputs and OPS[node.op].is_differentiable
-    return GradientFunction(node) if is_step else None
+    if not is_step:
+        return None
+    return named(GradientFunction, GradientFunction(node).name())(node)
 
 
 def gradients_of(outputs: Sequence[tuple[Node, Node]], inputs: Sequence[Any]) -> list[Node | None]:

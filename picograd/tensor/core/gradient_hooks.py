@@ -1,14 +1,15 @@
 """Hooks of tensors: what is called with a gradient, before and after it is added."""
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from picograd.engine.followed import leave
 from picograd.engine.tracing import note_change
 from picograd.errors import DTypeError, GradientError
-from picograd.graph.gradient import HOOKS
+from picograd.graph.gradient import AFTER, HOOKS
 from picograd.graph.node import Node
+from picograd.tensor.core.autograd import first
 from picograd.tensor.core.recording import Recorded, wrap
 
 RETAINED: "weakref.WeakSet[Node]" = weakref.WeakSet()  # computed tensors that keep their gradient
@@ -17,11 +18,9 @@ RETAINED: "weakref.WeakSet[Node]" = weakref.WeakSet()  # computed tensors that k
 class HookHandle:
     """This class takes a hook away again."""
 
-    hooks: dict[int, Any]
-    number: int
-
     def __init__(self, hooks: dict[int, Any], number: int) -> None:
-        self.hooks, self.number = hooks, number
+        self.hooks: dict[int, Any] = hooks
+        self.number: int = number
 
     def remove(self) -> None:
         """Stop calling the hook."""
@@ -57,15 +56,43 @@ class Hooks:
             self.keep(wrap(gradient, False))
         return gradient
 
+    def run_step(self, parts: Sequence[Any], gradient: Node) -> Sequence[Any]:
+        """Let hooks see the gradients of the inputs of what was computed, and replace them."""
+        shown = tuple(wrap(each, False) if isinstance(each, Node) else None for each in parts)
+        for hook in list(self.after.values()):
+            answer = hook(shown, (wrap(gradient, False),))
+            shown = shown if answer is None else answer
+        kept = [old if x is None else x._node.cast(old.dtype) for x, old in zip(shown, parts)]
+        return [*kept, *parts[len(kept) :]]
+
 
 def hooks_of(tensor: Recorded) -> Hooks:
     """Find the hooks of a tensor; `backward` runs those of leaves, the walk all others."""
     leave()
     if tensor._hooks is None:
-        tensor._hooks = Hooks()
-        if not tensor.is_leaf:
-            HOOKS[tensor._node] = tensor._hooks.run
+        tensor._hooks = Hooks() if tensor.is_leaf else hooks_at(tensor._node)
     return tensor._hooks
+
+
+def hooks_at(node: Node) -> Hooks:
+    """Find the hooks that the walk runs at a computed node."""
+    leave()
+    if node not in HOOKS:
+        HOOKS[node] = Hooks().run
+    found: Hooks = HOOKS[node].__self__  # type: ignore[attr-defined]
+    return found
+
+
+def add_step_hook(node: Node, hook: Callable[..., Any]) -> HookHandle:
+    """Call a hook with the gradients of a node's inputs and its own."""
+    hooks = hooks_at(node)
+    AFTER[node] = hooks.run_step
+    return register(hooks.after, hook)
+
+
+def add_step_prehook(node: Node, hook: Callable[..., Any]) -> HookHandle:
+    """Call a hook with the gradient of a node, as a tuple."""
+    return register(hooks_at(node).before, lambda gradient: first(hook((gradient,))))
 
 
 def register(hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> HookHandle:

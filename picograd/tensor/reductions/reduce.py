@@ -302,6 +302,7 @@ def logsumexp(x: Node, dim: Axes = None, keepdim: bool = False) -> Node:
     >>> Tensor([[0.0, 0.0], [1.0, 1.0]]).logsumexp(1).tolist()
     [0.6931..., 1.6931...]
     """
+    dim = all_of_none(dim)
     if x.dtype.is_complex:
         return complex_logsumexp(x, dim, keepdim)
     x = floating("logsumexp", x)

@@ -49,6 +49,10 @@ def test_wrong_options_change_nothing():
     with pytest.raises(ValueRangeError, match="'lr' cannot be deleted"):
         del found["lr"]
     assert found["lr"] == 0.5 and found["eps"] == 1e-8
+    found["initial_lr"] = 0.5  # a schedule's
+    assert found.pop("initial_lr") == 0.5 and "initial_lr" not in found
+    with pytest.raises(TypeError, match="a Tensor is no list of parameters"):
+        nn.optim.SGD(Tensor([1.0], requires_grad=True), lr=0.1)  # type: ignore[arg-type]
 
 
 def test_what_wraps_an_optimizer_keeps_numbers_of_its_own():

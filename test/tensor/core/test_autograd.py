@@ -256,9 +256,9 @@ def test_what_computed_a_tensor() -> None:
     x = Tensor([1.0, 2.0], requires_grad=True)
     y = (x * 2).exp()
     assert x.grad_fn is None and Tensor([1.0]).grad_fn is None and y.detach().grad_fn is None
-    assert y.grad_fn.name() == "ExpBackward" and repr(y.grad_fn) == "<ExpBackward>"
+    assert y.grad_fn.name() == "ExpBackward0" and repr(y.grad_fn) == "<ExpBackward0>"
     product = y.grad_fn.next_functions[0][0]
-    assert product.name() == "MulBackward"
+    assert product.name() == "MulBackward0"
     end = product.next_functions[0][0]
     assert end.name() == "AccumulateGrad" and end.variable is x and end.next_functions == ()
 

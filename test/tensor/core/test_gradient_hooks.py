@@ -78,3 +78,29 @@ def test_hook_after_accumulation() -> None:
     assert [float(each[0, 0]) for each in seen] == [2, 4]
     with pytest.raises(RuntimeError, match="no leaf that asked for gradients"):
         (x * 2).register_post_accumulate_grad_hook(print)
+
+
+def test_hooks_of_what_computed_a_tensor() -> None:
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    y = x * x
+    step = y.grad_fn
+    assert type(step).__name__ == "MulBackward0"
+    seen = []
+    handles = [
+        step.register_prehook(lambda outer: (outer[0] * 3,)),
+        step.register_hook(
+            lambda inner, outer: seen.append((inner[0].tolist(), outer[0].tolist()))
+        ),
+        step.register_hook(lambda inner, outer: tuple(each * 10 for each in inner)),
+        step.next_functions[0][0].register_prehook(lambda outer: (outer[0] + 1,)),
+        step.next_functions[0][0].register_hook(
+            lambda inner, outer: seen.append(outer[0].tolist())
+        ),
+    ]
+    y.sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [61.0, 121.0]
+    assert seen == [([3.0, 6.0], [3.0, 3.0]), [61.0, 121.0]]
+    for each in handles:
+        each.remove()
+    y.sum().backward()
+    assert x.grad.tolist() == [63.0, 125.0]

@@ -53,7 +53,7 @@ def test_it_is_the_text_of_pytorch() -> None:
 def test_suffixes() -> None:
     x = Tensor([1.0, 2.5], requires_grad=True, device="cpu")
     assert repr(x) == "Tensor([1.0000, 2.5000], requires_grad=True)"
-    assert repr(x * 2) == "Tensor([2., 5.], grad_fn=<MulBackward>)"
+    assert repr(x * 2) == "Tensor([2., 5.], grad_fn=<MulBackward0>)"
     assert repr(Tensor([1], dtype="int32", device="cpu")) == "Tensor([1], dtype=picograd.int32)"
     assert repr(Tensor.zeros(0, 3, device="cpu")) == "Tensor([], size=(0, 3))"
     text = format_tensor(np.array([1.0, 2.0]), (2,), float64, "cuda:0", True)
