@@ -16,7 +16,8 @@ from picograd.helpers import ceil_div
 from picograd.target import Target
 
 MOST_TAPS = 128  # that are results, of the gradient of a weight
-BLOCKS, CHANNELS = 2, 64  # for each processor; channels that a block sums
+VECTOR, VECTORS = 16, 12  # bytes; the most vectors of channels that a block sums
+MANY_SUMS = 40  # of a thread: two blocks of such have not the registers
 
 
 def expand_depthwise(node: Node, target: Target) -> Node | None:
@@ -64,7 +65,7 @@ def by_taps(node: Node, x: Node, rows: Node, target: Target) -> Node:
     given = given.reshape((*given.shape, *(1 for _ in kernel))).accumulated()
     made = seen * given.expand(seen.shape)  # 1 G N, places, taps
     height = counts[0] if rank > 1 else 1
-    parts, bands = count_parts(groups, images, height, target)
+    parts, bands = count_parts(x, kernel[-1], images, height, target)
     whole = images // parts, bands, counts[0] // bands
     made = made.reshape((groups, parts, *whole, *counts[1:], *kernel))
     first = made.rank - rank
@@ -77,12 +78,23 @@ def by_taps(node: Node, x: Node, rows: Node, target: Target) -> Node:
     return made.reshape((1, groups, 1, *kernel))
 
 
-def count_parts(groups: int, images: int, height: int, target: Target) -> tuple[int, int]:
-    """Choose how many parts images are in, and bands of each, so that no processor is idle."""
-    wanted = ceil_div(BLOCKS * target.multiprocessors, ceil_div(groups, CHANNELS))
-    parts = max(n for n in range(1, min(wanted, images) + 1) if images % n == 0)
-    bands = min(ceil_div(wanted, parts), height)
-    return parts, max(n for n in range(1, bands + 1) if height % n == 0)
+def count_parts(x: Node, taps: int, images: int, height: int, target: Target) -> tuple[int, int]:
+    """Choose how many parts images are in, and bands of each: as many as run at once.
+
+    A block sums some vectors of channels; threads with many sums leave room for one block alone.
+    """
+    lanes = VECTOR // x.dtype.itemsize
+    vectors = ceil_div(x.shape[1], lanes)
+    together = largest_divisor(vectors, VECTORS)
+    blocks = target.multiprocessors if taps * lanes > MANY_SUMS else 2 * target.multiprocessors
+    wanted = max(blocks * together // vectors, 1)
+    parts = largest_divisor(images, wanted)
+    return parts, largest_divisor(height, wanted // parts)
+
+
+def largest_divisor(size: int, most: int) -> int:
+    """Find the largest number up to a limit that divides a size."""
+    return max(n for n in range(1, max(min(size, most), 1) + 1) if size % n == 0)
 
 
 def stored(node: Node, order: tuple[int, ...]) -> Node:

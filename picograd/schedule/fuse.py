@@ -241,8 +241,8 @@ class Fuser:
         """Account for a window reduced where it is read; store what would be computed too often."""
         source = facts.inputs[0]
         base = strip_views(source)
-        is_nested = source.has_window and count > 1
-        if not base.is_loaded and (is_nested or source.cost * count > CHAIN_LIMIT):
+        is_often = source.node.size > base.node.size and source.cost * count > CHAIN_LIMIT
+        if not base.is_loaded and (is_often or (source.has_window and count > 1)):
             self.store(base, "a window reads it several times")
             refresh(facts)
             for other in facts.inputs:

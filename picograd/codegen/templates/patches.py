@@ -2,8 +2,8 @@
 
 grid: chunks of the row-major space of patches    dims: (thread, elements of a patch, lanes)
 
-Few taps are read at once, for two rows of elements. Of many, as 5 x 5 or 7 x 7, the first axis is a
-loop, whose step reads one row of the patch.
+The first axis of taps is a loop, whose step reads one row of the patch. Few taps of windows that
+are apart, or of 32 bits, are read at once, for two rows of elements.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,8 +20,11 @@ from picograd.schedule.loop import Part, const
 from picograd.schedule.monoid import identity
 
 THREADS = 256  # of a block
-NEAR, FAR = 4, 2  # elements of a patch along the last axis that windows slide along, and the other
-FEW_TAPS = 9  # that are read at once
+# Elements of a patch along the last axis that windows slide along, for vectors of so many elements:
+# more take registers that other threads would have (docs/records/0014-convolutions).
+NEAR = {8: 7, 4: 4}
+SMALL = 2  # along both axes, where few taps are read at once, or windows share little
+FEW_TAPS = 9
 
 Made = tuple[list[Tile], list[Step]]
 
@@ -45,7 +48,7 @@ def build_patches(
 
     `make` writes the steps of a map in a cut space.
     """
-    patches = patches_of(part, axes)
+    patches = patches_of(part, axes, lanes)
     if patches is None or part.ends:
         return None
     space = cut_patches(axes, patches, THREADS, lanes)
@@ -62,7 +65,7 @@ def build_patches(
     return TilePart(space.grid, tuple(tiles), tuple(found))
 
 
-def patches_of(part: Part, axes: Sequence[Axis]) -> Patches | None:
+def patches_of(part: Part, axes: Sequence[Axis], lanes: int) -> Patches | None:
     """Choose how many neighbours along which axes a thread computes, and which taps are a loop."""
     windows = [compute for compute in part.computes if compute.reduce]
     if len(windows) != 1:
@@ -72,13 +75,17 @@ def patches_of(part: Part, axes: Sequence[Axis]) -> Patches | None:
     if not slides:
         return None
     *outer, last = slides
-    sizes = {last.element: patch_size(last, NEAR)}
+    taps = product(slide.tap.size for slide in slides)
+    is_apart = last.step > 1
+    is_whole = taps <= FEW_TAPS and (is_apart or lanes < max(NEAR))
+    most = SMALL if is_whole or is_apart else NEAR.get(lanes, SMALL)
+    sizes = {last.element: patch_size(last, most)}
     if not outer:
         return Patches(sizes)
     far = outer[-1]
-    if product(slide.tap.size for slide in slides) > FEW_TAPS:
+    if not is_whole:
         return Patches(sizes, far.tap)
-    return Patches({far.element: patch_size(far, FAR), **sizes})
+    return Patches({far.element: patch_size(far, SMALL), **sizes})
 
 
 def patch_size(slide: Slide, most: int) -> int:

@@ -72,7 +72,10 @@ def slide_of(index: Index, element: Axis, tap: Axis) -> Slide | None:
     gap //= unit
     steps = (element.size - 1) * step
     gaps = (tap.size - 1) * gap
-    places = Axis(f"{element.name}_place", steps + gaps + 1)
+    count = steps + gaps + 1
+    if count >= element.size * tap.size:
+        return None  # no two windows share a place
+    places = Axis(f"{element.name}_place", count)
     return Slide(element, tap, step, gap, places)
 
 

@@ -309,7 +309,7 @@ def test_what_is_dear_is_computed_in_a_loop_over_the_rounded_product(m, n):
     np.testing.assert_allclose(found, want, rtol=2**-8)
     source = render(program_of(contract_cuda.build(kernel, H200), H200))
     assert source.count("quick_exp2(v") == 8  # the neighbours of a lane: no text for each register
-    assert "Vector<bfloat16, 8>*)(s3" in source
+    assert "Vector<uint32, 4>*)(s3" in source
 
 
 @pytest.mark.parametrize("m, n", [(200, 200)])

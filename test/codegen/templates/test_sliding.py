@@ -28,6 +28,8 @@ def test_steps_and_gaps() -> None:
         assert (slide.element, slide.step, slide.gap) == (NEAR, step, gap)
         assert slide.places.size == 3 * step + 2 * gap + 1
     assert slides_of(term(4, 6), (NEAR,), (TAP,)) == (), "places between would not be read"
+    for step, gap in ((3, 1), (1, 4)):
+        assert slides_of(term(step, gap), (NEAR,), (TAP,)) == (), "no window shares a place"
 
 
 def test_windows_and_weights_are_read_once() -> None:
