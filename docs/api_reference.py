@@ -56,7 +56,7 @@ class Page:
 TENSOR_PAGES = (
     Page("creation", "Making tensors", ("creation", "tensors_like", "dlpack", "exchange")),
     Page("random", "Random numbers",
-         ("random", "distributions", "initial_values", "running_vmaps", "dropout")),
+         ("random", "distributions", "running_vmaps", "dropout")),
     Page("elementwise", "Elementwise functions",
          ("primitives", "elementwise", "transcendental", "gamma", "arithmetic", "activation",
           "activation_functions", "methods_elementwise", "methods_operator")),

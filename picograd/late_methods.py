@@ -1,26 +1,27 @@
-"""Dataclasses whose methods are written when the first is called.
+"""Dataclasses whose methods are written when they are first called.
 
 `dataclasses.dataclass` writes and compiles a function for each method, 0.16 to 0.31 ms a class: a
 fifth of `import picograd`, for classes of which most programs make no object. Here a class has its
-fields and slots at once, and for each method one that has all of them written, once.
+fields and slots at once, and methods that have `dataclasses` write them, once.
 
     @dataclass(frozen=True, slots=True)
     class Range: ...
 
-    Range.__init__           # writes __init__, __repr__, __eq__ and __hash__ of dataclasses'
-    Range(0, 4)              # calls it, and is called no more
+    made = Range(0, 4)       # the __init__ of `dataclasses` takes the place of ours
+    made == Range(0, 8)      # its __eq__ does
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
 
-METHODS = ("__init__", "__repr__")
-COMPARED = ("__eq__", "__hash__")
+# what makes `dataclasses` write a method
+METHODS = {"__init__": "init", "__eq__": "eq", "__hash__": "unsafe_hash"}
 
 
 def late_class(
@@ -29,21 +30,23 @@ def late_class(
     """Make a dataclass; options as those of `dataclasses.dataclass`."""
     if cls is None:
         return partial(late_class, frozen=frozen, eq=eq, slots=slots)
-    own = vars(cls).keys() - {"__hash__" if cls.__hash__ is None else ""}
+    own = set(vars(cls))
+    if cls.__hash__ is None:
+        own.discard("__hash__")
     made: Any = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots)(cls)
-    names: tuple[str, ...] = METHODS
-    if eq:
-        names += COMPARED if frozen else COMPARED[:1]
-    options = {"frozen": frozen, "eq": eq}
-    late: dict[str, Callable[..., Any]] = {}
-    for name in names:
+    late = ["__init__"]
+    late += ["__eq__"] if eq else []
+    late += ["__hash__"] if eq and frozen else []
+    for name in late:
         if name not in own:
-            late[name] = late_method(made, name, late, options)
-            setattr(made, name, late[name])
+            is_strict = frozen and name == "__init__"
+            setattr(made, name, late_method(made, name, is_strict))
     if eq and not frozen and "__hash__" not in own:
         made.__hash__ = None
+    if "__repr__" not in own:
+        made.__repr__ = shown
     if frozen:
-        names = tuple(each.name for each in dataclasses.fields(made))
+        names = [each.name for each in dataclasses.fields(made)]
         freeze(made, names, slots)
     return made
 
@@ -52,31 +55,40 @@ if not TYPE_CHECKING:
     dataclass = late_class
 
 
-def late_method(
-    cls: type, name: str, late: Mapping[str, Callable[..., Any]], options: Mapping[str, bool]
-) -> Callable[..., Any]:
-    """Make the method that has all of a class written, and calls what takes its place."""
+@recursive_repr()
+def shown(self: Any) -> str:
+    """Show an object as it is made."""
+    fields = [each.name for each in dataclasses.fields(self) if each.repr]
+    values = [f"{name}={getattr(self, name)!r}" for name in fields]
+    return f"{type(self).__qualname__}({', '.join(values)})"
+
+
+def late_method(cls: Any, name: str, is_frozen: bool) -> Callable[..., Any]:
+    """Make the method that puts what `dataclasses` writes in its place, and calls that."""
 
     def call(self: Any, *args: Any, **given: Any) -> Any:
-        write(cls, late, options)
+        if vars(cls)[name] is call:  # no other thread did
+            setattr(cls, name, written(cls, name, is_frozen))
         return getattr(cls, name)(self, *args, **given)
 
-    call.__name__ = name
-    call.__qualname__ = f"{cls.__qualname__}.{name}"
+    call.__name__, call.__qualname__ = name, f"{cls.__qualname__}.{name}"
     return call
 
 
-def write(cls: Any, late: Mapping[str, Callable[..., Any]], options: Mapping[str, bool]) -> None:
-    """Put the methods that `dataclasses` writes for the fields of a class in their places."""
-    given = cls.__dataclass_fields__
-    space = {"__annotations__": {name: each.type for name, each in given.items()}, **given}
-    space |= {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": "written"}
+def written(cls: Any, name: str, is_frozen: bool) -> Any:
+    """Let `dataclasses` write a method, for a class that has the same fields and no more."""
+    fields = cls.__dataclass_fields__
+    space = dict(fields)
+    space["__annotations__"] = {each.name: each.type for each in fields.values()}
+    space["__module__"] = cls.__module__
+    space["__qualname__"] = cls.__qualname__
+    space["__doc__"] = "The fields of another class."
     if hasattr(cls, "__post_init__"):
         space["__post_init__"] = cls.__post_init__
-    written: Any = dataclasses.dataclass(**options)(type(cls.__name__, (), space))
-    for name, method in late.items():
-        if vars(cls).get(name) is method:  # not where another thread wrote it
-            setattr(cls, name, vars(written)[name])
+    options = {"init": False, "repr": False, "eq": False, "frozen": is_frozen, METHODS[name]: True}
+    alike = type(cls.__name__, (), space)
+    made: Any = dataclasses.dataclass(**options)(alike)
+    return vars(made)[name]
 
 
 def freeze(cls: Any, names: Sequence[str], is_slotted: bool) -> None:
@@ -99,8 +111,6 @@ def freeze(cls: Any, names: Sequence[str], is_slotted: bool) -> None:
         for name, value in zip(names, state, strict=True):
             object.__setattr__(self, name, value)
 
-    cls.__setattr__ = __setattr__
-    cls.__delattr__ = __delattr__
+    cls.__setattr__, cls.__delattr__ = __setattr__, __delattr__
     if is_slotted:
-        cls.__getstate__ = __getstate__
-        cls.__setstate__ = __setstate__
+        cls.__getstate__, cls.__setstate__ = __getstate__, __setstate__

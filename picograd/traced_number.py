@@ -17,6 +17,7 @@ import operator
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -158,14 +159,7 @@ def references(listed: list[Any]) -> list[int]:
     return [sys.getrefcount(each) for each in listed]
 
 
-@dataclass(slots=True)
-class Alone:
-    """Holds the only reference to an object beside a list."""
-
-    held: object
-
-
-ALONE = Alone(object())
+ALONE = SimpleNamespace(held=object())  # has the only reference to an object beside a list
 UNSHARED = references([ALONE.held])[0]  # differs between versions of Python
 
 

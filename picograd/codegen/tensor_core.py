@@ -128,6 +128,7 @@ class SimtSchedule:
     """How a block multiplies without tensor cores: `vector` x `vector` patches of each thread.
 
     Shared tiles are [k][m] and [k][n], rows padded so that transposing stores spread over banks.
+    `resident` blocks share a processor; `rate`: how fast they multiply, of what it can.
     """
 
     block: tuple[int, int, int]  # m, n, k
@@ -136,6 +137,8 @@ class SimtSchedule:
     stages: int = 2
     a_is_k_major: bool = True
     b_is_k_major: bool = True
+    resident: int = 1
+    rate: float = 1.0
 
     @property
     def layout(self) -> Blocked:

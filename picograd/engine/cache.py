@@ -180,8 +180,15 @@ def place_of(folder: str) -> str:
 
 def kernel_key(code: Code, facts: tuple[object, ...]) -> str:
     """Name what a binary depends on: source, entry, machine and compiler, settings, our code."""
-    parts = (code.language, code.entry, facts, config.key(), generator_version(), code.is_warm)
+    machine = text_of(facts)
+    parts = (code.language, code.entry, machine, config.key(), generator_version(), code.is_warm)
     return hashlib.sha256(f"{parts!r}\n{code.source}".encode()).hexdigest()
+
+
+@functools.cache
+def text_of(facts: tuple[object, ...]) -> str:
+    """Write out what a machine and its compiler are; once, as it is part of every key."""
+    return repr(facts)
 
 
 def lookup(code: Code, device: Device) -> bytes | None:
@@ -219,7 +226,8 @@ def version_of(package: Path) -> str:
 
 def entry_key(canonical: str, device: Device) -> str:
     """Name the entry that describes a kernel known by its canonical key."""
-    parts = (canonical, device.target, device.compiler, config.key(), generator_version())
+    machine = text_of((device.target, device.compiler))
+    parts = (canonical, machine, config.key(), generator_version())
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 

@@ -61,6 +61,14 @@ class Formula:
         return [nodes[number] for number in self.results]
 
     @cached_property
+    def text(self) -> str:
+        """All that it says, written out."""
+        return repr((self.steps, self.results, self.kinds))
+
+    def __repr__(self) -> str:
+        return f"Formula{self.text}"
+
+    @cached_property
     def readers(self) -> list[Reader]:
         """The steps as `stamp` takes them."""
         return [reader(op, places, *rest) for op, places, rest in self.steps]
@@ -138,7 +146,7 @@ def interned(formula: Formula) -> Formula:
     """Give the formula that says the same, if there is one."""
     if not formula.is_plain:
         return formula
-    return KNOWN.setdefault(repr(formula), formula)
+    return KNOWN.setdefault(formula.text, formula)
 
 
 def is_text(value: Any) -> bool:

@@ -9,6 +9,7 @@ from picograd.graph.node import Node, substituted, toposort
 from picograd.graph.ops import OPS
 from picograd.graph.recurrence_gradient import recur_vjp
 from picograd.graph.row import Role
+from picograd.graph.shifts import cancelled
 from picograd.helpers import paused_collection
 
 CHEAP = (  # roles of what the gradient of a loop rather computes again
@@ -78,11 +79,14 @@ def gradient(
         [output for output, _ in outputs], lambda node: not is_passed(node) or is_end(node)
     )
     needed = reaching(order, targets)
+    kept = {id(target) for target in targets}
+    if not HOOKS:  # a hook wants to see even a gradient of zeros
+        needed -= cancelled(order, [output for output, _ in outputs]) - kept
     gradients: dict[int, Node] = {}
     for output, cotangent in outputs:
         accumulate(gradients, output, cotangent)
     with paused_collection():
-        walk_back(order, gradients, needed, {id(target) for target in targets})
+        walk_back(order, gradients, needed, kept)
     found = [gradients.get(id(target)) for target in targets]
     if any(is_overwritten(node) for node in order):
         check_versions(order, [node for node in found if node is not None])

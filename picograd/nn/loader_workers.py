@@ -15,10 +15,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass  # at once: `WorkerInfo` is shown with its parameters
 from typing import Any
 
 from picograd.errors import DataError
-from picograd.late_methods import dataclass
 
 END = object()  # a worker's stream is over
 LATER = object()  # the next batch is not loaded yet

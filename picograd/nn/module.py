@@ -222,8 +222,7 @@ class Module(Inner):
     # hooks
 
     def _own_hooks(self) -> Hooks:
-        own: Hooks = vars(self).setdefault("_hooks", Hooks())
-        return own
+        return vars(self).setdefault("_hooks", Hooks())
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False

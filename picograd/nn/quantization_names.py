@@ -86,8 +86,7 @@ def fake_quantize_per_tensor_affine(
     >>> fake(Tensor([0.12, 9.0]), 0.1, 0, 0, 15).tolist()
     [0.1000..., 1.5]
     """
-    result: Tensor = FakeQuantize.apply(input, scale, zero_point, quant_min, quant_max)
-    return result
+    return FakeQuantize.apply(input, scale, zero_point, quant_min, quant_max)
 
 
 def fake_quantize_per_channel_affine(

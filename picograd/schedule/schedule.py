@@ -52,6 +52,7 @@ from picograd.schedule.uncross import uncross
 from picograd.schedule.updates import take_updates
 from picograd.schedule.values import facts_of, is_leaf, leaf_key
 from picograd.schedule.verify import verify as verify_kernel
+from picograd.schedule.wide_scores import widen_scores
 from picograd.target import Target
 
 
@@ -153,6 +154,7 @@ REWRITES = (
     move_factors,
     edit_weights,
     fit_streams,
+    widen_scores,
     repack,
     uncross,
     lay_out,

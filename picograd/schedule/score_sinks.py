@@ -14,6 +14,7 @@ Each kernel computes the region again from the operands of its product; rows are
 from collections.abc import Callable, Collection, Container, Iterator, Sequence
 from dataclasses import field
 
+from picograd.dtype import bool_
 from picograd.graph.row import Role
 from picograd.helpers import product, reached
 from picograd.late_methods import dataclass
@@ -83,6 +84,9 @@ class Matcher:
     def match(self) -> None:
         """Put every sink in a stream; `problem` says why that is impossible."""
         region = self.region
+        if any(self.is_compared(facts) for facts in region.members):
+            self.problem = "they are compared with what is reduced of them, as they are stored"
+            return
         sinks = {sink.facts.number: sink for sink in region.sinks}
         sums = [x for x in region.sinks if is_sum(x)]
         weights = {x.facts.number: self.weight(x.facts.inputs[0]) for x in sums}
@@ -99,6 +103,12 @@ class Matcher:
         for sink in sinks.values():
             if sink.facts.number not in taken:
                 self.ready(sink)
+
+    def is_compared(self, facts: Facts) -> bool:
+        """Tell whether a score is compared with what reduces scores, whose digits are others."""
+        outside = [x for x in facts.inputs if x.number not in self.region.at]
+        is_truth = facts.node.dtype is bool_
+        return is_truth and any(self.waits[each.number] for each in outside)
 
     def online(self, total: Sink, known: Weight, taken: Collection[int]) -> Stream:
         """Find what streams together with a sum of exponentials."""

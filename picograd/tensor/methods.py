@@ -17,7 +17,6 @@ from picograd.tensor.linalg import systems as systems
 from picograd.tensor.making import dense_storage as dense_storage
 from picograd.tensor.making import distributions as distributions
 from picograd.tensor.making import from_data as from_data
-from picograd.tensor.making import initial_values as initial_values
 from picograd.tensor.making import tensors_like as tensors_like
 from picograd.tensor.math import arithmetic as arithmetic
 from picograd.tensor.math import complex_functions as complex_functions

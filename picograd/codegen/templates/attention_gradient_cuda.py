@@ -69,6 +69,7 @@ def schedules(stream: Stream) -> Iterator[Schedule]:
 def is_read_twice(stream: Stream) -> bool:
     """Tell whether scores are read beside the powers that are made of them: both are held."""
     weights = [each.weight for each in stream.products]
+    weights += [stream.computes[number].body for number in stream.sums]
     powers = exponentials_of(weights)
     inside = refs_of(powers)
     zero = const(0.0, stream.computes[0].dtype)

@@ -28,7 +28,7 @@ from picograd.codegen.operands import (
     stores,
 )
 from picograd.codegen.reach import below, depth_ends, single_axis
-from picograd.codegen.templates import contract_tma
+from picograd.codegen.templates import contract_simt, contract_tma
 from picograd.codegen.templates.contract_patches import split_windows, store_windows, windows_last
 from picograd.codegen.tensor_core import MmaSchedule, SimtSchedule
 from picograd.codegen.tensor_core_tf32 import Tf32Schedule
@@ -142,15 +142,17 @@ def choices(
 ) -> list[Schedule]:
     """List block tiles, best first: those that keep the GPU busy, then the smallest."""
     is_half = dtype.is_float and dtype.bits == 16
-    options = mma_options(majors) if is_half else simt_options(dtype, majors)
+    options: list[Schedule] = [*mma_options(majors)]
     if is_half and target.arch == "sm_90a":
         options = wgmma_options(majors) + options
     _, m, n, k = c.sizes
     is_small = max(m, n) <= SMALL[0] and k >= 16 * SMALL[2] and dtype.itemsize < 8
     if target.tf32 and dtype is float32:
         options = tf32_options(m, n, majors)
-    elif is_small and isinstance(options[-1], SimtSchedule):
-        options.insert(0, SimtSchedule(SMALL, (16, 16), 2, 2, *majors))
+    elif not is_half:
+        options = [*contract_simt.sorted_options(c, dtype, majors, target)]
+        if is_small:
+            options.insert(0, SimtSchedule(SMALL, contract_simt.THREADS, 2, 2, *majors))
     options = [schedule for schedule in options if select(schedule)]
     return [*(s for s in options if fits(s, c, target)), options[-1]]
 
@@ -189,33 +191,20 @@ def tf32_options(m: int, n: int, majors: tuple[bool, bool]) -> list[Schedule]:
     return [large, wide if is_full else narrow]
 
 
-def simt_options(dtype: DType, majors: tuple[bool, bool]) -> list[Schedule]:
-    """List schedules without tensor cores: 256 threads with patches of 16-byte vectors."""
-    if dtype.itemsize == 8:
-        return [SimtSchedule((64, 64, 8), (16, 16), 2, 2, *majors)]
-    return [
-        SimtSchedule((256, 128, 16), (16, 16), 4, 2, *majors),
-        SimtSchedule((128, 128, 16), (16, 16), 4, 3, *majors),
-        SimtSchedule((64, 64, 16), (16, 16), 4, 2, *majors),
-    ]
-
-
 def fits(s: Schedule, c: Contraction, target: Target) -> bool:
     """Tell whether a schedule has shared memory, little waste, and work for every processor."""
-    if not isinstance(s, SimtSchedule) and s.shared_bytes > target.shared_bytes:
+    if isinstance(s, SimtSchedule) or s.block == SMALL:
+        return True  # sorted by their time, and nothing is smaller
+    if s.shared_bytes > target.shared_bytes:
         return False
     batch, m, n, k = c.sizes
-    if s.block == SMALL:
-        return True  # nothing is smaller
     if m <= s.block[0] // 2 or n <= s.block[1] // 2:
         return False
     tiles = batch * ceil_div(m, s.block[0]) * ceil_div(n, s.block[1])
     # Three quarters of a wave of large tiles beat a whole wave of small ones; so much of K for each
     # processor is enough for splitting K to hide the sum over the parts.
     blocks = target.multiprocessors
-    is_slow = isinstance(s, SimtSchedule) and 2 * tiles <= blocks
-    enough = 128 if is_slow else 2048
-    return 4 * tiles >= 3 * blocks or k * tiles >= enough * blocks
+    return 4 * tiles >= 3 * blocks or k * tiles >= 2048 * blocks
 
 
 def make_grid(c: Contraction, schedule: Schedule, target: Target) -> Grid:
@@ -223,7 +212,10 @@ def make_grid(c: Contraction, schedule: Schedule, target: Target) -> Grid:
     batch, m, n, k = c.sizes
     rows, columns = ceil_div(m, schedule.block[0]), ceil_div(n, schedule.block[1])
     depth = ceil_div(k, schedule.block[2])
-    splits = split_count(batch * rows * columns, depth, schedule.block == SMALL, target)
+    if isinstance(schedule, SimtSchedule) and schedule.block != SMALL:
+        splits = contract_simt.split_count(c, schedule, target)
+    else:
+        splits = split_count(batch * rows * columns, depth, schedule.block == SMALL, target)
     tiles = ceil_div(depth, splits)
     group = next(g for g in (8, 4, 2, 1) if rows % g == 0)
     tile, split = (Axis("tile", rows * columns), Axis("split", ceil_div(depth, tiles)))

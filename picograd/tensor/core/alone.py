@@ -9,14 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from picograd.engine import foreign
-from picograd.late_methods import dataclass
-
-
-@dataclass(slots=True)
-class Alone:
-    """Holds the only reference to an object, as a tensor does that no graph reads."""
-
-    _node: object
+from picograd.engine.update import Alone
 
 
 def held(owner: Any, name: str) -> int:

@@ -106,3 +106,16 @@ def test_a_cache_of_one_size_and_a_length_in_memory(dtype, device):
         wanted = attention(q, *short, mask[:, :length], enable_gqa=True)
         missed = (found - wanted).float().norm().item()
         assert missed <= 0.01 * wanted.float().norm().item()
+
+
+def test_softmax_by_hand(device):
+    """What it subtracts has no gradient, tied or not, and with none are scores compared."""
+
+    def attend(q, k, v):
+        s = q @ k.transpose(-2, -1)
+        e = (s - s.amax(-1, keepdims=True)).exp()
+        return e @ v / e.sum(-1, keepdims=True)
+
+    q, k, v = (array(2, 20, 8).astype(np.float32) for _ in range(3))
+    k[:, 1] = k[:, 0]
+    compare(attend, lambda *x: torch.softmax(x[0] @ x[1].mT, -1) @ x[2], [q, k, v], device)
