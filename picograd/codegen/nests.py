@@ -20,6 +20,7 @@ from picograd.schedule.loop import Condition, Expr, walk
 from picograd.schedule.monoid import identity
 
 UNROLLED = 16  # reductions up to this size run inside the loops over their dims, without a loop
+REREAD = 8  # where elements are read again: caches do not keep many streams of one distance
 SMALL_WINDOW = 64  # and up to this size where there are too many dims to keep a sum each at hand
 VECTOR = 16  # elements of a vector: LLVM makes none of a loop over fewer, nor smaller ones
 FEW_VECTORS = 7  # of sums of rows that are worked on at once
@@ -52,7 +53,9 @@ def is_pointwise(step: Accumulate) -> bool:
         return False  # added to what is there, where the guard holds: bounds of a loop
     is_whole = step.is_first or not step.over  # what is added to is in memory
     is_few = count <= FEW_SUMS
-    most = UNROLLED if is_few else SMALL_WINDOW
+    is_again = {"load", "tile"} <= {expr.op for expr in walk(step.expr)}
+    fewest = REREAD if is_again else UNROLLED
+    most = fewest if is_few else SMALL_WINDOW
     return bool(step.dims) and is_whole and product(a.size for a in step.over) <= most
 
 

@@ -24,7 +24,17 @@ from picograd.schedule.group import (
 )
 from picograd.schedule.heroes import contract_operands, conv_operands, scatter_places
 from picograd.schedule.index import Axis, Index, Indices, axes_of, axis_index, constant
-from picograd.schedule.loop import Compute, Condition, Expr, Kernel, Part, Scatter, const, walk
+from picograd.schedule.loop import (
+    Compute,
+    Condition,
+    Expr,
+    Kernel,
+    Part,
+    Scatter,
+    const,
+    dynamics_of,
+    walk,
+)
 from picograd.schedule.lower import KernelBuilder, PartBuilder, apply, as_index, flat_index
 from picograd.schedule.monoid import identity
 from picograd.schedule.normalize import normalize_part
@@ -408,9 +418,15 @@ def is_chain(part: Part) -> bool:
 
 def is_row_contiguous(bodies: Iterable[Expr], over: Iterable[Axis], least: int = 1) -> bool:
     """Tell whether the unit-stride axis of the largest loads is a reduced one, or a short one."""
-    votes, reduced = {True: 0, False: 0}, set(over)
-    for expr in (expr for body in bodies for expr in walk(body)):
-        if expr.op == "load":
+    votes = {True: 0, False: 0}
+    reduced = set(over)
+    exprs = [expr for body in bodies for expr in walk(body)]
+    places: set[int] = set()  # of what is read to know where to read
+    for expr in exprs:
+        for dynamic in dynamics_of(expr.arg[1]) if expr.op == "load" else ():
+            places.update(map(id, walk(dynamic.expr)))
+    for expr in exprs:
+        if expr.op == "load" and id(expr) not in places:
             for atom, c in expr.arg[1].terms:
                 if c == 1 and isinstance(atom, Axis):
                     is_row = atom in reduced or atom.size < least

@@ -88,14 +88,18 @@ class KernelBuilder:
         """Kernel scalar number of a number by its identity."""
         number = self.scalar_numbers[identity, plain]
         dtype = accumulate_dtype(plain)
-        found = self.scalars.setdefault(number, (len(self.scalars), dtype))
+        new = len(self.scalars), dtype
+        found = self.scalars.setdefault(number, new)
         return found[0]
 
     def finish(self) -> tuple[Slot, ...]:
         """The kernel's slots, with the roles seen."""
         roles = {(True, False): "in", (False, True): "out", (True, True): "inout"}
-        numbers = enumerate(self.kinds)
-        return tuple(Slot(*k, roles[n in self.loaded, n in self.stored]) for n, k in numbers)
+        found = []
+        for number, kind in enumerate(self.kinds):
+            role = roles[number in self.loaded, number in self.stored]
+            found.append(Slot(*kind, role))
+        return tuple(found)
 
 
 class PartBuilder:
@@ -157,14 +161,18 @@ class PartBuilder:
         if type(start) is not GivenInt:
             return constant(start)
         number = self.kernel.argument(id(start), int64)
-        return atom_index(Dynamic(Expr("scalar", (), number, int64), 0, room))
+        scalar = Expr("scalar", (), number, int64)
+        place = Dynamic(scalar, 0, room)
+        return atom_index(place)
 
     def load(self, facts: Facts, indices: Indices) -> Expr:
         """Load an element from memory."""
         place = self.kernel.locations[facts.number]
         slot = self.kernel.slot(place.slot, facts.node.dtype)
         self.kernel.loaded.add(slot)
-        return Expr("load", (), (slot, self.place(indices, place.strides)), facts.node.dtype)
+        index = self.place(indices, place.strides)
+        arg = slot, index
+        return Expr("load", (), arg, facts.node.dtype)
 
     def place(self, indices: Indices, strides: tuple[int, ...]) -> Index:
         """Position in memory of an element: most arrays of a part are read at the same."""

@@ -46,6 +46,14 @@ def test_few_sums_are_added_to_in_the_innermost_loop() -> None:
     assert not is_pointwise(Accumulate("total", (many, COLUMN), (ROW,), "sum", LOAD))
 
 
+def test_elements_that_are_read_again_are_reduced_in_loops_if_there_are_many() -> None:
+    centred = Expr("sub", (LOAD, TOTAL), None, float32)
+    for size, is_window in ((8, True), (12, False)):
+        over = (Axis("over", size),)
+        assert is_pointwise(Accumulate("squares", (COLUMN,), over, "sum", centred)) == is_window
+        assert is_pointwise(Accumulate("squares", (COLUMN,), over, "sum", LOAD))
+
+
 def test_assignments_at_one_point_share_a_nest() -> None:
     first = Assign("v", (COLUMN,), const(1.0, float32))
     value = Expr("tile", (), ("v", (axis_index(COLUMN),)), float32)

@@ -7,12 +7,12 @@ from picograd.dtype import float16, float32
 from picograd.graph import build
 from picograd.graph.node import RESULT, Node
 from picograd.schedule.assemble import hero_of, is_chain, is_product, is_row_contiguous
-from picograd.schedule.index import Axis, Index, axis_index
+from picograd.schedule.index import Axis, Dynamic, Index, atom_index, axis_index
 from picograd.schedule.loop import Compute, Expr, Part, const
 from picograd.schedule.schedule import schedule
 
 X = leaf(6, 8)
-I, J = Axis("i", 4), Axis("j", 8)  # noqa: E741
+I, J, K = Axis("i", 4), Axis("j", 8), Axis("k", 16)  # noqa: E741
 
 
 def load(index: Index, slot: int = 0) -> Expr:
@@ -99,3 +99,9 @@ def test_contiguous_side_is_that_of_the_unit_stride() -> None:
     assert is_row_contiguous([by_row], [J])
     assert not is_row_contiguous([by_column], [J])
     assert is_row_contiguous([by_column], [J], least=5)  # columns too few to work on together
+
+
+def test_what_is_read_to_know_where_to_read_has_no_vote() -> None:
+    places = load(axis_index(I) * 8 + axis_index(J))  # contiguous along the reduced axis
+    row = atom_index(Dynamic(places, 0, 9))
+    assert not is_row_contiguous([load(row * 16 + axis_index(K), 1)], [J])
