@@ -109,8 +109,7 @@ def convolution(
         raise ShapeError("convolution", problem, "give it 3 to 5: out, in and the window")
     if not transposed:
         convolve = getattr(functional, f"conv{axes}d")
-        found: Tensor = convolve(input, weight, bias, stride, padding, dilation, groups)
-        return found
+        return convolve(input, weight, bias, stride, padding, dilation, groups)
     adjoint = getattr(functional, f"conv_transpose{axes}d")
     more = {"output_padding": output_padding, "groups": groups, "dilation": dilation}
     found = adjoint(input, weight, bias, stride, padding, **more)
@@ -175,8 +174,7 @@ def constant_pad_nd(input: Tensor, pad: Sequence[int], value: float = 0) -> Tens
     >>> picograd.constant_pad_nd(picograd.tensor([1, 2]), (1, 0), 7).tolist()
     [7, 1, 2]
     """
-    padded: Tensor = functional.pad(input, tuple(pad), value=value)
-    return padded
+    return functional.pad(input, tuple(pad), value=value)
 
 
 def fill(input: Tensor, value: Any) -> Tensor:
@@ -217,8 +215,7 @@ def grid_sampler(
     """
     mode = ("bilinear", "nearest", "bicubic")[interpolation_mode]
     padding = ("zeros", "border", "reflection")[padding_mode]
-    sampled: Tensor = functional.grid_sample(input, grid, mode, padding, align_corners)
-    return sampled
+    return functional.grid_sample(input, grid, mode, padding, align_corners)
 
 
 def empty_strided(size: Sequence[int], stride: Sequence[int], **options: Any) -> Tensor:

@@ -10,12 +10,12 @@ import statistics
 import textwrap
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from picograd.engine import pending
 from picograd.engine.realize import synchronize
 from picograd.errors import ValueRangeError
+from picograd.late_methods import dataclass
 from picograd.settings import get_num_threads, set_num_threads
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.pytree import leaves_of

@@ -20,21 +20,17 @@ class Buffer:
     __slots__ = (
         "device", "dtype", "count", "address", "handle", "origin", "room", "__weakref__"
     )  # fmt: skip
-    count: int
-    device: str
-    dtype: DType
-    address: int
-    handle: Any
-    origin: str
-    room: int
 
     def __init__(
         self, device: str, dtype: DType, count: int, address: int, handle: Any = None
     ) -> None:
-        self.device, self.dtype, self.count = device, dtype, count
-        self.address, self.handle = address, handle
-        self.origin = ""  # the user's line that made it, filled in for out-of-memory reports
-        self.room = count  # elements that the memory has: more, if it was made for more
+        self.device: str = device
+        self.dtype: DType = dtype
+        self.count: int = count
+        self.address: int = address
+        self.handle: Any = handle
+        self.origin: str = ""  # the user's line that made it, filled in for out-of-memory reports
+        self.room: int = count  # elements that the memory has: more, if it was made for more
 
     @property
     def nbytes(self) -> int:
@@ -58,12 +54,11 @@ class Storage:
     """
 
     __slots__ = ("buffer", "source", "version", "__weakref__")
-    buffer: Buffer | None
-    source: "weakref.ref[Any] | None"
-    version: int
 
     def __init__(self, buffer: Buffer | None) -> None:
-        self.buffer, self.version, self.source = buffer, 0, None
+        self.buffer: Buffer | None = buffer
+        self.version: int = 0
+        self.source: weakref.ref[Any] | None = None
 
     def count_writes(self, count: int = 1) -> None:
         """Note that the buffer was, or will be, written: what it held is computed again if read."""
@@ -81,11 +76,10 @@ class Overwritten(Storage):
     """What a leaf names once its contents are gone: the storage, and the version it had seen."""
 
     __slots__ = ("storage",)
-    storage: Storage
-    version: int
 
     def __init__(self, storage: Storage, version: int) -> None:
-        self.storage, self.version = storage, version
+        self.storage: Storage = storage
+        self.version: int = version
 
     def describe(self) -> str:
         """Say how far the storage has moved on."""
@@ -118,11 +112,10 @@ class RuntimeScalar:
     """A number that may change between runs of one plan without recompiling: a kernel argument."""
 
     __slots__ = ("value", "renew", "__weakref__")
-    value: float | int
     renew: Callable[[], float | int] | None
 
     def __init__(self, value: float | int, renew: Callable[[], float | int] | None = None) -> None:
-        self.value = value
+        self.value: float | int = value
         self.renew = renew  # gives the next value when a jitted plan runs again (random offsets)
 
     def __repr__(self) -> str:

@@ -13,9 +13,8 @@ cuda  `extern "C" __global__ void entry(T0* s0, ..., W0* w0, ..., scalars by val
       value, which the runtime encodes), launched with `tasks` blocks of `threads`.
 """
 
-from dataclasses import dataclass
-
 from picograd.dtype import DType
+from picograd.late_methods import dataclass
 
 # A CPU kernel of so few operations and bytes runs a microsecond longer at most as code written
 # straight from its IR, which takes 5 ms where all passes of LLVM take 35 (measured).

@@ -16,11 +16,11 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final
 
 from picograd.cores import usable_cores
 from picograd.errors import ValueRangeError
+from picograd.late_methods import dataclass
 
 PREFIX = "PICOGRAD_"
 

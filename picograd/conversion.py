@@ -10,12 +10,12 @@ of the integer, NaN as 0.
 Sources: IEEE 754-2019; the OCP specification of 8-bit floating point (revision 1.0, 2023).
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from picograd.dtype import DType, bfloat16, bool_, float8_e4m3fn, float8_e5m2
+from picograd.late_methods import dataclass
 
 Array = Any
 

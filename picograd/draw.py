@@ -11,7 +11,7 @@ graph, so two runs write the same bytes. SVG, PNG or PDF come from the `dot` pro
 import shutil
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from html import escape
 from itertools import count
 from pathlib import Path
@@ -23,10 +23,11 @@ import numpy as np
 from picograd.engine import pending
 from picograd.engine.inspect import PlanView
 from picograd.engine.realize import make_plan, pending_roots
-from picograd.errors import DataError, PicogradError, ValueRangeError
+from picograd.errors import DataError, PicogradError, ValueRangeError, check_known
 from picograd.graph.interpret import interpret
 from picograd.graph.node import Node, toposort
 from picograd.graph.row import Role
+from picograd.late_methods import dataclass
 from picograd.runtime.log import say
 from picograd.schedule.plan import CopyStep, HostStep, LoopStep, Plan, PlanSlot, Step
 from picograd.tensor.tensor import Tensor
@@ -155,9 +156,7 @@ def picture_of(
         tensor_or_plan = tensor_or_plan.plan
     is_plan = isinstance(tensor_or_plan, Plan)
     level = level or ("plan" if is_plan else "graph")
-    if level not in LEVELS:
-        problem = f"level={level!r} is unknown"
-        raise ValueRangeError("draw_dot", problem, f"use one of {', '.join(LEVELS)}")
+    check_known("draw_dot", "level", level, LEVELS)
     if is_plan and level == "graph":
         raise ValueRangeError("draw_dot", "a plan has no graph", 'pass the tensor or level="plan"')
     if level == "graph":

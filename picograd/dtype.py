@@ -8,12 +8,12 @@ it does. 8-bit floats are for storage: they promote with nothing, and few operat
 
 import sys
 import types
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from picograd.errors import DTypeError
+from picograd.late_methods import dataclass
 
 CATEGORIES = {"bool": 0, "uint": 1, "int": 1, "float": 2, "float8": 2, "complex": 3}
 CONTINUOUS = ("float", "float8", "complex")

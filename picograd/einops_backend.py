@@ -39,8 +39,7 @@ class Backend(AbstractBackend):  # type: ignore[misc]
         function = getattr(x, REDUCTIONS.get(operation, operation), None)
         if function is None:
             raise DTypeError("reduce", f"there is no reduction {operation!r}", "use a name of ours")
-        found: Tensor = function(tuple(axes))
-        return found
+        return function(tuple(axes))
 
     def transpose(self, x: Tensor, axes: Sequence[int]) -> Tensor:
         """Put the axes into another order."""

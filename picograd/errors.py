@@ -8,6 +8,7 @@ without opening picograd. `check` guards invariants of picograd itself and raise
 """
 
 import re
+from collections.abc import Collection
 from typing import NoReturn
 
 ARTICLE = re.compile(r"\ba (?=[AEIO]|int)")  # of names that are put into a message
@@ -21,12 +22,10 @@ def worded(op: str, problem: str, fix: str) -> str:
 class PicogradError(Exception):
     """This class is the base of every error a user's program can cause."""
 
-    fix: str
-    op: str
-    problem: str
-
     def __init__(self, op: str, problem: str, fix: str = "") -> None:
-        self.op, self.problem, self.fix = op, problem, fix
+        self.op: str = op
+        self.problem: str = problem
+        self.fix: str = fix
         super().__init__(worded(op, problem, fix))
 
     def rename(self, op: str, inner: str = "") -> None:
@@ -120,6 +119,14 @@ def not_a_tensor(op: str, name: str, value: object) -> DTypeError:
     elif callable(value):
         fix = "call it on a tensor, and pass what it returns"
     return DTypeError(op, f"the {name} must be a Tensor, not {kind}", fix)
+
+
+def check_known(op: str, name: str, value: object, known: Collection[object]) -> None:
+    """Raise ValueRangeError where an argument is none of what it may be."""
+    if value not in known:
+        *most, last = (f'"{each}"' if isinstance(each, str) else str(each) for each in known)
+        fix = f"{', '.join(most)} or {last}" if most else last
+        raise ValueRangeError(op, f"{name}={value!r} is unknown", f"use {fix}")
 
 
 def no_data(op: str) -> NoDataError:

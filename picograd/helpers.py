@@ -4,7 +4,9 @@ import gc
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 def on_demand(module: str, name: str) -> Callable[..., Any]:
@@ -26,6 +28,16 @@ def product(sizes: Iterable[int]) -> int:
     for size in sizes:
         result *= size
     return result
+
+
+def reached(stack: list[T]) -> Iterator[T]:
+    """Yield what lies on a stack, each once; the loop puts on it what is reached from there."""
+    seen: set[T] = set()
+    while stack:
+        each = stack.pop()
+        if each not in seen:
+            seen.add(each)
+            yield each
 
 
 def ceil_div(a: int, b: int) -> int:

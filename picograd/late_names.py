@@ -133,6 +133,5 @@ def found_in(package: str, name: str, rooms: Collection[str], places: Mapping[st
     if name in rooms:
         return importlib.import_module(f"{package}.{name}")
     if name in places:
-        found: object = getattr(importlib.import_module(f"{package}.{places[name]}"), name)
-        return found
+        return getattr(importlib.import_module(f"{package}.{places[name]}"), name)
     raise AttributeError(f"module {package!r} has no attribute {name!r}")

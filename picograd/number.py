@@ -91,10 +91,15 @@ def given(value: Any) -> Any:
     if type(value) is float:
         return Given(value) if -LARGEST < value < LARGEST else value
     if type(value) is TracedNumber:
-        number = traced(value.item())
-        is_traced = type(number) is TracedNumber
-        return number.numbers.in_graph(number.slot) if is_traced else number
+        return for_graph(traced(value.item()))
     return GivenInt(value) if type(value) is int and value not in NAMED else value
+
+
+def for_graph(value: Any) -> Any:
+    """Give what graphs hold for a number: nobody else has that of a traced one."""
+    if type(value) is TracedNumber:
+        return value.numbers.in_graph(value.slot)
+    return value
 
 
 def traced(value: Any) -> Any:

@@ -57,8 +57,7 @@ def compiled(
     lines += [f"s[{slot}] = s{slot}" for slot in made]
     text = "\n    ".join(["def evaluate(s):", *lines, "return True"])
     exec(text, names)
-    found: Callable[[list[Any]], bool] = names["evaluate"]
-    return found
+    return names["evaluate"]
 
 
 def expression(function: Any, places: tuple[int, ...], names: dict[str, Any]) -> str:

@@ -131,8 +131,7 @@ class Kind:
 
     def __call__(self, *data: Any) -> Tensor:
         if all(isinstance(each, int) for each in data):
-            made: Tensor = self.dense(*data)
-            return made
+            return self.dense(*data)
         if len(data) == 1:
             return Tensor.zeros(*data[0], dtype=self.dense.dtype)
         return sparse_coo_tensor(*data, dtype=self.dense.dtype)

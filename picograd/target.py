@@ -1,6 +1,6 @@
 """Target: the facts about a machine that code generation may use."""
 
-from dataclasses import dataclass
+from picograd.late_methods import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,13 @@
 """PyTorch's `torch.testing`: tensors are compared with the tolerances of their dtypes."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from picograd.dtype import DType, bfloat16, complex64, complex128, float16, float32, float64
 from picograd.errors import DTypeError
+from picograd.late_methods import dataclass
 from picograd.tensor.tensor import Tensor
 
 # PyTorch's: relative, absolute

@@ -17,11 +17,11 @@ import operator
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from picograd.late_methods import dataclass
 from picograd.number_code import compiled
 
 NUMPY = np.sctypeDict.values()
@@ -36,13 +36,10 @@ SIZED: "list[Numbers]" = []  # of the traces under way that have traced numbers 
 class Numbers:
     """The numbers of one trace: how each was computed, and which were read."""
 
-    arguments: int
-    is_open: bool
-
     def __init__(self, values: Sequence[Any], line: Callable[[], str]) -> None:
         self.line = line
         self.slots: list[Any] = list(values)  # arguments, constants and results, as they were
-        self.arguments = len(values)
+        self.arguments: int = len(values)
         self.steps: list[Step] = []
         self.known: dict[Any, Any] = {}  # numbers by how they were computed
         self.guards: dict[int, str] = {}  # slots that were read, and the line
@@ -51,8 +48,8 @@ class Numbers:
         self.variables: dict[int, Any] = {}  # slots that a replay reads of Python's state
         self.handed: list[TracedNumber] = []  # what the function was given of these
         self.graph: dict[int, TracedNumber] = {}  # what graphs hold: nobody else does
-        self.has_sizes = False  # graphs hold traced numbers in shapes and arguments
-        self.is_open = True
+        self.has_sizes: bool = False  # graphs hold traced numbers in shapes and arguments
+        self.is_open: bool = True
 
     def argument(self, number: int) -> "TracedNumber":
         """Make the number that stands for an argument."""
@@ -84,8 +81,7 @@ class Numbers:
         if key not in self.known:
             self.known[key] = len(self.slots)
             self.slots.append(value)
-        found: int = self.known[key]
-        return found
+        return self.known[key]
 
     def apply(self, function: Callable[..., Any], operands: Sequence[Any]) -> Any:
         """Compute a number of others. What gives no number, or an error, reads them."""
@@ -177,13 +173,12 @@ class TracedNumber:
     """See the module docstring. `value` is for those who depend on it in no other way."""
 
     __slots__ = ("numbers", "slot")
-    numbers: Numbers
-    slot: int
 
     renew = None
 
     def __init__(self, numbers: Numbers, slot: int) -> None:
-        self.numbers, self.slot = numbers, slot
+        self.numbers: Numbers = numbers
+        self.slot: int = slot
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:

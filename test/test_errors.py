@@ -3,7 +3,15 @@
 import pytest
 
 from picograd import errors
-from picograd.errors import InternalError, PicogradError, ShapeError, check, internal
+from picograd.errors import (
+    InternalError,
+    PicogradError,
+    ShapeError,
+    ValueRangeError,
+    check,
+    check_known,
+    internal,
+)
 
 
 def test_message_has_op_problem_and_fix() -> None:
@@ -36,3 +44,12 @@ def test_our_bugs_are_not_user_errors() -> None:
     with pytest.raises(InternalError) as caught:
         internal("broken")
     assert not isinstance(caught.value, PicogradError)
+
+
+def test_a_word_is_one_of_those_that_are_known() -> None:
+    check_known("qr", "mode", "r", ("reduced", "r"))
+    text = 'qr: mode=\'x\' is unknown. Fix: use "reduced" or "r".'
+    with pytest.raises(ValueRangeError, match=text):
+        check_known("qr", "mode", "x", ("reduced", "r"))
+    with pytest.raises(ValueRangeError, match=r"use None, 1 or 2\."):
+        check_known("qr", "mode", [3], (None, 1, 2))

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from picograd.first_import import holders_of
+
 PROGRAM = """
 import gc
 mine = {{}}
@@ -13,7 +15,7 @@ import picograd
 from picograd.first_import import FROZEN, holders_of
 found = gc.isenabled(), gc.get_freeze_count() > 50_000, bool(FROZEN)
 mine["x"] = value = []
-found += any(each is mine for each in holders_of(value)), gc.get_freeze_count()
+found += any(each is mine for each in holders_of([value])), gc.get_freeze_count()
 print(*found)
 """
 
@@ -23,3 +25,11 @@ def test_objects_of_a_young_process_are_left_alone(made, is_frozen):
     text = PROGRAM.format(made=made)
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
     assert done.stdout.split() == ["True", str(is_frozen), str(is_frozen), "True", "0"], done.stderr
+
+
+def test_a_look_at_holders_finds_nothing_of_its_own():
+    value: list[object] = []
+    mine, values = {"x": value}, [value]
+    found = holders_of(values)
+    assert len(found) == 2
+    assert all(each is mine or each is values for each in found)

@@ -25,8 +25,7 @@ def reduced(
     """Reduce over axes; over none, which are all in PyTorch, means over one of one element."""
     if axis == ():
         x, axis, keepdims = x.unsqueeze(-1), -1, False
-    result: Tensor = reduction(x, axis, keepdim=keepdims, **options)
-    return result
+    return reduction(x, axis, keepdim=keepdims, **options)
 
 
 def summing_dtype(x: Tensor, dtype: DTypeLike | None) -> DType:

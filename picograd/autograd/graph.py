@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from picograd.errors import StateError, ValueRangeError
+from picograd.errors import StateError, check_known
 from picograd.tensor.core import saved_hooks
 from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import WALKS
@@ -150,8 +150,7 @@ def register_multi_grad_hook(
     >>> [each.tolist() for each in seen[0]]
     [[2.0], [3.0]]
     """
-    if mode not in ("all", "any"):
-        raise ValueRangeError("register_multi_grad_hook", f"mode={mode!r}", 'use "all" or "any"')
+    check_known("register_multi_grad_hook", "mode", mode, ("all", "any"))
     together = Together(len(tensors), fn, mode)
     handles = []
     for number, tensor in enumerate(tensors):

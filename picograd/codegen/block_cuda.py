@@ -179,7 +179,8 @@ class Block:
         check(self.walk is not None, f"{tile.name} is read outside a walk")
         found, count = self.walk, len(tile.shape)
         patch = tuple(size for _, size in found.lanes[:count])  # type: ignore[union-attr]
-        if isinstance(tile.layout, Blocked) and patch != tile.layout.vector:
+        is_here = tuple(index) == found.coordinates[:count]  # type: ignore[union-attr]
+        if isinstance(tile.layout, Blocked) and (patch != tile.layout.vector or not is_here):
             return register_of(tile.layout, index)
         return found.register(count)  # type: ignore[union-attr]
 

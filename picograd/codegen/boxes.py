@@ -9,7 +9,7 @@ of one tap. None says that no tensor map describes an operand.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import permutations
 
@@ -20,6 +20,7 @@ from picograd.codegen.tile_pipeline import CopyBox
 from picograd.codegen.windows import is_linear, unguarded, windows_of
 from picograd.dtype import DType
 from picograd.helpers import ceil_div, round_up
+from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, substitute, unflatten
 from picograd.schedule.loop import Condition, Expr
 

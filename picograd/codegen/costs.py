@@ -8,10 +8,11 @@ written, once, however often a kernel touches it: an input that is broadcast cou
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import gcd
 
 from picograd.helpers import ceil_div, product
+from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Dynamic, Index, axes_of
 from picograd.schedule.loop import (
     INDEXED,

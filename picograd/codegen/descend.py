@@ -59,11 +59,9 @@ def descend(emitter: Emitter, root: Expr) -> int:
 class Descent:
     """This class appends one expression: `values` are ready, `tests` are those of guards."""
 
-    emitter: Emitter
-    scope: Any
-
     def __init__(self, emitter: Emitter) -> None:
-        self.emitter, self.scope = emitter, emitter.scopes[-1]
+        self.emitter: Emitter = emitter
+        self.scope: Any = emitter.scopes[-1]
         self.values: dict[Key, int] = {}
         self.tests: dict[Key, tuple[int | None, int | None]] = {}
 

@@ -15,7 +15,7 @@ where they meet a vector), and whatever cannot be done on vectors is done lane b
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from picograd.codegen.casts import decode_float8, encode_float8, round_to_odd
@@ -24,6 +24,7 @@ from picograd.codegen.program import Instr
 from picograd.codegen.value import Value
 from picograd.dtype import DType, bfloat16, bool_, float32, float64, int64
 from picograd.errors import check
+from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Div, Dynamic, Index, axes_of
 from picograd.schedule.loop import (
     Condition,

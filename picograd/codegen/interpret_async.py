@@ -7,7 +7,7 @@ stages runs as far ahead as the barriers let it.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from picograd.codegen.program import Instr, Program
 from picograd.codegen.program_async import Mma, Wgmma
 from picograd.conversion import from_bits, to_bits
 from picograd.errors import check
+from picograd.late_methods import dataclass
 
 Array = Any
 FREE, ARRIVED, SEEN, READ = range(4)  # a byte of a stage: empty, there, may be read, was read

@@ -25,6 +25,7 @@ from picograd.helpers import round_up
 Array = Any
 WARP = 32
 SIDE_BY_SIDE = 4096  # threads at most of the blocks that run in step
+LEAVES = {"const", "scalar", "param", "scratch", "workspace"}  # the same at every visit
 TIED = {"role", "choose", "workspace", "scratch", "atomic_add", *ASYNC}  # one block at a time
 SPECIAL: dict[str, Callable[..., Array]] = {
     "and": np.logical_and,
@@ -84,15 +85,6 @@ def are_apart(program: Program) -> bool:
 class Run:
     """Some tasks or blocks in step."""
 
-    program: Program
-    scalars: Sequence[Any]
-    slots: Sequence[Array]
-    spaces: Sequence[Array]
-    tasks: Sequence[int]
-    threads: int
-    room: int
-    ends: dict[int, int]
-
     def __init__(
         self,
         program: Program,
@@ -101,21 +93,25 @@ class Run:
         spaces: Sequence[Array],
         tasks: Sequence[int],
     ) -> None:
-        self.program, self.slots, self.scalars, self.spaces = (program, slots, scalars, spaces)
-        self.tasks, self.threads = tasks, program.threads * len(tasks)
+        self.program: Program = program
+        self.slots: Sequence[Array] = slots
+        self.scalars: Sequence[Any] = scalars
+        self.spaces: Sequence[Array] = spaces
+        self.tasks: Sequence[int] = tasks
+        self.threads: int = program.threads * len(tasks)
         self.block: Array = np.repeat(np.arange(len(tasks)), program.threads).reshape(-1, 1)
         self.values: list[Any] = [None] * len(program.instructions)
         self.scratch: Array = np.zeros(program.scratch_bytes, np.uint8)
-        self.room = round_up(program.shared_bytes, 16)  # of one block
+        self.room: int = round_up(program.shared_bytes, 16)  # of one block
         self.shared: Array = np.zeros(self.room * len(tasks), np.uint8)
         self.writers = np.full(self.room * len(tasks), -1)
         self.everyone: Array = np.ones((self.threads, 1), bool)
         self.mask = self.everyone
         self.traffic, self.queues = Traffic(program, len(self.shared)), Queues()
-        self.ends = matching_ends(program)
+        self.ends: dict[int, int] = matching_ends(program)
         # Leaves may be used in every scope after theirs, also where a branch skipped them.
         for number, instr in enumerate(program.instructions):
-            if instr.op in ("const", "scalar", "param", "scratch", "workspace", "array"):
+            if instr.op in LEAVES or instr.op == "array":
                 self.values[number] = self.instruction(number, instr)
 
     def whole(self) -> None:
@@ -138,7 +134,8 @@ class Run:
                 continue
             while instr.op in WAITS and not WAITS[instr.op](self, instr):
                 yield
-            self.values[number] = self.instruction(number, instr)
+            if instr.op not in LEAVES:
+                self.values[number] = self.instruction(number, instr)
             number += 1
 
     def structure(self, number: int, instr: Instr) -> Iterator[None]:

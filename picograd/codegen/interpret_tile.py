@@ -100,14 +100,13 @@ class BlockInterpreter:
 
     count: int
     part: TilePart
-    numbers: dict[str, int]
     points: PartInterpreter
 
     def __init__(
         self, tiles: TileKernel, part: TilePart, slots: Sequence[Array], scalars: Sequence[Any]
     ) -> None:
         self.tiles, self.part, self.count = tiles, part, len(slots)
-        self.numbers = {tile.name: n for n, tile in enumerate(part.tiles)}
+        self.numbers: dict[str, int] = {tile.name: n for n, tile in enumerate(part.tiles)}
         self.slots = [*slots, *(np.zeros(product(t.shape), t.dtype.numpy) for t in part.tiles)]
         self.arrivals: list[Array] = [np.zeros(size // 4, np.int32) for size, _ in part.workspaces]
         self.points = PartInterpreter(tiles.kernel, Part((), ()), self.slots, scalars)

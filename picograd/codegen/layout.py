@@ -5,10 +5,10 @@ layouts is closed. On a CPU a block is one worker, so every tile there is `Block
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Union
 
 from picograd.helpers import product
+from picograd.late_methods import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ from picograd.errors import internal
 from picograd.helpers import product, round_up
 from picograd.schedule.assemble import is_chain
 from picograd.schedule.index import Axis, Index, axis_index, unflatten
-from picograd.schedule.loop import Condition, Expr
+from picograd.schedule.loop import Condition, Expr, walk
 from picograd.schedule.monoid import COMBINE, identity
 from picograd.target import Target
 
@@ -58,6 +58,7 @@ LEAST_VECTOR = 8  # columns that are summed faster as a vector than one by one
 SHORT_ROW = 8  # elements of rows that are reduced side by side: LLVM makes vectors of several rows
 SHORT_CHAIN = 15  # and of rows that are worked on again: several pieces of vectors take longer
 LONG_ROW = 64  # elements of rows whose loops LLVM does not unroll whole
+UNROLLED_WORK = 512  # expressions of a window without a loop: more compile slowly
 STACK_BYTES = 32 * 1024  # larger register tiles go to the worker's scratch memory
 
 
@@ -105,21 +106,19 @@ def zeroed_last(
 class CpuBuilder:
     """State of one linearization: the emitter, and where the tiles of the present part live."""
 
-    emitter: Emitter
     first_workspace: int
     pointers: list[int]
-    scratch_bytes: int
 
     def __init__(self, tiles: TileKernel, vector_bytes: int) -> None:
         self.vector_bytes = vector_bytes
-        self.emitter = Emitter(tiles.kernel, LLVM, self.read)
+        self.emitter: Emitter = Emitter(tiles.kernel, LLVM, self.read)
         self.is_reduction = tiles.kernel.hero in ("reduce.row", "reduce.col")
         self.is_column = tiles.kernel.hero == "reduce.col"
         is_row = tiles.kernel.hero == "reduce.row"
         is_again = is_row and any(map(is_chain, tiles.kernel.parts))
         self.short_row = SHORT_CHAIN if is_again else SHORT_ROW
         self.workspaces: list[tuple[int, bool]] = []
-        self.scratch_bytes = 0
+        self.scratch_bytes: int = 0
         self.tiles: dict[str, Tile] = {}
         self.memory: dict[str, int] = {}  # tile -> array, or pointer
         self.values: dict[str, int] = {}  # tile -> value at the present point of a nest
@@ -344,8 +343,11 @@ class CpuBuilder:
             start = self.get(step.tile, self.position(step.tile, here))
         emitter.add("set", None, (total, zero, start))
 
-        is_unrolled = product(a.size for a in step.over) <= UNROLLED
-        is_ordered = is_unrolled and bool(step.dims) and step.dims[-1].size >= LEAST_VECTOR
+        count = product(a.size for a in step.over)
+        is_unrolled: bool | None = count <= UNROLLED
+        if is_unrolled and count * len(walk(step.expr)) > UNROLLED_WORK:
+            is_unrolled = None
+        is_ordered = bool(is_unrolled and step.dims) and step.dims[-1].size >= LEAST_VECTOR
 
         def body() -> None:
             value = emitter.value(step.expr)

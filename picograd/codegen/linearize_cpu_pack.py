@@ -70,20 +70,15 @@ def linearize_pack(builder: Builder, step: Assign) -> None:
 class Pack:
     """One packing step being written."""
 
-    emitter: Emitter
-    expr: Expr
-    memory: int
-    zero: Expr
-    target: Index
-    lanes: int
-
     def __init__(self, builder: Builder, step: Assign, expr: Expr) -> None:
         tile = builder.tiles[step.tile]
-        self.emitter, self.memory, self.expr = (builder.emitter, builder.memory[step.tile], expr)
-        self.zero = const(0, expr.dtype)
-        self.target = flat_position(tile, step.index or ())
+        self.emitter: Emitter = builder.emitter
+        self.memory: int = builder.memory[step.tile]
+        self.expr: Expr = expr
+        self.zero: Expr = const(0, expr.dtype)
+        self.target: Index = flat_position(tile, step.index or ())
         width = LANES[tile.dtype.itemsize]
-        self.lanes = width if self.is_vector(step.dims) else 1
+        self.lanes: int = width if self.is_vector(step.dims) else 1
 
     def is_vector(self, dims: Sequence[Axis]) -> bool:
         """Tell whether the last dim is contiguous in the panel and regular in every load."""

@@ -7,7 +7,6 @@ What runs along the depth in memory is loaded 4 at once, other operands as vecto
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 
 from picograd.codegen.block_cuda import Block, lane_of
 from picograd.codegen.emit import compute_dtype
@@ -15,6 +14,7 @@ from picograd.codegen.layout import Blocked
 from picograd.codegen.tile import Dot
 from picograd.dtype import DType
 from picograd.errors import check, internal
+from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axis_index
 
 GROUP = 4  # of the depth

@@ -9,7 +9,6 @@ product.
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
 
 from picograd.codegen.block_cuda import Block, is_multiple, lane_of
 from picograd.codegen.emit import is_unit
@@ -20,6 +19,7 @@ from picograd.codegen.tile import MainLoop
 from picograd.codegen.wgmma import WgmmaSchedule, multiply_warpgroup, warpgroup_primitive
 from picograd.dtype import DType, bool_
 from picograd.errors import check
+from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axis_index, substitute
 from picograd.schedule.loop import rewrite, walk
 

@@ -121,7 +121,8 @@ def accumulate(block: Block, *every: Accumulate | Store) -> None:
     with ExitStack() as stack:
         for axis in found.loops_of(0, count):
             stack.enter_context(emitter.axis_loop(axis, True))
-        partials = [start(block, each, lanes) for each in steps]
+        is_alone = product(layout.threads[count:]) == 1  # it goes on from what the result holds
+        partials = [start(block, each, lanes, found if is_alone else None) for each in steps]
         with ExitStack() as inner:
             axes = found.loops_of(count, len(layout.shape))
             loops(block, inner, axes, reads_registers(block, step))
@@ -137,7 +138,8 @@ def accumulate(block: Block, *every: Accumulate | Store) -> None:
             for other in every:
                 if isinstance(other, Store):
                     put_element(block, other, found, values)
-        finish_all(block, found, count, lanes, [(s, p) for s, (p, _) in zip(steps, partials)])
+        ends = [replace(each, is_first=each.is_first or is_alone) for each in steps]
+        finish_all(block, found, count, lanes, [(s, p) for s, (p, _) in zip(ends, partials)])
 
 
 def finish_all(
@@ -214,14 +216,30 @@ def put_element(block: Block, step: Store, found: Walk, values: Mapping[Axis, In
     put(block, emitter.slots[step.slot], substitute(step.index, values), value, mask)
 
 
-def start(block: Block, step: Accumulate, lanes: int) -> tuple[int, int]:
-    """Make the partial results of one reduction, and the value that they begin with."""
-    emitter, dtype = block.emitter, compute_dtype(block.tiles[step.tile].dtype)
+def start(block: Block, step: Accumulate, lanes: int, held: Walk | None = None) -> tuple[int, int]:
+    """Make the partial results of one reduction, and the identity: what they begin with.
+
+    Unless a reduction is the first, they begin with what the walk `held` finds in its result.
+    """
+    emitter, tile = block.emitter, block.tiles[step.tile]
+    dtype = compute_dtype(tile.dtype)
     first = emitter.const(identity(step.monoid, dtype), dtype)
     partial = emitter.add("array", dtype, arg=lanes)
     for lane in range(lanes):
-        emitter.add("set", None, (partial, emitter.integer(lane), first))
+        value = first
+        if held is not None and not step.is_first:
+            at = register_in(block, held, len(step.dims), lane)
+            value = emitter.add("get", dtype, (block.arrays[step.tile], at))
+        emitter.add("set", None, (partial, emitter.integer(lane), value))
     return partial, first
+
+
+def register_in(block: Block, found: Walk, count: int, lane: int) -> int:
+    """Find the register of a lane of the present point in a tile of `count` dimensions."""
+    where = found.register(count)
+    if found.vector:
+        where = substitute(where, {found.vector[0]: constant(lane)})
+    return block.emitter.index(where)
 
 
 def reads_registers(block: Block, step: Accumulate) -> bool:
@@ -309,10 +327,7 @@ def across_warps(
 def finish(block: Block, step: Accumulate, found: Walk, tile: Tile, lane: int, value: int) -> None:
     """Put a finished element into the result tile, joined to what it held unless this is first."""
     emitter = block.emitter
-    where = found.register(len(step.dims))
-    if found.vector:
-        where = substitute(where, {found.vector[0]: constant(lane)})
-    array, at = block.arrays[tile.name], emitter.index(where)
+    array, at = block.arrays[tile.name], register_in(block, found, len(step.dims), lane)
     if not step.is_first:
         old = emitter.add("get", emitter.dtype(array), (array, at))
         value = combine(emitter, step.monoid, old, value)

@@ -6,7 +6,6 @@ Place   the stage that a role is at, and the parity of its phase
 
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from picograd.codegen.block_cuda import Block
 from picograd.codegen.products_cuda import add
@@ -15,6 +14,7 @@ from picograd.codegen.tile_pipeline import CopyBox, Pipeline
 from picograd.dtype import bool_, uint64
 from picograd.errors import check
 from picograd.helpers import product
+from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, axis_index
 
 GROUP = 128  # threads of a warpgroup

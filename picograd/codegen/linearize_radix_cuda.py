@@ -37,23 +37,16 @@ class RadixTile:
 
     block: Block
     step: RadixStep
-    memory: list[int]
-    counters: int
-    warps: int
-    turns: int
-    thread: Index
-    held: int
-    ranks: int
 
     def __init__(self, block: Block, step: RadixStep) -> None:
         self.block, self.step, self.emitter = block, step, block.emitter
-        self.memory = [block.places[name] for name in step.tiles]
-        self.counters = self.memory[0]
-        self.warps = block.threads // WARP
-        self.turns = step.count // block.threads
-        self.thread = axis_index(block.thread)
-        self.held = self.emitter.add("array", step.expr.dtype, arg=self.turns)
-        self.ranks = self.emitter.add("array", int32, arg=self.turns)
+        self.memory: list[int] = [block.places[name] for name in step.tiles]
+        self.counters: int = self.memory[0]
+        self.warps: int = block.threads // WARP
+        self.turns: int = step.count // block.threads
+        self.thread: Index = axis_index(block.thread)
+        self.held: int = self.emitter.add("array", step.expr.dtype, arg=self.turns)
+        self.ranks: int = self.emitter.add("array", int32, arg=self.turns)
 
     def write(self) -> None:
         """Write ranking; then the counts, or the moves."""

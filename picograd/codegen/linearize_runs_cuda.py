@@ -50,14 +50,13 @@ class Run:
     """This class writes the reduction of the run that ends at one position."""
 
     step: RunStep
-    total: int
 
     def __init__(self, block: Block, step: RunStep, values: Mapping[Axis, Index]) -> None:
         self.emitter, self.step = block.emitter, step
         self.dtype = block.emitter.index_dtype
         levels = ((step.axis, step.expr), *step.levels)
         self.levels = [(axis, rewrite(expr, values)) for axis, expr in levels]
-        self.total = -1
+        self.total: int = -1
 
     def element(self, level: int, place: int) -> int:
         """Compute the value at a position of a level."""

@@ -100,17 +100,14 @@ def scan_row(block: Block, step: ScanStep) -> None:
 class RowTile:
     """This class walks one tile of a row: to read it into registers, and to write it back."""
 
-    block: Block
-    layout: Blocked
-    step: ScanStep
-    target: Index
-    tests: list[tuple[Index, int, int]]
     values: dict[Axis, Index]
 
     def __init__(
         self, block: Block, step: ScanStep, place: Index, within: Axis, layout: Blocked
     ) -> None:
-        self.block, self.step, self.layout = block, step, layout
+        self.block: Block = block
+        self.step: ScanStep = step
+        self.layout: Blocked = layout
         at = {step.axis: place}
         self.expr, target = rewrite(step.expr, at), substitute(step.target, at)
         tests = [(substitute(i, at), lo, hi) for i, lo, hi in step.conditions]
@@ -118,9 +115,9 @@ class RowTile:
             tests.append((place, 0, step.axis.size - 1))
         found, self.values = block.walked(layout, (within,), [self.expr], [target], tests)
         self.found: Walk = found
-        self.target = substitute(target, self.values)
+        self.target: Index = substitute(target, self.values)
         first_lane = {found.vector[0]: constant(0)} if found.vector else {}
-        self.tests = [
+        self.tests: list[tuple[Index, int, int]] = [
             (substitute(substitute(i, self.values), first_lane), lo, hi) for i, lo, hi in tests
         ]
 

@@ -67,22 +67,17 @@ def sort_by_counting(builder: Builder, step: SortStep) -> None:
 class RadixSort:
     """This class writes the loops of one radix sort."""
 
-    emitter: Emitter
-    step: SortStep
-    counts: int
-    keys: tuple[int, int]
-    positions: tuple[int, int]
-    passes: int
-    count: int
-    zero: int
-
     def __init__(self, builder: Builder, step: SortStep) -> None:
-        self.emitter, self.step = builder.emitter, step
+        self.emitter: Emitter = builder.emitter
+        self.step: SortStep = step
         self.dtype = step.expr.dtype
         first, second, positions, others, counts = (builder.memory[n] for n in step.tiles)
-        self.keys, self.positions, self.counts = ((first, second), (positions, others), counts)
-        self.passes = self.dtype.itemsize
-        self.zero, self.count = self.emitter.integer(0), count_of(self.emitter, step)
+        self.keys: tuple[int, int] = (first, second)
+        self.positions: tuple[int, int] = (positions, others)
+        self.counts: int = counts
+        self.passes: int = self.dtype.itemsize
+        self.zero: int = self.emitter.integer(0)
+        self.count: int = count_of(self.emitter, step)
 
     def write(self) -> None:
         """Write the walk that counts, then a pass for each byte."""

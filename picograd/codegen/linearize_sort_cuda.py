@@ -26,14 +26,13 @@ class BitonicSort:
 
     block: Block
     step: SortStep
-    size: int
     keys: int
     positions: int
 
     def __init__(self, block: Block, step: SortStep) -> None:
         self.block, self.step, self.emitter = block, step, block.emitter
         self.keys, self.positions = (block.places[name] for name in step.tiles)
-        self.size = block.tiles[step.tiles[0]].shape[0]
+        self.size: int = block.tiles[step.tiles[0]].shape[0]
 
     def write(self) -> None:
         """Write reading, the network, and storing."""

@@ -4,7 +4,6 @@ A chunk is what one thread copies at once: 16 bytes, `lanes` neighbours in memor
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Union
 
 from picograd.codegen.block_cuda import is_multiple, is_uniform
@@ -13,6 +12,7 @@ from picograd.codegen.tensor_core import CHUNK, MmaSchedule, SharedOperand, Simt
 from picograd.codegen.tensor_core_tf32 import Tf32Schedule
 from picograd.codegen.tile import MainLoop
 from picograd.codegen.wgmma import WgmmaSchedule
+from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axis_index, substitute
 from picograd.schedule.loop import Condition, Expr, Kernel
 

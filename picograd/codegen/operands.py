@@ -10,11 +10,12 @@ epilogue with `stores`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from picograd.dtype import DType
 from picograd.errors import check
 from picograd.helpers import ceil_div, product
+from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axes_of, substitute, unflatten
 from picograd.schedule.loop import (
     Compute,

@@ -5,10 +5,10 @@ float32 result, and on pairs for a float64 result. Sums and products follow Dekk
 (TAOCP 2, 4.2.2); the error of a product comes from an fma.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 from picograd.codegen.value import Value
+from picograd.late_methods import dataclass
 
 Wide = Any  # a Value or a Pair: formulas are written for either
 

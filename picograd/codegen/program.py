@@ -51,13 +51,13 @@ Not allowed: a use before its definition or outside the loop that defines it, la
 between the arguments of an elementwise op, a store through a load-only parameter.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 from picograd.code import TensorMap
 from picograd.codegen.program_async import SPREAD, verify_async
 from picograd.dtype import DType, bool_
 from picograd.errors import check
+from picograd.late_methods import dataclass
 
 EVERYWHERE = {
     "const", "param", "scalar", "workspace", "scratch", "shared", "array", "task", "thread",

@@ -46,11 +46,11 @@ read before it arrived, and a box overwritten before it left.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from picograd.dtype import DType
 from picograd.errors import check
+from picograd.late_methods import dataclass
 
 SPREAD = {
     "uniform", "elect",

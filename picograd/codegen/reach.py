@@ -7,11 +7,11 @@ the first `limit` positions are wanted. An axis that is not the slowest of its b
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from picograd.codegen.cuts import Cut, Piece
 from picograd.codegen.operands import size_of
 from picograd.helpers import ceil_div
+from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, substitute
 from picograd.schedule.loop import Condition, Expr, dynamics_of
 

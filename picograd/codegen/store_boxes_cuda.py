@@ -10,7 +10,7 @@ reads other arrays in such pieces too.
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from picograd.codegen.block_cuda import (
     GIVEN,
@@ -28,6 +28,7 @@ from picograd.codegen.tile import Store, Tile
 from picograd.codegen.tile_pipeline import BoxStore, is_rounded_product, rounded_product
 from picograd.errors import check, internal
 from picograd.helpers import ceil_div
+from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axis_index, constant, substitute
 from picograd.schedule.loop import Expr, rewrite
 

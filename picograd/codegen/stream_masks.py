@@ -7,12 +7,12 @@ indices tell whether it is shown whole, in part or not at all.
 """
 
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
-from dataclasses import dataclass
 
 from picograd.codegen.operands import expr_axes, size_of
 from picograd.codegen.streams import Stream, binary, replaced
 from picograd.dtype import int64
 from picograd.graph.ops import OPS
+from picograd.late_methods import dataclass
 from picograd.schedule.index import (
     Atom,
     Axis,

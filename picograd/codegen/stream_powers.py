@@ -7,7 +7,6 @@ What is subtracted has one value a row. Of a hidden row it is so much that 0 is 
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from itertools import chain
 
 from picograd.codegen.operands import cast
@@ -17,6 +16,7 @@ from picograd.dtype import bool_
 from picograd.errors import internal
 from picograd.graph.elementwise import ELEMENTWISE
 from picograd.graph.ops import OPS
+from picograd.late_methods import dataclass
 from picograd.schedule.loop import Expr, const, walk
 from picograd.schedule.score_masks import is_constant, is_number
 

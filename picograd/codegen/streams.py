@@ -10,12 +10,13 @@ row if that is computed by the same kernel (`peak`): it is only known at the end
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from picograd.codegen.operands import Role, bind_roles, expr_axes
 from picograd.dtype import DType, bool_
 from picograd.errors import internal
 from picograd.graph.ops import OPS
+from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, substitute
 from picograd.schedule.loop import Compute, Condition, Expr, Kernel, Part, const, walk
 from picograd.schedule.score_masks import is_found

@@ -9,11 +9,10 @@ bytes, and the chunks of a row are permuted by an exclusive or with the row numb
 eight rows one `ldmatrix` reads lie in different banks without padding.
 """
 
-from dataclasses import dataclass
-
 from picograd.codegen.layout import Blocked, MmaAccumulator
 from picograd.dtype import DType
 from picograd.errors import check
+from picograd.late_methods import dataclass
 
 CHUNK = 8  # 16-bit values in the 16 bytes that cp.async and ldmatrix move
 

@@ -8,9 +8,8 @@ transpose 32-bit values, so each thread loads its own. Rows are 8 more than a mu
 the four rows and eight columns that a warp loads at once lie in different banks.
 """
 
-from dataclasses import dataclass
-
 from picograd.codegen.tensor_core import Call, WarpSchedule
+from picograd.late_methods import dataclass
 
 DEPTH = 8  # of one instruction
 SKEW = 8

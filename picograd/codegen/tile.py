@@ -26,7 +26,7 @@ acc = sum over all k of a * b; only its rendering is opaque, what follows it is 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Union
 
 from picograd.codegen.layout import Blocked, Layout, Swizzled
@@ -34,6 +34,7 @@ from picograd.codegen.tile_pipeline import BoxStore, CopyBox, Join, Persistent, 
 from picograd.dtype import DType
 from picograd.errors import internal
 from picograd.helpers import product
+from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axes_of, constant
 from picograd.schedule.loop import Condition, Expr, Kernel, indices_of, walk
 

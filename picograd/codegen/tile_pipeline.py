@@ -13,11 +13,11 @@ as far ahead as the ring has stages, and teams of warpgroups run the rest. The t
 writes are rings of `Tile.stages`; only `consume` of the same pipeline may read them.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 from picograd.code import TensorMap
 from picograd.helpers import ceil_div, product
+from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index
 from picograd.schedule.loop import Condition, Expr, walk
 

@@ -38,11 +38,10 @@ class Value:
     """A position in an emitter with operators, so that polynomials read like formulas."""
 
     __slots__ = ("emitter", "position")
-    emitter: Emitter
-    position: int
 
     def __init__(self, emitter: Emitter, position: int) -> None:
-        self.emitter, self.position = emitter, position
+        self.emitter: Emitter = emitter
+        self.position: int = position
 
     @property
     def dtype(self) -> DType:

@@ -5,8 +5,6 @@ axis and at most one vector axis; the registers a thread uses are an index over 
 substitution of these indices for a step's dims lets every division by a tile size cancel.
 """
 
-from dataclasses import dataclass
-
 from picograd.codegen.layout import (
     Blocked,
     Layout,
@@ -17,6 +15,7 @@ from picograd.codegen.layout import (
 )
 from picograd.errors import check, internal
 from picograd.helpers import product
+from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axis_index, constant, flatten, unflatten
 from picograd.schedule.loop import Condition
 

@@ -8,11 +8,10 @@ One multiplication stays in flight while the next stage is prepared, so a stage 
 step later than with `mma.sync`.
 """
 
-from dataclasses import dataclass
-
 from picograd.codegen.layout import WgmmaAccumulator
 from picograd.codegen.tensor_core import PRIMITIVES, Call, SharedOperand, shared_operand
 from picograd.dtype import DType
+from picograd.late_methods import dataclass
 
 SPAN = 64  # 16-bit values in the 128 bytes of a swizzled row
 DESCRIPTOR = "0x4000004000000000ull"  # 128-byte swizzle; 1024 bytes between groups of 8 rows

@@ -9,11 +9,11 @@ that always hold are not there any more: such a dimension is found by the stride
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from picograd.code import Windows
 from picograd.codegen.operands import step_of
+from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, substitute
 from picograd.schedule.loop import Condition, Expr
 
@@ -55,12 +55,13 @@ class Windowed:
     channels: int  # that there are: elsewhere is 0
     dimensions: tuple[Dimension, ...]
     batch: Index  # added to the place along the last one
+    group: Index  # added to the channel
 
     @property
     def sizes(self) -> tuple[int, ...]:
         """Sizes of all dimensions."""
         last = self.dimensions[-1].size + self.batch.hi
-        return self.channels, *(d.size for d in self.dimensions[:-1]), last
+        return self.channels + self.group.hi, *(d.size for d in self.dimensions[:-1]), last
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -83,7 +84,7 @@ class Windowed:
         self, window: Index, values: Mapping[Axis, Index]
     ) -> tuple[tuple[Index, ...], tuple[Index, ...]]:
         """Find where a window begins, and the offsets in it, at given positions of the taps."""
-        at, offsets = [values[self.channel]], []
+        at, offsets = [values[self.channel] + self.group], []
         for each in self.dimensions[:-1]:
             at.append(window % each.count * each.step + each.first)
             window = window // each.count
@@ -217,15 +218,20 @@ def checked(
         place = each.taps + each.first
         place += axis_index(each.pixel) * each.step if each.pixel else 0
         rest = rest - place * each.stride
-    products = constant(0)
+    products = groups = constant(0)
     for axis in batch:
         step = step_of(index, axis) or 0
-        if step % last.stride:
+        if step % last.stride == 0:
+            products += axis_index(axis) * (step // last.stride)
+        elif step % channels[1] == 0 and channels[1] == channels[0].size:
+            groups += axis_index(axis) * step
+        else:
             return None
-        products += axis_index(axis) * (step // last.stride)
         rest = rest - axis_index(axis) * step
+    if groups.terms and groups.hi + channels[1] > min(each.stride for each in made):
+        return None  # groups are channels of one place
     order = [each.pixel for each in reversed(made) if each.pixel]
     is_same = order == [axis for axis in pixels if axis.size > 1]
     if rest.terms or products.lo < 0 or not is_same or min(d.stride for d in made) <= 0:
         return None
-    return Windowed(rest.const, *channels, tuple(made), products)
+    return Windowed(rest.const, *channels, tuple(made), products, groups)

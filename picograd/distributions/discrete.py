@@ -34,11 +34,10 @@ class Chances(ExponentialFamily):
     """This class has a probability of success, or its logit, as the parameter."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
-    _given: str
 
     def take(self, probs: Any, logits: Any) -> Tensor:
         """Keep the one that is given."""
-        self._given = need_one(type(self).__name__, probs=probs, logits=logits)
+        self._given: str = need_one(type(self).__name__, probs=probs, logits=logits)
         (own,) = as_tensors(probs if logits is None else logits)
         vars(self)[self._given] = own
         return own
@@ -444,7 +443,6 @@ class Multinomial(Choices):
     """This class counts how often each of several choices came in `total_count` draws."""
 
     has_enumerate_support = False
-    total_count: int
 
     def __init__(
         self,
@@ -454,7 +452,7 @@ class Multinomial(Choices):
         validate_args: bool | None = None,
     ) -> None:
         self.take(probs, logits)
-        self.total_count = int(total_count)
+        self.total_count: int = int(total_count)
         if self.total_count < 0:
             raise ValueRangeError("Multinomial", f"total_count={total_count}", "use 0 or more")
         shape = self.logits.shape

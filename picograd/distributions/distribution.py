@@ -54,13 +54,12 @@ class Distribution:
     has_rsample: ClassVar[bool] = False
     has_enumerate_support: ClassVar[bool] = False
     _validate_args: bool | None = None
-    _batch_shape: Shape
-    _event_shape: Shape
 
     def __init__(
         self, batch_shape: Sizes = (), event_shape: Sizes = (), validate_args: bool | None = None
     ) -> None:
-        self._batch_shape, self._event_shape = tuple(batch_shape), tuple(event_shape)
+        self._batch_shape: Shape = tuple(batch_shape)
+        self._event_shape: Shape = tuple(event_shape)
         wanted = DEFAULTS["validate"] if validate_args is None else validate_args
         self._validate_args = wanted
         for name, constraint in self.arg_constraints.items():

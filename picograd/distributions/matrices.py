@@ -119,7 +119,6 @@ class Wishart(Covariance, ExponentialFamily):
     support = constraints.positive_definite
     has_rsample = True
     _mean_carrier_measure = 0
-    df: Tensor
 
     def __init__(
         self,
@@ -139,7 +138,7 @@ class Wishart(Covariance, ExponentialFamily):
             known = matrix.new_tensor(df)
         batches, event = matrix.shape[:-2], matrix.shape[-2:]
         batch = tuple(broadcast_shapes(batches, known.shape))
-        self.df = known.expand(*batch) if batch else known
+        self.df: Tensor = known.expand(*batch) if batch else known
         self.take(given, matrix.expand(*batch, *event))
         super().__init__(batch, event, validate_args)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from picograd.distributions import constraints
 from picograd.distributions.distribution import sum_last
-from picograd.errors import ShapeError, ValueRangeError
+from picograd.errors import ShapeError, ValueRangeError, check_known
 from picograd.tensor.tensor import Tensor
 
 Shape = tuple[int, ...]
@@ -27,9 +27,7 @@ class Transform:
     _inv: Any = None
 
     def __init__(self, cache_size: int = 0) -> None:
-        if cache_size not in (0, 1):
-            text = f"cache_size is {cache_size}"
-            raise ValueRangeError(type(self).__name__, text, "use 0 or 1")
+        check_known(type(self).__name__, "cache_size", cache_size, (0, 1))
         self._cache_size = cache_size
 
     @property

@@ -8,12 +8,13 @@ once, and again when some of it was computed meanwhile.
 
 import weakref
 from collections.abc import Container
-from dataclasses import dataclass
 from operator import attrgetter
 
 from picograd.engine.plan_key import leaf_buffer
 from picograd.graph.node import Node
 from picograd.graph.row import WRITES
+from picograd.helpers import reached
+from picograd.late_methods import dataclass
 
 NEAR = 16  # nodes that are looked at
 INPUTS, REALIZED = attrgetter("inputs"), attrgetter("realized")
@@ -46,12 +47,8 @@ def below(node: Node) -> Below:
 def look_below(node: Node, told: Container[Node] = ()) -> Below:
     """Walk what a node is made of, as far as memory and writes, and what is told elsewhere."""
     inner, memory = [], []  # type: ignore[var-annotated]
-    stack, seen = [*node.inputs], {node}
-    while stack:
-        each = stack.pop()
-        if each in seen:
-            continue
-        seen.add(each)
+    stack = [*node.inputs]
+    for each in reached(stack):
         is_inner = each.realized is None and each.inputs and each.op not in WRITES
         if is_inner and each not in told:
             inner.append(each)

@@ -12,7 +12,6 @@ So a later graph is checked, and read.
 
 import weakref
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from picograd.buffer import Buffer
@@ -28,6 +27,7 @@ from picograd.graph.shape import Shape
 from picograd.graph.size_bounds import Bounds, holds
 from picograd.graph.starts import MOVING
 from picograd.helpers import product
+from picograd.late_methods import dataclass
 from picograd.number import GivenInt
 from picograd.traced_number import TracedNumber, plain
 
@@ -126,8 +126,7 @@ def plain_value(number: Any) -> int | float:
     """Read a number that a plan is bound to: of a traced number, that is noted."""
     source = number if type(number) is TracedNumber else getattr(number, "source", None)
     if source is not None:
-        found: int | float = plain(source)
-        return found
+        return plain(source)
     found = getattr(number, "value", number)
     return found
 

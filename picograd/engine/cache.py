@@ -47,22 +47,18 @@ SUFFIX = ".kernel"
 class DiskCache:
     """Entries in a folder, at most `limit` bytes of them (checked every few stores)."""
 
-    folder: PrivateFolder
-    limit: int
-    stores: int
     written: int
     room: int
-    held: int
-    is_private: bool
 
     def __init__(self, folder: str, limit: int) -> None:
-        self.folder, self.limit = PrivateFolder(folder), limit
+        self.folder: PrivateFolder = PrivateFolder(folder)
+        self.limit: int = limit
         self.memory: OrderedDict[str, bytes] = OrderedDict()
         self.near: dict[str, bytes] = {}  # entries that were read together
-        self.held = 0  # bytes in memory
-        self.stores = 0
+        self.held: int = 0  # bytes in memory
+        self.stores: int = 0
         self.written = self.room = 0  # bytes since the folder was listed, and room there was then
-        self.is_private = True
+        self.is_private: bool = True
 
     def get(self, key: str) -> bytes | None:
         """Find an entry; None if there is none, or a damaged one."""

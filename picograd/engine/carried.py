@@ -54,8 +54,7 @@ def entries(table: Any) -> dict[Any, Any]:
 
     Entries may be of what is gone a moment ago.
     """
-    found: dict[Any, Any] = table.data
-    return found
+    return table.data
 
 
 def nodes_of(table: Any) -> list[Node]:

@@ -18,13 +18,14 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from picograd.config import config
 from picograd.engine.watch import PROFILES, tell_span
 from picograd.graph.node import Node
 from picograd.graph.verify import format_graph
+from picograd.late_methods import dataclass
 from picograd.runtime.device import Device, Executable, Tape
 from picograd.runtime.log import log, log_action, say
 from picograd.runtime.memory import format_bytes

@@ -9,7 +9,6 @@ found: so a plan is the same both ways. Once a plan has run often, machine code 
 """
 
 import weakref
-from dataclasses import dataclass
 from typing import Any
 
 from picograd.buffer import Buffer
@@ -23,6 +22,7 @@ from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.watch import PROFILES
 from picograd.graph.node import RESULT, Node
+from picograd.late_methods import dataclass
 
 KNOWN_LIMIT = 1024
 MOST_INPUTS = 4

@@ -9,7 +9,7 @@ moving addresses in between; with host calls in it, step by step.
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
@@ -38,6 +38,7 @@ from picograd.graph.node import Node
 from picograd.graph.room import ABSURD
 from picograd.graph.row import INPUTS
 from picograd.helpers import product
+from picograd.late_methods import dataclass
 from picograd.number import Given, GivenInt
 from picograd.runtime.device import Device, Executable, Rule, Tape, at_step
 from picograd.schedule.plan import (
@@ -197,6 +198,7 @@ class CompiledPlan:
     stretch: TapeRun | None = None  # all that it does, if that is one stretch of launches
     family: Any = None  # of graphs that differ in sizes, which is told of each run
     fills_one: bool = False  # it fills one new buffer and needs nothing else than memory
+    taken: Sequence[tuple[int, int]] = ()  # sizes and addresses of what the last run allocated
     native: Native = field(default_factory=partial(Native, NATIVE_AFTER))
 
     def __post_init__(self) -> None:
@@ -262,11 +264,13 @@ class CompiledPlan:
         device, plan = self.stretch.device, self.plan
         found: list[Any] = inputs
         addresses = [*map(ADDRESS, inputs)]
-        base = 0
+        base, taken = 0, []
+        device.prefer(self.taken)
         if plan.arenas:  # none when every temporary is empty
             (size,) = plan.arenas.values()
             arena = device.allocate(size)
             base = arena.address
+            taken.append((arena.size, base))
         for place, buffer in zip(self.places, kept or self.unkept):
             if buffer is not None:
                 addresses.append(buffer.address)
@@ -276,7 +280,9 @@ class CompiledPlan:
                 dtype, count = place
                 buffer = device.new_buffer(dtype, count, origin)
                 addresses.append(buffer.address)
+                taken.append((buffer.handle.size, buffer.address))
             found.append(buffer)
+        self.taken = taken
         device.run_tape(self.stretch.tape, addresses, scalars)
         return [found[number] for number in plan.outputs]
 
@@ -339,8 +345,7 @@ class CompiledPlan:
     def slot_buffer(self, number: int, buffers: list[Any], addresses: list[int]) -> Buffer:
         """Give the buffer of a slot; a temporary gets one that does not own its memory."""
         if buffers[number] is not None:
-            buffer: Buffer = buffers[number]
-            return buffer
+            return buffers[number]
         slot = self.plan.slots[number]
         return Buffer(slot.device, slot.dtype, slot.size, addresses[number])
 

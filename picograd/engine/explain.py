@@ -5,7 +5,6 @@ Above each stage stands the file that makes it; the grammar of an IR is in the f
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from picograd.codegen.pipeline import LANGUAGES, TEMPLATES, generate
@@ -16,6 +15,7 @@ from picograd.errors import ValueRangeError
 from picograd.graph import verify as graph_printer
 from picograd.graph.expand import expand_composites
 from picograd.graph.node import Node
+from picograd.late_methods import dataclass
 from picograd.schedule import assemble
 from picograd.schedule.loop import Kernel
 from picograd.schedule.plan import format_plan

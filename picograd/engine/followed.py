@@ -16,7 +16,7 @@ Whoever looks at what a standing node reads finds the graph made, too (`Standing
 import functools
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
 from picograd.buffer import Overwritten
@@ -25,6 +25,7 @@ from picograd.errors import check
 from picograd.graph.gradient_formula import BLOCKS, Block, Placed
 from picograd.graph.node import Node, Standing
 from picograd.graph.pattern import Pattern, Reader
+from picograd.late_methods import dataclass
 
 NEW_NODE = object.__new__
 F = TypeVar("F", bound=Callable[..., Any])
@@ -127,14 +128,16 @@ class Template:
     stamped: list[tuple[int, Pattern, list[int]]]  # what was made together
     blocks: list["BlockAt"]
 
-    def make(self, found: list[Any], last: int, standing: dict[int, Node]) -> list[Any]:
+    def make(
+        self, found: list[Any], last: int, standing: dict[int, Node], drawn: dict[int, Any]
+    ) -> list[Any]:
         """Make the nodes of the first steps, those that stand in among them."""
         nodes = [*found, *[None] * (self.count - len(found))]
         for op, place, several, arg, shape, dtype, device in self.steps[:last]:
             read = (nodes[place],) if several is None else several(nodes)
             node = standing.get(len(nodes))
             if node is None:
-                node = Node(op, read, arg, shape, dtype, device)
+                node = Node(op, read, drawn.get(id(arg), arg), shape, dtype, device)
             else:
                 node.inputs = read
             nodes.append(node)
@@ -181,6 +184,7 @@ class Record:
     standing: dict[int, Node] = field(default_factory=dict)
     kept: dict[int, Any] = field(default_factory=dict)  # those of values, once all is computed
     versions: dict[int, int] = field(default_factory=dict)  # of memory that was written
+    drawn: dict[int, Any] = field(default_factory=dict)  # counters, by the identity of those learnt
     reached: int = 0  # steps of the template that were followed
     is_made: bool = False
     is_awaited: bool = False  # something was written, or is to be checked
@@ -194,7 +198,7 @@ class Record:
                 return
             kept = {at: each for at, reference in self.kept.items() if (each := reference())}
             kept[at] = node
-            self.template.make(self.past(), self.reached, kept)
+            self.template.make(self.past(), self.reached, kept, self.drawn)
             for each in kept.values():
                 stand_no_more(each)
 
@@ -219,7 +223,7 @@ class Record:
         EVENTS.record = None
         if not self.is_made and self.settle is not None:
             self.is_made = True
-            self.settle(self.template.make(self.found, self.reached, self.standing))
+            self.settle(self.template.make(self.found, self.reached, self.standing, self.drawn))
             self.settle = None
 
 

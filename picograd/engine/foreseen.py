@@ -17,11 +17,10 @@ foreseen.
 
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from picograd.buffer import Buffer, Storage
+from picograd.buffer import Buffer, RuntimeScalar, Storage
 from picograd.config import config
 from picograd.engine import carried, realize, update
 from picograd.engine.below import reads_any
@@ -38,6 +37,7 @@ from picograd.errors import check
 from picograd.graph.gradient_formula import BLOCKS, INPUTS, REALIZED, Placed
 from picograd.graph.node import RESULT, Node
 from picograd.graph.row import MEMORY, WRITES
+from picograd.late_methods import dataclass
 from picograd.number import GIVEN
 
 KNOWN_LIMIT = 64
@@ -104,7 +104,7 @@ def step_of(updates: Sequence[Update], beside: Sequence[Node], live: LiveTable) 
 def add_known(step: Step, whole: Node) -> bool:
     """Add the graph of known gradients, down to its ends; False if it has changed meanwhile."""
     placed = BLOCKS.get(whole)
-    ends = None if placed is None else ends_of(placed, step.buffers)
+    ends = None if placed is None else ends_of(placed, step)
     if placed is None or ends is None:
         return False
     step.key += placed.block, ends
@@ -168,17 +168,23 @@ def wholes_below(gradients: Sequence[Node], changed: Sequence[Node]) -> list[Nod
     return list(found)
 
 
-def ends_of(placed: Placed, buffers: list[Any]) -> Any:
-    """Describe where a graph ends, and note the memory; None unless the rest is to be computed."""
-    order, found = placed.order, []
+def ends_of(placed: Placed, step: Step) -> Any:
+    """Describe where a graph ends, and note the memory, and what was drawn; None unless the rest is
+    to be computed.
+    """
+    order = placed.order
+    found: list[Any] = []
     if any(map(REALIZED, order)) or not all(map(INPUTS, placed.inner)):
         return None
     for at in placed.block.leaves:
         node = order[at]
         if type(node.arg) is Storage:
-            buffers.append(node.arg.buffer)
+            step.buffers.append(node.arg.buffer)
         elif node.inputs or node.op in MEMORY:
             return None
+        elif type(node.arg) is RuntimeScalar:
+            step.scalars.append(node.arg)
+            found.append(RuntimeScalar)
         elif type(node.arg) not in GIVEN:  # those are among the numbers
             found.append((node.op, type(node.arg), node.arg))
     is_whole = all(order[at].inputs for at in placed.block.outside)

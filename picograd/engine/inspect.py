@@ -4,13 +4,13 @@ Works for any target on any machine: the CUDA source of a kernel needs no GPU.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from picograd.codegen.pipeline import generate
 from picograd.engine.backends import get_device, target_of
 from picograd.errors import ValueRangeError
 from picograd.graph.node import Node
 from picograd.html import details, heading, table
+from picograd.late_methods import dataclass
 from picograd.runtime.memory import format_bytes
 from picograd.schedule.loop import Kernel
 from picograd.schedule.plan import KernelLaunch, LoopStep, Plan, PlanSlot, format_plan

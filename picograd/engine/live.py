@@ -23,12 +23,11 @@ class LiveTable:
     """
 
     __slots__ = ("data", "limit", "waiting")
-    limit: int
 
     def __init__(self) -> None:
         self.data: dict[int, weakref.ref[Any]] = {}
         self.waiting: dict[int, weakref.ref[Any]] = {}
-        self.limit = SMALLEST
+        self.limit: int = SMALLEST
 
     def __len__(self) -> int:
         return len(self.tensors())

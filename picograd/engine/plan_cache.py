@@ -8,11 +8,11 @@ is unloaded, once a run that is under way is over. The newest plan always stays.
 import sys
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from picograd.config import config
 from picograd.engine.executable import Runnable
+from picograd.late_methods import dataclass
 
 WARN_AT = 8  # plans made again because they had fallen out, before we say so
 REMEMBERED = 1 << 16  # hashes of keys that fell out

@@ -10,7 +10,7 @@ only where a plan is missing, `with_scalars` puts the scalar in its place.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any
 
@@ -20,6 +20,7 @@ from picograd.graph.node import Node
 from picograd.graph.row import MEMORY, NUMBERS, SCALARS
 from picograd.graph.starts import MOVING, placed, starts_of
 from picograd.helpers import Key
+from picograd.late_methods import dataclass
 from picograd.number import GIVEN, Given, GivenInt
 
 NO_KEY = Key(())
@@ -44,8 +45,7 @@ def leaf_buffer(node: Node) -> Buffer | None:
     if node.realized is not None:
         return node.realized
     if node.op in MEMORY:
-        buffer: Buffer | None = node.arg.buffer
-        return buffer
+        return node.arg.buffer
     return None
 
 

@@ -33,20 +33,16 @@ class Profile:
     the device's time by the line of the program that asked.
     """
 
-    totals: Totals
-    start: float
-    end: float
-
     def __init__(self) -> None:
-        self.totals = Totals()
+        self.totals: Totals = Totals()
         self.events: list[dict[str, Any]] = []
         self.tracks: list[str] = []
         self.spans: Counter[str] = Counter()
         self.counts: Counter[str] = Counter()
         self.lines: Counter[str] = Counter()
         self.memory: dict[str, list[tuple[float, int]]] = {}
-        self.start = perf_counter()
-        self.end = 0.0  # while it watches
+        self.start: float = perf_counter()
+        self.end: float = 0.0  # while it watches
 
     def add_span(self, track: str, name: str, start: float, seconds: float, facts: Any) -> None:
         """Add one span of time to a track."""

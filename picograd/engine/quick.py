@@ -15,7 +15,6 @@ ask for the same.
 
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from typing import Any
@@ -36,6 +35,7 @@ from picograd.errors import check
 from picograd.graph.gradient_formula import BLOCKS, Placed
 from picograd.graph.node import Node
 from picograd.helpers import Key
+from picograd.late_methods import dataclass
 
 KNOWN_LIMIT = 64
 

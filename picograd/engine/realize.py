@@ -227,8 +227,7 @@ def buffer_to_numpy(buffer: Buffer, shape: tuple[int, ...]) -> np.ndarray[Any, A
     raw = device.copy_out(buffer)
     log_copy(start, device.name, "host", buffer.nbytes, device)
     bits: np.ndarray[Any, Any] = raw.view(buffer.dtype.storage)[: buffer.count]
-    values: np.ndarray[Any, Any] = from_bits(bits, buffer.dtype).reshape(shape)
-    return values
+    return from_bits(bits, buffer.dtype).reshape(shape)
 
 
 def number_in(buffer: Buffer) -> int | float | None:
@@ -238,8 +237,7 @@ def number_in(buffer: Buffer) -> int | float | None:
     kind = NUMBER_KINDS.get(buffer.dtype.name)
     if kind is None or not is_host(buffer.device) or CHECKS or PROFILES or config.debug >= 2:
         return None
-    value: int | float = kind.from_address(buffer.address).value
-    return value
+    return kind.from_address(buffer.address).value
 
 
 def check_later(buffer: Buffer, error: PicogradError) -> None:

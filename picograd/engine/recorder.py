@@ -6,12 +6,13 @@ Plans are made anew meanwhile, so that what they are made of is there to be look
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from picograd.buffer import Buffer
 from picograd.config import config
 from picograd.engine.watch import PROFILES, RECORDERS
+from picograd.late_methods import dataclass
 from picograd.runtime.device import Device, Tape
 from picograd.schedule.plan import KernelLaunch, LoopStep, Plan
 

@@ -13,7 +13,7 @@ values of the variables; what does not fit goes the long way, and is learnt from
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from picograd.buffer import Storage
@@ -25,6 +25,7 @@ from picograd.graph.axes import Degenerate, NoRule
 from picograd.graph.node import Node
 from picograd.graph.recurrence import Recurrence
 from picograd.graph.starts import MOVING, starts_of
+from picograd.late_methods import dataclass
 from picograd.number import GivenInt
 
 PATTERN_LIMIT = 256  # structures that are remembered; the one seen longest ago goes first

@@ -11,7 +11,7 @@ often that a plan of its own is worth its compilation gets one (`PATIENCE`).
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from itertools import count
 from typing import Any
@@ -43,6 +43,7 @@ from picograd.graph.recurrence import Recurrence
 from picograd.graph.size_bounds import NEAR, Bounds, choose_bounds, fits, is_near
 from picograd.graph.starts import placed, starts_of
 from picograd.helpers import product
+from picograd.late_methods import dataclass
 from picograd.number import GivenInt
 from picograd.runtime.device import Executable
 from picograd.runtime.log import log_action

@@ -8,7 +8,6 @@ carried from one computation to the next (carried.py) is a root as well.
 
 import weakref
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -26,6 +25,7 @@ from picograd.engine.realize import settle
 from picograd.graph.node import Node
 from picograd.graph.row import MEMORY, NUMBERS, SCALARS, WRITES
 from picograd.graph.starts import MOVING, placed, starts_of
+from picograd.late_methods import dataclass
 from picograd.number import GIVEN
 
 LIMIT = 64  # nodes, leaves among them

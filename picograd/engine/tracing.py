@@ -13,23 +13,23 @@ import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from picograd.buffer import RuntimeScalar
 from picograd.engine.debug import user_line
 from picograd.engine.followed import leave
 from picograd.errors import PicogradError, TraceError
+from picograd.late_methods import dataclass
 
 
 class Changes:
     """A token that is replaced whenever state changes that a trace may depend on."""
 
     __slots__ = ("token",)
-    token: object
 
     def __init__(self) -> None:
-        self.token = object()
+        self.token: object = object()
 
 
 @dataclass(slots=True)

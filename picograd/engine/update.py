@@ -11,8 +11,7 @@ The plan is found by the formulas (engine/quick.py); the nodes are made where th
 
 import sys
 import weakref
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from picograd.buffer import Buffer, Overwritten, Storage
@@ -20,6 +19,7 @@ from picograd.graph.build import assign
 from picograd.graph.formula import Formula, results_of
 from picograd.graph.node import Node
 from picograd.helpers import Key
+from picograd.late_methods import dataclass
 
 
 @dataclass(slots=True)
@@ -53,7 +53,7 @@ class Update:
         formula: Formula = self.whole.arg
         kinds = [(leaf.shape, leaf.dtype) for leaf in self.written()]
         is_alike = kinds == list(formula.kinds)
-        return is_alike and all(map(has_own_memory, self.tensors, self.written()))
+        return is_alike and have_own_memory(self.tensors, self.written())
 
 
 @dataclass(slots=True)
@@ -63,15 +63,18 @@ class Alone:
     _node: object
 
 
-def has_own_memory(tensor: Any, leaf: Node) -> bool:
-    """Tell whether a tensor is a leaf of memory that no view shows and no write waits for."""
-    if tensor._node is not leaf or leaf.op != "buffer" or leaf.realized is not None:
-        return False
-    if tensor._views is not None:
-        tensor._views = [each for each in tensor._views if each() is not None] or None
-    if tensor._view is not None or tensor._views is not None or type(leaf.arg) is not Storage:
-        return False
-    return not tensor._tracks or (leaf.leaf is not None and leaf.leaf() is tensor)
+def have_own_memory(tensors: Iterable[Any], leaves: Iterable[Node]) -> bool:
+    """Tell whether tensors are leaves of memory that no view shows and no write waits for."""
+    for tensor, leaf in zip(tensors, leaves):
+        if tensor._node is not leaf or leaf.op != "buffer" or leaf.realized is not None:
+            return False
+        if tensor._views is not None:
+            tensor._views = [each for each in tensor._views if each() is not None] or None
+        if tensor._view is not None or tensor._views is not None or type(leaf.arg) is not Storage:
+            return False
+        if tensor._tracks and (leaf.leaf is None or leaf.leaf() is not tensor):
+            return False
+    return True
 
 
 def holders(tensor: Any) -> int:

@@ -14,7 +14,7 @@ merged several axes, and what is valid is a pattern.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from picograd.buffer import Buffer
@@ -22,6 +22,7 @@ from picograd.graph.node import Node
 from picograd.graph.row import MEMORY
 from picograd.graph.shape import Shape, Window
 from picograd.helpers import product
+from picograd.late_methods import dataclass
 from picograd.number import GivenInt
 
 Part = int | tuple[int]  # a factor of an axis: a fixed size, or the class of a dynamic one
@@ -138,8 +139,7 @@ def memory_of(node: Node) -> Buffer | None:
     """Find the memory of a leaf or of a computed node; None for a node still to compute."""
     if node.realized is not None or node.op not in MEMORY:
         return node.realized
-    buffer: Buffer | None = node.arg.buffer
-    return buffer
+    return node.arg.buffer
 
 
 def record(order: Sequence[Node]) -> Record:
@@ -165,25 +165,20 @@ def note_slice(node: Node) -> Any:
 class Axes:
     """This class is the classes of the axes of one graph; see the module docstring."""
 
-    changes: Changes
-    first: Record
-    order: Sequence[Node]
-    numbers: dict[int, int]
-    parents: list[int]
-    sizes: list[int]
-
     def __init__(self, order: Sequence[Node], first: Record, changes: Changes) -> None:
-        self.order, self.first, self.changes = order, first, changes
-        self.numbers = {id(node): number for number, node in enumerate(order)}
+        self.order: Sequence[Node] = order
+        self.first: Record = first
+        self.changes: Changes = changes
+        self.numbers: dict[int, int] = {id(node): number for number, node in enumerate(order)}
         self.bases: list[int] = []
         count = 0
         for node in order:
             self.bases.append(count)
             count += len(node.shape)
-        self.parents = list(range(count))
+        self.parents: list[int] = list(range(count))
         self.histories: dict[int, Node] = {}  # the first one of each loop
         self.opaque: list[Node] = []  # of ops that no rule follows: nothing of them may vary
-        self.sizes = [size for node in order for size in node.shape]
+        self.sizes: list[int] = [size for node in order for size in node.shape]
         for node in order:
             self.link_node(node)
         self.dynamic: set[int] = set()

@@ -27,11 +27,9 @@ class Batch:
     it is the same for all samples. `guard` opens a block in which a function of samples may run.
     """
 
-    size: int
-    guard: Guard
-
     def __init__(self, size: int, guard: Guard = nullcontext) -> None:
-        self.size, self.guard = size, guard
+        self.size: int = size
+        self.guard: Guard = guard
         self.done: dict[int, tuple[Node, Node | None]] = {}
         self.numbers: dict[int, list[int]] = {}  # of the nodes of a batched loop's body
 
@@ -62,8 +60,7 @@ class Batch:
             raise GradientError("vmap", text, "register the hook on a tensor outside")
         row = node.row
         if row.batch is not None:
-            made: Node = row.batch(self, node, found)
-            return made
+            return row.batch(self, node, found)
         if row.batch_arg is not None or row.is_elementwise:
             return same_op(self, node, found)
         if row.expand is None:

@@ -38,11 +38,9 @@ class Bounded:
     `written` lists the tensors of varying sizes that are assigned: (buffer, node, its new value).
     """
 
-    axes: Axes
-    bounds: dict[int, int]
-
     def __init__(self, axes: Axes, bounds: dict[int, int]) -> None:
-        self.axes, self.bounds = axes, bounds
+        self.axes: Axes = axes
+        self.bounds: dict[int, int] = bounds
         self.made: dict[int, Node] = {}
         self.sizes: dict[int, RuntimeScalar] = {}
         self.leaves: list[tuple[Buffer, Node, Node]] = []
@@ -73,8 +71,7 @@ class Bounded:
             return self.same(node, self.inputs(node))
         if row.sizes is None or row.sizes.bounded is None:
             raise NoRule(f"{node.op} has sizes that are fixed")
-        made: Node = row.sizes.bounded(self, node)
-        return made
+        return row.sizes.bounded(self, node)
 
     def same(self, node: Node, inputs: Sequence[Node]) -> Node:
         """Apply the op of a node to other inputs, in its bounded shape."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from picograd.dtype import float64, int32, int64
-from picograd.errors import DTypeError, ShapeError, ValueRangeError
+from picograd.errors import DTypeError, ShapeError, check_known
 from picograd.graph.check_inputs import check_device, check_dtype
 from picograd.graph.composites import COMPOSITES, CustomGradient, widen
 from picograd.graph.node import Node, Number
@@ -45,8 +45,7 @@ def silu(node: Node) -> Node:
 
 def gelu(node: Node, approximate: str = "none") -> Node:
     """x P(x) with the normal distribution P; "tanh" for its usual approximation."""
-    if approximate not in ("none", "tanh"):
-        raise ValueRangeError("gelu", f"approximate is {approximate!r}", 'use "none" or "tanh"')
+    check_known("gelu", "approximate", approximate, ("none", "tanh"))
     return activation("gelu", node, approximate)
 
 
@@ -254,10 +253,7 @@ def cross_entropy(
     """
     axis = 1 if logits.rank > 1 else 0
     check_labels(logits, target, axis)
-    if reduction not in ("mean", "sum", "none"):
-        raise ValueRangeError(
-            "cross_entropy", f"reduction={reduction!r} is unknown", 'use "mean", "sum" or "none"'
-        )
+    check_known("cross_entropy", "reduction", reduction, ("mean", "sum", "none"))
     wide = logits.accumulated()
     classes = logits.shape[axis]
     if target.dtype.bits < 32:

@@ -229,11 +229,10 @@ class CustomGradient:
     """The VJP of a `custom` node. All are equal: the value of the node does not depend on it."""
 
     __slots__ = ("name", "vjp")
-    vjp: Any
-    name: str
 
     def __init__(self, vjp: Any, name: str = "Custom") -> None:
-        self.vjp, self.name = vjp, name
+        self.vjp: Any = vjp
+        self.name: str = name
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, CustomGradient)

@@ -7,18 +7,16 @@ own windows, so that memory is all that they wait for. In the gradient of a weig
 change places: few taps are kept, all windows are summed.
 """
 
-from functools import reduce
-from itertools import product
 from math import prod
-from operator import add
 
 from picograd.graph.ends import ends_of
 from picograd.graph.node import Node
 from picograd.graph.shape import ConvSpec
+from picograd.helpers import ceil_div
 from picograd.target import Target
 
-MOST_SUMS = 4  # of a kernel: to add up what threads have of more takes too many registers
-MOST_TAPS = 128  # that are nodes of their own in the gradient of a weight
+MOST_TAPS = 128  # that are results, of the gradient of a weight
+BLOCKS, CHANNELS = 2, 64  # for each processor; channels that a block sums
 
 
 def expand_depthwise(node: Node, target: Target) -> Node | None:
@@ -34,7 +32,7 @@ def expand_depthwise(node: Node, target: Target) -> Node | None:
         return by_windows(node, x, weight).cast(node.dtype)
     if x.shape[0] > 1 or taps > MOST_TAPS:
         return None
-    return by_taps(node, x, weight).cast(node.dtype)
+    return by_taps(node, x, weight, target).cast(node.dtype)
 
 
 def by_windows(node: Node, x: Node, weight: Node) -> Node:
@@ -51,42 +49,40 @@ def by_windows(node: Node, x: Node, weight: Node) -> Node:
     return found.reduce("sum", tuple(range(3 + rank, 3 + 2 * rank)), False)
 
 
-def by_taps(node: Node, x: Node, rows: Node) -> Node:
-    """Sum over all windows, tap by tap: (1, G, N, *S) * (G, 1, N, *S') -> (1, G, 1, *K).
+def by_taps(node: Node, x: Node, rows: Node, target: Target) -> Node:
+    """Sum over all windows for each tap: (1, G, N, *S) * (G, 1, N, *S') -> (1, G, 1, *K).
 
-    Sums over the same windows are one kernel, which reads the gradient once: those of all taps, or
-    of many those along the last axis. Taps along the others are rows of the result then.
+    Parts of the images, and bands of them, are summed by themselves, so that all processors have
+    some; a second kernel adds those.
     """
     spec, kernel, counts = node.arg, node.shape[3:], rows.shape[3:]
     rank = len(kernel)
-    first = 0 if prod(kernel) <= MOST_SUMS else rank - 1
-    spread = padded(x, spec, counts, kernel)
-    steps = zip(range(3, 3 + first), kernel, spec.kernel_dilation, spec.stride)
-    spread = spread.window(tuple(steps))  # 1 G N, places, then taps along the first axes
-    ones = (1,) * first
+    groups, _, images = rows.shape[:3]
+    steps = zip(range(3, 3 + rank), kernel, spec.kernel_dilation, spec.stride, strict=True)
+    seen = padded(x, spec, counts, kernel).window(tuple(steps)).accumulated()
     given = rows.permute((1, 0, *range(2, 3 + rank)))
-    given = given.reshape((*given.shape, *ones)).accumulated()
-    order = (0, *range(3 + rank, spread.rank), 1, *range(2, 3 + rank))  # channels are the nearest
-    found = []
-    for place in product(*map(range, kernel[first:])):
-        cuts = [(0, n, 1) for n in spread.shape]
-        for d, tap in enumerate(place, first):
-            gap, begin = spec.kernel_dilation[d], tap * spec.stride[d]
-            cuts[3 + d] = begin, begin + (counts[d] - 1) * gap + 1, gap
-        seen = spread.slice(tuple(cuts)).accumulated()
-        made = (seen * given.expand(seen.shape)).permute(order)
-        made = made.reduce("sum", tuple(range(2 + first, made.rank)), False)
-        found.append(placed(made, place, kernel))
-    return reduce(add, found)
+    given = given.reshape((*given.shape, *(1 for _ in kernel))).accumulated()
+    made = seen * given.expand(seen.shape)  # 1 G N, places, taps
+    height = counts[0] if rank > 1 else 1
+    parts, bands = count_parts(groups, images, height, target)
+    whole = images // parts, bands, counts[0] // bands
+    made = made.reshape((groups, parts, *whole, *counts[1:], *kernel))
+    first = made.rank - rank
+    taps = range(first, made.rank)
+    places = range(5, first)
+    made = made.permute((1, 3, *taps, 0, 2, 4, *places))  # channels are the nearest
+    made = made.reduce("sum", tuple(range(3 + rank, made.rank)), False)
+    made = made.reduce("sum", (0, 1), False) if parts * bands > 1 else made.reshape(made.shape[2:])
+    made = made.permute((rank, *range(rank)))
+    return made.reshape((1, groups, 1, *kernel))
 
 
-def placed(made: Node, place: tuple[int, ...], kernel: tuple[int, ...]) -> Node:
-    """Put the sums of a tap where it is, among zeros: (1, *K', G) -> (1, G, 1, *K)."""
-    first, last = kernel[: made.rank - 2], made.rank - 1
-    turned = made.permute((0, last, *range(1, last)))
-    wide = turned.reshape((1, made.shape[-1], 1, *first, *(1 for _ in place)))
-    around = [(tap, n - 1 - tap) for tap, n in zip(place, kernel[len(first) :], strict=True)]
-    return wide.pad((*((0, 0) for _ in range(3 + len(first))), *around))
+def count_parts(groups: int, images: int, height: int, target: Target) -> tuple[int, int]:
+    """Choose how many parts images are in, and bands of each, so that no processor is idle."""
+    wanted = ceil_div(BLOCKS * target.multiprocessors, ceil_div(groups, CHANNELS))
+    parts = max(n for n in range(1, min(wanted, images) + 1) if images % n == 0)
+    bands = min(ceil_div(wanted, parts), height)
+    return parts, max(n for n in range(1, bands + 1) if height % n == 0)
 
 
 def stored(node: Node, order: tuple[int, ...]) -> Node:

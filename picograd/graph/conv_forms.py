@@ -3,6 +3,7 @@
     gradients of inputs under a stride   one convolution for all phases: out[stride * t + phase]
     gradients of weights                 images in parts, each its own product: float32 sums added
     few channels                         windows as channels (graph/conv_few.py)
+    few channels of many groups          as many groups together as fill a slab, zeros between
 
 Each is the same value by views, a convolution and perhaps a sum, so that the schedule sees plain
 ones. Targets without such an engine keep what was recorded.
@@ -47,6 +48,7 @@ BROUGHT = 0.003  # to bring a row, or half a column, of a step to a processor: a
 SHARED_TILE, FULL, SHARED = (128, 192), 1.15, 17
 WRITTEN, SUMMED, LAUNCH = 12.5, 5, 7
 MOST_PARTS = 128
+MOST_TOGETHER = 16  # groups: of a product of more nearly all is thrown away
 # Of TF32 without boxes: tiles, the most blocks a processor has at once, windows that are worth a
 # block, and as many times fewer tiles than processors that parts pay (docs/records/0014).
 SMALL_TILE, LOOSE_TILE = (32, 32), (64, 96)
@@ -62,18 +64,23 @@ def expand_conv(node: Node, target: Target) -> Node | None:
         return None
     x, weight = node.inputs
     spec = node.arg
-    if not x.size or x.shape[1] != 1:
+    if not x.size:
         return None
+    if x.shape[1] > 1 and node.dtype.bits == 16:
+        form = slabs_gradient if is_weight_gradient(node) else by_slabs
+        made = form(x, weight, spec, node.shape)
+        if made is not None:
+            return made
     if any(gap != 1 for gap in spec.input_dilation):
         return by_phases(x, weight, spec, node.shape)
     if is_weight_gradient(node):
         if node.dtype.bits == 32:  # TF32 is read along K, which no image has next to one another
             return in_many_parts(x, weight, spec, node.shape, target)
-        if is_few(x.shape[0]):
-            return patches_gradient(x, weight, spec, node.shape)
+        if is_few(x.shape[0]) and x.shape[1] == 1:
+            return patches_gradient(x, weight, spec, node.shape, target)
         return in_parts(x, weight, spec, node.shape, target)
-    if is_few(x.shape[2]) and prod(weight.shape[3:]) > 1:
-        return by_patches(x, weight, spec, node.shape)
+    if is_few(x.shape[2]) and x.shape[1] == 1 and prod(weight.shape[3:]) > 1:
+        return by_patches(x, weight, spec, node.shape, target)
     return None
 
 
@@ -94,19 +101,20 @@ def is_weight_gradient(node: Node) -> bool:
 def in_parts(
     columns: Node, rows: Node, spec: ConvSpec, shape: Shape, target: Target
 ) -> Node | None:
-    """Sum parts of the images by themselves: (C, 1, N, S) -> (C, parts, N / parts, S)."""
-    channels, _, images = columns.shape[:3]
+    """Sum parts of the images by themselves: (C, G, N, S) -> (C, G * parts, N / parts, S)."""
+    channels, groups, images = columns.shape[:3]
     windows = prod(rows.shape[3:])
     sizes = shape[2], channels * prod(shape[3:])
-    parts = count_parts(sizes, images, windows, target.multiprocessors)
+    parts = count_parts(sizes, images, windows, target.multiprocessors, groups)
     # Boxes of several taps are whole slabs of channels.
     wide = padded_to(columns, 0, SLAB) if prod(shape[3:]) > 1 else columns
     if parts == 1 and wide is columns:
         return None
     wide, split = parted(wide, rows, parts)
-    made = wide.cast(float32).conv(split.cast(float32), spec)  # C parts O K
+    made = wide.cast(float32).conv(split.cast(float32), spec)  # C, G * parts, O K
     made = made.slice(((0, channels, 1), *((0, n, 1) for n in made.shape[1:])))
-    return made.reduce("sum", (1,), True).cast(columns.dtype)
+    made = made.reshape((channels, groups, parts, *made.shape[2:]))
+    return made.reduce("sum", (2,), False).cast(columns.dtype)
 
 
 def in_many_parts(
@@ -130,11 +138,13 @@ def in_many_parts(
 
 
 def parted(columns: Node, rows: Node, parts: int) -> tuple[Node, Node]:
-    """Let parts of the images be channels of both: (C, 1, N, S) -> (C, parts, N / parts, S)."""
-    size = columns.shape[2] // parts
-    wide = columns.reshape((columns.shape[0], parts, size, *columns.shape[3:]))
-    split = rows.reshape((rows.shape[1], parts, size, *rows.shape[3:]))
-    return wide, split.permute((1, 0, 2, *range(3, rows.rank)))
+    """Let parts of the images be groups of both: (C, G, N, S) -> (C, G * parts, N / parts, S)."""
+    channels, groups, images = columns.shape[:3]
+    size = images // parts
+    wide = columns.reshape((channels, groups * parts, size, *columns.shape[3:]))
+    split = rows.reshape((groups, rows.shape[1], parts, size, *rows.shape[3:]))
+    split = split.permute((0, 2, 1, *range(3, split.rank)))
+    return wide, split.reshape((groups * parts, *split.shape[2:]))
 
 
 def least_steps(sizes: tuple[int, int], count: int, steps: int, processors: int) -> float:
@@ -152,15 +162,17 @@ def least_steps(sizes: tuple[int, int], count: int, steps: int, processors: int)
     return least
 
 
-def count_parts(sizes: tuple[int, int], images: int, windows: int, processors: int) -> int:
+def count_parts(
+    sizes: tuple[int, int], images: int, windows: int, processors: int, groups: int = 1
+) -> int:
     """Choose how many parts images are in: the least time, counted in steps of a processor."""
-    area = prod(sizes) / TILE**2
+    area = groups * prod(sizes) / TILE**2
     best, least = 1, inf
     for parts in range(1, min(images, MOST_PARTS) + 1):
         if images % parts or (parts > 1 and images // parts * windows % STEP):
             continue
         steps = ceil_div(images // parts * windows, STEP)
-        time = least_steps(sizes, parts, steps, processors)
+        time = least_steps(sizes, groups * parts, steps, processors)
         if parts > 1:
             time += (parts + SUMMED) * area / processors * WRITTEN + LAUNCH
         if time < least:
@@ -190,11 +202,11 @@ def by_phases(x: Node, weight: Node, spec: ConvSpec, shape: Shape) -> Node | Non
     made = x.conv(phased, ConvSpec(ones, padding, ones, ones))
     counts = tuple(row.count for row in rows)
     times = tuple(row.times for row in rows)
-    made = made.reshape((shape[0], 1, *counts, shape[2], *times))
+    made = made.reshape((*shape[:2], *counts, shape[2], *times))
     order = [0, 1, 2 + rank]
     for d in range(rank):
         order += [3 + rank + d, 2 + d]
-    made = made.permute(tuple(order))  # N 1 O, then T phase of each axis
+    made = made.permute(tuple(order))  # N G O, then T phase of each axis
     pads = [(0, 0)] * 3
     for row in rows:
         pads += [(0, 0), (row.first, row.stride - row.count - row.first)]
@@ -234,7 +246,7 @@ class Phases:
 
 
 def phase_weights(weight: Node, rows: list[Phases]) -> Node:
-    """Sort the taps of (1, O, C, *K) by phases: (1, phases * O, C, *K')."""
+    """Sort the taps of (G, O, C, *K) by phases: (G, phases * O, C, *K')."""
     rank = len(rows)
     for d, row in enumerate(rows):
         axis = 3 + 2 * d
@@ -252,4 +264,87 @@ def phase_weights(weight: Node, rows: list[Phases]) -> Node:
     phases = [4 + 2 * d for d in range(rank)]
     weight = weight.permute((0, *phases, 1, 2, *(3 + 2 * d for d in range(rank))))
     outputs = prod(weight.shape[1 : 2 + rank])
-    return weight.reshape((1, outputs, *weight.shape[2 + rank :]))
+    return weight.reshape((weight.shape[0], outputs, *weight.shape[2 + rank :]))
+
+
+# -- few channels of many groups ------------------------------------------------------------------
+#
+# Boxes bring slabs of 64 channels in the time of 4, and tensor cores multiply zeros between groups
+# sooner than others bring less.
+
+
+def count_together(groups: int, channels: int, outputs: int) -> int:
+    """Count the groups that fill a slab; 1 if there is no such number."""
+    least, most = sorted((channels, outputs))
+    count = SLAB // least
+    if not 1 < count <= MOST_TOGETHER:
+        return 1
+    is_whole = count * least == SLAB and most % least == 0
+    return count if is_whole and groups % count == 0 else 1
+
+
+def by_slabs(x: Node, weight: Node, spec: ConvSpec, shape: Shape) -> Node | None:
+    """Convolve groups together: their weights lie in blocks along a diagonal, zeros elsewhere."""
+    groups, outputs, channels = weight.shape[:3]
+    count = count_together(groups, channels, outputs)
+    if count == 1:
+        return None
+    images, _, _, *places = x.shape
+    wide = x.reshape((images, groups // count, count * channels, *places))
+    made = wide.conv(diagonal(weight, count), spec)
+    return made.reshape(shape)
+
+
+def diagonal(weight: Node, count: int) -> Node:
+    """Put blocks of (G, O, C, *K) along a diagonal, in memory with channels nearest.
+
+    Rows of count + 1 blocks, the first one alone not 0, are a diagonal in rows of count.
+    """
+    groups, outputs, channels, *kernel = weight.shape
+    size = prod(weight.shape[1:])
+    slabs = groups // count
+    row = count * size
+    rows = weight.reshape((slabs, count, size))
+    rows = rows.pad(((0, 0), (0, 0), (0, row)))
+    flat = rows.reshape((slabs, count * (row + size)))
+    flat = flat.slice(((0, slabs, 1), (0, count * row, 1)))
+    blocks = flat.reshape((slabs, count, count, outputs, channels, *kernel))
+    taps = range(5, blocks.rank)
+    turned = blocks.permute((0, 1, 3, *taps, 2, 4))
+    turned = turned.reshape((slabs, count * outputs, *kernel, count * channels))
+    shape, dtype = turned.shape, turned.dtype
+    copied = Node("contiguous", (turned,), None, shape, dtype, turned.device)
+    last = turned.rank - 1
+    taps = range(2, last)
+    return copied.permute((0, 1, last, *taps))
+
+
+def slabs_gradient(columns: Node, rows: Node, spec: ConvSpec, shape: Shape) -> Node | None:
+    """Sum over images for all pairs of channels of a slab; keep those within groups.
+
+    (C, G, N, *S) * (G, O, N, *S') -> (C, G, O, *K)
+    """
+    channels, groups, images, *places = columns.shape
+    outputs = rows.shape[1]
+    count = count_together(groups, channels, outputs)
+    if count == 1:
+        return None
+    slabs = groups // count
+    wide = columns.reshape((channels, slabs, count, images, *places))
+    wide = wide.permute((2, 0, 1, 3, *range(4, wide.rank)))
+    wide = wide.reshape((count * channels, slabs, images, *places))
+    given = rows.reshape((slabs, count * outputs, *rows.shape[2:]))
+    made = wide.conv(given, spec)
+    kernel = made.shape[3:]
+    blocks = made.reshape((count, channels, slabs, count, outputs, *kernel))
+    taps = range(5, blocks.rank)
+    blocks = blocks.permute((2, 0, 3, 1, 4, *taps))
+    size = channels * outputs * prod(kernel)
+    row = count * size
+    flat = blocks.reshape((slabs, count * row))
+    flat = flat.pad(((0, 0), (0, row)))
+    kept = flat.reshape((slabs, count, row + size))
+    kept = kept.slice(((0, slabs, 1), (0, count, 1), (0, size, 1)))
+    kept = kept.reshape((groups, channels, outputs, *kernel))
+    taps = range(3, kept.rank)
+    return kept.permute((1, 0, 2, *taps))

@@ -12,7 +12,6 @@ an end for each that varies. Nodes of a bounded graph (graph/bounded.py) carry t
                Of the stacked inputs of a loop: it has no steps beyond them.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from picograd.dtype import DType, int64
 from picograd.graph.node import Node
 from picograd.graph.row import Role
 from picograd.graph.shape import Shape
+from picograd.late_methods import dataclass
 
 Sources = tuple[tuple["End", ...], ...]
 ENDING = (Role.REDUCE, Role.CONTRACT, Role.CONV, Role.LOOP)  # of ops whose inputs may end
@@ -51,8 +51,6 @@ class EndedNode(Node):
     """A node with ends; see the module docstring."""
 
     __slots__ = ("ends", "sources")
-    ends: tuple[End, ...]
-    sources: Sources
 
     def __init__(
         self,
@@ -66,7 +64,8 @@ class EndedNode(Node):
         sources: Sources,
     ) -> None:
         super().__init__(op, inputs, arg, shape, dtype, device)
-        self.ends, self.sources = ends, sources
+        self.ends: tuple[End, ...] = ends
+        self.sources: Sources = sources
 
     def with_inputs(self, inputs: tuple[Node, ...]) -> Node:
         """Apply the same operation to other inputs, with the same ends."""

@@ -15,7 +15,6 @@ one only behind a `detach`, or is computed at once.
 
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -24,6 +23,7 @@ from picograd.graph.node import RESULT, Node, is_move, is_plain_leaf, toposort
 from picograd.graph.pattern import Reader, reader
 from picograd.graph.row import NUMBERS
 from picograd.graph.shape import ConvSpec, Shape
+from picograd.late_methods import dataclass
 from picograd.number import Given, GivenInt
 
 Change = Callable[[Node], Node]

@@ -35,11 +35,10 @@ class Refused:
     """
 
     __slots__ = ("op", "what")
-    op: str
-    what: str
 
     def __init__(self, op: str, what: str) -> None:
-        self.op, self.what = op, what
+        self.op: str = op
+        self.what: str = what
 
     def error(self) -> GradientError:
         """Make the error of asking for it."""

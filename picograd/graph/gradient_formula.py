@@ -22,7 +22,7 @@ that vary: their gradients are recorded each time (docs/design/0017-gradients-by
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import count
 from operator import attrgetter
 from typing import Any
@@ -38,6 +38,7 @@ from picograd.graph.row import MOVING, NUMBERS, PASSING, SHOWING, WRITES
 from picograd.graph.shape import Shape
 from picograd.graph.starts import arg_at, placed, starts_of
 from picograd.helpers import Key
+from picograd.late_methods import dataclass
 from picograd.number import GIVEN, Given
 
 LIMIT = 256  # graphs whose gradients are known
@@ -323,8 +324,7 @@ def again(walked: Walked, known: Known, is_folded: bool) -> list[Node]:
     is_one = is_folded and formula.is_plain
     change = mover(known.positions, given) if known.positions else None
     if not is_one:
-        made: list[Node] = formula.stamp(nodes, change)
-        return made
+        return formula.stamp(nodes, change)
     whole = formula.over(nodes)
     if known.block is not None:
         note_block(walked, known.block, whole)

@@ -14,7 +14,6 @@ Adding a function is adding a row to the table of host_matrices.py, host_fourier
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from picograd.graph.node import Node
 from picograd.graph.row import COMPLEX_KIND, DTypeRule, Op, Role, table
 from picograd.graph.shape import Shape
 from picograd.helpers import product
+from picograd.late_methods import dataclass
 
 Array = Any
 Gradients = Sequence[Any]

@@ -8,7 +8,6 @@ complex128.
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from picograd.graph.node import Node, toposort
 from picograd.graph.recurrence import steps_of
 from picograd.graph.row import Role
 from picograd.graph.scanning import scan_identity
+from picograd.late_methods import dataclass
 from picograd.target import is_host
 
 Array = Any

@@ -46,7 +46,7 @@ from picograd.graph.shape import (
     window_shape,
 )
 from picograd.helpers import product
-from picograd.number import converted, is_given, like
+from picograd.number import converted, for_graph, is_given, like
 from picograd.traced_number import TracedNumber, derived, plain
 
 Number = Union[bool, int, float]
@@ -71,22 +71,20 @@ class Node:
         "shape",
         "stamped",
     )
-    arg: Any
-    inputs: tuple["Node", ...]
-    op: str
-    device: str
-    dtype: DType
-    shape: Shape
     record: Any  # of a `Standing` one
 
     def __init__(
         self, op: str, inputs: tuple["Node", ...], arg: Any, shape: Shape, dtype: DType, device: str
     ) -> None:
-        self.op, self.inputs, self.arg = op, inputs, arg
-        self.shape, self.dtype, self.device = shape, dtype, device
+        self.op: str = op
+        self.inputs: tuple[Node, ...] = inputs
+        self.arg: Any = arg
+        self.shape: Shape = shape
+        self.dtype: DType = dtype
+        self.device: str = device
         self.realized: Buffer | None = None
         self.leaf: Any = None  # a weak reference
-        self.is_asked = False  # whether a program may ask for the gradient of this very node
+        self.is_asked: bool = False  # whether a program may ask for the gradient of this very node
         self.stamped: Any = None  # what it was made by together with others; see graph/pattern.py
 
     @property
@@ -184,8 +182,7 @@ class Node:
     def in_parts(self, method: str, *args: Any) -> "Node":
         """Apply a linear method to the real and imaginary parts."""
         real, imag = (getattr(part, method)(*args) for part in self.parts())
-        made: Node = real.paired(imag)
-        return made
+        return real.paired(imag)
 
     def unary(self, op: str) -> "Node":
         """Apply an elementwise op with one input."""
@@ -469,7 +466,7 @@ def constant(value: Number, shape: Shape, dtype: DType, device: str) -> Node:
         real, imag = (constant(part, shape, dtype.real, device) for part in ends_of(value))
         return real.paired(imag)
     python = {"bool": bool, "float": float, "float8": float}.get(dtype.kind, int)
-    number = converted(python, value)
+    number = for_graph(converted(python, value))
     return Node("const", (), number, shape, dtype, device)
 
 

@@ -11,7 +11,6 @@ is told by its identity: nodes that look alike and were made otherwise are told 
 """
 
 from collections.abc import Callable, Sequence, Set
-from dataclasses import dataclass
 from operator import attrgetter, itemgetter
 from typing import Any
 
@@ -19,6 +18,7 @@ from picograd.dtype import DType
 from picograd.graph.node import Node
 from picograd.graph.row import NUMBERS, WRITES
 from picograd.graph.shape import Shape
+from picograd.late_methods import dataclass
 
 FEWEST = 8
 REALIZED, LEAF = attrgetter("realized"), attrgetter("leaf")

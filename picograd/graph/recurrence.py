@@ -20,7 +20,7 @@ takes apart again: graph/recurrence_gradient.py.
 
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from picograd.buffer import RuntimeScalar
@@ -32,6 +32,7 @@ from picograd.graph.composites import CustomGradient
 from picograd.graph.ends import End, ended, sources_of
 from picograd.graph.node import Node, is_plain_leaf, toposort
 from picograd.graph.row import ANY, INPUTS, NUMBERS, Op, Role, Sizes, table
+from picograd.late_methods import dataclass
 from picograd.traced_number import SIZED, TracedNumber
 
 Key = tuple[Any, ...]
@@ -46,12 +47,9 @@ class Body:
     """
 
     __slots__ = ("__weakref__", "carries", "constants", "gradients", "key", "nexts", "order", "xs")
-    nexts: tuple[int, ...]
-    order: tuple[Node, ...]
     carries: tuple[Node, ...]
     constants: tuple[Node, ...]
     xs: tuple[Node, ...]
-    key: Key
 
     def __init__(
         self,
@@ -61,7 +59,9 @@ class Body:
         key: Key,
     ) -> None:
         self.carries, self.xs, self.constants = map(tuple, leaves)
-        self.nexts, self.order, self.key = nexts, tuple(order), key
+        self.nexts: tuple[int, ...] = nexts
+        self.order: tuple[Node, ...] = tuple(order)
+        self.key: Key = key
         self.gradients: dict[Any, Any] = {}
 
     @property

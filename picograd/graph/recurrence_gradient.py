@@ -10,7 +10,7 @@ over all steps. Otherwise it is a carry of its own, in the dtype sums accumulate
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from picograd.graph.node import Node, is_move, toposort
@@ -26,6 +26,7 @@ from picograd.graph.recurrence import (
     stacked,
 )
 from picograd.graph.row import INPUTS, NUMBERS, Role
+from picograd.late_methods import dataclass
 
 Pair = tuple[Node, Node]
 Differentiate = Callable[[Sequence[Pair], Sequence[Node]], list[Node | None]]
@@ -146,15 +147,11 @@ def like(kind: str, node: Node) -> Node:
 class Replaced:
     """Puts placeholders for the values of the first loop into the gradient of its body."""
 
-    body: Body
-    arriving: list[Node]
-    numbers: dict[int, int]
-    is_cheap: IsCheap
-
     def __init__(self, body: Body, arriving: Sequence[Node], is_cheap: IsCheap) -> None:
-        self.body, self.is_cheap = body, is_cheap
-        self.arriving = list(arriving)  # cotangents: they stay
-        self.numbers = {id(node): n for n, node in enumerate(body.order)}
+        self.body: Body = body
+        self.is_cheap: IsCheap = is_cheap
+        self.arriving: list[Node] = list(arriving)  # cotangents: they stay
+        self.numbers: dict[int, int] = {id(node): n for n, node in enumerate(body.order)}
         self.kept: Numbered = {}  # placeholder of each body node kept over time
         self.constants: Numbered = {}
         self.outer: list[Pair] = []

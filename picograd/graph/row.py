@@ -55,11 +55,11 @@ asks for a column: `node.row.role`, or, where that is looked up often, `node.op 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from picograd.dtype import DType, bool_, int64
+from picograd.late_methods import dataclass
 from picograd.target import Target
 
 

@@ -211,8 +211,7 @@ def log_gradient(gradient: Node, output: Node, x: Node, axis: int) -> Node:
 def bound_scan(graph: Any, node: Node) -> Node:
     """Scan on: an element depends on those before it."""
     graph.need_plain(node, node.arg[1])
-    made: Node = graph.same(node, graph.inputs(node))
-    return made
+    return graph.same(node, graph.inputs(node))
 
 
 SCAN_ROWS = table(

@@ -5,10 +5,10 @@ user called; the others assume checked arguments.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from picograd.errors import AxisError, ShapeError
 from picograd.helpers import product, row_major
+from picograd.late_methods import dataclass
 from picograd.traced_number import SIZED, TracedNumber
 
 Shape = tuple[int, ...]

@@ -9,7 +9,7 @@ numbers stays the one it is.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from picograd.buffer import Storage
@@ -17,6 +17,7 @@ from picograd.dtype import DType
 from picograd.errors import DTypeError
 from picograd.graph.node import Node, ends_of
 from picograd.graph.row import MEMORY, NUMBERS, Role
+from picograd.late_methods import dataclass
 
 MOVING = (  # roles of what does to complex numbers what it does to each part
     Role.NUMBER,

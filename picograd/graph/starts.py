@@ -6,11 +6,11 @@ plan. How many elements there are is structure.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from picograd.graph.node import Node, toposort
 from picograd.graph.row import MOVING
+from picograd.late_methods import dataclass
 from picograd.number import GivenInt
 from picograd.traced_number import plain as plain_number
 

@@ -107,8 +107,6 @@ class PReLU(Module):
 
     _shown = "num_parameters={self.num_parameters}"
 
-    weight: Parameter
-
     def __init__(
         self,
         num_parameters: int = 1,
@@ -118,7 +116,7 @@ class PReLU(Module):
     ) -> None:
         self.num_parameters = num_parameters
         self.init = init
-        self.weight = Parameter(constant((num_parameters,), self.init, device, dtype))
+        self.weight: Parameter = Parameter(constant((num_parameters,), self.init, device, dtype))
 
     def reset_parameters(self) -> None:
         """Set the slopes to what they began with."""

@@ -33,8 +33,6 @@ class MultiheadAttention(Module):
 
     batch_first: bool = False
     head_dim: int
-    kdim: int
-    vdim: int
     in_proj_weight: Parameter | None
     q_proj_weight: Parameter | None
     k_proj_weight: Parameter | None
@@ -66,8 +64,8 @@ class MultiheadAttention(Module):
         self.num_heads = num_heads
         self.dropout = dropout
         self.head_dim, self.batch_first = (embed_dim // num_heads, batch_first)
-        self.kdim = embed_dim if kdim is None else kdim
-        self.vdim = embed_dim if vdim is None else vdim
+        self.kdim: int = embed_dim if kdim is None else kdim
+        self.vdim: int = embed_dim if vdim is None else vdim
         self.add_zero_attn = add_zero_attn
         self._make_projections(bias, add_bias_kv, (device, dtype))
 

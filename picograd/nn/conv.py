@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from picograd.errors import ShapeError, ValueRangeError
+from picograd.errors import ShapeError, ValueRangeError, check_known
 from picograd.helpers import product
 from picograd.nn import init
 from picograd.nn.module import Module
@@ -29,9 +29,7 @@ def per_axis(op: str, value: Sizes, count: int, name: str, least: int = 1) -> tu
 
 def _padding_mode(op: str, mode: str) -> str:
     known = ("zeros", "reflect", "replicate", "circular")
-    if mode not in known:
-        problem = f"padding_mode={mode!r} is unknown"
-        raise ValueRangeError(op, problem, f"use {', '.join(known)}")
+    check_known(op, "padding_mode", mode, known)
     return mode
 
 
@@ -41,19 +39,12 @@ class ConvSettings(Module):
     The weight is (O, C/groups, *K), of adjoint convolutions (C, O/groups, *K).
     """
 
-    groups: Any
     kernel_size: tuple[int, ...]
-    stride: tuple[int, ...]
-    dilation: tuple[int, ...]
-    padding_mode: str
-    weight: Parameter
-    bias: Parameter | None
     in_channels: int
     out_channels: int
 
     axes = 1  # spatial ones
     is_adjoint = transposed = False
-    padding: Any
     output_padding: tuple[int, ...] = ()
 
     def make(self, channels: tuple[int, int], options: dict[str, Any]) -> None:
@@ -62,22 +53,22 @@ class ConvSettings(Module):
         self.in_channels, self.out_channels = channels
         init.check_sizes(op, in_channels=channels[0], out_channels=channels[1])
         init.check_sizes(op, 1, groups=options["groups"])
-        self.groups = options["groups"]
+        self.groups: Any = options["groups"]
         self.kernel_size = per_axis(op, options["kernel_size"], axes, "kernel_size")
-        self.stride = per_axis(op, options["stride"], axes, "stride")
-        self.dilation = per_axis(op, options["dilation"], axes, "dilation")
-        self.padding = self._padding(options["padding"], axes)
+        self.stride: tuple[int, ...] = per_axis(op, options["stride"], axes, "stride")
+        self.dilation: tuple[int, ...] = per_axis(op, options["dilation"], axes, "dilation")
+        self.padding: Any = self._padding(options["padding"], axes)
         if self.in_channels % self.groups or self.out_channels % self.groups:
             problem = f"{channels} channels do not divide into {self.groups} groups"
             raise ShapeError(op, problem, "choose a divisor of both")
-        self.padding_mode = _padding_mode(op, options["padding_mode"])
+        self.padding_mode: str = _padding_mode(op, options["padding_mode"])
         outer, inner = channels if self.is_adjoint else channels[::-1]
         shape = (outer, inner // self.groups, *self.kernel_size)
         bound = init.fan_in_bound(product(shape[1:]))
         place = (options["device"], options["dtype"])
-        self.weight = Parameter(init.uniform(shape, bound, *place))
+        self.weight: Parameter = Parameter(init.uniform(shape, bound, *place))
         has_bias = options["bias"]
-        self.bias = None
+        self.bias: Parameter | None = None
         if has_bias:
             self.bias = Parameter(init.uniform((channels[1],), bound, *place))
         init.begin(self, ConvSettings)

@@ -88,12 +88,10 @@ class TensorDataset(GatheringDataset):
     (3, [3.0, 6.0])
     """
 
-    count: int
-
     def __init__(self, *tensors: Tensor) -> None:
         need_tensor("TensorDataset", *tensors)
         self.tensors = tensors
-        self.count = _shared_length("TensorDataset", tensors)
+        self.count: int = _shared_length("TensorDataset", tensors)
 
     def __len__(self) -> int:
         return self.count
@@ -140,8 +138,6 @@ class ArrayDataset(GatheringDataset):
     [1, 5.0]
     """
 
-    count: int
-
     is_host = True
 
     def __init__(self, *arrays: Array) -> None:
@@ -150,7 +146,7 @@ class ArrayDataset(GatheringDataset):
                 problem = f"the input must be a NumPy array, not {type(array).__name__}"
                 raise DTypeError("ArrayDataset", problem, "use TensorDataset for tensors")
         self.arrays = arrays
-        self.count = _shared_length("ArrayDataset", arrays)
+        self.count: int = _shared_length("ArrayDataset", arrays)
 
     def __len__(self) -> int:
         return self.count
@@ -166,14 +162,12 @@ class ArrayDataset(GatheringDataset):
 class Rows(GatheringDataset):
     """This class is one tensor or array as a data set whose samples are its rows."""
 
-    is_host: bool
-    values: Any
-    count: int
     whole: ArrayDataset | TensorDataset
 
     def __init__(self, values: Any) -> None:
-        self.values, self.is_host = values, isinstance(values, np.ndarray)
-        self.count = _shared_length("DataLoader", [values])
+        self.values: Any = values
+        self.is_host: bool = isinstance(values, np.ndarray)
+        self.count: int = _shared_length("DataLoader", [values])
         self.whole = ArrayDataset(values) if self.is_host else TensorDataset(values)
 
     def __len__(self) -> int:
@@ -226,10 +220,8 @@ class StackDataset(Dataset):
     (('b', 6), {'x': 'a', 'y': 5})
     """
 
-    datasets: Any
-
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self.datasets = args or kwargs
+        self.datasets: Any = args or kwargs
         self.parts = list(args) or list(kwargs.values())
         if not self.parts or any(len(each) != len(self.parts[0]) for each in self.parts):
             problem = f"{len(self.parts)} data sets that are not equally long"
@@ -252,18 +244,15 @@ class ConcatDataset(Dataset):
     (3, 'c', 'a')
     """
 
-    datasets: list[Any]
-    ends: list[int]
-
     def __init__(self, datasets: Iterable[Any]) -> None:
-        self.datasets = list(datasets)
+        self.datasets: list[Any] = list(datasets)
         if not self.datasets:
             problem = "no data set given"
             raise ValueRangeError("ConcatDataset", problem, "pass at least one")
         if any(isinstance(each, IterableDataset) for each in self.datasets):
             problem = "an IterableDataset has no index"
             raise DTypeError("ConcatDataset", problem, "use ChainDataset")
-        self.ends = list(itertools.accumulate(len(each) for each in self.datasets))
+        self.ends: list[int] = list(itertools.accumulate(len(each) for each in self.datasets))
 
     def __len__(self) -> int:
         return self.ends[-1]
@@ -286,10 +275,8 @@ class ChainDataset(IterableDataset):
     [1, 2, 3]
     """
 
-    datasets: list[Any]
-
     def __init__(self, datasets: Iterable[Any]) -> None:
-        self.datasets = list(datasets)
+        self.datasets: list[Any] = list(datasets)
 
     def __iter__(self) -> Iterator[Any]:
         return itertools.chain.from_iterable(self.datasets)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from picograd.dtype import float32, int64
-from picograd.errors import DataError, ValueRangeError
+from picograd.errors import DataError, check_known
 from picograd.nn.download import Published, data_folder, download, read_tar, sha256_of
 from picograd.tensor.core.annotations import DeviceLike
 from picograd.tensor.tensor import Tensor
@@ -202,8 +202,7 @@ def cifar100(
     picograd.errors.DataError: cifar100: cannot read nowhere/cifar-100-binary.tar.gz
     (No such file or directory). Fix: put cifar-100-binary.tar.gz there, or leave out folder=.
     """
-    if labels not in ("fine", "coarse"):
-        raise ValueRangeError("cifar100", f"labels={labels!r} is not known", "use fine or coarse")
+    check_known("cifar100", "labels", labels, ("fine", "coarse"))
     root = "cifar-100-binary/"
     train, test, names = f"{root}train.bin", f"{root}test.bin", f"{root}{labels}_label_names.txt"
     sizes = {train: 5 * BATCH * (2 + PIXELS), test: BATCH * (2 + PIXELS), names: 0}

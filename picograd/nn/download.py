@@ -13,12 +13,12 @@ import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from picograd.config import config
 from picograd.errors import DataError
+from picograd.late_methods import dataclass
 
 TIMEOUT = 20  # seconds without an answer before the next mirror is tried
 ATTEMPTS = 5  # connections to one mirror, as long as each brings some bytes

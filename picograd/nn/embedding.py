@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from picograd.errors import ShapeError, ValueRangeError
+from picograd.errors import ShapeError, ValueRangeError, check_known
 from picograd.nn import init
 from picograd.nn.functional_embedding import embedding, embedding_bag
 from picograd.nn.module import Module
@@ -18,12 +18,6 @@ class Table(Module):
     `sparse` is stored only: gradients are dense.
     """
 
-    max_norm: Any
-    norm_type: Any
-    scale_grad_by_freq: Any
-    sparse: Any
-    padding_idx: int | None
-    weight: Parameter
     embedding_dim: int
     num_embeddings: int
 
@@ -31,9 +25,11 @@ class Table(Module):
         op = type(self).__name__
         self.num_embeddings, self.embedding_dim = sizes
         init.check_sizes(op, num_embeddings=sizes[0], embedding_dim=sizes[1])
-        self.max_norm, self.norm_type = options["max_norm"], options["norm_type"]
-        self.scale_grad_by_freq, self.sparse = options["scale_grad_by_freq"], options["sparse"]
-        self.padding_idx = self._padding(options["padding_idx"])
+        self.max_norm: Any = options["max_norm"]
+        self.norm_type: Any = options["norm_type"]
+        self.scale_grad_by_freq: Any = options["scale_grad_by_freq"]
+        self.sparse: Any = options["sparse"]
+        self.padding_idx: int | None = self._padding(options["padding_idx"])
         place = (options["device"], options["dtype"])
         given = options["_weight"]
         if given is None:
@@ -43,7 +39,7 @@ class Table(Module):
         elif tuple(given.shape) != sizes:
             problem = f"table of shape {tuple(given.shape)}, {sizes} wanted"
             raise ShapeError(op, problem, "pass the shape of the weight")
-        self.weight = Parameter(given)
+        self.weight: Parameter = Parameter(given)
         if options["_weight"] is None:
             init.begin(self, Table)
 
@@ -159,9 +155,7 @@ class EmbeddingBag(Table):
         device: DeviceLike | None = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        if mode not in ("sum", "mean", "max"):
-            problem = f"mode={mode!r} is unknown"
-            raise ValueRangeError("EmbeddingBag", problem, 'use "sum", "mean" or "max"')
+        check_known("EmbeddingBag", "mode", mode, ("sum", "mean", "max"))
         options: dict[str, Any] = dict(padding_idx=padding_idx, max_norm=max_norm)
         options |= dict(norm_type=norm_type, scale_grad_by_freq=scale_grad_by_freq)
         options |= dict(sparse=sparse, _weight=_weight, device=device, dtype=dtype)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from picograd.errors import DTypeError, ShapeError, ValueRangeError
+from picograd.errors import DTypeError, ShapeError, ValueRangeError, check_known
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.autograd import no_grad
 from picograd.tensor.core.demands import demand_number
@@ -153,8 +153,7 @@ def _frequencies(index: Tensor, size: int) -> Tensor:
 
 def _check_mode(mode: str, by_frequency: bool, sparse: bool) -> None:
     op = "embedding_bag"
-    if mode not in ("sum", "mean", "max"):
-        raise ValueRangeError(op, f"mode={mode!r} is unknown", 'use "sum", "mean" or "max"')
+    check_known(op, "mode", mode, ("sum", "mean", "max"))
     if mode == "max" and (by_frequency or sparse):
         name = "scale_grad_by_freq" if by_frequency else "sparse"
         raise ValueRangeError(op, f"{name} with mode='max'", 'use "sum" or "mean"')

@@ -43,11 +43,6 @@ class GradScaler:
     ([0.0], 8.0)
     """
 
-    enabled: bool
-    factor: Tensor
-    good_steps: Tensor
-    growth_interval: int
-
     def __init__(
         self,
         device: DeviceLike | None = None,
@@ -68,9 +63,10 @@ class GradScaler:
             place, enabled = "cpu", False
         self.growth_factor = growth_factor
         self.backoff_factor = backoff_factor
-        self.growth_interval, self.enabled = growth_interval, enabled
-        self.factor = constant((), float(init_scale), place, float32)
-        self.good_steps = constant((), 0, place, int32)
+        self.growth_interval: int = growth_interval
+        self.enabled: bool = enabled
+        self.factor: Tensor = constant((), float(init_scale), place, float32)
+        self.good_steps: Tensor = constant((), 0, place, int32)
         self.found: dict[int, Tensor] = {}  # by optimizer: whether a gradient is not finite
         self.stepped: set[int] = set()
 

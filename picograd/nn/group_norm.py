@@ -154,7 +154,6 @@ class RMSNorm(Module):
     """
 
     normalized_shape: tuple[int, ...]
-    weight: Parameter | None
 
     def __init__(
         self,
@@ -169,7 +168,7 @@ class RMSNorm(Module):
         self.normalized_shape = shape = tuple(sizes)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        self.weight = None
+        self.weight: Parameter | None = None
         if elementwise_affine:
             self.weight = Parameter(init.constant(shape, 1.0, device, dtype))
 

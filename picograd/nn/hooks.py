@@ -7,12 +7,13 @@ and see lazy tensors.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import import_module
 from typing import Any
 
 from picograd.engine.tracing import note_change
 from picograd.errors import DTypeError, StateError
+from picograd.late_methods import dataclass
 from picograd.tensor.core.gradient_hooks import HookHandle
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.custom import Function
@@ -185,13 +186,11 @@ def _after(
 class Watch:
     """This class brings the gradients of a call's results and of its inputs together."""
 
-    has_inputs: bool
-
     def __init__(self, module: Any, hooks: Hooks, count: int) -> None:
         self.module = module
         self.hooks = hooks
         self.count = count
-        self.has_inputs = False
+        self.has_inputs: bool = False
         self.gradients: tuple[Any, ...] = ()  # of the results
 
     def enter(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from picograd.dtype import default_float, to_dtype
-from picograd.errors import DTypeError, ShapeError, ValueRangeError
+from picograd.errors import DTypeError, ShapeError, ValueRangeError, check_known
 from picograd.graph.room import check_size
 from picograd.helpers import product
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike
@@ -340,8 +340,7 @@ def sparse_(
 
 
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
-    if mode not in ("fan_in", "fan_out"):
-        raise ValueRangeError("init", f"mode={mode!r} is unknown", 'use "fan_in" or "fan_out"')
+    check_known("init", "mode", mode, ("fan_in", "fan_out"))
     fans = calculate_fans(tuple(tensor.shape))
     return calculate_gain(nonlinearity, a) / math.sqrt(fans[mode == "fan_out"])
 

@@ -59,7 +59,6 @@ class Bilinear(Module):
     (5, 4)
     """
 
-    weight: Parameter
     bias: Parameter | None
 
     def __init__(
@@ -78,7 +77,7 @@ class Bilinear(Module):
         self.out_features = out_features
         bound = init.fan_in_bound(in1_features)
         shape = (out_features, in1_features, in2_features)
-        self.weight = Parameter(init.uniform(shape, bound, device, dtype))
+        self.weight: Parameter = Parameter(init.uniform(shape, bound, device, dtype))
         self.bias = Parameter(init.uniform(shape[:1], bound, device, dtype)) if bias else None
         init.begin(self, Bilinear)
 

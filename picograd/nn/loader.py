@@ -79,13 +79,7 @@ class DataLoader(OfSamples):
     """
 
     dataset: Rows | Any
-    is_stream: bool
-    batch_size: int | None
-    num_workers: int
-    prefetch_factor: int
-    generator: Generator | None
     sampler: Iterable[Any] | Sampler
-    batch_sampler: BatchSampler | Iterable[Any] | None
 
     def __init__(
         self,
@@ -113,17 +107,18 @@ class DataLoader(OfSamples):
         options = dict(locals())
         check_options(options)
         self.dataset = Rows(dataset) if isinstance(dataset, (Tensor, np.ndarray)) else dataset
-        self.is_stream = isinstance(dataset, IterableDataset)
-        self.batch_size = None if batch_sampler is not None else batch_size
+        self.is_stream: bool = isinstance(dataset, IterableDataset)
+        self.batch_size: int | None = None if batch_sampler is not None else batch_size
         self.drop_last = drop_last
         self.collate_fn = collate_fn
         self.device = device
-        self.num_workers, self.prefetch_factor = num_workers, prefetch_factor or AHEAD
+        self.num_workers: int = num_workers
+        self.prefetch_factor: int = prefetch_factor or AHEAD
         self.timeout = timeout
         self.worker_init_fn = worker_init_fn
-        self.generator = Generator(seed) if seed is not None else generator
+        self.generator: Generator | None = Generator(seed) if seed is not None else generator
         self.sampler = sampler if sampler is not None else self._sampler(bool(shuffle))
-        self.batch_sampler = batch_sampler
+        self.batch_sampler: BatchSampler | Iterable[Any] | None = batch_sampler
         if batch_sampler is None and batch_size is not None:
             self.batch_sampler = BatchSampler(self.sampler, batch_size, drop_last)
 

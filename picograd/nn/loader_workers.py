@@ -15,10 +15,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from picograd.errors import DataError
+from picograd.late_methods import dataclass
 
 END = object()  # a worker's stream is over
 LATER = object()  # the next batch is not loaded yet
@@ -101,12 +101,8 @@ def serve(
 class Feed:
     """Batches in order: at most `in_flight` tasks are with the workers at any time."""
 
-    active: list[Worker]
-    tasks: Iterator[Any]
-    workers: list[Worker]
     in_flight: int
     timeout: float | None
-    turn: int
 
     def __init__(
         self,
@@ -116,10 +112,12 @@ class Feed:
         timeout: float | None,
         stop: threading.Event,
     ) -> None:
-        self.workers, self.active, self.tasks = workers, list(workers), tasks
+        self.workers: list[Worker] = workers
+        self.active: list[Worker] = list(workers)
+        self.tasks: Iterator[Any] = tasks
         self.in_flight, self.timeout, self.stop = in_flight, timeout, stop
         self.sent: deque[Worker] = deque()
-        self.turn = 0
+        self.turn: int = 0
 
     def fill(self) -> None:
         """Give the first tasks."""

@@ -31,8 +31,6 @@ class Criterion(Module):
     ('mean', 'sum')
     """
 
-    reduction: str
-
     def __init__(
         self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
     ) -> None:
@@ -40,7 +38,7 @@ class Criterion(Module):
             reduction = "none"
         elif size_average is not None or reduce is not None:
             reduction = "sum" if size_average is False else "mean"
-        self.reduction = reduction
+        self.reduction: str = reduction
 
 
 class WeightedCriterion(Criterion):

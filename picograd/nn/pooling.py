@@ -24,17 +24,15 @@ class Pool(Module):
     _shown = "kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
     pool: Callable[..., Any]
-    kernel_size: Sizes
-    stride: Sizes
-    padding: Sizes
-    ceil_mode: bool
 
     def keep(self, kernel_size: Sizes, stride: Sizes | None, padding: Sizes, ceil: bool) -> None:
         """Check and store the sizes; the stride is the kernel's size unless given."""
         init.check_sizes(type(self).__name__, 1, kernel_size=kernel_size)
         init.check_sizes(type(self).__name__, 0, padding=padding)
-        self.kernel_size, self.padding, self.ceil_mode = kernel_size, padding, ceil
-        self.stride = kernel_size if stride is None else stride
+        self.kernel_size: Sizes = kernel_size
+        self.padding: Sizes = padding
+        self.ceil_mode: bool = ceil
+        self.stride: Sizes = kernel_size if stride is None else stride
 
 
 class MaxPool(Pool):

@@ -34,9 +34,6 @@ class Recurrent(Module):
     joined to the first's; `dropout` is the chance to zero an output between layers in training.
     """
 
-    bidirectional: bool
-    dropout: float
-
     mode = "RNN_TANH"
 
     def __init__(
@@ -57,7 +54,8 @@ class Recurrent(Module):
         self.num_layers = num_layers
         self.bias = bias
         self.batch_first = batch_first
-        self.dropout, self.bidirectional = float(dropout), bidirectional
+        self.dropout: float = float(dropout)
+        self.bidirectional: bool = bidirectional
         self.proj_size = proj_size
         counts = dict(input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
         init.check_sizes(type(self).__name__, 1, **counts)
@@ -268,9 +266,6 @@ class RNN(Recurrent):
     ((5, 2, 8), (2, 2, 4))
     """
 
-    mode: str
-    nonlinearity: str
-
     def __init__(
         self,
         input_size: int,
@@ -284,7 +279,8 @@ class RNN(Recurrent):
         device: DeviceLike | None = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        self.nonlinearity, self.mode = nonlinearity, mode_of("RNN", nonlinearity)
+        self.nonlinearity: str = nonlinearity
+        self.mode: str = mode_of("RNN", nonlinearity)
         options = (num_layers, bias, batch_first, dropout, bidirectional)
         super().__init__(input_size, hidden_size, *options, device=device, dtype=dtype)
 

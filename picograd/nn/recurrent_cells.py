@@ -7,7 +7,7 @@ update, new.
 
 import math
 
-from picograd.errors import ShapeError, ValueRangeError
+from picograd.errors import ShapeError, check_known
 from picograd.nn import init
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
@@ -61,8 +61,6 @@ def advanced(
 class Cell(Module):
     """This class is one step: weights weight_ih (G H, I), weight_hh (G H, H) and two biases."""
 
-    weight_ih: Parameter
-    weight_hh: Parameter
     bias_ih: Parameter | None
     bias_hh: Parameter | None
 
@@ -83,8 +81,8 @@ class Cell(Module):
         init.check_sizes(type(self).__name__, 1, **names)
         bound, rows = 1.0 / math.sqrt(hidden_size), GATES[self.mode] * hidden_size
         place = (device, dtype)
-        self.weight_ih = Parameter(init.uniform((rows, input_size), bound, *place))
-        self.weight_hh = Parameter(init.uniform((rows, hidden_size), bound, *place))
+        self.weight_ih: Parameter = Parameter(init.uniform((rows, input_size), bound, *place))
+        self.weight_hh: Parameter = Parameter(init.uniform((rows, hidden_size), bound, *place))
         self.bias_ih = self.bias_hh = None
         if bias:
             self.bias_ih = Parameter(init.uniform((rows,), bound, *place))
@@ -131,9 +129,6 @@ class RNNCell(Cell):
     (5, 3)
     """
 
-    mode: str
-    nonlinearity: str
-
     def __init__(
         self,
         input_size: int,
@@ -143,7 +138,8 @@ class RNNCell(Cell):
         device: DeviceLike | None = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        self.nonlinearity, self.mode = nonlinearity, mode_of("RNNCell", nonlinearity)
+        self.nonlinearity: str = nonlinearity
+        self.mode: str = mode_of("RNNCell", nonlinearity)
         super().__init__(input_size, hidden_size, bias, device, dtype)
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
@@ -184,7 +180,5 @@ class GRUCell(Cell):
 
 def mode_of(op: str, nonlinearity: str) -> str:
     """Find PyTorch's name of an Elman network with a nonlinearity."""
-    if nonlinearity not in ("tanh", "relu"):
-        problem = f"nonlinearity={nonlinearity!r} is unknown"
-        raise ValueRangeError(op, problem, 'use "tanh" or "relu"')
+    check_known(op, "nonlinearity", nonlinearity, ("tanh", "relu"))
     return "RNN_" + nonlinearity.upper()

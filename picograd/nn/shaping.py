@@ -61,14 +61,12 @@ class Unflatten(Module):
 
     _shown = "dim={self.dim}, unflattened_size={self.unflattened_size}"
 
-    dim: int
-    unflattened_size: tuple[int, ...]
-
     def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
         if isinstance(unflattened_size, int):
             problem = f"unflattened_size is one number, {unflattened_size}"
             raise DTypeError("Unflatten", problem, "pass the sizes: (2, 3)")
-        self.dim, self.unflattened_size = dim, tuple(unflattened_size)
+        self.dim: int = dim
+        self.unflattened_size: tuple[int, ...] = tuple(unflattened_size)
 
     def forward(self, input: Tensor) -> Tensor:
         """Split the axis."""

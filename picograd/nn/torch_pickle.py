@@ -9,7 +9,6 @@ import pickletools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from picograd.dtype import BY_NAME, DType, dtype_named
 from picograd.engine.realize import node_over_numpy
 from picograd.errors import PicogradError, StateError
 from picograd.helpers import product
+from picograd.late_methods import dataclass
 from picograd.nn.parameter import Parameter
 from picograd.nn.safe_globals import SAFE, is_safe, make, set_state
 from picograd.target import is_host

@@ -48,9 +48,6 @@ class ResidualLayer(Module):
     norm2: LayerNorm
     dropout1: Dropout
     dropout2: Dropout
-    linear1: Linear
-    dropout: Dropout
-    linear2: Linear
 
     def __init__(
         self,
@@ -70,9 +67,9 @@ class ResidualLayer(Module):
         heads: dict[str, Any] = dict(dropout=dropout, bias=bias, batch_first=batch_first)
         for name in self.attentions:
             self.add_module(name, MultiheadAttention(d_model, nhead, **heads, **place))
-        self.linear1 = Linear(d_model, dim_feedforward, bias, **place)
-        self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias, **place)
+        self.linear1: Linear = Linear(d_model, dim_feedforward, bias, **place)
+        self.dropout: Dropout = Dropout(dropout)
+        self.linear2: Linear = Linear(dim_feedforward, d_model, bias, **place)
         self.norm_first = norm_first
         parts = range(1, len(self.attentions) + 2)
         for number in parts:
@@ -179,8 +176,6 @@ class TransformerEncoder(Module):
     (3, 1, 4)
     """
 
-    layers: ModuleList
-
     def __init__(
         self,
         encoder_layer: Module,
@@ -189,7 +184,7 @@ class TransformerEncoder(Module):
         enable_nested_tensor: bool = True,
         mask_check: bool = True,
     ) -> None:
-        self.layers = copies(encoder_layer, num_layers)
+        self.layers: ModuleList = copies(encoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
@@ -218,10 +213,8 @@ class TransformerDecoder(Module):
     (3, 1, 4)
     """
 
-    layers: ModuleList
-
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
-        self.layers = copies(decoder_layer, num_layers)
+        self.layers: ModuleList = copies(decoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
 
@@ -253,9 +246,6 @@ class Transformer(Module):
     (2, 1, 4)
     """
 
-    encoder: Module | TransformerEncoder
-    decoder: Module | TransformerDecoder
-
     def __init__(
         self,
         d_model: int = 512,
@@ -279,10 +269,10 @@ class Transformer(Module):
         rest: dict[str, Any] = dict(batch_first=batch_first, norm_first=norm_first, bias=bias)
         rest |= place
         shape = (d_model, layer_norm_eps, True, bias)
-        self.encoder = custom_encoder or TransformerEncoder(
+        self.encoder: Module | TransformerEncoder = custom_encoder or TransformerEncoder(
             TransformerEncoderLayer(*sizes, **rest), num_encoder_layers, LayerNorm(*shape, **place)
         )
-        self.decoder = custom_decoder or TransformerDecoder(
+        self.decoder: Module | TransformerDecoder = custom_decoder or TransformerDecoder(
             TransformerDecoderLayer(*sizes, **rest), num_decoder_layers, LayerNorm(*shape, **place)
         )
         for parameter in self.parameters():

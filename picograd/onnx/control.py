@@ -15,17 +15,16 @@ from picograd.tensor.transforms.scan import scan as recorded_scan
 
 
 @operator("If")
-def if_(call: Call, condition: Value, then_branch: Any, else_branch: Any) -> tuple[Value, ...]:
+def if_(call: Call, condition: bool, then_branch: Any, else_branch: Any) -> tuple[Value, ...]:
     """Run one of two subgraphs; the condition is known on the host."""
-    is_true = bool(call.host(condition).item())
-    return tuple(call.run(then_branch if is_true else else_branch, []))
+    return tuple(call.run(then_branch if condition else else_branch, []))
 
 
 @operator("Loop")
-def loop(call: Call, most: Value, condition: Value, *carried: Value, body: Any) -> Any:
+def loop(call: Call, most: int | None, condition: bool | None, *carried: Value, body: Any) -> Any:
     """Run a subgraph again and again; what it gives beside its state is stacked."""
-    limit = 1 << 62 if most is None else int(call.host(most).item())
-    goes_on = condition is None or bool(call.host(condition).item())
+    limit = 1 << 62 if most is None else most
+    goes_on = condition is None or condition
     state: list[Value] = list(carried)
     rows: list[list[Value]] = []
     step = 0

@@ -198,22 +198,21 @@ def as_dtype(x: Tensor, dtype: DType) -> Tensor:
 
 
 @operator("BitCast")
-def bit_cast(call: Call, x: Tensor, to: int) -> Value:
+def bit_cast(call: Call, x: Value, to: int) -> Value:
     """Read the same bits as another dtype."""
     dtype = dtype_of_onnx(to)
     if dtype is None or isinstance(x, np.ndarray):
         return call.on_host("BitCast", x, to=to)
-    return x.view(dtype)  # type: ignore[arg-type]
+    return x.view(dtype)
 
 
 @operator("Dropout", since=12)
 def dropout(
-    call: Call, x: Tensor, ratio: Value = None, training: Value = None, seed: int = 0
+    call: Call, x: Tensor, ratio: float | None = None, training: bool = False, seed: int = 0
 ) -> Any:
     """Drop elements while training; the second output says which are kept."""
-    is_training = training is not None and bool(call.host(training).item())
-    share = 0.5 if ratio is None else float(call.host(ratio).item())
-    if not is_training or share == 0:
+    share = 0.5 if ratio is None else ratio
+    if not training or share == 0:
         return (x, x.zeros_like().eq(0)) if call.outputs > 1 else x
     kept = x.rand_like() >= share
     return where(kept, x / (1 - share), x.zeros_like()), kept

@@ -1,11 +1,13 @@
 """Graphs of ONNX files, read once: nodes with attributes as Python has them, bodies, constants."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 import onnx
+
+from picograd.late_methods import dataclass
 
 MADE_OF = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.float32,
            "value_floats": np.float32}  # fmt: skip

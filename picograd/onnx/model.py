@@ -179,9 +179,7 @@ class Step:
             return self.hosted(inputs)
         if operator is None:
             return self.expanded(inputs)
-        values = inputs if operator.takes_call else [self.tensor(each) for each in inputs]
-        arguments = ([self] if operator.takes_call else []) + values
-        found = operator.definition(*arguments, **self.attributes)
+        found = operator.computed(self, inputs, self.attributes)
         results = found if isinstance(found, tuple) else (found,)
         if name not in (*ON_HOST, *RANDOM) and self.process.known.has_all(inputs):
             self.note(inputs, results)

@@ -1,12 +1,12 @@
 """ONNX operators of networks: products, convolutions, pools, norms, losses."""
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import picograd.nn.functional as functional
+from picograd.late_methods import dataclass
 from picograd.onnx.table import Call, operator
 from picograd.tensor.public import where
 from picograd.tensor.tensor import Tensor
@@ -88,17 +88,14 @@ def pad_space(x: Tensor, widths: list[tuple[int, int]], value: float) -> Tensor:
 
 @operator("Conv")
 def conv(
-    call: Call,
-    x: Any,
-    w: Any,
-    bias: Any = None,
+    x: Tensor,
+    w: Tensor,
+    bias: Tensor | None = None,
     group: int = 1,
     kernel_shape: Any = None,
     **settings: Any,
 ) -> Tensor:
     """Convolution over one, two or three axes."""
-    x, w = call.tensor(x), call.tensor(w)
-    bias = None if bias is None else call.tensor(bias)
     how = windows(x, w.shape[2:], **settings)
     padding = [before for before, _ in how.widths]
     if any(before != after for before, after in how.widths):
@@ -109,10 +106,9 @@ def conv(
 
 @operator("ConvTranspose")
 def conv_transpose(
-    call: Call,
-    x: Any,
-    w: Any,
-    bias: Any = None,
+    x: Tensor,
+    w: Tensor,
+    bias: Tensor | None = None,
     auto_pad: str = "NOTSET",
     group: int = 1,
     kernel_shape: Any = None,
@@ -121,7 +117,6 @@ def conv_transpose(
     **settings: Any,
 ) -> Tensor:
     """Transposed convolution; what `pads` says is cut off."""
-    x, w = call.tensor(x), call.tensor(w)
     how, order = windows(x, w.shape[2:], **settings), x.ndim - 2
     extra = list(output_padding or [0] * order)
     full = [
@@ -142,7 +137,7 @@ def conv_transpose(
     grow = [(0, size - have) for size, have in zip(full, found.shape[2:])]
     widths = [(g[0] - c[0], g[1] - c[1]) for g, c in zip(grow, cuts)]
     found = pad_space(found, widths, 0)
-    return found if bias is None else found + call.tensor(bias).reshape(-1, *[1] * order)
+    return found if bias is None else found + bias.reshape(-1, *[1] * order)
 
 
 def halves(total: int, later: bool) -> tuple[int, int]:
@@ -152,9 +147,10 @@ def halves(total: int, later: bool) -> tuple[int, int]:
 
 
 @operator("MaxPool")
-def max_pool(call: Call, x: Any, kernel_shape: Any, storage_order: int = 0, **settings: Any) -> Any:
+def max_pool(
+    call: Call, x: Tensor, kernel_shape: Any, storage_order: int = 0, **settings: Any
+) -> Any:
     """Take the largest of each window, and where it lies in the whole tensor."""
-    x = call.tensor(x)
     how = windows(x, kernel_shape, **settings)
     order, space = x.ndim - 2, x.shape[2:]
     low = LOW if x.is_floating_point() else np.iinfo(x.dtype.numpy).min
@@ -180,7 +176,7 @@ def max_pool(call: Call, x: Any, kernel_shape: Any, storage_order: int = 0, **se
 
 @operator("AveragePool")
 def average_pool(
-    call: Call, x: Any, kernel_shape: Any, count_include_pad: int = 0, **settings: Any
+    x: Tensor, kernel_shape: Any, count_include_pad: int = 0, **settings: Any
 ) -> Tensor:
     """Average each window; of what is padded only for `count_include_pad`."""
     how = windows(x, kernel_shape, **settings)
@@ -206,7 +202,7 @@ def window_sum(x: Tensor, how: Windows) -> Tensor:
 
 
 @operator("LpPool")
-def lp_pool(call: Call, x: Any, kernel_shape: Any, p: int = 2, **settings: Any) -> Tensor:
+def lp_pool(x: Tensor, kernel_shape: Any, p: int = 2, **settings: Any) -> Tensor:
     """Take the norm of each window."""
     how = windows(x, kernel_shape, **settings)
     return window_sum(pad_space(x.abs() ** p, how.extra, 0), how) ** (1 / p)
@@ -232,16 +228,14 @@ def global_lp_pool(x: Tensor, p: int = 2) -> Tensor:
 
 @operator("MaxUnpool")
 def max_unpool(
-    call: Call,
-    x: Any,
-    places: Any,
-    shape: Any = None,
+    x: Tensor,
+    places: Tensor,
+    shape: list[int] | None = None,
     kernel_shape: Any = (),
     pads: Any = None,
     strides: Any = None,
 ) -> Tensor:
     """Write elements back to where a pool took them; 0 elsewhere."""
-    x = call.tensor(x)
     order = x.ndim - 2
     strides, pads = strides or [1] * order, pads or [0] * 2 * order
     natural = [
@@ -250,21 +244,19 @@ def max_unpool(
     ]
     sizes = [*x.shape[:2], *natural]
     flat = Tensor(np.zeros(math.prod(sizes), np.float32)).to(x.dtype)
-    found = flat.scatter(0, call.tensor(places).reshape(-1), x.reshape(-1)).reshape(sizes)
+    found = flat.scatter(0, places.reshape(-1), x.reshape(-1)).reshape(sizes)
     if shape is None:
         return found
-    wanted = [int(each) for each in call.host(shape)]
-    return pad_space(found, [(0, w - s) for w, s in zip(wanted[2:], sizes[2:])], 0)
+    return pad_space(found, [(0, w - s) for w, s in zip(shape[2:], sizes[2:])], 0)
 
 
 @operator("BatchNormalization")
 def batch_normalization(
-    call: Call,
-    x: Any,
-    scale: Any,
-    bias: Any,
-    mean: Any,
-    var: Any,
+    x: Tensor,
+    scale: Tensor,
+    bias: Tensor,
+    mean: Tensor,
+    var: Tensor,
     epsilon: float = 1e-5,
     momentum: float = 0.9,
     training_mode: int = 0,
@@ -291,7 +283,7 @@ def instance_normalization(x: Tensor, scale: Tensor, bias: Tensor, epsilon: floa
 @operator("LayerNormalization")
 def layer_normalization(
     call: Call,
-    x: Any,
+    x: Tensor,
     scale: Any,
     bias: Any = None,
     axis: int = -1,
@@ -299,7 +291,7 @@ def layer_normalization(
     stash_type: int = 1,
 ) -> Any:
     """Normalise the axes from `axis` on; the mean and the inverse deviation come after."""
-    x, axes = call.tensor(x), list(range(axis % x.ndim, x.ndim))
+    axes = list(range(axis % x.ndim, x.ndim))
     sizes = tuple(x.shape[n] for n in axes)
     if call.outputs == 1 and tuple(scale.shape) == sizes:
         return functional.layer_norm(x, sizes, scale, bias, epsilon)

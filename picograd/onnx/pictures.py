@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import picograd.nn.functional as functional
+from picograd.late_methods import dataclass
 from picograd.onnx.table import Array, Call, Value, ints, operator
 from picograd.tensor.public import stack, where
 from picograd.tensor.tensor import Tensor
@@ -165,9 +165,9 @@ def grid_sample(
 
 
 @operator("AffineGrid")
-def affine_grid(call: Call, theta: Value, size: Value, align_corners: int = 0) -> Tensor:
+def affine_grid(theta: Tensor, size: list[int], align_corners: int = 0) -> Tensor:
     """Make the places of a picture that is moved, turned and stretched."""
-    return functional.affine_grid(call.tensor(theta), ints(call.host(size)), bool(align_corners))
+    return functional.affine_grid(theta, size, bool(align_corners))
 
 
 @operator("RoiAlign")

@@ -100,7 +100,7 @@ def conv_integer(
 ) -> Tensor:
     """Convolution of integers, less their zero points; exact in float64."""
     pair = (centred(x, x_zero, call).double(), centred(w, w_zero, call, 0).double())
-    return conv(call, *pair, **settings).round().to("int32")
+    return conv(*pair, **settings).round().to("int32")
 
 
 @operator("QLinearMatMul")
@@ -127,7 +127,7 @@ def quantized_conv(call: Call, *inputs: Any, **settings: Any) -> Value:
     x, x_scale, x_zero, w, w_scale, w_zero, scale, zero, *bias = inputs
     pair = (centred(x, x_zero, call).double(), centred(w, w_zero, call, 0).double())
     added = call.tensor(bias[0]).double() if bias and bias[0] is not None else None
-    total = conv(call, *pair, added, **settings)
+    total = conv(*pair, added, **settings)
     factor = call.tensor(x_scale).double() * call.tensor(w_scale).double()
     factor = factor if factor.numel() == 1 else factor.reshape(-1, *[1] * (total.ndim - 2))
     return quantize(call, (total * factor).float(), call.tensor(scale), zero)

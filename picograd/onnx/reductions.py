@@ -7,7 +7,7 @@ import numpy as np
 
 import picograd.nn.functional as functional
 from picograd.dtype import bool_
-from picograd.onnx.table import Call, Value, ints, operator
+from picograd.onnx.table import Call, ints, operator
 from picograd.tensor.public import where
 from picograd.tensor.tensor import Tensor
 
@@ -48,16 +48,13 @@ def reduced(kind: str) -> Any:
     """Make the row of a reduction: axes by attribute or input, all of them by default."""
 
     def row(
-        call: Call,
-        x: Value,
-        by: Value = None,
+        x: Tensor,
+        by: list[int] | None = None,
         axes: Any = None,
         keepdims: int = 1,
         noop_with_empty_axes: int = 0,
     ) -> Tensor:
-        x = call.tensor(x)
-        axes = axes if by is None else call.host(by)
-        given = [] if axes is None else ints(axes)
+        given = by or ints([] if axes is None else axes)
         if not given and noop_with_empty_axes:
             return REDUCED[kind](x.unsqueeze(0), [0], False).to(x.dtype)
         which = [axis % x.ndim for axis in given] or list(range(x.ndim))
@@ -74,10 +71,10 @@ for each in REDUCED:
 
 @operator("ArgMax", "ArgMin")
 def arg_extreme(
-    call: Call, x: Value, axis: int = 0, keepdims: int = 1, select_last_index: int = 0
+    call: Call, x: Tensor, axis: int = 0, keepdims: int = 1, select_last_index: int = 0
 ) -> Tensor:
     """Find where the largest or smallest lies; the first such, or the last."""
-    x, method = call.tensor(x), call.node.op_type.lower()
+    method = call.node.op_type.lower()
     if not select_last_index:
         return getattr(x, method)(axis, bool(keepdims))
     return x.shape[axis] - 1 - getattr(x.flip(axis), method)(axis, bool(keepdims))
@@ -128,26 +125,19 @@ def as_matrix(x: Tensor, axis: int) -> Tensor:
 
 
 @operator("CumSum")
-def cumulative_sum(
-    call: Call, x: Value, axis: Value, exclusive: int = 0, reverse: int = 0
-) -> Tensor:
+def cumulative_sum(x: Tensor, axis: int, exclusive: int = 0, reverse: int = 0) -> Tensor:
     """Sum up to each element, without it for `exclusive`."""
-    return running(call, x, axis, exclusive, reverse, "cumsum", 0)
+    return running(x, axis, exclusive, reverse, "cumsum", 0)
 
 
 @operator("CumProd")
-def cumulative_product(
-    call: Call, x: Value, axis: Value, exclusive: int = 0, reverse: int = 0
-) -> Tensor:
+def cumulative_product(x: Tensor, axis: int, exclusive: int = 0, reverse: int = 0) -> Tensor:
     """Multiply up to each element, without it for `exclusive`."""
-    return running(call, x, axis, exclusive, reverse, "cumprod", 1)
+    return running(x, axis, exclusive, reverse, "cumprod", 1)
 
 
-def running(
-    call: Call, x: Value, axis: Value, exclusive: int, reverse: int, method: str, first: int
-) -> Tensor:
+def running(x: Tensor, place: int, exclusive: int, reverse: int, method: str, first: int) -> Tensor:
     """Combine up to each element, from either end."""
-    x, place = call.tensor(x), int(call.host(axis).item())
     x = x.flip(place) if reverse else x
     if exclusive:
         widths = [0] * (2 * x.ndim)
@@ -172,18 +162,10 @@ def mean_variance_normalization(x: Tensor, axes: Any = (0, 2, 3)) -> Tensor:
     return centred / ((centred * centred).mean(kept, True).sqrt() + 1e-9)
 
 
-@operator("TopK", since=10)
+@operator("TopK")
 def top_k(
-    call: Call, x: Value, count: Value, axis: int = -1, largest: int = 1, sorted: int = 1
+    x: Tensor, k: int, axis: int = -1, largest: int = 1, sorted: int = 1
 ) -> tuple[Tensor, Tensor]:
     """Find the largest elements along an axis, and where they are; of equals the first."""
-    k = int(call.host(count).item())
-    values, places = call.tensor(x).sort(dim=axis, descending=bool(largest), stable=True)
-    return values.narrow(axis, 0, k), places.narrow(axis, 0, k)
-
-
-@operator("TopK")
-def top_k_before(x: Tensor, k: int, axis: int = -1) -> tuple[Tensor, Tensor]:
-    """Find the largest elements along an axis, as many as an attribute says."""
-    values, places = x.sort(dim=axis, descending=True, stable=True)
+    values, places = x.sort(dim=axis, descending=bool(largest), stable=True)
     return values.narrow(axis, 0, k), places.narrow(axis, 0, k)

@@ -9,6 +9,7 @@ import picograd.nn.functional as functional
 from picograd.errors import ShapeError
 from picograd.onnx.table import Array, Call, Value, ints, operator
 from picograd.onnx.values import dtype_of_onnx
+from picograd.tensor.core.annotations import Scalar
 from picograd.tensor.public import cat, einsum, stack, where
 from picograd.tensor.tensor import Tensor
 
@@ -28,10 +29,9 @@ def size_of(x: Value) -> Array:
 
 
 @operator("Reshape")
-def reshape(call: Call, x: Value, shape: Value = None, allowzero: int = 0) -> Tensor:
+def reshape(x: Tensor, shape: list[int], allowzero: int = 0) -> Tensor:
     """Give other axes; 0 keeps an axis, unless `allowzero`."""
-    x, sizes = call.tensor(x), ints(call.host(shape))
-    kept = [x.shape[n] if size == 0 and not allowzero else size for n, size in enumerate(sizes)]
+    kept = [x.shape[n] if size == 0 and not allowzero else size for n, size in enumerate(shape)]
     return x.reshape(kept)
 
 
@@ -49,17 +49,15 @@ def transpose(x: Tensor, perm: Any = None) -> Tensor:
 
 
 @operator("Squeeze")
-def squeeze(call: Call, x: Value, axes: Value = None) -> Tensor:
+def squeeze(x: Tensor, axes: list[int] | None = None) -> Tensor:
     """Take axes of size 1 away."""
-    x = call.tensor(x)
-    return x.squeeze() if axes is None else x.squeeze(tuple(ints(call.host(axes))))
+    return x.squeeze() if axes is None else x.squeeze(tuple(axes))
 
 
 @operator("Unsqueeze")
-def unsqueeze(call: Call, x: Value, axes: Value) -> Tensor:
+def unsqueeze(x: Tensor, axes: list[int]) -> Tensor:
     """Add axes of size 1, counted in the result."""
-    x, given = call.tensor(x), ints(call.host(axes))
-    places = sorted(axis + (x.ndim + len(given)) * (axis < 0) for axis in given)
+    places = sorted(axis + (x.ndim + len(axes)) * (axis < 0) for axis in axes)
     for place in places:
         x = x.unsqueeze(place)
     return x
@@ -74,32 +72,33 @@ def concat(*xs: Tensor, axis: int = 1) -> Tensor:
 @operator("Split")
 def split(
     call: Call,
-    x: Value,
-    sizes: Value = None,
+    x: Tensor,
+    sizes: list[int] | None = None,
     axis: int = 0,
     split: Any = None,
     num_outputs: int | None = None,
 ) -> tuple[Tensor, ...]:
     """Cut along an axis: into sizes, or equal parts of which the last may be smaller."""
-    x = call.tensor(x)
     if sizes is None and split is None:
         count = num_outputs or call.outputs
         part = -(-x.shape[axis] // count)
         wanted = [min(part, max(0, x.shape[axis] - n * part)) for n in range(count)]
     else:
-        wanted = ints(split if sizes is None else call.host(sizes))
+        wanted = ints(split) if sizes is None else sizes
     return tuple(x.split(wanted, axis))
 
 
 @operator("Slice", since=10)
 def slice_(
-    call: Call, x: Value, starts: Value, ends: Value, axes: Value = None, steps: Value = None
+    x: Tensor,
+    starts: list[int],
+    ends: list[int],
+    axes: list[int] | None = None,
+    steps: list[int] | None = None,
 ) -> Tensor:
     """Cut out a range of axes."""
-    x, begin, end = call.tensor(x), ints(call.host(starts)), ints(call.host(ends))
-    which = list(range(len(begin))) if axes is None else ints(call.host(axes))
-    step = [1] * len(begin) if steps is None else ints(call.host(steps))
-    for axis, low, high, stride in zip(which, begin, end, step):
+    which = range(len(starts)) if axes is None else axes
+    for axis, low, high, stride in zip(which, starts, ends, steps or [1] * len(starts)):
         x = cut(x, axis, low, high, stride)
     return x
 
@@ -126,18 +125,15 @@ def cut(x: Tensor, axis: int, low: int, high: int, step: int) -> Tensor:
 
 @operator("Pad", since=11)
 def pad(
-    call: Call,
-    x: Value,
-    pads: Value,
-    value: Value = None,
-    axes: Value = None,
+    x: Tensor,
+    pads: list[int],
+    value: Scalar = 0,
+    axes: list[int] | None = None,
     mode: str = "constant",
 ) -> Tensor:
     """Add elements around; negative counts cut."""
-    x = call.tensor(x)
-    which = list(range(x.ndim)) if axes is None else ints(call.host(axes))
-    number = 0 if value is None else call.host(value).item()
-    return padded(x, ints(call.host(pads)), which, mode, number)
+    which = list(range(x.ndim)) if axes is None else axes
+    return padded(x, pads, which, mode, value or 0)
 
 
 @operator("Pad")
@@ -163,24 +159,22 @@ def padded(x: Tensor, pads: list[int], axes: list[int], mode: Any, value: float)
 
 
 @operator("Expand")
-def expand(call: Call, x: Value, shape: Value) -> Tensor:
+def expand(x: Tensor, shape: list[int]) -> Tensor:
     """Broadcast to a shape, both ways."""
-    x = call.tensor(x)
-    return x.broadcast_to(np.broadcast_shapes(tuple(x.shape), tuple(ints(call.host(shape)))))
+    return x.broadcast_to(np.broadcast_shapes(tuple(x.shape), tuple(shape)))
 
 
 @operator("Tile")
-def tile(call: Call, x: Value, repeats: Value) -> Tensor:
+def tile(x: Tensor, repeats: list[int]) -> Tensor:
     """Repeat along axes."""
-    return call.tensor(x).tile(ints(call.host(repeats)))
+    return x.tile(repeats)
 
 
 @operator("Gather")
-def gather(call: Call, x: Value, places: Value, axis: int = 0) -> Tensor:
+def gather(x: Tensor, places: Tensor, axis: int = 0) -> Tensor:
     """Take slices at places."""
-    x = call.tensor(x)
     axis += x.ndim * (axis < 0)
-    return x[(slice(None),) * axis + (call.tensor(places).long(),)]
+    return x[(slice(None),) * axis + (places.long(),)]
 
 
 @operator("GatherElements")
@@ -260,7 +254,6 @@ def tensor_scatter(
 def compress(call: Call, x: Tensor, condition: Value, axis: int | None = None) -> Tensor:
     """Take the slices at which a condition holds."""
     kept = np.flatnonzero(call.host(condition))
-    x = call.tensor(x)
     return x.reshape(-1).index_select(0, Tensor(kept)) if axis is None else (
         x.index_select(axis, Tensor(kept)))  # fmt: skip
 
@@ -272,10 +265,8 @@ def nonzero(x: Tensor) -> Tensor:
 
 
 @operator("OneHot")
-def one_hot(call: Call, places: Value, depth: Value, values: Value, axis: int = -1) -> Tensor:
+def one_hot(index: Tensor, size: int, pair: Tensor, axis: int = -1) -> Tensor:
     """Write one of two values: at the place, and elsewhere."""
-    size, pair = int(call.host(depth).item()), call.tensor(values)
-    index = call.tensor(places)
     axis += (index.ndim + 1) * (axis < 0)
     shape = [1] * (index.ndim + 1)
     shape[axis] = size
@@ -291,10 +282,10 @@ def range_(call: Call, start: Value, limit: Value, delta: Value) -> Value:
 
 
 @operator("ConstantOfShape")
-def constant_of_shape(call: Call, shape: Value, value: Array | None = None) -> Tensor:
+def constant_of_shape(call: Call, shape: list[int], value: Array | None = None) -> Tensor:
     """Fill a shape with a value."""
     number = np.zeros(1, np.float32) if value is None else value
-    return call.tensor(np.full(ints(call.host(shape)), number.reshape(()), number.dtype))
+    return call.tensor(np.full(shape, number.reshape(()), number.dtype))
 
 
 @operator("EyeLike")
@@ -332,11 +323,9 @@ def space_to_depth(x: Tensor, blocksize: int, mode: str = "DCR") -> Tensor:
 
 
 @operator("Trilu")
-def trilu(call: Call, x: Value, k: Value = None, upper: int = 1) -> Tensor:
+def trilu(x: Tensor, k: int | None = None, upper: int = 1) -> Tensor:
     """Keep the triangle above a diagonal, or below."""
-    offset = 0 if k is None else int(call.host(k).item())
-    x = call.tensor(x)
-    return x.triu(offset) if upper else x.tril(offset)
+    return x.triu(k or 0) if upper else x.tril(k or 0)
 
 
 @operator("ReverseSequence")
@@ -359,10 +348,9 @@ def einstein_sum(*xs: Tensor, equation: str) -> Tensor:
 
 
 @operator("CenterCropPad")
-def center_crop_pad(call: Call, x: Value, shape: Value, axes: Any = None) -> Tensor:
+def center_crop_pad(x: Tensor, shape: list[int], axes: Any = None) -> Tensor:
     """Cut or pad evenly on both sides."""
-    x, sizes = call.tensor(x), ints(call.host(shape))
-    for axis, size in zip(axes or range(x.ndim), sizes):
+    for axis, size in zip(axes or range(x.ndim), shape):
         less = x.shape[axis] - size
         if less > 0:
             x = x.narrow(axis, less // 2, size)
@@ -374,16 +362,14 @@ def center_crop_pad(call: Call, x: Value, shape: Value, axes: Any = None) -> Ten
 
 @operator("Col2Im")
 def col2im(
-    call: Call,
-    x: Value,
-    image: Value,
-    block: Value,
+    x: Tensor,
+    size: list[int],
+    window: list[int],
     dilations: Any = None,
     pads: Any = None,
     strides: Any = None,
 ) -> Tensor:
     """Sum the windows of a picture back into it."""
-    x, size, window = call.tensor(x), ints(call.host(image)), ints(call.host(block))
     order = len(size)
     dilation, stride = dilations or [1] * order, strides or [1] * order
     pad = list(pads or [0] * 2 * order)
@@ -413,9 +399,9 @@ def spread(index: Array, grid: Array, size: int, window: list[int], axis: int) -
 
 
 @operator("SequenceAt")
-def sequence_at(call: Call, values: list[Value], place: Value) -> Value:
+def sequence_at(values: list[Value], place: int) -> Value:
     """Take a member of a sequence."""
-    return values[int(call.host(place).item())]
+    return values[place]
 
 
 @operator("SequenceConstruct")
@@ -432,23 +418,23 @@ def sequence_empty(call: Call, dtype: int | None = None) -> list[Value]:
 
 @operator("SequenceInsert")
 def sequence_insert(
-    call: Call, values: list[Value], new: Value, place: Value = None
+    call: Call, values: list[Value], new: Value, place: int | None = None
 ) -> list[Value]:
     """Put a value into a sequence; at its end by default."""
-    at = len(values) if place is None else int(call.host(place).item())
+    at = len(values) if place is None else place
     at += len(values) * (at < 0)
     return [*values[:at], new, *values[at:]]
 
 
 @operator("SequenceErase")
-def sequence_erase(call: Call, values: list[Value], place: Value = None) -> list[Value]:
+def sequence_erase(values: list[Value], place: int | None = None) -> list[Value]:
     """Take a value out of a sequence; the last one by default."""
-    at = len(values) - 1 if place is None else int(call.host(place).item())
+    at = len(values) - 1 if place is None else place
     return [each for n, each in enumerate(values) if n != at % len(values)]
 
 
 @operator("SequenceLength")
-def sequence_length(call: Call, values: list[Value]) -> Array:
+def sequence_length(values: list[Value]) -> Array:
     """Count the values of a sequence."""
     return np.asarray(len(values), np.int64)
 
@@ -462,10 +448,9 @@ def concat_from_sequence(call: Call, values: list[Value], axis: int, new_axis: i
 
 @operator("SplitToSequence")
 def split_to_sequence(
-    call: Call, x: Value, sizes: Value = None, axis: int = 0, keepdims: int = 1
+    call: Call, x: Tensor, sizes: Value = None, axis: int = 0, keepdims: int = 1
 ) -> list[Value]:
     """Cut along an axis into a sequence."""
-    x = call.tensor(x)
     if sizes is None:
         parts = x.split(1, axis)
         return list(parts) if keepdims else [each.squeeze(axis) for each in parts]

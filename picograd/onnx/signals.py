@@ -1,6 +1,7 @@
 """ONNX operators of signals: windows, Fourier transforms. A complex number is a pair of reals."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -18,10 +19,9 @@ WINDOWS = {  # of the cosines of one, two periods
 
 
 @operator(*WINDOWS)
-def window(call: Call, size: Value, output_datatype: int = 1, periodic: int = 1) -> Value:
+def window(call: Call, count: int, output_datatype: int = 1, periodic: int = 1) -> Value:
     """Make a window of cosines, periodic or symmetric."""
-    name, count = call.node.op_type, int(call.host(size).item())
-    first, second, third = WINDOWS[name]
+    first, second, third = WINDOWS[call.node.op_type]
     turns = 2 * math.pi * np.arange(count) / max(count if periodic else count - 1, 1)
     values = first - second * np.cos(turns) + third * np.cos(2 * turns)
     dtype = dtype_of_onnx(output_datatype)
@@ -30,26 +30,18 @@ def window(call: Call, size: Value, output_datatype: int = 1, periodic: int = 1)
 
 @operator("DFT", since=20)
 def dft(
-    call: Call,
-    x: Value,
-    length: Value = None,
-    axis: Value = None,
-    inverse: int = 0,
-    onesided: int = 0,
+    x: Tensor, size: int | None = None, axis: int | None = None, inverse: int = 0, onesided: int = 0
 ) -> Tensor:
     """Discrete Fourier transform along an axis."""
-    place = -2 if axis is None else int(call.host(axis).item())
-    size = None if length is None else int(call.host(length).item())
-    return transformed(call.tensor(x), place, size, bool(inverse), bool(onesided))
+    return transformed(x, -2 if axis is None else axis, size, bool(inverse), bool(onesided))
 
 
 @operator("DFT")
 def dft_before(
-    call: Call, x: Value, length: Value = None, axis: int = 1, inverse: int = 0, onesided: int = 0
+    x: Tensor, size: int | None = None, axis: int = 1, inverse: int = 0, onesided: int = 0
 ) -> Tensor:
     """Discrete Fourier transform along an axis that is an attribute."""
-    size = None if length is None else int(call.host(length).item())
-    return transformed(call.tensor(x), axis, size, bool(inverse), bool(onesided))
+    return transformed(x, axis, size, bool(inverse), bool(onesided))
 
 
 def transformed(x: Tensor, axis: int, size: int | None, inverse: bool, onesided: bool) -> Tensor:
@@ -66,20 +58,14 @@ def transformed(x: Tensor, axis: int, size: int | None, inverse: bool, onesided:
 
 @operator("STFT")
 def stft(
-    call: Call,
-    signal: Value,
-    step: Value,
-    window: Value = None,
-    length: Value = None,
-    onesided: int = 1,
+    x: Tensor, hop: int, window: Any = None, length: int | None = None, onesided: int = 1
 ) -> Tensor:
     """Fourier transforms of windows of a signal (batch, samples, 1 or 2)."""
-    x, hop = call.tensor(signal), int(call.host(step).item())
-    size = int(call.host(length).item()) if length is not None else window.shape[0]
+    size = window.shape[0] if length is None else length
     x = x if x.ndim == 3 else x.unsqueeze(-1)
     count = (x.shape[1] - size) // hop + 1
     places = np.arange(count)[:, None] * hop + np.arange(size)
     frames = x[:, Tensor(places.reshape(-1))].reshape(x.shape[0], count, size, x.shape[2])
     if window is not None:
-        frames = frames * call.tensor(window).reshape(-1, 1)
+        frames = frames * window.reshape(-1, 1)
     return transformed(frames, 2, size, False, bool(onesided))

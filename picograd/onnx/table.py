@@ -3,21 +3,25 @@
     @operator("Softmax", since=13)
     def softmax(x: Tensor, axis: int = -1) -> Tensor:
 
-Inputs come by place (None where one is left out), attributes by name, under ONNX's names. A first
-parameter called `call` gets the `Call`: the opset, how many outputs are wanted, values that the
-host has to know. An operator without a row runs the function body that its ONNX schema has.
+Inputs come by place (None where one is left out), attributes by name, under ONNX's names. An input
+is what its annotation says: a `Tensor`; a `list[int]`, or a number, that the host has to know. A
+first parameter called `call` gets the `Call`: the opset, how many outputs are wanted; inputs of
+such a row that are annotated otherwise stay as they are, others are tensors. An operator without a
+row runs the function body that its ONNX schema has.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Protocol, get_args
 
 import numpy as np
 
+from picograd.late_methods import dataclass
+from picograd.tensor.core.annotations import Scalar
 from picograd.tensor.tensor import Tensor
 
 Definition = Callable[..., Any]
 Array = Any  # a NumPy array
+Reader = Callable[["Call", Any], Any]
 Value = Any  # a Tensor, an array of the host, a list of values (a sequence), or None
 
 
@@ -59,6 +63,47 @@ class Operator:
     definition: Definition
     takes_call: bool
     domain: str
+
+    def computed(self, call: Any, inputs: Sequence[Value], attributes: Mapping[str, Any]) -> Any:
+        """Run the definition on inputs as it wants them."""
+        code = self.definition.__code__
+        names = code.co_varnames[self.takes_call : code.co_argcount]
+        usual = as_it_is if self.takes_call else as_tensor
+        words = [self.definition.__annotations__.get(name) for name in names]
+        readers = [reader_of(word, usual) for word in words]
+        readers += [usual] * len(inputs)
+        pairs = zip(readers, inputs)
+        given = [None if value is None else read(call, value) for read, value in pairs]
+        leading = [call] if self.takes_call else []
+        return self.definition(*leading, *given, **attributes)
+
+
+def as_tensor(call: Call, value: Value) -> Value:
+    """Give an input as a tensor."""
+    return call.tensor(value)
+
+
+def as_it_is(call: Call, value: Value) -> Value:
+    """Give an input as it is."""
+    return value
+
+
+READERS: dict[Any, Reader] = {
+    Tensor: as_tensor,
+    list[int]: lambda call, value: ints(call.host(value)),
+    bool: lambda call, value: bool(call.host(value).item()),
+    int: lambda call, value: int(call.host(value).item()),
+    float: lambda call, value: float(call.host(value).item()),
+    Scalar: lambda call, value: call.host(value).item(),
+}
+
+
+def reader_of(word: Any, usual: Reader) -> Reader:
+    """Find what reads an input by its annotation, or by a part of it: `int | None` is an int."""
+    for each in (word, *get_args(word)):
+        if isinstance(each, Hashable) and each in READERS:
+            return READERS[each]
+    return usual
 
 
 OPERATORS: dict[str, list[Operator]] = {}  # rows by name, the newest first

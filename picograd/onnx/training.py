@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from picograd.onnx.table import Call, operator
+from picograd.onnx.table import operator
 from picograd.tensor.public import where
 from picograd.tensor.tensor import Tensor
 
@@ -65,9 +65,8 @@ def adam(
 
 @operator("Momentum")
 def momentum(
-    call: Call,
     rate: Tensor,
-    step: Any,
+    step: int,
     *values: Tensor,
     alpha: float,
     beta: float,
@@ -75,7 +74,7 @@ def momentum(
     norm_coefficient: float,
 ) -> Any:
     """Follow an average of gradients, Nesterov's or not."""
-    factor = beta if int(call.host(step).item()) > 0 else 1.0
+    factor = beta if step > 0 else 1.0
     found = []
     for x, gradient, average in groups(values, 3):
         slope = gradient + x * norm_coefficient

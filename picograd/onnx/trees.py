@@ -5,11 +5,11 @@ side, the one for yes first. A leaf is its own child, and answers yes.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from picograd.late_methods import dataclass
 from picograd.onnx.table import Call, Value, operator
 from picograd.onnx.tabular import ML, labelled, paired, scored
 from picograd.tensor.public import cat, where

@@ -9,7 +9,6 @@ the shapes of its inputs, in `heads`, before all other nodes.
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from picograd.conversion import convert
 from picograd.dtype import DType, float64, int64
 from picograd.errors import DataError
 from picograd.graph.shape import Shape
+from picograd.late_methods import dataclass
 from picograd.number import GivenInt
 from picograd.onnx.values import NAMES, to_array
 from picograd.tensor.public import full

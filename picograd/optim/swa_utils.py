@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from picograd.errors import ValueRangeError
+from picograd.errors import ValueRangeError, check_known
 from picograd.nn.module import Module
 from picograd.nn.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from picograd.nn.optim.base import Optimizer
@@ -191,9 +191,7 @@ class SWALR(LRScheduler):
         anneal_strategy: str = "cos",
         last_epoch: int = -1,
     ) -> None:
-        if anneal_strategy not in ("cos", "linear"):
-            problem = f"anneal_strategy={anneal_strategy!r} is unknown"
-            raise ValueRangeError("SWALR", problem, 'use "cos" or "linear"')
+        check_known("SWALR", "anneal_strategy", anneal_strategy, ("cos", "linear"))
         if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
             raise ValueRangeError("SWALR", f"anneal_epochs={anneal_epochs}", "use 0 or more")
         self.swa_lrs = per_group("SWALR", "swa_lr", optimizer, swa_lr)

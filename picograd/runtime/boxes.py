@@ -7,12 +7,12 @@ stride 1 in both.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product as points
 from math import gcd
 
 from picograd.errors import check
 from picograd.helpers import product
+from picograd.late_methods import dataclass
 
 LARGEST_UNIT = 16  # bytes that a thread of a GPU moves at once
 

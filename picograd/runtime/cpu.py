@@ -40,7 +40,7 @@ from picograd.runtime.pieces import Records, drop_rest, finish_pieces, improve, 
 from picograd.runtime.workers import Remember, Runner
 from picograd.target import Target
 
-SHORT = 1 << 16  # operations and bytes of a tape that machine code runs: some 20 us at most
+SHORT = 1 << 20  # operations and bytes of a tape that machine code runs: some 0.1 ms at most
 ALIGNMENT = 64  # a cache line and the widest vector
 LARGE_COPY = 128 << 10  # bytes from which the C library maps and unmaps fresh pages each time
 HUGE = 2 << 20  # bytes of a huge page
@@ -71,10 +71,8 @@ def usable_memory() -> int:
 class System:
     """Aligned memory from the C library, up to `capacity` bytes."""
 
-    left: int
-
     def __init__(self, capacity: int) -> None:
-        self.left = capacity
+        self.left: int = capacity
         self.sizes: dict[int, int] = {}
         library = ctypes.CDLL(None)
         self.take, self.drop = library.aligned_alloc, library.free
@@ -124,9 +122,6 @@ class CpuDevice(Device):
     """The host processor; see the module docstring."""
 
     machine: Compiler
-    runner: Runner
-    pool: Pool
-    workspaces: Workspaces
 
     def __init__(
         self, threads: int = 1, remember: Remember = compile_always, capacity: int | None = None
@@ -138,10 +133,10 @@ class CpuDevice(Device):
         self.name, self.compiler = "cpu", compiler_version()
         self.target = cpu_target(machine, threads)
         self.machine, self.remember = Compiler(machine), remember
-        self.runner = Runner(self.machine, threads, remember)
+        self.runner: Runner = Runner(self.machine, threads, remember)
         system = System(capacity or usable_memory())
-        self.pool = Pool(self.name, system.reserve, system.give_back)
-        self.workspaces = Workspaces(self.pool, fill_zero)
+        self.pool: Pool = Pool(self.name, system.reserve, system.give_back)
+        self.workspaces: Workspaces = Workspaces(self.pool, fill_zero)
 
     def allocate(self, nbytes: int) -> Allocation:
         """Reserve memory aligned to 64 bytes."""
@@ -169,6 +164,10 @@ class CpuDevice(Device):
         check_size(buffer, array.nbytes)
         packed = np.ascontiguousarray(array)
         ctypes.memmove(buffer.address, packed.ctypes.data, buffer.nbytes)
+
+    def fill(self, buffer: Buffer, cell: Bytes) -> None:
+        """Write a NumPy array of one element into every place of a buffer."""
+        self.view(buffer).view(cell.dtype)[:] = cell
 
     def copy_out(self, buffer: Buffer) -> Bytes:
         """Read a buffer as a new uint8 array; a large one lies in memory of ours, faulted once."""

@@ -73,15 +73,6 @@ class CudaDevice(Device):
     """One GPU; see the module docstring."""
 
     driver: Driver
-    number: Any
-    context: Any
-    stream: Any
-    launcher: Launcher
-    staging: Staging
-    gate: Gate
-    pool: Pool
-    workspaces: Workspaces
-    bandwidth: float
 
     def __init__(self, driver: Driver, ordinal: int) -> None:
         """Open GPU `ordinal` of an initialised driver."""
@@ -91,21 +82,21 @@ class CudaDevice(Device):
             problem = f"there is no {self.name}: this machine has {count} GPU(s)"
             known = ", ".join(f"cuda:{number}" for number in range(count))
             raise DeviceError("cuda", problem, f"use {known or 'the CPU'}")
-        self.number = driver.call("cuDeviceGet", ordinal)
-        self.context = driver.call("cuDevicePrimaryCtxRetain", self.number)
+        self.number: Any = driver.call("cuDeviceGet", ordinal)
+        self.context: Any = driver.call("cuDevicePrimaryCtxRetain", self.number)
         self.activate()
         self.target = self.describe()
         self.compiler = nvrtc_version()
-        self.stream = driver.call("cuStreamCreate", NON_BLOCKING)
-        self.launcher = Launcher(driver, self.context, self.stream)
-        self.staging = Staging(driver, self.stream)
-        self.gate = Gate(driver, self.stream)
-        self.pool = Pool(self.name, self.reserve, self.give_back)
-        self.workspaces = Workspaces(self.pool, self.fill_zero)
+        self.stream: Any = driver.call("cuStreamCreate", NON_BLOCKING)
+        self.launcher: Launcher = Launcher(driver, self.context, self.stream)
+        self.staging: Staging = Staging(driver, self.stream)
+        self.gate: Gate = Gate(driver, self.stream)
+        self.pool: Pool = Pool(self.name, self.reserve, self.give_back)
+        self.workspaces: Workspaces = Workspaces(self.pool, self.fill_zero)
         self.modules: weakref.WeakValueDictionary[bytes, Module] = weakref.WeakValueDictionary()
         self.dropped: deque[tuple[str, Any]] = deque()  # calls that free what nobody runs any more
         self.lock = threading.RLock()
-        self.bandwidth = 0.0
+        self.bandwidth: float = 0.0
         self.box_copiers: dict[int, Executable] = {}  # by the unit
 
     def activate(self) -> None:
@@ -148,6 +139,11 @@ class CudaDevice(Device):
         """Reserve device memory; blocks are reused in stream order."""
         with self.lock:
             return self.pool.allocate(nbytes)
+
+    def prefer(self, taken: Sequence[tuple[int, int]]) -> None:
+        """Hand out blocks of these sizes next, at these addresses if they are free."""
+        with self.lock:
+            self.pool.prefer(taken)
 
     def copy_in(self, buffer: Buffer, array: Bytes) -> None:
         """Write the bytes of an array, after all work given before."""
@@ -471,11 +467,10 @@ class Module:
     """A loaded cubin. Dropping it calls no driver: any thread may, while the GPU still runs it."""
 
     __slots__ = ("__weakref__", "dropped", "handle")
-    dropped: "deque[tuple[str, Any]]"
-    handle: Any
 
     def __init__(self, handle: Any, dropped: "deque[tuple[str, Any]]") -> None:
-        self.handle, self.dropped = handle, dropped
+        self.handle: Any = handle
+        self.dropped: deque[tuple[str, Any]] = dropped
 
     def __del__(self) -> None:
         self.dropped.append(("cuModuleUnload", self.handle))

@@ -72,11 +72,10 @@ class Launcher(Running):
     """
 
     __slots__ = ("words",)
-    words: Any
 
     def __init__(self, driver: Driver, context: Any, stream: Any) -> None:
         self.running, self.is_inside = None, False
-        self.words = (ctypes.c_uint64 * len(GPU))()
+        self.words: Any = (ctypes.c_uint64 * len(GPU))()
         self.context = ctypes.addressof(self.words)
         try:
             found = [driver.call("cuGetProcAddress", name, SINCE, 0) for name in FUNCTIONS.values()]

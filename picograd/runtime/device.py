@@ -11,7 +11,7 @@ A device runs its work in the order it was given. `run_tape` may return before t
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from picograd.buffer import Buffer
 from picograd.code import Code
 from picograd.dtype import DType
 from picograd.errors import CompileError, check, internal
+from picograd.late_methods import dataclass
 from picograd.runtime.memory import Allocation
 
 Bytes = np.ndarray[Any, np.dtype[Any]]  # C-contiguous array; only its bytes matter
@@ -114,6 +115,12 @@ class Device(ABC):
     @abstractmethod
     def allocate(self, nbytes: int) -> Allocation:
         """Reserve memory, content undefined; freed when the Allocation is dropped."""
+
+    def prefer(self, taken: Sequence[tuple[int, int]]) -> None:  # noqa: B027
+        """Hand out blocks of these sizes next, at these addresses if they are free: see `Pool`.
+
+        A graph of launches has addresses in its nodes. Elsewhere they do not count.
+        """
 
     @abstractmethod
     def copy_in(self, buffer: Buffer, array: Bytes) -> None:

@@ -6,13 +6,13 @@ renames it ("used_...") and calls the deleter when done; a capsule nobody used d
 """
 
 import ctypes
-from dataclasses import dataclass
 from typing import Any
 
 from picograd.buffer import Buffer
 from picograd.dtype import BY_NAME, DType
 from picograd.errors import ExportError
 from picograd.helpers import row_major
+from picograd.late_methods import dataclass
 
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13  # DLDeviceType
 INT, UINT, FLOAT, BFLOAT, COMPLEX, BOOL, E4M3FN, E5M2 = 0, 1, 2, 4, 5, 6, 10, 12  # DLDataTypeCode
@@ -164,14 +164,11 @@ def export(
 class Owner:
     """Keeps imported memory alive; dropping it calls the exporter's deleter."""
 
-    managed: Any
-    release: Any
-    address: int
-    deleter: Any
-
     def __init__(self, managed: Any, release: Any = None) -> None:
-        self.managed, self.release = managed, release
-        self.address, self.deleter = ctypes.addressof(managed), managed.deleter
+        self.managed: Any = managed
+        self.release: Any = release
+        self.address: int = ctypes.addressof(managed)
+        self.deleter: Any = managed.deleter
 
     def __del__(self) -> None:
         if self.release is not None:  # our work on the memory must be done

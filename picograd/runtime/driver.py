@@ -7,7 +7,7 @@ import weakref
 from typing import Any, NoReturn
 
 from picograd.errors import DeviceError
-from picograd.runtime.nvrtc import INSTALL
+from picograd.runtime.nvrtc_library import INSTALL
 
 NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE
 NO_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY

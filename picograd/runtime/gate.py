@@ -15,14 +15,11 @@ PATIENCE = 1.0  # seconds; a launch may wait for the GPU, for example to enlarge
 class Gate:
     """A number in pinned memory the stream waits for; made at first use."""
 
-    driver: Driver
-    stream: Any
-    passed: int
-
     def __init__(self, driver: Driver, stream: Any) -> None:
-        self.driver, self.stream = driver, stream
+        self.driver: Driver = driver
+        self.stream: Any = stream
         self.number: Any = None
-        self.passed = 0
+        self.passed: int = 0
 
     @contextmanager
     def closed(self) -> Iterator[None]:

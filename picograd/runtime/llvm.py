@@ -11,7 +11,6 @@ import ctypes
 import re
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
@@ -30,6 +29,7 @@ from picograd.code import (
     WARM_WORK,
     Code,
 )
+from picograd.late_methods import dataclass
 from picograd.runtime.device import compile_error
 
 LEVEL = 2  # O3 costs as much and gains nothing on generated code (measured)
@@ -201,12 +201,10 @@ def finished(job: Job) -> bytes:
 class Compiler:
     """Compiles for one processor and loads objects into this process."""
 
-    linked: int
-
     def __init__(self, machine: Host) -> None:
         self.host = machine
         self.linker: Any = None
-        self.linked = 0  # libraries of this linker so far
+        self.linked: int = 0  # libraries of this linker so far
 
     def start(self, code: Code) -> Job:
         """Begin to translate IR to an object file; CompileError if it is not valid."""

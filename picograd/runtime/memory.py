@@ -6,7 +6,7 @@ writes it next does so after every launch that still reads it.
 
 import gc
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from picograd.buffer import Buffer
 from picograd.code import Workspace
@@ -19,6 +19,7 @@ SMALLEST = 512  # bytes; a multiple of every alignment vector loads want
 STEPS_AN_OCTAVE = 8  # so that rounding up wastes at most 1/8 of a block
 LARGE = 16 << 20  # bytes; of so large blocks there are few, and they waste at most 1/128
 STEPS_OF_LARGE = 128
+MANY = 256  # free blocks of one size, among which no other is looked for
 WATCHERS: list[Callable[[str, int], None]] = []  # told of a device's bytes in use at every change
 
 
@@ -35,12 +36,11 @@ class Allocation:
     """One block of device memory; dropping the last reference gives it back to its pool."""
 
     __slots__ = ("__weakref__", "address", "pool", "size")
-    address: int
-    pool: "Pool"
-    size: int
 
     def __init__(self, address: int, size: int, pool: "Pool") -> None:
-        self.address, self.size, self.pool = address, size, pool
+        self.address: int = address
+        self.size: int = size
+        self.pool: Pool = pool
 
     def __del__(self) -> None:
         self.pool.release(self.address, self.size)
@@ -53,18 +53,17 @@ class Pool:
         "__weakref__", "allocations", "device", "free", "give_back", "in_use", "peak", "reserve",
         "reserved",
     )  # fmt: skip
-    device: str
     allocations: int
     peak: int
     in_use: int
     reserved: int
-    give_back: Callable[[int], None]
-    reserve: Callable[[int], int | None]
 
     def __init__(
         self, device: str, reserve: Callable[[int], int | None], give_back: Callable[[int], None]
     ) -> None:
-        self.device, self.reserve, self.give_back = device, reserve, give_back
+        self.device: str = device
+        self.reserve: Callable[[int], int | None] = reserve
+        self.give_back: Callable[[int], None] = give_back
         self.free: defaultdict[int, list[int]] = defaultdict(list)
         self.in_use = self.reserved = self.peak = self.allocations = 0
 
@@ -118,6 +117,21 @@ class Pool:
             self.tell()
         if config.debug >= 2:
             log_action("free", f"{self.device}  {format_bytes(size)}")
+
+    def prefer(self, taken: Sequence[tuple[int, int]]) -> None:
+        """Let blocks of some sizes, where they are free those of some addresses, be the next."""
+        wanted = set(taken)
+        for size, address in reversed(taken):
+            blocks = self.free[size]
+            if len(blocks) > MANY:
+                continue
+            if address not in blocks:  # in use: one that nobody wants takes its place
+                others = (each for each in blocks if (size, each) not in wanted)
+                address = next(others, 0) or self.grow(size, size)
+                wanted.add((size, address))
+            if address in blocks:
+                blocks.remove(address)
+            blocks.append(address)
 
     def tell(self) -> None:
         """Tell who watches how many bytes are in use."""
@@ -176,11 +190,9 @@ class Workspaces:
     A zeroed one belongs to its kernel: each launch leaves it zero for the next.
     """
 
-    pool: Pool
-    fill_zero: Callable[[int, int], None]
-
     def __init__(self, pool: Pool, fill_zero: Callable[[int, int], None]) -> None:
-        self.pool, self.fill_zero = pool, fill_zero
+        self.pool: Pool = pool
+        self.fill_zero: Callable[[int, int], None] = fill_zero
         self.shared: dict[int, Allocation] = {}
 
     def bind(self, wanted: tuple[Workspace, ...]) -> tuple[Allocation, ...]:

@@ -34,8 +34,6 @@ FIRST_ADDRESS = 1 << 32  # not 0, and aligned as any device's memory
 class NullDevice(Device):
     """Stands for a machine with `target`; `copy_out` gives zeros, or raises without values."""
 
-    pool: Pool
-    next_address: int
     compiled: int
     launches: int
     host_calls: int
@@ -50,8 +48,8 @@ class NullDevice(Device):
         self.target = target or cuda_target("sm_90a")
         self.is_compiling = is_compiling and self.target.language == "cuda"
         self.compiler = nvrtc_version() if self.is_compiling else "none"
-        self.next_address = FIRST_ADDRESS
-        self.pool = Pool(self.name, self.reserve, lambda address: None)
+        self.next_address: int = FIRST_ADDRESS
+        self.pool: Pool = Pool(self.name, self.reserve, lambda address: None)
         self.launches = self.copied_bytes = self.compiled = self.host_calls = 0
 
     def reserve(self, size: int) -> int:
@@ -62,6 +60,10 @@ class NullDevice(Device):
     def allocate(self, nbytes: int) -> Allocation:
         """Count an allocation."""
         return self.pool.allocate(nbytes)
+
+    def prefer(self, taken: Sequence[tuple[int, int]]) -> None:
+        """Hand out blocks of these sizes next, as a GPU does."""
+        self.pool.prefer(taken)
 
     def copy_in(self, buffer: Buffer, array: Bytes) -> None:
         """Count a copy."""

@@ -22,7 +22,6 @@ OPTIONS = ("-default-device", "-fmad=false")
 # A program takes 20 ms whatever is in it, a kernel of a network's step 30 to 150.
 BATCH_TEXT = 40_000
 ERROR_LINE = re.compile(r"\((\d+)\): (?:catastrophic )?error")
-INSTALL = "pip install 'cuda-bindings>=13.0.3,<14' nvidia-cuda-nvrtc"
 
 
 class Nvrtc(NamedTuple):
@@ -40,10 +39,10 @@ def load_nvrtc() -> Nvrtc:
         path = pathfinder.load_nvidia_dynamic_lib("nvrtc").abs_path
     except ImportError:
         problem = "the package cuda-bindings is missing"
-        raise DeviceError("cuda", problem, INSTALL) from None
+        raise DeviceError("cuda", problem, nvrtc_library.INSTALL) from None
     except RuntimeError:  # DynamicLibNotFoundError: the bindings come without the compiler
         problem = "the CUDA compiler (package nvidia-cuda-nvrtc) is missing"
-        raise DeviceError("cuda", problem, INSTALL) from None
+        raise DeviceError("cuda", problem, nvrtc_library.INSTALL) from None
     return Nvrtc(nvrtc_library.open_library(path), path)
 
 

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 from typing import IO, Any
 
+INSTALL = "pip install 'cuda-bindings>=13.0.3,<14' nvidia-cuda-nvrtc"
 REQUEST, ANSWER = struct.Struct("<QQ"), struct.Struct("<BQ")
 
 

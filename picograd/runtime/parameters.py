@@ -45,7 +45,6 @@ class Parameters:
     other ran on.
     """
 
-    calls: list[Call]
     known: bytes
 
     def __init__(self, tape: Tape, driver: Driver) -> None:
@@ -66,7 +65,7 @@ class Parameters:
         # A launch of no blocks is an error to the driver.
         self.launches = tape.launches
         self.launched = [step for step in tape.launches if step.executable.code.tasks]
-        self.calls = [self.call(step) for step in self.launched]
+        self.calls: list[Call] = [self.call(step) for step in self.launched]
 
     def fill(self, addresses: Sequence[int], scalars: Sequence[int | float] = ()) -> None:
         """Write the table for one run, and bring up to date what was made of it."""
@@ -98,8 +97,7 @@ class Parameters:
             return list(range(len(words)))
         if len(words) > FEW_WORDS:
             different = np.frombuffer(now, np.uint64) != np.frombuffer(self.known, np.uint64)
-            found: list[int] = np.flatnonzero(different).tolist()
-            return found
+            return np.flatnonzero(different).tolist()
         known = memoryview(self.known).cast("Q")
         return [number for number, (a, b) in enumerate(zip(words, known)) if a != b]
 

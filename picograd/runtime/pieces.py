@@ -36,7 +36,6 @@ def share(tasks: int, threads: int) -> int:
 class Records:
     """The native form of a tape: its records and tables, as described in native.py."""
 
-    call: tuple[int, int, int, int]
     calls: tuple[int, int]
     is_parallel: bool
     left: int  # runs until warm kernels are improved; below 0 where there are none
@@ -57,7 +56,7 @@ class Records:
             start = number * RECORD_WORDS
             for offset, value in enumerate(fields, start):
                 self.words[offset] = value
-        self.call = (
+        self.call: tuple[int, int, int, int] = (
             ctypes.addressof(self.words),
             count,
             ctypes.addressof(self.addresses),
@@ -80,7 +79,7 @@ class Records:
         work = max(code.work, 1)
         parts = threads if code.work > LITTLE or not code.work else 1
         chunk = max(1, min(share(code.tasks, parts), code.tasks * PIECE_WORK // work))
-        self.is_parallel |= code.tasks > chunk
+        self.is_parallel |= threads > 1 and code.tasks > chunk
         slots = [self.array(launch.slots), len(launch.slots)]
         numbers = [self.array(launch.scalars), len(launch.scalars)]
         fields = [executable.function, pointers, cells, code.tasks, chunk, *slots, *numbers]

@@ -313,8 +313,7 @@ return found
         read = getattr(self, f"read_{type(node).__name__}", None)
         if read is None:
             return internal("the language has no such expression", ast.unparse(node))
-        found: str = read(node)
-        return found
+        return read(node)
 
     def read_Constant(self, node: ast.Constant) -> str:
         """Give a number, None, True or False."""
@@ -355,8 +354,7 @@ return found
             return internal("a function is called by its name", ast.unparse(node))
         special = getattr(self, f"call_{node.func.id}", None)
         if special is not None:
-            found: str = special(*node.args)
-            return found
+            return special(*node.args)
         return self.call(node.func.id, *map(self.read, node.args))
 
     def place(self, node: ast.Attribute) -> int:

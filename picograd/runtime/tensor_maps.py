@@ -26,7 +26,6 @@ class EncodedMap:
     """One tensor map of one launch: `address` of the bytes that the kernel gets."""
 
     __slots__ = ("address", "driver", "encoded_for", "keep", "slot", "tensor")
-    address: int
     encoded_for: int
     slot: int
 
@@ -35,7 +34,7 @@ class EncodedMap:
         self.driver, self.tensor, self.slot, self.encoded_for = driver, tensor, slot, -1
         self.keep = (ctypes.c_ubyte * (MAP_BYTES + MAP_ALIGNMENT))()
         start = ctypes.addressof(self.keep)
-        self.address = start + -start % MAP_ALIGNMENT
+        self.address: int = start + -start % MAP_ALIGNMENT
 
     def update(self, address: int) -> None:
         """Encode the map again if its slot has moved to another address."""

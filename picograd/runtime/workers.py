@@ -104,17 +104,15 @@ class Runner(Running):
         "__weakref__", "copy", "count", "enter", "library", "lock", "loop", "resume",
         "run_address", "scratch", "scratch_address", "serial", "state", "stride",
     )  # fmt: skip
-    library: Any
     stride: int
     scratch_address: int
-    serial: Threads
     state: Threads
 
     def __init__(self, compiler: Compiler, threads: int, remember: Remember) -> None:
         self.count = threads
         binary = remember(RUNNER, lambda: compiler.compile(RUNNER))
         try:
-            self.library = compiler.load(binary, SYMBOLS)
+            self.library: Any = compiler.load(binary, SYMBOLS)
         except RuntimeError:  # a damaged object from a cache
             self.library = compiler.load(compiler.compile(RUNNER), SYMBOLS)
         self.run_address: int = self.library["picograd_run"]
@@ -127,7 +125,7 @@ class Runner(Running):
         self.lock = threading.RLock()  # the handler of a signal may run a tape inside another
         self.running = None  # the tape that runs
         self.is_inside = False
-        self.serial = Threads(self.library, 0)
+        self.serial: Threads = Threads(self.library, 0)
         self.use(self.serial)
         RUNNERS.add(self)
 

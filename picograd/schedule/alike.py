@@ -9,7 +9,6 @@ over the slots and scalars at the same places of `slots` and `scalars`.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from picograd.dtype import DType, int64
@@ -17,6 +16,7 @@ from picograd.graph.ends import End, EndedNode
 from picograd.graph.node import Node
 from picograd.graph.row import NUMBERS, SCALARS
 from picograd.graph.starts import MOVING, placed
+from picograd.late_methods import dataclass
 from picograd.number import GivenInt
 from picograd.schedule.arrange import Launch
 from picograd.schedule.assemble import head_of, in_order

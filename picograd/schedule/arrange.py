@@ -4,9 +4,10 @@ Groups are ordered by depth, so every group runs after those it reads. Groups of
 plan reads sink to the last depth, where they share one kernel: the whole optimizer step.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from picograd.helpers import product
+from picograd.late_methods import dataclass
 from picograd.schedule.early import update_early
 from picograd.schedule.gather import gather
 from picograd.schedule.group import GROUP_LIMIT, Group

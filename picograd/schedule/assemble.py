@@ -1,13 +1,13 @@
 """assemble: lower the groups of one launch to a Loop IR kernel."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from picograd.dtype import accumulate_dtype, int32
 from picograd.errors import check
 from picograd.graph.ends import ends_of
 from picograd.graph.node import Node, is_move
 from picograd.graph.row import WRITES, Role
+from picograd.late_methods import dataclass
 from picograd.schedule.arrange import Launch
 from picograd.schedule.cost import SHORT_RUN
 from picograd.schedule.ends import common_ends, is_left_out

@@ -19,7 +19,7 @@ from picograd.graph.node import Node
 from picograd.graph.row import VIEWS, Role, ops_of
 from picograd.helpers import product
 from picograd.schedule.group import PRODUCTS
-from picograd.schedule.index import Axis, axis_index, flatten
+from picograd.schedule.index import Atom, Axis, Index, axes_of, axis_index, flatten
 from picograd.schedule.score_boxes import streamed_nodes
 from picograd.schedule.values import is_leaf
 from picograd.schedule.viewindex import SOURCES, reshape_blocks, view_source
@@ -55,18 +55,23 @@ def lay_out(roots: Sequence[Node], order: Sequence[Node], target: Target) -> lis
             ordered.add(id(node))
         is_product = node.op in products and id(node) not in streamed
         if is_product and can_be_boxes(node, target):
-            sides = zip(node.inputs, inputs, nearest(node), strict=True)
-            is_conv = node.op in CONVOLUTIONS
-            inputs = tuple(
-                [
-                    value
-                    if id(source) in ordered
-                    else channels_last(value, axis, is_conv and source is node.inputs[1])
-                    for source, value, axis in sides
-                ]
-            )
+            inputs = operands(node, inputs, ordered)
         done[id(node)] = node.with_inputs(inputs)
     return [done[id(root)] for root in roots]
+
+
+def operands(node: Node, inputs: Sequence[Node], ordered: set[int]) -> tuple[Node, ...]:
+    """Copy the operands of a product that are not as boxes want them; `inputs` stand for them."""
+    is_conv = node.op in CONVOLUTIONS
+    sides = zip(node.inputs, inputs, nearest(node), strict=True)
+    found = []
+    for number, (source, value, axes) in enumerate(sides):
+        if id(source) not in ordered:
+            is_weight = is_conv and number == 1
+            group = 1 - number if is_conv else None
+            value = channels_last(value, axes, is_weight, group)
+        found.append(value)
+    return tuple(found)
 
 
 def can_be_boxes(node: Node, target: Target) -> bool:
@@ -112,13 +117,17 @@ def summed(node: Node, number: int) -> tuple[int, ...]:
     return found if reuse >= WORTH_IT and len(found) == 1 else ()
 
 
-def channels_last(value: Node, axes: tuple[int, ...], is_weight: bool = False) -> Node:
+def channels_last(
+    value: Node, axes: tuple[int, ...], is_weight: bool = False, group: int | None = None
+) -> Node:
     """Copy what a chain of views shows so that a dimension of it is the nearest in memory.
 
     Of several the last one below the views: then both directions read one copy of a weight. Boxes
     of a weight are single taps, which may lie and be missing wherever views say.
     """
-    if not axes or any(is_nearest(value, axis) for axis in axes):
+    if group is not None and value.shape[group] == 1:
+        group = None
+    if not axes or any(is_nearest(value, axis, group) for axis in axes):
         return value
     chain: list[Node] = []
     base, near = value, axes
@@ -169,10 +178,11 @@ def is_view(node: Node) -> bool:
     return node.op in VIEWS or is_wider
 
 
-def is_nearest(value: Node, axis: int) -> bool:
+def is_nearest(value: Node, axis: int, group: int | None = None) -> bool:
     """Tell whether views show a stored array so that its neighbours are those along an axis.
 
     The other axes are in the order of memory, and windows along one may overlap: boxes may, too.
+    Those that number groups may lie anywhere.
     """
     axes = [Axis(f"d{d}", n) for d, n in enumerate(value.shape)]
     indices = tuple(map(axis_index, axes))
@@ -184,18 +194,34 @@ def is_nearest(value: Node, axis: int) -> bool:
     if node is value or (node.op in VIEWS and not is_leaf(node)):
         return False
     index = flatten(indices, node.shape)
-    steps: dict[object, int] = dict(index.terms)
+    numbered = None if group is None else axes[group]
     near = axes[axis]
+    steps: dict[object, int] = {}
+    far = []
+    for atom, step in index.terms:
+        if atom_axes(atom) != {numbered}:
+            steps[atom] = step
+        if atom is not near:
+            far.append(step)
     wide = [each for each in axes if each.size != 1]
+    wide = [each for each in wide if each is not numbered]
     if near not in wide or steps.keys() != set(wide):
         return False
-    others = [steps[each] for each in wide if each is not near]
+    rest = [each for each in wide if each is not near]
+    others = [steps[each] for each in rest]
     in_order = sorted(others, reverse=True)
-    places = *others, index.const
-    is_forward = min(others, default=1) > 0
+    is_forward = min(far, default=1) > 0
+    places = *far, index.const
     is_aligned = all(place % ALIGNED == 0 for place in places)
-    is_plain = others == in_order and is_forward and is_aligned
-    return is_plain and steps[near] == 1
+    is_plain = others == in_order and is_forward
+    if not is_plain or not is_aligned:
+        return False
+    return steps[near] == 1
+
+
+def atom_axes(atom: Atom) -> set[Axis]:
+    """List the axes that an atom of an index is made of."""
+    return axes_of(Index(((atom, 1),), 0))
 
 
 def dimension_along(view: Node, near: int) -> int | None:

@@ -14,11 +14,11 @@ copied so that its rows begin where lines of a GPU's cache do (`repack_work`)?
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 
 from picograd.graph.ops import OPS
 from picograd.helpers import ceil_div, product
+from picograd.late_methods import dataclass
 from picograd.target import Target
 
 COSTS = {name: row.cost for name, row in OPS.items()}

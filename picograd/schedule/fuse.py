@@ -29,7 +29,7 @@ from picograd.schedule.group import (
     place,
     waits_for_rows,
 )
-from picograd.schedule.joining import find_place, narrower, packed_work, summed_places
+from picograd.schedule.joining import find_place, is_spread, narrower, packed_work, summed_places
 from picograd.schedule.pairing import Pairs
 from picograd.schedule.pooling import join_windows
 from picograd.schedule.recurrence import same_bytes, visit_loop
@@ -217,10 +217,10 @@ class Fuser:
             if source.number in entered:
                 continue
             if source.node.op in VIEWS and source.is_moved:
-                base, entered[source.number] = strip_views(source).number, 0
-                if base in entered or source.is_again:
-                    total += source.cost + entered.get(base, 0)
-                entered[base] = 0 if base in entered or source.is_again else source.cost
+                base, entered[source.number] = strip_views(source), 0
+                again = base.number in entered or source.is_again or base.sink != facts.sink
+                total += source.cost + entered.get(base.number, 0) if again else 0
+                entered[base.number] = 0 if again else source.cost
             elif source.is_loaded or source.sink != facts.sink:
                 entered[source.number] = 0
                 total += source.cost
@@ -267,8 +267,7 @@ class Fuser:
         """Make a floating node a member: of its home group if it fits, else of a group of maps."""
         if facts.is_loaded:
             return
-        found = find_place(facts)
-        if found is not None:
+        if (found := find_place(facts)) is not None:
             self.join(facts, *found)
             return
         if reason:
@@ -307,8 +306,7 @@ class Fuser:
         if axes and set(axes) <= source.windows and count <= WINDOW_LIMIT:
             self.summarize(facts)
             facts.order = reduced_order(source, axes)
-            home = join_windows(facts, self.target, self.reasons)
-            if home is not None:
+            if (home := join_windows(facts, self.target, self.reasons)) is not None:
                 self.join(facts, home, "pool", (facts.over or ())[: len(node.shape)])
                 return
             self.limit_window(facts, count)
@@ -413,6 +411,8 @@ class Fuser:
             if base.node.inputs and (row.role not in LONE or source.has_window):
                 if work is None or work.is_stored:
                     self.store(base, f"operand of {node.op}" + (f", {work}" if work else ""))
+            elif is_spread(base, node):
+                self.store(source, "a convolution multiplies arrays")
             self.settle(source, base)
         if row.role is Role.COPY:
             self.store(facts.inputs[0], "copied to another device")

@@ -11,11 +11,13 @@ cover the whole domain put a node at element level, the kept dimensions at row l
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from picograd.graph.node import Node
 from picograd.graph.row import Role, ops_of
+from picograd.helpers import reached
+from picograd.late_methods import dataclass
 from picograd.schedule.cost import RowWork
 
 Labels = tuple[int, ...]
@@ -248,30 +250,23 @@ def is_long(facts: Facts) -> bool:
 
 def recount(facts: Facts, limit: int) -> int:
     """Count the operations of the distinct floating nodes under `facts`; stops beyond a limit."""
-    seen: set[int] = set()
     stack, total = [facts], 0
-    while stack and total <= limit:
-        found = stack.pop()
-        if found.number in seen:
-            continue
-        seen.add(found.number)
-        total += 0 if found.is_loaded else found.node.row.cost
+    for found in reached(stack):
         if not found.is_loaded:
+            total += found.node.row.cost
             stack += found.inputs
-    if total <= limit:
-        facts.cost = total
+        if total > limit:
+            return total
+    facts.cost = total
     return total
 
 
 def operations_of(facts: Facts) -> int:
     """Count the operations of the distinct floating nodes under `facts`: views take none."""
-    seen: set[int] = set()
     stack, total = [facts], 0
-    while stack:
-        found = stack.pop()
-        if found.number in seen or found.is_loaded:
+    for found in reached(stack):
+        if found.is_loaded:
             continue
-        seen.add(found.number)
         row = found.node.row
         total += row.cost if row.is_elementwise else 0
         stack += found.inputs

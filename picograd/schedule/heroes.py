@@ -3,7 +3,7 @@
 from picograd.graph.node import Node
 from picograd.graph.row import VIEWS
 from picograd.graph.shape import ConvSpec
-from picograd.helpers import ceil_div, product
+from picograd.helpers import ceil_div, product, reached
 from picograd.schedule.cost import packings
 from picograd.schedule.group import Facts
 from picograd.schedule.index import Axis, Index, Indices, axis_index
@@ -121,12 +121,7 @@ def uses_tensor_cores(hero: Facts, target: Target) -> bool:
 def has_every_axis(source: Facts) -> bool:
     """Tell whether an operand changes along all of its dimensions: nothing in it is repeated."""
     pending = [source]
-    seen: set[int] = set()
-    while pending:
-        facts = pending.pop()
-        if facts.number in seen:
-            continue
-        seen.add(facts.number)
+    for facts in reached(pending):
         if facts.is_loaded:
             return True
         node = facts.node

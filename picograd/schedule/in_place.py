@@ -9,9 +9,10 @@ and only at steps that need more memory than all others could be brought down to
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 
+from picograd.late_methods import dataclass
 from picograd.schedule.loop import Expr, Kernel, Part, rewrite
 from picograd.schedule.plan import CopyStep, KernelLaunch, PlanSlot, Step
 from picograd.schedule.race import has_race

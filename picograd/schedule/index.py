@@ -20,14 +20,12 @@ class Axis:
     """One loop variable running over 0..size-1. Compared by identity; `name` is for people."""
 
     __slots__ = ("bounds", "name", "number", "size")
-    name: str
-    number: int
-    size: int
-    bounds: tuple[int, int]
 
     def __init__(self, name: str, size: int) -> None:
-        self.name, self.size, self.number = name, size, next(AXIS_NUMBERS)
-        self.bounds = 0, max(size - 1, 0)
+        self.name: str = name
+        self.size: int = size
+        self.number: int = next(AXIS_NUMBERS)
+        self.bounds: tuple[int, int] = 0, max(size - 1, 0)
 
     def __repr__(self) -> str:
         return f"{self.name}:{self.size}"
@@ -37,15 +35,12 @@ class Div:
     """Floor division of an index by a positive constant."""
 
     __slots__ = ("bounds", "hash", "index", "n")
-    index: "Index"
-    n: int
-    bounds: tuple[int, int]
-    hash: int
 
     def __init__(self, index: "Index", n: int) -> None:
-        self.index, self.n = index, n
-        self.bounds = index.lo // n, index.hi // n
-        self.hash = hash(("div", index, n))
+        self.index: Index = index
+        self.n: int = n
+        self.bounds: tuple[int, int] = index.lo // n, index.hi // n
+        self.hash: int = hash(("div", index, n))
 
     def __hash__(self) -> int:
         return self.hash
@@ -62,14 +57,12 @@ class Mod:
     """Remainder (never negative) of an index by a positive constant."""
 
     __slots__ = ("bounds", "hash", "index", "n")
-    index: "Index"
-    n: int
-    hash: int
 
     def __init__(self, index: "Index", n: int) -> None:
-        self.index, self.n = index, n
+        self.index: Index = index
+        self.n: int = n
         self.bounds = 0, n - 1
-        self.hash = hash(("mod", index, n))
+        self.hash: int = hash(("mod", index, n))
 
     def __hash__(self) -> int:
         return self.hash
@@ -86,11 +79,10 @@ class Dynamic:
     """An integer computed at run time by a loop `Expr`, promised to lie in lo..hi."""
 
     __slots__ = ("bounds", "expr")
-    bounds: tuple[int, int]
-    expr: Any
 
     def __init__(self, expr: Any, lo: int, hi: int) -> None:
-        self.expr, self.bounds = expr, (lo, hi)
+        self.expr: Any = expr
+        self.bounds: tuple[int, int] = (lo, hi)
 
     def __hash__(self) -> int:
         return hash(("dynamic", self.expr, self.bounds))
@@ -110,21 +102,18 @@ class Index:
     """const + sum of coefficient * atom, canonical: no zero coefficient, atoms distinct."""
 
     __slots__ = ("const", "hash", "hi", "lo", "terms")
-    lo: int
-    hi: int
-    const: int
-    terms: tuple[tuple[Atom, int], ...]
-    hash: int
 
     def __init__(self, terms: tuple[tuple[Atom, int], ...], const: int) -> None:
-        self.terms, self.const = terms, const
+        self.terms: tuple[tuple[Atom, int], ...] = terms
+        self.const: int = const
         lo = hi = const
         for atom, c in terms:
             low, high = atom.bounds if c > 0 else atom.bounds[::-1]
             lo += c * low
             hi += c * high
-        self.lo, self.hi = lo, hi
-        self.hash = hash((frozenset(terms), const))
+        self.lo: int = lo
+        self.hi: int = hi
+        self.hash: int = hash((frozenset(terms), const))
 
     def __hash__(self) -> int:
         return self.hash

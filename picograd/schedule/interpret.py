@@ -65,16 +65,13 @@ def identity_of_scan(scan: Scan) -> Any:
 class PartInterpreter:
     """This class runs one part; `values` holds each compute's value over its own axes."""
 
-    kernel: Kernel
-    part: Part
-    scalars: Sequence[Any]
-    slots: Sequence[Array]
-
     def __init__(
         self, kernel: Kernel, part: Part, slots: Sequence[Array], scalars: Sequence[Any]
     ) -> None:
-        self.kernel, self.part = kernel, part
-        self.slots, self.scalars = slots, scalars
+        self.kernel: Kernel = kernel
+        self.part: Part = part
+        self.slots: Sequence[Array] = slots
+        self.scalars: Sequence[Any] = scalars
         self.values: list[Array] = []
         self.outer: dict[Axis, int] = {}  # where we are along axes around those of a compute
         self.spaces: dict[tuple[Axis, ...], dict[Axis, Array]] = {}

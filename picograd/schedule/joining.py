@@ -2,7 +2,9 @@
 
 from picograd.graph.elementwise import ELEMENTWISE
 from picograd.graph.ends import ends_of, sources_of
-from picograd.schedule.cost import OperandWork, machine, operand_work
+from picograd.graph.node import Node
+from picograd.graph.row import Role
+from picograd.schedule.cost import UNPACKED, OperandWork, machine, operand_work
 from picograd.schedule.group import (
     FREE,
     GROUP_LIMIT,
@@ -73,6 +75,13 @@ def is_own_map(operand: Facts, base: Facts) -> bool:
         facts = facts.inputs[0]
     is_own = facts is base and base.kernels == 1
     return is_own and bool(base.loads) and not base.has_window and not base.is_moved
+
+
+def is_spread(base: Facts, node: Node) -> bool:
+    """Tell whether an operand is a number for many channels: its convolution would be windows, each
+    summed anew."""
+    is_number = not base.is_loaded and not base.node.inputs
+    return is_number and node.row.role is Role.CONV and node.shape[2] > UNPACKED
 
 
 def packed_work(product: Facts, number: int, target: Target) -> OperandWork | None:

@@ -9,11 +9,11 @@ sign, which the sum would lose.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from picograd.graph.ops import OPS
 from picograd.graph.row import Role
 from picograd.helpers import product
+from picograd.late_methods import dataclass
 from picograd.schedule.in_place import lives_of
 from picograd.schedule.index import Axis, Index, constant, substitute
 from picograd.schedule.loop import Expr, Kernel

@@ -49,11 +49,13 @@ runs are a part of their own: see `Scatter`, `Scan`, `Sort`, `Radix` and `Runs`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from operator import is_not
 from typing import Any
 
-from picograd.dtype import DType
+from picograd.dtype import DType, bool_
+from picograd.graph.ops import OPS
+from picograd.graph.row import NUMBERS
+from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Dynamic, Index, substitute
 
 Condition = tuple[Index, int, int]
@@ -67,15 +69,13 @@ class Expr:
     """One scalar expression node; equal by structure, hash computed once."""
 
     __slots__ = ("arg", "args", "dtype", "hash", "op")
-    arg: Any
-    args: tuple["Expr", ...]
-    dtype: DType
-    op: str
-    hash: int
 
     def __init__(self, op: str, args: tuple["Expr", ...], arg: Any, dtype: DType) -> None:
-        self.op, self.args, self.arg, self.dtype = op, args, arg, dtype
-        self.hash = hash((op, args, arg, dtype, type(arg)))
+        self.op: str = op
+        self.args: tuple[Expr, ...] = args
+        self.arg: Any = arg
+        self.dtype: DType = dtype
+        self.hash: int = hash((op, args, arg, dtype, type(arg)))
 
     def __hash__(self) -> int:
         return self.hash
@@ -248,6 +248,21 @@ class Kernel:
 def const(value: Any, dtype: DType) -> Expr:
     """Make a constant."""
     return Expr("const", (), value, dtype)
+
+
+def chosen(op: str, args: tuple[Expr, ...]) -> Expr | None:
+    """Fold a test of a place that comes out alike all along, and what such a test chooses.
+
+    Parts of an array that was joined are chosen by their places.
+    """
+    first, least = args[0], OPS[op].least
+    if len(args) == 3 and first.op in NUMBERS:
+        return args[1] if first.arg else args[2]
+    if least is None or not isinstance(first.arg, Index) or args[1].op not in NUMBERS:
+        return None
+    most = args[1].arg - least
+    is_known = first.arg.hi <= most or first.arg.lo > most
+    return const(first.arg.hi <= most, bool_) if is_known and first.op == "index" else None
 
 
 def walk(root: Expr) -> list[Expr]:

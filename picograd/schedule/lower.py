@@ -8,7 +8,7 @@ others an `element`. A window reduction becomes a compute of its own, before its
 axes its indices mention.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from picograd.conversion import convert
 from picograd.dtype import DType, accumulate_dtype, int64
@@ -17,6 +17,7 @@ from picograd.graph.ends import End, sources_of
 from picograd.graph.node import Node
 from picograd.graph.row import Role
 from picograd.helpers import product, row_major
+from picograd.late_methods import dataclass
 from picograd.number import GivenInt
 from picograd.schedule.group import Facts
 from picograd.schedule.index import (
@@ -29,7 +30,16 @@ from picograd.schedule.index import (
     axis_index,
     constant,
 )
-from picograd.schedule.loop import Compute, Condition, Expr, Slot, const, dynamics_of, rewrite
+from picograd.schedule.loop import (
+    Compute,
+    Condition,
+    Expr,
+    Slot,
+    chosen,
+    const,
+    dynamics_of,
+    rewrite,
+)
 from picograd.schedule.monoid import identity
 from picograd.schedule.plan import PlanSlot
 from picograd.schedule.random import drawn, written_out
@@ -91,11 +101,9 @@ class KernelBuilder:
 class PartBuilder:
     """This class lowers the nodes of one part; `value` is the recursion of the module docstring."""
 
-    depth: int
-    kernel: KernelBuilder
-
     def __init__(self, kernel: KernelBuilder, depth: int) -> None:
-        self.kernel, self.depth = kernel, depth
+        self.kernel: KernelBuilder = kernel
+        self.depth: int = depth
         self.computes: list[Compute] = []
         self.available: dict[int, tuple[Indices, Expr]] = {}
         self.memo: dict[tuple[int, Indices, tuple[Condition, ...]], Expr] = {}
@@ -333,7 +341,7 @@ def apply(op: str, args: tuple[Expr, ...], dtype: DType) -> Expr:
             )
         if source.op == "index" and dtype.name in ("int32", "int64"):
             return Expr("index", (), source.arg, dtype)
-    return Expr(op, args, None, dtype)
+    return chosen(op, args) or Expr(op, args, None, dtype)
 
 
 def reads_memory(tests: tuple[Condition, ...]) -> bool:

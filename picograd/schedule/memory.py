@@ -3,21 +3,26 @@
 A temporary lives from the step that writes it first to the step that reads it last. The arena can
 not be smaller than what lives at one step. Most plans come close to that by a *sweep* over the
 steps, forward or backward, in which each temporary takes the smallest free block that fits. Where
-neither does, temporaries are placed *by size*: large ones first, each at the lowest offset where
-nothing that lives at the same time is in the way. All of it takes n log n.
+neither does, temporaries are placed one by one at the lowest offset where nothing that lives at the
+same time is in the way: large ones first, or those of the fullest step first, then those of the
+next, where those come first that live longest, or are largest. All of it takes n log n.
 """
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import accumulate
 
 from picograd.helpers import round_up
+from picograd.late_methods import dataclass
 from picograd.schedule.plan import PlanSlot
 
 ALIGNMENT = 256  # bytes; what cudaMalloc guarantees, and several cache lines on a CPU
 PAGE = 4096  # bytes: a load waits for a store that is a multiple of this away
 LONG = 4 * PAGE
-CLOSE = 1.01  # times what lives at one step: an arena that is not worth another search
+CLOSE = 1.005  # times what lives at one step: an arena that is not worth another search
+SPREAD = 1.01  # times an arena where long temporaries begin whole pages apart
+WORTH = 1 << 17  # bytes above that are worth orders which take as long as all before
 ROUNDS = 64  # gaps too small that are passed, one temporary: then it is placed above all
 Part = tuple[int, int, int]  # a slot, that of the array it is part of, and bytes before it there
 Placement = tuple[list[int], int]  # an offset each, and the size of the arena
@@ -68,7 +73,7 @@ def place_temporaries(lifetimes: Sequence[Lifetime]) -> Placement:
     if spread == sizes:
         return found
     other = place_sizes(spread, lifetimes)
-    return other if other[1] <= found[1] * CLOSE else found
+    return other if other[1] <= found[1] * SPREAD else found
 
 
 def off_page(size: int) -> int:
@@ -79,13 +84,46 @@ def off_page(size: int) -> int:
 def place_sizes(sizes: Sequence[int], lifetimes: Sequence[Lifetime]) -> Placement:
     """Place temporaries of these sizes in an arena that is as small as can be."""
     firsts, lasts = [x.first for x in lifetimes], [x.last for x in lifetimes]
-    wanted = most_alive(sizes, firsts, lasts) * CLOSE
+    alive = max(bytes_alive(sizes, firsts, lasts))
+    wanted = alive * CLOSE
     backward = [-step for step in lasts], [-step for step in firsts]
     found = place_by_time(sizes, firsts, lasts)
     if found[1] > wanted:
         found = smaller(found, place_by_time(sizes, *backward))
-    if found[1] > wanted:
-        found = smaller(found, place_by_size(sizes, firsts, lasts))
+    for order in orders(sizes, firsts, lasts) if found[1] > wanted else ():
+        found = smaller(found, place_in_order(sizes, firsts, lasts, order))
+        if found[1] <= wanted or found[1] < alive + WORTH:
+            break
+    return found
+
+
+def orders(
+    sizes: Sequence[int], firsts: Sequence[int], lasts: Sequence[int]
+) -> Iterator[list[int]]:
+    """Yield the orders in which temporaries may be placed one by one, best first."""
+    numbers = range(len(sizes))
+    yield sorted(numbers, key=lambda n: (-sizes[n], n))
+    full = fullest(sizes, firsts, lasts)
+    yield sorted(numbers, key=lambda n: (full[n], firsts[n] - lasts[n], n))
+    yield sorted(numbers, key=lambda n: (full[n], -sizes[n], n))
+
+
+def fullest(
+    sizes: Sequence[int], firsts: Sequence[int], lasts: Sequence[int]
+) -> list[tuple[int, int]]:
+    """Find the fullest step in each life: minus the bytes that live there, and which it is."""
+    alive = bytes_alive(sizes, firsts, lasts)
+    leaves = 1 << max(lasts, default=0).bit_length()  # of a tree as below
+    least = [(0, 0)] * (2 * leaves)
+    for step, count in enumerate(alive[:leaves]):
+        least[leaves + step] = -count, step
+    for node in reversed(range(1, leaves)):
+        least[node] = min(least[2 * node], least[2 * node + 1])
+    found = []
+    for first, last in zip(firsts, lasts):
+        nodes = covering(first + leaves, last + leaves + 1)
+        above = [least[node] for node in nodes]
+        found.append(min(above))
     return found
 
 
@@ -94,17 +132,13 @@ def smaller(one: Placement, other: Placement) -> Placement:
     return other if other[1] < one[1] else one
 
 
-def most_alive(sizes: Sequence[int], firsts: Sequence[int], lasts: Sequence[int]) -> int:
-    """Count the bytes that live at the step where most do."""
-    changes: dict[int, int] = {}
+def bytes_alive(sizes: Sequence[int], firsts: Sequence[int], lasts: Sequence[int]) -> list[int]:
+    """Count the bytes that live at each step."""
+    changes = [0] * (max(lasts, default=0) + 2)
     for size, first, last in zip(sizes, firsts, lasts):
-        changes[first] = changes.get(first, 0) + size
-        changes[last + 1] = changes.get(last + 1, 0) - size
-    alive = most = 0
-    for step in sorted(changes):
-        alive += changes[step]
-        most = max(most, alive)
-    return most
+        changes[first] += size
+        changes[last + 1] -= size
+    return [*accumulate(changes)]
 
 
 def place_by_time(sizes: Sequence[int], firsts: Sequence[int], lasts: Sequence[int]) -> Placement:
@@ -168,8 +202,10 @@ class Blocks:
         return stop
 
 
-def place_by_size(sizes: Sequence[int], firsts: Sequence[int], lasts: Sequence[int]) -> Placement:
-    """Place large temporaries first, each at the lowest offset that is free while it lives.
+def place_in_order(
+    sizes: Sequence[int], firsts: Sequence[int], lasts: Sequence[int], order: Sequence[int]
+) -> Placement:
+    """Place temporaries one by one, each at the lowest offset that is free while it lives.
 
     The steps are the leaves of a binary tree (node n has 2n and 2n + 1 below it), and a lifetime is
     few of its nodes. A node knows which addresses are taken by whatever lives at one of its steps,
@@ -179,7 +215,7 @@ def place_by_size(sizes: Sequence[int], firsts: Sequence[int], lasts: Sequence[i
     leaves = 1 << max(lasts, default=0).bit_length()
     some: dict[int, Spans] = {}
     every: dict[int, Spans] = {}
-    for number in sorted(range(len(sizes)), key=lambda n: (-sizes[n], n)):
+    for number in order:
         first, last = firsts[number] + leaves, lasts[number] + leaves
         nodes = covering(first, last + 1)
         known = [some[node] for node in nodes if node in some]

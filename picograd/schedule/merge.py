@@ -12,10 +12,11 @@ run where they are no longer in a cache.
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from picograd.graph.row import Role
 from picograd.helpers import product
+from picograd.late_methods import dataclass
 from picograd.schedule.arrange import PART_LIMIT, SLOT_LIMIT, Launch
 from picograd.schedule.cost import is_small, machine
 from picograd.schedule.group import GROUP_LIMIT, PRODUCTS, Facts, Group

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, pairwise
 
-from picograd.helpers import product
+from picograd.helpers import product, reached
 from picograd.schedule.index import (
     Axis,
     Div,
@@ -286,12 +286,7 @@ def linear_forms(part: Part, bodies: Bodies) -> list[Form]:
     """The distinct linear forms in the indices of a part, those inside div and mod included."""
     forms: dict[frozenset[tuple[Axis, int]], Form] = {}
     stack = list(part_indices(part, bodies))
-    seen: set[Index] = set()
-    while stack:
-        index = stack.pop()
-        if index in seen:
-            continue
-        seen.add(index)
+    for index in reached(stack):
         plain = plain_form(index)
         forms.setdefault(frozenset(plain.items()), plain)
         stack += [atom.index for atom, _ in index.terms if isinstance(atom, (Div, Mod))]

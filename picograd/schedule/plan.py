@@ -11,13 +11,14 @@ its device. A root that is an assignment has its target's input slot as its outp
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Union
 
 from picograd.dtype import DType
 from picograd.graph.host_call import HostCall
 from picograd.graph.node import Node
 from picograd.helpers import row_major
+from picograd.late_methods import dataclass
 
 if TYPE_CHECKING:  # a plan from disk runs without its kernels
     from picograd.schedule.loop import Kernel

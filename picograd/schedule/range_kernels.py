@@ -6,12 +6,13 @@ which of its blocks show anything, and which all.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 
 from picograd.dtype import DType, bool_, int32
 from picograd.graph.ops import OPS
 from picograd.helpers import ceil_div, product
+from picograd.late_methods import dataclass
 from picograd.schedule.assemble import hero_of
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, position_over
 from picograd.schedule.loop import (

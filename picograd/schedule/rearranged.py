@@ -11,9 +11,10 @@ right operand is 0: tiles of them have no steps (codegen/templates/contract_step
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
+from picograd.late_methods import dataclass
 from picograd.schedule.cost import LINE_BYTES
 from picograd.schedule.group import PRODUCTS
 from picograd.schedule.in_place import slots_of

@@ -13,10 +13,11 @@ Each value costs writing it once more, so no more than a share of the peak is sa
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from picograd.dtype import DType
 from picograd.helpers import product
+from picograd.late_methods import dataclass
 from picograd.schedule.canonical import SCALAR
 from picograd.schedule.in_place import LEAST, bytes_alive, lives_of, renumbered, slots_of
 from picograd.schedule.index import Axis, Index, constant, position_over, substitute, unflatten

@@ -148,12 +148,6 @@ def distinct(roots: Sequence[Node]) -> list[Node]:
 class Binder:
     """Binds the arrays of a body's plan to rows of the outer plan's slots."""
 
-    members: list[Facts]
-    loop: Facts
-    device: str
-    locations: dict[int, Location]
-    slots: list[PlanSlot]
-
     def __init__(
         self,
         launch: Launch,
@@ -161,10 +155,12 @@ class Binder:
         slots: list[PlanSlot],
         scalar_numbers: Mapping[tuple[int, DType], int],
     ) -> None:
-        self.members = list(launch.parts[0][0].members)
-        self.loop = self.members[0].inputs[0]
+        self.members: list[Facts] = list(launch.parts[0][0].members)
+        self.loop: Facts = self.members[0].inputs[0]
         self.spec: Recurrence = self.loop.node.arg
-        self.device, self.locations, self.slots = (launch.device, locations, slots)
+        self.device: str = launch.device
+        self.locations: dict[int, Location] = locations
+        self.slots: list[PlanSlot] = slots
         count = steps_of(self.loop.node)
         self.count = -1 if count is None else scalar_numbers[id(count), int64]
         self.values: dict[int, Node] = {}  # what stands for a placeholder in the body

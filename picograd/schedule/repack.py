@@ -8,7 +8,6 @@ other: what an operand is computed from is fused into it, and all products of a 
 """
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
 from itertools import product as choices
 
 from picograd.graph.conv_forms import multiplies
@@ -16,6 +15,7 @@ from picograd.graph.node import Node, is_renaming
 from picograd.graph.row import Role, ops_of
 from picograd.graph.starts import starts_of
 from picograd.helpers import product, round_up
+from picograd.late_methods import dataclass
 from picograd.schedule.channels_last import NARROW, strip_widening
 from picograd.schedule.cost import LINE_BYTES, Rows, RowState, repack_work
 from picograd.schedule.index import Axis, axis_index, flatten

@@ -1,7 +1,7 @@
 """schedule: from graph to plan. The stages, in order, are `STAGES`."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from picograd.dtype import DType, int64
@@ -14,6 +14,7 @@ from picograd.graph.row import SCALARS, WRITES
 from picograd.graph.split_complex import has_complex, split_complex
 from picograd.graph.starts import MOVING, fixed_graph, starts_of
 from picograd.helpers import paused_collection, product, row_major
+from picograd.late_methods import dataclass
 from picograd.schedule.alike import Outline, Shared, outline_of
 from picograd.schedule.arrange import Launch, arrange
 from picograd.schedule.assemble import assemble
@@ -44,6 +45,7 @@ from picograd.schedule.recompute_apart import lower_peaks
 from picograd.schedule.recurrence import Binder
 from picograd.schedule.repack import repack
 from picograd.schedule.score_boxes import stream_scores
+from picograd.schedule.score_forms import fit_streams
 from picograd.schedule.score_ranges import find_ranges
 from picograd.schedule.turned_products import edit_weights
 from picograd.schedule.uncross import uncross
@@ -145,7 +147,16 @@ def expanded(roots: Sequence[Node], order: Sequence[Node], target: Target) -> li
 
 
 # Then: groups.
-REWRITES = take_updates, expanded, move_factors, edit_weights, repack, uncross, lay_out
+REWRITES = (
+    take_updates,
+    expanded,
+    move_factors,
+    edit_weights,
+    fit_streams,
+    repack,
+    uncross,
+    lay_out,
+)
 
 
 def fuse(draft: Draft) -> None:
@@ -225,14 +236,12 @@ def can_fail(launch: Launch) -> bool:
 class Reads:
     """This class knows when the memory of a slot is read last, among the launches."""
 
-    inputs: int
-    last_call: int
-
     def __init__(self, draft: Draft) -> None:
         self.leaves: dict[int, int] = {}  # by slot: of what was there first
         self.contents: dict[int, int] = {}  # by assignment
         self.positions: dict[int, int] = {}
-        self.inputs, self.last_call = len(draft.inputs), -1
+        self.inputs: int = len(draft.inputs)
+        self.last_call: int = -1
         for number, launch in enumerate(draft.launches):
             if can_fail(launch):
                 self.last_call = number

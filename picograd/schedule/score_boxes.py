@@ -6,9 +6,9 @@ bytes. Other dtypes, and 16-bit floats on other GPUs, read scores from memory; s
 float32 while scores are small.
 """
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 
 from picograd.graph.axes import NoRule
 from picograd.graph.ends import EndedNode
@@ -16,6 +16,7 @@ from picograd.graph.node import Node
 from picograd.graph.row import Role
 from picograd.graph.starts import starts_of
 from picograd.helpers import product
+from picograd.late_methods import dataclass
 from picograd.schedule.group import Facts, Reasons
 from picograd.schedule.index import Axis, Dynamic, Index, Indices, axis_index, flatten
 from picograd.schedule.score_sinks import (
@@ -46,15 +47,26 @@ def stream_scores(
 ) -> list[Facts]:
     """Mark what streams over scores that are nowhere in memory; gives the nodes in an order where
     all that a stream reads comes before it."""
-    missing = partial(has_kernel, target=target)
-    limits = GPU_LIMITS if target.has_blocks else Limits()
-    streams = find_streams(values, wanted, missing, reasons, limits)
+    streams = streams_of(values, wanted, target, reasons)
     if not streams:
         return list(values)
     mark(streams, values, wanted)
     if target.has_blocks:
         box_operands(streams)
     return ordered(values, streams)
+
+
+def streams_of(
+    values: Sequence[Facts],
+    wanted: Collection[Facts],
+    target: Target,
+    reasons: Reasons,
+    has_box: Callable[["Boxed", set[int]], bool] | None = None,
+) -> list[Stream]:
+    """List the streams that a target has kernels for, if `has_box` (`is_boxed`) of operands."""
+    missing = partial(has_kernel, target=target, has_box=has_box or is_boxed)
+    limits = GPU_LIMITS if target.has_blocks else Limits()
+    return find_streams(values, wanted, missing, reasons, limits, has_box is not None)
 
 
 def streamed_nodes(roots: Sequence[Node], order: Sequence[Node], target: Target) -> set[int]:
@@ -69,7 +81,7 @@ def streamed_nodes(roots: Sequence[Node], order: Sequence[Node], target: Target)
     return {id(node) for node in order if facts[id(node)] in found}
 
 
-def has_kernel(stream: Stream, target: Target) -> str:
+def has_kernel(stream: Stream, target: Target, has_box: Callable[["Boxed", set[int]], bool]) -> str:
     """Say why a target has no kernel for a stream; nothing if it has one.
 
     Boxes are no kernel for sizes that vary: what lies beyond an end is in memory, and may be NaN.
@@ -83,7 +95,7 @@ def has_kernel(stream: Stream, target: Target) -> str:
         return "so few columns are faster as products of vectors"
     cuts: set[int] = set()
     every_boxed = list(boxed_operands(stream))
-    if not all(is_boxed(boxed, cuts) for boxed in every_boxed):
+    if not all(has_box(boxed, cuts) for boxed in every_boxed):
         return "an operand is no array of up to 256 floats that boxes can have"
     dtypes = {boxed.operand.node.dtype for boxed in every_boxed}
     if len(dtypes) > 1 or (max(x.bits for x in dtypes) < 32 and target.arch != "sm_90a"):
@@ -141,12 +153,14 @@ class Boxed:
     """What a stream reads in boxes: an operand, its labels, and which of them are what.
 
     Elements of the `near` one lie next to one another; `shared` ones count products of a batch.
+    The `far` ones are places of the stream, or rows, as of one dimension.
     """
 
     operand: Facts
     labels: tuple[int, ...]
     near: set[int]
     shared: set[int]
+    far: tuple[int, ...] = ()
 
     @property
     def near_sizes(self) -> list[int]:
@@ -162,14 +176,24 @@ def boxed_operands(stream: Stream) -> Iterator[Boxed]:
         depth = set(labels[0]) - set(out)
         shared = set(labels[0]) & set(labels[1]) - depth
         streamed = streamed_operand(seed, stream)
+        places = places_in(stream, out, stream.at[seed.number])
         for number in (streamed,) if stream.total is not None else (0, 1):
-            yield Boxed(seed.inputs[number], labels[number], depth, shared)
+            own = [label for label in out if label in labels[number] and label not in shared]
+            far = places if number == streamed else tuple(own[-1:])
+            yield Boxed(seed.inputs[number], labels[number], depth, shared, far)
     for sink in filter(is_product, stream.sinks):
         number, node = 1 - sink.operand, sink.facts.node
         labels, out = node.arg[number], set(node.arg[2])
-        others = set(node.arg[sink.operand])
-        columns, shared = set(labels) - others, set(labels) & others & out
-        yield Boxed(sink.facts.inputs[number], labels, columns, shared)
+        others = node.arg[sink.operand]
+        columns, shared = set(labels) - set(others), set(labels) & set(others) & out
+        places = places_in(stream, others, stream.at[sink.facts.inputs[sink.operand].number])
+        yield Boxed(sink.facts.inputs[number], labels, columns, shared, places)
+
+
+def places_in(stream: Stream, labels: Sequence[int], at: Indices) -> tuple[int, ...]:
+    """List the labels of what is streamed over, in the order of its places."""
+    known = {lone_axis(index): label for label, index in zip(labels, at, strict=True)}
+    return tuple(known[axis] for axis in stream.over if axis in known)
 
 
 def is_seed(facts: Facts) -> bool:
@@ -203,14 +227,16 @@ def is_boxed(boxed: Boxed, cuts: set[int]) -> bool:
     dtype, shape = boxed.operand.node.dtype, boxed.operand.node.shape
     axes = [Axis(f"d{number}", size) for number, size in enumerate(shape)]
     index = memory_index(boxed.operand, tuple(map(axis_index, axes)))
-    is_known = dtype.is_float and dtype.bits in (16, 32)
-    if not is_known or index is None or len(boxed.near) != 1:
+    if index is None or not has_columns(boxed):
         return False
     names = dict(zip(axes, boxed.labels, strict=True))
     (near,) = (axis for axis in axes if names[axis] in boxed.near)
-    if not LEAST_COLUMNS <= near.size <= MOST_COLUMNS or dict(index.terms).get(near) != 1:
+    if dict(index.terms).get(near) != 1:
         return False
     rest = [(atom, step) for atom, step in index.terms if atom is not near]
+    places = [axis for label in boxed.far for axis in axes if names[axis] == label]
+    if not is_one_dimension([axis for axis in places if axis.size > 1], index):
+        return False
     for atom, _ in rest:
         if isinstance(atom, Axis):
             continue
@@ -222,6 +248,22 @@ def is_boxed(boxed: Boxed, cuts: set[int]) -> bool:
         cuts.add(atom.n)
     steps = [index.const, *(step for _, step in rest)]
     return len(cuts) <= 1 and all(step * dtype.itemsize % ALIGNMENT == 0 for step in steps)
+
+
+def is_one_dimension(axes: Sequence[Axis], index: Index) -> bool:
+    """Tell whether the places of axes, the last the fastest, are at equal steps in memory."""
+    steps = [dict(index.terms).get(axis, 0) for axis in axes]
+    sizes = [axis.size for axis in axes]
+    are_beside = (far == near * n for (far, near), n in zip(pairwise(steps), sizes[1:]))
+    return all(are_beside) and min(steps, default=1) > 0
+
+
+def has_columns(boxed: Boxed) -> bool:
+    """Tell whether an operand has a dtype, and as many columns, as kernels are for."""
+    dtype = boxed.operand.node.dtype
+    is_known = dtype.is_float and dtype.bits in (16, 32)
+    near = boxed.near_sizes
+    return is_known and len(near) == 1 and LEAST_COLUMNS <= near[0] <= MOST_COLUMNS
 
 
 def memory_index(facts: Facts, indices: Indices) -> Index | None:

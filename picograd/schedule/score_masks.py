@@ -166,8 +166,10 @@ def weighing(weight: Expr) -> list[Expr]:
         return [x for each in weight.args for x in weighing(each)]
     if row.linear == (0,) and len(weight.args) == 2:  # a quotient
         return weighing(weight.args[0])
-    if row.is_exponential and OPS[weight.args[0].op].factors == (1, -1):
-        return hiding(weight.args[0].args[0])
+    if row.is_exponential:
+        power = weight.args[0]
+        under = OPS.get(power.op)  # None of what lies in memory, as a factor that is learned
+        return hiding(power.args[0]) if under is not None and under.factors == (1, -1) else []
     return []
 
 

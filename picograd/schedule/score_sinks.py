@@ -12,10 +12,11 @@ Each kernel computes the region again from the operands of its product; rows are
 """
 
 from collections.abc import Callable, Collection, Container, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from picograd.graph.row import Role
-from picograd.helpers import product
+from picograd.helpers import product, reached
+from picograd.late_methods import dataclass
 from picograd.schedule.group import Facts, Group, Reasons
 from picograd.schedule.index import Axis, Indices
 from picograd.schedule.scores import EXPONENTIALS, LEAST_SIDE, Region, Sink, find_regions
@@ -169,14 +170,15 @@ class Matcher:
         """Put a sink in a stream of its side whose sinks do not wait for it, nor it for them."""
         number = sink.facts.number
         for stream in self.streams:
-            if stream.total is not None or stream.side != sink.side or not is_product(sink):
+            every = (*stream.sinks, sink)
+            are_sums = all(is_product(x) or is_sum(x) for x in every)
+            if stream.total is not None or stream.side != sink.side or not are_sums:
                 continue
-            others = [x.facts.number for x in stream.sinks if is_product(x)]
-            is_apart = len(others) == len(stream.sinks) and not any(
+            others = [x.facts.number for x in stream.sinks]
+            is_apart = not any(
                 self.waits[number] & self.bits[x] or self.waits[x] & self.bits[number]
                 for x in others
             )
-            every = (*stream.sinks, sink)
             if is_apart and sum(map(columns_of, every)) <= self.most_columns:
                 stream.sinks.append(sink)
                 return
@@ -189,7 +191,9 @@ def is_product(sink: Sink) -> bool:
 
 
 def columns_of(sink: Sink) -> int:
-    """Count the columns of a product of weights."""
+    """Count the columns of a product of weights, none of a sum."""
+    if not is_product(sink):
+        return 0
     node, other = sink.facts.node, 1 - sink.operand
     sizes = zip(node.arg[other], node.inputs[other].shape, strict=True)
     return product(size for name, size in sizes if name not in node.arg[sink.operand])
@@ -241,6 +245,7 @@ def find_streams(
     missing: Callable[[Stream], str],
     reasons: Reasons,
     limits: Limits,
+    has_wide: bool = False,
 ) -> list[Stream]:
     """List the kernels that stream over scores; `reasons` says what kept others in memory.
 
@@ -250,7 +255,7 @@ def find_streams(
     sizes = {x.node.size for x in values if x.node.op in EXPONENTIALS and not x.is_source}
     if not sizes:
         return []
-    every = find_regions(values, wanted, limits.least, sizes)
+    every = find_regions(values, wanted, limits.least, sizes, has_wide)
     regions = [r for r in every if r.has_exponential and r.sinks]
     sinks = [sink.facts.number for region in regions for sink in region.sinks]
     bits = {number: 1 << n for n, number in enumerate(dict.fromkeys(sinks))}
@@ -288,6 +293,10 @@ def mark(streams: Sequence[Stream], values: Sequence[Facts], wanted: Collection[
             sink.facts.stream = stream
     least = min(stream.region.members[0].node.size for stream in streams)
     others: set[int] = {facts.number for facts in wanted}  # what somebody else reads
+    for stream in streams:
+        products = [x for x in stream.region.members if x.node.row.role is Role.CONTRACT]
+        for facts in (*products, *(sink.facts for sink in stream.sinks)):
+            others.update(x.number for x in facts.inputs if x.number not in stream.at)
     for facts in reversed(values):
         if not facts.is_source and facts.number not in others and not facts.is_score:
             row = facts.node.row
@@ -333,12 +342,8 @@ def pull(top: Facts, before: dict[int, list[Facts]], seen: set[int], order: list
 
 def outer_reads(top: Facts, inside: Container[int]) -> Iterator[tuple[Facts, Facts]]:
     """Yield what the part of a region under a node reads from outside: the reader, and what."""
-    stack, seen = [top], set()
-    while stack:
-        facts = stack.pop()
-        if facts.number in seen:
-            continue
-        seen.add(facts.number)
+    stack = [top]
+    for facts in reached(stack):
         for source in facts.inputs:
             if source.number in inside:
                 stack.append(source)

@@ -13,11 +13,12 @@ region, so that views of scores are only other indices.
 """
 
 from collections.abc import Collection, Container, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from picograd.graph.ops import OPS
 from picograd.graph.row import Role, ops_of
 from picograd.helpers import product
+from picograd.late_methods import dataclass
 from picograd.schedule.group import Facts
 from picograd.schedule.index import (
     Axis,
@@ -59,18 +60,35 @@ class Region:
     members: list[Facts] = field(default_factory=list)
     sinks: list[Sink] = field(default_factory=list)
     problem: str = ""
+    wide: dict[int, list[int]] = field(default_factory=dict)  # dimensions that a sink sums later
 
     def refuse(self, problem: str) -> None:
         """Keep the region in memory; the first reason counts."""
         self.problem = self.problem or problem
 
-    def side_of(self, indices: Sequence[Index]) -> int | None:
-        """Find the side that some indices are: each of its axes by itself, and no other."""
-        moving = [index for index in indices if index.terms]
-        found = frozenset(map(lone_axis, moving))
-        if not found or found not in self.sides:
-            return None
-        return self.sides.index(found)  # type: ignore[arg-type]
+    def side_in(self, axes: frozenset[Axis | None]) -> int | None:
+        """Find the side that some axes have whole, the columns if both.
+
+        Axes of a side that the first who reduces it leaves out are of the batch: one operand of
+        the product is the same at all of them, as queries that are learned.
+        """
+        for number in (1, 0):
+            own = self.sides[number] & axes
+            is_taken = any(sink.side == number for sink in self.sinks)
+            if not own or (own != self.sides[number] and is_taken):
+                continue
+            if own == self.sides[number]:
+                return number
+            if product(axis.size for axis in own) >= LEAST_SIDE:
+                self.narrow(number, own)
+                return number
+        return None
+
+    def narrow(self, number: int, side: frozenset[Axis]) -> None:
+        """Leave axes of a side to the batch."""
+        sides = list(self.sides)
+        sides[number] = side
+        self.sides = sides[0], sides[1]
 
     @property
     def has_exponential(self) -> bool:
@@ -83,13 +101,15 @@ def find_regions(
     wanted: Collection[Facts],
     least: int = LEAST_SIDE,
     sizes: Container[int] | None = None,
+    has_wide: bool = False,
 ) -> list[Region]:
     """List the regions of nodes, listed inputs first, those of so many elements; `wanted` are
     stored.
 
-    Regions have `least` rows and columns or more, and `LEAST_SIDE` of one of them.
+    Regions have `least` rows and columns or more, and `LEAST_SIDE` of one of them. If it
+    `has_wide` ones, sinks may reduce more than a side: the rest is to be summed later.
     """
-    finder = Finder(least, sizes)
+    finder = Finder(least, sizes, has_wide)
     for facts in values:
         finder.visit(facts)
     for facts in wanted:
@@ -101,8 +121,8 @@ def find_regions(
 class Finder:
     """This class is the state of the walk: the region of every node that is in one."""
 
-    def __init__(self, least: int, sizes: Container[int] | None) -> None:
-        self.least = least
+    def __init__(self, least: int, sizes: Container[int] | None, has_wide: bool) -> None:
+        self.least, self.has_wide = least, has_wide
         self.homes: dict[int, Region] = {}
         self.sizes = sizes
 
@@ -167,10 +187,10 @@ class Finder:
             return
         moved = matched(region, here, other, there)
         places = {id(there): substituted(there, moved)}  # most members are at one of few places
-        sides = tuple(
+        sides = [
             frozenset(lone_axis(moved.get(x, constant(0))) for x in side) for side in other.sides
-        )
-        if places[id(there)] != here or set(sides) != set(region.sides):
+        ]
+        if places[id(there)] != here or not self.agree(region, other, sides):
             region.refuse("it meets another product at other places")
         if other.problem:
             region.refuse(other.problem)
@@ -183,6 +203,18 @@ class Finder:
             side = sides[sink.side]
             sink.side = region.sides.index(side) if side in region.sides else 0
             region.sinks.append(sink)
+        region.wide |= other.wide
+
+    def agree(self, region: Region, other: Region, sides: Sequence[frozenset[Axis | None]]) -> bool:
+        """Narrow the sides of a region to what they share with another's; tell whether they fit."""
+        for number, mine in enumerate(region.sides):
+            theirs = max(sides, key=lambda side: len(side & mine))
+            shared = mine & theirs
+            is_taken = (shared != mine and region.sinks) or (shared != theirs and other.sinks)
+            if is_taken or (mine and not shared):
+                return False
+            region.narrow(number, shared)
+        return True
 
     def move(self, facts: Facts, region: Region) -> None:
         """A view that shows every element once is at the same places, by other indices."""
@@ -213,10 +245,14 @@ class Finder:
             summed = {*labels, *others} - set(out)
             shared = set(labels) & set(others)
             is_fit = summed <= shared and len(set(labels)) == len(labels)
-        side = region.side_of([at[d] for d in over])
-        if side is None or not is_fit:
+        axes = {d: lone_axis(at[d]) for d in over if at[d].terms}
+        side = region.side_in(frozenset(axes.values())) if is_fit else None
+        later = [d for d, axis in axes.items() if side is None or axis not in region.sides[side]]
+        if side is None or (later and not self.has_wide):
             region.refuse(f"{node.op} {node.shape} reads it, over other axes than one side")
             return
+        if later:
+            region.wide[facts.number] = later
         region.sinks.append(Sink(facts, side, operand))
 
 

@@ -10,7 +10,6 @@ or a copy of it where somebody reads the old values later.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from picograd.dtype import bool_
@@ -18,6 +17,8 @@ from picograd.graph.node import Node, is_move, is_renaming
 from picograd.graph.parts import Steps, shown
 from picograd.graph.row import WRITES, Role
 from picograd.graph.starts import MOVING, placed, starts_of
+from picograd.helpers import reached
+from picograd.late_methods import dataclass
 from picograd.schedule.group import Facts
 from picograd.schedule.index import Indices
 from picograd.schedule.viewindex import Position, plain_position, view_source
@@ -196,12 +197,7 @@ def values_before(facts: Facts, base: Facts, is_scatter: bool) -> list[Facts]:
     """
     found: list[Facts] = []
     stack = [facts]
-    seen: set[int] = set()
-    while stack:
-        each = stack.pop()
-        if each.number in seen:
-            continue
-        seen.add(each.number)
+    for each in reached(stack):
         loads = [load for load in loads_of(each) if load.memory == base.memory]
         if each.is_loaded or not loads:
             continue
@@ -218,13 +214,8 @@ def values_before(facts: Facts, base: Facts, is_scatter: bool) -> list[Facts]:
 
 def loads_of(facts: Facts) -> list[Facts]:
     """List what a floating value loads; its chains are bounded."""
-    seen: set[int] = set()
     stack, found = [facts], []
-    while stack:
-        each = stack.pop()
-        if each.number in seen:
-            continue
-        seen.add(each.number)
+    for each in reached(stack):
         if each.is_loaded:
             found.append(each)
         else:

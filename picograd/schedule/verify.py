@@ -173,13 +173,11 @@ def verify_runs(kernel: Kernel, part: Part, runs: Runs) -> None:
 class Checker:
     """This class checks one expression; a node is looked at once for each set of guards."""
 
-    bound: set[Axis]
-    kernel: Kernel
-    number: int
-    part: Part
-
     def __init__(self, kernel: Kernel, part: Part, number: int, bound: set[Axis]) -> None:
-        self.kernel, self.part, self.number, self.bound = (kernel, part, number, bound)
+        self.kernel: Kernel = kernel
+        self.part: Part = part
+        self.number: int = number
+        self.bound: set[Axis] = bound
         self.seen: set[tuple[int, tuple[Condition, ...]]] = set()
 
     def visit(self, root: Expr) -> None:

@@ -210,7 +210,7 @@ class Tensor(
         """Count the elements."""
         return self._node.size
 
-    size = SizeAttribute()
+    size: SizeAttribute = SizeAttribute()
 
     def element_size(self) -> int:
         """Count the bytes of one element.

@@ -9,13 +9,14 @@ edge   = from, to, slot: "s3" is a step, "p0" an input, "o7" an output
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from functools import cached_property
 from typing import Any
 
 from picograd.codegen.costs import costs
 from picograd.draw import step_slots
 from picograd.engine.explain import kernel_stages
+from picograd.late_methods import dataclass
 from picograd.schedule.loop import Kernel
 from picograd.schedule.plan import CopyStep, HostStep, LoopStep, Plan, Step, kernels_of
 from picograd.target import Target

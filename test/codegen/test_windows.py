@@ -5,7 +5,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from box_convolutions import TWO, both_gradients, convolution, is_boxed, plan_of, products, run
+from box_convolutions import (
+    TWO,
+    both_gradients,
+    convolution,
+    is_boxed,
+    leaf,
+    plan_of,
+    products,
+    run,
+    spec_of,
+)
 from cuda_tools import H200, compile_cuda, disassemble, source_of
 
 from picograd.code import TensorMap, Windows
@@ -15,6 +25,7 @@ from picograd.codegen.windows import windows_of
 from picograd.dtype import bfloat16, float32
 from picograd.errors import InternalError
 from picograd.graph import conv_forms
+from picograd.graph.gradient import gradient
 from picograd.schedule.index import Axis, axis_index
 from picograd.schedule.loop import Expr, const
 
@@ -57,6 +68,23 @@ def test_gradients_in_parts(monkeypatch):
     plan = plan_of(both_gradients((4, 64, 8, 8), (24, 64, 3, 3), padding=1)[1:])
     assert run(plan) == 1
     assert (64, 2, 24, 3, 3) in [slot.shape for slot in plan.slots]
+
+
+@pytest.mark.parametrize("groups, channels, stride", [(2, 64, 1), (8, 16, 2)])
+def test_groups(groups, channels, stride, monkeypatch):
+    """Groups are channels of one place: those of whole slabs as they are, smaller ones together."""
+    monkeypatch.setattr(conv_forms, "count_parts", lambda *_: 2 // stride)
+    x = leaf(2, 8, 8, groups * channels).permute((0, 3, 1, 2))
+    image = x.reshape((2, groups, channels, 8, 8))
+    weight = leaf(groups, channels, channels, 3, 1, seed=1)
+    spec = spec_of(2, padding=((1, 1), (0, 0)), stride=(stride, stride))
+    made = image.conv(weight, spec)
+    size = made.shape[-1]
+    given = leaf(2, size, size, groups * channels, seed=2).permute((0, 3, 1, 2))
+    given = given.reshape(made.shape)
+    both = gradient([(made, given)], [image, weight])
+    for root in (made, *both):
+        assert run(plan_of([root])) == 1
 
 
 def test_blocks_share_the_tiles_of_a_gradient(monkeypatch):

@@ -240,9 +240,10 @@ def test_a_known_graph_ends_in_memory_that_is_as_it_was() -> None:
 
     def ends(order: list[Node], leaves: tuple[int, ...], outside: tuple[int, ...] = ()) -> Any:
         block = Block((), (), (), leaves, outside, ())
-        return foreseen.ends_of(Placed(block, [product], [], [], order, []), held)
+        return foreseen.ends_of(Placed(block, [product], [], [], order, []), step)
 
-    held: list[Any] = []
+    step = foreseen.Step([], [], [], [])
+    held = step.buffers
     assert ends([x, two, product], (0, 1), (2,)) is not None and held == [x.arg.buffer]
     assert ends([x, two, product], (2,)) is None, "an end is computed"
     assert ends([x, two, product], (0,), (1,)) is None, "what is outside is no more"

@@ -6,9 +6,7 @@ import pytest
 from conv_support import leaf, plain_spec, same_value
 
 from picograd.graph import conv_depthwise
-from picograd.graph.expand import expand_composites
 from picograd.graph.gradient import gradient
-from picograd.graph.node import toposort
 from picograd.target import cuda_target
 
 A100, H100 = cuda_target("sm_80", 108), cuda_target("sm_90a")
@@ -36,21 +34,6 @@ def test_sums_of_windows(name):
     assert same_value(node, A100) == []
     for found in gradient([(node, leaf(*node.shape, seed=2))], [x, weight]):
         assert same_value(found, A100) == []
-
-
-def test_more_sums_than_a_kernel_holds(monkeypatch):
-    """Taps along the first axis are rows of the result then."""
-    shape, kernel, changes = CASES["a stride"]
-    x, weight = leaf(*shape), leaf(shape[1], 1, 1, *kernel, seed=1)
-    node = x.conv(weight, plain_spec(len(kernel), **changes))
-    (found,) = gradient([(node, leaf(*node.shape, seed=2))], [weight])
-    counts = []
-    for most in (6, 5):
-        monkeypatch.setattr(conv_depthwise, "MOST_SUMS", most)
-        assert same_value(found, A100) == []
-        (made,) = expand_composites([found], target=A100)
-        counts.append(sum(each.op == "reduce" for each in toposort([made])))
-    assert counts == [6, 2]
 
 
 def test_other_groups_and_targets_keep_their_products():

@@ -15,6 +15,7 @@ from picograd.target import cuda_target
 
 H100 = cuda_target("sm_90a")
 NO_BOXES = cuda_target("sm_80", 108)
+FOUR = cuda_target("sm_90a", 4)  # processors: few parts of the images keep them busy
 
 
 def test_parts_of_float32_have_the_same_value():
@@ -105,3 +106,27 @@ def test_other_targets_keep_what_was_recorded():
     wide = Tensor(np.zeros((2, 1, 16, 4), np.float32)).node
     kept = wide.conv(Tensor(np.zeros((1, 3, 16, 3), np.float32)).node, spec)
     assert kept.dtype is not bfloat16 and conv_forms.expand_conv(kept, H100) is None
+
+
+@pytest.mark.parametrize("channels, outputs", [(32, 32), (16, 32), (8, 4)])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_groups_together(channels, outputs, stride):
+    count = 64 // min(channels, outputs)
+    x = leaf(2, 2 * count, channels, 8, 7)
+    weight = leaf(2 * count, outputs, channels, 3, 3, seed=1)
+    spec = plain_spec(2, padding=((1, 1),) * 2, stride=(stride,) * 2)
+    node = x.conv(weight, spec)
+    (conv,) = same_value(node, FOUR)
+    assert conv.inputs[1].shape[:3] == (2, count * outputs, count * channels)
+    for found in gradient([(node, leaf(*node.shape, seed=2))], [x, weight]):
+        (conv,) = same_value(found, FOUR)
+        assert conv.inputs[0].shape[1] in (2, 4), "groups, in parts of the images"
+
+
+def test_how_many_fill_a_slab():
+    assert conv_forms.count_together(32, 4, 4) == 16
+    assert conv_forms.count_together(32, 16, 32) == 4
+    assert conv_forms.count_together(6, 16, 16) == 1, "the rest would be another convolution"
+    assert conv_forms.count_together(32, 24, 24) == 1, "no whole number of them"
+    assert conv_forms.count_together(64, 1, 2) == 1, "nearly all of 64 x 64 would be zeros"
+    assert conv_forms.count_together(4, 64, 128) == 1, "each is a slab"

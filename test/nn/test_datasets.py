@@ -184,7 +184,7 @@ def test_cifar100_has_two_kinds_of_labels(tmp_path, monkeypatch, empty_cache):
     assert fine.train_labels.tolist() == [10 + n for n in range(10)]  # the second byte
     assert coarse.train_labels.tolist() == list(range(10)) and coarse.classes == ("fish",)
     assert fine.train_images[1, 0, 0, :2].tolist() == [1, 2]
-    with pytest.raises(ValueRangeError, match="labels='medium' is not known"):
+    with pytest.raises(ValueRangeError, match="labels='medium' is unknown"):
         datasets.cifar100(labels="medium")
 
 

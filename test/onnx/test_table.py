@@ -1,5 +1,7 @@
 """Rows: the newest one that an opset has; operators are added by users."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -31,6 +33,30 @@ def test_users_add_operators(monkeypatch: pytest.MonkeyPatch) -> None:
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("mine", 1)]
     model = picograd.onnx.load(helper.make_model(graph, opset_imports=opsets), check=False)
     assert model(np.ones(2, np.float32)).tolist() == [4.0, 4.0]
+
+
+class Host:
+    host, tensor = staticmethod(np.asarray), staticmethod(Tensor)
+
+
+def test_inputs_are_what_their_annotations_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(OPERATORS, "Told", [])
+
+    @operator("Told")
+    def told(x: Tensor, by: int | None, sizes: list[int], more: Any = None) -> Any:
+        return x, by, sizes, more
+
+    values = [np.ones(2, np.float32), np.array([3]), np.array([4, 5])]
+    x, by, sizes, more = OPERATORS["Told"][0].computed(Host(), values, {"more": "text"})
+    assert isinstance(x, Tensor) and (by, sizes, more) == (3, [4, 5], "text")
+    assert OPERATORS["Told"][0].computed(Host(), [values[0], None, values[2]], {})[1] is None
+
+    @operator("Told", since=2)
+    def told_of_call(call: Any, x: Any, by: float) -> Any:
+        return x, by
+
+    x, by = OPERATORS["Told"][0].computed(Host(), values[:2], {})
+    assert x is values[0] and type(by) is float
 
 
 def test_domains_with_names_of_their_own() -> None:

@@ -110,3 +110,20 @@ def test_workspaces():
 def test_format_bytes():
     assert [format_bytes(n) for n in (5, 2048, 3 << 20, 5 << 29)] == [
         "5 B", "2.0 KiB", "3.0 MiB", "2.5 GiB"]  # fmt: skip
+
+
+def test_blocks_are_handed_out_as_the_last_time_where_they_are_free():
+    pool, _ = make_pool()
+    first = [pool.allocate(size) for size in (512, 512, 4096, 512)]
+    taken = [(each.size, each.address) for each in first]
+    held = first.pop(1)
+    while first:
+        first.pop()
+    pool.prefer(taken)
+    again = [pool.allocate(size).address for size in (512,)]
+    pool.prefer(taken)
+    blocks = [pool.allocate(size) for size, _ in taken]
+    addresses = [each.address for each in blocks]
+    assert again == [taken[0][1]]
+    assert [a == b for a, (_, b) in zip(addresses, taken)] == [True, False, True, True]
+    assert len({*addresses, held.address}) == 5

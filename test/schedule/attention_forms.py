@@ -141,6 +141,30 @@ def grouped(q, k, v):
     return causal_twice(q, repeated(k, copies), repeated(v, copies))
 
 
+def grouped_beside(q, k, v):
+    """Queries lie by places, then by heads of a group: over both they have no one step."""
+    s = q.contract(k, ((0, 1, 2, 3, 4), (0, 5, 2, 4), (0, 2, 3, 1, 5)))
+    w = build.softmax(s * 0.3, 4)
+    return w.contract(v, ((0, 2, 3, 1, 5), (0, 5, 2, 4), (0, 1, 2, 3, 4)))
+
+
+def learned(q, k, v, t):
+    """A factor of scores with a gradient: one a head, a row, a column, or one alone."""
+    s = product(q, k) * 0.1
+    return weigh(build.softmax(s * spread(t, s.shape), 3), v)
+
+
+def shared_queries(q, k, v):
+    """Queries of each head that are the same for all of a batch."""
+    s = q.contract(k, ((1, 2, 3), (0, 1, 4, 3), (0, 1, 2, 4)))
+    return weigh(build.softmax(s * 0.3, 3), v)
+
+
+def shared_values(q, k, v):
+    weights = build.softmax(product(q, k) * 0.3, 3)
+    return weights.contract(v, ((0, 1, 2, 4), (1, 4, 3), (0, 1, 2, 3)))
+
+
 def log_softmax(q, k, v):
     return weigh(build.log_softmax(product(q, k) * 0.3, 3).unary("exp"), v)
 

@@ -13,6 +13,7 @@ from picograd.graph.gradient import gradient
 from picograd.graph.interpret import interpret
 from picograd.graph.node import Node
 from picograd.graph.parts import put
+from picograd.schedule.loop import walk
 from picograd.schedule.plan import Plan
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
@@ -217,3 +218,17 @@ def test_mixing_reshapes_are_cut() -> None:
         x = x.reshape(7, 11).transpose(0, 1).reshape(77)
         wanted = wanted.reshape(7, 11).T.reshape(77)
     assert np.array_equal(x.numpy(), wanted)
+
+
+def test_a_loop_over_time_that_is_read_at_each_step_grows_with_its_steps() -> None:
+    def expressions(steps: int) -> int:
+        decay = build.unary("exp", spread(leaf(16), (4, steps, 64, 16)))
+        state, sums = leaf(4, 64, 16), []
+        for at in range(steps):
+            now = build.slice_(decay, ((0, 4, 1), (at, at + 1, 1), (0, 64, 1), (0, 16, 1)))
+            state = build.reshape(now, (4, 64, 16)) * state
+            sums.append(build.reduce("sum", state, (2,)))
+        parts = [part for kernel in schedule(sums, TARGET).kernels for part in kernel.parts]
+        return sum(len(walk(compute.body)) for part in parts for compute in part.computes)
+
+    assert expressions(32) < 3 * expressions(16)

@@ -6,6 +6,7 @@ from plan_support import SAME, TARGET, check_plan, leaf, spread
 
 from picograd.dtype import bfloat16, float64
 from picograd.graph import build
+from picograd.graph.gradient import gradient
 from picograd.graph.node import Node
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
@@ -23,6 +24,13 @@ def test_sums_over_the_rows_or_columns_of_a_product_are_part_of_it() -> None:
     assert heroes(y, first, y.reduce("sum", (1,))) == ["contract", "reduce.row"]
     assert heroes(build.softmax(y, 1)) == ["contract", "reduce.row"]  # rows are worked on again
     assert heroes(y, y.reduce("sum", (0, 1))) == ["contract", "reduce.all"]
+
+
+def test_a_convolution_of_a_number_multiplies_an_array_of_it() -> None:
+    x, weight = leaf(2, 1, 6, 8, 8), leaf(1, 8, 6, 3, 3)
+    y = x.conv(weight, SAME)
+    found = [g for g in gradient([(y, y.const_like(1.0))], [x, weight]) if g]
+    assert heroes(*found) == ["map", "conv"]  # both, in one launch
 
 
 def test_batch_statistics_are_part_of_a_convolution() -> None:

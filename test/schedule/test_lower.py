@@ -4,7 +4,7 @@ import pytest
 from plan_support import check_plan, leaf
 
 from picograd.buffer import RuntimeScalar
-from picograd.dtype import DType, float16, float32, float64, int32, int64
+from picograd.dtype import DType, bool_, float16, float32, float64, int32, int64
 from picograd.graph import build
 from picograd.schedule.group import Facts
 from picograd.schedule.index import Axis, Dynamic, axis_index, constant
@@ -104,6 +104,15 @@ def test_casts_that_need_no_instruction(value: Expr, dtype: DType, wanted: Expr)
 
 def test_a_cast_that_rounds_stays() -> None:
     assert apply("cast", (const(0.1, float32),), float16).op == "cast"
+
+
+def test_a_place_that_is_surely_in_one_part_chooses_it() -> None:
+    part, other = const(1.0, float32), Expr("load", (), (0, AT), float32)
+    place = Expr("index", (), AT, int64)
+    for limit, wanted in ((6, part), (0, other)):
+        is_first = apply("less", (place, const(limit, int64)), bool_)
+        assert apply("where", (is_first, part, other), float32) is wanted
+    assert apply("less", (place, const(5, int64)), bool_).op == "less"
 
 
 def test_flat_index_and_values_as_indices() -> None:

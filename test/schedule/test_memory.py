@@ -3,6 +3,7 @@
 import random
 import time
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
@@ -14,10 +15,11 @@ from picograd.schedule.memory import (
     Lifetime,
     Placement,
     Spans,
+    bytes_alive,
     lowest_gap,
-    most_alive,
-    place_by_size,
+    orders,
     place_by_time,
+    place_in_order,
     place_temporaries,
 )
 
@@ -26,8 +28,9 @@ def by_time(lives: list[Lifetime]) -> Placement:
     return place_by_time(*parts(lives))
 
 
-def by_size(lives: list[Lifetime]) -> Placement:
-    return place_by_size(*parts(lives))
+def in_order(number: int, lives: list[Lifetime]) -> Placement:
+    known = parts(lives)
+    return place_in_order(*known, [*orders(*known)][number])
 
 
 def parts(lives: list[Lifetime]) -> tuple[list[int], list[int], list[int]]:
@@ -54,7 +57,10 @@ def check_apart(lives: list[Lifetime], placed: Placement) -> None:
             assert is_apart or start + a.nbytes <= other or other + b.nbytes <= start
 
 
-@pytest.mark.parametrize("place", [place_temporaries, by_time, by_size])
+ONE_BY_ONE = [partial(in_order, number) for number in range(3)]
+
+
+@pytest.mark.parametrize("place", [place_temporaries, by_time, *ONE_BY_ONE])
 def test_no_two_living_temporaries_overlap(place: Callable[..., Placement]) -> None:
     @settings(max_examples=60, deadline=None, derandomize=True, database=None)
     @given(lifetimes())
@@ -120,7 +126,7 @@ PLANS = {
 @pytest.mark.parametrize("name", PLANS)
 def test_an_arena_is_little_larger_than_what_lives_at_one_step(name: str) -> None:
     lives = PLANS[name](500)
-    assert place_temporaries(lives)[1] <= 1.05 * most_alive(*parts(lives))
+    assert place_temporaries(lives)[1] <= 1.05 * max(bytes_alive(*parts(lives)))
 
 
 @pytest.mark.parametrize("name", ["chain", "all", "nested", "mixed"])
@@ -136,6 +142,24 @@ def seconds(lives: list[Lifetime]) -> float:
         place_temporaries(lives)
         times.append(time.thread_time() - start)
     return min(times)
+
+
+@pytest.mark.parametrize(
+    ("number", "rows"),
+    [
+        (1, [(1, 0, 0), (3, 0, 5), (2, 0, 8), (4, 7, 8), (2, 4, 4)]),
+        (2, [(3, 1, 9), (3, 3, 4), (2, 0, 4), (4, 7, 9), (4, 4, 7)]),
+    ],
+)
+def test_temporaries_of_the_fullest_step_may_come_first(
+    number: int, rows: list[tuple[int, int, int]]
+) -> None:
+    lives = [Lifetime(size << 20, first, last) for size, first, last in rows]
+    least = max(bytes_alive(*parts(lives)))
+    tried = [by_time(lives), *(in_order(other, lives) for other in range(3) if other != number)]
+    assert min(top for _, top in tried) > least
+    assert in_order(number, lives)[1] == least
+    assert place_temporaries(lives)[1] <= least * 1.01
 
 
 def test_long_temporaries_do_not_begin_whole_pages_apart() -> None:

@@ -48,6 +48,11 @@ def test_what_is_not_known():
     assert affine(op("mul", ROW, COLUMN, dtype=int64)) is None
 
 
+def test_a_factor_that_is_an_exponential_hides_nothing():
+    learned = op("exp", Expr("load", (), (1, axis_index(ACROSS)), float32), dtype=float32)
+    assert weighing(op("mul", SCORE, learned, dtype=float32)) == []
+
+
 def test_a_part_of_a_condition_may_be_needed_alone():
     data = Expr("load", (), (1, axis_index(ACROSS)), bool_)
     every = op("bitwise_and", op("bitwise_and", BEFORE, data), NEAR)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from picograd.codegen.program import SCOPES, Instr, Program
 from picograd.codegen.render import cuda_async
 from picograd.codegen.render.c import FUNCTIONS, SPELLING, elementwise, is_half, literal, type_name
-from picograd.dtype import DType, float32, int32
+from picograd.dtype import DType, bfloat16, float32, int32, uint32
 from picograd.errors import check
 
 REGISTERS = 1 << 16  # of a multiprocessor (CUDA C guide)
@@ -118,6 +118,18 @@ template <typename T, int lanes> DEVICE Vector<T, lanes> round_lanes(Vector<floa
 }
 #endif
 """
+WIDEN_LANES = """\
+template <int lanes> DEVICE Vector<float, lanes> widen_lanes(Vector<bfloat16, lanes> a) {
+  struct __align__(2 * lanes) Pairs { uint32 pair[lanes / 2]; };
+  const Pairs pairs = bit_cast<Pairs>(a);
+  Vector<float, lanes> result;
+  for (int i = 0; i < lanes / 2; i++) {
+    result[2 * i] = __uint_as_float(pairs.pair[i] << 16);
+    result[2 * i + 1] = __uint_as_float(pairs.pair[i] & 0xffff0000u);
+  }
+  return result;
+}
+"""
 QUICK_TEXT = """\
 DEVICE float NAME(PARAMETERS) {
 #ifdef CUDA_SHIM
@@ -155,6 +167,7 @@ QUICK = {
     "quick_maximum(": quick_text("quick_maximum", "ab", "maximum(a, b)", "max.NaN.f32"),
     "quick_minimum(": quick_text("quick_minimum", "ab", "minimum(a, b)", "min.NaN.f32"),
     "round_lanes<": ROUND_LANES,
+    "widen_lanes(": WIDEN_LANES,
 }
 PARAMETERS = {"param": "s", "scalar": "c", "tensor": "t"}  # first letters of their names
 
@@ -260,7 +273,14 @@ def load_text(instr: Instr, args: list[str], typed: str, masked_lanes: int) -> s
         place = f"{pointer}[{index}]"
     else:
         place = f"*(const {typed}*)({pointer} + {index})"
-    return place if len(args) == 2 else f"{args[2]} ? {place} : {typed}{{}}"
+    if len(args) == 2:
+        return place
+    if instr.dtype is not None and instr.dtype.bits == 16 and instr.lanes % 2 == 0:
+        # What is chosen between stays in whole registers.
+        words = type_name(uint32, instr.lanes // 2)
+        place = place.replace(typed, words)
+        return f"bit_cast<{typed}>({args[2]} ? {place} : {words}{{}})"
+    return f"{args[2]} ? {place} : {typed}{{}}"
 
 
 def value_text(program: Program, args: list[str], instr: Instr, dtype: DType) -> str:
@@ -293,6 +313,8 @@ def value_text(program: Program, args: list[str], instr: Instr, dtype: DType) ->
         return elementwise(op, args, dtypes, dtype)
     if op == "cast" and is_half(dtype) and dtypes == [float32]:
         return f"round_lanes<{type_name(dtype)}>({args[0]})"
+    if op == "cast" and dtype is float32 and dtypes == [bfloat16]:
+        return f"widen_lanes({args[0]})"
     lanes = []
     for lane in range(instr.lanes):
         picked = [

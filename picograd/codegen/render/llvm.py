@@ -69,17 +69,14 @@ def render(program: Program) -> str:
 class Renderer:
     """Writes the lines of one program; `text[n]` is how instruction n's value is spelled."""
 
-    instructions: tuple[Instr, ...]
-    label: str
-
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.instructions = program.instructions
+        self.instructions: tuple[Instr, ...] = program.instructions
         self.text: list[str] = []
         self.lines: list[str] = []
         self.allocas: list[str] = []
         self.declares: dict[str, None] = {}
-        self.label = "task0"
+        self.label: str = "task0"
         self.open: list[tuple[str, int]] = []
         self.hints = LoopHints(self.instructions)
         self.rare_ops = list(dict.fromkeys(i.arg for i in self.instructions if i.op == "rare"))

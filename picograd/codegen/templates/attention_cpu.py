@@ -15,7 +15,7 @@ they are. Blocks that a mask shows whole are written without it, and those it hi
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from picograd.codegen.layout import Blocked
@@ -45,6 +45,7 @@ from picograd.codegen.tile import (
 )
 from picograd.dtype import DType
 from picograd.helpers import ceil_div, round_up
+from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, substitute
 from picograd.schedule.loop import Condition, Expr, Kernel, Part, const, rewrite
 from picograd.schedule.monoid import COMBINE, identity

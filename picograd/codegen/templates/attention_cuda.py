@@ -19,6 +19,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
+from picograd.codegen.boxes import view_of
 from picograd.codegen.layout import WgmmaOperand
 from picograd.codegen.operands import bind_roles, cast, expr_axes, guarded, narrow, role, size_of
 from picograd.codegen.stream_formulas import with_few_operations
@@ -31,6 +32,7 @@ from picograd.codegen.stream_masks import (
     unmasked,
     unscaled,
 )
+from picograd.codegen.stream_powers import refs_of, unrounded
 from picograd.codegen.streams import (
     Stream,
     analyse,
@@ -159,9 +161,22 @@ def with_long_rows(stream: Stream) -> Stream:
 
     Heads that share keys are rows of one tile where they are few, and a batch where they are long.
     """
-    if size_of(stream.rows) <= ROWS:
+    if size_of(stream.rows) <= ROWS and are_one_dimension(stream):
         return stream
     return replace(stream, batch=(*stream.batch, *stream.rows[:-1]), rows=stream.rows[-1:])
+
+
+def are_one_dimension(stream: Stream) -> bool:
+    """Tell whether rows may be those of several axes: a forward pass packs what boxes cannot."""
+    if stream.peak is not None or len(stream.rows) < 2:
+        return True
+    for score in stream.scores:
+        plain = narrow(score.row)
+        itemsize = plain.dtype.itemsize
+        view = view_of(plain.arg[1], score.depth, stream.rows, stream.batch, itemsize)
+        if view is None:
+            return False
+    return True
 
 
 def schedules(stream: Stream, target: Target) -> Iterator[Schedule]:
@@ -356,12 +371,17 @@ class Writer:
         score = read(self.score, self.point, self.dtype)
         known = {edited: scaled(score, self.scale)}
         steps = self.find_peak(score)
-        for number in stream.sums:
+        later = [stream.computes[number].body for number in stream.sums]
+        later += [each.weight for each in stream.products]
+        for place, number in enumerate(stream.sums, 1):
             compute = stream.computes[number]
-            value = self.element(compute.body, known)
-            steps.append(Assign(self.score, self.dims, value))
-            value = read(self.score, self.point, compute.dtype)
-            known = {compute.body: value}
+            core = unrounded(compute.body)
+            zero = {core: const(0.0, core.dtype)}
+            is_last = not refs_of([replaced(each, zero.get) for each in later[place:]])
+            name = self.score if is_last else frame.add_scores(f"element{number}", self.dtype)
+            steps.append(Assign(name, self.dims, self.element(core, known)))
+            value = read(name, self.point, compute.dtype)
+            known = {core: value} if is_last else {**known, core: value}
             steps += self.add_up(number, value)
         for each in stream.products:
             name = f"weight{each.number}"

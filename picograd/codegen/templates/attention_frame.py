@@ -6,7 +6,7 @@ longest tiles of a mask come first.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from picograd.code import TensorMap
 from picograd.codegen.boxes import place_of, view_of
@@ -28,6 +28,7 @@ from picograd.dtype import DType
 from picograd.errors import internal
 from picograd.graph.ops import OPS
 from picograd.helpers import ceil_div, product, round_up
+from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axis_index, constant, substitute
 from picograd.schedule.loop import Compute, Condition, Expr, const, dynamics_of
 from picograd.schedule.monoid import identity

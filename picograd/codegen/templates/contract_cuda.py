@@ -10,7 +10,7 @@ blocks: each writes its partial tile to a workspace, the last one adds them up i
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from picograd.codegen.mainloop_operands import Schedule, operands_of, plain_load
@@ -48,6 +48,7 @@ from picograd.codegen.wgmma import WgmmaSchedule
 from picograd.dtype import DType, float16, float32
 from picograd.errors import check
 from picograd.helpers import ceil_div, product
+from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, position_over
 from picograd.schedule.loop import Condition, Expr, Kernel, const
 from picograd.target import Target

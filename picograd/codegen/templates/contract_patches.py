@@ -7,7 +7,7 @@ thread holds patches of neighbouring rows, so whole windows, and reduces them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 
 from picograd.codegen.layout import Blocked
@@ -25,6 +25,7 @@ from picograd.codegen.templates.contract_windows import Inside, after_product
 from picograd.codegen.tensor_core import SimtSchedule
 from picograd.codegen.tile import Store
 from picograd.errors import check
+from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axis_index, constant, flatten, substitute
 from picograd.schedule.loop import Compute, Expr, rewrite, walk
 

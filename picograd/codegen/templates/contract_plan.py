@@ -1,6 +1,6 @@
 """Choices of a CPU contraction: which side is N, block sizes, register block, tasks."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import gcd
 
 from picograd.codegen.cuts import Cut, Piece, nested_cut, range_cut, split_outer
@@ -21,6 +21,7 @@ from picograd.codegen.reach import Reach, depth_ends, reaches, single_axis
 from picograd.dtype import DType
 from picograd.errors import internal
 from picograd.helpers import ceil_div, round_up
+from picograd.late_methods import dataclass
 from picograd.schedule.cost import COSTS
 from picograd.schedule.index import (
     Axis,

@@ -5,13 +5,14 @@ tensor cores, the cache and the memory take, how full the last wave is, what is 
 multiplies.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from picograd.codegen.boxes import ROW_BYTES, Side
 from picograd.codegen.layout import WgmmaAccumulator
 from picograd.codegen.operands import Contraction
 from picograd.codegen.templates.contract_memory import elements_passed, line_cost
 from picograd.helpers import ceil_div, product, round_up
+from picograd.late_methods import dataclass
 from picograd.target import Target
 
 Sides = tuple[Side, Side]

@@ -7,13 +7,13 @@ the phase of a gradient under a stride, a tile has a range of steps outside of w
 everywhere. It may have none at all: then it is 0.
 """
 
-from dataclasses import dataclass
 from itertools import product
 
 from picograd.codegen.boxes import Depth
 from picograd.codegen.operands import Contraction, narrow, role, size_of
 from picograd.codegen.windows import unguarded
 from picograd.dtype import int64
+from picograd.late_methods import dataclass
 from picograd.schedule.index import (
     Axis,
     Dynamic,

@@ -9,13 +9,13 @@ product, its elements, the reductions of elements, and what is computed of those
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from picograd.codegen.cuts import Cut, Piece
 from picograd.codegen.operands import Contraction, element_values, is_element, size_of
 from picograd.codegen.templates.contract_plan import Plan
 from picograd.codegen.tile import Accumulate, Assign, LastBlock, Step, Store, Tile, When
 from picograd.errors import check
+from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axis_index, position_over, substitute
 from picograd.schedule.loop import Compute, Condition, Expr, const, rewrite
 from picograd.schedule.monoid import identity

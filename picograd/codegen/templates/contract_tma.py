@@ -7,7 +7,7 @@ guarded: what lies outside of an array is copied in as 0 and not copied out.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from picograd.code import TensorMap
 from picograd.codegen.boxes import (
@@ -51,6 +51,7 @@ from picograd.codegen.tile_pipeline import (
 )
 from picograd.dtype import DType
 from picograd.helpers import ceil_div, product, round_up
+from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axis_index, flatten, substitute
 from picograd.schedule.loop import Expr, Kernel, const, walk
 from picograd.target import Target

@@ -9,13 +9,14 @@ before (`Plan.kept`), so that every window is whole in the block with its last r
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product as combinations
 
 from picograd.codegen.cuts import Piece
 from picograd.codegen.operands import Contraction, Windows, cast, is_element, size_of
 from picograd.codegen.templates.contract_plan import Plan
 from picograd.codegen.tile import Assign, Step, Store, When
+from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, substitute
 from picograd.schedule.loop import Compute, Condition, Expr, rewrite
 from picograd.schedule.monoid import COMBINE

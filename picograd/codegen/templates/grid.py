@@ -1,10 +1,11 @@
 """Grid: merging loop axes and cutting an iteration space into tasks, shared by the templates."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from picograd.codegen.tile import Store
 from picograd.helpers import ceil_div, product
+from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Div, Index, Mod, axis_index, substitute, unflatten
 from picograd.schedule.loop import (
     Along,

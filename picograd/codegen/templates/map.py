@@ -6,6 +6,7 @@ then the stores, so that a load of an updated slot always sees its old content
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from picograd.codegen.layout import Blocked, Layout
 from picograd.codegen.operands import step_of
@@ -22,6 +23,7 @@ from picograd.codegen.templates.grid import (
 )
 from picograd.codegen.templates.member_sizes import join_sizes
 from picograd.codegen.templates.members import alike_parts
+from picograd.codegen.templates.patches import build_patches, over_layout
 from picograd.codegen.tile import (
     Accumulate,
     Assign,
@@ -91,10 +93,11 @@ def build_part(kernel: Kernel, part: Part, target: Target, extent: Axis | None =
         space = replace(space, conditions=within(space, axes[0], lanes, extent))
     layout: Layout | None = None
     if target.has_blocks:
-        shape = tuple(axis.size for axis in space.dims)
-        extra = (1,) * (len(shape) - 1)
-        vector = (1, lanes) if lanes > 1 else (1,)
-        layout = Blocked(shape, (CUDA_THREADS, *extra), vector)
+        if has_windows and lanes > 1 and extent is None:
+            patched = build_patches(part, axes, lanes, partial(in_vectors, part, lanes))
+            if patched is not None:
+                return patched
+        layout = in_steps(space, lanes)
     spaces = [space] if target.has_blocks else in_pieces(part, space)
     tiles: list[Tile] = []
     steps: list[Step] = []
@@ -103,6 +106,19 @@ def build_part(kernel: Kernel, part: Part, target: Target, extent: Axis | None =
         tiles += made[0]
         steps += made[1]
     return TilePart(space.grid, tuple(tiles), tuple(steps), extent=extent)
+
+
+def in_vectors(part: Part, lanes: int, space: Cut) -> tuple[list[Tile], list[Step]]:
+    """Write the steps of a block whose threads have one step and all lanes."""
+    return map_steps(part, space, in_steps(space, lanes))
+
+
+def in_steps(space: Cut, lanes: int) -> Blocked:
+    """Let each thread of a block have one step of the first dimension."""
+    shape = tuple(axis.size for axis in space.dims)
+    extra = (1,) * (len(shape) - 1)
+    vector = (*extra, lanes) if lanes > 1 else (1,)
+    return Blocked(shape, (CUDA_THREADS, *extra), vector)
 
 
 def within(space: Cut, axis: Axis, lanes: int, extent: Axis) -> tuple[Condition, ...]:
@@ -352,15 +368,6 @@ def map_steps(
             slot, index = compute.store[0], rebind(compute.store[1], space.axes)
             steps.append(Store(slot, index, space.dims, value, space.conditions, layout))
     return tiles, steps
-
-
-def over_layout(layout: Layout | None, over: Sequence[Axis]) -> Layout | None:
-    """Extend a layout by axes that each thread walks alone."""
-    if not isinstance(layout, Blocked):
-        return layout
-    ones = (1,) * len(over)
-    sizes = tuple(axis.size for axis in over)
-    return Blocked((*layout.shape, *sizes), (*layout.threads, *ones), (*layout.vector, *ones))
 
 
 def kept_values(part: Part) -> set[int]:

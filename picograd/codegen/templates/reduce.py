@@ -18,6 +18,7 @@ from picograd.codegen.templates.grid import Cut, balanced, cut, ended, merge_par
 from picograd.codegen.templates.members import build_parts
 from picograd.codegen.templates.rows import Rows
 from picograd.codegen.templates.sharing import share_elements
+from picograd.codegen.templates.sliding_columns import build_columns
 from picograd.codegen.templates.threads import Threads, threads_along
 from picograd.codegen.templates.transposed import across_rows, crossed_axis, in_blocks
 from picograd.codegen.templates.turned_rows import (
@@ -85,6 +86,12 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     is_column = is_of_columns(kernel, part)
     if is_column and target.has_blocks and is_short(part, target):
         return map_template.build_part(kernel, part, target)
+    if is_column and target.has_blocks:
+        read = replace(part, computes=(replace(part.computes[0], store=None),))
+        lanes = map_template.vector_lanes(kernel, read, part.rows[-1])
+        windows = build_columns(part, lanes, CUDA_THREADS)
+        if windows is not None:
+            return windows
     if not is_column and not target.has_blocks:
         part = share_elements(part)
     over = split_axes(part)

@@ -1,10 +1,10 @@
 """How the threads of a CUDA block share rows and their elements, and what a row needs once."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from picograd.codegen.layout import Blocked
 from picograd.helpers import ceil_div
+from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axes_of
 from picograd.schedule.loop import Expr, dynamics_of
 

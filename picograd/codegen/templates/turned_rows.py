@@ -33,6 +33,7 @@ LEAST_EXTREMES = 17  # of rows of running extremes: LLVM compares shorter ones s
 TURNING = 1.5  # vectors one after the other take as long as one that is turned round
 MOST_NEAR = 7  # rows between one another: more are worked on as columns
 MOST_PLACES = 512  # of their elements: those of a block stay in the second-level cache
+MOST_TURNED = 12  # arrays of a part: to turn one takes LLVM as long as the work on five (measured)
 
 
 def turned_axis(part: Part) -> Axis | None:
@@ -53,7 +54,8 @@ def turned_axis(part: Part) -> Axis | None:
     if row.size < BLOCK or not is_gain:
         return None
     is_regular = all(may_turn(expr, row, axis, near) for expr in exprs)
-    return axis if is_regular else None
+    turned = {expr.arg for expr in exprs if expr.op == "load" and step_of(expr.arg[1], axis)}
+    return axis if is_regular and len(turned) <= MOST_TURNED else None
 
 
 def near_axis(part: Part) -> Axis | None:

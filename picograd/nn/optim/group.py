@@ -7,7 +7,6 @@ option neither compiles anything nor traces a jitted step again.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -23,6 +22,7 @@ from picograd.engine.tracing import (
 from picograd.errors import DTypeError, ValueRangeError
 from picograd.graph.formula import Formula
 from picograd.helpers import Key
+from picograd.late_methods import dataclass
 from picograd.nn.init import constant
 from picograd.nn.parameter import overwrite
 from picograd.tensor.core.recording import root_of
@@ -72,23 +72,20 @@ class ParameterGroup(MutableMapping[str, Any]):
     0.5
     """
 
-    parameters: list[Tensor]
-    options: dict[str, Any]
-
     def __init__(
         self,
         parameters: Sequence[Tensor],
         options: Options,
         formula: Callable[[Options], dict[str, float]] | None,
     ) -> None:
-        self.birth = birth()
-        self.parameters = list(parameters)
+        self.birth: Any = birth()
+        self.parameters: list[Tensor] = list(parameters)
         self.formula = formula  # None for an optimizer with a step of its own
         self.host: dict[str, float] = {}  # the numbers as they are on the devices
         self.numbers: dict[tuple[str, DType], Numbers] = {}
         self.read: set[str] = set()  # options that a jitted function read, and no trace follows
         if formula is None:  # options of an optimizer with a step of its own
-            self.options = dict(options)
+            self.options: dict[str, Any] = dict(options)
             return
         self.options = {name: as_number(value) for name, value in options.items()}
         check_options(self.options)

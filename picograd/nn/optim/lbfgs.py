@@ -1,12 +1,13 @@
 """L-BFGS: a quasi-Newton method for small deterministic problems."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
-from picograd.errors import DTypeError, StateError, ValueRangeError
+from picograd.errors import DTypeError, StateError, ValueRangeError, check_known
+from picograd.late_methods import dataclass
 from picograd.nn.optim.base import Optimizer
 from picograd.nn.optim.line_search import Point, search
 from picograd.nn.parameter import overwrite
@@ -53,8 +54,6 @@ class LBFGS(Optimizer):
     5.0
     """
 
-    memory: Memory
-
     is_formula = True  # its options are checked, though the step is its own
 
     def __init__(
@@ -68,14 +67,12 @@ class LBFGS(Optimizer):
         history_size: int = 100,
         line_search_fn: str | None = None,
     ) -> None:
-        if line_search_fn not in (None, "strong_wolfe"):
-            problem = f"line_search_fn={line_search_fn!r} is unknown"
-            raise ValueRangeError("LBFGS", problem, 'use "strong_wolfe"')
+        check_known("LBFGS", "line_search_fn", line_search_fn, (None, "strong_wolfe"))
         most = max_iter * 5 // 4 if max_eval is None else max_eval
         options: dict[str, Any] = dict(lr=lr, max_iter=max_iter, max_eval=most)
         options |= dict(tolerance_grad=tolerance_grad, tolerance_change=tolerance_change)
         options |= dict(history_size=history_size, line_search_fn=line_search_fn)
-        self.memory = Memory()
+        self.memory: Memory = Memory()
         super().__init__(params, options)
 
     def add_param_group(self, param_group: Mapping[str, Any]) -> None:

@@ -7,9 +7,10 @@ shrinks around it; trial points come from the cubic through both ends.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
+
+from picograd.late_methods import dataclass
 
 C1, C2 = 1e-4, 0.9
 # A trial point keeps this share of the interval away from its ends when progress stalls.

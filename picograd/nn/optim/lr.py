@@ -35,9 +35,7 @@ class LRScheduler:
     (0, [0.5])
     """
 
-    base_lrs: list[float]
     is_initial: bool
-    last_epoch: int
 
     # Whether the first rate is the optimizer's own, or already follows the formula.
     keeps_first = False
@@ -62,8 +60,8 @@ class LRScheduler:
                 raise StateError(type(self).__name__, problem, fix)
         self.optimizer = optimizer
         groups = optimizer.param_groups
-        self.base_lrs = [converted(float, group["initial_lr"]) for group in groups]
-        self.last_epoch = last_epoch
+        self.base_lrs: list[float] = [converted(float, group["initial_lr"]) for group in groups]
+        self.last_epoch: int = last_epoch
         self.start()
 
     def next_rate(self, number: int, rate: float) -> float:
@@ -173,12 +171,10 @@ class LambdaLR(LRScheduler):
     [1.0, 0.5, 0.3333, 0.25]
     """
 
-    lr_lambdas: list[Factor]
-
     def __init__(
         self, optimizer: Optimizer, lr_lambda: Factor | Sequence[Factor], last_epoch: int = -1
     ) -> None:
-        self.lr_lambdas = functions("LambdaLR", optimizer, lr_lambda)
+        self.lr_lambdas: list[Factor] = functions("LambdaLR", optimizer, lr_lambda)
         super().__init__(optimizer, last_epoch)
 
     def next_rate(self, number: int, rate: float) -> float:
@@ -200,14 +196,12 @@ class MultiplicativeLR(LRScheduler):
     [1.0, 0.5, 0.25, 0.125]
     """
 
-    lr_lambdas: list[Factor]
-
     keeps_first = True
 
     def __init__(
         self, optimizer: Optimizer, lr_lambda: Factor | Sequence[Factor], last_epoch: int = -1
     ) -> None:
-        self.lr_lambdas = functions("MultiplicativeLR", optimizer, lr_lambda)
+        self.lr_lambdas: list[Factor] = functions("MultiplicativeLR", optimizer, lr_lambda)
         super().__init__(optimizer, last_epoch)
 
     def next_rate(self, number: int, rate: float) -> float:
@@ -229,12 +223,10 @@ class StepLR(LRScheduler):
     [1.0, 1.0, 0.5, 0.5]
     """
 
-    step_size: int
-
     def __init__(
         self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
     ) -> None:
-        self.step_size = positive("StepLR", "step_size", step_size)
+        self.step_size: int = positive("StepLR", "step_size", step_size)
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
@@ -263,8 +255,6 @@ class MultiStepLR(LRScheduler):
     [1.0, 0.5, 0.5, 0.25]
     """
 
-    milestones: Counter[int]
-
     def __init__(
         self,
         optimizer: Optimizer,
@@ -272,7 +262,7 @@ class MultiStepLR(LRScheduler):
         gamma: float = 0.1,
         last_epoch: int = -1,
     ) -> None:
-        self.milestones = Counter(milestones)
+        self.milestones: Counter[int] = Counter(milestones)
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
@@ -341,8 +331,6 @@ class LinearLR(LRScheduler):
     [0.5, 0.75, 1.0, 1.0]
     """
 
-    total_iters: int
-
     def __init__(
         self,
         optimizer: Optimizer,
@@ -355,7 +343,7 @@ class LinearLR(LRScheduler):
         within("LinearLR", "end_factor", end_factor, is_zero_allowed=True)
         self.start_factor = start_factor
         self.end_factor = end_factor
-        self.total_iters = positive("LinearLR", "total_iters", total_iters)
+        self.total_iters: int = positive("LinearLR", "total_iters", total_iters)
         super().__init__(optimizer, last_epoch)
 
     def next_rate(self, number: int, rate: float) -> float:
@@ -419,14 +407,12 @@ class PolynomialLR(LRScheduler):
     [1.0, 0.75, 0.5, 0.25]
     """
 
-    total_iters: int
-
     keeps_first = True
 
     def __init__(
         self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1
     ) -> None:
-        self.total_iters = positive("PolynomialLR", "total_iters", total_iters)
+        self.total_iters: int = positive("PolynomialLR", "total_iters", total_iters)
         self.power = power
         super().__init__(optimizer, last_epoch)
 
@@ -457,14 +443,12 @@ class CosineAnnealingLR(LRScheduler):
     [1.0, 0.8536, 0.5, 0.1464]
     """
 
-    T_max: int
-
     keeps_first = True
 
     def __init__(
         self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1
     ) -> None:
-        self.T_max = positive("CosineAnnealingLR", "T_max", T_max)
+        self.T_max: int = positive("CosineAnnealingLR", "T_max", T_max)
         self.eta_min = eta_min
         super().__init__(optimizer, last_epoch)
 
@@ -500,14 +484,11 @@ class TriangleLR(LRScheduler):
     [0.5, 1.0, 1.0, 0.5]
     """
 
-    total_steps: int
-    rise_steps: int
-
     def __init__(
         self, optimizer: Optimizer, total_steps: int, rise: float = 0.2, last_epoch: int = -1
     ) -> None:
-        self.total_steps = positive("TriangleLR", "total_steps", total_steps)
-        self.rise_steps = max(1, round(rise * total_steps))
+        self.total_steps: int = positive("TriangleLR", "total_steps", total_steps)
+        self.rise_steps: int = max(1, round(rise * total_steps))
         super().__init__(optimizer, last_epoch)
 
     def next_rate(self, number: int, rate: float) -> float:

@@ -5,7 +5,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
-from picograd.errors import DTypeError, StateError, ValueRangeError
+from picograd.errors import DTypeError, StateError, ValueRangeError, check_known
 from picograd.nn.optim.base import Optimizer
 from picograd.nn.optim.lr import LRScheduler, check_optimizer, per_group
 from picograd.number import converted
@@ -57,11 +57,6 @@ class SequentialLR(Composed):
     [0.5]
     """
 
-    milestones: list[int]
-    optimizer: Optimizer
-    is_initial: bool
-    last_epoch: int
-
     def __init__(
         self,
         optimizer: Optimizer,
@@ -73,8 +68,10 @@ class SequentialLR(Composed):
         if len(milestones) != len(schedulers) - 1:
             problem = f"{len(milestones)} milestones for {len(schedulers)} schedules"
             raise ValueRangeError("SequentialLR", problem, "give one less than schedules")
-        self.optimizer, self.milestones = optimizer, list(milestones)
-        self.is_initial, self.last_epoch = False, last_epoch + 1
+        self.optimizer: Optimizer = optimizer
+        self.milestones: list[int] = list(milestones)
+        self.is_initial: bool = False
+        self.last_epoch: int = last_epoch + 1
         for group in optimizer.param_groups:
             group["lr"] = group["initial_lr"]
         self.undo()
@@ -104,18 +101,15 @@ class ChainedScheduler(Composed):
     [0.25]
     """
 
-    is_initial: bool
-    optimizer: Optimizer
-    last_epoch: int
-
     def __init__(
         self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None
     ) -> None:
         first = schedulers[0].optimizer if schedulers else None
         wanted = first if optimizer is None else optimizer
         self.schedulers = check_schedules("ChainedScheduler", schedulers, wanted)
-        self.optimizer, self.is_initial = self.schedulers[0].optimizer, False
-        self.last_epoch = 0
+        self.optimizer: Optimizer = self.schedulers[0].optimizer
+        self.is_initial: bool = False
+        self.last_epoch: int = 0
 
     def step(self, epoch: float | None = None) -> None:
         """Let every schedule take its step."""
@@ -146,16 +140,11 @@ class ReduceLROnPlateau(LRScheduler):
     0.5
     """
 
-    is_initial: bool
-    optimizer: Optimizer
     eps: float
     factor: float
     patience: int
     cooldown: int
     threshold: float
-    min_lrs: list[Any]
-    last_epoch: int
-    best: float
     cooldown_counter: int
     num_bad_epochs: int
 
@@ -175,16 +164,15 @@ class ReduceLROnPlateau(LRScheduler):
         check_optimizer(op, optimizer)
         if factor >= 1.0:
             raise ValueRangeError(op, f"factor={factor} is not below 1", "use 0.1")
-        if mode not in ("min", "max"):
-            raise ValueRangeError(op, f"mode={mode!r} is unknown", 'use "min" or "max"')
-        if threshold_mode not in ("rel", "abs"):
-            problem = f"threshold_mode={threshold_mode!r} is unknown"
-            raise ValueRangeError(op, problem, 'use "rel" or "abs"')
-        self.optimizer, self.is_initial, self.last_epoch = optimizer, False, 0
+        check_known(op, "mode", mode, ("min", "max"))
+        check_known(op, "threshold_mode", threshold_mode, ("rel", "abs"))
+        self.optimizer: Optimizer = optimizer
+        self.is_initial: bool = False
+        self.last_epoch: int = 0
         self.mode, self.factor, self.patience, self.eps = mode, factor, patience, eps
         self.threshold, self.threshold_mode, self.cooldown = (threshold, threshold_mode, cooldown)
-        self.min_lrs = per_group(op, "min_lr", optimizer, min_lr)
-        self.best = math.inf if mode == "min" else -math.inf
+        self.min_lrs: list[Any] = per_group(op, "min_lr", optimizer, min_lr)
+        self.best: float = math.inf if mode == "min" else -math.inf
         self.num_bad_epochs = self.cooldown_counter = 0
 
     def is_better(self, value: float) -> bool:

@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from picograd.errors import ValueRangeError
+from picograd.errors import ValueRangeError, check_known
 from picograd.nn.optim.base import Optimizer
 from picograd.nn.optim.group import ParameterGroup
 from picograd.nn.optim.lr import LRScheduler, check_optimizer, per_group, positive
@@ -35,7 +35,6 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     [1.0, 0.5, 1.0, 0.5]
     """
 
-    T_mult: int
     T_i: int
 
     def __init__(
@@ -48,7 +47,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     ) -> None:
         op = "CosineAnnealingWarmRestarts"
         self.T_0 = self.T_i = positive(op, "T_0", T_0)
-        self.T_mult = positive(op, "T_mult", T_mult)
+        self.T_mult: int = positive(op, "T_mult", T_mult)
         self.eta_min = eta_min
         self.T_cur: float = last_epoch
         super().__init__(optimizer, last_epoch)
@@ -104,10 +103,6 @@ class CyclicLR(LRScheduler):
     [0.5, 0.75, 1.0, 0.75]
     """
 
-    max_lrs: list[Any]
-    total_size: float
-    step_ratio: float
-    scale_mode: str
     base_momentums: list[float]
     max_momentums: list[float]
 
@@ -135,15 +130,15 @@ class CyclicLR(LRScheduler):
         if last_epoch == -1:
             for group, rate in zip(optimizer.param_groups, base_lrs):
                 group["lr"] = rate
-        self.max_lrs = per_group("CyclicLR", "max_lr", optimizer, max_lr)
+        self.max_lrs: list[Any] = per_group("CyclicLR", "max_lr", optimizer, max_lr)
         up = float(positive("CyclicLR", "step_size_up", step_size_up))
-        self.total_size = up + (up if step_size_down is None else float(step_size_down))
-        self.step_ratio = up / self.total_size
+        self.total_size: float = up + (up if step_size_down is None else float(step_size_down))
+        self.step_ratio: float = up / self.total_size
         self.mode = mode
         self.gamma = gamma
         self.scale_fn = scale_fn
         is_by_epoch = scale_fn is None and mode == "exp_range"
-        self.scale_mode = "iterations" if is_by_epoch else scale_mode
+        self.scale_mode: str = "iterations" if is_by_epoch else scale_mode
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
             bounds = base_momentum, max_momentum
@@ -195,9 +190,7 @@ class OneCycleLR(LRScheduler):
     [0.04, 0.9505, 0.6113, 0.1883]
     """
 
-    total_steps: int
     cycle_momentum: bool
-    phases: list[Any]
 
     def __init__(
         self,
@@ -217,15 +210,13 @@ class OneCycleLR(LRScheduler):
         last_epoch: int = -1,
     ) -> None:
         check_optimizer("OneCycleLR", optimizer)
-        self.total_steps = count_steps(total_steps, epochs, steps_per_epoch)
+        self.total_steps: int = count_steps(total_steps, epochs, steps_per_epoch)
         if not 0.0 <= pct_start <= 1.0:
             problem = f"pct_start={pct_start} is not in [0, 1]"
             raise ValueRangeError("OneCycleLR", problem, "use 0.3")
-        if anneal_strategy not in ("cos", "linear"):
-            problem = f"anneal_strategy={anneal_strategy!r} is unknown"
-            raise ValueRangeError("OneCycleLR", problem, 'use "cos" or "linear"')
+        check_known("OneCycleLR", "anneal_strategy", anneal_strategy, ("cos", "linear"))
         self.anneal_strategy, self.cycle_momentum = anneal_strategy, cycle_momentum
-        self.phases = list_phases(self.total_steps, pct_start, three_phase)
+        self.phases: list[Any] = list_phases(self.total_steps, pct_start, three_phase)
         rates = per_group("OneCycleLR", "max_lr", optimizer, max_lr)
         for group, rate in zip(optimizer.param_groups, rates):
             if last_epoch == -1:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from picograd.dtype import bfloat16
-from picograd.errors import ShapeError, ValueRangeError
+from picograd.errors import ShapeError, ValueRangeError, check_known
 from picograd.nn.optim.adam import average
 from picograd.nn.optim.base import Optimizer, Result, Slots
 from picograd.nn.optim.group import Numbers, Options, given_options
@@ -48,9 +48,7 @@ class Muon(Optimizer):
         ns_steps: int = 5,
         adjust_lr_fn: str | None = None,
     ) -> None:
-        if adjust_lr_fn not in (None, *ADJUSTMENTS):
-            problem = f"adjust_lr_fn={adjust_lr_fn!r} is unknown"
-            raise ValueRangeError("Muon", problem, f"use {' or '.join(ADJUSTMENTS)}")
+        check_known("Muon", "adjust_lr_fn", adjust_lr_fn, (None, *ADJUSTMENTS))
         if not 0 <= ns_steps < MOST_STEPS:
             raise ValueRangeError("Muon", f"ns_steps={ns_steps} is not in [0, 100)", "use 5")
         if len(ns_coefficients) != 3:

@@ -6,10 +6,10 @@ Parameters are numbered through all groups: `{"state": {number: {name: tensor}},
 
 import copy
 from collections.abc import Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from picograd.errors import StateError
+from picograd.late_methods import dataclass
 from picograd.nn.optim.group import ParameterGroup
 from picograd.nn.parameter import as_tensor
 from picograd.tensor.tensor import Tensor

@@ -34,15 +34,12 @@ class Pad(Transform):
     [[[[7.0, 1.0, 2.0, 7.0]]]]
     """
 
-    fill: float
-    sides: tuple[int, int, int, int]
-    mode: str
-
     def __init__(
         self, padding: int | Sequence[int], fill: float = 0, padding_mode: str = "constant"
     ) -> None:
-        self.sides, self.fill = read_padding("Pad", padding), fill
-        self.mode = "replicate" if padding_mode == "edge" else padding_mode
+        self.sides: tuple[int, int, int, int] = read_padding("Pad", padding)
+        self.fill: float = fill
+        self.mode: str = "replicate" if padding_mode == "edge" else padding_mode
 
     def apply(self, images: Tensor) -> Tensor:
         """Pad left, right, top, bottom."""
@@ -62,10 +59,8 @@ class CenterCrop(Transform):
     [[[[2.0, 3.0]]]]
     """
 
-    size: tuple[int, int]
-
     def __init__(self, size: int | Sequence[int]) -> None:
-        self.size = read_size("CenterCrop", size)
+        self.size: tuple[int, int] = read_size("CenterCrop", size)
 
     def apply(self, images: Tensor) -> Tensor:
         """Pad what is missing, then cut."""
@@ -90,14 +85,12 @@ class Resize(Transform):
     [[[[1.0, 3.0]]]]
     """
 
-    antialias: bool
-
     def __init__(
         self, size: int | Sequence[int], mode: str = "bilinear", antialias: bool = True
     ) -> None:
         self.size = size
         self.mode = mode
-        self.antialias = antialias and mode in ("bilinear", "bicubic")
+        self.antialias: bool = antialias and mode in ("bilinear", "bicubic")
         read_size("Resize", size)
 
     def apply(self, images: Tensor) -> Tensor:
@@ -163,8 +156,6 @@ class RandomCrop(Transform):
     [[[[1.0, 2.0]]]]
     """
 
-    sides: tuple[int, int, int, int]
-    size: tuple[int, int]
     fill: float
 
     def __init__(
@@ -174,7 +165,8 @@ class RandomCrop(Transform):
         fill: float = 0,
         generator: Generator | None = None,
     ) -> None:
-        self.size, self.sides = (read_size("RandomCrop", size), read_padding("RandomCrop", padding))
+        self.size: tuple[int, int] = read_size("RandomCrop", size)
+        self.sides: tuple[int, int, int, int] = read_padding("RandomCrop", padding)
         self.fill, self.generator = fill, generator
 
     def apply(self, images: Tensor) -> Tensor:
@@ -219,9 +211,6 @@ class RandomAffine(Transform):
     [[[[1.0, 2.0]]]]
     """
 
-    degrees: tuple[float, float]
-    scale: tuple[float, float]
-    shear: tuple[float, float]
     mode: str
     translate: tuple[float, ...]
 
@@ -235,11 +224,9 @@ class RandomAffine(Transform):
         generator: Generator | None = None,
     ) -> None:
         op = type(self).__name__
-        self.degrees = read_range(op, "degrees", degrees, 0.0)
-        self.scale, self.shear = (
-            read_range(op, "scale", scale, 1.0),
-            read_range(op, "shear", shear, 0.0),
-        )
+        self.degrees: tuple[float, float] = read_range(op, "degrees", degrees, 0.0)
+        self.scale: tuple[float, float] = read_range(op, "scale", scale, 1.0)
+        self.shear: tuple[float, float] = read_range(op, "shear", shear, 0.0)
         self.translate, self.mode, self.generator = tuple(translate), mode, generator
         if not all(0 <= share <= 1 for share in self.translate) or self.scale[0] <= 0:
             problem = f"translate={self.translate} or scale={self.scale} is out of range"

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from picograd.errors import DTypeError, ShapeError, ValueRangeError
+from picograd.errors import DTypeError, ShapeError, ValueRangeError, check_known
 from picograd.nn.transforms.base import Transform, read_range
 from picograd.tensor.core.annotations import DeviceLike
 from picograd.tensor.making.random import Generator
@@ -122,9 +122,7 @@ class Grayscale(Transform):
 
     def __init__(self, num_output_channels: int = 1) -> None:
         self.channels = num_output_channels
-        if num_output_channels not in (1, 3):
-            problem = f"num_output_channels={num_output_channels}"
-            raise ValueRangeError("Grayscale", problem, "use 1 or 3")
+        check_known("Grayscale", "num_output_channels", num_output_channels, (1, 3))
 
     def apply(self, images: Tensor) -> Tensor:
         """Weigh the channels."""

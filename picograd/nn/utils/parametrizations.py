@@ -2,7 +2,7 @@
 
 from typing import TypeVar
 
-from picograd.errors import ShapeError, ValueRangeError
+from picograd.errors import ShapeError, check_known
 from picograd.nn.module import Module
 from picograd.nn.utils.parametrize import register_parametrization
 from picograd.nn.utils.reparametrize import (
@@ -159,9 +159,7 @@ def orthogonal(
     >>> bool((layer.weight @ layer.weight.T).allclose(picograd.eye(3), atol=1e-5))
     True
     """
-    if orthogonal_map not in (None, "matrix_exp", "cayley"):
-        problem = f"orthogonal_map={orthogonal_map!r} is unknown"
-        raise ValueRangeError("orthogonal", problem, 'use "matrix_exp" or "cayley"')
+    check_known("orthogonal", "orthogonal_map", orthogonal_map, (None, "matrix_exp", "cayley"))
     weight = getattr(module, name)
     if weight.ndim < 2:
         problem = f"a tensor of shape {weight.shape} is no matrix"

@@ -52,8 +52,7 @@ class BasePruningMethod:
         if not has_mask(module, name):
             problem = f"{type(module).__name__}.{name} has no mask"
             raise MemberError("prune.remove", problem, "prune it first")
-        weight: Tensor = getattr(module, f"{name}_orig") * getattr(module, f"{name}_mask")
-        return weight
+        return getattr(module, f"{name}_orig") * getattr(module, f"{name}_mask")
 
     @classmethod
     def apply(

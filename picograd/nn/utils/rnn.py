@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from picograd.engine.tracing import is_tracing, trace_error
-from picograd.errors import DTypeError, ShapeError, ValueRangeError
+from picograd.errors import DTypeError, ShapeError, ValueRangeError, check_known
 from picograd.graph.node import Node
 from picograd.target import is_gpu
 from picograd.tensor.core.arguments import need_tensor
@@ -210,8 +210,7 @@ def pad_sequence(
     [[1, 2], [3, 0]]
     """
     name = "pad_sequence"
-    if padding_side not in ("left", "right"):
-        raise ValueRangeError(name, f"padding_side={padding_side!r}", 'use "left" or "right"')
+    check_known(name, "padding_side", padding_side, ("left", "right"))
     listed = list(sequences)
     if not listed:
         raise ValueRangeError(name, "there are no sequences", "pass at least one")

@@ -13,7 +13,7 @@ The steps of a view are found by recording it on a stand-in for its base: a chai
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from picograd.graph.node import Node
 from picograd.graph.row import Role
 from picograd.graph.shape import Shape, Strides
 from picograd.helpers import product, row_major
+from picograd.late_methods import dataclass
 from picograd.tensor.core.repeated import Operands, Unlike
 from picograd.tensor.indexing import indexing
 from picograd.tensor.shaping import movement

@@ -6,10 +6,10 @@ gradient that nothing else leads to gets a new value instead, which looks the sa
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from picograd.engine import foreign
+from picograd.late_methods import dataclass
 
 
 @dataclass(slots=True)

@@ -89,10 +89,6 @@ class autocast:
     picograd.bfloat16 picograd.float32
     """
 
-    kind: str
-    dtype: DType
-    enabled: bool
-
     def __init__(
         self,
         device_type: str | None = None,
@@ -100,12 +96,12 @@ class autocast:
         enabled: bool = True,
         cache_enabled: bool | None = None,
     ) -> None:
-        self.kind = kind_named(device_type)
-        self.dtype = DEFAULTS[self.kind] if dtype is None else to_dtype(dtype)
+        self.kind: str = kind_named(device_type)
+        self.dtype: DType = DEFAULTS[self.kind] if dtype is None else to_dtype(dtype)
         if self.dtype not in (float16, bfloat16, float32):
             text = f"{self.dtype.name} is no dtype of mixed precision"
             raise DTypeError("autocast", text, "use bfloat16 or float16")
-        self.enabled = bool(enabled) and self.dtype is not float32
+        self.enabled: bool = bool(enabled) and self.dtype is not float32
         self.previous: list[dict[str, DType]] = []
 
     def __enter__(self) -> "autocast":

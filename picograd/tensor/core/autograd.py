@@ -12,7 +12,7 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ContextDecorator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar, overload
 
 from picograd.engine.followed import EVENTS
@@ -25,7 +25,8 @@ from picograd.graph.gradient import gradient as node_gradient
 from picograd.graph.node import Node, is_renaming, toposort
 from picograd.graph.ops import OPS
 from picograd.graph.row import Role
-from picograd.helpers import on_demand
+from picograd.helpers import on_demand, reached
+from picograd.late_methods import dataclass
 from picograd.tensor.core.alone import change_gradient
 
 add_step_hook = on_demand("picograd.tensor.core.gradient_hooks", "add_step_hook")
@@ -167,16 +168,15 @@ class set_grad_enabled(GradMode):
     False
     """
 
-    before: bool
     wanted: bool
-    is_new: bool
 
     def __new__(cls: type[Switch], mode: bool = True) -> Switch:
         """Make the switch; unlike `no_grad` it takes a flag."""
         return object.__new__(cls)
 
     def __init__(self, mode: bool) -> None:
-        self.before, self.is_new = MODE.enabled, True
+        self.before: bool = MODE.enabled
+        self.is_new: bool = True
         self.previous, self.wanted = [], bool(mode)
         MODE.enabled = self.wanted
 
@@ -237,13 +237,10 @@ def is_barrier(node: Node) -> bool:
 def leaf_nodes(roots: Sequence[Node]) -> list[Node]:
     """List the floating leaf nodes that gradients of `roots` can reach; iterative."""
     found: list[Node] = []
-    seen: set[int] = set()
     stack = list(roots)
-    while stack:
-        node = stack.pop()
-        if id(node) in seen or not node.dtype.is_differentiable:
+    for node in reached(stack):
+        if not node.dtype.is_differentiable:
             continue
-        seen.add(id(node))
         if node.leaf is not None:
             found.append(node)
         elif not is_barrier(node):

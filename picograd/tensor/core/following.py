@@ -11,31 +11,31 @@ are made (engine/followed.py). A way that was missed is not tried for a while.
 import functools
 import operator
 import weakref
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import field
 from sys import getrefcount
 from threading import get_ident
 from typing import Any
 
-from picograd.buffer import Overwritten, Storage
+from picograd.buffer import Overwritten, RuntimeScalar, Storage
 from picograd.config import config
 from picograd.dtype import default_float
 from picograd.engine import carried, foreign, pending
 from picograd.engine.below import reads_any
 from picograd.engine.carried import become_leaf, entries
 from picograd.engine.debug import user_line
-from picograd.engine.executable import scalar_values
 from picograd.engine.followed import EVENTS, MISS, Record, leave, stand_no_more, standing_node, stop
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_view, check_later
 from picograd.engine.tracing import RUNNING
-from picograd.engine.update import Alone, has_own_memory
+from picograd.engine.update import Alone, have_own_memory
 from picograd.engine.watch import PROFILES
 from picograd.errors import PicogradError
 from picograd.graph.gradient import WATCHERS
 from picograd.graph.node import Node
 from picograd.graph.row import PASSING
+from picograd.late_methods import dataclass
 from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE, TRACKED, WALKS
 from picograd.tensor.core.known_values import seen_through
@@ -54,8 +54,11 @@ from picograd.tensor.core.ways import (
     Told,
     Way,
     is_same,
+    met_with,
+    shown_by,
     told_of,
 )
+from picograd.tensor.making import random
 
 FIRST = 4  # steps of an optimizer before its way is learnt
 PATIENCE = 3  # times that a way is missed before it is learnt anew
@@ -72,14 +75,20 @@ class Known:
     way: Way | None = None
     waits: int = field(default_factory=lambda: FIRST)
     missed: int = 0
+    leading: int = 0  # events that are recorded before the way begins
 
     def keep(self, way: Way | None) -> None:
-        """Keep a way that was learnt; None for one that cannot be told."""
+        """Keep a way that was learnt; None for one that cannot be told.
+
+        Where it could begin later, so that what is between two steps ends none, it is learnt again.
+        """
         self.way = way
         if way is None:
+            self.leading = 0
             self.miss()
-        else:
-            self.waits = 0
+        elif way.leading and not self.leading:
+            self.leading, self.way = way.leading, None
+        self.waits = self.waits if way is None else 0
 
     def miss(self) -> None:
         """Wait twice as long as the last time, and not at all for one that comes alone."""
@@ -112,13 +121,18 @@ def begin(optimizer: Any, count: int = 0) -> None:
     EVENTS.after, known = go_on, listed[count]
     if known.waits:
         known.waits -= 1
-    elif RUNNING.active or RUNNING.traces or WATCHERS:
+    elif is_watched():
         return
     elif known.way is not None:
         EVENTS.take = Start(known).take
     else:
-        EVENTS.learning = log = Log(known.keep)
+        EVENTS.learning = log = Log(known.keep, known.leading)
         EVENTS.take = log.take
+
+
+def is_watched() -> bool:
+    """Tell whether a trace, or whoever watches gradients, has to see what is recorded."""
+    return bool(RUNNING.active or RUNNING.traces or WATCHERS)
 
 
 def go_on() -> None:
@@ -175,6 +189,8 @@ class Start:
         way = None if known is None else known.way
         if known is None or way is None or way.events[0].function is not function:
             return MISS
+        if is_watched():
+            return MISS
         with pending.LOCK:
             if pending.WAITING or entries(pending.WRITES) or entries(pending.CHANGED):
                 return MISS  # its plan would have to do more
@@ -196,6 +212,7 @@ class Follower:
         self.is_busy = False
         self.met: list[Any] = []
         self.made: list[weakref.ref[Any]] = []
+        self.stream: Any = None  # of random numbers
         self.noted = -1  # events that were told to the tables when it stopped
         self.record = Record(way.template, self.settle)
 
@@ -213,6 +230,8 @@ class Follower:
                 event = self.way.events[at] if at < self.count else None
                 if event is None or not self.is_due(event, function, args, options):
                     return self.miss()
+                if event.advance:
+                    self.draw(event)
                 result = self.build(event.result)
                 changes = self.changes(event) if event.is_change else None
             except BaseException:
@@ -240,17 +259,14 @@ class Follower:
             return False
         if MODE.enabled is not enabled or REGIONS.dtypes != regions or config.epoch != epoch:
             return False
-        made, fits = self.made, self.fits
-        for told, value in zip(event.args, args):
-            if told[0] == MADE:
-                if made[told[1]]() is not value:
-                    return False
-            elif not fits(told, value):
-                return False
+        if not self.fit(event.args, args):
+            return False
         if (options or event.options) and not self.fit_named(event.options, options):
             return False
         if event.is_change and not self.are_free(event):
             return False
+        if event.advance and self.stream not in (None, random.DEFAULT.stream()):
+            return False  # it was seeded in the middle
         return default_float() is floats and (not event.looks or self.are_fine(event))
 
     def are_free(self, event: Event) -> bool:
@@ -262,36 +278,43 @@ class Follower:
         is_watched = bool(leaves and WATCHERS)
         return not is_watched and all(x._grad is None and x._hooks is None for x in leaves)
 
-    def fits(self, told: Told, value: Any) -> bool:
-        """Tell whether an argument is what it was."""
-        kind, wanted = told
-        if kind == IS:
-            return value is wanted or is_same(value, wanted)
-        if kind == NEW:
-            return self.meet(wanted, value)
-        if kind == MADE:
-            return self.made[wanted]() is value
-        if kind == MET:
-            return self.met[wanted] is value
+    def fit(self, wanted: Sequence[Told], values: Iterable[Any]) -> bool:
+        """Tell whether arguments are what they were."""
+        for (kind, told), value in zip(wanted, values):
+            if kind == MADE:
+                if self.made[told]() is not value:
+                    return False
+            elif kind == IS:
+                if value is not told and not is_same(value, told):
+                    return False
+            elif kind == NEW:
+                if not self.meet(told, value):
+                    return False
+            elif kind == MET:
+                if self.met[told] is not value:
+                    return False
+            elif not self.fit_inside(kind, told, value):
+                return False
+        return True
+
+    def fit_inside(self, kind: int, wanted: Any, value: Any) -> bool:
+        """Tell whether a list or a dictionary of arguments is what it was."""
         if kind == NAMED:
             return type(value) is dict and self.fit_named(wanted, value)
         own, several = wanted
         if type(value) is slice is own:
             value, own = (value.start, value.stop, value.step), tuple
-        if type(value) is not own or len(value) != len(several):
-            return False
-        return all(map(self.fits, several, value))
+        return type(value) is own and len(value) == len(several) and self.fit(several, value)
 
     def fit_named(self, wanted: list[tuple[str, Told]], given: dict[str, Any]) -> bool:
         """Tell whether options are what they were, in the same order."""
-        if len(given) != len(wanted):
+        if [name for name, _ in wanted] != [*given]:
             return False
-        pairs = zip(wanted, given.items())
-        return all(name == own and self.fits(told, x) for (name, told), (own, x) in pairs)
+        return self.fit([told for _, told in wanted], given.values())
 
     def meet(self, facts: Facts, value: Any) -> bool:
         """Tell whether a tensor that was not met is as another was (`facts_of`), and note it."""
-        kind, shape, dtype, device, tracks, is_frozen, is_leaf = facts
+        kind, shape, dtype, device, tracks, is_frozen, is_leaf, views = facts
         if type(value) is not kind:
             return False
         node = value._node
@@ -299,16 +322,22 @@ class Follower:
             return False
         if value._tracks is not tracks or value._is_frozen is not is_frozen:
             return False
-        if value._view is not None or (tracks and value._hooks is not None):
+        if (value._view is not None and not views) or (tracks and value._hooks is not None):
             return False
-        if node.realized is None and type(node.arg) is not Storage:
-            return False
-        if foreign.SHARED and foreign.is_shared(node):
+        if views or (node.realized is None and type(node.arg) is not Storage):
+            shown, end = shown_by(node)
+            if shown != views or end is None:
+                return False
+        if foreign.SHARED and foreign.is_shared(foreign.behind_views(node)):
             return False
         if (node.leaf is not None and node.leaf() is value) is not is_leaf:
             return False
         self.met.append(value)
         self.record.found.append(node)
+        if views:
+            below = met_with(node, views)[1:]
+            self.met += map(Alone, below)
+            self.record.found += below
         return True
 
     def are_fine(self, event: Event) -> bool:
@@ -325,6 +354,16 @@ class Follower:
             except PicogradError:  # it is raised where the operation is recorded
                 return False
         return True
+
+    def draw(self, event: Event) -> None:
+        """Take random numbers, as the event does."""
+        generator, drawn = random.DEFAULT, self.record.drawn
+        self.stream = generator.stream()
+        if self.way.stream is not None:
+            drawn[id(self.way.stream)] = self.stream
+        first = generator.advance(event.advance)
+        for scalar, at in event.draws:
+            drawn[id(scalar)] = RuntimeScalar(first + at, scalar.renew)
 
     def build(self, told: Told) -> Any:
         """Make what a call gives."""
@@ -419,10 +458,14 @@ class Follower:
         plan = way.known.plan()
         if plan is None or not self.is_as_told(optimizer) or not PLANS.touch(plan):
             return False
-        memory = [self.memory(told) for told in way.buffers]
+        memory = self.memory(way.buffers)
         if None in memory or len({id(each) for each in memory}) != len(memory):
             return False
-        scalars = scalar_values(way.scalars)
+        found = record.found
+        if not all(is_one_memory(found[one], found[two], same) for one, two, same in way.shared):
+            return False
+        drawn = record.drawn
+        scalars = [drawn.get(id(scalar), scalar).value for scalar in way.scalars]
         if config.verify:
             self.expect(plan, memory, scalars)
             return False
@@ -487,12 +530,13 @@ class Follower:
                 nodes[met] = self.record.standing[at]
         if not all(map(operator.is_, map(NODE, self.met), nodes)):
             return False
-        return all(map(has_own_memory, way.targets, map(NODE, way.targets)))
+        return have_own_memory(way.targets, map(NODE, way.targets))
 
-    def memory(self, told: Told) -> Any:
-        """Give memory that the plan takes."""
-        kind, value = told
-        return leaf_buffer(self.record.found[value] if kind == MET else value._node)
+    def memory(self, several: Sequence[Told]) -> list[Any]:
+        """List the memory that the plan takes."""
+        found = self.record.found
+        nodes = [found[value] if kind == MET else value._node for kind, value in several]
+        return [*map(leaf_buffer, nodes)]
 
     def give(self, results: list[Any]) -> None:
         """Give tensors what the plan computed."""
@@ -514,8 +558,8 @@ class Follower:
             reference, at = self.made[number], way.made[number].at
             node = standing[at]
             if at in computed:
-                give_value(reference, node, computed[at])
-                kept[at] = weakref.ref(node)
+                if give_value(reference, node, computed[at]):
+                    kept[at] = weakref.ref(node)
             else:
                 self.make_free(way.free[number])
                 pending.adopt(node, reference())
@@ -537,16 +581,22 @@ class Follower:
         record, template = self.record, self.record.template
         node: Any = None
         for at in steps:
-            op, place, _, arg, shape, dtype, device = template.steps[at - template.count]
-            read = record.found[place] if node is None else node
-            if op not in PASSING and read.realized is not None:
+            op, place, several, arg, shape, dtype, device = template.steps[at - template.count]
+            read = record.found[place] if node is None and several is None else node
+            if op not in PASSING and read is not None and read.realized is not None:
                 read = as_leaf(read)
+            inputs = () if several is not None else (read,)
             node = record.standing.get(at)
             if node is None:
-                node = Node(op, (read,), arg, shape, dtype, device)
+                node = Node(op, inputs, arg, shape, dtype, device)
             elif stand_no_more(node):
-                node.inputs = (read,)
+                node.inputs = inputs
             node.is_asked = at in template.asked
+
+
+def is_one_memory(one: Node, other: Node, is_one: bool) -> bool:
+    """Tell whether two nodes that were met are of the same memory, or even one."""
+    return one is other or (not is_one and leaf_buffer(one) is leaf_buffer(other))
 
 
 def as_leaf(node: Node) -> Node:
@@ -582,19 +632,27 @@ def move_on(tensor: Any, buffer: Any, held: int) -> None:
     storage.buffer = buffer
 
 
-def give_value(reference: Any, node: Node, buffer: Any) -> None:
-    """Give a tensor its value: what tracks gradients keeps its graph, others a leaf."""
+def give_value(reference: Any, node: Node, buffer: Any) -> bool:
+    """Give a tensor its value; tells whether its node is still one of a graph.
+
+    What tracks gradients keeps its graph. Others get a leaf: the node, where no graph is kept.
+    """
     tensor, data = reference(), pending.LIVE.data
-    node.realized = buffer
     leaf = node
-    if node.leaf is not None or not tensor._tracks:
+    is_graph = node.leaf is None and tensor._tracks
+    if is_graph:
+        node.realized = buffer
+    elif node.leaf is None and MODE.enabled and node.dtype.kind in TRACKED:
+        node.realized = buffer
         storage = Storage(buffer)
         storage.source = weakref.ref(node)
-        leaf = Node("buffer", (), storage, node.shape, node.dtype, node.device)
-        leaf.leaf = reference
-        tensor._node = leaf
-        keeps = node.leaf is None and MODE.enabled and node.dtype.kind in TRACKED
-        tensor._history = node if keeps else None
+        tensor._node = leaf = Node("buffer", (), storage, node.shape, node.dtype, node.device)
+        leaf.leaf, tensor._history, is_graph = reference, node, True
+    else:
+        stand_no_more(node)
+        become_leaf(node, Storage(buffer))
+        node.leaf = reference
     data.pop(id(leaf), None)  # of a node that is gone
     pending.LIVE.waiting.pop(id(leaf), None)
     data[id(leaf)] = reference
+    return is_graph

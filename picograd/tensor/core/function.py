@@ -15,10 +15,10 @@ other ones.
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from picograd.errors import DTypeError, check, not_a_tensor
+from picograd.late_methods import dataclass
 
 Definition = TypeVar("Definition", bound=Callable[..., Any])
 

@@ -18,11 +18,9 @@ RETAINED: "weakref.WeakSet[Node]" = weakref.WeakSet()  # computed tensors that k
 class HookHandle:
     """This class takes a hook away again."""
 
-    hooks: dict[int, Any]
-    number: int
-
     def __init__(self, hooks: dict[int, Any], number: int) -> None:
-        self.hooks, self.number = hooks, number
+        self.hooks: dict[int, Any] = hooks
+        self.number: int = number
 
     def remove(self) -> None:
         """Stop calling the hook."""

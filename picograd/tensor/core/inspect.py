@@ -27,8 +27,7 @@ def plan(*tensors: Tensor) -> "PlanView":
     >>> [kernel.hero for kernel in picograd.plan(x.softmax(1)).kernels]
     ['reduce.row']
     """
-    view: PlanView = inspect(pending_nodes("plan", tensors))
-    return view
+    return inspect(pending_nodes("plan", tensors))
 
 
 def explain(
@@ -45,8 +44,7 @@ def explain(
     ['picograd/schedule/schedule.py', 'picograd/schedule/assemble.py']
     """
     roots = pending_nodes("explain", (tensor,))
-    text: Explanation = explain_nodes(roots, target, assembly, full)
-    return text
+    return explain_nodes(roots, target, assembly, full)
 
 
 def pending_nodes(name: str, tensors: Sequence[Tensor]) -> list[Node]:

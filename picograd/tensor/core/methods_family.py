@@ -48,7 +48,8 @@ class UntypedStorage:
     """This class describes the memory behind tensors, as programs ask that count it."""
 
     def __init__(self, base: Any) -> None:
-        self.base, self.device = base, base.device
+        self.base: Any = base
+        self.device: Any = base.device
 
     def data_ptr(self) -> int:
         """Give the address, computed first."""
@@ -57,10 +58,10 @@ class UntypedStorage:
 
     def nbytes(self) -> int:
         """Give its bytes."""
-        size: int = self.base.nbytes
-        return size
+        return self.base.nbytes
 
-    size = __len__ = nbytes
+    size = nbytes
+    __len__ = nbytes
 
 
 class FamilyMethods(Recorded):
@@ -412,7 +413,8 @@ class FamilyMethods(Recorded):
         """
         return False
 
-    is_nested = is_sparse_csr = is_sparse
+    is_nested = is_sparse
+    is_sparse_csr = is_sparse
 
     @property
     def layout(self: Any) -> Any:

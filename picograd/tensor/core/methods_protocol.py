@@ -198,8 +198,7 @@ def only(tensor: Any) -> Any:
 
 def to_host(tensor: Any) -> "np.ndarray[Any, Any]":
     """Compute a tensor and copy its values to the host."""
-    array: np.ndarray[Any, Any] = tensor.numpy()
-    return array
+    return tensor.numpy()
 
 
 def shared_array(tensor: Any, dtype: DTypeLike | None) -> "np.ndarray[Any, Any]":

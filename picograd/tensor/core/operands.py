@@ -22,7 +22,7 @@ from picograd.graph.ops import OPS
 from picograd.graph.room import described
 from picograd.graph.shape import broadcast_shapes, is_shape, normalise_axes, normalise_axis
 from picograd.helpers import product
-from picograd.number import GIVEN, Given, converted, given, size_of
+from picograd.number import GIVEN, Given, converted, for_graph, given, size_of
 from picograd.target import is_host
 from picograd.tensor.core.annotations import DTypeLike, Scalar, Shape
 from picograd.tensor.core.repeated import repeated
@@ -251,6 +251,7 @@ def constant(op: str, value: Any, shape: Shape, dtype: DType, device: str) -> No
         number = value
         if is_rounded or type(value) is not Given:
             number = converted(conversion("rounded", op, dtype) if is_rounded else float, value)
+        number = for_graph(number)
         return Node("const", (), number, shape, dtype, device)
     if dtype.kind == "bool":
         return build.const(bool(value), shape, dtype, device)

@@ -11,13 +11,13 @@ with an exponent if the largest is over 1000 times the smallest, over 1e8, or th
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from picograd.dtype import DType, bool_, default_float, int64
-from picograd.errors import ValueRangeError
+from picograd.errors import ValueRangeError, check_known
+from picograd.late_methods import dataclass
 from picograd.target import is_host
 
 Array = Any
@@ -60,9 +60,7 @@ def set_printoptions(
     >>> picograd.set_printoptions(profile="default")
     """
     if profile is not None:
-        if profile not in PROFILES:
-            text = f"profile={profile!r} is unknown"
-            raise ValueRangeError("set_printoptions", text, 'use "default", "short" or "full"')
+        check_known("set_printoptions", "profile", profile, PROFILES)
         for name, value in PROFILES[profile].items():
             setattr(OPTIONS, name, value)
         OPTIONS.sci_mode = None

@@ -341,6 +341,7 @@ def fresh(node: Node, requires_grad: bool | None = None) -> Any:
     return tensor
 
 
+@event
 def drawn(
     op: str,
     draw: Callable[..., Node],

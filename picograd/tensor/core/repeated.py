@@ -19,7 +19,6 @@ VERIFY each call records as well, and the two must be alike.
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from picograd.config import config
@@ -31,6 +30,7 @@ from picograd.graph.formula import is_text
 from picograd.graph.node import Node, is_plain_leaf, toposort
 from picograd.graph.pattern import Pattern, Reader, pattern_of, reader
 from picograd.graph.row import MOVES, NUMBERS, PAIRS
+from picograd.late_methods import dataclass
 from picograd.number import Given, GivenInt
 from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.known_values import LOOKS

@@ -6,7 +6,7 @@ are never computed, and those that outlive the outermost vmap are taken off the 
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from picograd.buffer import Sample
 from picograd.engine import pending
@@ -15,6 +15,7 @@ from picograd.engine.tracing import tracing
 from picograd.errors import GradientError, PicogradError
 from picograd.graph.batch import Batch
 from picograd.graph.node import Node, toposort
+from picograd.late_methods import dataclass
 
 Shape = tuple[int, ...]
 

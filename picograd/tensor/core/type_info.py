@@ -25,29 +25,24 @@ class finfo:
     65504.0
     """
 
-    bits: int
-    dtype: str
-    eps: float
-    max: float
-    min: float
     smallest_normal: float
     tiny: float
-    resolution: float
 
     def __init__(self, dtype: DTypeLike | None = None) -> None:
         wanted = default_float() if dtype is None else to_dtype(dtype).real
         if wanted.name not in FORMATS:
             raise DTypeError("finfo", f"{wanted.name} is no float dtype", "use iinfo")
         digits, bias = FORMATS[wanted.name]
-        self.dtype, self.bits = wanted.name, wanted.bits
-        self.eps = 2.0**-digits
-        self.max = (2 - self.eps) * 2.0**bias
+        self.dtype: str = wanted.name
+        self.bits: int = wanted.bits
+        self.eps: float = 2.0**-digits
+        self.max: float = (2 - self.eps) * 2.0**bias
         if wanted in FLOAT8:  # one has numbers where others have infinities
             form = FLOAT8[wanted]
             self.max = float(float8_values(form)[form.largest])
-        self.min = -self.max
+        self.min: float = -self.max
         self.tiny = self.smallest_normal = 2.0 ** (1 - bias)
-        self.resolution = float(f"1e-{int(digits * 0.30103)}")
+        self.resolution: float = float(f"1e-{int(digits * 0.30103)}")
 
     def __repr__(self) -> str:
         return f"finfo({self.dtype}: max={self.max}, eps={self.eps}, tiny={self.tiny})"
@@ -60,19 +55,15 @@ class iinfo:
     127
     """
 
-    bits: int
-    dtype: str
-    min: int
-    max: int
-
     def __init__(self, dtype: DTypeLike) -> None:
         wanted = to_dtype(dtype)
         if not wanted.is_integer:
             raise DTypeError("iinfo", f"{wanted.name} is no integer dtype", "use finfo")
-        self.dtype, self.bits = wanted.name, wanted.bits
+        self.dtype: str = wanted.name
+        self.bits: int = wanted.bits
         is_signed = wanted.kind == "int"
-        self.min = -(1 << (wanted.bits - 1)) if is_signed else 0
-        self.max = self.min + (1 << wanted.bits) - 1
+        self.min: int = -(1 << (wanted.bits - 1)) if is_signed else 0
+        self.max: int = self.min + (1 << wanted.bits) - 1
 
     def __repr__(self) -> str:
         return f"iinfo({self.dtype}: min={self.min}, max={self.max})"

@@ -13,12 +13,12 @@ was made or met there; following.py then follows it. See engine/followed.py.
 import math
 import threading
 import weakref
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import field
 from types import EllipsisType, FunctionType
 from typing import Any
 
-from picograd.buffer import Storage
+from picograd.buffer import RuntimeScalar, Storage
 from picograd.config import config
 from picograd.device_name import device
 from picograd.dtype import DType, default_float
@@ -33,7 +33,8 @@ from picograd.graph.formula import FOLDED
 from picograd.graph.gradient_formula import BLOCKS
 from picograd.graph.node import Node, is_plain_leaf
 from picograd.graph.pattern import reader
-from picograd.graph.row import MEMORY, PASSING
+from picograd.graph.row import PASSING
+from picograd.late_methods import dataclass
 from picograd.number import GIVEN
 from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE, leaf_of
@@ -41,11 +42,14 @@ from picograd.tensor.core.known_values import below_views
 from picograd.tensor.core.recording import Recorded
 from picograd.tensor.core.repeated import is_kept
 from picograd.tensor.core.sizes import Size
+from picograd.tensor.making import random
 
 IS, MADE, MET, NEW, MANY, NAMED = range(6)
 PLAIN = frozenset((bool, int, str, type(None), EllipsisType, float, DType, FunctionType))
 PLAIN |= {type, device}
 LISTS = (tuple, list, Size)
+VIEWS = 8  # of a tensor that is met, of memory
+TOLD_NUMBERS = (*GIVEN, RuntimeScalar)
 Told = tuple[int, Any]
 Facts = tuple[Any, ...]
 
@@ -97,6 +101,9 @@ class Event:
     looks: list[Look] = field(default_factory=list)
     checks: list[tuple[Any, PicogradError]] = field(default_factory=list)
     reached: int = 0  # steps of the template
+    offset: int = 0  # of random numbers, before it
+    advance: int = 0  # random numbers that it takes
+    draws: list[tuple[Any, int]] = field(default_factory=list)  # counters, from that offset on
     is_change: bool = False  # it changes tensors that were met
 
 
@@ -112,6 +119,7 @@ class Way:
     told: Any  # of the optimizer: see `told_of`
     gradients: list[tuple[Any, int]]  # parameters, and which tensors that are made they have
     buffers: list[Told]  # MET, or IS a tensor of the optimizer
+    shared: list[tuple[int, int, bool]]  # nodes met of the same memory, or that are one node
     scalars: list[Any]
     targets: list[Any]  # tensors that the optimizer writes
     holders: list[int]  # how often their leaves are met
@@ -120,6 +128,8 @@ class Way:
     alive: list[int]  # tensors that are made and live at the end
     roots: list[int]  # nodes of the template that are computed
     free: dict[int, list[int]]  # of those that are not: the steps that show what they show
+    stream: Any  # the seed of what was drawn
+    leading: int  # events before all that others read, which may as well be recorded
 
 
 def modes() -> tuple[Any, ...]:
@@ -147,10 +157,13 @@ def told_of(optimizer: Any) -> tuple[list[Any], list[Any]]:
 
 
 class Log:
-    """This class watches a way, event by event. `keep` is given what was learnt, or None."""
+    """This class watches a way, event by event, but for so many `leading` ones.
 
-    def __init__(self, keep: Callable[[Way | None], None]) -> None:
-        self.keep = keep
+    `keep` is given what was learnt, or None.
+    """
+
+    def __init__(self, keep: Callable[[Way | None], None], leading: int = 0) -> None:
+        self.keep, self.leading = keep, leading
         self.events: list[Event] = []
         self.names: dict[int, tuple[weakref.ref[Any], Told]] = {}
         self.met: list[Node] = []
@@ -160,12 +173,15 @@ class Log:
         self.owner = threading.get_ident()
         self.written: set[int] = set()  # tensors met that have their next value
         self.optimizer: Any = None
+        self.least = 1 << 60  # of the numbers of tensors made that events were given
 
     def take(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Call a function that records, and note it."""
         if EVENTS.learning is not self:
             return function(*args, **options)
         EVENTS.take = None  # what it calls is part of it
+        if self.leading:
+            return self.aside(function, args, options)
         if threading.get_ident() != self.owner:
             self.spoil()
             return function(*args, **options)
@@ -177,6 +193,7 @@ class Log:
             return function(*args, **options)
         self.event = event = Event(function, given, named, kept_modes())
         reads, self.explained, waiting = self.reads, 0, len(pending.WAITING)
+        event.offset = random.DEFAULT.offset
         try:
             result = function(*args, **options)
         except BaseException:
@@ -187,6 +204,7 @@ class Log:
         try:
             event.result = self.told_result(result, event)
             event.checks += pending.WAITING[waiting:]
+            event.advance = random.DEFAULT.offset - event.offset
             if self.reads - reads != self.explained:
                 raise Unlike
         except Unlike:
@@ -195,6 +213,14 @@ class Log:
         self.events.append(event)
         self.event, EVENTS.take = None, self.take
         return result
+
+    def aside(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Call a function that records, which is no part of the way."""
+        self.leading -= 1
+        try:
+            return function(*args, **options)
+        finally:
+            EVENTS.take = self.take if EVENTS.learning is self else EVENTS.take
 
     @property
     def is_awaited(self) -> bool:
@@ -228,12 +254,14 @@ class Log:
             raise Unlike
         known = self.names.get(id(value))
         if known is not None and known[0]() is value:
+            if known[1][0] == MADE:
+                self.least = min(self.least, known[1][1])
             return known[1]
         facts = facts_of(value)
         if facts is None:
             raise Unlike
         number = len(self.met)
-        self.met.append(value._node)
+        self.met += met_with(value._node, facts[-1])
         self.names[id(value)] = weakref.ref(value), (MET, number)
         return NEW, facts
 
@@ -313,16 +341,32 @@ class Log:
 
 
 def facts_of(tensor: Any) -> Facts | None:
-    """Tell what counts of a tensor in memory that was not met before; None for any other."""
+    """Tell what counts of a tensor that was not met before; None for one that cannot be told.
+
+    It is in memory, or shows what is: the last of the facts are the views.
+    """
     node = tensor._node
-    is_memory = node.op in MEMORY and type(node.arg) is Storage
-    if (node.realized is None and not is_memory) or tensor._view is not None:
+    views, end = shown_by(node)
+    if end is None or (views and tensor._tracks) or (not views and tensor._view is not None):
         return None
-    if (tensor._tracks and tensor._hooks is not None) or (foreign.SHARED and is_shared(node)):
+    if (tensor._tracks and tensor._hooks is not None) or (foreign.SHARED and is_shared(end)):
         return None
     is_leaf = leaf_of(node) is tensor
     asks = tensor._tracks, tensor._is_frozen, is_leaf
-    return type(tensor), node.shape, node.dtype, node.device, *asks
+    return type(tensor), node.shape, node.dtype, node.device, *asks, views
+
+
+def shown_by(node: Node) -> tuple[tuple[Any, ...], Node | None]:
+    """Describe the views by which a node shows memory, or a constant, and find that; or None."""
+    if node.realized is not None or type(node.arg) is Storage:
+        return (), node
+    views: list[Any] = []
+    while node.op in carried.FREE and node.realized is None and len(views) < VIEWS:
+        views.append((node.op, node.arg, node.shape))
+        node = node.inputs[0]
+    if is_plain_leaf(node) and type(node.arg) not in GIVEN:
+        return (*views, (node.op, repr(node.arg), node.dtype, node.shape)), node
+    return tuple(views), node if type(node.arg) is Storage and node.realized is None else None
 
 
 def is_bare(tensor: Any) -> bool:
@@ -335,11 +379,13 @@ class Closing:
 
     def __init__(self, log: Log, step: Step, updates: Sequence[Update]) -> None:
         self.log, self.step, self.updates = log, step, updates
-        self.numbers = {id(node): number for number, node in enumerate(log.met)}
-        if len(self.numbers) != len(log.met):
-            raise Unlike
+        self.numbers: dict[int, int] = {}
+        for number, node in enumerate(log.met):  # a node of two has the first number, and its own
+            self.numbers[id(node) if id(node) not in self.numbers else -number] = number
         self.order: list[Node] = []
         self.written = {met for event in log.events for met, _ in event.writes}
+        self.shared: list[tuple[int, int, bool]] = []
+        self.drawn: dict[int, RuntimeScalar] = {}
 
     def way(self) -> Way:
         """Make the way; raises Unlike."""
@@ -362,7 +408,7 @@ class Closing:
             event.writes = [(met, self.number(node)) for met, node in event.writes]
             event.checks = [(self.number(node), error) for node, error in event.checks]
             event.is_change = bool(event.writes or event.checks or event.gradients)
-        computed, old = set(roots), [at for at, node in enumerate(log.met) if node.inputs]
+        computed, old = set(roots), [at for at, node in enumerate(log.met) if is_old(node)]
         free = {n: self.free(made[n].at) for n in alive if made[n].at not in computed}
         targets = [tensor for each in self.updates for tensor in each.tensors]
         leaves = [id(leaf) for leaf in self.targets()]
@@ -371,9 +417,20 @@ class Closing:
         told, gradients = told_of(log.optimizer), self.gradients()
         return Way(
             log.events, template, made, known, weakref.ref(log.optimizer), told, gradients,
-            self.buffers(known), self.scalars(known), targets, holders, old, written, alive,
-            roots, free,
+            self.buffers(known), self.shared, self.scalars(known), targets, holders, old, written,
+            alive, roots, free, random.DEFAULT.named, self.leading(free),
         )  # fmt: skip
+
+    def leading(self, free: dict[int, list[int]]) -> int:
+        """Count the events before all that others read, of which nothing is to be computed."""
+        log, count = self.log, 0
+        for event in log.events:
+            is_read = any(number >= log.least for number in event.made)
+            lives = any(log.made[n][1]() is not None and n not in free for n in event.made)
+            if is_read or lives or event.is_change or event.looks:
+                break
+            count += 1
+        return count
 
     def add_events(self) -> None:
         """Number all nodes, in the order of the events that lead to them."""
@@ -382,18 +439,35 @@ class Closing:
             roots = [self.log.made[number][0] for number in event.made]
             roots += [node for _, node in event.writes]
             roots += [node for node, _ in event.checks]
+            start = len(self.order)
             add_order(roots, self.numbers, self.order)
             event.reached = len(self.numbers) - first
+            self.add_draws(event, self.order[start:])
         for node in self.order:
             is_told = is_kept(node.arg) or (node.op == FOLDED and node.arg.is_plain)
-            is_new = node.realized is None and (node.inputs or is_plain_leaf(node))
+            is_new = node.realized is None and (node.inputs or is_end(node))
+            is_told = is_told or id(node.arg) in self.drawn
             if not is_told or not is_new or type(node) is not Node:
                 raise Unlike
         self.check_old_graphs()
 
+    def add_draws(self, event: Event, nodes: Sequence[Node]) -> None:
+        """Note the random numbers of an event: its counters, and the seed, are those of a plan."""
+        for node in nodes:
+            scalar = node.arg
+            if type(scalar) is not RuntimeScalar or id(scalar) in self.drawn:
+                continue
+            self.drawn[id(scalar)] = scalar
+            if scalar is random.DEFAULT.named:
+                continue
+            at = int(scalar.value) - event.offset
+            if not 0 <= at < event.advance:
+                raise Unlike
+            event.draws.append((scalar, at))
+
     def check_old_graphs(self) -> None:
         """Refuse what leads to the graph of an earlier computation, but by a detach."""
-        old = {id(node) for node in self.log.met if node.inputs}
+        old = {id(node) for node in self.log.met if is_old(node)}
         for node in self.order:
             if node.op in PASSING and not old.isdisjoint(map(id, node.inputs)):
                 raise Unlike
@@ -447,10 +521,16 @@ class Closing:
                     held[id(node.arg.buffer)] = IS, tensor
         for number, node in enumerate(self.log.met):
             buffer = leaf_buffer(node)
-            name = held.get(id(buffer))
-            if name is not None and (name[0] == MET or name[1]._node is not node):
+            first = self.numbers[id(node)]
+            kind, name = held.get(id(buffer), (IS, None))
+            if buffer is not None and name is not None and kind == IS and name._node is not node:
                 raise Unlike  # memory of two tensors
-            held[id(buffer)] = MET, number
+            if first != number:
+                self.shared.append((number, first, True))
+            elif buffer is not None and kind == MET:
+                self.shared.append((number, name, False))
+            elif buffer is not None:
+                held[id(buffer)] = MET, number
         found = [held.get(id(self.step.buffers[place])) for place in known.buffers]
         if None in found:
             raise Unlike
@@ -459,8 +539,8 @@ class Closing:
     def scalars(self, known: foreseen.Known) -> list[Any]:
         """List the numbers of the plan, which are those of the template."""
         found = [self.step.scalars[place] for place in known.scalars]
-        args = {id(node.arg) for node in self.order}
-        if not all(type(each) in GIVEN and id(each) in args for each in found):
+        args = {id(each) for node in self.order for each in parts_of(node.arg)}
+        if not all(type(each) in TOLD_NUMBERS and id(each) in args for each in found):
             raise Unlike
         return found
 
@@ -470,6 +550,8 @@ class Closing:
         while at >= first:
             node = self.order[at - first]
             found.append(at)
+            if not node.inputs and is_plain_leaf(node):
+                return found[::-1]
             if node.op not in carried.FREE:
                 raise Unlike
             at = self.number(node.inputs[0])
@@ -482,9 +564,36 @@ class Closing:
         return [leaf for each in self.updates for leaf in each.written()]
 
 
+def met_with(node: Node, views: Sequence[Any]) -> list[Node]:
+    """List the node of a tensor that is met, and those below it: all but the last are views."""
+    found = [node]
+    for _ in views:
+        found += found[-1].inputs
+    return found
+
+
+def is_end(node: Node) -> bool:
+    """Tell whether a node reads nothing, and may be told: a number, positions, or what is drawn."""
+    return is_plain_leaf(node) or type(node.arg) is RuntimeScalar
+
+
+def is_old(node: Node) -> bool:
+    """Tell whether an earlier computation made what a tensor that is met has."""
+    return bool(node.inputs) and node.realized is not None
+
+
+def parts_of(arg: Any) -> Iterator[Any]:
+    """List the parts of an argument of a node, those inside its tuples."""
+    if type(arg) is tuple:
+        for each in arg:
+            yield from parts_of(each)
+    else:
+        yield arg
+
+
 def is_told(value: Any) -> bool:
     """Tell whether the operands of a view are no tensors, nor nodes."""
-    if type(value) in (tuple, list):
+    if type(value) in LISTS:
         return all(map(is_told, value))
     if type(value) is slice:
         return is_told((value.start, value.stop, value.step))

@@ -6,7 +6,7 @@ drop (ints), axes to add (None), and integer index tensors for some of the axes 
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from picograd.dtype import bool_, int64
@@ -16,6 +16,7 @@ from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
 from picograd.graph.scanning import scan_identity
 from picograd.graph.shape import broadcast_shapes, is_size, range_size
+from picograd.late_methods import dataclass
 from picograd.number import given, index_of, is_given, size_of, start_of
 from picograd.target import is_host
 from picograd.tensor.core.annotations import Shape

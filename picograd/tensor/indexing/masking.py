@@ -5,7 +5,6 @@ the shape of the tensor: x[mask, 1:3] = v becomes x[:, 1:3] = where(mask, v, x[:
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,8 @@ from picograd.errors import ShapeError
 from picograd.graph.node import Node
 from picograd.graph.scanning import scan
 from picograd.graph.shape import Shape
-from picograd.helpers import product
+from picograd.helpers import product, reached
+from picograd.late_methods import dataclass
 from picograd.tensor.core.demands import report
 from picograd.tensor.core.known_values import known_values
 from picograd.tensor.core.operands import broadcast_to
@@ -97,12 +97,10 @@ def is_basic(item: Any) -> bool:
 
 def is_same(first: Node, second: Node) -> bool:
     """Tell whether two nodes are computed alike of the same."""
-    waiting, seen = [(first, second)], set()
-    while waiting:
-        a, b = waiting.pop()
-        if a is b or (id(a), id(b)) in seen:
+    waiting = [(first, second)]
+    for a, b in reached(waiting):
+        if a is b:
             continue
-        seen.add((id(a), id(b)))
         if a.realized is not None or isinstance(a.arg, Storage):
             return False
         if describe(a) != describe(b):

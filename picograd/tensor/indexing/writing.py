@@ -5,7 +5,7 @@ from typing import Any
 
 from picograd.dtype import bool_, category, int64
 from picograd.engine.tracing import is_tracing
-from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
+from picograd.errors import AxisError, DTypeError, ShapeError, check_known
 from picograd.graph import build
 from picograd.graph.node import Node
 from picograd.graph.shape import broadcast_shapes
@@ -189,9 +189,7 @@ def scatter_reduce(
     [20.0, 2.0, 3.0]
     """
     op = "scatter_reduce"
-    if reduce not in REDUCTIONS:
-        text = f"unknown reduce={reduce!r}"
-        raise ValueRangeError(op, text, 'use "sum", "prod", "mean", "amax" or "amin"')
+    check_known(op, "reduce", reduce, REDUCTIONS)
     if src.dtype is not node.dtype:
         text = f"source is {src.dtype.name} but the tensor is {node.dtype.name}"
         raise DTypeError(op, text, "cast the source")

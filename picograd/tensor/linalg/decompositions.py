@@ -11,7 +11,7 @@ import math
 from typing import Any, NamedTuple
 
 from picograd.tensor.core.function import composed
-from picograd.errors import LinAlgError, ShapeError, ValueRangeError
+from picograd.errors import LinAlgError, ShapeError, ValueRangeError, check_known
 from picograd.graph import build
 from picograd.tensor.shaping import joining, assembling, movement
 from picograd.tensor.linalg import host, products
@@ -143,8 +143,7 @@ def qr(A: Tensor, mode: str = "reduced", *, some: bool | None = None) -> QR:
     """
     if some is not None:
         mode = "reduced" if some else "complete"
-    if mode not in ("reduced", "complete", "r"):
-        raise ValueRangeError("linalg.qr", f"mode={mode!r}", 'use "reduced", "complete" or "r"')
+    check_known("linalg.qr", "mode", mode, ("reduced", "complete", "r"))
     rows, columns = A.shape[-2:] if A.ndim > 1 else (0, 1)
     is_complete = mode == "complete" and rows > columns
     q, r = several(A, host.qr(read(A), "complete" if is_complete else "reduced"))
@@ -193,8 +192,7 @@ def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
     >>> values.tolist()
     [1.0, 2.0]
     """
-    if UPLO not in ("L", "U"):
-        raise ValueRangeError("linalg.eigh", f"UPLO={UPLO!r}", 'use "L" or "U"')
+    check_known("linalg.eigh", "UPLO", UPLO, ("L", "U"))
     need_tensor("linalg.eigh", A)
     x = A.mH if UPLO == "U" else A
     return Eigh(*decided(*several(x, host.eigh(read(x)))))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
+from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError, check_known
 from picograd.graph.complex_numbers import view_as_complex, view_as_real
 from picograd.graph.host_fourier import FLIPPED
 from picograd.graph.node import Node
@@ -32,8 +32,7 @@ __all__ = [
 
 def read_norm(op: str, norm: str | None) -> str:
     """Read the name of a normalisation."""
-    if norm not in (None, "backward", "forward", "ortho"):
-        raise ValueRangeError(op, f"norm={norm!r}", 'use "backward", "forward" or "ortho"')
+    check_known(op, "norm", norm, (None, "backward", "forward", "ortho"))
     return norm or "backward"
 
 

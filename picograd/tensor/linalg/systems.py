@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from picograd.errors import ShapeError, ValueRangeError
+from picograd.errors import ShapeError, ValueRangeError, check_known
 from picograd.helpers import product
 from picograd.tensor.core.annotations import Tensor
 from picograd.tensor.core.arguments import as_float, need_tensor
@@ -288,8 +288,7 @@ def lstsq(
     if A.ndim < 2 or B.ndim < 1 or B.shape[-1 if is_vector else -2] != A.shape[-2]:
         text = f"{tuple(A.shape)} and {tuple(B.shape)} do not fit"
         raise ShapeError(op, text, "B needs one row per row of A")
-    if driver not in DRIVERS:
-        raise ValueRangeError(op, f"driver={driver!r}", f"use one of {DRIVERS}")
+    check_known(op, "driver", driver, DRIVERS)
     columns = B.unsqueeze(-1) if is_vector else B
     solution = decided(apply(host.pinv, A, rcond)) @ columns
     rank = matrix_rank(A, rtol=rcond)

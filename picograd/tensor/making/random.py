@@ -10,7 +10,7 @@ import operator
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,7 @@ from picograd.graph import build, sorting
 from picograd.graph.node import Node
 from picograd.graph.random import signed
 from picograd.helpers import product
+from picograd.late_methods import dataclass
 from picograd.number import given
 from picograd.tensor.core import running_vmaps
 from picograd.tensor.core.annotations import DeviceLike, Shape
@@ -111,16 +112,13 @@ class Generator:
     True
     """
 
-    device: str
-    key: int
-    offset: int
-
     def __init__(self, seed: Any = 0, device: DeviceLike | None = None) -> None:
         if isinstance(seed, str):  # PyTorch's Generator("cuda")
             seed, device = 0, seed
-        self.key, self.offset = read_seed(seed), 0
+        self.key: int = read_seed(seed)
+        self.offset: int = 0
         self.named: RuntimeScalar | None = None  # the seed, as the draws recorded so far read it
-        self.device = "cpu" if device is None else str(device)
+        self.device: str = "cpu" if device is None else str(device)
 
     def manual_seed(self, seed: int) -> "Generator":
         """Start the stream of a seed from its beginning; unlike the global one, it is an int."""

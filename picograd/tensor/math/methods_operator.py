@@ -121,7 +121,8 @@ class OperatorMethods(Recorded):
 
     @composed("matmul")
     def __matmul__(self: Same, other: Same) -> Same:
-        made = multiplied(self, other) if isinstance(other, Recorded) else None
+        is_short = EVENTS.take is None and isinstance(other, Recorded)
+        made = multiplied(self, other) if is_short else None
         return apply(products.matmul, self, as_tensor(other, self)) if made is None else made
 
     def __rmatmul__(self: Same, other: TensorLike) -> Same:

@@ -6,9 +6,9 @@ Source: NIST Digital Library of Mathematical Functions, 18.9. A negative degree 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from picograd.graph.node import Node
+from picograd.late_methods import dataclass
 from picograd.tensor.core.operands import floating
 
 Steps = Callable[[int], tuple[float, float, float]]

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from picograd.dtype import bool_, float64, int16, int32, int64
-from picograd.errors import DTypeError, ValueRangeError
+from picograd.errors import DTypeError, check_known
 from picograd.graph import build
 from picograd.graph.build_composite import custom
 from picograd.graph.node import Node
@@ -576,8 +576,7 @@ def fmod(a: Operand, other: Operand) -> Node:
 
 def divide_rounded(a: Operand, b: Operand, mode: str) -> Node:
     """Divide and round down ("floor") or towards 0 ("trunc"); integers stay integers."""
-    if mode not in ("floor", "trunc"):
-        raise ValueRangeError("div", f"rounding_mode={mode!r}", 'use None, "floor" or "trunc"')
+    check_known("div", "rounding_mode", mode, (None, "floor", "trunc"))
     if mode == "floor":
         return elementwise.arithmetic("floordiv", a, b)
     x, y = pair("div", a, b)

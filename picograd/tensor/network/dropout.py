@@ -6,6 +6,7 @@
 import warnings
 from typing import Any
 
+from picograd.engine.followed import event
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.tensor.core.annotations import Tensor
 from picograd.tensor.core.arguments import need_tensor
@@ -19,6 +20,7 @@ SATURATED = -SELU_ALPHA * SELU_SCALE
 
 @composed(function=False)
 @within("functional")
+@event
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zero elements with probability p and scale the others by 1/(1-p), while training.
 

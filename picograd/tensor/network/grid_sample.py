@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from picograd.errors import ShapeError, ValueRangeError
+from picograd.errors import ShapeError, ValueRangeError, check_known
 from picograd.graph.room import check_host
 from picograd.helpers import product
 from picograd.tensor.core.annotations import Tensor
@@ -109,8 +109,7 @@ def check_grid(x: Tensor, grid: Tensor, mode: str, padding: str) -> None:
         raise ShapeError(op, text, "pass (N, C, H, W) with (N, H', W', 2), or volumes with 3")
     if mode not in ("bilinear", "nearest", "bicubic") or (mode == "bicubic" and rank != 2):
         raise ValueRangeError(op, f"mode={mode!r}", "use bilinear or nearest; for images bicubic")
-    if padding not in PADDINGS:
-        raise ValueRangeError(op, f"padding_mode={padding!r}", f"use {', '.join(PADDINGS)}")
+    check_known(op, "padding_mode", padding, PADDINGS)
     if x.dtype is not grid.dtype or not x.dtype.is_float:
         text = f"input is {x.dtype.name} and grid {grid.dtype.name}"
         raise ValueRangeError(op, text, "use one float dtype")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from picograd.dtype import uint8
-from picograd.errors import DTypeError, ShapeError, ValueRangeError
+from picograd.errors import DTypeError, ShapeError, ValueRangeError, check_known
 from picograd.graph.room import check_size
 from picograd.number import size_of
 from picograd.tensor.core.annotations import Sizes, Tensor
@@ -124,8 +124,7 @@ def check_mode(x: Tensor, mode: str, align_corners: bool | None, antialias: bool
     op = "interpolate"
     need_tensor(op, x)
     rank = x.ndim - 2
-    if mode not in MODES:
-        raise ValueRangeError(op, f"mode={mode!r} is not known", f"use {', '.join(MODES)}")
+    check_known(op, "mode", mode, MODES)
     wanted = 2 if mode == "bicubic" else LINEAR.get(mode, rank)
     if wanted != rank or not 1 <= rank <= 3:
         text = f"mode={mode!r} does not fit input of shape {tuple(x.shape)}"

@@ -1,7 +1,7 @@
 """Losses of classification. Reductions: "mean", "sum" or "none"."""
 
 from picograd.engine.followed import event
-from picograd.errors import DTypeError, ShapeError, ValueRangeError
+from picograd.errors import DTypeError, ShapeError, ValueRangeError, check_known
 from picograd.graph import build_composite as composite
 from picograd.graph.build_composite import custom
 from picograd.graph.node import Node
@@ -22,9 +22,7 @@ def reduce_loss(op: str, loss: Tensor, reduction: str) -> Tensor:
     """Average, sum or keep the losses of all elements."""
     if reduction == "none":
         return loss
-    if reduction not in ("mean", "sum"):
-        problem = f"reduction={reduction!r} is unknown"
-        raise ValueRangeError(op, problem, 'use "mean", "sum" or "none"')
+    check_known(op, "reduction", reduction, ("mean", "sum", "none"))
     return loss.mean() if reduction == "mean" else loss.sum()
 
 

@@ -11,7 +11,7 @@ from picograd.dtype import float32, float64, int32, int64, promote
 from picograd.engine import pending
 from picograd.engine.backends import get_device
 from picograd.engine.tracing import check_not_tracing, is_tracing
-from picograd.errors import AxisError, ShapeError, ValueRangeError
+from picograd.errors import AxisError, ShapeError, ValueRangeError, check_known
 from picograd.graph import build_composite as composite
 from picograd.graph import sorting as graph_sorting
 from picograd.graph.node import Node, constant
@@ -235,9 +235,7 @@ def median_of_all(node: Node) -> Node:
 def quantile(node: Node, q: Any, axis: Any, keepdim: bool, interpolation: str) -> Node:
     """Compute quantiles along an axis (None: of all); several q lead the result's shape."""
     need_float("quantile", node)
-    if interpolation not in INTERPOLATIONS:
-        text = f"unknown interpolation={interpolation!r}"
-        raise ValueRangeError("quantile", text, f"use one of {INTERPOLATIONS}")
+    check_known("quantile", "interpolation", interpolation, INTERPOLATIONS)
     listed = q if isinstance(q, Sequence) else [q]
     wanted = [float(read_scalar("quantile", each)) for each in listed]
     if any(not 0 <= each <= 1 for each in wanted):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from picograd.dtype import bool_
-from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
+from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError, check_known
 from picograd.graph.node import Node
 from picograd.tensor.core.annotations import Axis, Tensor, TensorLike
 from picograd.tensor.core.arguments import (
@@ -127,9 +127,7 @@ def nanquantile(
     op = "nanquantile"
     if not input.dtype.is_float:
         raise DTypeError(op, f"needs a float dtype, got {input.dtype.name}", "call .float() first")
-    if interpolation not in sorting.INTERPOLATIONS:
-        text = f"unknown interpolation={interpolation!r}"
-        raise ValueRangeError(op, text, f"use one of {sorting.INTERPOLATIONS}")
+    check_known(op, "interpolation", interpolation, sorting.INTERPOLATIONS)
     known: Any = q.tolist() if is_tensor(q) else q
     if isinstance(known, (list, tuple)):
         parts: Any = q if isinstance(q, Recorded) else known
@@ -228,9 +226,7 @@ def searchsorted(
     >>> Tensor([1.0, 3.0, 5.0]).searchsorted(Tensor([0.0, 3.0, 9.0])).tolist()
     [0, 1, 3]
     """
-    if side not in (None, "left", "right"):
-        problem = f"side={side!r} is unknown"
-        raise ValueRangeError("searchsorted", problem, 'use "left" or "right"')
+    check_known("searchsorted", "side", side, (None, "left", "right"))
     is_right = right or side == "right"
     if sorter is not None:
         ordered = apply(selecting.read_along, "searchsorted", ordered, -1, sorter)

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from picograd.dtype import float64
-from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
+from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError, check_known
 from picograd.graph import build
 from picograd.graph.build_composite import custom
 from picograd.graph.complex_rules import conjugate
@@ -229,8 +229,7 @@ def tensor_split(x: Node, indices_or_sections: Sizes | Node, dim: int = 0) -> li
 
 def meshgrid(nodes: Sequence[Node], indexing: str) -> list[Node]:
     """Repeat vectors over the grid they span; "xy" swaps the first two axes."""
-    if indexing not in ("ij", "xy"):
-        raise ValueRangeError("meshgrid", f"indexing={indexing!r}", 'use "ij" or "xy"')
+    check_known("meshgrid", "indexing", indexing, ("ij", "xy"))
     nodes = promote_all("meshgrid", nodes)
     for node in nodes:
         if node.rank > 1:

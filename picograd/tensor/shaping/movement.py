@@ -408,7 +408,8 @@ def place_range(parts: Sequence[Node], axis: int) -> Node:
     low = build.pad(left, tuple(pads), zero_of(left))
     pads[axis] = (a, 0)
     high = build.pad(right, tuple(pads), zero_of(right))
-    is_low = elementwise.compare("less", low.iota(axis), a)
+    place = low.iota(axis)
+    is_low = build.binary("less", place, place.const_like(a))
     return build.elementwise("where", is_low, low, high)
 
 

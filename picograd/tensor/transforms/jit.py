@@ -105,14 +105,10 @@ Rest = ParamSpec("Rest")  # the arguments behind it
 class Jitted(Generic[P, R]):
     """A jitted function; see the module docstring. `traces` counts the traces that are kept."""
 
-    signature: Any
-    dynamic: Any
-    count: int
-
     def __init__(self, function: Callable[P, R], dynamic: Any = None) -> None:
         functools.update_wrapper(self, function)
-        self.signature = signature_of(function)
-        self.dynamic = read_dynamic(dynamic, self.signature)
+        self.signature: Any = signature_of(function)
+        self.dynamic: Any = read_dynamic(dynamic, self.signature)
         self.function = function
         self.captures: OrderedDict[Any, list[Capture]] = OrderedDict()
         self.captured: dict[int, weakref.ref[Any]] = {}  # tensors known to be reached otherwise
@@ -122,7 +118,7 @@ class Jitted(Generic[P, R]):
         self.stored: set[Any] = set()  # keys of which a trace stored tensors
         self.places: dict[Any, Places] = {}  # of tensors in state, by objects among arguments
         self.moving: dict[Any, Variable] = {}  # numbers of Python's state that it changes itself
-        self.count = 0  # traces made
+        self.count: int = 0  # traces made
         self.closure: Closure | None = None  # the short way of the last call
 
     @property
@@ -490,11 +486,10 @@ class BoundJitted(Generic[P, R]):
     """A jitted method of one instance, whose traces die with the instance."""
 
     __slots__ = ("__func__", "__self__")
-    __func__: Any
-    __self__: Any
 
     def __init__(self, function: "Jitted[..., R]", instance: Any) -> None:
-        self.__func__, self.__self__ = function, instance
+        self.__func__: Any = function
+        self.__self__: Any = instance
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the plan kept for the instance and arguments like these, or trace."""

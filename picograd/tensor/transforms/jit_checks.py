@@ -9,7 +9,7 @@ GPU, where nobody looks before a value is read.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from picograd.buffer import Buffer
@@ -19,6 +19,7 @@ from picograd.engine.realize import buffer_view, check_later, find_plan, flat_vi
 from picograd.errors import PicogradError
 from picograd.graph.node import Node, is_cut
 from picograd.graph.row import Role
+from picograd.late_methods import dataclass
 from picograd.target import is_host
 from picograd.tensor.core.known_values import below_views, seen_through
 

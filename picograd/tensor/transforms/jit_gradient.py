@@ -6,7 +6,6 @@ numbers of this call. The kept graph holds no memory: its leaves are stand-ins.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from picograd.buffer import Buffer, RuntimeScalar, Storage
@@ -18,6 +17,7 @@ from picograd.graph.gradient import gradient
 from picograd.graph.node import Node, substituted, toposort
 from picograd.graph.row import NUMBERS, SCALARS, WRITES
 from picograd.graph.starts import moved, starts_of
+from picograd.late_methods import dataclass
 from picograd.number import GivenInt
 from picograd.tensor.core.recording import same_value, wrap
 
@@ -78,8 +78,6 @@ class Recording:
     """This class is one call of a jitted function, for the gradients of its outputs."""
 
     leaves: list[tuple[Node, Any]]
-    made: list[Node]
-    inputs: list[Any]
     values: list[tuple[Node, int | float]]
 
     def __init__(
@@ -90,8 +88,8 @@ class Recording:
         pairs += [(made, find()) for made, find in kept.captured]
         self.leaves = [(made, tensor._node) for made, tensor in pairs] + kept.fixed
         asked = [(made, tensor._node) for made, tensor in pairs if tensor.dtype.is_differentiable]
-        self.made = [made for made, _ in asked]
-        self.inputs = [node for _, node in asked]
+        self.made: list[Node] = [made for made, _ in asked]
+        self.inputs: list[Any] = [node for _, node in asked]
         self.values = [(made, values[number]) for made, number in kept.scalars]
         self.starts = {start: GivenInt(values[at]) for start, at in kept.starts.items()}
 

@@ -10,9 +10,11 @@ name (`getattr(x, name)`, `vars(x)`): it may read any. `texts` are what may be n
 import dis
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import CodeType
 from typing import Any
+
+from picograd.late_methods import dataclass
 
 Path = tuple[str, ...]
 ATTRIBUTE = ("LOAD_ATTR", "LOAD_METHOD")

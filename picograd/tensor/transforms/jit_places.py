@@ -228,7 +228,7 @@ class Finder:
         for _ in range(DEPTH):
             ids = set(map(id, held))
             self.own.add(id(held))
-            holders = holders_of(*held) if held else []
+            holders = holders_of(held) if held else []
             self.own.add(id(holders))
             held = []
             for each in holders:
@@ -271,12 +271,13 @@ class Finder:
 
 def owner_of(table: dict[Any, Any]) -> Any:
     """Find the object whose attributes a dict holds."""
-    for each in holders_of(table):
+    for each in holders_of([table]):
         if not isinstance(each, type) and getattr(each, "__dict__", None) is table:
             return each
     return None
 
 
-def is_held(twin: Any, twins: list[Any]) -> bool:
-    """Tell whether somebody but a list refers to a tensor, a frame and the views of it aside."""
-    return sys.getrefcount(twin) > 3 + sum(each is twin for each in twins)
+def is_held(twin: Any, twins: list[Any], changed: dict[int, Any]) -> bool:
+    """Tell whether somebody but these refers to a tensor, a frame and the views of it aside."""
+    known = sum(each is twin for each in twins) + (id(twin) in changed)
+    return sys.getrefcount(twin) > 3 + known

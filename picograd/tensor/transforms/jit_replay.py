@@ -186,18 +186,16 @@ class Hand:
     """This class makes the tensors of one call from the results of its plan."""
 
     __slots__ = ("arguments", "capture", "numbers", "recording", "results", "shown", "values")
-    numbers: Sequence[Any]
-    values: Any
 
     def __init__(
         self, capture: Capture, arguments: Sequence[Tensor], results: Sequence[Buffer], values: Any,
         numbers: Sequence[Any] = (),
     ) -> None:  # fmt: skip
-        self.numbers = numbers
+        self.numbers: Sequence[Any] = numbers
         self.capture = capture
         self.arguments = arguments
         self.results = results
-        self.values = values
+        self.values: Any = values
         self.recording: Recording | None = None
         self.shown: dict[int, Any] = {}
 

@@ -299,12 +299,11 @@ class Sizes:
 
     marked: Marked
     numbers: Numbers
-    copied: Copied
 
     def __init__(self, numbers: Numbers, marked: Marked, patience: int = FOR_EVER) -> None:
         self.numbers, self.marked, self.patience = numbers, marked, patience
         numbers.follow_sizes()
-        self.copied = Copied(numbers, marked.first, numbers.slots)
+        self.copied: Copied = Copied(numbers, marked.first, numbers.slots)
         self.roots: list[Node] = []
         self.leaves: list[tuple[Node, int]] = []  # without memory, and the input of the plan
         self.plans: OrderedDict[tuple[Any, ...], Any] = OrderedDict()

@@ -178,8 +178,6 @@ def bytes_of(value: Any) -> bytes:
 class Reach:
     """This class is what a function can reach, found by one walk; see the module docstring."""
 
-    asks_class: bool
-
     def __init__(self, function: Any, objects: Iterable[Any], followed: Iterable[Any] = ()) -> None:
         self.followed = set(followed)  # places of which the trace follows what is there
         self.slots: dict[tuple[int, str | None], Slot] = {}
@@ -194,7 +192,7 @@ class Reach:
         self.read: set[int] = set()  # lists of which more is read than a method that adds
         self.added: set[int] = set()  # lists of which such a method is read
         self.math: list[tuple[dict[str, Any], str]] = []  # variables: `from math import exp`
-        self.asks_class = False  # some code reads `type`: a number there must be what it says
+        self.asks_class: bool = False  # some code reads `type`: a number there must be what it says
         self.seen: dict[int, Any] = {}
         self.work: list[tuple[Any, str]] = [(function, name_of(function))]
         self.work += [(each, type(each).__name__) for each in objects]
@@ -468,17 +466,15 @@ class Watched:
     """This class is what is expected of one watched object."""
 
     __slots__ = ("label", "more", "others", "plain", "reference", "skipped")
-    label: str
-    more: set[str]
-    reference: Reference
-    plain: dict[str, Any]
     others: dict[str, Reference]
     skipped: set[Any]
 
     def __init__(self, value: Any, more: set[str]) -> None:
-        self.reference, self.label, self.more = (Reference(value), type(value).__name__, more)
+        self.reference: Reference = Reference(value)
+        self.label: str = type(value).__name__
+        self.more: set[str] = more
         state = relevant(value, value._trace_state(), more)
-        self.plain = {name: each for name, each in state.items() if is_plain(each)}
+        self.plain: dict[str, Any] = {name: each for name, each in state.items() if is_plain(each)}
         kept = {n: e for n, e in state.items() if n not in self.plain}
         self.others = {n: Reference(e) for n, e in kept.items() if not isinstance(e, (list, dict))}
 
@@ -522,9 +518,6 @@ def shown(value: Any) -> str:
 class Guard:
     """This class tells at every call whether the state is that of the trace."""
 
-    reached: set[int]
-    watched: list[Watched]
-    slots: list[Slot]
     cells: list[tuple[Any, Any | None]]
     entries: list[tuple[Any, str, Any | None]]
 
@@ -534,18 +527,18 @@ class Guard:
         self.moving: list[Variable] = []  # numbers that the function changes itself
         self.rebound: list[Variable] = []  # places in which it puts other tensors
         self.followed = {identity[:2] for identity in trace.variables} | reach.followed
-        self.reached = set(reach.watched)
+        self.reached: set[int] = set(reach.watched)
         before, names = {**trace.objects, **reach.watched}, reach.names()
         for value, state in before.values():
             self.own_changes(value, relevant(value, state, names))
         owners = [value for value, _ in before.values()]
-        self.watched = [Watched(each, names) for each in owners]
+        self.watched: list[Watched] = [Watched(each, names) for each in owners]
         for each in self.watched:
             each.skip(self.followed)
         states = [(each, getattr(each, "state", None)) for each in owners]
         dicts = [(owner, state) for owner, state in states if isinstance(state, dict)]
         self.sized = [(Reference(owner).find, len(state)) for owner, state in dicts]
-        self.slots = [slot for slot in reach.slots.values() if self.is_steady(slot)]
+        self.slots: list[Slot] = [slot for slot in reach.slots.values() if self.is_steady(slot)]
         self.links = [
             (slot.holder, slot.key, slot.reference.find) for slot in self.slots if slot.reference
         ]

@@ -16,7 +16,7 @@ import functools
 import gc
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import count
 from typing import Any
 
@@ -33,6 +33,7 @@ from picograd.engine.tracing import Gradient, Trace, noting, trace_error, tracin
 from picograd.errors import PicogradError
 from picograd.graph.node import Node
 from picograd.graph.row import MEMORY, WRITES
+from picograd.late_methods import dataclass
 from picograd.tensor.core.recording import is_view, one_piece, root_of, start
 from picograd.tensor.indexing.indexing import Span
 from picograd.tensor.tensor import Tensor
@@ -439,11 +440,12 @@ class Tracer:
         """Find the places that hold tensors of the trace; the caller's take that of their twins."""
         gradients = {id(each.tensor._grad) for each in self.trace.gradients.values()}
         made = [e for e in self.made() if id(e) not in kept and id(e) not in gradients]
-        held = [each for each in self.twins if is_held(each, self.twins)]
+        changed = self.trace.changed
+        held = [each for each in self.twins if is_held(each, self.twins, changed)]
         made += [each for each in held if id(each) in self.number]
         del held
         if made:
-            own = (made, self.twins, self.trace.changed)
+            own = (made, self.twins, changed)
             self.rebound = Finder(known, own).find(made)
         for place in self.rebound:
             now = place.read()

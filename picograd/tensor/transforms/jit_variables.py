@@ -45,10 +45,9 @@ class Members:
     """This class reads and sets the attributes of a class, or of an object with `__slots__`."""
 
     __slots__ = ("owner",)
-    owner: Any
 
     def __init__(self, owner: Any) -> None:
-        self.owner = owner
+        self.owner: Any = owner
 
     def get(self, name: str, default: Any = None) -> Any:
         """Read an attribute."""
@@ -274,7 +273,7 @@ def search(trace: Trace, reach: Any, result: Any) -> list[Store]:
     inner: list[Any] = []
     for _ in range(DEPTH):
         own.add(id(held))
-        holders = holders_of(*held) if held else []
+        holders = holders_of(held) if held else []
         holders = [each for each in holders if id(each) not in own and not is_internal(each)]
         own |= {id(holders), id(inner)}
         held = []

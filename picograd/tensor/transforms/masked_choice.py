@@ -37,17 +37,15 @@ class Chosen(Tensor):
     """This class is the elements of a tensor that a mask chose; see the module docstring."""
 
     __slots__ = ("region", "whole")
-    region: Region
-    whole: Any
 
     def __new__(cls, *given: Any) -> Any:
         """Make no tensor of the graph: nothing computes it."""
         return object.__new__(cls)
 
     def __init__(self, source: Any, region: Region) -> None:
-        self.region = region
+        self.region: Region = region
         part = apply(selecting.read, source, list(region.items))
-        self.whole = apply(safe_where, part, region)
+        self.whole: Any = apply(safe_where, part, region)
 
     @property
     def _node(self) -> Any:  # type: ignore[override]

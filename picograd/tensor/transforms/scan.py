@@ -6,7 +6,6 @@ input; what it recorded becomes the body. What it reads from outside are constan
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from picograd.dtype import int64
@@ -36,6 +35,7 @@ from picograd.graph.recurrence import (
 from picograd.graph.room import check_size
 from picograd.graph.row import SCALARS
 from picograd.graph.shape import is_shape
+from picograd.late_methods import dataclass
 from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.demands import any_of, report
 from picograd.tensor.core.recording import Recorded, decided, read, wrap

@@ -16,6 +16,8 @@ from attention_forms import (
     causal_twice,
     documents,
     grouped,
+    grouped_beside,
+    learned,
     merged_batch,
     plain,
     softcap,
@@ -139,6 +141,19 @@ def test_documents(run, length, monkeypatch):
 def test_heads_that_share_keys():
     """Gradients of the keys are those of every head, and are added up behind."""
     check(grouped, ((1, 4, 150, 64), (1, 2, 150, 64), (1, 2, 150, 64)), run_tiles)
+
+
+@pytest.mark.parametrize("rows", [20, 70])
+def test_rows_of_two_axes(rows):
+    """Few rows are one tile if boxes bring them together: here they are tiles of one axis."""
+    check(grouped_beside, ((1, rows, 2, 2, 64), (1, 70, 2, 64), (1, 70, 2, 64)), run_tiles)
+
+
+@pytest.mark.parametrize("axes", [(1, 2, 1, 1), (1, 1, 1, 80)])
+def test_sums_stream_beside_products(axes):
+    """Gradients of what scales scores: of a head, of a column."""
+    shapes = (1, 2, 70, 64), (1, 2, 80, 64), (1, 2, 80, 64), axes
+    check(learned, shapes, run_tiles)
 
 
 def test_sums_of_rows_stream_where_no_result_is_known():

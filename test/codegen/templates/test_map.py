@@ -116,7 +116,7 @@ def test_windows_take_vectors_where_channels_are_the_nearest() -> None:
     part = Part(axes, (total, Compute(axes, (), None, rounded, bfloat16, store)))
     slots = [(bfloat16, 96, "in"), (bfloat16, 96, "out")]
     tiles = verify(build(kernel("near", "map", slots, part), cuda_target("sm_90a")))
-    assert tiles.parts[0].tiles[0].layout.vector == (1, 8)
+    assert tiles.parts[0].tiles[0].layout.vector == (1, 1, 8)
     numbers = np.random.default_rng(0).integers(-4, 5, 96).astype(np.float32)
     raw = [to_raw(numbers, bfloat16), to_raw(np.full(96, np.nan), bfloat16)]
     interpret(verify_program(linearize(tiles, cuda_target("sm_90a"))), raw)

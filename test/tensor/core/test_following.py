@@ -342,6 +342,45 @@ def drawn(program: Program, number: int) -> Any:
     return plain(program, number)
 
 
+def dropped(program: Program, number: int) -> Any:
+    """Numbers are drawn in each step; at times elsewhere, after a seed, or by another stream."""
+
+    def look(x: Tensor) -> Any:
+        if number == 9:
+            picograd.manual_seed(4)
+        other = picograd.Generator().manual_seed(2) if number == 10 else None
+        x = F.dropout(x, 0.5) + picograd.rand(*x.shape, generator=other) * 0.1
+        if number == 12:
+            program.kept = picograd.rand(2)
+        if number in (12, 13):
+            x.register_hook(lambda grad: grad)  # it stops here
+        return x + picograd.randn_like(x)
+
+    program.model.between = look
+    if number == 11:
+        picograd.rand(3)
+    return plain(program, number) + picograd.rand(2).sum().item()
+
+
+def seen_elsewhere(program: Program, number: int) -> Any:
+    """What a batch is made of was made before: views of memory, two of one, and constants."""
+    if number == 0:
+        x, y = program.batch(0, 24)
+        program.kept = x.chunk(4), y.chunk(4), x[6:], x.T, Tensor.arange(3), Tensor.full((3,), 0.0)
+    xs, ys, more, crossed, counted, zeros = program.kept
+    if number == 8:
+        zeros = Tensor.full((3,), -0.0)
+    if number == 10:
+        more = xs[0].reshape(6, 4)
+    if number == 11:
+        crossed = more.T[:, :6]
+    at = 1 + (number == 12)
+    out = program.model(xs[at]) + more[:6, :3] * 0.1 + xs[2][:, 1:] * counted
+    out = out * (1.0 / zeros).clamp(-1.0, 1.0)  # of 0.0, or -0.0
+    x = program.model.first.weight @ crossed[:, :6]
+    return program.learn(F.cross_entropy(out, ys[at]) + x.mean() * 0.1)
+
+
 def one_tensor_twice(program: Program, number: int) -> Any:
     x, y = program.batch(number)
     other = x if number in (8, 10) else program.batch(number + 50)[0]
@@ -388,6 +427,15 @@ def traced(program: Program, number: int) -> Any:
     if number in (9, 10):
         program.kept(program.batch(number)[0])
     return program.learn(loss)
+
+
+def traced_between(program: Program, number: int) -> Any:
+    """What is traced behind a step begins as the way does."""
+    value = plain(program, number)
+    if number in (9, 11):
+        traced: Any = picograd.jit(lambda x: program.model(x).sum())
+        value += traced(program.batch(number)[0]).item() + traced(program.batch(number)[0]).item()
+    return value
 
 
 def in_a_thread(program: Program, number: int) -> Any:
@@ -490,7 +538,7 @@ LOOPS: list[tuple[Loop, int]] = [
     (one_tensor_twice, 3), (same_memory, 3), (value_of_two, 3), (waits, 0), (jitted_between, 0),
     (traced, 3), (in_a_thread, 1), (in_a_handler, 2), (explained, 1), (second_gradients, 1),
     (mapped, 2), (two_optimizers, 10), (statistics_shown, 2), (gradients_given, 2),
-    (shared_memory, 0),
+    (shared_memory, 0), (dropped, 3), (seen_elsewhere, 3), (traced_between, 4),
 ]  # fmt: skip
 
 
@@ -620,3 +668,17 @@ def test_wherever_it_is_stopped_the_plan_is_the_same(
         plain(program, number)
     assert len(PLANS) == count
     assert hits.count(True) >= 10
+
+
+def test_what_comes_before_all_that_others_read_is_no_part_of_a_way(
+    hits: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(picograd.config, "verify", 0)
+    program = Program()
+    for number in range(12):
+        loss = program.loss(number)
+        program.learn(loss)
+        program.kept = loss.detach()
+        if number > 7:  # it is learnt: nothing is followed here that would be made
+            followed.leave()
+    assert hits == [True] * 5

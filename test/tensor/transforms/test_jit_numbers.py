@@ -12,6 +12,7 @@ import picograd
 from picograd import Tensor, nn
 from picograd.config import config
 from picograd.engine.realize import PLANS
+from picograd.tensor.transforms import jit_variables
 
 VALUES = np.random.default_rng(0).standard_normal((4, 8)).astype(np.float32)
 X = picograd.tensor(VALUES)
@@ -63,6 +64,15 @@ FLOAT_PROGRAMS = {
 @pytest.mark.parametrize("name", FLOAT_PROGRAMS)
 def test_a_float_is_traced_once(name: str) -> None:
     traces_of(FLOAT_PROGRAMS[name], FLOATS, most=1)
+
+
+@pytest.mark.parametrize("name", ["arithmetic", "clamp", "full", "half"])
+def test_nobody_is_asked_for_numbers_that_graphs_alone_have(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A look at all objects of a process takes 0.1 s."""
+    monkeypatch.setattr(jit_variables, "holders_of", lambda values: pytest.fail("looked"))
+    traces_of(FLOAT_PROGRAMS[name], FLOATS[:2], most=1)
 
 
 INT_PROGRAMS = {

@@ -1,0 +1,27 @@
+"""Maps with windows: what neighbours share is read once, and the values are those of Loop IR."""
+
+import pytest
+from depthwise_plans import plan_of, run
+
+from picograd.codegen.tile import Assign, For
+from picograd.dtype import float32
+
+CASES = {
+    "three by three": ((2, 16, (6, 8), (3, 3)), dict(padding=((1, 1),) * 2), (4, 6)),
+    "a stride": ((2, 16, (7, 9), (3, 3)), dict(stride=(2, 2), padding=((1, 1),) * 2), (5, 7)),
+    "gaps": ((1, 16, (7, 9), (3, 3)), dict(kernel_dilation=(2, 2)), (6, 7)),
+    "ends that are no whole patch": ((1, 24, (5, 9), (3, 3)), {}, (4, 6)),
+    "five by five, row by row": ((1, 16, (6, 8), (5, 5)), dict(padding=((2, 2),) * 2), (8,)),
+    "one axis": ((3, 16, (13,), (4,)), dict(padding=((2, 1),)), (7,)),
+    "float32": ((1, 12, (6, 8), (3, 3)), dict(padding=((1, 1),) * 2, dtype=float32), (4, 6)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_patches_read_every_element_once(name):
+    shape, changes, places = CASES[name]
+    *_, tiles = run(plan_of("forward", *shape, **changes))
+    steps = [each for step in tiles.parts[0].steps for each in (step, *getattr(step, "body", ()))]
+    first = next(each for each in steps if isinstance(each, Assign) and each.tile == "v0h0")
+    assert tuple(axis.size for axis in first.dims[1:-1]) == places
+    assert any(isinstance(each, For) for each in steps) == ("row by row" in name)

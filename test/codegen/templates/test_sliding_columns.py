@@ -1,0 +1,23 @@
+"""Gradients of depthwise weights: each thread has a row of taps, and reads what they share once."""
+
+import pytest
+from depthwise_plans import plan_of, run
+
+from picograd.dtype import float32
+
+CASES = {
+    "three by three": ((4, 16, (6, 8), (3, 3)), dict(padding=((1, 1),) * 2)),
+    "a stride": ((2, 16, (7, 9), (3, 3)), dict(stride=(2, 2), padding=((1, 1),) * 2)),
+    "gaps": ((2, 16, (8, 9), (3, 3)), dict(kernel_dilation=(2, 2))),
+    "no whole patch": ((1, 24, (4, 13), (3, 3)), {}),
+    "more threads than the work": ((1, 8, (6, 5), (5, 5)), dict(padding=((2, 2),) * 2)),
+    "one axis": ((3, 16, (13,), (4,)), dict(padding=((2, 1),))),
+    "float32": ((2, 12, (6, 8), (3, 3)), dict(padding=((1, 1),) * 2, dtype=float32)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_sums_of_windows(name):
+    shape, changes = CASES[name]
+    tiles, *_ = run(plan_of("weight", *shape, **changes))
+    assert [each.name for each in tiles.parts[0].tiles][-2:] == ["parts", "total"]

@@ -1,0 +1,104 @@
+"""Dataclasses that write their methods late are those of `dataclasses` to whoever uses them."""
+
+import copy
+import dataclasses
+import pickle
+from typing import Any, ClassVar
+
+import pytest
+
+from picograd.late_methods import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """This class has a default and one that is made."""
+
+    kinds: ClassVar[int] = 1
+    start: int
+    end: int = 4
+    parts: list[int] = dataclasses.field(default_factory=list, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.end < self.start:
+            raise ValueError("it ends before it starts")
+
+
+@dataclass
+class Base:
+    """This class may change, and be written before the one that is made of it."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+
+@dataclass(slots=True)
+class Derived(Base):
+    """This class adds to it."""
+
+    size: int = 0
+
+    def __init__(self, size: int) -> None:
+        Base.__init__(self, "derived")
+        self.size = size
+
+
+@dataclass(eq=False)
+class Alone:
+    """This class is compared by identity."""
+
+    value: int
+
+
+def test_methods_are_those_of_dataclasses() -> None:
+    first, second = Range(1), Range(1, parts=[2])
+    assert first == second
+    assert hash(first) == hash(second)
+    assert repr(second) == "Range(start=1, end=4, parts=[2])"
+    assert first.parts is not Range(1).parts
+    assert [each.name for each in dataclasses.fields(Range)] == ["start", "end", "parts"]
+    assert (Range.kinds, Range.__match_args__) == (1, ("start", "end", "parts"))
+    assert dataclasses.replace(first, end=9) == Range(1, 9)
+    assert Range.__init__.__qualname__ == "Range.__init__"
+    with pytest.raises(TypeError, match="unexpected keyword argument 'stop'"):
+        Range(1, stop=2)  # type: ignore[call-arg]
+    with pytest.raises(ValueError, match="ends before"):
+        Range(5)
+    assert not hasattr(first, "__dict__")
+
+
+@pytest.mark.parametrize("use", [repr, hash, lambda each: each == each])
+def test_any_method_may_be_the_first(use: Any) -> None:
+    @dataclass(frozen=True, slots=True)
+    class Made:
+        value: int = 1
+
+    made: Any = object.__new__(Made)
+    object.__setattr__(made, "value", 3)
+    use(made)
+    assert made == Made(3) != Made()
+
+
+def test_frozen_objects_are_copied_and_not_changed() -> None:
+    made: Any = Range(1, 2)
+    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'end'"):
+        made.end = 3
+    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot delete field 'end'"):
+        del made.end
+    for same in (copy.copy(made), copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
+        assert same == made
+
+
+def test_own_methods_stay() -> None:
+    made = Derived(3)
+    assert (repr(made), made.size, made == Derived(3)) == (
+        "Derived(name='derived', size=3)",
+        3,
+        True,
+    )
+    assert repr(Base("own")) == "<own>"
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(made)
+    assert len({Alone(1), Alone(1)}) == 2
