@@ -31,16 +31,20 @@ def late_class(
         return partial(late_class, frozen=frozen, eq=eq, slots=slots)
     own = vars(cls).keys() - {"__hash__" if cls.__hash__ is None else ""}
     made: Any = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots)(cls)
-    names = METHODS + (COMPARED if eq and frozen else COMPARED[:1] if eq else ())
+    names: tuple[str, ...] = METHODS
+    if eq:
+        names += COMPARED if frozen else COMPARED[:1]
+    options = {"frozen": frozen, "eq": eq}
     late: dict[str, Callable[..., Any]] = {}
     for name in names:
         if name not in own:
-            late[name] = late_method(made, name, late, {"frozen": frozen, "eq": eq})
+            late[name] = late_method(made, name, late, options)
             setattr(made, name, late[name])
     if eq and not frozen and "__hash__" not in own:
         made.__hash__ = None
     if frozen:
-        freeze(made, [each.name for each in dataclasses.fields(made)], slots)
+        names = tuple(each.name for each in dataclasses.fields(made))
+        freeze(made, names, slots)
     return made
 
 
@@ -57,7 +61,8 @@ def late_method(
         write(cls, late, options)
         return getattr(cls, name)(self, *args, **given)
 
-    call.__name__, call.__qualname__ = name, f"{cls.__qualname__}.{name}"
+    call.__name__ = name
+    call.__qualname__ = f"{cls.__qualname__}.{name}"
     return call
 
 
@@ -94,6 +99,8 @@ def freeze(cls: Any, names: Sequence[str], is_slotted: bool) -> None:
         for name, value in zip(names, state, strict=True):
             object.__setattr__(self, name, value)
 
-    cls.__setattr__, cls.__delattr__ = __setattr__, __delattr__
+    cls.__setattr__ = __setattr__
+    cls.__delattr__ = __delattr__
     if is_slotted:
-        cls.__getstate__, cls.__setstate__ = __getstate__, __setstate__
+        cls.__getstate__ = __getstate__
+        cls.__setstate__ = __setstate__

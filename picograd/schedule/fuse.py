@@ -29,7 +29,14 @@ from picograd.schedule.group import (
     place,
     waits_for_rows,
 )
-from picograd.schedule.joining import find_place, is_spread, narrower, packed_work, summed_places
+from picograd.schedule.joining import (
+    Maps,
+    find_place,
+    is_spread,
+    narrower,
+    packed_work,
+    summed_places,
+)
 from picograd.schedule.pairing import Pairs
 from picograd.schedule.pooling import join_windows
 from picograd.schedule.recurrence import same_bytes, visit_loop
@@ -46,7 +53,9 @@ from picograd.schedule.views import (
     kept_labels,
     merge_labels,
     reduced_order,
+    refresh,
     repeated_indices,
+    settle,
     strip_views,
     view_labels,
     view_order,
@@ -71,6 +80,7 @@ class Fuser:
         self.entered: dict[Sink, dict[int, int]] = {}  # values it reads, what is not counted yet
         self.loops: dict[int, Group] = {}  # of the outcomes of each loop
         self.open: dict[tuple[object, ...], Group] = {}  # newest reduce group of a domain
+        self.maps = Maps(self.new_group)
         self.pairs = Pairs(target)
 
     def visit(self, facts: Facts) -> None:
@@ -116,7 +126,7 @@ class Fuser:
             facts = facts.inputs[0]
         self.store(facts, "it is an output")
         for view in passed:
-            self.settle(view, facts)
+            settle(view, facts)
         facts.is_output = not facts.is_source and facts.node.row.role is not Role.WRITE
         return facts
 
@@ -150,7 +160,7 @@ class Fuser:
             self.store(base)
         elif base.cost > OPERATION_LIMIT or base.has_window:
             self.store(base, "it is expensive and repeated")
-        self.settle(source, base)
+        settle(source, base)
 
     def visit_floating(self, facts: Facts) -> None:
         """An elementwise node, a constant, a gather or a fold: computed where it is read."""
@@ -234,7 +244,7 @@ class Fuser:
         is_nested = source.has_window and count > 1
         if not base.is_loaded and (is_nested or source.cost * count > CHAIN_LIMIT):
             self.store(base, "a window reads it several times")
-            self.refresh(facts)
+            refresh(facts)
             for other in facts.inputs:
                 deepen(facts, other)
         facts.cost = (source.cost + 1) * max(count, 1)
@@ -272,8 +282,7 @@ class Fuser:
             return
         if reason:
             self.reasons.note(f"stored {facts.node.op} {facts.node.shape}: {reason}", facts.number)
-        group = self.new_group("map", facts.depth + 1, facts.node.shape, (), facts.node.device)
-        self.join(facts, group, "row", identity_labels(facts.node.shape))
+        self.join(facts, self.maps.group_of(facts), "row", identity_labels(facts.node.shape))
 
     def new_group(
         self, kind: str, depth: int, shape: tuple[int, ...], reduced: tuple[int, ...], device: str
@@ -316,7 +325,7 @@ class Fuser:
         self.summarize(facts)
         if source.has_window and (source.cost > OPERATION_LIMIT or self.target.has_blocks):
             self.store(strip_views(source), "windows below a reduction")
-            self.refresh(facts)
+            refresh(facts)
         facts.windows = frozenset()
         facts.order = reduced_order(source, axes)
         if self.adopt(facts, axes) or self.chain(facts, axes) or self.sum_up(facts, axes):
@@ -332,12 +341,6 @@ class Fuser:
         """Estimate what it takes to work on the rows of a reduction again."""
         size = source.node.dtype.itemsize * max(len(source.loads), 1)
         return row_work(source.node.shape, axes, innermost(source), size, self.target)
-
-    def refresh(self, facts: Facts) -> None:
-        """Recompute depth after an input was stored (views above it keep their own facts)."""
-        source = facts.inputs[0]
-        self.settle(source, strip_views(source))
-        facts.depth, facts.home = source.depth, source.home
 
     def adopt(self, facts: Facts, axes: Labels) -> bool:
         """Make the maps that the reduced value depends on part of its rows: they are stored from
@@ -413,7 +416,7 @@ class Fuser:
                     self.store(base, f"operand of {node.op}" + (f", {work}" if work else ""))
             elif is_spread(base, node):
                 self.store(source, "a convolution multiplies arrays")
-            self.settle(source, base)
+            settle(source, base)
         if row.role is Role.COPY:
             self.store(facts.inputs[0], "copied to another device")
             facts.inputs[0].is_row_major = True
@@ -436,7 +439,7 @@ class Fuser:
         for source, base in zip(given, facts.inputs):
             self.store(base, f"the host reads it: {node.arg.name}")
             base.is_row_major = True
-            self.settle(source, base)
+            settle(source, base)
         depth = max(base.depth for base in facts.inputs) + 1
         group = self.new_group("host", depth, node.shape, (), node.device)
         facts.cost, facts.is_row_major = 4, True
@@ -459,7 +462,7 @@ class Fuser:
             if op and source.has_window:
                 below = strip_views(source)
                 self.store(below, f"operand of {op}")
-                self.settle(source, below)
+                settle(source, below)
             for value in values_before(source, base, bool(op)):
                 self.store(value, "it reads what is overwritten")
         self.summarize(facts)
@@ -468,11 +471,3 @@ class Fuser:
         group = self.new_group(OPS[op].hero if op else "map", depth, shape, (), node.device)
         self.join(facts, group, "hero" if op else "row", identity_labels(shape))
         facts.labels, facts.is_row_major, base.is_row_major = None, True, True
-
-    def settle(self, source: Facts, base: Facts) -> None:
-        """After `base` was stored, the views between it and its reader read it from memory."""
-        if base.depth > source.depth:
-            source.depth, source.home, source.labels = base.depth, base.home, None
-        if base.is_loaded and source is not base:
-            source.cost, source.length, source.loads = base.cost, 1, base.loads
-            source.is_moved, source.has_window, source.mixings = False, False, 0

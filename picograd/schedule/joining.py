@@ -1,5 +1,7 @@
 """joining: where a value could be a member of the group that computes what it reads."""
 
+from collections.abc import Callable
+
 from picograd.graph.elementwise import ELEMENTWISE
 from picograd.graph.ends import ends_of, sources_of
 from picograd.graph.node import Node
@@ -23,6 +25,7 @@ from picograd.schedule.views import strip_views
 from picograd.target import Target
 
 Place = tuple[Group, str, Labels]
+NOTHING: frozenset[int] = frozenset()
 
 
 def find_place(facts: Facts) -> Place | None:
@@ -51,6 +54,28 @@ def has_room(home: Group, facts: Facts) -> bool:
     """Tell whether one more member keeps a kernel short."""
     is_short = home.operations + facts.cost <= GROUP_LIMIT
     return is_short and len(home.members) < MEMBER_LIMIT
+
+
+class Maps:
+    """The newest group of maps of each domain, with the values that its members read.
+
+    Values that read the same are stored by one group: what reads several of them may join it.
+    """
+
+    def __init__(self, opened: Callable[..., Group]) -> None:
+        self.opened = opened  # makes a group
+        self.newest: dict[tuple[object, ...], tuple[Group, frozenset[int]]] = {}
+
+    def group_of(self, facts: Facts) -> Group:
+        """Find the maps beside which a value is stored, or open a group of them."""
+        node, depth = facts.node, facts.depth + 1
+        domain = node.shape, depth, node.device
+        group, reads = self.newest.get(domain, (None, NOTHING))
+        is_apart = facts.is_moved or facts.has_window or reads.isdisjoint(facts.loads)
+        if group is None or is_apart or not group.is_adoptable or not has_room(group, facts):
+            group, reads = self.opened("map", depth, node.shape, (), node.device), NOTHING
+        self.newest[domain] = group, reads | facts.loads
+        return group
 
 
 def narrower(facts: Facts) -> Facts | None:

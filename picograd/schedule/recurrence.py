@@ -20,6 +20,7 @@ from picograd.schedule.group import Facts, Group
 from picograd.schedule.lower import Location
 from picograd.schedule.plan import Binding, LoopStep, Plan, PlanSlot, RowCopy
 from picograd.schedule.score_groups import Fusing
+from picograd.schedule.views import settle
 
 
 def visit_loop(fuser: Fusing, facts: Facts) -> Group:
@@ -32,7 +33,7 @@ def visit_loop(fuser: Fusing, facts: Facts) -> Group:
         if not is_embedded(base, kind):
             fuser.store(base, "a loop reads it")
             base.is_row_major = True
-            fuser.settle(source, base)
+            settle(source, base)
     facts.depth = max([base.depth for base in facts.inputs], default=0)
     return fuser.new_group("loop", facts.depth + 1, (), (), facts.node.device)
 

@@ -6,7 +6,7 @@ from picograd.graph.row import Role
 from picograd.schedule.cost import OPERATION_LIMIT
 from picograd.schedule.group import Facts, Group, Labels, identity_labels
 from picograd.schedule.score_sinks import deepest
-from picograd.schedule.views import strip_views
+from picograd.schedule.views import settle, strip_views
 
 OPERAND_LIMIT = 4  # operations on an operand of scores, which is read again and again
 
@@ -16,9 +16,6 @@ class Fusing(Protocol):
 
     def store(self, facts: Facts, reason: str = "") -> None:
         """Make a floating node a member of a group."""
-
-    def settle(self, source: Facts, base: Facts) -> None:
-        """Let views read what was stored."""
 
     def join(self, facts: Facts, group: Group, level: str, labels: Labels) -> None:
         """Make a node a member of a group."""
@@ -71,4 +68,4 @@ def settle_read(fuser: Fusing, source: Facts, facts: Facts) -> None:
     if base.node.inputs and not base.is_loaded and is_wanted:
         fuser.store(base, "a stream of scores reads it")
     base.is_row_major |= source.is_boxed
-    fuser.settle(source, base)
+    settle(source, base)

@@ -216,3 +216,19 @@ def innermost(facts: Facts) -> int:
     shape = facts.node.shape
     wide = [d for d in facts.order or range(len(shape)) if shape[d] != 1]
     return wide[-1] if wide else 0
+
+
+def refresh(facts: Facts) -> None:
+    """Recompute depth after an input was stored (views above it keep their own facts)."""
+    source = facts.inputs[0]
+    settle(source, strip_views(source))
+    facts.depth, facts.home = source.depth, source.home
+
+
+def settle(source: Facts, base: Facts) -> None:
+    """After `base` was stored, the views between it and its reader read it from memory."""
+    if base.depth > source.depth:
+        source.depth, source.home, source.labels = base.depth, base.home, None
+    if base.is_loaded and source is not base:
+        source.cost, source.length, source.loads = base.cost, 1, base.loads
+        source.is_moved, source.has_window, source.mixings = False, False, 0

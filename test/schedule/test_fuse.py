@@ -109,6 +109,16 @@ def test_adam_is_one_kernel() -> None:
     assert writers[0].name.startswith("map_assign")
 
 
+def test_results_that_are_read_too_share_the_kernel_of_their_reader() -> None:
+    """Moments are outputs, and what the new parameter is made of: both are stored first."""
+    p, g, m, v = (leaf(8, 6) for _ in range(4))
+    first, second = m * 0.9 + g * 0.1, v * 0.999 + g * g * 0.001
+    plan = check_plan([p - first / (second.unary("sqrt") + 1e-8), first, second], 1)
+    assert len(plan.kernels[0].parts) == 1
+    apart = leaf(8, 6) * 2.0  # shares nothing with the others
+    check_plan([apart, first, apart + first], 2)
+
+
 def test_batch_statistics_are_one_column_kernel() -> None:
     x = leaf(64, 3, 20, 20)
     plan = schedule(list(build.batch_stats(x)), TARGET)

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 from picograd.codegen.nests import as_bounds
 from picograd.codegen.operands import Contraction, expr_axes, strides
-from picograd.codegen.templates.grid import Cut, cut, ended, rebind
-from picograd.codegen.templates.map import guarded, inline
+from picograd.codegen.templates.grid import Cut, cut, ended, guarded, rebind
+from picograd.codegen.templates.map import inline
 from picograd.codegen.tile import Accumulate, Assign, Step, Store, Tile, TilePart, When
 from picograd.dtype import DType
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant

@@ -16,6 +16,7 @@ from picograd.schedule.loop import (
     Radix,
     Runs,
     Scan,
+    const,
     dynamics_of,
     indices_of,
     rewrite,
@@ -91,6 +92,13 @@ def cut_square(axes: Sequence[Axis], other: Axis, side: int) -> Cut:
         if axis.size % chunk:
             conditions.append((pairs[axis], 0, axis.size - 1))
     return Cut(tuple(grid), tuple(dims), pairs, tuple(conditions))
+
+
+def guarded(expr: Expr, space: Cut) -> Expr:
+    """Guard an expression so that nothing is loaded outside the space."""
+    if not space.conditions:
+        return expr
+    return Expr("guard", (expr, const(0, expr.dtype)), space.conditions, expr.dtype)
 
 
 def balanced(size: int, chunk: int) -> int:

@@ -16,6 +16,7 @@ from picograd.codegen.templates.grid import (
     cut_flat,
     cut_square,
     ended,
+    guarded,
     merge_part,
     part_indices,
     rebind,
@@ -27,6 +28,7 @@ from picograd.codegen.templates.patches import build_patches, over_layout
 from picograd.codegen.tile import (
     Accumulate,
     Assign,
+    Barrier,
     Member,
     Step,
     Store,
@@ -37,7 +39,7 @@ from picograd.codegen.tile import (
 from picograd.errors import check
 from picograd.helpers import product
 from picograd.schedule.index import Axis, Dynamic, Index, axes_of, axis_index, constant, substitute
-from picograd.schedule.loop import Condition, Expr, Kernel, Part, const, rewrite, walk
+from picograd.schedule.loop import Condition, Expr, Kernel, Part, rewrite, walk
 from picograd.target import Target
 
 TASK_POINTS = 65536  # elements of a CPU task: about 10 us of work, far above the cost of a task
@@ -48,7 +50,8 @@ TRANSPOSED_SIZE = 16  # shorter axes fit into the caches without tiles
 LEAST_PIECE, MOST_PIECES = 16, 9  # elements of a piece between guards, and pieces
 DEAR = 64  # operations of an element that take longer than storing it: a generator has 80
 LEAST_TURNED = 4096  # elements of a part: fewer are not worth the passes that vectors need
-CPU_SIDE, CUDA_SIDE = 64, 32  # of a square tile: 16 KiB of float32, and one warp across
+CPU_SIDE, CUDA_LARGE = 64, 64  # of a square tile: 16 KiB of float32
+WARP, BANK = 32, 4  # threads, along a small square; bytes of a bank of shared memory
 
 
 def build(kernel: Kernel, target: Target) -> TileKernel:
@@ -235,15 +238,27 @@ def transposed_axis(part: Part, axes: Sequence[Axis]) -> Axis | None:
 
 def build_transpose(part: Part, axes: Sequence[Axis], across: Axis, target: Target) -> TilePart:
     """Write a part in square tiles, so that both directions use whole cache lines."""
-    layout: Layout | None = None
-    space = cut_square(axes, across, CPU_SIDE)
     if target.has_blocks:
-        space = cut_square(axes, across, CUDA_SIDE)
-        shape = tuple(axis.size for axis in space.dims)
-        layout = Blocked(shape, (CUDA_THREADS // CUDA_SIDE, CUDA_SIDE), (1, 1))
-    tiles, steps = map_steps(part, ended(space, part), layout)
-    if not target.has_blocks and product(axis.size for axis in axes) >= LEAST_TURNED:
+        return build_shared(part, axes, across, target)
+    space = cut_square(axes, across, CPU_SIDE)
+    tiles, steps = map_steps(part, ended(space, part), None)
+    if product(axis.size for axis in axes) >= LEAST_TURNED:
         steps = turned(steps, space.dims, tiles)
+    return TilePart(space.grid, tuple(tiles), tuple(steps))
+
+
+def build_shared(part: Part, axes: Sequence[Axis], across: Axis, target: Target) -> TilePart:
+    """Write a part in square tiles whose elements change threads in shared memory.
+
+    Larger squares have more loads under way, where they are enough for all processors.
+    """
+    points = product(axis.size for axis in axes)
+    is_large = points >= 2 * target.multiprocessors * CUDA_LARGE**2
+    space = cut_square(axes, across, CUDA_LARGE if is_large else WARP)
+    threads = CUDA_THREADS // WARP, WARP
+    layout = Blocked(tuple(axis.size for axis in space.dims), threads, (1, 1))
+    tiles, steps = map_steps(part, ended(space, part), layout)
+    steps = exchanged(steps, space, threads, tiles)
     return TilePart(space.grid, tuple(tiles), tuple(steps))
 
 
@@ -270,8 +285,7 @@ def turned(steps: Sequence[Step], dims: Sequence[Axis], tiles: list[Tile]) -> li
         if isinstance(step, Store) and step.expr.op == "load" and crosses(step.expr, column, row):
             found.append(replace(step, dims=(row, column)))
             continue
-        inside = [each for each in walk(step.expr) if each.op == "guard"]
-        guards = {load for each in inside for load in walk(each.args[0])}
+        guards = loads_inside(step.expr)
         found.append(replace(step, expr=rewrite(step.expr, {}, read)))
     return [*copies.values(), *found]
 
@@ -280,6 +294,47 @@ def crosses(load: Expr, column: Axis, row: Axis) -> bool:
     """Tell whether memory runs along the columns of a square and not along its rows."""
     index = load.arg[1]
     return step_of(index, column) == 1 and step_of(index, row) not in (0, 1)
+
+
+def exchanged(
+    steps: Sequence[Step], space: Cut, threads: tuple[int, int], tiles: list[Tile]
+) -> list[Step]:
+    """Load along what is contiguous in memory, and let each thread read the elements it stores.
+
+    Rows in shared memory are one bank longer than a square, so that columns are in all banks.
+    """
+    column, row = space.dims
+    here = axis_index(row), axis_index(column)
+    bound = {*space.grid, *space.dims}
+    layout = Blocked((row.size, column.size), threads, (1, 1))
+    copies: dict[Expr, Assign] = {}
+
+    def read(expr: Expr) -> Expr | None:
+        if expr.op != "load" or not crosses(expr, column, row) or expr in uncertain:
+            return None
+        if not axes_of(expr.arg[1]) <= bound:
+            return None  # an element of a window
+        if expr not in copies:
+            copy = Assign(f"t{len(copies)}", (row, column), guarded(expr, space), here, layout)
+            padding = max(BANK // expr.dtype.itemsize, 1)
+            tiles.append(Tile(copy.tile, layout.shape, expr.dtype, "shared", row_padding=padding))
+            copies[expr] = copy
+        return Expr("tile", (), (copies[expr].tile, here), expr.dtype)
+
+    found: list[Step] = []
+    for step in steps:
+        if not isinstance(step, Store | Assign | Accumulate):
+            found.append(step)
+            continue
+        uncertain = loads_inside(step.expr, space.conditions)
+        found.append(replace(step, expr=rewrite(step.expr, {}, read)))
+    return [*copies.values(), Barrier(), *found] if copies else found
+
+
+def loads_inside(expr: Expr, but: tuple[Condition, ...] = ()) -> set[Expr]:
+    """List what is computed only where a guard allows it; those with the conditions `but` do."""
+    guards = [each for each in walk(expr) if each.op == "guard" and each.arg != but]
+    return {load for each in guards for load in walk(each.args[0])}
 
 
 def cut_space(axes: Sequence[Axis], target: Target, lanes: int, rounds: int) -> Cut:
@@ -411,10 +466,3 @@ def reached(index: Index, conditions: Sequence[Condition]) -> tuple[int, int]:
             more = index.const - test.const
             return max(index.lo, lo + more), min(index.hi, hi + more)
     return index.lo, index.hi
-
-
-def guarded(expr: Expr, space: Cut) -> Expr:
-    """Guard an expression so that nothing is loaded outside the space."""
-    if not space.conditions:
-        return expr
-    return Expr("guard", (expr, const(0, expr.dtype)), space.conditions, expr.dtype)

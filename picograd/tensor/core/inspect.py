@@ -1,7 +1,7 @@
 """Looking at tensors from outside: plans and stages without running, waiting for devices."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from picograd.engine import pending, realize
 from picograd.engine.backends import default_device, get_device
@@ -31,9 +31,14 @@ def plan(*tensors: Tensor) -> "PlanView":
 
 
 def explain(
-    tensor: Tensor, target: str | Target = "", assembly: bool = False, full: bool = False
+    tensor: Tensor | Sequence[Tensor],
+    target: str | Target = "",
+    assembly: bool = False,
+    full: bool = False,
 ) -> "Explanation":
     """Write every stage of computing a tensor, under the file that makes it; nothing runs.
+
+    Tensors of a list are computed together.
 
     `target`: "cpu" (this machine), "cuda" (an H200; no GPU is needed), "sm_80" and the like, or a
     `picograd.target.Target`; empty: the tensor's device. `assembly` adds machine code, `full` the
@@ -43,8 +48,11 @@ def explain(
     >>> [line.split()[-1] for line in text.splitlines() if line.startswith("== ")][2:4]
     ['picograd/schedule/schedule.py', 'picograd/schedule/assemble.py']
     """
-    roots = pending_nodes("explain", (tensor,))
-    return explain_nodes(roots, target, assembly, full)
+    tensors: list[Any] = [*tensor] if isinstance(tensor, list | tuple) else [tensor]
+    if not isinstance(target, str | Target):
+        problem = f"the target must be a name or a Target, not {type(target).__name__}"
+        raise DTypeError("explain", problem, "pass several tensors in a list")
+    return explain_nodes(pending_nodes("explain", tensors), target, assembly, full)
 
 
 def pending_nodes(name: str, tensors: Sequence[Tensor]) -> list[Node]:

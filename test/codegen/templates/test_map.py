@@ -2,6 +2,7 @@
 
 import harness
 import numpy as np
+import pytest
 import structured
 from cases import guard, kernel, load, op
 from cuda_tools import from_raw, to_raw
@@ -9,12 +10,14 @@ from cuda_tools import from_raw, to_raw
 from picograd.codegen.interpret_program import interpret
 from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.program import verify as verify_program
-from picograd.codegen.templates.map import build
-from picograd.codegen.tile import Store, verify
-from picograd.dtype import bfloat16, float32, int64
+from picograd.codegen.templates.map import build, loads_inside
+from picograd.codegen.tile import Barrier, Store, TileKernel, verify
+from picograd.dtype import DType, bfloat16, float32, int64
 from picograd.schedule.index import Axis, axis_index
 from picograd.schedule.loop import Compute, Expr, Part, const, walk
 from picograd.target import cuda_target
+
+GPU = cuda_target("sm_90a")
 
 
 def test_joined_arrays_are_computed_each_in_its_own_loop() -> None:
@@ -123,3 +126,60 @@ def test_windows_take_vectors_where_channels_are_the_nearest() -> None:
     rows = np.pad(numbers.reshape(6, 16), ((1, 1), (0, 0)))
     wanted = rows[:-2] + rows[1:-1] + rows[2:]
     np.testing.assert_array_equal(from_raw(raw[1], bfloat16).reshape(6, 16), wanted)
+
+
+def built(body: Expr, axes: tuple[Axis, Axis], dtype: DType, size: int) -> TileKernel:
+    """A kernel that stores a body over two axes, row-major."""
+    i, j = axes
+    place = axis_index(i) * j.size + axis_index(j)
+    compute = Compute(axes, (), None, body, dtype, (1, place))
+    slots = [(dtype, size, "in"), (dtype, i.size * j.size, "out")]
+    return verify(build(kernel("turned", "map", slots, Part(axes, (compute,))), GPU))
+
+
+def values_of(tiles: TileKernel, given: np.ndarray, dtype: DType) -> np.ndarray:
+    """Run on the host's double of a GPU, on a poisoned result."""
+    size = tiles.kernel.slots[1].size
+    raw = [to_raw(given.ravel(), dtype), to_raw(np.full(size, np.nan, np.float32), dtype)]
+    interpret(verify_program(linearize(tiles, GPU)), raw)
+    return from_raw(raw[1], dtype)
+
+
+@pytest.mark.parametrize("dtype", [float32, bfloat16], ids=str)
+@pytest.mark.parametrize("shape", [(33, 70), (64, 32), (100, 17)], ids=str)
+def test_a_transpose_passes_through_shared_memory(shape: tuple[int, int], dtype: DType) -> None:
+    i, j = Axis("i", shape[0]), Axis("j", shape[1])
+    stored = load(0, dtype, axis_index(j) * i.size + axis_index(i))
+    tiles = built(op("add", stored, stored), (i, j), dtype, i.size * j.size)
+    (part,) = tiles.parts
+    assert [type(step) for step in part.steps].count(Barrier) == 1
+    (tile,) = part.tiles
+    row = tile.shape[1] + tile.row_padding
+    banks = {number * row * dtype.itemsize // 4 % 32 for number in range(tile.shape[0])}
+    assert tile.space == "shared" and len(banks) == tile.shape[0]
+    given = np.random.default_rng(0).integers(-9, 9, (j.size, i.size)).astype(np.float32)
+    assert (values_of(tiles, given, dtype) == 2 * given.T.ravel()).all()
+
+
+def test_large_arrays_have_large_squares() -> None:
+    sides = []
+    for size in (256, 4096):
+        i, j = Axis("i", size), Axis("j", size)
+        stored = load(0, float32, axis_index(j) * size + axis_index(i))
+        sides.append(built(stored, (i, j), float32, size * size).parts[0].tiles[0].shape)
+    assert sides == [(32, 32), (64, 64)]
+
+
+def test_what_a_guard_keeps_from_memory_is_not_loaded_ahead() -> None:
+    """Rows before the first do not exist: whoever needs an element loads it."""
+    i, j = Axis("i", 40), Axis("j", 36)
+    row = axis_index(i) - 3
+    inside = load(0, float32, axis_index(j) * 37 + row)
+    padded = guard(inside, 7.0, (row, 0, 36))
+    tiles = built(padded, (i, j), float32, 36 * 37)
+    assert loads_inside(padded) >= {inside} and not loads_inside(padded, padded.arg)
+    assert not tiles.parts[0].tiles
+    given = np.random.default_rng(0).standard_normal((36, 37)).astype(np.float32)
+    expected = np.full((40, 36), 7.0, np.float32)
+    expected[3:] = given.T
+    assert (values_of(tiles, given, float32) == expected.ravel()).all()

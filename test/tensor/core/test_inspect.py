@@ -4,7 +4,7 @@ import pytest
 
 import picograd
 from picograd import Tensor
-from picograd.errors import PicogradError
+from picograd.errors import DTypeError, PicogradError
 from picograd.tensor.core.inspect import explain, pending_nodes, plan, synchronize
 
 
@@ -25,6 +25,15 @@ def test_nothing_to_plan_is_an_error() -> None:
 def test_explain_shows_every_stage() -> None:
     text = explain(Tensor([1.0, 2.0]).exp())
     assert "exp" in text and "define" in text
+
+
+@pytest.mark.usefixtures("on_host")
+def test_explain_of_several_tensors() -> None:
+    x = Tensor([1.0, 2.0]).realize()
+    text = explain([x + 1, x * 2])
+    assert "plan: 1 kernels" in text
+    with pytest.raises(DTypeError, match="in a list"):
+        explain(x + 1, x * 2)  # type: ignore[arg-type]
 
 
 def test_synchronize() -> None:
