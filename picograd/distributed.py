@@ -1,25 +1,30 @@
 """Several processes under torch.distributed's names: this is the only one."""
 
+import os
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from picograd.errors import DeviceError
+from picograd.tensor.tensor import Tensor
+
+BACKENDS: list[str] = []  # of the group of one process, once a program made it
 
 __path__: list[str] = []  # so that Python asks for PyTorch's modules below
 
 
 def is_available() -> bool:
-    """Tell that processes cannot train together.
+    """Tell that processes cannot train together, until a program made a group of one.
 
     >>> import picograd.distributed
     >>> picograd.distributed.is_available()
     False
     """
-    return False
+    return bool(BACKENDS)
 
 
 def is_initialized() -> bool:
-    """Tell that no group of processes was made."""
-    return False
+    """Tell whether a group of one process was made."""
+    return bool(BACKENDS)
 
 
 def get_rank(group: Any = None) -> int:
@@ -28,8 +33,8 @@ def get_rank(group: Any = None) -> int:
 
 
 def get_backend(group: Any = None) -> str:
-    """Name how processes talk: not at all."""
-    return "undefined"
+    """Name how processes would talk."""
+    return BACKENDS[-1] if BACKENDS else "undefined"
 
 
 def get_world_size(group: Any = None) -> int:
@@ -41,13 +46,71 @@ def barrier(*given: Any, **options: Any) -> None:
     """Wait for the other processes: there are none."""
 
 
-def init_process_group(*given: Any, **options: Any) -> NoReturn:
+def init_process_group(
+    backend: str | None = None,
+    init_method: str | None = None,
+    timeout: Any = None,
+    world_size: int = -1,
+    *given: Any,
+    **options: Any,
+) -> None:
+    """Make a group of one process; DeviceError for several."""
+    count = world_size if world_size > 0 else int(os.environ.get("WORLD_SIZE", 1))
+    if count != 1:
+        refused()
+    BACKENDS.append(backend or "gloo")
+
+
+def refused(*given: Any, **options: Any) -> NoReturn:
     """Raise: one process trains."""
     raise DeviceError("distributed", "processes cannot train together", "train in one process")
 
 
 def destroy_process_group(group: Any = None) -> None:
-    """End the group of processes: there is none."""
+    """End the group of one process."""
+    BACKENDS.clear()
+
+
+class Work:
+    """This class is what a collective operation gives that does not wait: it is done."""
+
+    def wait(self, *given: Any) -> bool:
+        """Wait for nothing."""
+        return True
+
+
+def all_reduce(
+    tensor: Any, op: Any = None, group: Any = None, async_op: bool = False, **options: Any
+) -> Work | None:
+    """Join the values of all processes in each: those of one stay."""
+    return Work() if async_op else None
+
+
+def all_gather(
+    tensor_list: Sequence[Tensor], tensor: Tensor, group: Any = None, async_op: bool = False
+) -> Work | None:
+    """Copy the values of each process into a list: those of one.
+
+    >>> import picograd.distributed as dist
+    >>> found = [picograd.zeros(2)]
+    >>> dist.all_gather(found, picograd.ones(2))
+    >>> found[0].tolist()
+    [1.0, 1.0]
+    """
+    tensor_list[0].copy_(tensor)
+    return Work() if async_op else None
+
+
+def all_gather_into_tensor(
+    output_tensor: Tensor, input_tensor: Tensor, group: Any = None, async_op: bool = False
+) -> Work | None:
+    """Copy the values of all processes into one tensor."""
+    return all_gather([output_tensor], input_tensor, group, async_op)
+
+
+def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:
+    """Put an object of each process into a list."""
+    object_list[0] = obj
 
 
 class ReduceOp:
@@ -82,10 +145,9 @@ FSDPModule = FullyShardedDataParallel = ProcessGroup
 Shard = Replicate = Partial = Placement = DTensor
 
 
-all_gather = all_gather_object = all_gather_into_tensor = all_reduce = init_process_group
-broadcast = broadcast_object_list = gather = scatter = reduce = init_process_group
-reduce_scatter = all_to_all = send = recv = new_group = init_process_group
+broadcast = broadcast_object_list = reduce = all_reduce
+gather = scatter = reduce_scatter = all_to_all = send = recv = new_group = refused
 get_global_rank = get_group_rank = gather_object = scatter_object_list = isend = irecv = new_group
 batch_isend_irecv = all_to_all_single = P2POp = monitored_barrier = new_group
-fully_shard = implicit_replication = init_process_group
-init_device_mesh = distribute_tensor = distribute_module = init_process_group
+fully_shard = implicit_replication = refused
+init_device_mesh = distribute_tensor = distribute_module = refused

@@ -22,6 +22,8 @@ from picograd.nn.walks import (
     Above,
     Inner,
     after_children,
+    check_shapes,
+    load_own,
     members_of,
     named_lines,
     named_tensors,
@@ -428,7 +430,7 @@ class Module(Inner):
         if strict and not watching:
             _check_names(result)
         values = {name: as_tensor(given[name], name) for name in own if name in given}
-        _check_shapes(own, values)
+        check_shapes(own, values)
         pairs = [(own[name], value) for name, value in values.items()]
         if assign:
             replace(pairs)
@@ -442,6 +444,10 @@ class Module(Inner):
         if strict:
             _check_names(result)
         return result
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
+        """Load this module's own tensors, where a class changes the state before or looks after."""
+        load_own(self, state_dict, prefix)
 
     # training
 
@@ -619,10 +625,12 @@ def _prepared(
     """Copy a state, and let hooks change the copy and note what is missing or unexpected."""
     given, result, errors = dict(state), LoadResult([], []), list[str]()
     for path, module in walk(root, ""):
+        version = {"version": module._version}
+        shown = given, f"{path}." if path else "", version, strict, *result, errors
         if module._hooks is not None:
-            prefix = f"{path}." if path else ""
-            shown: tuple[Any, ...] = (module, given, prefix, {}, strict, *result, errors)
-            hooks.show(module._hooks.load_before, "load_state_dict", *shown)
+            hooks.show(module._hooks.load_before, "load_state_dict", module, *shown)
+        if type(module)._load_from_state_dict is not Module._load_from_state_dict:
+            module._load_from_state_dict(*shown)
     if errors:
         problem = "; ".join(errors)
         raise StateError("load_state_dict", problem, "see the hooks that say so")
@@ -644,14 +652,3 @@ def _check_names(result: LoadResult) -> None:
     if problems:
         fix = "load a state made by the same model, or pass strict=False"
         raise StateError("load_state_dict", "; ".join(problems), fix)
-
-
-def _check_shapes(own: Mapping[str, Tensor], values: Mapping[str, Tensor]) -> None:
-    wrong = [
-        f"{name} has shape {tuple(value.shape)}, the model wants {tuple(own[name].shape)}"
-        for name, value in values.items()
-        if tuple(value.shape) != tuple(own[name].shape)
-    ]
-    if wrong:
-        fix = "build the model with the sizes it was saved with"
-        raise StateError("load_state_dict", "; ".join(wrong), fix)

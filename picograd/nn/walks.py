@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from picograd.nn.parameter import Parameter
+from picograd.errors import StateError
+from picograd.nn.parameter import Parameter, as_tensor, overwrite
 from picograd.tensor.tensor import Tensor
 
 
@@ -104,3 +105,23 @@ def after_children(module: Inner, above: Above = ()) -> Iterator[Any]:
     for _, child in once(iter(named_lines(module, above))):
         yield from after_children(child, above)
     yield module
+
+
+def load_own(module: Inner, state: Mapping[str, Any], prefix: str) -> None:
+    """Overwrite the tensors of one module that a state has."""
+    own = {name: x for name, x, is_state, _ in named_tensors(module, prefix, False) if is_state}
+    values = {name: as_tensor(state[name], name) for name in own if name in state}
+    check_shapes(own, values)
+    overwrite([(own[name], value) for name, value in values.items()])
+
+
+def check_shapes(own: Mapping[str, Tensor], values: Mapping[str, Tensor]) -> None:
+    """Raise StateError where a value has another shape."""
+    wrong = [
+        f"{name} has shape {tuple(value.shape)}, the model wants {tuple(own[name].shape)}"
+        for name, value in values.items()
+        if tuple(value.shape) != tuple(own[name].shape)
+    ]
+    if wrong:
+        fix = "build the model with the sizes it was saved with"
+        raise StateError("load_state_dict", "; ".join(wrong), fix)

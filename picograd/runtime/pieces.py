@@ -21,6 +21,7 @@ from picograd.runtime.native import PIECE_WORK, RECORD_WORDS
 from picograd.runtime.workers import Runner
 
 RANGES_A_THREAD = 8  # ranges a thread takes, at least, of a launch: balance against atomics
+LITTLE = 1 << 14  # operations and bytes that are done before another thread is awake
 OFTEN = 200  # runs after which warm kernels get all passes: 10 us each are less than that takes
 SOON = 16  # runs after which those of more work do, which lose milliseconds
 AT_ONCE = 16  # kernels that get them at one run: who runs a plan of hundreds waits a second at most
@@ -69,7 +70,6 @@ class Records:
         executable = launch.executable
         code = executable.code
         check(code.tasks < 1 << 32, f"kernel {code.name} has {code.tasks} tasks")
-        self.is_parallel |= threads > 1 and code.tasks > 1
         shared = () if launch.spaces else [each for each in code.workspaces if not each.is_zeroed]
         kept = *self.workspaces.bind(tuple(shared)), *executable.workspaces
         self.keep.append(kept)
@@ -77,7 +77,9 @@ class Records:
         pointers = self.array([0] * len(launch.slots) + blocks)
         cells = self.array([0] * len(launch.scalars))
         work = max(code.work, 1)
-        chunk = max(1, min(share(code.tasks, threads), code.tasks * PIECE_WORK // work))
+        parts = threads if code.work > LITTLE or not code.work else 1
+        chunk = max(1, min(share(code.tasks, parts), code.tasks * PIECE_WORK // work))
+        self.is_parallel |= threads > 1 and code.tasks > chunk
         slots = [self.array(launch.slots), len(launch.slots)]
         numbers = [self.array(launch.scalars), len(launch.scalars)]
         fields = [executable.function, pointers, cells, code.tasks, chunk, *slots, *numbers]

@@ -103,3 +103,25 @@ def test_a_list_of_what_a_module_list_holds_names_nothing() -> None:
         return [*Stack().state_dict(), repr(Stack())]
 
     assert names(picograd) == names(torch)
+
+
+def test_classes_that_load_their_own_state() -> None:
+    def loaded(library: Any) -> Any:
+        class Queue(library.nn.Module):  # type: ignore
+            def __init__(self) -> None:
+                super().__init__()
+                self.register_buffer("kept", library.zeros(2))
+                self.register_buffer("added", library.zeros(1))
+                self.seen: list[Any] = []
+
+            def _load_from_state_dict(self, state: Any, prefix: str, *others: Any) -> None:
+                state.setdefault(prefix + "added", library.ones(1))
+                super()._load_from_state_dict(state, prefix, *others)
+                self.seen += [prefix, self.kept.tolist(), self.added.tolist(), others[1]]
+
+        model = library.nn.Sequential(Queue())
+        state = {"0.kept": library.ones(2) * 3}
+        result = model.load_state_dict(state)
+        return [model[0].seen, model[0].kept.tolist(), list(state), *map(list, result)]
+
+    assert loaded(picograd) == loaded(torch)

@@ -297,3 +297,13 @@ def test_first_values_get_all_passes_when_they_are_made_again(make, compiled_aga
         found.append(make(19, 1000, device="cpu").numpy().tobytes())
     assert found[0] == found[1] == found[2]
     assert len(compiled_again) == 1
+
+
+def test_little_work_is_done_by_the_caller() -> None:
+    device = CpuDevice(2)
+    for work, is_parallel in ((0, True), (pieces.LITTLE, False), (pieces.LITTLE + 1, True)):
+        code = Code(
+            "slow", "llvm", "slow", SLOW, TASKS, workspaces=(Workspace(8, True),), flops=work
+        )
+        tape = device.make_tape([TapeLaunch(device.load(code, device.compile(code)), (0,))], 1)
+        assert tape.state.is_parallel is is_parallel
