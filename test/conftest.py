@@ -1,7 +1,6 @@
 """Options and fixtures of every test: the device, golden files, fixed seeds."""
 
 import contextlib
-import gc
 import os
 import random
 import sys
@@ -17,7 +16,6 @@ from picograd.engine import pending
 from picograd.engine.followed import EVENTS, stop
 from picograd.engine.plan_key import leaf_buffer
 from picograd.errors import PicogradError
-from picograd.first_import import FROZEN
 
 sys.path.insert(0, str(Path(__file__).parent))  # for the files that tests of several rooms share
 # Programs that tests start would compile all modules each time: a second and more.
@@ -68,23 +66,6 @@ def fixed_seeds() -> Iterator[None]:
         torch.default_generator.manual_seed(0)  # that of all devices notes a stack at each call
     compute_what_is_left()
     yield
-
-
-@pytest.fixture(autouse=True)
-def few_objects(request: pytest.FixtureRequest) -> None:
-    """Leave alone what was there before a test whose module speaks of collections."""
-    if vars(request.module).get("gc") is gc:
-        request.getfixturevalue("objects_left_alone")
-
-
-@pytest.fixture
-def objects_left_alone() -> Iterator[None]:
-    """Let the collector look at what a test makes: all objects beside PyTorch take it 0.4 s."""
-    gc.freeze()
-    FROZEN.append(True)
-    yield
-    FROZEN.clear()
-    gc.unfreeze()
 
 
 def compute_what_is_left() -> None:

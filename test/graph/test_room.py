@@ -128,7 +128,6 @@ def test_what_cannot_fit_is_refused_when_it_is_asked_for(name: str) -> None:
     assert len(str(raised.value)) < 300
 
 
-@pytest.mark.usefixtures("objects_left_alone")  # the error lists buffers, of all objects
 @pytest.mark.parametrize("name", COMPUTED)
 def test_what_cannot_fit_is_refused_when_it_is_computed(name: str) -> None:
     start = time.monotonic()
