@@ -19,12 +19,10 @@ from picograd.graph.node import Node
 from picograd.graph.shape import ConvSpec, Shape
 from picograd.helpers import ceil_div, round_up
 from picograd.late_methods import dataclass
-from picograd.target import Target
 
 FEW = 16  # channels: of fewer most of a box would be empty
 ALIGNED = 8  # channels: 16 bytes
 SLAB = 64  # channels of a box
-LEAST_ROWS = 4  # of a band, for each that it shares with the next
 WRITTEN = 2  # times as long as reading a box of windows: to write one to memory
 
 
@@ -106,16 +104,13 @@ def without(spec: ConvSpec, axes: Collection[int]) -> ConvSpec:
     )
 
 
-def by_patches(x: Node, weight: Node, spec: ConvSpec, shape: Shape, target: Target) -> Node:
+def by_patches(x: Node, weight: Node, spec: ConvSpec, shape: Shape) -> Node:
     """Convolve windows that are written out with a kernel of one element along their axes."""
     kernel, gaps = weight.shape[3:], spec.kernel_dilation
     reached = reaches(shape[3:], kernel, (spec.stride, gaps), spec.padding)
     if is_packed(x.shape[2], reached, x.dtype):
         plain = without(spec, range(len(kernel)))
-        bands = count_bands(x.shape[0], reached[0], target)
-        made = packed(x, reached, bands).conv(packed_weight(weight, reached), plain)
-        made = made.reshape((shape[0], bands, *made.shape[1:]))
-        return made.permute((0, 2, 3, 1, *range(4, made.rank))).reshape(shape)
+        return packed(x, reached).conv(packed_weight(weight, reached), plain)
     axes = windowed(x.shape[2], kernel)
     rest = [d for d in range(len(kernel)) if d not in axes]
     rows = {d: reached[d] for d in axes}
@@ -126,29 +121,24 @@ def by_patches(x: Node, weight: Node, spec: ConvSpec, shape: Shape, target: Targ
     return patches(x, rows).conv(enough(flat), without(spec, axes))
 
 
-def patches_gradient(
-    columns: Node, rows: Node, spec: ConvSpec, shape: Shape, target: Target
-) -> Node:
+def patches_gradient(columns: Node, rows: Node, spec: ConvSpec, shape: Shape) -> Node:
     """Correlate windows that are written out with the gradient: (C, 1, N, S) * (1, O, N, S')."""
     rank, channels, kernel = len(shape) - 3, columns.shape[0], shape[3:]
     turn, axes = (2, 1, 0, *range(3, 3 + rank)), windowed(channels, kernel)
     steps = spec.kernel_dilation, spec.stride  # change places in the gradient of a weight
     reached = reaches(rows.shape[3:], kernel, steps, spec.padding)
     if is_packed(channels, reached, columns.dtype):
-        images, height, *rest = rows.shape[2:]
-        bands = count_bands(images, reached[0], target)
-        found = packed(columns.permute(turn), reached, bands)
-        rows = rows.reshape((*rows.shape[:2], images * bands, height // bands, *rest))
+        found = packed(columns.permute(turn), reached)
         made = found.permute(turn).conv(rows, without(spec, range(rank)))
         return unpacked_weight(made, reached, shape)
-    others = [d for d in range(rank) if d not in axes]
+    rest = [d for d in range(rank) if d not in axes]
     found = patches(columns.permute(turn), {d: reached[d] for d in axes})
     made = found.permute(turn).conv(rows, without(spec, axes))  # C * K, 1, O, 1 or K
     depth = channels * prod(kernel[d] for d in axes)
     made = made.slice(((0, depth, 1), *((0, n, 1) for n in made.shape[1:])))
-    ordered = (*axes, *others)
+    ordered = (*axes, *rest)
     taps = [kernel[d] for d in axes]
-    made = made.reshape((channels, *taps, 1, shape[2], *(kernel[d] for d in others)))
+    made = made.reshape((channels, *taps, 1, shape[2], *(kernel[d] for d in rest)))
     first, places = len(axes) + 1, [*range(1, 1 + len(axes)), *range(len(axes) + 3, rank + 3)]
     return made.permute((0, first, first + 1, *(places[ordered.index(d)] for d in range(rank))))
 
@@ -194,22 +184,10 @@ def is_packed(channels: int, rows: Sequence[Reach], dtype: DType) -> bool:
     return prod(others) * ceil_div(last * depth, SLAB) + WRITTEN * depth / SLAB < time
 
 
-def count_bands(images: int, row: Reach, target: Target) -> int:
-    """Choose how many bands each image is in, so that all processors have some of a sum of all.
-
-    Bands share the places that windows of both reach: few, beside those that they have.
-    """
-    wanted = ceil_div(target.multiprocessors, images)
-    most = min(wanted, row.count // (LEAST_ROWS * row.taps))
-    return max((n for n in range(1, most + 1) if row.count % n == 0), default=1)
-
-
-def packed(x: Node, rows: Sequence[Reach], bands: int) -> Node:
+def packed(x: Node, rows: Sequence[Reach]) -> Node:
     """Pack elements of one stride, and show windows along the last axis as channels.
 
-    (N, 1, C, *S)  ->  (N * bands, *S', D) in memory  ->  (N * bands, 1, taps * D, *S'')
-
-    Bands are images of their own, each with all places that its windows reach.
+    (N, 1, C, *S)  ->  (N, *S', D) in memory  ->  (N, 1, taps * D, *S'')
     """
     images, channels = x.shape[0], x.shape[2]
     pads = [(0, 0)] * 3
@@ -221,14 +199,9 @@ def packed(x: Node, rows: Sequence[Reach], bands: int) -> Node:
         pads.append((row.low, row.stride * count - size - row.low))
     wide = pad_or_cut(x, tuple(pads))
     wide = wide.reshape((images, channels, *pairs))
-    step = rows[0].count // bands
-    counts[0] = step - 1 + rows[0].taps
-    wide = wide.window(((2, counts[0], step, 1),))  # N C bands, phases, other axes, S'
-    last = wide.rank - 1
-    places, phases = range(4, last, 2), range(3, last, 2)
-    wide = wide.permute((0, 2, last, *places, *phases, 1))
+    places, phases = range(2, wide.rank, 2), range(3, wide.rank, 2)
+    wide = wide.permute((0, *places, *phases, 1))
     depth = channels * prod(row.stride for row in rows)
-    images *= bands
     wide = wide.reshape((images, *counts, depth))
     wide = padded_to(wide, wide.rank - 1, ALIGNED)
     image = Node("contiguous", (wide,), None, wide.shape, wide.dtype, wide.device)

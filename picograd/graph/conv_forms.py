@@ -77,10 +77,10 @@ def expand_conv(node: Node, target: Target) -> Node | None:
         if node.dtype.bits == 32:  # TF32 is read along K, which no image has next to one another
             return in_many_parts(x, weight, spec, node.shape, target)
         if is_few(x.shape[0]) and x.shape[1] == 1:
-            return patches_gradient(x, weight, spec, node.shape, target)
+            return patches_gradient(x, weight, spec, node.shape)
         return in_parts(x, weight, spec, node.shape, target)
     if is_few(x.shape[2]) and x.shape[1] == 1 and prod(weight.shape[3:]) > 1:
-        return by_patches(x, weight, spec, node.shape, target)
+        return by_patches(x, weight, spec, node.shape)
     return None
 
 

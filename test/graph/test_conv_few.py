@@ -63,18 +63,6 @@ def test_elements_of_one_stride_lie_together(name):
     assert conv.shape[0] in (wanted[0], round_up(wanted[0], 64)) and conv.shape[3:] == wanted[1:]
 
 
-def test_few_images_are_packed_in_bands():
-    """Sums over images have parts for all processors; bands are long beside what they share."""
-    x, weight = leaf(2, 1, 3, 64, 9), leaf(1, 8, 3, 7, 7, seed=1)
-    node = x.conv(weight, plain_spec(2, stride=(2, 2), padding=((3, 3), (3, 3))))
-    (conv,) = same_value(node, H100)
-    assert conv.shape[:1] + conv.shape[3:] == (4, 16, 5)
-    (found,) = gradient([(node, leaf(*node.shape, seed=2))], [weight])
-    same_value(found, H100)
-    row = conv_few.Reach(112, 7, 2, 1, 3)
-    assert [conv_few.count_bands(n, row, H100) for n in (1, 32, 256)] == [7, 4, 1]
-
-
 def test_what_is_packed_has_fewer_boxes_and_16_bits():
     def rows(kernel, stride, gap=1):
         return [conv_few.Reach(8, kernel, stride, gap, 0)] * 2
