@@ -46,6 +46,13 @@ RANDOM = ("RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial", "
 Names = MutableMapping[str, Value]
 
 
+class Constants(Module):
+    """This class has the constants of a model, by their names in the file."""
+
+    def __getitem__(self, name: str) -> Any:
+        return vars(self)[name]
+
+
 class Model(Module):
     """This class is a network read from an ONNX file: call it with its inputs.
 
@@ -68,7 +75,7 @@ class Model(Module):
         self.functions = {(each.domain, each.name): each for each in proto.functions}
         self.bodies = {key: read_body(each, folder) for key, each in self.functions.items()}
         self.expansions: dict[bytes, Body] = {}  # of operators without a row, by their texts
-        self.weights = Module()
+        self.weights = Constants()
         self.known = Known()
         for body in (self.body, *self.bodies.values()):
             for each in body.inner():
@@ -83,7 +90,7 @@ class Model(Module):
         """Keep the constants of a body; those of floats are parameters."""
         for name, array in body.constants.items():
             value, key, count = constant(array), name, 2
-            while key in vars(self.weights):
+            while hasattr(self.weights, key):
                 key, count = f"{name}.{count}", count + 1
             if isinstance(value, Tensor) and value.is_floating_point():
                 value = Parameter(value)

@@ -58,7 +58,8 @@ CASES = [
     ),
     Case(
         "a module", lambda: optim.SGD(nn.Linear(2, 2)), DTypeError,
-        "optim: Linear is no list of parameters. Fix: pass model.parameters().",
+        "optim: a Linear is no list of parameters. "
+        "Fix: pass model.parameters(), or a list of tensors.",
     ),
     Case(
         "a number", lambda: optim.SGD([1.0]), DTypeError,
@@ -170,7 +171,8 @@ CASES = [
     Case(
         "Muon's adjustment", lambda: optim.Muon([Tensor.ones(2, 2)], adjust_lr_fn="x"),
         ValueRangeError,
-        "Muon: adjust_lr_fn='x' is unknown. Fix: use original or match_rms_adamw.",
+        "Muon: adjust_lr_fn='x' is unknown. "
+        'Fix: use None, "original" or "match_rms_adamw".',
     ),
     Case(
         "StepLR", lambda: lr.StepLR(momentum(), 0), ValueRangeError,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from graph_support import leaf
 
-from picograd.graph.gradient import gradient
+from picograd.graph.gradient import HOOKS, gradient
 from picograd.graph.node import toposort
 from picograd.graph.shifts import cancelled
 
@@ -50,6 +50,18 @@ def test_what_cancels(make):
     assert not any(node.op == "equal" for node in toposort([found]))
     (own,) = gradient([(out, out.const_like(1.0))], [m.inputs[0]])
     assert own is not None  # who asks for it gets it
+
+
+def test_a_hook_elsewhere_changes_nothing():
+    s, m, e = powers()
+    out = divided(e, leaf(VALUES))
+    elsewhere = leaf(VALUES)
+    HOOKS[elsewhere] = hooked = lambda flowing: flowing
+    (found,) = gradient([(out, out.const_like(1.0))], [s])
+    assert hooked and not any(node.op == "equal" for node in toposort([found]))
+    HOOKS[m] = hooked
+    (found,) = gradient([(out, out.const_like(1.0))], [s])
+    assert any(node.op == "equal" for node in toposort([found]))
 
 
 def alone(e, v):
