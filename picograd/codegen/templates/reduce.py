@@ -39,9 +39,11 @@ from picograd.target import Target
 TASK_POINTS = 65536
 COLUMNS = 256  # that a CPU task reduces at once: 1 KiB of accumulators, 16 vectors
 TASKS_PER_THREAD = 4
-CUDA_THREADS = 256
+CUDA_THREADS, MOST_THREADS = 256, 1024
 CUDA_COLUMN_THREADS = 32
 WARP, LONG_ROW = 32, 1024  # threads; elements of a row that gets a block
+HELD = 64  # elements of a row that a thread holds from one pass to the next
+CACHED = 1 << 17  # bytes of a row that the first-level cache holds from one pass to the next
 SHORT = 16  # elements of a column
 UNROLLED = 4  # rows that a thread of a column reads ahead
 BLOCKS_PER_MULTIPROCESSOR = 8  # of 256 threads: all a multiprocessor can hold
@@ -55,7 +57,28 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
     else:
         whole = map(merge_part, kernel.parts)
         parts = tuple(each for part in whole for each in build_on_cpu(kernel, part, target))
-    return TileKernel(kernel, parts, CUDA_THREADS if target.has_blocks else 1)
+    return TileKernel(kernel, parts, threads_of(kernel, target) if target.has_blocks else 1)
+
+
+def threads_of(kernel: Kernel, target: Target) -> int:
+    """Choose the threads of a CUDA block: as many as hold a row that is read several times.
+
+    What is only reduced, and stays in the cache, is rather read again by several blocks in turn.
+    """
+    part = kernel.parts[0]
+    length = inner_size(part)
+    is_wanted = HELD * CUDA_THREADS < length <= HELD * MOST_THREADS
+    is_alone = len(kernel.parts) == 1 and not is_of_columns(kernel, part)
+    rows = product(axis.size for axis in part.rows)
+    if not is_wanted or not is_alone or rows < target.multiprocessors:
+        return CUDA_THREADS
+    along = set(part.rows)
+    exprs = [expr for each in part.computes for expr in walk(each.body)]
+    read = [each for each in exprs if each.op == "load" and axes_of(each.arg[1]) - along]
+    nbytes = length * max((each.dtype.itemsize for each in read), default=0)
+    is_stored = any(each.store and set(each.axes) - along for each in part.computes)
+    is_read_again = split_axes(part) is None and (is_stored or nbytes > CACHED)
+    return MOST_THREADS if is_read_again else CUDA_THREADS
 
 
 def build_on_cpu(kernel: Kernel, part: Part, target: Target) -> list[TilePart]:
@@ -92,7 +115,7 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
         windows = build_columns(part, lanes, CUDA_THREADS)
         if windows is not None:
             return windows
-    if not is_column and not target.has_blocks:
+    if not is_column:
         part = share_elements(part)
     over = split_axes(part)
     if over is not None:
@@ -245,7 +268,8 @@ def threads_for(
     lanes = vector_of(kernel, part)
     count = rows_in_block(kernel, part, target) if product(sizes) > 1 else 1
     shape = (*(1 for _ in sizes[:-1]), count) if sizes else ()
-    return Threads(sizes, shape, (1,) * len(sizes), CUDA_THREADS // (count if sizes else 1), lanes)
+    inner = threads_of(kernel, target) // (count if sizes else 1)
+    return Threads(sizes, shape, (1,) * len(sizes), inner, lanes)
 
 
 def build_whole(kernel: Kernel, part: Part, target: Target, is_column: bool) -> TilePart:

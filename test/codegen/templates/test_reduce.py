@@ -2,17 +2,24 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from cases import guard, kernel, load
 from cuda_tools import source_of
 from template_cases import check, check_no_spills, library, names
 
+from picograd.buffer import Buffer, Storage
+from picograd.codegen.interpret_program import interpret
+from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.templates.reduce import build
-from picograd.codegen.tile import format_tiles, verify
-from picograd.dtype import float32
+from picograd.codegen.tile import TileKernel, format_tiles, verify
+from picograd.dtype import bfloat16, float32
+from picograd.graph import build as build_graph
+from picograd.graph.node import Node
 from picograd.schedule.index import Axis, axis_index
 from picograd.schedule.loop import Compute, Expr, Part
-from picograd.target import cuda_target
+from picograd.schedule.schedule import schedule
+from picograd.target import Target, cuda_target
 
 
 @pytest.mark.parametrize("name", names("column", "total", "streamed"))
@@ -78,3 +85,38 @@ def test_sums_over_images_and_rows_are_cut_along_both() -> None:
     sums = kernel("sums", "reduce.col", slots, Part((channel,), (total,)))
     (part,) = verify(build(sums, cuda_target("sm_90a", 132))).parts
     assert part.grid[-1].size == 16 * 28
+
+
+def long_rows(value: Node, target: Target) -> TileKernel:
+    """The kernel of a value of rows."""
+    (found,) = schedule([value], target).kernels
+    return verify(build(found, target))
+
+
+def test_blocks_hold_long_rows_that_they_read_again() -> None:
+    """Those of 16 bits that are only reduced stay in the cache; short ones take few threads."""
+    gpu = cuda_target("sm_90a", 132)
+    for dtype, length, softmax, total in (
+        (float32, 8192, 256, 256),
+        (float32, 40000, 1024, 1024),
+        (bfloat16, 40000, 1024, 256),
+        (float32, 100_000, 256, 256),  # no threads hold these
+    ):
+        x = build_graph.buffer(Storage(Buffer("cpu", dtype, 256 * length, 0)), (256, length))
+        wide = x.cast(float32)
+        assert long_rows(build_graph.softmax(wide, 1), gpu).threads == softmax
+        assert long_rows(build_graph.logsumexp(wide, 1), gpu).threads == total
+
+
+def test_a_row_of_many_threads() -> None:
+    gpu = cuda_target("sm_90a", 2)
+    x = build_graph.buffer(Storage(Buffer("cpu", float32, 2 * 17000, 0)), (2, 17000))
+    tiles = long_rows(build_graph.softmax(x, 1), gpu)
+    assert tiles.threads == 1024
+    assert any(tile.shape == (1, 17000) for tile in tiles.parts[0].tiles)  # exponentials are kept
+    values = np.random.default_rng(0).standard_normal((2, 17000)).astype(np.float32)
+    given = [values.ravel().copy(), np.full(values.size, np.nan, np.float32)]
+    interpret(linearize(tiles, gpu), given)
+    powers = np.exp(values.astype(np.float64))
+    expected = powers / powers.sum(1, keepdims=True)
+    np.testing.assert_allclose(given[1].reshape(values.shape), expected, 3e-6)
