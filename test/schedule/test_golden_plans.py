@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 
+from picograd.codegen.pipeline import TEMPLATES
+from picograd.codegen.tile_pipeline import Persistent
+
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "test" / "golden" / "plans"
 ROOMS = ("examples", "bench")
@@ -64,6 +67,32 @@ def test_labels_are_checked_in_the_plan_of_the_step(bench: Any) -> None:
     parts = [[part for kernel in plan.kernels for part in kernel.parts] for plan in plans]
     checks = [[part for part in each if part.computes[0].dtype.name == "bool"] for each in parts]
     assert [len(each) for each in checks] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("images", [64, 256])
+def test_convolutions_of_a_network_come_in_boxes(images: int, bench: Any) -> None:
+    """Forward and gradients: what a first convolution leaves lies as the next ones want it."""
+    from picograd import autocast, nn
+
+    graphs, text = bench
+    with text.only_plans("cuda:0") as plans:
+        first = nn.Conv2d(3, 64, 7, stride=2, padding=3, bias=False)
+        pooled = nn.MaxPool2d(3, stride=2, padding=1)
+        layers = [first, nn.BatchNorm2d(64), nn.ReLU(), pooled]
+        for _ in range(2):
+            layers += [nn.Conv2d(64, 64, 3, padding=1, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
+        model = nn.Sequential(*layers).to("cuda:0")
+        x = graphs.leaf("cuda:0", images, 3, 224, 224)
+        plans.is_open = True
+        with autocast("cuda", dtype="bfloat16"):
+            loss = model(x).float().mean()
+        loss.backward()
+        model[0].weight.grad.realize()
+    kernels = [kernel for plan in plans for kernel in plan.kernels if kernel.hero == "conv"]
+    target = text.TARGETS["cuda:0"]
+    first_steps = [TEMPLATES["conv"](kernel, target).parts[0].steps[0] for kernel in kernels]
+    assert len(kernels) >= 8  # three forward, five gradients
+    assert all(isinstance(step, Persistent) for step in first_steps)
 
 
 def test_nothing_remains_of_an_engine_that_only_plans(bench: Any) -> None:
