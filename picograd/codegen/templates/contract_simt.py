@@ -13,7 +13,7 @@ from picograd.helpers import ceil_div
 from picograd.target import Target
 
 THREADS = 16, 16
-# Rates, and what is below, fit 16 products in all tiles and splits on an H100
+# Rates, and what is below, fit 16 products in all tiles and splits on an H200
 # (docs/records/0011-products): what is chosen takes 0.1 % longer than the best, on average. Fewer
 # threads, with more registers each, multiply as fast, but bring the patches of images more slowly.
 SCHEDULES = (
