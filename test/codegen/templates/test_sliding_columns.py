@@ -38,3 +38,10 @@ def test_what_is_beyond_the_last_patch_is_no_number_times_zero(monkeypatch):
     monkeypatch.setattr(depthwise_plans, "read_leaf", endless)
     with np.errstate(invalid="ignore"):
         run(plan_of("weight", 1, 24, (4, 13), (3, 3)))
+
+
+def test_a_thread_has_registers_for_so_many_sums():
+    for taps, is_built in ((8, True), (9, False)):
+        tiles, *_ = run(plan_of("weight", 2, 16, (40,), (taps,)))
+        names = [each.name for each in tiles.parts[0].tiles]
+        assert ("parts" in names) == is_built
