@@ -90,6 +90,15 @@ def test_frozen_objects_are_copied_and_not_changed() -> None:
     for same in (copy.copy(made), copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
         assert same == made
 
+    class Named(Range):
+        """This class may have attributes beside the fields."""
+
+    named: Any = Named(1)
+    named.name = "first"
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        named.start = 2
+    assert (named.name, named.start) == ("first", 1)
+
 
 def test_own_methods_stay() -> None:
     made = Derived(3)

@@ -81,8 +81,8 @@ def source_of(tile_kernel: TileKernel, target=H200) -> tuple[str, int]:
 
 
 def to_raw(values: np.ndarray, dtype: DType) -> np.ndarray:
-    """Contents of a buffer."""
-    return np.ascontiguousarray(to_bits(values, dtype))
+    """Contents of a buffer of its own: what is written to it is not written to the values."""
+    return np.array(to_bits(values, dtype), order="C")
 
 
 def from_raw(raw: np.ndarray, dtype: DType) -> np.ndarray:

@@ -81,6 +81,19 @@ def test_the_null_device_counts_the_launches_of_a_loop():
     assert counts[1] - counts[0] == 20
 
 
+def test_results_get_the_blocks_that_they_had():
+    x = Tensor.ones(5000, device="null").realize()
+    nodes = [(x * number).node for number in (2.0, 3.0, 4.0)]
+    found = graph_key(nodes)
+    plan = compile_plan(make_plan(nodes), found)
+    results = plan.run([leaf_buffer(x.node)], [])
+    addresses = [each.address for each in results]
+    for place in (1, 2, 0):
+        results[place] = None
+    results = plan.run([leaf_buffer(x.node)], [])
+    assert [each.address for each in results] == addresses
+
+
 @pytest.mark.parametrize("level", [0, 1])
 def test_temporaries_are_given_back(level, capsys):
     device = get_device("cpu")

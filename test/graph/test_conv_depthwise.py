@@ -46,3 +46,11 @@ def test_other_groups_and_targets_keep_their_products():
     assert conv_depthwise.expand_depthwise(deep, A100) is None, "144 results are no taps"
     single = leaf(2, 1, 16, 6, 6).conv(leaf(1, 1, 16, 3, 3), plain_spec(2))
     assert conv_depthwise.expand_depthwise(single, H100) is None, "one group is no depthwise one"
+
+
+def test_as_many_parts_of_images_as_run_at_once():
+    x = leaf(6, 16, 1, 28, 28)
+    counts = conv_depthwise.count_parts
+    assert counts(x, 3, 6, 28, A100) == (6, 28)
+    assert counts(x, 11, 216, 28, A100) == (108, 1), "threads with many sums leave room for one"
+    assert counts(leaf(6, 768, 1, 7, 7), 3, 6, 7, A100) == (6, 1), "channels fill the processors"

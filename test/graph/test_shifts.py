@@ -80,7 +80,31 @@ def squared(e, v):
     return (e * e / total(e).expand(e.shape)).contract(v, LABELS)
 
 
-@pytest.mark.parametrize("make", [alone, over_rows, beside_one, squared])
+def beside_rows(e, v):
+    """Rows are added whose shifts differ."""
+    seen = e * leaf(np.random.standard_normal(ROWS))
+    return seen.reduce("sum", (1, 2)) / e.reduce("sum", (1, 2))
+
+
+def product_of_rows(e, v):
+    rows = leaf(np.random.standard_normal((2, 3, 4)))
+    return e.contract(rows, ((0, 1, 2), (0, 1, 3), (0, 2, 3)))
+
+
+def one_elsewhere(e, v):
+    seen = e.iota(2).binary("less", e.iota(1) + 2)
+    return (seen.where(e, 1) / total(e).expand(e.shape)).contract(v, LABELS)
+
+
+def times_the_shift(e, v):
+    shift = e.inputs[0].inputs[1]  # is subtracted: as a factor it would undo one of the two
+    return (e * e * shift / total(e).expand(e.shape)).contract(v, LABELS)
+
+
+READ = [beside_rows, product_of_rows, one_elsewhere, times_the_shift]
+
+
+@pytest.mark.parametrize("make", [alone, over_rows, beside_one, squared, *READ])
 def test_what_does_not(make):
     _, _, e = powers()
     out = make(e, leaf(VALUES))

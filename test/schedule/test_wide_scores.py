@@ -8,6 +8,7 @@ from plan_support import TARGET, VALUES, leaf, run
 from picograd.dtype import bfloat16, float32
 from picograd.graph import build
 from picograd.graph.interpret import interpret
+from picograd.schedule import wide_scores
 from picograd.schedule.schedule import schedule
 
 SHAPES = (1, 2, 3, 8), (1, 2, 40, 8), (1, 2, 40, 8)
@@ -41,3 +42,9 @@ def test_float32_and_products_that_no_exponential_reads_stay():
     q, k, v = (leaf(*shape, dtype=bfloat16) for shape in SHAPES)
     _, dtypes = stored([weigh(product(q, k) * 2.0, v).cast(float32)])
     assert float32 not in dtypes
+
+
+def test_scores_that_stream_stay(monkeypatch):
+    q, k, v = (leaf(1, 2, 40, 8, dtype=bfloat16) for _ in range(3))
+    monkeypatch.setattr(wide_scores, "widened", None)
+    schedule([plain(q, k, v)], TARGET)

@@ -10,7 +10,7 @@ from picograd.dtype import float32, float64
 from picograd.target import cuda_target
 
 TARGET = cuda_target("sm_90a", 132)
-# Of rows, columns and K: the tile and the parts of K that were fastest on an H100, or nearly so.
+# Of rows, columns and K: the tile and the parts of K that were fastest on an H200, or nearly so.
 CHOSEN = {
     (512, 512, 512): ((128, 64), 4),
     (1024, 1024, 1024): ((256, 128), 4),

@@ -161,6 +161,19 @@ def test_a_transpose_passes_through_shared_memory(shape: tuple[int, int], dtype:
     assert (values_of(tiles, given, dtype) == 2 * given.T.ravel()).all()
 
 
+def test_elements_of_windows_are_read_where_they_are() -> None:
+    """They have an axis that no square has."""
+    i, j, tap = Axis("i", 33), Axis("j", 40), Axis("tap", 3)
+    place = axis_index(i) * 40 + axis_index(j)
+    seen = load(0, float32, axis_index(j) * 35 + axis_index(i) + axis_index(tap))
+    total = Compute((i, j), (tap,), "sum", seen, float32, (1, place))
+    slots = [(float32, 40 * 35, "in"), (float32, 33 * 40, "out")]
+    tiles = verify(build(kernel("windows", "map", slots, Part((i, j), (total,))), GPU))
+    given = np.random.default_rng(0).integers(-9, 9, (40, 35)).astype(np.float32)
+    expected = given[:, :-2] + given[:, 1:-1] + given[:, 2:]
+    assert (values_of(tiles, given, float32) == expected.T.ravel()).all()
+
+
 def test_large_arrays_have_large_squares() -> None:
     sides = []
     for size in (256, 4096):

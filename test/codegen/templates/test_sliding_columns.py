@@ -1,6 +1,9 @@
 """Gradients of depthwise weights: each thread has a row of taps, and reads what they share once."""
 
+import depthwise_plans
+import numpy as np
 import pytest
+from box_convolutions import read_leaf
 from depthwise_plans import plan_of, run
 
 from picograd.dtype import float32
@@ -21,3 +24,24 @@ def test_sums_of_windows(name):
     shape, changes = CASES[name]
     tiles, *_ = run(plan_of("weight", *shape, **changes))
     assert [each.name for each in tiles.parts[0].tiles][-2:] == ["parts", "total"]
+
+
+def test_what_is_beyond_the_last_patch_is_no_number_times_zero(monkeypatch):
+    """The last column is infinite: only sums for the last tap of a row read it."""
+
+    def endless(node):
+        values = read_leaf(node).copy()
+        if values.shape == (1, 4, 13, 24):
+            values[:, :, -1] = np.inf
+        return values
+
+    monkeypatch.setattr(depthwise_plans, "read_leaf", endless)
+    with np.errstate(invalid="ignore"):
+        run(plan_of("weight", 1, 24, (4, 13), (3, 3)))
+
+
+def test_a_thread_has_registers_for_so_many_sums():
+    for taps, is_built in ((8, True), (9, False)):
+        tiles, *_ = run(plan_of("weight", 2, 16, (40,), (taps,)))
+        names = [each.name for each in tiles.parts[0].tiles]
+        assert ("parts" in names) == is_built
