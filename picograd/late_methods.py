@@ -86,6 +86,7 @@ def written(cls: Any, name: str, is_frozen: bool) -> Any:
     if hasattr(cls, "__post_init__"):
         space["__post_init__"] = cls.__post_init__
     options = {"init": False, "repr": False, "eq": False, "frozen": is_frozen, METHODS[name]: True}
+    options["slots"] = "__slots__" in vars(cls)  # which have no defaults: `__init__` sets those
     alike = type(cls.__name__, (), space)
     made: Any = dataclasses.dataclass(**options)(alike)
     return vars(made)[name]

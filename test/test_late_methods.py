@@ -111,3 +111,15 @@ def test_own_methods_stay() -> None:
     with pytest.raises(TypeError, match="unhashable"):
         hash(made)
     assert len({Alone(1), Alone(1)}) == 2
+
+
+def test_a_default_that_is_no_argument_is_set_beside_slots() -> None:
+    @dataclass(slots=True)
+    class Counter:
+        name: str
+        count: int = dataclasses.field(init=False, default=3)
+
+    made = Counter("of steps")
+    assert made.count == 3
+    with pytest.raises(TypeError):
+        Counter("of steps", 4)  # type: ignore[call-arg]

@@ -25,12 +25,13 @@ MOST = 8  # values looked at in a graph
 class Change:
     """How a value changes with another: a summand of it, or the exponential of it as a factor.
 
-    `power` times: e(shift) ** power. It may be another one at each place of the dimensions `own`.
+    `power` times: e(shift) ** power. It may be another one at each place of the dimensions `own`,
+    which are in the order of those of the shift: a transposed factor is another one.
     """
 
     exponential: str  # the op; empty for a summand
     power: int
-    own: frozenset[int]
+    own: tuple[int, ...]
 
 
 class Unknown(Exception):
@@ -79,7 +80,7 @@ def below_conversions(node: Node) -> Node:
 
 def is_cancelled(shift: Node, order: Sequence[Node], outputs: Collection[Node]) -> bool:
     """Tell whether nothing changes with a value in the end."""
-    dims = frozenset(d for d, size in enumerate(shift.shape) if size != 1)
+    dims = tuple(d for d, size in enumerate(shift.shape) if size != 1)
     changes = {id(shift): Change("", 1, dims)}
     for node in order:
         inputs = [changes.get(id(child)) for child in node.inputs]
@@ -114,7 +115,7 @@ def changed(node: Node, inputs: Sequence[Change | None]) -> Change:
     if not first.exponential:
         raise Unknown
     powers = [0 if change is None else change.power for change in inputs]
-    if node.op in SUMS and node.arg[0] == "sum" and first.own.isdisjoint(node.arg[1]):
+    if node.op in SUMS and node.arg[0] == "sum" and set(first.own).isdisjoint(node.arg[1]):
         return replace(first, own=without(first.own, node.arg[1]))
     if node.op in PRODUCTS:
         return multiplied(node, inputs)
@@ -133,19 +134,14 @@ def moved(change: Change, node: Node) -> Change:
     found = None if rule is None else rule(node)
     if found is None:
         raise Unknown
-    own = frozenset(d for d, source in enumerate(found) if source in change.own)
-    if len(own) != len(change.own):
+    if not set(change.own) <= set(found):
         raise Unknown
-    return replace(change, own=own)
+    return replace(change, own=tuple(map(found.index, change.own)))
 
 
-def without(own: frozenset[int], axes: Sequence[int]) -> frozenset[int]:
+def without(own: Sequence[int], axes: Sequence[int]) -> tuple[int, ...]:
     """Number dimensions as they are without some others."""
-    found = set()
-    for d in own:
-        before = [axis for axis in axes if axis < d]
-        found.add(d - len(before))
-    return frozenset(found)
+    return tuple(d - sum(axis < d for axis in axes) for d in own)
 
 
 def added(first: Change, inputs: Sequence[Change | None], factors: Sequence[int]) -> Change:
@@ -159,16 +155,16 @@ def added(first: Change, inputs: Sequence[Change | None], factors: Sequence[int]
 
 
 def multiplied(node: Node, inputs: Sequence[Change | None]) -> Change:
-    """Find how a product changes: no place of a shift may be summed over."""
+    """Find how a product changes: no place of a shift may be summed over, nor may two meet."""
     *labels, out = node.arg
-    own: set[int] = set()
-    for change, names in zip(inputs, labels, strict=True):
-        own |= set() if change is None else {names[d] for d in change.own}
-    if not own <= set(out):
+    pairs = zip(inputs, labels, strict=True)
+    known = [(change, names) for change, names in pairs if change is not None]
+    several = {tuple(names[d] for d in change.own) for change, names in known}
+    own = several.pop()
+    if several or not set(own) <= set(out):
         raise Unknown
-    known = [change for change in inputs if change is not None]
-    places = frozenset(map(list(out).index, own))
-    return replace(known[0], power=sum(each.power for each in known), own=places)
+    places = tuple(map(list(out).index, own))
+    return replace(known[0][0], power=sum(each.power for each, _ in known), own=places)
 
 
 def chosen(node: Node, inputs: Sequence[Change | None], first: Change) -> Change:

@@ -8,8 +8,8 @@ from picograd.graph.gradient import HOOKS, gradient
 from picograd.graph.node import toposort
 from picograd.graph.shifts import cancelled
 
-ROWS = (2, 3, 5)
-VALUES = np.random.standard_normal((2, 5, 4))
+ROWS = (3, 3, 5)
+VALUES = np.random.standard_normal((3, 5, 4))
 LABELS = ((0, 1, 2), (0, 2, 3), (0, 1, 3))
 
 
@@ -87,7 +87,7 @@ def beside_rows(e, v):
 
 
 def product_of_rows(e, v):
-    rows = leaf(np.random.standard_normal((2, 3, 4)))
+    rows = leaf(np.random.standard_normal((3, 3, 4)))
     return e.contract(rows, ((0, 1, 2), (0, 1, 3), (0, 2, 3)))
 
 
@@ -101,7 +101,17 @@ def times_the_shift(e, v):
     return (e * e * shift / total(e).expand(e.shape)).contract(v, LABELS)
 
 
-READ = [beside_rows, product_of_rows, one_elsewhere, times_the_shift]
+def beside_others(e, v):
+    """Rows of another batch, or of other places, changed by another factor."""
+    return (e / e.permute((1, 0, 2))).contract(v, LABELS)
+
+
+def of_two_rows(e, v):
+    rows = (0, 1, 3), (0, 2, 3), (0, 1, 2)
+    return (e * e).contract(e, rows) / e.contract(e * e, rows)
+
+
+READ = [beside_rows, product_of_rows, one_elsewhere, times_the_shift, beside_others, of_two_rows]
 
 
 @pytest.mark.parametrize("make", [alone, over_rows, beside_one, squared, *READ])
@@ -113,7 +123,7 @@ def test_what_does_not(make):
 
 def test_a_maximum_that_is_read_elsewhere():
     _, m, e = powers()
-    out = divided(e, leaf(VALUES)) + m.expand((2, 3, 4))
+    out = divided(e, leaf(VALUES)) + m.expand((3, 3, 4))
     assert not cancelled(toposort([out]), [out])
 
 

@@ -31,19 +31,28 @@ class HookHandle:
 class Hooks:
     """This class keeps what is called with a tensor's gradient: before, after it is added.
 
-    `keep` retains the gradient of a computed tensor, as all other hooks left it.
+    `keep` retains the gradient of a computed tensor, as hooks of the tensor left it; those of what
+    computed it, `step`, come behind.
     """
 
-    __slots__ = ("after", "before", "keep")
+    __slots__ = ("after", "before", "keep", "step")
 
     def __init__(self) -> None:
         self.before: dict[int, Callable[..., Any]] = {}
         self.after: dict[int, Callable[..., Any]] = {}
+        self.step: dict[int, Callable[..., Any]] = {}
         self.keep: Callable[..., Any] | None = None
 
     def run(self, gradient: Node) -> Node:
-        """Let hooks see a gradient, one after the other, and replace it."""
-        for hook in list(self.before.values()):
+        """Let hooks see a gradient, and replace it."""
+        gradient = self.shown(self.before, gradient)
+        if self.keep is not None:
+            self.keep(wrap(gradient, False))
+        return self.shown(self.step, gradient)
+
+    def shown(self, hooks: dict[int, Callable[..., Any]], gradient: Node) -> Node:
+        """Call hooks one after the other."""
+        for hook in list(hooks.values()):
             answer = hook(wrap(gradient, False))
             if answer is None:
                 continue
@@ -52,8 +61,6 @@ class Hooks:
                 fix = f"return None, or a tensor of shape {gradient.shape}"
                 raise GradientError("register_hook", text, fix)
             gradient = answer._node.cast(gradient.dtype)
-        if self.keep is not None:
-            self.keep(wrap(gradient, False))
         return gradient
 
     def run_step(self, parts: Sequence[Any], gradient: Node) -> Sequence[Any]:
@@ -92,7 +99,7 @@ def add_step_hook(node: Node, hook: Callable[..., Any]) -> HookHandle:
 
 def add_step_prehook(node: Node, hook: Callable[..., Any]) -> HookHandle:
     """Call a hook with the gradient of a node, as a tuple."""
-    return register(hooks_at(node).before, lambda gradient: first(hook((gradient,))))
+    return register(hooks_at(node).step, lambda gradient: first(hook((gradient,))))
 
 
 def register(hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> HookHandle:

@@ -717,7 +717,7 @@ def hooks_of(tensor: Any) -> list[Any]:
     if hooks is None:
         return []
     kept = () if hooks.keep is None else (hooks.keep,)
-    return [*hooks.before.values(), *kept, *hooks.after.values()]
+    return [*hooks.before.values(), *hooks.step.values(), *kept, *hooks.after.values()]
 
 
 def is_moved(was: Any, now: Any) -> bool:

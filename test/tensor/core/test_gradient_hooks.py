@@ -104,3 +104,17 @@ def test_hooks_of_what_computed_a_tensor() -> None:
         each.remove()
     y.sum().backward()
     assert x.grad.tolist() == [63.0, 125.0]
+
+
+def test_hooks_of_a_tensor_come_before_those_of_its_step() -> None:
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    y = x * 2
+    seen: list[Any] = []
+    y.retain_grad()
+    step: Any = y.grad_fn
+    step.register_prehook(lambda outer: (outer[0] * 3,))
+    y.register_hook(lambda gradient: seen.append(gradient.tolist()))
+    y.sum().backward()
+    assert y.grad is not None and x.grad is not None
+    assert seen == [[1.0, 1.0]] and y.grad.tolist() == [1.0, 1.0]
+    assert x.grad.tolist() == [6.0, 6.0]
