@@ -50,6 +50,11 @@ def round_up(a: int, multiple: int) -> int:
     return ceil_div(a, multiple) * multiple
 
 
+def divisors(size: int, most: int) -> list[int]:
+    """List the numbers up to a limit that divide a size, 1 the first of them."""
+    return [n for n in range(1, max(min(size, most), 1) + 1) if size % n == 0]
+
+
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:
     """Strides, in elements, of a row-major array of this shape."""
     strides = [1] * len(shape)

@@ -12,7 +12,7 @@ from math import prod
 from picograd.graph.ends import ends_of
 from picograd.graph.node import Node
 from picograd.graph.shape import ConvSpec
-from picograd.helpers import ceil_div
+from picograd.helpers import ceil_div, divisors
 from picograd.target import Target
 
 MOST_TAPS = 128  # that are results, of the gradient of a weight
@@ -85,16 +85,11 @@ def count_parts(x: Node, taps: int, images: int, height: int, target: Target) ->
     """
     lanes = VECTOR // x.dtype.itemsize
     vectors = ceil_div(x.shape[1], lanes)
-    together = largest_divisor(vectors, VECTORS)
+    together = divisors(vectors, VECTORS)[-1]
     blocks = target.multiprocessors if taps * lanes > MANY_SUMS else 2 * target.multiprocessors
     wanted = max(blocks * together // vectors, 1)
-    parts = largest_divisor(images, wanted)
-    return parts, largest_divisor(height, wanted // parts)
-
-
-def largest_divisor(size: int, most: int) -> int:
-    """Find the largest number up to a limit that divides a size."""
-    return max(n for n in range(1, max(min(size, most), 1) + 1) if size % n == 0)
+    parts = divisors(images, wanted)[-1]
+    return parts, divisors(height, wanted // parts)[-1]
 
 
 def stored(node: Node, order: tuple[int, ...]) -> Node:

@@ -15,7 +15,7 @@ from picograd.codegen.templates.grid import rebind
 from picograd.codegen.templates.sliding import slid, slides_of
 from picograd.codegen.tile import Accumulate, Assign, Barrier, For, Step, Store, Tile, TilePart
 from picograd.dtype import DType
-from picograd.helpers import ceil_div, product
+from picograd.helpers import ceil_div, divisors, product
 from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axis_index, unflatten
 from picograd.schedule.loop import Compute, Condition, Expr, Part, const, rewrite
@@ -112,11 +112,6 @@ def shares_of(part: Part, first: Compute, lane: Axis, threads: int) -> Shares | 
     patch = whole[-1] if len(whole) > 1 else min(PATCH, places.size)
     chunk = Axis("chunk", vectors // together)
     return Shares(row, taps[0], places, patch, lane, together, chunk, threads)
-
-
-def divisors(size: int, most: int) -> list[int]:
-    """List the numbers up to a limit that divide a size."""
-    return [n for n in range(1, most + 1) if size % n == 0]
 
 
 def walk_of(first: Compute, shares: Shares, near: Axis) -> Walk:
