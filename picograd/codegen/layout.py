@@ -5,6 +5,7 @@ layouts is closed. On a CPU a block is one worker, so every tile there is `Block
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Union
 
 from picograd.helpers import product
@@ -27,6 +28,16 @@ class Blocked:
     threads: tuple[int, ...]
     vector: tuple[int, ...]
     is_first_fastest: bool = False
+
+    def with_alone(self, sizes: tuple[int, ...]) -> "Blocked":
+        """Add dimensions of these sizes that each thread walks alone."""
+        ones = (1,) * len(sizes)
+        shape, threads, vector = (
+            (*self.shape, *sizes),
+            (*self.threads, *ones),
+            (*self.vector, *ones),
+        )
+        return replace(self, shape=shape, threads=threads, vector=vector)
 
     @property
     def steps(self) -> tuple[int, ...]:

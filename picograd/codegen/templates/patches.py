@@ -137,6 +137,4 @@ def over_layout(layout: Layout | None, over: Sequence[Axis]) -> Layout | None:
     """Extend a layout by axes that each thread walks alone."""
     if not isinstance(layout, Blocked):
         return layout
-    ones = (1,) * len(over)
-    sizes = tuple(axis.size for axis in over)
-    return Blocked((*layout.shape, *sizes), (*layout.threads, *ones), (*layout.vector, *ones))
+    return layout.with_alone(tuple(axis.size for axis in over))

@@ -175,7 +175,8 @@ class Rows:
         if level == "window":
             value = self.tile(f"w{number}", inner, compute.dtype)
             fill = identity(compute.monoid or "sum", expr.dtype)
-            wide = self.window_layout(inner, compute.reduce)
+            layout = self.layout(inner)
+            wide = layout and layout.with_alone(tuple(axis.size for axis in compute.reduce))
             step: Step = Accumulate(
                 f"w{number}",
                 self.order(inner),
@@ -200,19 +201,6 @@ class Rows:
     def is_cheap(self, expr: Expr) -> bool:
         """Tell whether an expression only renames a value."""
         return expr.op in ("tile", "const", "scalar")
-
-    def window_layout(self, inner: Sequence[Axis], over: Sequence[Axis]) -> Blocked | None:
-        """Extend the layout of an element by window axes that a thread walks alone."""
-        layout = self.layout(inner)
-        if layout is None:
-            return None
-        ones, sizes = (1,) * len(over), tuple(a.size for a in over)
-        return Blocked(
-            (*layout.shape, *sizes),
-            (*layout.threads, *ones),
-            (*layout.vector, *ones),
-            layout.is_first_fastest,
-        )
 
     def kept(self) -> set[int]:
         """Find the per-element values worth keeping: read twice, and dear (or on a GPU)."""
