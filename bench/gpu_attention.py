@@ -13,11 +13,10 @@ may read 10 bits of float32 mantissas, and `--check` is of float32 alone.
 import argparse
 import statistics
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import torch
-from gpu_contract import Rival, capture, compile_cuda, in_turns, plan_call, sample, target_here
+from gpu_contract import Rival, compiled_all, in_turns, plan_call, show_kernels, target_here
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention as torch_attention
 
@@ -144,11 +143,9 @@ def build(cases, target):
     """Compile the kernels of all cases; by case: plan, roles, programs with their cubins."""
     plans = [plan_of(case, target) for case in cases]
     written = [programs(plan, target) for plan, _ in plans]
-    texts = list(dict.fromkeys(render(program) for each in written for program, _ in each))
-    with ThreadPoolExecutor() as pool:
-        found = dict(zip(texts, pool.map(lambda text: compile_cuda(text, target.arch), texts)))
+    found = compiled_all([render(program) for each in written for program, _ in each], target)
     for case, (plan, roles), each in zip(cases, plans, written, strict=True):
-        built = [(program, slots, found[render(program)][0]) for program, slots in each]
+        built = [(program, slots, found[render(program)]) for program, slots in each]
         yield case, plan, roles, built
 
 
@@ -197,11 +194,7 @@ def compare(case, plan, roles, built, options):
     texts = [f"{n} {t * 1e6:7.1f} us {case.work / t / 1e12:4.0f}" for n, t in median.items()]
     print(f"{case!s:52} {' | '.join(texts)} TFLOP/s | {ratio:.2f} of {best}", flush=True)
     if options.kernels:
-        for step, launch in zip(plan.steps, ours.launches, strict=True):
-            rival = Rival("kernel", [launch])
-            count = capture(rival, options.seconds, estimate / 2)
-            taken = statistics.median(sample(rival, count, 0) for _ in range(5))
-            print(f"    {step.kernel.name:44} {taken * 1e6:7.1f} us", flush=True)
+        show_kernels(plan, ours, options.seconds, estimate / 2)
     return ratio
 
 

@@ -230,6 +230,23 @@ def in_turns(rivals, rounds, seconds, estimate, idle=0):
     return {name: found[1:] for name, found in times.items()}
 
 
+def show_kernels(plan, run, seconds, estimate):
+    """Print how long each kernel of a plan takes by itself."""
+    for step, launch in zip(plan.steps, run.launches, strict=True):
+        rival = Rival("kernel", [launch])
+        count = capture(rival, seconds, estimate)
+        taken = statistics.median(sample(rival, count, 0) for _ in range(5))
+        print(f"    {step.kernel.name:44} {taken * 1e6:7.1f} us", flush=True)
+
+
+def compiled_all(texts, target):
+    """Compile texts, each once; cubins by text."""
+    texts = list(dict.fromkeys(texts))
+    with ThreadPoolExecutor() as pool:
+        made = pool.map(lambda text: compile_cuda(text, target.arch)[0], texts)
+        return dict(zip(texts, made, strict=True))
+
+
 def operand_sets(m, n, k, orders, dtype):
     """Random operands in their orders in memory, and outputs: more bytes than the cache has."""
     size = dtype.itemsize * (m * k + k * n + m * n)

@@ -14,12 +14,11 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as torch_functional
-from gpu_contract import Rival, capture, compile_cuda, in_turns, plan_call, sample, target_here
+from gpu_contract import Rival, compiled_all, in_turns, plan_call, show_kernels, target_here
 
 import picograd.nn.functional as F
 from picograd import Tensor
@@ -41,7 +40,7 @@ class Case:
     """A formula of arrays: `shapes` by name, those of integers with how many values they have.
 
     With `by`, its gradients by these arrays for a given gradient `g` of the result, and not the
-    result. With `with_result`, both.
+    result; both if `with_result`. If `is_gathered` memory passes what is read of an array alone.
     """
 
     name: str
@@ -50,6 +49,7 @@ class Case:
     by: str = ""
     integers: dict[str, int] | None = None
     with_result: bool = False
+    is_gathered: bool = False
 
     def is_integer(self, name: str) -> bool:
         return name in (self.integers or {})
@@ -137,8 +137,8 @@ CASES = [
         "rows of a table",
         lambda f, x, t: x[t.long().clamp(0, 50303)],
         {"x": (50304, 768), "t": (65536,)},
-        "",
-        CLASSES,
+        integers=CLASSES,
+        is_gathered=True,
     ),
     Case(
         "residual, dropout of mask",
@@ -239,7 +239,7 @@ def compare(prepared, cubins, options):
     is_right = is_same and error < TOLERANCE[dtype]
     used = [given[name] for name in dict.fromkeys(roles)]
     nbytes = sum(each.numel() * each.element_size() for each in (*used, *first))
-    if case.name == "rows of a table":
+    if case.is_gathered:
         nbytes = 2 * results[0].numel() * results[0].element_size()
     del wide, first
     torch.compiler.reset()
@@ -268,11 +268,7 @@ def compare(prepared, cubins, options):
         flush=True,
     )
     if options.kernels:
-        for step, launch in zip(plan.steps, ours.launches, strict=True):
-            rival = Rival("kernel", [launch])
-            count = capture(rival, options.seconds, nbytes / 2e12)
-            taken = statistics.median(sample(rival, count, 0) for _ in range(5))
-            print(f"    {step.kernel.name:44} {taken * 1e6:7.1f} us", flush=True)
+        show_kernels(plan, ours, options.seconds, nbytes / 2e12)
     return ratio, floor
 
 
@@ -291,10 +287,7 @@ def main():
     wanted = [case for case in CASES if any(case.name.startswith(name) for name in options.cases)]
     given = [prepare(case, dtype, target) for case in wanted for dtype in options.dtypes]
     print(f"{len(given)} cases")
-    texts = list(dict.fromkeys(text for *_, written in given for _, _, text in written))
-    with ThreadPoolExecutor() as pool:
-        made = pool.map(lambda text: compile_cuda(text, target.arch)[0], texts)
-        cubins = dict(zip(texts, made, strict=True))
+    cubins = compiled_all([text for *_, written in given for _, _, text in written], target)
     found = {}
     for each in given:
         try:
