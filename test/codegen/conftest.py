@@ -8,6 +8,8 @@ import pytest
 from picograd.codegen.templates import map as map_template
 from picograd.codegen.templates import reduce, rows, scatter
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "schedule"))
+sys.path.insert(0, str(Path(__file__).parent / "templates"))
 sys.path.insert(0, str(Path(__file__).parent))
 
 

@@ -1,10 +1,5 @@
 """Streams: the parts of an attention kernel, and replacing parts of expressions."""
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "schedule"))
-
 from attention_forms import causal, plain, with_gradients
 from plan_support import TARGET, leaf
 

@@ -1,10 +1,5 @@
 """Which template writes an attention kernel."""
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "schedule"))
-
 from attention_forms import plain
 from plan_support import TARGET, leaf
 

@@ -1,11 +1,5 @@
 """Ranges that an attention kernel finds by itself: how rows are shared, values, one launch."""
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "schedule"))
-sys.path.insert(0, str(Path(__file__).parent))
-
 import pytest
 from attention_forms import documents, masked
 from plan_support import VALUES, leaf

@@ -1,10 +1,5 @@
 """Attention on a CPU: Tile IR by its interpreter, and the kernels as they run."""
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "schedule"))
-
 import numpy as np
 import pytest
 from attention_forms import FORMS, causal, causal_twice, documents, plain, window, with_gradients

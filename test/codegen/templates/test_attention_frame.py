@@ -1,10 +1,5 @@
 """What kernels on Hopper that stream over scores share."""
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "schedule"))
-
 import pytest
 from attention_forms import causal, plain
 

@@ -1,10 +1,6 @@
 """Gradients of attention on Hopper: values of Tile IR and of the program, resources by NVRTC."""
 
 import re
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "schedule"))
 
 import numpy as np
 import pytest

@@ -2,10 +2,6 @@
 
 import math
 import re
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "schedule"))
 
 import numpy as np
 import pytest

@@ -1,11 +1,7 @@
 """Attention in float32 on tensor cores: values of Tile IR and of programs, resources by NVRTC."""
 
 import re
-import sys
 from dataclasses import replace
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "schedule"))
 
 import numpy as np
 import pytest

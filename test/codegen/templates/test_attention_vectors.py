@@ -1,10 +1,6 @@
 """Parts of formulas that have one value a row, or one a place of the stream."""
 
 import math
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "schedule"))
 
 from attention_forms import is_seen, product, weigh
 from plan_support import leaf
