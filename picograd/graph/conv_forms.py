@@ -12,7 +12,7 @@ ones. Targets without such an engine keep what was recorded.
 from math import inf, prod
 
 from picograd.dtype import DType, float32
-from picograd.graph.conv_depthwise import expand_depthwise
+from picograd.graph.conv_depthwise import expand_depthwise, stored
 from picograd.graph.conv_few import (
     SLAB,
     by_patches,
@@ -310,13 +310,9 @@ def diagonal(weight: Node, count: int) -> Node:
     flat = flat.slice(((0, slabs, 1), (0, count * row, 1)))
     blocks = flat.reshape((slabs, count, count, outputs, channels, *kernel))
     taps = range(5, blocks.rank)
-    turned = blocks.permute((0, 1, 3, *taps, 2, 4))
-    turned = turned.reshape((slabs, count * outputs, *kernel, count * channels))
-    shape, dtype = turned.shape, turned.dtype
-    copied = Node("contiguous", (turned,), None, shape, dtype, turned.device)
-    last = turned.rank - 1
-    taps = range(2, last)
-    return copied.permute((0, 1, last, *taps))
+    blocks = blocks.permute((0, 1, 3, 2, 4, *taps))
+    wide = blocks.reshape((slabs, count * outputs, count * channels, *kernel))
+    return stored(wide, (0, 1, *range(3, wide.rank), 2))
 
 
 def slabs_gradient(columns: Node, rows: Node, spec: ConvSpec, shape: Shape) -> Node | None:
