@@ -115,6 +115,9 @@ def test_results_that_are_read_too_share_the_kernel_of_their_reader() -> None:
     first, second = m * 0.9 + g * 0.1, v * 0.999 + g * g * 0.001
     plan = check_plan([p - first / (second.unary("sqrt") + 1e-8), first, second], 1)
     assert len(plan.kernels[0].parts) == 1
+    x, y, z = (leaf(8, 6) for _ in range(3))
+    several = [x + z, x * y, z * 2.0]  # the last one shares what it reads with the first alone
+    check_plan([several[0] + several[1] + several[2], *several], 1)
     apart = leaf(8, 6) * 2.0  # shares nothing with the others
     check_plan([apart, first, apart + first], 2)
 
