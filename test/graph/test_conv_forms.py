@@ -130,3 +130,9 @@ def test_how_many_fill_a_slab():
     assert conv_forms.count_together(32, 24, 24) == 1, "no whole number of them"
     assert conv_forms.count_together(64, 1, 2) == 1, "nearly all of 64 x 64 would be zeros"
     assert conv_forms.count_together(4, 64, 128) == 1, "each is a slab"
+
+
+def test_weights_on_a_diagonal_lie_with_channels_nearest():
+    found = conv_forms.diagonal(leaf(4, 16, 16, 3, 3), 4)
+    (stored,) = (node for node in toposort([found]) if node.op == "contiguous")
+    assert found.shape == (1, 64, 64, 3, 3) and stored.shape == (1, 64, 3, 3, 64)

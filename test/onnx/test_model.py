@@ -72,6 +72,20 @@ def test_a_model_learns() -> None:
     assert losses[2] < losses[1] < losses[0]
 
 
+def test_constants_named_as_what_a_module_has() -> None:
+    """They are weights under another name, and hide no method."""
+    add = helper.make_node("Add", ["x", "parameters"], ["y"])
+    given = [numpy_helper.from_array(BIAS, "parameters")]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [3])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [3])
+    graph = helper.make_graph([add], "net", [x], [y], given)
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    model = picograd.onnx.load(made.SerializeToString())
+    assert [name for name, _ in model.named_parameters()] == ["weights.parameters.2"]
+    assert len(list(model.weights.parameters())) == 1
+    np.testing.assert_array_equal(model(np.zeros(3, np.float32)).numpy(), BIAS)
+
+
 def test_weights_in_files_beside_it(tmp_path: Path) -> None:
     path = tmp_path / "net.onnx"
     onnx.save(network(), path, save_as_external_data=True, size_threshold=0)
