@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from picograd.dtype import default_float
 from picograd.tensor.core.annotations import Data, DeviceLike, DTypeLike, Scalar, Sizes
 from picograd.tensor.making.from_data import asarray as shared_tensor
 from picograd.tensor.shaping.joining import meshgrid as grids
@@ -77,7 +78,7 @@ def eye(
     k = max(-n_rows, min(k, columns))
     rows = Tensor.arange(n_rows, device=device).unsqueeze(1)
     found = rows + k == Tensor.arange(columns, device=device)
-    return found.cast(float if dtype is None else dtype)
+    return found.cast(default_float() if dtype is None else dtype)
 
 
 def zeros(

@@ -8,3 +8,8 @@ def test_creation() -> None:
     assert xp.linspace(0, 1, 4, endpoint=False).tolist() == [0, 0.25, 0.5, 0.75]
     assert xp.full_like(xp.asarray([1, 2]), 7).tolist() == [7, 7]
     assert xp.meshgrid(xp.arange(2), xp.arange(3))[0].shape == (3, 2)
+
+
+def test_default_dtypes() -> None:
+    made = xp.eye(2), xp.zeros(2), xp.ones(2), xp.linspace(0, 1, 3), xp.full(2, 0.5), xp.empty(2)
+    assert {each.dtype for each in made} == {xp.float32}
