@@ -1,7 +1,7 @@
 """Maps with windows: what neighbours share is read once, and the values are those of Loop IR."""
 
 import pytest
-from depthwise_plans import plan_of, run
+from depthwise_plans import plan_of, run, tiles_with_ends
 
 from picograd.codegen.tile import Assign, For
 from picograd.dtype import float32
@@ -32,3 +32,8 @@ def test_windows_that_are_read_once_are_not_stored():
     """Products of 49 taps would be 49 times the image."""
     plan = plan_of("forward", 1, 8, (8, 8), (7, 7), padding=((3, 3),) * 2)
     assert max(slot.size for slot in plan.slots) == 8 * 8 * 8
+
+
+def test_what_nobody_sees_whole_is_not_computed_in_patches():
+    """A patch that begins before an end would be computed whole."""
+    assert "v0h0" not in tiles_with_ends(plan_of("forward", 2, 16, (6, 8), (3, 3)))
