@@ -15,7 +15,7 @@ from picograd.dtype import DType, accumulate_dtype, bool_, int64
 from picograd.errors import internal
 from picograd.graph.ends import End, sources_of
 from picograd.graph.node import Node
-from picograd.graph.row import Role
+from picograd.graph.row import OPS, Role
 from picograd.helpers import product, row_major
 from picograd.late_methods import dataclass
 from picograd.number import GivenInt
@@ -344,7 +344,9 @@ def as_stored(value: Expr) -> Expr:
     """
     inner = value.args[0] if value.op == "guard" else value
     is_carried = value.dtype.is_float and accumulate_dtype(value.dtype) is not value.dtype
-    is_rounded = inner.op in ("load", "const", "cast")
+    row = OPS.get(inner.op)
+    is_made = row is not None and (row.keeps_value or row.role is Role.NUMBER)
+    is_rounded = is_made or inner.op == "load"
     return Expr("cast", (value,), None, value.dtype) if is_carried and not is_rounded else value
 
 
