@@ -67,9 +67,10 @@ def late_method(cls: Any, name: str, is_frozen: bool) -> Callable[..., Any]:
     """Make the method that puts what `dataclasses` writes in its place, and calls that."""
 
     def call(self: Any, *args: Any, **given: Any) -> Any:
-        if vars(cls)[name] is call:  # no other thread did
-            setattr(cls, name, written(cls, name, is_frozen))
-        return getattr(cls, name)(self, *args, **given)
+        method = written(cls, name, is_frozen)
+        if vars(cls)[name] is call:  # else somebody put another there, which calls this one
+            setattr(cls, name, method)
+        return method(self, *args, **given)
 
     call.__name__, call.__qualname__ = name, f"{cls.__qualname__}.{name}"
     return call

@@ -123,3 +123,20 @@ def test_a_default_that_is_no_argument_is_set_beside_slots() -> None:
     assert made.count == 3
     with pytest.raises(TypeError):
         Counter("of steps", 4)  # type: ignore[call-arg]
+
+
+def test_a_method_put_around_one_that_was_never_called_calls_it() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Made:
+        value: int = 1
+
+    first: Any = Made.__init__
+    seen = []
+
+    def noted(self: Any, *args: Any) -> None:
+        seen.append(args)
+        first(self, *args)
+
+    Made.__init__ = noted  # type: ignore[method-assign]
+    assert (Made(3).value, Made(4).value) == (3, 4)
+    assert seen == [(3,), (4,)]

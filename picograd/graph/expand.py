@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import attrgetter
 
-from picograd.graph.ends import ended, ends_of
+from picograd.graph.ends import ended, ends_of, sources_of
 from picograd.graph.node import Node, toposort
 from picograd.graph.ops import OPS
 from picograd.target import SERIAL, Target
@@ -57,7 +57,9 @@ def expand_one(
             done[id(node)] = node if leaf is None else leaf(node)
             continue
         if id(node) not in expansions:
-            made = None if node.op in kept else OPS[node.op].expansion(node, target)
+            # what lies beyond the ends of its inputs would be summed in another form
+            is_kept = node.op in kept or any(sources_of(node))
+            made = None if is_kept else OPS[node.op].expansion(node, target)
             expansions[id(node)] = node if made is None else made
             alive.append(expansions[id(node)])
         is_expanded = expansions[id(node)] is not node

@@ -77,7 +77,7 @@ class Fuser:
         self.groups: list[Group] = []
         self.reasons = Reasons()
         self.together: dict[Sink, int] = {}  # operations of what one kernel computes
-        self.entered: dict[Sink, dict[int, int]] = {}  # values it reads, what is not counted yet
+        self.entered: dict[Sink, set[int]] = {}  # values that it reads
         self.loops: dict[int, Group] = {}  # of the outcomes of each loop
         self.open: dict[tuple[object, ...], Group] = {}  # newest reduce group of a domain
         self.maps = Maps(self.new_group)
@@ -146,7 +146,6 @@ class Fuser:
         facts.loads = frozenset() if is_expanding else source.loads
         facts.length, facts.has_window = source.length + 1, source.has_window
         facts.is_moved = source.is_moved or (row.is_shifting and not source.is_loaded)
-        facts.is_again = source.is_again or source.is_repeated
         facts.mixings = source.mixings + (mapping is None)
         if facts.length > CHAIN_LIMIT or facts.mixings > MIXING_LIMIT:
             self.store(facts, "a long chain of views")
@@ -201,7 +200,6 @@ class Fuser:
                 mixings = source.mixings
             is_moved |= source.is_moved
             facts.has_window |= source.has_window
-            facts.is_again |= source.is_again or source.is_repeated
             if source.windows:
                 facts.windows |= source.windows
             if source.loads is not loads and source.size * 2 >= size:
@@ -222,17 +220,12 @@ class Fuser:
         read through several views is computed at other places for each.
         """
         total = self.together.get(facts.sink, 0) + cost
-        entered = self.entered.setdefault(facts.sink, {})
+        entered = self.entered.setdefault(facts.sink, set())
         for source in facts.inputs:
-            if source.number in entered:
-                continue
-            if source.node.op in VIEWS and source.is_moved:
-                base, entered[source.number] = strip_views(source), 0
-                again = base.number in entered or source.is_again or base.sink != facts.sink
-                total += source.cost + entered.get(base.number, 0) if again else 0
-                entered[base.number] = 0 if again else source.cost
-            elif source.is_loaded or source.sink != facts.sink:
-                entered[source.number] = 0
+            is_view = source.node.op in VIEWS and source.is_moved
+            is_apart = is_view or source.is_loaded or source.sink != facts.sink
+            if is_apart and source.number not in entered:
+                entered.add(source.number)
                 total += source.cost
         self.together[facts.sink] = total
         return total
@@ -262,7 +255,7 @@ class Fuser:
         if source is not None:
             source.kernels = facts.kernels
             self.store_shared(source)  # it is widened where it is read: fewer bytes
-            facts.loads, facts.has_window, facts.is_again = frozenset(), False, False
+            facts.loads, facts.has_window = frozenset(), False
             self.summarize(facts)
             merge_labels(facts)
             return
@@ -304,7 +297,7 @@ class Fuser:
         facts.depth, facts.labels, facts.level = group.depth, labels, level
         facts.is_grand = level in ("grand", "scalar")
         facts.cost, facts.length, facts.is_moved, facts.has_window = 1, 0, False, False
-        facts.is_again, facts.mixings = False, 0
+        facts.mixings = 0
         facts.loads = frozenset((facts.number,))
 
     def visit_reduce(self, facts: Facts) -> None:

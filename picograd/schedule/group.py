@@ -153,7 +153,6 @@ class Facts:
     size: int = 0  # elements
     is_operand: bool = False  # a product reads it, from memory
     is_shifted: bool = False  # it is read at other places: by a slice, a pad, a window
-    is_again: bool = False  # it is made of values that are computed at several places
     sink: Sink = (0, -1)  # where its readers end: nodes with one sink are computed together
     ends: tuple[Sink, ...] = ()  # of a product: where each of its readers ends
     hops: tuple[int, ...] = ()  # of a loop: views between each input and where it lies in memory

@@ -11,11 +11,11 @@ axes its indices mention.
 from dataclasses import field
 
 from picograd.conversion import convert
-from picograd.dtype import DType, accumulate_dtype, int64
+from picograd.dtype import DType, accumulate_dtype, bool_, int64
 from picograd.errors import internal
 from picograd.graph.ends import End, sources_of
 from picograd.graph.node import Node
-from picograd.graph.row import Role
+from picograd.graph.row import OPS, Role
 from picograd.helpers import product, row_major
 from picograd.late_methods import dataclass
 from picograd.number import GivenInt
@@ -186,6 +186,8 @@ class PartBuilder:
         """Apply an elementwise operation to the values of its inputs."""
         node = facts.node
         args = tuple([self.value(source, indices) for source in facts.inputs])
+        if node.dtype is bool_:
+            args = tuple(map(as_stored, args))
         return apply(node.op, args, node.dtype)
 
     def constant(self, facts: Facts, indices: Indices) -> Expr:
@@ -333,6 +335,19 @@ LOWERINGS = {
     Role.PASS: PartBuilder.passed,
     Role.WRITE: PartBuilder.passed,
 }
+
+
+def as_stored(value: Expr) -> Expr:
+    """Round what is compared as a store would: kernels carry 16-bit floats in more digits.
+
+    An extreme that was stored equals the element that it is then, computed again or not.
+    """
+    inner = value.args[0] if value.op == "guard" else value
+    is_carried = value.dtype.is_float and accumulate_dtype(value.dtype) is not value.dtype
+    row = OPS.get(inner.op)
+    is_made = row is not None and (row.keeps_value or row.role is Role.NUMBER)
+    is_rounded = is_made or inner.op == "load"
+    return Expr("cast", (value,), None, value.dtype) if is_carried and not is_rounded else value
 
 
 def apply(op: str, args: tuple[Expr, ...], dtype: DType) -> Expr:

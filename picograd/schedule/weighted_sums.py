@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from picograd.graph.ends import ended, sources_of
 from picograd.graph.node import Node
 from picograd.graph.row import NUMBERS, Role, ops_of
 
@@ -231,6 +232,11 @@ def short_sum(node: Node, gradient: Node, value: Node, output: Node) -> Node | N
     first, second = g.cast(node.dtype), output.cast(node.dtype)
     product = first * second
     short = product.reduce("sum", tuple(columns))
+    sources = sources_of(gradient)  # it sums the same columns of `g`, which may end
+    if sources:
+        ends = sources[1 - gradient.inputs.index(value)]
+        summed_ends = tuple([end for end in ends if end.axis in columns])
+        short = ended(short, (), (summed_ends,))
     order = [kept.index(label) for label in wanted]
     return short.permute(tuple(order)).reshape(node.shape)
 

@@ -1,5 +1,7 @@
 """Depthwise convolutions as plans of small kernels for a GPU, and their runs by interpreters."""
 
+from dataclasses import replace
+
 import numpy as np
 from box_convolutions import leaf, read_leaf, spec_of
 from cuda_tools import from_raw, to_raw
@@ -11,6 +13,7 @@ from picograd.codegen.program import verify as verify_program
 from picograd.codegen.tile import verify as verify_tiles
 from picograd.dtype import bfloat16
 from picograd.graph.gradient import gradient
+from picograd.schedule.index import axis_index
 from picograd.schedule.interpret import interpret
 from picograd.schedule.interpret_plan import allocate
 from picograd.schedule.schedule import schedule
@@ -32,6 +35,17 @@ def plan_of(kind, images, channels, sizes, kernel, dtype=bfloat16, **changes):
         (root,) = gradient([(root, given.permute(near).reshape(root.shape))], [weight])
     order = (0, *range(3, root.rank), 1, 2) if kind == "forward" else range(root.rank)
     return schedule([root.permute(tuple(order))], TWO)
+
+
+def tiles_with_ends(plan):
+    """Write the kernels of a plan as if nobody saw all of their first axes; list their tiles."""
+    found = []
+    for step in plan.steps:
+        (part,) = step.kernel.parts
+        end = axis_index(part.rows[0]), 0, part.rows[0].size - 2
+        kernel = replace(step.kernel, parts=(replace(part, ends=(end,)),))
+        found += [each.name for each in tile(kernel, TWO).parts[0].tiles]
+    return found
 
 
 def run(plan):

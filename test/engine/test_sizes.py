@@ -58,6 +58,11 @@ def loss(t: Any, x: Any, w: Any) -> Any:
     return t.nn.functional.cross_entropy(logits.reshape(-1, 5), target.reshape(-1))
 
 
+def learned(t: Any, x: Any, scale: Any) -> Any:
+    """The gradient of the scale sums scores over places of both sides, and over the batch."""
+    return (x @ x.transpose(-2, -1) * scale).softmax(-1) @ x
+
+
 CASES: dict[str, tuple[Callable[..., Any], Callable[[int], Any]]] = {
     "elementwise": (lambda t, x: x.exp() * 2 + 1, lambda n: [(n, 4)]),
     "inner axis": (lambda t, x: x.exp() * 2 + 1, lambda n: [(4, n)]),
@@ -104,6 +109,7 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[[int], Any]]] = {
                   lambda n: [(3, 4), (n, 4)]),
     "repeat": (lambda t, x: x[:, None].expand(-1, 3, -1).reshape(-1, 4) * 2, lambda n: [(n, 4)]),
     "attention": (attention, lambda n: [(2, n, 8), (8, 8), (8, 8), (8, 8)]),
+    "learned scale": (learned, lambda n: [(2, 3, 3 * n + 1, 4), (1, 3, 1, 1)]),
     "cross entropy": (loss, lambda n: [(2, n, 4), (4, 5)]),
     "cross entropy rows": (loss, lambda n: [(n, 2, 4), (4, 5)]),
     "layer norm": (lambda t, x, g, b: t.nn.functional.layer_norm(x, (4,), g, b),

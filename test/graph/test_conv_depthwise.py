@@ -5,8 +5,12 @@ import dataclasses
 import pytest
 from conv_support import leaf, plain_spec, same_value
 
+from picograd.buffer import RuntimeScalar
 from picograd.graph import conv_depthwise
+from picograd.graph.ends import End, ended
+from picograd.graph.expand import expand_composites
 from picograd.graph.gradient import gradient
+from picograd.graph.node import toposort
 from picograd.target import cuda_target
 
 A100, H100 = cuda_target("sm_80", 108), cuda_target("sm_90a")
@@ -54,3 +58,15 @@ def test_as_many_parts_of_images_as_run_at_once():
     assert counts(x, 3, 6, 28, A100) == (6, 28)
     assert counts(x, 11, 216, 28, A100) == (108, 1), "threads with many sums leave room for one"
     assert counts(leaf(6, 768, 1, 7, 7), 3, 6, 7, A100) == (6, 1), "channels fill the processors"
+
+
+def test_images_that_end_are_left_out():
+    """The gradient of a weight sums images: in another form it would sum those beyond the last."""
+    x, weight = leaf(3, 4, 1, 6, 6), leaf(4, 1, 1, 3, 3, seed=1)
+    node = x.conv(weight, plain_spec(2))
+    (found,) = gradient([(node, leaf(*node.shape, seed=2))], [weight])
+    summed = next(each for each in toposort([found]) if each.op == "conv")
+    images = End(2, 1, 0, RuntimeScalar(2))  # both inputs have them where channels are
+    kept = ended(summed, (), ((images,), (images,)))
+    assert expand_composites([kept], target=A100) == [kept]
+    assert expand_composites([summed], target=A100) != [summed]

@@ -5,14 +5,18 @@ from attention_forms import (
     grouped_beside,
     learned,
     plain,
+    product,
     shared_queries,
     shared_values,
+    weigh,
     with_gradients,
 )
 from plan_support import TARGET, check_plan, leaf
 
 from picograd.dtype import bfloat16
+from picograd.graph import build
 from picograd.graph.gradient import gradient
+from picograd.graph.node import Node
 from picograd.number import GivenInt
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
@@ -84,3 +88,12 @@ def test_values_that_a_batch_shares():
     shapes = (2, 3, 20, 8), (2, 3, 24, 8), (3, 24, 8)
     plan = check_plan(with_gradients(shared_values, *shapes), tolerance=1e-4)
     assert [kernel.hero for kernel in plan.kernels].count("attention") == 3
+
+
+def test_what_only_renames_a_wide_sum_is_not_written_as_one():
+    q, k, v = leaf(2, 3, 20, 8), leaf(2, 3, 24, 8), leaf(2, 3, 24, 8)
+    weights = build.softmax(product(q, k), 3)
+    total = (weights * weights).reduce("sum", (0, 2, 3))
+    renamed = Node("cast", (total,), None, total.shape, total.dtype, total.device)
+    plan = check_plan([weigh(weights, v), renamed + 1.0])
+    assert [kernel.hero for kernel in plan.kernels].count("attention") == 2

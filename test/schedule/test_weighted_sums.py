@@ -6,7 +6,9 @@ from attention_forms import FORMS, causal_twice, merged_batch, plain
 from plan_support import TARGET as CPU
 from plan_support import VALUES, leaf, run, schedule
 
+from picograd.buffer import RuntimeScalar
 from picograd.graph import build
+from picograd.graph.ends import End, ended, sources_of
 from picograd.graph.expand import expand_composites
 from picograd.graph.gradient import gradient
 from picograd.graph.interpret import interpret
@@ -71,3 +73,18 @@ def test_dimensions_of_one_position_do_not_matter():
     roots = expanded(gradients_of(merged_batch, [(1, 1, 24, 8)] * 3))
     shorter = shortened(roots)
     assert len(sums_of(shorter)) == len(sums_of(roots))
+
+
+def test_columns_that_end_are_left_out_of_rows_too():
+    """The gradient of the weights sums the columns of values: so does what stands for its sum."""
+    columns = End(3, 1, 0, RuntimeScalar(9))
+    roots = expanded(gradients_of(plain)[:2])
+    order = toposort(roots)
+    products = [node for node in order if node.op == "contract" and node.shape[3] == 45]
+    (short,) = shorter_sums(order).values()
+    assert sources_of(short) == ()
+    new = {id(each): ended(each, (), ((columns,), (columns,))) for each in products}
+    order = toposort(replaced(roots, order, new))
+    (short,) = shorter_sums(order).values()
+    *_, reduced = (node for node in toposort([short]) if node.op == "reduce")
+    assert sources_of(reduced) == ((columns,),)

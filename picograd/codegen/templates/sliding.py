@@ -89,9 +89,10 @@ def slid(
     patch = [axis for axis in step.dims[1:-1] if axis.size > 1]
     slides = slides_of(step.expr, patch, step.over)
     taps = {slide.tap for slide in slides}
-    shared = [
-        each for each in largest(step.expr, partial(makes_places, slides)) if taps & axes_in(each)
-    ]
+    places = largest(step.expr, partial(makes_places, slides))
+    moving = [(each, axes_in(each) & set(step.over)) for each in places]
+    # what other taps move is another place for each of them
+    shared = [each for each, own in moving if own and own <= taps]
     if not slides or not shared:
         return None
     found: list[Step] = []

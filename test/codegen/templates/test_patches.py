@@ -1,10 +1,12 @@
 """Maps with windows: what neighbours share is read once, and the values are those of Loop IR."""
 
 import pytest
-from depthwise_plans import plan_of, run
+from box_convolutions import leaf
+from depthwise_plans import TWO, plan_of, run, tiles_with_ends
 
 from picograd.codegen.tile import Assign, For
 from picograd.dtype import float32
+from picograd.schedule.schedule import schedule
 
 CASES = {
     "three by three": ((2, 16, (6, 8), (3, 3)), dict(padding=((1, 1),) * 2), (6,)),
@@ -32,3 +34,16 @@ def test_windows_that_are_read_once_are_not_stored():
     """Products of 49 taps would be 49 times the image."""
     plan = plan_of("forward", 1, 8, (8, 8), (7, 7), padding=((3, 3),) * 2)
     assert max(slot.size for slot in plan.slots) == 8 * 8 * 8
+
+
+def test_what_nobody_sees_whole_is_not_computed_in_patches():
+    """A patch that begins before an end would be computed whole."""
+    assert "v0h0" not in tiles_with_ends(plan_of("forward", 2, 16, (6, 8), (3, 3)))
+
+
+@pytest.mark.parametrize("monoid", ["sum", "max"])
+def test_windows_across_merged_rows_and_channels(monoid):
+    """Rows of channels are one axis of a pool's result: its windows slide along images alone."""
+    x = leaf(2, 5, 6, 8)
+    windows = x.window(((1, 2, 1, 1), (2, 2, 1, 1)))
+    run(schedule([windows.reduce(monoid, (4, 5))], TWO))

@@ -45,6 +45,17 @@ def test_windows_and_weights_are_read_once() -> None:
     assert slid(apart, tiles) is None, "an element a thread"
 
 
+def test_taps_that_no_element_slides_along_are_no_places() -> None:
+    row = Axis("row", 3)
+    place = (axis_index(NEAR) + axis_index(TAP)) * 8
+    here = axis_index(STEP) * 64 + axis_index(LANE)
+    for step, is_slid in ((0, True), (1024, False)):
+        term = load(0, float32, place + here + axis_index(row) * step)
+        layout = LAYOUT.with_alone((row.size,))
+        found = Accumulate("acc", (STEP, NEAR, LANE), (TAP, row), "sum", term, True, layout)
+        assert (slid(found, []) is not None) == is_slid
+
+
 def test_a_guarded_load_is_not_chosen_from() -> None:
     tests = ((axis_index(STEP), 0, 9),)
     inner = within(term(1, 1).args[0], tests)

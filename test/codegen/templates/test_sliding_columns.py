@@ -1,11 +1,14 @@
 """Gradients of depthwise weights: each thread has a row of taps, and reads what they share once."""
 
+from dataclasses import replace
+
 import depthwise_plans
 import numpy as np
 import pytest
 from box_convolutions import read_leaf
-from depthwise_plans import plan_of, run
+from depthwise_plans import plan_of, run, tiles_with_ends
 
+from picograd.codegen.templates.sliding_columns import build_columns
 from picograd.dtype import float32
 
 CASES = {
@@ -45,3 +48,12 @@ def test_a_thread_has_registers_for_so_many_sums():
         tiles, *_ = run(plan_of("weight", 2, 16, (40,), (taps,)))
         names = [each.name for each in tiles.parts[0].tiles]
         assert ("parts" in names) == is_built
+
+
+def test_two_sums_over_windows_and_sums_that_nobody_sees_whole_get_other_kernels():
+    plan = plan_of("weight", 2, 16, (40,), (3,))
+    (part,) = plan.steps[0].kernel.parts
+    again = replace(part, computes=(part.computes[0], *part.computes))
+    assert build_columns(part, 8, 128) is not None
+    assert build_columns(again, 8, 128) is None
+    assert "parts" not in tiles_with_ends(plan)

@@ -541,6 +541,16 @@ def two_optimizers(program: Program, number: int) -> Any:
     return value + loss.item()
 
 
+def exchanged(program: Program, number: int) -> Any:
+    """Two batches a step, between which gradients of one shape change places once."""
+    (x, y), (z, w) = program.batch(2 * number), program.batch(2 * number + 1)
+    F.cross_entropy(program.model(x), y).backward()
+    if number == 9:
+        first, second = program.model.norm.weight, program.model.first.bias
+        first.grad, second.grad = second.grad, first.grad
+    return program.learn(F.cross_entropy(program.model(z), w))
+
+
 def gradients_given(program: Program, number: int) -> Any:
     """What was found lives on; now and then another gradient is used in its place."""
     loss = program.loss(number)
@@ -579,7 +589,7 @@ LOOPS: list[tuple[Loop, int]] = [
     (traced, 3), (in_a_thread, 1), (in_a_handler, 2), (explained, 1), (second_gradients, 1),
     (mapped, 2), (two_optimizers, 10), (statistics_shown, 2), (gradients_given, 2),
     (shared_memory, 0), (dropped, 3), (seen_elsewhere, 2), (traced_between, 4), (summed, 2),
-    (normed_twice, 4),
+    (normed_twice, 4), (exchanged, 2),
 ]  # fmt: skip
 
 
