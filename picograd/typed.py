@@ -18,8 +18,10 @@ class TensorKind(type):
     place: str
 
     def __call__(cls, *data: Any, device: Any = None) -> Any:
-        """Make a tensor of data, or of zeros with the sizes that ints are."""
+        """Make a tensor of data, or of zeros with the sizes that ints, or a shape, are."""
         where = cls.place or device
+        if data and type(data[0]) is Size:
+            return Tensor.zeros(data[0], dtype=cls.dtype, device=where)
         if all(isinstance(each, int) for each in data):
             return Tensor.zeros(*(data or (0,)), dtype=cls.dtype, device=where)
         return Tensor(data[0], dtype=cls.dtype, device=where)

@@ -160,29 +160,57 @@ def gradients_of(whole: Node) -> list[Node]:
     return [node for node in nodes if node.device == whole.device and leaf_buffer(node) is None]
 
 
-def kept_masks(writes: Sequence[Node], order: Sequence[Node], live: Any) -> list[Node]:
-    """List the masks and indices that are made of some about to be overwritten, and that gradients
-    of live tensors may need: `backward` could not compute them again.
+def kept_sources(writes: Sequence[Node], order: Sequence[Node], live: Any) -> list[Node]:
+    """List what is made of contents about to be overwritten, takes no gradient, and is read by what
+    gradients of live tensors pass through: `backward` could not compute it again.
 
-    What is written now will be written again: that counts as well.
+    Masks and indices that are written now will be written again: those count as well. What asks
+    for gradients does not: a step that overwrites it comes after them.
     """
-    masks = [each for each in writes if not each.dtype.is_differentiable]
-    written = {*masks, *(each.inputs[0] for each in masks)}
-    made: set[Node] = set()
-    found: set[Node] = set()
+    writes = [each for each in writes if not is_asking(each)]
+    written = {each.inputs[0] for each in writes}
+    written.update([each for each in writes if not each.dtype.is_differentiable])
+    stale: set[Node] = set()
     for node in order if written else ():
         if node.realized is None and node.op not in WRITES:
-            read = [each for each in node.inputs if each in made or each in written]
-            if not node.dtype.is_differentiable and read:
-                made.add(node)
-            else:
-                found.update(made.intersection(read))
+            if any(each in stale or each in written for each in node.inputs):
+                stale.add(node)
     reached: set[Node] = set()
-    for node in reversed(order) if found else ():
+    for node in reversed(order) if stale else ():
         tensor = live.get(id(node))
         if node in reached or (tensor is not None and tensor.requires_grad):
             reached.update(node.inputs)
-    return [node for node in order if node in found and node in reached]
+    stale &= reached
+    read = between(order) if stale else ()
+    return [node for node in order if node in stale and node in read]
+
+
+def is_asking(node: Node) -> bool:
+    """Tell whether a leaf asks for gradients at a node."""
+    leaf = None if node.leaf is None else node.leaf()
+    return leaf is not None and bool(leaf.requires_grad)
+
+
+def is_cut(node: Node) -> bool:
+    """Tell whether a node passes a value on, and no gradient back."""
+    return node.op == "detach"
+
+
+def between(order: Sequence[Node]) -> set[Node]:
+    """Find what takes no gradient and is read, views aside, by what passes one to a leaf."""
+    passing: set[Node] = set()
+    found: set[Node] = set()
+    for node in order:
+        is_open = node.dtype.is_differentiable and not is_cut(node)
+        if is_asking(node):
+            passing.add(node)
+        elif is_open and node.leaf is None and not passing.isdisjoint(node.inputs):
+            passing.add(node)
+            for each in node.inputs:
+                while each.op in FREE and each not in passing:
+                    each = each.inputs[0]
+                found.add(each)
+    return found - passing
 
 
 def note(found: GraphKey, live: Any) -> None:
@@ -306,7 +334,7 @@ def cut_past(found: GraphKey, stored: Sequence[Node]) -> None:
     if not past and not stored:
         return
     for node in found.order if past else ():
-        if node.op == "detach" and node.inputs[0].realized is not None:
+        if is_cut(node) and node.inputs[0].realized is not None:
             source = node.inputs[0]
             kind = source.shape, source.dtype, source.device
             node.inputs = (Node("buffer", (), Storage(source.realized), *kind),)

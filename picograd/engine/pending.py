@@ -452,7 +452,7 @@ def compute_all(
         order = walk.order
         again = [*carried.read_again(order), *kept_calls(order, roots)]
         again += carried.read_ahead(order, roots, LIVE)
-        again += carried.kept_masks(pending_writes(), order, LIVE)
+        again += carried.kept_sources(pending_writes(), order, LIVE)
         if entries(carried.GRADIENTS) and not updates:
             again += carried.gradients_beside(walk.seen)
         if again:

@@ -44,13 +44,24 @@ class Members(MutableMapping[str, Any]):
             [name for name, value in vars(self.module).items() if self.belongs(name, value)]
         )
 
+    def keys(self) -> Any:
+        """List the names as they are now; PyTorch's views can be walked from the end."""
+        return self.copy().keys()
+
+    def values(self) -> Any:
+        """List the values as they are now."""
+        return self.copy().values()
+
     def items(self) -> Any:
-        """List them as they are now; PyTorch's can be walked from the end."""
-        return dict(super().items()).items()
+        """List both as they are now."""
+        return self.copy().items()
 
     def copy(self) -> dict[str, Any]:
         """Copy them into a dict."""
-        return dict(self)
+        return {name: self[name] for name in self}
+
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(self.copy())
 
     def __len__(self) -> int:
         return len(list(iter(self)))

@@ -79,6 +79,7 @@ class Module(Inner):
     """
 
     training: bool = True
+    T_destination = dict[str, Any]  # PyTorch's name for the kind of a state
     call_super_init: bool = False  # whether classes that follow in the order of bases are set up
     _shown: str = ""  # what `extra_repr` gives: "dim={self.dim}"
     _hooks: Hooks | None = None  # the class's own, once there are any, are those of all modules
@@ -272,6 +273,8 @@ class Module(Inner):
         replaces the gradients of the inputs.
         """
         return hooks.register(self._own_hooks().gradient, Registered(hook), prepend)
+
+    register_backward_hook = register_full_backward_hook  # the older name
 
     def register_state_dict_pre_hook(self, hook: Callable[..., None]) -> HookHandle:
         """Call hook(module, prefix, keep_vars) before `state_dict` reads this module."""
@@ -570,13 +573,12 @@ class Module(Inner):
     def __repr__(self) -> str:
         with shown(self) as above:
             inside = named_lines(self, above)
-            lines = [f"  ({name}): " + repr(each).replace("\n", "\n  ") for name, each in inside]
+            lines = [f"({name}): " + repr(each).replace("\n", "\n  ") for name, each in inside]
         extra = self.extra_repr()
         name = self.__class__.__name__
-        if not lines:
+        if not lines and "\n" not in extra:
             return f"{name}({extra})"
-        body = ([f"  {extra}"] if extra else []) + lines
-        return f"{name}(\n" + "\n".join(body) + "\n)"
+        return f"{name}(\n  " + "\n  ".join((extra.split("\n") if extra else []) + lines) + "\n)"
 
     def _repr_html_(self) -> str:
         return str(module_html(self))

@@ -73,9 +73,9 @@ class ParameterList(Module):
             raise AxisError("ParameterList", problem, "use a smaller index")
         return str(index % self._count)
 
-    def __repr__(self) -> str:
-        lines = [_line(number, value) for number, value in enumerate(self)]
-        return "\n".join(["ParameterList(", *lines, ")"]) if lines else "ParameterList()"
+    def extra_repr(self) -> str:
+        """List the values, a line each."""
+        return "\n".join(_line(number, value) for number, value in enumerate(self))
 
 
 class ParameterDict(Named[Any]):
@@ -125,6 +125,6 @@ class ParameterDict(Named[Any]):
         """List (name, value)."""
         return [(name, getattr(self, name)) for name in self._names]
 
-    def __repr__(self) -> str:
-        lines = [_line(name, value) for name, value in self.items()]
-        return "\n".join(["ParameterDict(", *lines, ")"]) if lines else "ParameterDict()"
+    def extra_repr(self) -> str:
+        """List the values, a line each."""
+        return "\n".join(_line(name, value) for name, value in self.items())

@@ -218,11 +218,26 @@ def test_a_gradient_finds_the_masks_whose_sources_were_overwritten(is_looked_at:
     assert chosen.tolist() == [10, 100, 1000, 0] and x.grad.tolist() == [111] * 4
 
 
+@pytest.mark.parametrize("way", ["clone", "row"])
+def test_a_gradient_finds_values_whose_sources_were_overwritten(way: str) -> None:
+    """A queue of keys or a codebook is read, overwritten, and the loss read before `backward`."""
+    weight, queue = Tensor([1.0, 2.0], requires_grad=True), Tensor([[2.0, 3.0], [5.0, 7.0]])
+    for _ in range(2):
+        read = queue.clone()[0] if way == "clone" else queue[Tensor([0])] * 1.0
+        loss = (weight * read.detach()).sum()
+        del read
+        with picograd.no_grad():
+            queue.mul_(3)
+        loss.item()
+        loss.backward()
+    assert weight.grad.tolist() == [2 + 6, 3 + 9] and queue[1].tolist() == [45, 63]
+
+
 def test_masks_that_no_gradient_needs_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[Any] = []
-    kept_masks = carried.kept_masks
+    kept_sources = carried.kept_sources
     monkeypatch.setattr(
-        carried, "kept_masks", lambda *given: found.append(kept_masks(*given)) or found[-1]
+        carried, "kept_sources", lambda *given: found.append(kept_sources(*given)) or found[-1]
     )
     x = Tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
     for weight in (x.detach(), x):

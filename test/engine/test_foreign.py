@@ -252,3 +252,20 @@ def test_frombuffer_shares_what_may_be_written() -> None:
     fixed = picograd.frombuffer(bytes(memory), dtype=picograd.float32, offset=4, count=1)
     fixed += 1
     assert fixed.tolist() == [4.0] and np.frombuffer(memory, np.float32).tolist() == [6.0, 3.0]
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_parameters_over_arrays_are_trained(momentum: float) -> None:
+    """A step writes several, of which each is read by what waits to be written to the others."""
+    found = []
+    for library in (torch, picograd):
+        arrays = [np.arange(4, dtype=np.float32).reshape(2, 2) / 4, np.eye(2, dtype=np.float32)]
+        weights = [library.nn.Parameter(library.from_numpy(each)) for each in arrays]
+        optimizer = library.optim.SGD(weights, lr=0.1, momentum=momentum)
+        for _ in range(3):
+            optimizer.zero_grad()
+            ((weights[0] @ weights[1]) ** 2).mean().backward()
+            optimizer.step()
+        assert all((a == w.detach().numpy()).all() for a, w in zip(arrays, weights))
+        found.append(arrays)
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-5)

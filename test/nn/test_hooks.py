@@ -268,3 +268,11 @@ def test_hooks_of_all_modules_come_before_a_module_s_own() -> None:
     assert seen == ["before", "gradient", "passed", "before", "before"] and layer(x).item() == 2
     own.remove()
     assert layer(x).item() == 1
+
+
+def test_backward_hooks_have_an_older_name() -> None:
+    layer = nn.ReLU()
+    layer.register_backward_hook(lambda module, inputs, outputs: (outputs[0] * 3,))
+    x = Tensor([1.0, -1.0], requires_grad=True)
+    layer(x).sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0]

@@ -50,4 +50,6 @@ def test_what_was_computed_takes_the_place_of_a_parameter() -> None:
 def test_members_are_walked_from_the_end() -> None:
     model = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
     assert [name for name, _ in reversed(model._modules.items())] == ["1", "0"]
+    assert list(reversed(model._modules)) == list(reversed(model._modules.keys())) == ["1", "0"]
+    assert list(reversed(model._modules.values())) == [model[1], model[0]]
     assert not nn.Conv1d(1, 1, 1).transposed and nn.ConvTranspose1d(1, 1, 1).transposed

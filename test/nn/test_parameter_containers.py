@@ -75,3 +75,13 @@ def test_parameters_train():
         "weights.1": [10.0],
         "shifts.low": [1.0],
     }
+
+
+def test_lines_of_settings_are_indented() -> None:
+    """A list of parameters inside a module shows a line each, as `extra_repr` gives them."""
+
+    def make(room, ones):
+        return room.ModuleList([room.ParameterList([ones(2), ones(1, 3)])])
+
+    ours, reference = both(make)
+    assert repr(ours) == repr(reference).replace("torch.", "picograd.")

@@ -192,6 +192,9 @@ class Optimizer:
         self.param_groups.append(ParameterGroup(members, options, formula))
         note_change()
 
+    def _cuda_graph_capture_health_check(self) -> None:
+        """Check nothing: copies of PyTorch's optimizers call it."""
+
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget all gradients, or overwrite them with zeros."""
         for group in self.param_groups:

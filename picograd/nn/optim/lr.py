@@ -136,11 +136,17 @@ class LRScheduler:
 
     @property
     def _last_lr(self) -> list[float]:
-        """The current rates, as PyTorch's schedules know them."""
+        """The current rates, as PyTorch's schedules know them; those of users assign it."""
         return self.get_last_lr()
 
+    @_last_lr.setter
+    def _last_lr(self, rates: Sequence[Any]) -> None:
+        vars(self)["_last_lr"] = rates
+
     def get_last_lr(self) -> list[float]:
-        """List the current rate of each group."""
+        """List the current rate of each group, or what a schedule of the user's said they are."""
+        if said := vars(self).get("_last_lr"):
+            return list(said)
         return [converted(float, group["lr"]) for group in self.optimizer.param_groups]
 
     def state_dict(self) -> dict[str, Any]:

@@ -33,6 +33,7 @@ add_step_hook = on_demand("picograd.tensor.core.gradient_hooks", "add_step_hook"
 add_step_prehook = on_demand("picograd.tensor.core.gradient_hooks", "add_step_prehook")
 
 TRACKED = ("float", "complex")  # kinds of dtypes of results that track gradients
+UNNOTED = "UnnotedWrite"  # what was written behind the back of gradients, through `.data` say
 F = TypeVar("F", bound=Callable[..., Any])
 Switch = TypeVar("Switch", bound="GradMode")
 
@@ -455,7 +456,7 @@ def function_of(node: Node) -> GradientFunction | None:
 def gradients_of(outputs: Sequence[tuple[Node, Node]], inputs: Sequence[Any]) -> list[Node | None]:
     """Find the gradient of each input tensor; a leaf may have had several nodes."""
     WALKS.count += 1
-    former: dict[int, list[Node]] = {id(tensor): [tensor.node] for tensor in inputs}
+    former: dict[int, list[Node]] = {id(tensor): [recorded_as(tensor.node)] for tensor in inputs}
     for node in leaf_nodes([output for output, _ in outputs]):
         nodes = former.get(id(leaf_of(node)))
         if nodes is not None and all(each is not node for each in nodes):
@@ -463,6 +464,13 @@ def gradients_of(outputs: Sequence[tuple[Node, Node]], inputs: Sequence[Any]) ->
     targets = [node for nodes in former.values() for node in nodes]
     found = dict(zip(map(id, targets), node_gradient(outputs, targets, is_trained)))
     return [total([found[id(node)] for node in former[id(tensor)]]) for tensor in inputs]
+
+
+def recorded_as(node: Node) -> Node:
+    """Find what a tensor was before writes that nobody noted: their gradients all flow there."""
+    while type(node.arg) is CustomGradient and node.arg.name == UNNOTED:
+        node = node.inputs[0]
+    return node
 
 
 def known_gradients(root: Node, inputs: Sequence[Any], is_final: bool) -> list[Node | None] | None:

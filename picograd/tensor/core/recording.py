@@ -676,7 +676,7 @@ def write(
         if not is_alike:
             aliasing.check_target("in-place", target)
         target, node, tracks = through(target, node, tracks)
-    replace_value(target, node, tracks)
+    replace_value(target, node, tracks, is_one)
     if target._views is not None:
         renew_views(target)
     if is_one and pending.is_over_budget():
@@ -711,7 +711,7 @@ def write_memory(target: "Recorded", node: Node) -> bool:
     return True
 
 
-def replace_value(target: "Recorded", node: Node, tracks: bool) -> None:
+def replace_value(target: "Recorded", node: Node, tracks: bool, is_one: bool = True) -> None:
     """Give a tensor that shows no other's memory its next value."""
     node = foreign.apart(node) if foreign.SHARED else node
     if not tracks and write_memory(target, node):
@@ -739,7 +739,7 @@ def replace_value(target: "Recorded", node: Node, tracks: bool) -> None:
     if target._node.op not in WRITES:
         VERSIONS[target._node] = version + 1
     pending.note_write(target._node, version)
-    if foreign.SHARED:
+    if foreign.SHARED and is_one:
         foreign.settle(target._node)
 
 
@@ -754,7 +754,8 @@ def severed(before: Node, after: Node, tracks: bool) -> Node:
         return [old.const_like(0) if is_noted else flowing, *[flowing for _ in new]]
 
     is_noted = MODE.enabled
-    return custom(build.detach(after), [before, *([after] if tracks else [])], vjp)
+    name = "Custom" if is_noted else autograd.UNNOTED
+    return custom(build.detach(after), [before, *([after] if tracks else [])], vjp, name)
 
 
 def take(target: "Recorded", node: Node, tracks: bool) -> None:
@@ -953,7 +954,8 @@ def through(target: "Recorded", node: Node, tracks: bool) -> tuple[Any, Node, bo
     if after is before:  # no element was written
         return base, base._node, base._tracks
     if is_cut and not base.is_leaf:  # its gradient goes where it went
-        after = custom(after, [base._node], lambda flowing, output, old: [flowing])
+        passed, name = (lambda flowing, output, old: [flowing]), autograd.UNNOTED
+        after = custom(after, [base._node], passed, name)
         return base, after, True
     return base, after, not is_cut and (tracks or base._tracks)
 

@@ -488,8 +488,10 @@ def weighted_sum(op: str, a: Node, factors: Sequence[Node], first: Scalar, secon
     return elementwise.arithmetic("add", left, right).cast(dtype)
 
 
-def times(op: str, node: Node, factor: Scalar) -> Node:
+def times(op: str, node: Node, factor: Operand) -> Node:
     """Multiply by a number, which integers cut to a whole one; a bool stays where it is not 0."""
+    if isinstance(factor, Node) and not factor.shape:
+        return elementwise.arithmetic("mul", node, factor.cast(node.dtype))
     if isinstance(factor, float) and node.dtype.is_integer:  # as PyTorch does
         factor = int(factor)
     number = read_factor(op, factor, node.dtype)

@@ -172,3 +172,17 @@ def test_a_state_of_pytorchs_leaves_functions_as_they_are():
     ours.load_state_dict(theirs.state_dict())
     ours.step()
     assert ours.get_last_lr()[0] == pytest.approx(0.3 * 0.9**4)
+
+
+def test_a_schedule_of_the_users_says_what_it_set() -> None:
+    """PyTorch's keep the rates in `_last_lr`, and copies of them assign it."""
+
+    class Halving(nn.optim.lr_scheduler.LRScheduler):
+        def step(self, epoch: int | None = None) -> None:
+            for group in self.optimizer.param_groups:
+                group["lr"] /= 2
+            self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
+
+    optimizer = nn.optim.SGD([nn.Parameter(Tensor([1.0]))], lr=1.0)
+    optimizer._cuda_graph_capture_health_check()
+    assert Halving(optimizer).get_last_lr() == [0.5]

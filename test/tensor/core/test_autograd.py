@@ -362,3 +362,16 @@ def test_a_gradient_that_is_cut_is_an_error(cut: str) -> None:
     with pytest.raises(GradientError, match="no gradient reaches the tensors"):
         ((passed - Tensor([2.0])) ** 2).sum().backward()
     assert w.grad is None
+
+
+@pytest.mark.parametrize("is_early", [False, True])
+def test_grad_of_what_was_written_behind_its_back(is_early: bool) -> None:
+    """A write through `.data` is not noted: gradients reach what was recorded before it, too."""
+    found = []
+    for library in (pytest.importorskip("torch"), picograd):
+        x = library.ones(3, requires_grad=True).clone()
+        early = x * 3
+        x.data.mul_(2)
+        y = early if is_early else x.view(3, 1)
+        found.append([each.tolist() for each in library.autograd.grad((y**2).sum(), x)])
+    assert found[0] == found[1]

@@ -161,3 +161,10 @@ def test_is_close(device: str) -> None:
         Case("nan", lambda x, y: x.isclose(y, equal_nan=True), [a, b], has_gradient=False),
     ]
     compare(cases, device)
+
+
+def test_factors_may_be_tensors_without_axes() -> None:
+    """Optimizers weigh steps by numbers that they computed: `addcdiv_(m, v, value=-rate)`."""
+    x, half = Tensor([2.0, 4.0]), Tensor(0.5)
+    assert x.addcdiv(x, x, value=half).tolist() == [2.5, 4.5]
+    assert x.addcmul(x, x, value=half).tolist() == [4.0, 12.0]
