@@ -32,7 +32,7 @@ from picograd.runtime.device import (
     check_size,
     empty_tape,
 )
-from picograd.runtime.llvm import LIBRARY_BYTES, Compiler, Host, Job, compiler_version, host
+from picograd.runtime.llvm import Compiler, Host, Job, compiler_version, host, loaded_bytes
 from picograd.runtime.log import log_action
 from picograd.runtime.memory import Allocation, Pool, Workspaces
 from picograd.runtime.native import RECORD_WORDS
@@ -232,7 +232,7 @@ class CpuDevice(Device):
         self.runner.reserve_scratch(code.scratch_bytes)
         zeroed = tuple(each for each in code.workspaces if each.is_zeroed)
         workspaces = self.workspaces.bind(zeroed)
-        nbytes = len(binary) + len(code.source) + LIBRARY_BYTES
+        nbytes = loaded_bytes(binary) + len(code.source)
         return Executable(code, library[code.entry], library, workspaces, nbytes)
 
     def make_tape(

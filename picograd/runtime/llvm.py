@@ -1,7 +1,8 @@
 """LLVM through llvmlite: IR text -> optimised object file -> loaded code.
 
-Objects are plain bytes that depend on nothing of this process, so they can be cached on disk. They
-are loaded by ORC, where every object is a library of its own and symbol names need not differ.
+Objects are plain bytes that depend on nothing of this process, so they can be cached on disk. Most
+are laid out for memory (images.py). The others are loaded by ORC, where every object is a library
+of its own and symbol names need not differ.
 llvmlite holds a lock of its own around every call, because its modules share one context. Each of
 ours has its own, and LLVM lets threads work on different contexts at the same time: the two calls
 that take long, the passes and the emission of code, take no lock.
@@ -31,6 +32,7 @@ from picograd.code import (
 )
 from picograd.late_methods import dataclass
 from picograd.runtime.device import compile_error
+from picograd.runtime.images import HEAD, PAGE, Image, image_of
 
 LEVEL = 2  # O3 costs as much and gains nothing on generated code (measured)
 LIBRARY_NUMBERS = count()
@@ -153,14 +155,14 @@ class Job:
         self.memory = emit(self.machine, self.module, 1, self.problem)
 
     def result(self) -> bytes:
-        """Give the object file, once `run` is done, and let the rest go."""
+        """Give the object, once `run` is done, laid out if that may be, and let the rest go."""
         if not self.memory:
             raise RuntimeError(str(self.problem))
         memory, self.memory = self.memory, None
         lib = ffi.lib
         try:
             size = lib.LLVMPY_GetBufferSize(memory)
-            return ctypes.string_at(lib.LLVMPY_GetBufferStart(memory), size)
+            return image_of(ctypes.string_at(lib.LLVMPY_GetBufferStart(memory), size))
         finally:
             lib.LLVMPY_DisposeMemoryBuffer(memory)
             self.close()
@@ -190,6 +192,11 @@ class Job:
         if self.machine is not None:
             SPARE[self.kind].append(self.machine)
             self.machine = None
+
+
+def loaded_bytes(binary: bytes) -> int:
+    """Count the bytes of memory that an object takes once it is loaded."""
+    return len(binary) + (PAGE if binary.startswith(HEAD) else LIBRARY_BYTES)
 
 
 def finished(job: Job) -> bytes:
@@ -232,6 +239,11 @@ class Compiler:
 
         RuntimeError if the object is damaged or lacks a symbol.
         """
+        if binary.startswith(HEAD):
+            image = Image(binary)
+            if not image.names.keys() >= set(symbols):
+                raise RuntimeError(f"it lacks one of {', '.join(symbols)}")
+            return image
         library = llvm.JITLibraryBuilder().add_object_img(binary).add_current_process()
         for symbol in symbols:
             library = library.export_symbol(symbol)
