@@ -220,7 +220,7 @@ def generator_version() -> str:
 
 def version_of(package: Path) -> str:
     """Hash the names and texts of the modules that matter."""
-    rooms = [(str(package), [], os.listdir(package))]
+    rooms: list[tuple[str, list[str], list[str]]] = [(str(package), [], os.listdir(package))]
     for room in GENERATOR:
         rooms += os.walk(package / room)
     result, start = hashlib.sha256(), len(str(package)) + 1

@@ -32,7 +32,7 @@ PAGE = mmap.PAGESIZE
 class Image:
     """This class is machine code in memory of its own; it maps names to addresses."""
 
-    def __init__(self, content: bytes) -> None:
+    def __init__(self, content: bytes, symbols: tuple[str, ...] = ()) -> None:
         """Load what `image_of` made; RuntimeError if it is damaged, or a function is not there."""
         head, _, code = content.partition(b"\n")
         try:
@@ -48,6 +48,8 @@ class Image:
             self.names: dict[str, int] = {name: base + at for name, at in facts["names"].items()}
         except (ValueError, LookupError, TypeError, AttributeError, OSError, struct.error) as error:
             raise RuntimeError(f"damaged, or made elsewhere: {error}") from None
+        if not self.names.keys() >= set(symbols):
+            raise RuntimeError(f"it lacks one of {', '.join(symbols)}")
         if process().mprotect(ctypes.c_void_p(base), ctypes.c_size_t(size), 5):  # read and execute
             raise RuntimeError("the system refuses to run new code")
         self.memory: mmap.mmap = memory  # goes with the last reference

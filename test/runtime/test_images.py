@@ -7,8 +7,9 @@ import sys
 import pytest
 
 from picograd.code import Code
+from picograd.runtime.compiler import Compiler
 from picograd.runtime.images import HEAD, Image
-from picograd.runtime.llvm import Compiler, host
+from picograd.runtime.llvm import host
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() != "x86_64", reason="objects are laid out there"
