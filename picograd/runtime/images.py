@@ -4,7 +4,7 @@ A linker takes 0.15 ms for an object, and 45 KB that it keeps. What we compile n
 sections beside one another, and addresses, all of 64 bits, of places in them and of functions of
 the C library or of Python. So an object is laid out once, when it is compiled:
 
-    {"names": {"kernel": 0}, "inside": [[12, 320]], "outside": [[40, "memcpy", 0]]}\n<bytes>
+    image {"names": {"kernel": 0}, "inside": [[12, 320]], "outside": [[40, "memcpy", 0]]}\n<bytes>
 
 Word 12 becomes the address of byte 320, word 40 that of `memcpy`. An object that has more to it
 stays one, as those of other processors than x86-64, and of other systems than Linux, do.
@@ -19,7 +19,7 @@ from typing import Any
 
 from picograd.helpers import round_up
 
-HEAD = b'{"names": '
+HEAD = b"image "
 BEGIN = b"\x7fELF\x02\x01"  # 64 bits, little endian
 X86_64 = 62
 SYMBOLS, RELOCATIONS, NO_BYTES, UNWIND = 2, 4, 8, 0x70000001  # kinds of sections
@@ -36,7 +36,7 @@ class Image:
         """Load what `image_of` made; RuntimeError if it is damaged, or a function is not there."""
         head, _, code = content.partition(b"\n")
         try:
-            facts = json.loads(head)
+            facts = json.loads(head.removeprefix(HEAD))
             size = max(len(code), 1)
             memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
             base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
@@ -118,7 +118,7 @@ def laid_out(content: bytes) -> bytes:
                 if binding == GLOBAL and section in places:
                     names[name] = places[section] + value
     facts = {"names": names, "inside": inside, "outside": outside}
-    return json.dumps(facts).encode() + b"\n" + code
+    return HEAD + json.dumps(facts).encode() + b"\n" + code
 
 
 def read_sections(content: bytes) -> list[tuple[int, ...]]:

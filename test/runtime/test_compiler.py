@@ -33,4 +33,4 @@ def test_invalid_ir_is_refused(compiler):
 
 def test_what_is_linked_takes_more_memory():
     assert loaded_bytes(b"\x7fELF") == 4 + LIBRARY_BYTES
-    assert loaded_bytes(b'{"names": {}') == 12 + PAGE
+    assert loaded_bytes(b"image {}") == 8 + PAGE

@@ -72,7 +72,7 @@ def test_what_has_more_to_it_stays_an_object():
 )
 def test_what_is_damaged_is_refused(head):
     with pytest.raises(RuntimeError, match="damaged"):
-        Image(head + b"\n" + bytes(64))
+        Image(HEAD + head + b"\n" + bytes(64))
 
 
 def test_a_symbol_that_is_missing_is_an_error():
