@@ -18,7 +18,6 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 from picograd.code import Code, TensorMap, Windows, Workspace
@@ -215,15 +214,15 @@ def generator_version() -> str:
 
     Sizes and times of files would not do: installers set equal times for every version.
     """
-    return version_of(Path(__file__).parents[1])
+    return version_of(os.path.dirname(os.path.dirname(__file__)))
 
 
-def version_of(package: Path) -> str:
+def version_of(package: str) -> str:
     """Hash the names and texts of the modules that matter."""
-    rooms: list[tuple[str, list[str], list[str]]] = [(str(package), [], os.listdir(package))]
+    rooms: list[tuple[str, list[str], list[str]]] = [(package, [], os.listdir(package))]
     for room in GENERATOR:
-        rooms += os.walk(package / room)
-    result, start = hashlib.sha256(), len(str(package)) + 1
+        rooms += os.walk(os.path.join(package, room))
+    result, start = hashlib.sha256(), len(package) + 1
     for path in sorted([os.path.join(room, name) for room, _, names in rooms for name in names]):
         if path.endswith(".py"):
             with open(path, "rb", buffering=0) as file:
