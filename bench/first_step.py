@@ -45,7 +45,7 @@ PARTS = (
     ("LLVM parse", "llvmlite.binding", "parse_assembly"),
     ("LLVM wait", "concurrent.futures", "Future.result"),
     ("LLVM prepare", "picograd.runtime.llvm", "Job.__init__"),
-    ("LLVM link", "picograd.runtime.llvm", "Compiler.load"),
+    ("load", "picograd.runtime.compiler", "Compiler.load"),
     ("run", "picograd.runtime.cpu", "CpuDevice.enter"),
 )
 

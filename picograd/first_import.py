@@ -27,9 +27,9 @@ def first_import() -> Iterator[None]:
         gc.collect()  # what is garbage already goes
     with paused_collection():
         yield
-    if is_young:
-        gc.freeze()
-        FROZEN.append(True)
+        if is_young:  # before the collector is back, which would look at all of it once: 20 ms
+            gc.freeze()
+            FROZEN.append(True)
 
 
 def holders_of(values: Sequence[Any]) -> list[Any]:

@@ -5,7 +5,6 @@
 """
 
 from collections.abc import Iterable
-from concurrent.futures import Future, wait
 from importlib.machinery import ModuleSpec
 from typing import Any, NoReturn, TypeVar
 
@@ -131,8 +130,10 @@ def _assert(condition: Any, message: str) -> None:
         raise AssertionError(message)
 
 
-def collect_all(futures: Iterable[Future[Any]]) -> Future[list[Future[Any]]]:
+def collect_all(futures: Iterable[Any]) -> Any:
     """Join futures (`torch.futures`) to one, that of their list once each is done."""
+    from concurrent.futures import Future, wait  # 3 ms, for what few programs use
+
     listed, joined = list(futures), Future[list[Future[Any]]]()
     wait(listed)
     joined.set_result(listed)

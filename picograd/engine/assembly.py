@@ -15,7 +15,8 @@ from functools import cache
 
 from picograd.code import Code
 from picograd.errors import PicogradError
-from picograd.runtime.llvm import Host, Job
+from picograd.runtime.compiler import Host
+from picograd.runtime.llvm import Job
 from picograd.runtime.log import log
 from picograd.runtime.nvrtc import compile_text, nvrtc_error
 from picograd.target import Target

@@ -16,6 +16,7 @@ from functools import cache
 
 from picograd.config import config
 from picograd.engine.cache import remember
+from picograd.engine.known_host import known_host
 from picograd.errors import DeviceError
 from picograd.runtime.device import Device
 from picograd.runtime.driver import has_driver
@@ -25,9 +26,9 @@ from picograd.target import Target
 def open_cpu(ordinal: int) -> Device:
     """Open the host's processor."""
     from picograd.runtime.cpu import CpuDevice
-    from picograd.runtime.llvm import compiler_version, host
 
-    return CpuDevice(config.threads, remember((host(), compiler_version())))
+    described = known_host()
+    return CpuDevice(config.threads, remember(described), described=described)
 
 
 def open_cuda(ordinal: int) -> Device:

@@ -18,7 +18,6 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 from picograd.code import Code, TensorMap, Windows, Workspace
@@ -180,15 +179,20 @@ def place_of(folder: str) -> str:
 
 def kernel_key(code: Code, facts: tuple[object, ...]) -> str:
     """Name what a binary depends on: source, entry, machine and compiler, settings, our code."""
-    machine = text_of(facts)
-    parts = (code.language, code.entry, machine, config.key(), generator_version(), code.is_warm)
+    parts = (
+        code.language,
+        code.entry,
+        state_of(facts, config.epoch, generator_version()),
+        code.is_warm,
+    )
     return hashlib.sha256(f"{parts!r}\n{code.source}".encode()).hexdigest()
 
 
-@functools.cache
-def text_of(facts: tuple[object, ...]) -> str:
-    """Write out what a machine and its compiler are; once, as it is part of every key."""
-    return repr(facts)
+@functools.lru_cache(16)
+def state_of(facts: tuple[object, ...], epoch: int, version: str) -> str:
+    """Name a machine and its compiler, our code, and the settings of an epoch."""
+    parts = (facts, config.key(), version)
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
 def lookup(code: Code, device: Device) -> bytes | None:
@@ -210,25 +214,27 @@ def generator_version() -> str:
 
     Sizes and times of files would not do: installers set equal times for every version.
     """
-    return version_of(Path(__file__).parents[1])
+    return version_of(os.path.dirname(os.path.dirname(__file__)))
 
 
-def version_of(package: Path) -> str:
+def version_of(package: str) -> str:
     """Hash the names and texts of the modules that matter."""
-    files = [*package.glob("*.py")]
-    files += [path for room in GENERATOR for path in (package / room).rglob("*.py")]
-    result = hashlib.sha256()
-    for path in sorted(files):
-        text = path.read_bytes()
-        result.update(f"{path.relative_to(package)} {len(text)}\n".encode() + text)
+    rooms: list[tuple[str, list[str], list[str]]] = [(package, [], os.listdir(package))]
+    for room in GENERATOR:
+        rooms += os.walk(os.path.join(package, room))
+    result, start = hashlib.sha256(), len(package) + 1
+    for path in sorted([os.path.join(room, name) for room, _, names in rooms for name in names]):
+        if path.endswith(".py"):
+            with open(path, "rb", buffering=0) as file:
+                text = file.read()
+            result.update(f"{path[start:]} {len(text)}\n".encode() + text)
     return result.hexdigest()
 
 
 def entry_key(canonical: str, device: Device) -> str:
     """Name the entry that describes a kernel known by its canonical key."""
-    machine = text_of((device.target, device.compiler))
-    parts = (canonical, machine, config.key(), generator_version())
-    return hashlib.sha256(repr(parts).encode()).hexdigest()
+    state = state_of((device.target, device.compiler), config.epoch, generator_version())
+    return hashlib.sha256(f"{canonical} {state}".encode()).hexdigest()
 
 
 def find_kernel(canonical: str, device: Device) -> tuple[Code, bytes] | None:

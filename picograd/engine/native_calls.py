@@ -18,7 +18,6 @@ from picograd.engine.watch import PROFILES
 from picograd.runtime import cuda_calls, python_calls
 from picograd.runtime.cuda_calls import GPU, KERNEL, TAPE
 from picograd.runtime.device import Running
-from picograd.runtime.llvm import finished
 from picograd.runtime.log import log_action
 from picograd.runtime.memory import WATCHERS, Allocation, Pool, size_class
 from picograd.runtime.python_calls import MADE, PLAN, places
@@ -165,7 +164,7 @@ class NativeCalls:
         """Compile all functions, and let the end of memory be one of them."""
         device: Any = get_device("cpu")
         code = Code("calls", "llvm", "picograd_launch", source(), 1)
-        binary = device.remember(code, lambda: finished(device.machine.job(code, is_quick=True)))
+        binary = device.remember(code, lambda: device.machine.compile(code, is_quick=True))
         try:
             library = device.machine.load(binary, tuple(FUNCTIONS))
         except RuntimeError as error:  # the interpreter's functions cannot be linked to

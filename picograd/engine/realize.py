@@ -28,7 +28,7 @@ from picograd.engine.executable import CompiledPlan, Runnable, compile_plan, sca
 from picograd.engine.followed import EVENTS
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, walk_pending, with_scalars
-from picograd.engine.size_patterns import learn, plan_by_code
+from picograd.engine.size_patterns import is_new, learn, note_stored, plan_by_code, tell_stored
 from picograd.engine.sizes import BoundedPlan, bounded_plan
 from picograd.engine.stored_plan import find_stored, store_plan
 from picograd.engine.tracing import is_tracing
@@ -96,10 +96,18 @@ def find_plan(
         if isinstance(compiled, BoundedPlan):
             compiled.have_patience(patience)
         return compiled
-    if compiled is None and limits is None and config.dynamic:
-        bounded = plan_by_code(found)
+    is_missing = False
+    if compiled is None and limits is None:
+        bounded = plan_by_code(found) if config.dynamic else None
         if bounded is not None:
             return put_bounded(bounded, key, patience)
+        if is_new(found):  # what another process left needs no look at the graph
+            stored = find_stored(found)
+            is_missing = stored is None
+            if stored is not None:
+                note_stored(found, stored)
+                PLANS.put(key, stored)
+                return stored
     is_folded = any(node.op == FOLDED for node in found.order)
     if is_folded:
         roots, found = plain_graph(roots, found)
@@ -107,12 +115,13 @@ def find_plan(
         check_values(found.order)
     may_vary = config.dynamic or limits is not None
     if compiled is None and may_vary and not has_complex(found.order):
+        tell_stored(found)
         bounded = bounded_plan(roots, found, own_plan, limits or {})
         if limits is None and not is_folded:
             learn(roots, found, bounded)
         if bounded is not None:
             return put_bounded(bounded, key, patience)
-    return own_plan(roots, found)
+    return own_plan(roots, found, is_missing)
 
 
 def put_bounded(plan: BoundedPlan, key: Any, patience: int) -> BoundedPlan:
@@ -133,12 +142,12 @@ def plain_graph(roots: Sequence[Node], found: GraphKey) -> tuple[Sequence[Node],
     return roots, replace(found, order=walk_pending(roots))
 
 
-def own_plan(roots: Sequence[Node], found: GraphKey) -> CompiledPlan:
-    """Find or make the plan of a graph for its own sizes."""
+def own_plan(roots: Sequence[Node], found: GraphKey, is_missing: bool = False) -> CompiledPlan:
+    """Find or make the plan of a graph for its own sizes; `is_missing`: the disk has none."""
     key = (found.key, config.epoch)
     compiled = PLANS.get(key)
     if not isinstance(compiled, CompiledPlan):
-        compiled = find_stored(found)
+        compiled = None if is_missing else find_stored(found)
         if compiled is None:
             compiled = compile_plan(make_plan(with_scalars(roots, found)), found)
             store_plan(found, compiled)

@@ -16,17 +16,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from typing import Any
 
-from picograd.buffer import Storage
+from picograd.buffer import Buffer, Storage
+from picograd.dtype import BY_NAME
 from picograd.engine.bound_sizes import BoundSizes, bound_sizes
+from picograd.engine.executable import CompiledPlan
 from picograd.engine.plan_key import GraphKey, leaf_buffer
-from picograd.engine.sizes import BoundedPlan
+from picograd.engine.sizes import BoundedPlan, Family, prime
 from picograd.errors import PicogradError
 from picograd.graph.axes import Degenerate, NoRule
+from picograd.graph.formula import unfolded
 from picograd.graph.node import Node
 from picograd.graph.recurrence import Recurrence
 from picograd.graph.starts import MOVING, starts_of
 from picograd.late_methods import dataclass
-from picograd.number import GivenInt
+from picograd.number import GIVEN, GivenInt
 
 PATTERN_LIMIT = 256  # structures that are remembered; the one seen longest ago goes first
 TRIALS = 16  # times that a plan is bound to the variables of a structure
@@ -93,6 +96,7 @@ class Pattern:
     args: list[Any]
     learnt: list[Learnt] = field(default_factory=list)
     trials: int = TRIALS
+    untold: Family | None = None  # that `sizes` does not know yet
 
 
 PATTERNS: OrderedDict[Any, Pattern] = OrderedDict()
@@ -115,12 +119,10 @@ def plan_by_code(found: GraphKey) -> BoundedPlan | None:
 def learn(roots: Sequence[Node], found: GraphKey, plan: BoundedPlan | None) -> None:
     """Note a recording that went the long way, and bind its plan by code if it is not the first."""
     key, rows = structure(found), found.key.rows[0]
-    args = [None if leaf_buffer(node) is not None else node.arg for node in found.order]
+    args = arguments(found)
     pattern = PATTERNS.get(key)
     if pattern is None:
-        PATTERNS[key] = Pattern(rows, args)
-        while len(PATTERNS) > PATTERN_LIMIT:
-            PATTERNS.popitem(last=False)
+        keep(key, Pattern(rows, args))
         return
     PATTERNS.move_to_end(key)
     variables = compare(pattern, found)
@@ -133,6 +135,55 @@ def learn(roots: Sequence[Node], found: GraphKey, plan: BoundedPlan | None) -> N
     bound = bind(variables, roots, found, plan)
     if bound is not None:
         pattern.learnt.insert(0, Learnt(variables, bound, plan.patience, plan.steady))
+
+
+def is_new(found: GraphKey) -> bool:
+    """Tell whether no graph of a structure was met before, and `rebuilt` could make it again."""
+    return structure(found) not in PATTERNS and all(type(node) is Node for node in found.order)
+
+
+def note_stored(found: GraphKey, plan: CompiledPlan) -> None:
+    """Note a new graph whose plan was on disk: its family is told of it when another one comes."""
+    plan.family = found.family = Family()
+    keep(structure(found), Pattern(found.key.rows[0], arguments(found), untold=plan.family))
+
+
+def tell_stored(found: GraphKey) -> None:
+    """Let `sizes` know the first recording of a structure, if its plan was on disk."""
+    pattern = PATTERNS.get(structure(found))
+    if pattern is not None and pattern.untold is not None:
+        family, pattern.untold = pattern.untold, None
+        prime(rebuilt(pattern, found.key.rows[1]), family)
+
+
+def keep(key: Any, pattern: Pattern) -> None:
+    """Remember a structure, and not too many."""
+    PATTERNS[key] = pattern
+    while len(PATTERNS) > PATTERN_LIMIT:
+        PATTERNS.popitem(last=False)
+
+
+def arguments(found: GraphKey) -> list[Any]:
+    """List what nodes have beside what they read; None for memory."""
+    return [None if leaf_buffer(node) is not None else node.arg for node in found.order]
+
+
+def rebuilt(pattern: Pattern, roots: Sequence[int]) -> list[Node]:
+    """Make the graph of a recording over memory without bytes; folded formulas are written out."""
+    nodes: list[Node] = []
+    storages: dict[int, Storage] = {}
+    for (op, *read, shape, name, device), arg in zip(pattern.rows, pattern.args):
+        dtype = BY_NAME[name]
+        if not read:  # a leaf, named by its memory
+            storage = storages.setdefault(op, Storage(Buffer(device, dtype, 0, 0)))
+            nodes.append(Node("buffer", (), storage, shape, dtype, device))
+            continue
+        if op == "scalar" and type(arg) in GIVEN:
+            op = "const"
+        places = read[0] if len(read) == 2 else ()
+        inputs = [nodes[at] for at in ((places,) if type(places) is int else places)]
+        nodes.append(Node(op, tuple(inputs), arg, shape, dtype, device))
+    return unfolded([nodes[at] for at in roots], nodes)
 
 
 def structure(found: GraphKey) -> Any:

@@ -69,8 +69,8 @@ Limits = Mapping[tuple[int, int], int]
 class Family:
     """Recordings of one structure: the first one, what varied since, and the bounds in use."""
 
-    first: Record
-    largest: list[int]  # of all axes, the largest sizes that were seen
+    first: Record = field(default_factory=partial(Record, [], [], []))
+    largest: list[int] = field(default_factory=list)  # of all axes, the largest that were seen
     changes: Changes = field(default_factory=Changes)
     bounds: list[Bounds] = field(default_factory=list)
     bindings: list[Binding] = field(default_factory=list)
@@ -180,11 +180,14 @@ def are_rows(pair: Pair) -> bool:
     return pair[0][1:] == pair[1][1:]
 
 
-def prime(roots: Sequence[Node]) -> None:
-    """Note a graph as one seen before, at sizes that it will have."""
+def prime(roots: Sequence[Node], family: Family | None = None) -> None:
+    """Note a graph as one seen before, at sizes that it will have; `family` is empty."""
     expanded = expand_composites(roots, KEPT, with_scalar)
     order = walk_pending(expanded)
-    FAMILIES.setdefault(structure(order, expanded), new_family(order))
+    first = record(order)
+    family = Family() if family is None else family
+    family.first, family.largest = first, first.sizes
+    FAMILIES.setdefault(structure(order, expanded), family)
 
 
 def new_family(order: Sequence[Node]) -> Family:

@@ -82,7 +82,7 @@ def is_plain(value: Any) -> bool:
     """Tell whether the text of a value says all that counts, in any process."""
     kind = type(value)
     if kind is tuple:
-        return all(map(is_plain, value))
+        return PLAIN.issuperset(map(type, value)) or all(map(is_plain, value))
     if kind is Formula:
         return bool(value.is_plain)
     return kind in PLAIN or (kind is HostCall and is_plain(value.options))

@@ -30,7 +30,8 @@ Change = Callable[[Node], Node]
 Step = tuple[str, tuple[int, ...], tuple[Any, Shape, DType, str]]
 
 
-PLAIN = (int, float, str, bool, type(None), DType, ConvSpec)  # arguments told by as text
+NUMERIC = {int, float, bool, type(None)}
+PLAIN = (*NUMERIC, str, DType, ConvSpec)  # arguments told by as text
 FOLDED = "formula"
 
 
@@ -131,7 +132,7 @@ def formula_over(inputs: Sequence[Node], results: Sequence[Node]) -> Formula | N
     found = [numbers[id(node)] for node in results]
     kinds = [(node.shape, node.dtype) for node in results]
     devices = {node.device for node in (*inputs, *results)}
-    is_plain = len(devices) == 1 and all(map(is_text, steps))
+    is_plain = len(devices) == 1 and all(is_text(op) and is_text(arg) for op, _, (arg, *_) in steps)
     formula = Formula(tuple(steps), tuple(found), tuple(kinds), is_plain)
     return interned(formula)
 
@@ -152,7 +153,7 @@ def interned(formula: Formula) -> Formula:
 def is_text(value: Any) -> bool:
     """Tell whether the text of a value says all that counts; no function of the host is called."""
     if type(value) is tuple:
-        return all(map(is_text, value))
+        return NUMERIC.issuperset(map(type, value)) or all(map(is_text, value))
     return type(value) in PLAIN and value != "host_call"
 
 

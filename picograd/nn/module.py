@@ -590,7 +590,8 @@ def check_name(module: Module, op: str, name: Any) -> None:
         raise DTypeError(op, f"the name is a {type(name).__name__}", "pass a string")
     if not name or "." in name:
         raise MemberError(op, f"the name {name!r} is empty or has a dot", "use a plain name")
-    if name in module.__dict__ or name in dir(type(module)):
+    owners = type(module).__mro__
+    if name in module.__dict__ or any(name in vars(owner) for owner in owners):
         problem = f"{type(module).__name__} has an attribute {name!r} already"
         raise MemberError(op, problem, "use another name, or delete it first")
 

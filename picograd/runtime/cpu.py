@@ -16,8 +16,9 @@ from picograd.buffer import Buffer
 from picograd.code import Code
 from picograd.dtype import DType, to_dtype, uint8
 from picograd.errors import DeviceError
-from picograd.helpers import round_up
+from picograd.helpers import on_demand, round_up
 from picograd.runtime.boxes import Along, common_box, pieces
+from picograd.runtime.compiler import Compiler, Host, loaded_bytes
 from picograd.runtime.device import (
     Bytes,
     Device,
@@ -32,7 +33,6 @@ from picograd.runtime.device import (
     check_size,
     empty_tape,
 )
-from picograd.runtime.llvm import LIBRARY_BYTES, Compiler, Host, Job, compiler_version, host
 from picograd.runtime.log import log_action
 from picograd.runtime.memory import Allocation, Pool, Workspaces
 from picograd.runtime.native import RECORD_WORDS
@@ -40,6 +40,7 @@ from picograd.runtime.pieces import Records, drop_rest, finish_pieces, improve, 
 from picograd.runtime.workers import Remember, Runner
 from picograd.target import Target
 
+description = on_demand("picograd.runtime.llvm", "description")
 SHORT = 1 << 20  # operations and bytes of a tape that machine code runs: some 0.1 ms at most
 ALIGNMENT = 64  # a cache line and the widest vector
 LARGE_COPY = 128 << 10  # bytes from which the C library maps and unmaps fresh pages each time
@@ -124,13 +125,20 @@ class CpuDevice(Device):
     machine: Compiler
 
     def __init__(
-        self, threads: int = 1, remember: Remember = compile_always, capacity: int | None = None
+        self,
+        threads: int = 1,
+        remember: Remember = compile_always,
+        capacity: int | None = None,
+        described: tuple[Host, str] | None = None,
     ) -> None:
-        """Open with that many threads; `remember(code, make)` may cache the runner's object."""
+        """Open with that many threads; `remember(code, make)` may cache the runner's object.
+
+        `described` are the processor and the compiler, where LLVM need not be asked.
+        """
         if platform.system() == "Windows":
             raise DeviceError("cpu", "Windows is not supported", "use WSL")
-        machine = host()
-        self.name, self.compiler = "cpu", compiler_version()
+        machine, self.compiler = described or description()
+        self.name = "cpu"
         self.target = cpu_target(machine, threads)
         self.machine, self.remember = Compiler(machine), remember
         self.runner: Runner = Runner(self.machine, threads, remember)
@@ -200,7 +208,7 @@ class CpuDevice(Device):
             return
         from concurrent.futures import Future, ThreadPoolExecutor  # a tenth of importing picograd
 
-        work: list[tuple[Job, Future[None]]] = []
+        work: list[tuple[Any, Future[None]]] = []
         try:
             with ThreadPoolExecutor(self.target.threads, "picograd-compile") as pool:
                 try:
@@ -232,7 +240,7 @@ class CpuDevice(Device):
         self.runner.reserve_scratch(code.scratch_bytes)
         zeroed = tuple(each for each in code.workspaces if each.is_zeroed)
         workspaces = self.workspaces.bind(zeroed)
-        nbytes = len(binary) + len(code.source) + LIBRARY_BYTES
+        nbytes = loaded_bytes(binary) + len(code.source)
         return Executable(code, library[code.entry], library, workspaces, nbytes)
 
     def make_tape(
@@ -321,11 +329,11 @@ class CpuDevice(Device):
     def compile_again(self, code: Code) -> Any:
         """Load a kernel that has run often with all passes, from disk if it is there."""
         log_action("compile", f"{code.name}, which runs often, with all passes")
-        binary = self.remember(code, lambda: self.machine.improve(code))
+        binary = self.remember(code, lambda: self.machine.compile(code, False))
         try:
             return self.machine.load(binary, (code.entry,))
         except RuntimeError:  # what the disk has is damaged
-            return self.machine.load(self.machine.improve(code), (code.entry,))
+            return self.machine.load(self.machine.compile(code, False), (code.entry,))
 
     def call_host(self, function: HostFunction, inputs: Sequence[Shaped], output: Shaped) -> None:
         """Call a function on the memory itself."""

@@ -1,14 +1,14 @@
 """LLVM through llvmlite: IR text -> optimised object file -> loaded code.
 
-Objects are plain bytes that depend on nothing of this process, so they can be cached on disk. They
-are loaded by ORC, where every object is a library of its own and symbol names need not differ.
+Objects are plain bytes that depend on nothing of this process, so they can be cached on disk. Most
+are laid out for memory (images.py). The others are loaded by ORC, where every object is a library
+of its own and symbol names need not differ.
 llvmlite holds a lock of its own around every call, because its modules share one context. Each of
 ours has its own, and LLVM lets threads work on different contexts at the same time: the two calls
 that take long, the passes and the emission of code, take no lock.
 """
 
 import ctypes
-import re
 from collections import defaultdict
 from collections.abc import Callable
 from itertools import count
@@ -29,34 +29,22 @@ from picograd.code import (
     WARM_WORK,
     Code,
 )
-from picograd.late_methods import dataclass
-from picograd.runtime.device import compile_error
+from picograd.runtime.compiler import Host
+from picograd.runtime.images import image_of
 
 LEVEL = 2  # O3 costs as much and gains nothing on generated code (measured)
 LIBRARY_NUMBERS = count()
-# A linker remembers 8 KB of every library it ever had, and takes 110 KB and 1.4 ms itself
+# LLVM's JIT remembers 8 KB of every library it ever had, and takes 110 KB and 1.4 ms itself
 # (measured): one that has linked this many is left to its libraries and goes with the last.
-LIBRARIES_A_LINKER = 64
-LIBRARY_BYTES = 45 << 10  # of memory that a loaded library takes beside its object (measured)
+LIBRARIES_A_JIT = 64
 SPARE: "defaultdict[tuple[Host, int], list[Any]]" = defaultdict(list)  # see `spare_machine`
 # AMD's processors take longer to read or write elements that lie apart by one instruction than one
 # by one, 2 to 10 times (measured); LLVM's estimate is the other way round.
 ONE_BY_ONE = "+prefer-no-gather,+prefer-no-scatter"
-ERROR_LINE = re.compile(r":(\d+):\d+: error")
-
-
-@dataclass(frozen=True, slots=True)
-class Host:
-    """The processor kernels are compiled for."""
-
-    cpu: str
-    features: str
 
 
 def host() -> Host:
     """Describe this machine's processor."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
     return host_of(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
 
 
@@ -73,8 +61,15 @@ def compiler_version() -> str:
     return f"llvmlite {llvmlite.__version__} LLVM {llvm.llvm_version_info} {levels}"
 
 
+def description() -> tuple[Host, str]:
+    """Describe this machine's processor and the compiler."""
+    return host(), compiler_version()
+
+
 def target_machine(machine: Host, level: int = LEVEL) -> Any:
     """Make a new TargetMachine. The linker owns the one it gets: never share it."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
     # The large code model ("jitdefault") lets generated code call libc from anywhere in memory;
     # reloc="pic" has produced wrong code from the second module on.
     return llvm.Target.from_default_triple().create_target_machine(
@@ -153,14 +148,14 @@ class Job:
         self.memory = emit(self.machine, self.module, 1, self.problem)
 
     def result(self) -> bytes:
-        """Give the object file, once `run` is done, and let the rest go."""
+        """Give the object, once `run` is done, laid out if that may be, and let the rest go."""
         if not self.memory:
             raise RuntimeError(str(self.problem))
         memory, self.memory = self.memory, None
         lib = ffi.lib
         try:
             size = lib.LLVMPY_GetBufferSize(memory)
-            return ctypes.string_at(lib.LLVMPY_GetBufferStart(memory), size)
+            return image_of(ctypes.string_at(lib.LLVMPY_GetBufferStart(memory), size))
         finally:
             lib.LLVMPY_DisposeMemoryBuffer(memory)
             self.close()
@@ -192,56 +187,26 @@ class Job:
             self.machine = None
 
 
-def finished(job: Job) -> bytes:
-    """Run a translation to its end."""
-    job.run()
-    return job.result()
-
-
-class Compiler:
-    """Compiles for one processor and loads objects into this process."""
+class Linker:
+    """This class loads objects that are not laid out, for one processor."""
 
     def __init__(self, machine: Host) -> None:
         self.host = machine
-        self.linker: Any = None
-        self.linked: int = 0  # libraries of this linker so far
+        self.jit: Any = None
+        self.linked: int = 0  # libraries of it so far
 
-    def start(self, code: Code) -> Job:
-        """Begin to translate IR to an object file; CompileError if it is not valid."""
-        return self.job(code, code.is_small or code.is_warm)
-
-    def job(self, code: Code, is_quick: bool) -> Job:
-        """Begin a translation with few passes or all; CompileError if the IR is not valid."""
-        try:
-            return Job(code, self.host, is_quick)
-        except RuntimeError as error:
-            found = ERROR_LINE.search(str(error)) or re.search(r":(\d+):", str(error))
-            line = int(found.group(1)) if found else None
-            raise compile_error(code, str(error), line) from None
-
-    def compile(self, code: Code) -> bytes:
-        """Translate IR to an object file; CompileError if it is not valid."""
-        return finished(self.start(code))
-
-    def improve(self, code: Code) -> bytes:
-        """Translate with all passes, which `compile` leaves out for what has not run often."""
-        return finished(self.job(code, False))
-
-    def load(self, binary: bytes, symbols: tuple[str, ...]) -> Any:
-        """Load an object; the result maps symbols to addresses and unloads it when dropped.
-
-        RuntimeError if the object is damaged or lacks a symbol.
-        """
+    def link(self, binary: bytes, symbols: tuple[str, ...]) -> Any:
+        """Load an object; RuntimeError if it is damaged or lacks a symbol."""
         library = llvm.JITLibraryBuilder().add_object_img(binary).add_current_process()
         for symbol in symbols:
             library = library.export_symbol(symbol)
-        return library.link(self.find_linker(), f"picograd{next(LIBRARY_NUMBERS)}")
+        return library.link(self.find_jit(), f"picograd{next(LIBRARY_NUMBERS)}")
 
-    def find_linker(self) -> Any:
-        """Give the linker that takes the next library; a full one lives on in its libraries."""
-        linker = self.linker
-        if linker is None or self.linked >= LIBRARIES_A_LINKER:
-            linker = self.linker = llvm.create_lljit_compiler(target_machine(self.host))
+    def find_jit(self) -> Any:
+        """Give what takes the next library; a full one lives on in its libraries."""
+        jit = self.jit
+        if jit is None or self.linked >= LIBRARIES_A_JIT:
+            jit = self.jit = llvm.create_lljit_compiler(target_machine(self.host))
             self.linked = 0
         self.linked += 1  # a library too many when threads meet here: no harm
-        return linker
+        return jit

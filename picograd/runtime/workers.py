@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from picograd.code import Code
+from picograd.runtime.compiler import Compiler
 from picograd.runtime.device import Running
-from picograd.runtime.llvm import Compiler
 from picograd.runtime.native import CONTEXT, CONTEXT_BYTES, runner_source
 
 # An idle worker spins this often before it sleeps: about 40 us, some pauses between two launches.

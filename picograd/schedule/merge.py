@@ -1,7 +1,8 @@
 """merge: launches that need not wait for one another become one.
 
     products     of one depth: the gradients of a layer; on a GPU blocks of one fill what the last
-                 blocks of the other leave idle
+                 blocks of the other leave idle. Not long ones on a CPU, which would only be in
+                 memory at once, with operands packed for both: the smaller result comes first
     small work   beside other maps and reductions, earlier or later if what it reads and writes
                  allows it: a check of labels, the powers of an optimizer, running statistics
 reductions       on a GPU, that nothing in the plan reads: gradients of biases, of norms' weights
@@ -18,15 +19,16 @@ from picograd.graph.row import Role
 from picograd.helpers import product
 from picograd.late_methods import dataclass
 from picograd.schedule.arrange import PART_LIMIT, SLOT_LIMIT, Launch
-from picograd.schedule.cost import is_small, machine
+from picograd.schedule.cost import MULTIPLIED, is_small, machine
 from picograd.schedule.group import GROUP_LIMIT, PRODUCTS, Facts, Group
-from picograd.schedule.heroes import is_product, uses_tensor_cores
+from picograd.schedule.heroes import is_product, product_depth, uses_tensor_cores
 from picograd.schedule.write_order import overwritten, reads_of
 from picograd.target import Target
 
 MERGED = ("map", "reduce")
 PRODUCT_LIMIT = 4  # products of one kernel: more compile slowly
 TRIES = 4  # launches looked at on each side
+LONG = 500  # times a launch that a product takes: it gains nothing by sharing one
 WAIT_LIMIT = 2  # depths that a large reduction waits for others: what it reads stays in memory
 
 
@@ -58,7 +60,13 @@ def merge_products(launches: list[Launch], target: Target) -> list[Launch]:
         if is_sure:
             hosts[launch.depth, launch.device] = launch
         found.append(launch)
-    return found
+    return sorted(found, key=lambda launch: (launch.depth, long_result(launch, target)))
+
+
+def long_result(launch: Launch, target: Target) -> int:
+    """Count the elements of a long product's result; 0 for other launches."""
+    hero = hero_of(launch) if launch.kind in PRODUCTS else None
+    return hero.node.size if hero is not None and is_long(hero, target) else 0
 
 
 def hero_of(launch: Launch) -> Facts:
@@ -71,7 +79,19 @@ def may_share(hero: Facts, target: Target) -> bool:
 
     Those of 16-bit floats differ in threads and shared memory on tensor cores.
     """
-    return not uses_tensor_cores(hero, target) and is_product(hero)
+    is_apart = uses_tensor_cores(hero, target) or is_long(hero, target)
+    return not is_apart and is_product(hero)
+
+
+def is_long(hero: Facts, target: Target) -> bool:
+    """Tell whether a product takes so long on a CPU that a launch of its own costs nothing.
+
+    Convolutions pack no operands.
+    """
+    made = machine(target)
+    nanoseconds = hero.node.size * product_depth(hero.node) / MULTIPLIED / made.workers
+    is_contraction = hero.node.row.role is Role.CONTRACT
+    return is_contraction and not target.has_blocks and nanoseconds > LONG * made.launch
 
 
 def fits(host: Launch, launch: Launch, parts: int) -> bool:

@@ -34,7 +34,7 @@ from picograd.schedule.recompute import (
 from picograd.target import Target
 
 ENOUGH = 16 << 20  # bytes at the peak: where less is taken, memory is not what is short
-TIME = 36  # the part of a plan's time that is spent again, at most
+TIME = 19  # the part of a plan's time that is spent again, at most
 ROUNDS = 8  # peaks that are looked at: what waits at one may be used at another
 FEW = 256  # times a value fits into the peak, at most
 GAIN = 0.95  # of the peak before: what is left must be less

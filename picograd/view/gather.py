@@ -1,6 +1,7 @@
 """gather: find the plans of what a user wants to look at."""
 
 import json
+import os
 import runpy
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -183,10 +184,10 @@ def read_run(path: Path) -> Run:
         raise DataError("view", problem, "write one with save=...") from error
 
 
-def save_run(run: Run, path: Path) -> None:
+def save_run(run: Run, path: str | os.PathLike[str]) -> None:
     """Write a run with all of its kernels' stages."""
     try:
-        path.write_text(json.dumps(run.everything()))
+        Path(path).write_text(json.dumps(run.everything()))
     except OSError as error:
         problem = f"cannot write {path}: {error.strerror}"
         raise DataError("view", problem, "check the folder") from error

@@ -3,7 +3,7 @@
 Little is imported until it is used: programs that show nothing pay nothing for it.
 """
 
-from pathlib import Path
+import os
 from threading import Event
 from typing import Any
 
@@ -45,7 +45,7 @@ def view(
     *arguments: Any,
     target: str = "",
     runs: int = 1,
-    save: str | Path | None = None,
+    save: str | os.PathLike[str] | None = None,
     browser: bool = True,
 ) -> Viewer:
     """Show how something is computed on a page of this machine; returns the page's address.
@@ -71,10 +71,10 @@ def view(
     return show(gather(thing, arguments, target, runs), save, browser)
 
 
-def show(run: Any, save: str | Path | None = None, browser: bool = True) -> Viewer:
+def show(run: Any, save: str | os.PathLike[str] | None = None, browser: bool = True) -> Viewer:
     """Show a run on the page of this process, and save it."""
     if save is not None:
-        save_run(run, Path(save))
+        save_run(run, save)
     if not SERVERS:
         SERVERS.append(start_server())
     number = SERVERS[0].add(run)

@@ -9,7 +9,8 @@ import numpy as np
 
 from picograd.code import Code
 from picograd.codegen.pipeline import generate
-from picograd.runtime.llvm import Compiler, host
+from picograd.runtime.compiler import Compiler
+from picograd.runtime.llvm import host
 from picograd.schedule.loop import Kernel
 from picograd.target import Target
 
@@ -25,7 +26,7 @@ def compiler() -> Compiler:
 
 def load(code: Code, is_quick: bool = False) -> Any:
     """Compile code, with all passes unless it may be quick; returns its entry for ctypes."""
-    binary = compiler().compile(code) if is_quick else compiler().improve(code)
+    binary = compiler().compile(code, None if is_quick else False)
     library = compiler().load(binary, (code.entry,))
     LIBRARIES.append(library)
     pointer = ctypes.c_void_p

@@ -10,7 +10,8 @@ from picograd.code import Code
 from picograd.codegen.linearize_cpu import linearize
 from picograd.codegen.render.llvm import render
 from picograd.codegen.templates import contract
-from picograd.runtime.llvm import Compiler, host
+from picograd.runtime.compiler import Compiler
+from picograd.runtime.llvm import host
 from picograd.schedule.loop import Kernel
 from picograd.target import Target
 

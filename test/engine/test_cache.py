@@ -256,7 +256,7 @@ def test_a_malformed_description_is_a_miss(bad, tmp_path):
 def test_the_version_covers_everything_that_shapes_code(tmp_path):
     package = Path(cache.__file__).parents[1]
     shutil.copytree(package, tmp_path, dirs_exist_ok=True)
-    whole = version = cache.version_of(tmp_path)
+    whole = version = cache.version_of(str(tmp_path))
     assert version == cache.generator_version()
     rooms = [path for room in cache.GENERATOR for path in (tmp_path / room).rglob("*.py")]
     named = [tmp_path / name for name in ("dtype.py", "target.py", "code.py", "runtime/native.py")]
@@ -265,17 +265,17 @@ def test_the_version_covers_everything_that_shapes_code(tmp_path):
         text, status = path.read_text(), path.stat()
         path.write_text(text[:-1] + "#")  # of the same size and time
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-        version = cache.version_of(tmp_path)
+        version = cache.version_of(str(tmp_path))
         assert version != whole, path
         path.write_text(text)
-    assert cache.version_of(tmp_path) == whole
+    assert cache.version_of(str(tmp_path)) == whole
 
 
 def test_an_edit_above_the_kernels_keeps_them(tmp_path):
     shutil.copytree(Path(cache.__file__).parents[1], tmp_path, dirs_exist_ok=True)
     with open(tmp_path / "nn" / "linear.py", "a") as file:
         file.write("# an edit")
-    assert cache.version_of(tmp_path) == cache.generator_version()
+    assert cache.version_of(str(tmp_path)) == cache.generator_version()
 
 
 def test_the_version_is_part_of_both_keys(monkeypatch):

@@ -9,7 +9,7 @@ from engine.by_code import compare_bindings
 
 import picograd
 from picograd import Tensor, nn
-from picograd.engine import size_patterns, sizes
+from picograd.engine import realize, size_patterns, sizes
 from picograd.engine.size_patterns import PATTERNS
 
 functional = nn.functional
@@ -132,3 +132,44 @@ def test_another_structure_at_the_same_ops_goes_the_long_way(outcomes: list[bool
         (x.sum(1) * 2).realize()
     assert sum(outcomes) <= count + 1
     assert not [each.refused for each in sizes.FAMILIES.values() if each.refused]
+
+
+def trained(n: int) -> Any:
+    """Two steps whose gradients and updates are folded formulas."""
+    picograd.manual_seed(0)
+    layer = nn.Linear(4, 3)
+    optimizer = nn.optim.Adam(layer.parameters())
+    for _ in range(2):
+        loss = (layer(Tensor(np.full((n, 4), 0.5, np.float32))) * 1.5).softmax(1)[1 : n - 1].sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return layer.weight
+
+
+@pytest.mark.parametrize("name", [*SOUGHT, "training"])
+def test_a_plan_from_disk_is_the_first_of_its_family(name: str, tmp_path: Any) -> None:
+    """Another process with the cache of the first learns sizes as that did."""
+
+    def run() -> Any:
+        found: list[Any] = []
+        with fresh_engine(cache=str(tmp_path), verify=0):
+            for n in ORDER[:4]:
+                if name == "training":
+                    found.append(trained(n).numpy().tobytes())
+                    continue
+                function, shape = SOUGHT[name]
+                values = np.random.default_rng(n).standard_normal(shape(n)).astype(np.float32)
+                found.append(function(Tensor(values)).numpy().tobytes())
+            plans = [type(each).__name__ for each in realize.PLANS.plans.values()]
+            firsts = {key: each.first for key, each in sizes.FAMILIES.items()}
+            return found, plans, firsts, [each.untold for each in PATTERNS.values()]
+
+    first, second = run(), run()
+    assert second[:2] == first[:2]
+    untold = [each for each in second[3] if each is not None]
+    assert len(untold) < len(second[3])
+    assert not any(each.first.shapes for each in untold)
+    for key, record in second[2].items():
+        assert first[2][key].shapes == record.shapes and first[2][key].sizes == record.sizes
+    assert len(second[2]) + len(untold) >= len(first[2])

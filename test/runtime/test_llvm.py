@@ -6,8 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from picograd.code import Code
-from picograd.errors import CompileError
-from picograd.runtime.llvm import ONE_BY_ONE, Compiler, compiler_version, finished, host, host_of
+from picograd.runtime import llvm
+from picograd.runtime.compiler import Compiler
+from picograd.runtime.llvm import ONE_BY_ONE, compiler_version, host, host_of
 from picograd.runtime.native import runner_source
 from picograd.runtime.workers import RUNNER, SYMBOLS
 
@@ -15,23 +16,6 @@ from picograd.runtime.workers import RUNNER, SYMBOLS
 @pytest.fixture(scope="module")
 def compiler():
     return Compiler(host())
-
-
-def test_syntax_error_shows_numbered_lines(compiler):
-    source = "define void @f() {\n  %x = ad i32 1, 2\n  ret void\n}\n"
-    with pytest.raises(CompileError) as caught:
-        compiler.compile(Code("bad", "llvm", "f", source, 1))
-    text = str(caught.value)
-    assert "kernel bad does not compile" in text and "expected instruction opcode" in text
-    assert ">    2   %x = ad i32 1, 2" in text and "     3   ret void" in text
-    assert compiler.compile(Code("good", "llvm", "f", "define void @f() {\n  ret void\n}\n", 1))
-
-
-def test_invalid_ir_is_refused(compiler):
-    store = "store atomic i32 0, ptr %p acquire, align 4"
-    source = f"define void @f(ptr %p) {{\n  {store}\n  ret void\n}}"
-    with pytest.raises(CompileError, match="kernel bad does not compile"):
-        compiler.compile(Code("bad", "llvm", "f", source, 1))
 
 
 def test_kernels_with_one_name_do_not_mix(compiler):
@@ -60,9 +44,7 @@ def test_assembly_is_text(compiler):
 
 def test_objects_are_reproducible(compiler):
     assert compiler.compile(RUNNER) == compiler.compile(RUNNER)
-    assert set(compiler.load(compiler.compile(RUNNER), SYMBOLS)._ResourceTracker__addresses) == set(
-        SYMBOLS
-    )
+    assert compiler.load(compiler.compile(RUNNER), SYMBOLS).names.keys() >= set(SYMBOLS)
     assert "LLVM" in compiler_version() and "@picograd_run" in runner_source()
 
 
@@ -96,20 +78,25 @@ def test_compiling_leaves_nothing_behind(compiler):
     assert growth(lambda: compiler.compile(code), 50) < 8 << 10  # 40 KB where managers stay
 
 
-def test_a_library_that_is_dropped_is_unloaded(compiler):
+@pytest.mark.parametrize("is_image", [True, False])
+def test_a_library_that_is_dropped_is_unloaded(is_image, compiler, monkeypatch):
+    if not is_image:
+        monkeypatch.setattr(llvm, "image_of", bytes)
     binary = compiler.compile(Code("f", "llvm", "f", "define void @f() {\n  ret void\n}\n", 1))
     assert growth(lambda: compiler.load(binary, ("f",)), 640) < 2 << 10  # 8 KB with one linker
 
 
-def test_a_library_outlives_its_linker():
+def test_a_library_outlives_its_linker(monkeypatch):
+    """Where objects are not laid out for memory."""
+    monkeypatch.setattr(llvm, "image_of", bytes)
     compiler = Compiler(host())
     source = "define i32 @f() {\n  ret i32 7\n}\n"
     binary = compiler.compile(Code("f", "llvm", "f", source, 1))
     first = compiler.load(binary, ("f",))
-    linker = compiler.linker
+    jit = compiler.linker.jit
     others = [compiler.load(binary, ("f",)) for _ in range(150)]
-    assert compiler.linker is not linker
-    del compiler, linker, others
+    assert compiler.linker.jit is not jit
+    del compiler, jit, others
     assert ctypes.CFUNCTYPE(ctypes.c_int32)(first["f"])() == 7
 
 
@@ -121,7 +108,8 @@ def test_elements_that_lie_apart_are_read_one_by_one_where_that_is_faster() -> N
 ABANDONED = """
 import gc
 from picograd.code import Code
-from picograd.runtime.llvm import Compiler, host
+from picograd.runtime.compiler import Compiler
+from picograd.runtime.llvm import host
 compiler = Compiler(host())
 gc.disable()
 for number in range(20):
@@ -143,5 +131,6 @@ def test_jobs_that_are_never_finished_may_be_collected():
 def test_a_finished_job_frees_its_context(compiler):
     job = compiler.start(Code("f", "llvm", "f", "define void @f() {\n  ret void\n}", 1))
     context = job.context
-    finished(job)
+    job.run()
+    job.result()
     assert job.module.closed and not context._owned

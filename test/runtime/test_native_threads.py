@@ -4,7 +4,8 @@ import ctypes
 
 from picograd.code import Code
 from picograd.runtime import native
-from picograd.runtime.llvm import Compiler, host
+from picograd.runtime.compiler import Compiler
+from picograd.runtime.llvm import host
 
 
 def test_runner_without_futex_compiles(monkeypatch):

@@ -8,7 +8,8 @@ import pytest
 
 from picograd.code import Code
 from picograd.errors import InternalError
-from picograd.runtime.llvm import Compiler, host
+from picograd.runtime.compiler import Compiler
+from picograd.runtime.llvm import host
 from picograd.runtime.python_code import Translator
 from picograd.runtime.python_layout import (
     FASTCALL,

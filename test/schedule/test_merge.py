@@ -75,3 +75,13 @@ def test_memory_written_in_place_is_read_before() -> None:
     writes: list[Node] = [build.assign(x, x * 2.0), build.assign(y, y + spread(total, (30,)))]
     plan = check_plan([*writes, total + 1.0])
     assert copies(plan) == 0
+
+
+def test_long_products_of_a_cpu_run_by_themselves_the_smaller_result_first() -> None:
+    """Else what both read and make, and operands packed for both, would be in memory at once."""
+    x, y, few = leaf(512, 4096), leaf(4096, 512), replace(TARGET, threads=1)
+    roots = [build.matmul(y, x), build.matmul(x, y)]
+    plan = schedule(roots, few)
+    assert [kernel.parts[0].computes[0].axes[0].size for kernel in plan.kernels] == [512, 4096]
+    assert shape_of(schedule(roots, replace(few, threads=4096))) == [("contract", 2)]
+    assert shape_of(schedule(roots, GPU)) == [("contract", 2)]

@@ -11,8 +11,8 @@ explains an error if the code that failed, in the rooms that read arguments, hel
 
 import functools
 import inspect
+import os
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from types import FrameType, FunctionType, TracebackType
 from typing import Any
 
@@ -35,7 +35,8 @@ RAW = (MemoryError, AttributeError, KeyError, TypeError, IndexError, ValueError,
 READING = ("tensor", "nn", "graph", "dtype.py", "conversion.py")  # rooms that read arguments
 HOOKED = ("backward", "grad")  # what runs the user's hooks
 SEEN = 64  # elements of a list that are looked at
-OURS = (str(Path(__file__).parents[2]), str(Path(np.__file__).parent))
+PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+OURS = (PACKAGE, os.path.dirname(np.__file__))
 INSIDE = (*OURS, "<__array_function__")
 RUNNING = ("engine", "schedule", "codegen", "runtime")
 
@@ -239,7 +240,7 @@ def is_same(argument: Any, key: Any) -> bool:
 def room_of(frame: FrameType) -> str:
     """Name the room of picograd a frame runs in; empty outside."""
     path = frame.f_code.co_filename
-    return Path(path).relative_to(OURS[0]).parts[0] if path.startswith(OURS[0]) else ""
+    return path[len(PACKAGE) + 1 :].split(os.sep)[0] if path.startswith(PACKAGE) else ""
 
 
 def too_large(op: str, error: Exception, arguments: tuple[Any, ...]) -> OutOfMemoryError:
