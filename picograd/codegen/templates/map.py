@@ -48,6 +48,7 @@ CUDA_THREADS = 256
 RESIDENT = 2048  # threads that a multiprocessor has at once
 TRANSPOSED_SIZE = 16  # shorter axes fit into the caches without tiles
 LEAST_PIECE, MOST_PIECES = 16, 9  # elements of a piece between guards, and pieces
+LONG_PIECE, MOST_LONG = 32, 64  # the same where every piece is several vectors long
 DEAR = 64  # operations of an element that take longer than storing it: a generator has 80
 LEAST_TURNED = 4096  # elements of a part: fewer are not worth the passes that vectors need
 CPU_SIDE, CUDA_LARGE = 64, 64  # of a square tile: 16 KiB of float32
@@ -138,8 +139,9 @@ def apart(part: Part, target: Target) -> list[Part]:
     if across is not None:
         return in_squares(part, across, axes[-1])
     space = cut_space(axes, target, 1, 1)
-    for axis in axes:
-        pieces = () if axis in space.dims else pieces_of(part, axis, 1)
+    for place, axis in enumerate(axes):
+        inner = product(each.size for each in axes[place + 1 :])
+        pieces = () if axis in space.dims else pieces_of(part, axis, 1, inner)
         if pieces:
             return [found for piece in pieces for found in apart(piece_of(part, *piece), target)]
     return [part]
@@ -172,7 +174,8 @@ def in_pieces(part: Part, space: Cut) -> list[Cut]:
     for place, axis in reversed(list(enumerate(space.dims))):
         if axis in axes_in(space):
             continue
-        pieces = pieces_of(part, axis, len(spaces))
+        inner = product(each.size for each in space.dims[place + 1 :])
+        pieces = pieces_of(part, axis, len(spaces), inner)
         if pieces:
             spaces = [moved(each, place, *piece) for piece in pieces for each in spaces]
     return spaces
@@ -185,18 +188,21 @@ def moved(space: Cut, place: int, axis: Axis, first: int, size: int) -> Cut:
     return replace(space, dims=dims, axes={**space.axes, axis: axis_index(within) + first})
 
 
-def pieces_of(part: Part, axis: Axis, count: int) -> list[tuple[Axis, int, int]]:
+def pieces_of(part: Part, axis: Axis, count: int, inner: int) -> list[tuple[Axis, int, int]]:
     """List where the pieces of an axis begin, and their sizes; none if it is better left whole.
 
-    `count` pieces are there so far. Short pieces pay where more is left out than a fill.
+    `count` pieces are there so far, and `inner` elements at a place of the axis. Short pieces pay
+    where more is left out than a fill.
     """
     places = edges(part, axis)
     firsts = [0, *places]
     sizes = [after - before for before, after in zip(firsts, [*places, axis.size])]
-    if len(sizes) < 2 or len(sizes) * count > MOST_PIECES:
+    least = min(sizes) * inner
+    most = MOST_PIECES if least < LONG_PIECE else MOST_LONG
+    if len(sizes) < 2 or len(sizes) * count > most:
         return []
-    is_short = min(sizes) < LEAST_PIECE
-    if is_short and (axis.size < LEAST_PIECE * len(sizes) or not has_choices(part)):
+    is_short = least < LEAST_PIECE
+    if is_short and (axis.size * inner < LEAST_PIECE * len(sizes) or not has_choices(part)):
         return []
     return list(zip([axis] * len(sizes), firsts, sizes))
 

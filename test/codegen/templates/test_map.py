@@ -77,6 +77,21 @@ def test_axes_are_cut_where_others_are() -> None:
     assert not any(expr.op == "guard" for step in part.steps for expr in walk(step.expr))
 
 
+def test_many_rows_that_were_joined_are_computed_one_by_one() -> None:
+    """The gradient of 40 slices: each row is one of them, however many there are."""
+    i, j = Axis("i", 40), Axis("j", 64)
+    row, column = axis_index(i), axis_index(j)
+    total = const(0.0, float32)
+    for place in range(40):
+        slice_ = load(0, float32, column + 64 * (39 - place))
+        total = op("add", total, guard(slice_, 0.0, (row - place, 0, 0)))
+    compute = Compute((i, j), (), None, total, float32, (1, row * 64 + column))
+    slots = [(float32, 2560, "in"), (float32, 2560, "out")]
+    parts = build(kernel("rows", "map", slots, Part((i, j), (compute,))), harness.TARGET).parts
+    exprs = [expr.op for part in parts for step in part.steps for expr in walk(step.expr)]
+    assert "guard" not in exprs and exprs.count("load") == 40
+
+
 def test_what_neighbours_share_narrows_no_vector() -> None:
     """A label of int64 for a row of bfloat16: a thread still takes 16 bytes."""
     rows, columns = Axis("i", 6), Axis("j", 1024)
