@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 
 from picograd.codegen.erfc_fit import ERFC
-from picograd.dtype import float32
+from picograd.dtype import float32, float64
 from picograd.graph.node import Node
 from picograd.tensor.core.function import recorded, within
 from picograd.tensor.math.transcendental import (
@@ -85,6 +85,10 @@ def exp_square(x: Node) -> Node:
 
 def over_root_two(x: Node) -> tuple[Node, Node]:
     """Compute x / sqrt(2), rounded, and what the rounding left out."""
+    if x.dtype is float32:
+        wide = x.cast(float64) * ROOT_HALF
+        size = wide.cast(float32)
+        return size, (wide - size.cast(float64)).cast(float32)
     size = x * ROOT_HALF
     whole = x * x  # 2 size^2 - x^2 = 4 size (size - x / sqrt(2)), nearly
     square = size * size
@@ -142,7 +146,6 @@ def ndtr(node: Node) -> Node:
         node,
         lambda x: half_erfc(-x),
         lambda x, y: (x * x * -0.5).unary("exp") * (1 / ROOT_TWO_PI),
-        True,
     )
 
 
