@@ -90,6 +90,23 @@ def safe_divisor(x: Value, divisor: Value) -> Value:
     return is_bad.where(x.constant(1), divisor)
 
 
+def near_quotient(emitter: Emitter, x: Value, divisor: Value) -> Value:
+    """Divide integers: the quotient, or the next one, so that the rest is less than the divisor.
+
+    CPUs divide one pair of integers at a time, but vectors of float64: what is left out of 64 bits
+    is divided once more.
+    """
+    dtype, is_known = x.dtype, emitter.constant_of(divisor.position) is not None
+    if is_known or dtype.kind != "int" or dtype.bits < 32:
+        return x.raw("quotient", divisor)
+    wide = divisor.cast(float64)
+    quotient = (x.cast(float64) / wide).raw("trunc").cast(dtype)
+    if dtype.bits == 64:
+        rest = x - quotient * divisor
+        quotient = quotient + (rest.cast(float64) / wide).raw("trunc").cast(dtype)
+    return quotient
+
+
 def has_other_sign(rest: Value, divisor: Value) -> Value:
     """Test whether the remainder of a truncated float division is one divisor off the floored."""
     is_negative, below = rest < 0.0, divisor < 0.0
@@ -112,7 +129,7 @@ def floordiv(emitter: Emitter, dtype: DType, a: int, b: int) -> int:
         is_exact = y.is_equal(0.0) | x.is_equal(0.0)
         return is_exact.where(x / y, positive).position
     safe = safe_divisor(x, y)
-    quotient = x.raw("quotient", safe)
+    quotient = near_quotient(emitter, x, safe)
     if dtype.kind == "int":
         rest = x - quotient * safe
         is_off = (rest.raw("bitwise_xor", safe) < 0) & rest.raw("not_equal", 0, dtype=bool_)
@@ -150,7 +167,7 @@ def mod(emitter: Emitter, dtype: DType, a: int, b: int) -> int:
         is_off = has_other_sign(rest, y)
         return is_off.where(rest + y, rest).position
     safe = safe_divisor(x, y)
-    rest = x - x.raw("quotient", safe) * safe
+    rest = x - near_quotient(emitter, x, safe) * safe
     if dtype.kind == "int":
         is_off = (rest.raw("bitwise_xor", safe) < 0) & rest.raw("not_equal", 0, dtype=bool_)
         rest = is_off.where(rest + safe, rest)
