@@ -4,7 +4,7 @@ The inverse functions share one core: the angle of a ratio of two numbers.
 """
 
 from collections.abc import Callable
-from math import factorial, inf, pi
+from math import inf, pi
 from math import tan as host_tan
 
 from picograd.codegen.elementary import added, constant, finished, signed, widened
@@ -21,6 +21,7 @@ from picograd.codegen.pairs import (
     two_sum,
 )
 from picograd.codegen.polynomial import ROUND64, clamp, horner
+from picograd.codegen.portable import COS64, SIN64
 from picograd.codegen.value import Value
 from picograd.dtype import bool_, float32, float64, int32, int64
 
@@ -43,9 +44,6 @@ ATAN = (
 PI = (pi, 1.2246467991473532e-16)
 HALF_PI, QUARTER_PI = ((PI[0] * share, PI[1] * share) for share in (0.5, 0.25))
 HALF_PI_REST = -1.4973849048591833e-33  # beyond those two
-# Taylor's series: sin(r) = r + r^3 P(r^2), cos(r) = 1 - r^2 / 2 + r^4 P(r^2), |r| <= pi/4
-SIN = tuple((-1) ** k / factorial(2 * k + 1) for k in range(1, 9))
-COS = tuple((-1) ** k / factorial(2 * k) for k in range(2, 10))
 
 
 def is_minus(x: Value) -> Value:
@@ -159,7 +157,7 @@ def reduce_angle(x: Value) -> tuple[Pair, Value]:
 def short_sine(r: Pair, square: Value) -> Pair:
     """Compute sin(r) for |r| <= pi/4; `square` is that of its high part."""
     low = square.fma(r.low * -0.5, r.low)
-    return quick_sum(r.high, (r.high * square).fma(horner(SIN, square), low))
+    return quick_sum(r.high, (r.high * square).fma(horner(SIN64, square), low))
 
 
 def short_cosine(r: Pair, square: Value) -> Pair:
@@ -167,7 +165,7 @@ def short_cosine(r: Pair, square: Value) -> Pair:
     start = quick_sum(square.constant(1.0), square * -0.5)
     rest = r.high.fma(r.high, -square) * -0.5  # of the square
     low = start.low + (-r.high).fma(r.low, rest)
-    return quick_sum(start.high, (square * square).fma(horner(COS, square), low))
+    return quick_sum(start.high, (square * square).fma(horner(COS64, square), low))
 
 
 def quadrant(r: Pair, n: Value) -> Value:

@@ -110,11 +110,6 @@ def is_single_part(x: Pair) -> bool:
     return x.low.emitter.constant_of(x.low.position) == 0.0
 
 
-def tail(x: Wide) -> Value | float:
-    """Take the smaller part of a pair; a value has none."""
-    return x.low if isinstance(x, Pair) else 0.0
-
-
 def rounded(x: Wide) -> Value:
     """Round to one float64 value."""
     return x.high + x.low if isinstance(x, Pair) else x
