@@ -14,11 +14,14 @@ from picograd.codegen.pairs import (
     as_pair,
     choose,
     head,
+    quick_sum,
     rounded,
     square_root,
     two_product,
+    two_sum,
 )
-from picograd.codegen.polynomial import clamp, horner
+from picograd.codegen.polynomial import ROUND64, clamp, horner
+from picograd.codegen.portable import COS64, SIN64
 from picograd.codegen.value import Value
 from picograd.dtype import bool_, float32, float64, int32, int64
 
@@ -40,6 +43,7 @@ ATAN = (
 # pi and its parts as sums of two float64
 PI = (pi, 1.2246467991473532e-16)
 HALF_PI, QUARTER_PI = ((PI[0] * share, PI[1] * share) for share in (0.5, 0.25))
+HALF_PI_REST = -1.4973849048591833e-33  # beyond those two
 
 
 def is_minus(x: Value) -> Value:
@@ -135,6 +139,62 @@ def hypot(x: Value, y: Value) -> Value:
         wide, high, back = moderate(a, b)
         value = rounded(square_root(two_product(wide, wide) + two_product(high, high))) * back
     return (a.is_equal(inf) | b.is_equal(inf)).where(x.constant(inf), value)
+
+
+def reduce_angle(x: Value) -> tuple[Pair, Value]:
+    """Write x = n pi/2 + r with |r| <= pi/4: r as a pair, n in the lowest bits of an int64.
+
+    Up to |x| = RARE_FROM the first difference is exact, and what pi/2 has beyond three numbers less
+    than the pair shows.
+    """
+    shifted = x.fma(1 / HALF_PI[0], ROUND64)
+    n = shifted - ROUND64
+    less = two_product(n, n.constant(HALF_PI[1]))
+    r = two_sum(n.fma(-HALF_PI[0], x), -less.high)
+    return quick_sum(r.high, n.fma(-HALF_PI_REST, r.low - less.low)), shifted.bitcast(int64)
+
+
+def short_sine(r: Pair, square: Value) -> Pair:
+    """Compute sin(r) for |r| <= pi/4; `square` is that of its high part."""
+    low = square.fma(r.low * -0.5, r.low)
+    return quick_sum(r.high, (r.high * square).fma(horner(SIN64, square), low))
+
+
+def short_cosine(r: Pair, square: Value) -> Pair:
+    """Compute cos(r) for |r| <= pi/4; `square` is that of its high part."""
+    start = quick_sum(square.constant(1.0), square * -0.5)
+    rest = r.high.fma(r.high, -square) * -0.5  # of the square
+    low = start.low + (-r.high).fma(r.low, rest)
+    return quick_sum(start.high, (square * square).fma(horner(COS64, square), low))
+
+
+def quadrant(r: Pair, n: Value) -> Value:
+    """Compute sin(r + n pi/2)."""
+    square = r.high * r.high
+    is_even = (n & 1).is_equal(0)
+    size = rounded(choose(is_even, short_sine(r, square), short_cosine(r, square)))
+    return size.bitcast(int64).raw("bitwise_xor", (n & 2).raw("shift_left", 62)).bitcast(float64)
+
+
+def sin(x: Value) -> Value:
+    """Compute the sine in float64."""
+    return x.rare("sin", x.is_equal(0.0).where(x, quadrant(*reduce_angle(x))))
+
+
+def cos(x: Value) -> Value:
+    """Compute the cosine in float64."""
+    r, n = reduce_angle(x)
+    return x.rare("cos", quadrant(r, n + 1))
+
+
+def tan_pair(x: Value) -> Value:
+    """Compute the tangent in float64: a quotient of pairs."""
+    r, n = reduce_angle(x)
+    square = r.high * r.high
+    sine, cosine = short_sine(r, square), short_cosine(r, square)
+    is_even = (n & 1).is_equal(0)
+    ratio = choose(is_even, sine, -cosine) / choose(is_even, cosine, sine)
+    return x.rare("tan", x.is_equal(0.0).where(x, rounded(ratio)))
 
 
 def tan(x: Value) -> Value:

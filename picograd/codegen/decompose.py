@@ -3,7 +3,7 @@
 `COMMON` serves every language: integer division that cannot trap, shifts that are always defined,
 and names that reduce to others. `PORTABLE`, a part of it, is all that CUDA C needs.
 `LLVM` adds polynomials (polynomial.py for float32, elementary.py for float64), because LLVM would
-call one scalar library function per element; sin, cos, tan and pow of float64 do.
+call one scalar library function per element; pow of float64 does.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from picograd.codegen.casts import encode_bfloat16
 from picograd.codegen.emit import Emitter, Function
 from picograd.codegen.quick import QUICK, RELAXED
 from picograd.codegen.value import Value
-from picograd.dtype import DType, bool_, float32
+from picograd.dtype import DType, bool_, float32, float64
 
 
 def reciprocal(emitter: Emitter, dtype: DType, x: int) -> int:
@@ -90,6 +90,23 @@ def safe_divisor(x: Value, divisor: Value) -> Value:
     return is_bad.where(x.constant(1), divisor)
 
 
+def near_quotient(emitter: Emitter, x: Value, divisor: Value) -> Value:
+    """Divide integers: the quotient, or the next one, so that the rest is less than the divisor.
+
+    CPUs divide one pair of integers at a time, but vectors of float64: what is left out of 64 bits
+    is divided once more.
+    """
+    dtype, is_known = x.dtype, emitter.constant_of(divisor.position) is not None
+    if is_known or dtype.kind != "int" or dtype.bits < 32:
+        return x.raw("quotient", divisor)
+    wide = divisor.cast(float64)
+    quotient = (x.cast(float64) / wide).raw("trunc").cast(dtype)
+    if dtype.bits == 64:
+        rest = x - quotient * divisor
+        quotient = quotient + (rest.cast(float64) / wide).raw("trunc").cast(dtype)
+    return quotient
+
+
 def has_other_sign(rest: Value, divisor: Value) -> Value:
     """Test whether the remainder of a truncated float division is one divisor off the floored."""
     is_negative, below = rest < 0.0, divisor < 0.0
@@ -103,7 +120,7 @@ def floordiv(emitter: Emitter, dtype: DType, a: int, b: int) -> int:
     x, y = Value(emitter, a), Value(emitter, b)
     if dtype.is_float:
         # By the exact remainder: floor(1 / 0.1) would be 10, but 0.1 goes into 1 only 9 times.
-        rest = x.raw("remainder", y)
+        rest = Value(emitter, emitter.apply("remainder", a, b))
         quotient = (x - rest) / y
         is_off = has_other_sign(rest, y)
         whole = is_off.where(quotient - 1.0, quotient).raw("round")
@@ -112,7 +129,7 @@ def floordiv(emitter: Emitter, dtype: DType, a: int, b: int) -> int:
         is_exact = y.is_equal(0.0) | x.is_equal(0.0)
         return is_exact.where(x / y, positive).position
     safe = safe_divisor(x, y)
-    quotient = x.raw("quotient", safe)
+    quotient = near_quotient(emitter, x, safe)
     if dtype.kind == "int":
         rest = x - quotient * safe
         is_off = (rest.raw("bitwise_xor", safe) < 0) & rest.raw("not_equal", 0, dtype=bool_)
@@ -121,15 +138,36 @@ def floordiv(emitter: Emitter, dtype: DType, a: int, b: int) -> int:
     return y.is_equal(0).where(x.constant(0), quotient).position
 
 
+def remainder(emitter: Emitter, dtype: DType, a: int, b: int) -> int:
+    """Divide and truncate, exactly: the rest has the sign of the dividend.
+
+    The quotient is rounded and may be one too far: so it is wherever the rest crosses 0. An fma
+    computes the rest without error, which has no more digits than the divisor.
+    """
+    x, y = Value(emitter, a), Value(emitter, b)
+    if not dtype.is_float:
+        return x.raw("remainder", y).position
+    top, bottom = x.cast(float64), y.cast(float64)
+    quotient = top / bottom
+    whole = quotient.raw("trunc")
+    rest = (-whole).fma(bottom, top)
+    size = bottom.raw("abs")
+    is_over = rest.raw("mul", top) < 0.0
+    rest = is_over.where(rest + polynomial.copy_sign(size, top), rest)
+    rest = polynomial.copy_sign(rest.raw("abs"), top)
+    rest = whole.is_equal(0.0).where(top, rest)  # also of an infinite divisor
+    return quotient.rare("remainder", rest, top, bottom).cast(dtype).position
+
+
 def mod(emitter: Emitter, dtype: DType, a: int, b: int) -> int:
     """Find the remainder with the sign of the divisor; an integer modulo 0 gives 0."""
     x, y = Value(emitter, a), Value(emitter, b)
     if dtype.is_float:
-        rest = x.raw("remainder", y)
+        rest = Value(emitter, emitter.apply("remainder", a, b))
         is_off = has_other_sign(rest, y)
         return is_off.where(rest + y, rest).position
     safe = safe_divisor(x, y)
-    rest = x - x.raw("quotient", safe) * safe
+    rest = x - near_quotient(emitter, x, safe) * safe
     if dtype.kind == "int":
         is_off = (rest.raw("bitwise_xor", safe) < 0) & rest.raw("not_equal", 0, dtype=bool_)
         rest = is_off.where(rest + safe, rest)
@@ -204,7 +242,8 @@ COMMON: dict[str, Function] = {
 
 
 FLOAT64 = {"exp": elementary.exp, "log": elementary.log, "tanh": elementary.tanh,
-           "erf": error_function.erf}  # fmt: skip
+           "erf": error_function.erf, "sin": angles.sin, "cos": angles.cos,
+           "tan": angles.tan_pair}  # fmt: skip
 
 
 def polynomials(op: str) -> Function:
@@ -248,5 +287,6 @@ CUDA: dict[str, Function] = {
 LLVM: dict[str, Function] = {
     **COMMON,
     "cast to bfloat16": to_bfloat16,
+    "remainder": remainder,
     **{op: polynomials(op) for op in polynomial.FLOAT32},
 }

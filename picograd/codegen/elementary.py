@@ -15,6 +15,8 @@ from picograd.codegen.pairs import (
     as_pair,
     choose,
     head,
+    is_single_part,
+    quick_sum,
     rounded,
     square_root,
     two_product,
@@ -32,13 +34,17 @@ from picograd.codegen.polynomial import (
 from picograd.codegen.value import Value
 from picograd.dtype import bool_, float32, float64, int64
 
-# Taylor's series, as long as each precision needs. exp(r) = 1 + r + r^2 / 2 + r^3 P(r) with
-# |r| <= log(2)/2, to 2e-12 and 2e-21; log((1+s)/(1-s)) = 2 s + s t P(t) with t = s^2 <= 0.0295,
-# to 2e-13 and 3e-20
-EXP = {32: tuple(1 / factorial(k) for k in range(3, 11)),
-       64: tuple(1 / factorial(k) for k in range(3, 17))}  # fmt: skip
-LOG = {32: tuple(2 / (2 * k + 1) for k in range(1, 8)),
-       64: tuple(2 / (2 * k + 1) for k in range(1, 13))}  # fmt: skip
+# exp(r) = 1 + r + r^2 / 2 + r^3 P(r) with |r| <= log(2)/2, to 2e-12 and 7e-19; log((1+s)/(1-s)) =
+# 2 s + s t P(t) with t = s^2 <= 0.0295, to 2e-13 and 2e-19. Those of 64 bits are fits (mpmath).
+EXP = {32: tuple(1 / factorial(k) for k in range(3, 11)), 64: (
+    0.16666666666666669, 0.041666666666666664, 0.008333333333330062, 0.0013888888888886552,
+    0.00019841269863053618, 2.4801587317144498e-05, 2.7557268459997064e-06, 2.755728296954995e-07,
+    2.510038549551032e-08, 2.0911236630261545e-09,
+)}  # fmt: skip
+LOG = {32: tuple(2 / (2 * k + 1) for k in range(1, 8)), 64: (
+    0.6666666666666666, 0.4000000000000088, 0.2857142857080323, 0.2222222239180047,
+    0.18181795630884753, 0.15386240205813478, 0.13268759668560612, 0.13086767009948175,
+)}  # fmt: skip
 # Numbers as sums of two float64. The first part of log10(2) has 32 bits, so that its product with
 # an exponent is exact.
 LN2 = (0.6931471805599453, 2.3190468138462996e-17)
@@ -102,29 +108,38 @@ def exp_core(x: Wide) -> tuple[Value, Wide]:
     high = head(x)
     n, whole = split_whole(high.fma(INVERSE_LN2[0], ROUND64))
     first = n.fma(-LN2_HIGH64, high)  # exact: LN2_HIGH64 has 32 bits
-    if isinstance(x, Pair):
-        return whole, exp_series(Pair(first, x.low) - two_product(n, n.constant(LN2_LOW64)))
-    return whole, exp_series(n.fma(-LN2_LOW64, first))
+    if not isinstance(x, Pair):
+        return whole, exp_series(n.fma(-LN2_LOW64, first))
+    second = n * LN2_LOW64
+    rest = first - second
+    low = (first - rest) - second
+    r = Pair(rest, low) if is_single_part(x) else two_sum(rest, low + x.low)
+    return whole, exp_series(r)
 
 
 def exp_series(r: Wide) -> Wide:
-    """Compute exp(r) - 1 for |r| <= 0.35."""
-    high = head(r)
-    series = horner(EXP[width(r)], high) * high
-    if isinstance(r, Pair):
-        square = r * r
-        return square.scaled(high.constant(0.5)) + series * square.high + r
-    return (high * high).fma(series + 0.5, high)
+    """Compute exp(r) - 1 = r + r^2 / 2 + ... for |r| <= 0.35: of a pair to 2^-58 or so."""
+    if not isinstance(r, Pair):
+        return (r * r).fma(horner((0.5, *EXP[32]), r), r)
+    high = r.high
+    square = two_product(high, high)
+    start = quick_sum(high, square.high * 0.5)
+    low = r.low.fma(high, r.low) + square.low.fma(0.5, start.low)
+    return quick_sum(start.high, (square.high * high).fma(horner(EXP[64], high), low))
 
 
 def exp(x: Value) -> Value:
     """Compute exp(x) in float64, to 0.6 units in the last place, of values alone: it is common."""
     x = clamp(x, -746.0, 710.0)
     n, whole = split_whole(x.fma(INVERSE_LN2[0], ROUND64))
-    first, second = n.fma(-LN2_HIGH64, x), n * LN2_LOW64
+    return exp_near(n.fma(-LN2_HIGH64, x), n * LN2_LOW64, whole)
+
+
+def exp_near(first: Value, second: Value, whole: Value) -> Value:
+    """Compute 2 ** whole exp(first - second), which is near 1 but for the power."""
     r = first - second
     rest = (first - r) - second
-    series = (r * r).fma(horner((0.5, *EXP[64][:-3]), r), rest)
+    series = (r * r).fma(horner((0.5, *EXP[64]), r), rest)
     head = r + 1.0
     return scaled(head + (series + (r - (head - 1.0))), whole)
 
@@ -133,8 +148,9 @@ def exp2(x: Value) -> Value:
     """Compute 2 ** x, exactly where x is whole."""
     wide = clamp(x.cast(float64), -1076.0, 1025.0)
     n, whole = split_whole(wide + ROUND64)
-    m = exp_series(constant(LN2, widened(x)) * (wide - n))
-    return rounded(scaled(rounded(m + 1.0), whole)).cast(x.dtype)
+    rest = wide - n
+    high = rest * LN2[0]
+    return exp_near(high, (-rest).fma(LN2[0], high) - rest * LN2[1], whole).cast(x.dtype)
 
 
 def expm1(x: Value) -> Value:
@@ -190,17 +206,28 @@ def log_core(x: Wide, is_single: bool) -> tuple[Value, Wide]:
     exponent = whole.cast(float64)
     exponent = is_small.where(exponent - 54.0, exponent)
     f: Wide = mantissa - 1.0
-    if isinstance(x, Pair):
+    if isinstance(x, Pair) and is_single_part(x):
+        f = as_pair(f)
+    elif isinstance(x, Pair):
         f = two_sum(mantissa - 1.0, x.low * power_of_two(-clamp(whole, -1000, 1000)))
     return exponent, log_series(rounded(f) if is_single else f)
 
 
 def log_series(f: Wide) -> Wide:
-    """Compute log(1 + f) for sqrt(1/2) <= 1 + f <= sqrt(2), by s = f / (2 + f)."""
-    s = f / (f + 2.0)
-    high = head(s)
-    square = high * high
-    return s * 2.0 + horner(LOG[width(f)], square) * square * high
+    """Compute log(1 + f) for sqrt(1/2) <= 1 + f <= sqrt(2), by s = f / (2 + f).
+
+    That is f - f^2/2 + s (f^2/2 + R(s^2)): of a pair to 2^-58 or so.
+    """
+    high = head(f)
+    s = high / (high + 2.0)
+    square = s * s
+    if not isinstance(f, Pair):
+        return s * 2.0 + horner(LOG[32], square) * square * s
+    half = two_product(high, high * -0.5)
+    start = quick_sum(high, half.high)
+    slope = (s * 2.0).fma(s - 1.0, 1.0)  # of log(1 + f), nearly
+    low = f.low.fma(slope, half.low) + start.low
+    return quick_sum(start.high, s.fma(square.fma(horner(LOG[64], square), -half.high), low))
 
 
 def log_of(x: Wide, is_single: bool, doublings: Value | float = 0.0) -> Wide:
@@ -282,17 +309,31 @@ def atanh(x: Value) -> Value:
     return (size < 2.0**-28).where(x, signed(value, x))
 
 
+def log_one_more(t: Wide) -> Wide:
+    """Compute log(1 + t) for 0 <= t <= 1."""
+    high = head(t)
+    is_far = high.constant(0.4142135623730951) < high
+    less = t + -1.0 if isinstance(t, Pair) else two_sum(t, t.constant(-1.0))
+    f = choose(is_far, less.scaled(high.constant(0.5)), t)
+    part = log_series(f if isinstance(t, Pair) else rounded(f))
+    return (
+        part + is_far.where(high.constant(LN2[1]), 0.0) + is_far.where(high.constant(LN2[0]), 0.0)
+    )
+
+
 def logaddexp(a: Value, b: Value) -> Value:
     """Compute log(exp(a) + exp(b)) = max + log(1 + exp(-|a - b|))."""
     is_less = a < b
     large, small = (is_less.where(b, a).cast(float64), is_less.where(a, b).cast(float64))
     is_single = a.dtype is float32
     gap = Pair(small - large, large.constant(0.0)) if is_single else two_sum(small, -large)
-    is_near = gap.high.constant(-746.0) < gap.high
-    edge = a.is_equal(b).where(large.constant(0.0), -746.0)  # equal operands may be infinite
+    least = -700.0 if is_single else -746.0  # whose exponential nobody sees
+    is_near = gap.high.constant(least) < gap.high
+    edge = a.is_equal(b).where(large.constant(0.0), least)  # equal operands may be infinite
     gap = Pair(is_near.where(gap.high, edge), is_near.where(gap.low, 0.0))
     whole, m = exp_core(gap.high if is_single else gap)
-    total = log_of(one_more(scaled(m + 1.0, whole)), is_single) + large
+    power = (m + 1.0) * power_of_two(whole) if is_single else scaled(m + 1.0, whole)
+    total = log_one_more(power) + large
     value = (large.raw("abs") < inf).where(rounded(total), large)
     is_nan = a.raw("not_equal", a, dtype=bool_) | b.raw("not_equal", b, dtype=bool_)
     return is_nan.where(a + b, value.cast(a.dtype))

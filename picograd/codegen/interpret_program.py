@@ -42,8 +42,26 @@ SPECIAL: dict[str, Callable[..., Array]] = {
     "quick_maximum": np.maximum,
     "quick_minimum": np.minimum,
     "popcount": lambda a: sum(a >> np.uint32(bit) & np.uint32(1) for bit in range(32)),
-    "fma": lambda a, b, c: a.astype(np.float64) * b.astype(np.float64) + c.astype(np.float64),
+    "fma": lambda a, b, c: multiply_add(*(each.astype(np.float64) for each in (a, b, c))),
 }
+
+
+def multiply_add(a: Array, b: Array, c: Array) -> Array:
+    """Compute a b + c, rounded once or nearly, from exact errors (Dekker, 1971; Knuth)."""
+    product = a * b
+    (high, low), (top, rest) = halves(a), halves(b)
+    error = ((high * top - product) + high * rest + low * top) + low * rest
+    total = product + c
+    part = total - product
+    found = total + ((product - (total - part)) + (c - part) + error)
+    return np.where(np.isfinite(found), found, total)
+
+
+def halves(x: Array) -> tuple[Array, Array]:
+    """Write float64 as a sum of two numbers of 26 bits."""
+    scaled = x * (2.0**27 + 1)
+    high = scaled - (scaled - x)
+    return high, x - high
 
 
 def whole_quotient(a: Array, b: Array) -> Array:
@@ -410,10 +428,12 @@ class Run:
 
     def rare(self, instr: Instr) -> Array:
         """Take the usual value where |x| is small, else compute the function."""
-        x, usual = (self.values[a] for a in instr.args)
-        function = ELEMENTWISE[instr.arg].numpy
+        x, usual, *operands = (self.values[a] for a in instr.args)
+        is_named = instr.arg in SPECIAL
+        function = SPECIAL[instr.arg] if is_named else ELEMENTWISE[instr.arg].numpy
         check(function is not None, f"{instr.arg} has no meaning")
-        return np.where(np.abs(x) < RARE_FROM, usual, function(x))  # type: ignore[misc]
+        found = function(*(operands or [x]))  # type: ignore[misc]
+        return np.where(np.abs(x) >= RARE_FROM, found, usual)
 
     def lanes(self, instr: Instr) -> Array:
         """Splat, pack or extract lanes."""

@@ -36,7 +36,7 @@ def negative_exp(size: Value, most: float) -> tuple[Value, Value, Value]:
         return excess, first, second
     high, low = n.fma(-LN2_HIGH64, -size), n * LN2_LOW64
     r = high - low
-    series = horner((0.5, *EXP[64][:-3]), r)
+    series = horner((0.5, *EXP[64]), r)
     return r + (r * r).fma(series, (high - r) - low), first, second
 
 

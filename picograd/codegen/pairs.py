@@ -105,9 +105,9 @@ def head(x: Wide) -> Value:
     return x.high if isinstance(x, Pair) else x
 
 
-def tail(x: Wide) -> Value | float:
-    """Take the smaller part of a pair; a value has none."""
-    return x.low if isinstance(x, Pair) else 0.0
+def is_single_part(x: Pair) -> bool:
+    """Tell whether a pair was made of one value."""
+    return x.low.emitter.constant_of(x.low.position) == 0.0
 
 
 def rounded(x: Wide) -> Value:

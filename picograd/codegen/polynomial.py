@@ -212,9 +212,11 @@ def log_edges(x: Value, result: Value) -> Value:
 
 
 def copy_sign(magnitude: Value, sign: Value) -> Value:
-    """Give a non-negative float32 the sign of another."""
-    bit = sign.bitcast(int32) & -0x80000000
-    return (magnitude.bitcast(int32) | bit).bitcast(float32)
+    """Give a non-negative number the sign of another."""
+    dtype = sign.dtype
+    bits = int32 if dtype is float32 else int64
+    bit = sign.bitcast(bits) & -(1 << (dtype.bits - 1))
+    return (magnitude.bitcast(bits) | bit).bitcast(dtype)
 
 
 def tanh(x: Value) -> Value:

@@ -34,8 +34,9 @@ values      const arg=value; scalar arg=number; elementwise op names of graph/op
             overflows. add, mul, quotient, remainder with arg="nowrap" are index arithmetic (no
             overflow; dividends not negative); add, mul, maximum, minimum with arg="reduce" may be
             reassociated
-            rare args=(x, usual) arg=op: usual, but the library's op(x) where |x| >= RARE_FROM;
-            float32, on the CPU: a vector leaves the straight line only if one of its lanes must
+            rare args=(x, usual, operands...) arg=op: usual, but where |x| >= RARE_FROM the
+            library's op of the operands, of x if there are none; of a GPU only float32 without
+            operands. On the CPU a vector leaves the straight line only if one of its lanes must
 parallel    task (linear block or task number); thread; fence; barrier (arg: threads of a role);
             shuffle_xor args=(value,) arg=lane mask; atomic_add args=(pointer, index, value) -> old
             (acquires and releases at the scope of the device)

@@ -98,9 +98,9 @@ class Value:
         """Compare; false for NaN."""
         return self.raw("equal", other, dtype=bool_)
 
-    def rare(self, op: str, usual: "Value") -> "Value":
-        """Append op(self) where |self| is large, `usual` elsewhere: see program.py."""
-        args = (self.position, usual.position)
+    def rare(self, op: str, usual: "Value", *operands: "Value") -> "Value":
+        """Append op(operands), or op(self), where |self| is large, else `usual`: see program.py."""
+        args = (self.position, usual.position, *(each.position for each in operands))
         lanes = self.emitter.lanes(self.position)
         return Value(self.emitter, self.emitter.add("rare", self.dtype, args, op, lanes))
 

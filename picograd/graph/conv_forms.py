@@ -6,7 +6,7 @@
     few channels of many groups          as many groups together as fill a slab, zeros between
 
 Each is the same value by views, a convolution and perhaps a sum, so that the schedule sees plain
-ones. Targets without such an engine keep what was recorded.
+ones. A CPU takes the first form, other targets without such an engine what was recorded.
 """
 
 from math import inf, prod
@@ -16,7 +16,6 @@ from picograd.graph.conv_depthwise import expand_depthwise, stored
 from picograd.graph.conv_few import (
     SLAB,
     by_patches,
-    cut_to,
     is_few,
     pad_or_cut,
     padded_to,
@@ -48,6 +47,7 @@ BROUGHT = 0.003  # to bring a row, or half a column, of a step to a processor: a
 SHARED_TILE, FULL, SHARED = (128, 192), 1.15, 17
 WRITTEN, SUMMED, LAUNCH = 12.5, 5, 7
 MOST_PARTS = 128
+FEW_SUMMED = 4  # channels: for fewer a CPU takes longer to put phases in order than to add zeros
 MOST_TOGETHER = 16  # groups: of a product of more nearly all is thrown away
 # Of TF32 without boxes: tiles, the most blocks a processor has at once, windows that are worth a
 # block, and as many times fewer tiles than processors that parts pay (docs/records/0014).
@@ -60,11 +60,13 @@ def expand_conv(node: Node, target: Target) -> Node | None:
     lone = expand_depthwise(node, target)
     if lone is not None:
         return lone
-    if not multiplies(node.dtype, target) or not node.size or ends_of(node):
+    if not node.size or ends_of(node):
         return None
     x, weight = node.inputs
     spec = node.arg
-    if not x.size:
+    if not target.has_blocks and x.shape[2] >= FEW_SUMMED and max(spec.input_dilation) > 1:
+        return by_phases(x, weight, spec, node.shape)
+    if not multiplies(node.dtype, target) or not x.size:
         return None
     if x.shape[1] > 1 and node.dtype.bits == 16:
         form = slabs_gradient if is_weight_gradient(node) else by_slabs
@@ -212,37 +214,49 @@ def by_phases(x: Node, weight: Node, spec: ConvSpec, shape: Shape) -> Node | Non
         pads += [(0, 0), (row.first, row.stride - row.count - row.first)]
     wide = made.pad(tuple(pads))
     sizes = tuple(row.times * row.stride for row in rows)
-    return cut_to(wide.reshape((*shape[:3], *sizes)), range(3, 3 + rank), shape)
+    ends = [(0, size, 1) for size in shape[:3]]
+    ends += [(row.skipped, row.skipped + size, 1) for row, size in zip(rows, shape[3:])]
+    return wide.reshape((*shape[:3], *sizes)).slice(tuple(ends))
 
 
 class Phases:
     """One axis: output i = stride * t + phase sums kernel[k] over i + k - low = stride * j.
 
     `count` phases from `first` on have taps; phase and position p of their kernel meet tap
-    stride * p + `shift` - phase.
+    stride * p + `shift` - phase. Phases are counted from `skipped` positions before the first
+    output: so that they meet the fewest inputs together.
     """
 
     def __init__(self, stride: int, first: int, count: int, times: int, taps: int, shift: int):
         self.stride, self.first, self.count = stride, first, count
         self.times, self.taps, self.shift = times, taps, shift
         self.padding = 0, 0
+        self.skipped = 0
 
     @classmethod
     def of(cls, size: int, kernel: int, wanted: int, stride: int, low: int) -> "Phases":
         """Work out an axis of `size` inputs, `kernel` taps and `wanted` outputs."""
-        times = ceil_div(wanted, stride)
+        skipped = 0
         if kernel == 1:
             first, count = low % stride, 1
             least = most = (first - low) // stride
         else:
             first, count = 0, stride
-            begins = [-((low - phase) // stride) for phase in range(stride)]
-            least = min(begins)
-            most = max((phase + kernel - 1 - low) // stride for phase in range(stride))
-        taps = most - least + 1
+            reaches = [cls.reach(kernel, stride, low + shift) for shift in range(stride)]
+            least, most = min(reaches, key=lambda reach: reach[1] - reach[0])
+            skipped = reaches.index((least, most))
+        low += skipped
+        times, taps = ceil_div(wanted + skipped, stride), most - least + 1
         found = cls(stride, first, count, times, taps, stride * least + low)
         found.padding = -least, times + taps - 1 - size + least
+        found.skipped = skipped
         return found
+
+    @staticmethod
+    def reach(kernel: int, stride: int, low: int) -> tuple[int, int]:
+        """Find the first and the last input, from position t on, that a phase of it meets."""
+        least = min(-((low - phase) // stride) for phase in range(stride))
+        return least, max((phase + kernel - 1 - low) // stride for phase in range(stride))
 
 
 def phase_weights(weight: Node, rows: list[Phases]) -> Node:

@@ -17,6 +17,7 @@ from picograd.graph.node import Node
 from picograd.graph.row import FACTOR, DTypeRule, Op, Role, Sizes, table
 from picograd.graph.shape import ConvSpec, Shape, contract_shape, conv_shape, span
 from picograd.graph.size_bounds import conv_bound
+from picograd.helpers import product
 
 Array = Any
 Gradients = tuple[Node | None, ...]
@@ -95,8 +96,14 @@ def input_gradient(gradient: Node, spec: ConvSpec, weight: Node, sizes: Shape) -
 
 
 def weight_gradient(gradient: Node, spec: ConvSpec, x: Node, kernel: Shape) -> Node:
-    """Correlate the input with the gradient: batch and channels change places."""
+    """Correlate the input with the gradient: batch and channels change places.
+
+    Where the input is spread by more than the outputs are apart, the gradient with the input: no
+    zeros are multiplied.
+    """
     rank = len(kernel)
+    if product(spec.input_dilation) > product(spec.stride):
+        return spread_weight_gradient(gradient, spec, x, kernel)
     padding = []
     for k, (size, out, taps) in enumerate(zip(x.shape[3:], gradient.shape[3:], kernel)):
         lo = spec.padding[k][0]
@@ -107,6 +114,23 @@ def weight_gradient(gradient: Node, spec: ConvSpec, x: Node, kernel: Shape) -> N
     columns = x.permute((2, 1, 0, *spatial))  # (N, G, C, S) -> (C, G, N, S)
     rows = gradient.permute((1, 2, 0, *spatial))  # (N, G, O, S') -> (G, O, N, S')
     return columns.conv(rows, turned).permute((1, 2, 0, *spatial))  # (C, G, O, K) -> (G, O, C, K)
+
+
+def spread_weight_gradient(gradient: Node, spec: ConvSpec, x: Node, kernel: Shape) -> Node:
+    """Correlate the gradient with the input; taps come out in reverse order."""
+    rank = len(kernel)
+    padding = []
+    for k, (size, out, taps) in enumerate(zip(x.shape[3:], gradient.shape[3:], kernel)):
+        reach = span(taps, spec.kernel_dilation[k])
+        lo = reach - 1 - spec.padding[k][0]
+        wanted = reach + span(size, spec.input_dilation[k]) - 1
+        padding.append((lo, wanted - span(out, spec.stride[k]) - lo))
+    turned = ConvSpec(spec.kernel_dilation, tuple(padding), spec.stride, spec.input_dilation)
+    spatial = tuple(range(3, 3 + rank))
+    columns = gradient.permute((2, 1, 0, *spatial))  # (N, G, O, S') -> (O, G, N, S')
+    rows = x.permute((1, 2, 0, *spatial))  # (N, G, C, S) -> (G, C, N, S)
+    found = columns.conv(rows, turned).permute((1, 0, 2, *spatial))  # (O, G, C, K)
+    return found.flip(spatial)
 
 
 def conv_vjp(gradient: Node, output: Node, x: Node, weight: Node) -> Gradients:

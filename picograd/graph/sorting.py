@@ -14,7 +14,7 @@ of up to 32 bits and its position are one uint64, and each digit takes three ste
 """
 
 from dataclasses import replace
-from math import nan
+from math import isqrt, nan
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,7 @@ Array = Any
 BLOCK_RUN = 4096  # elements a CUDA block sorts in shared memory: 48 KiB with 64-bit keys
 RADIX_TILE = 2048  # elements of a block: 8 for each of 256 threads
 LOW = (1 << 32) - 1
+SHORTEST = 16  # elements of a stretch whose first one is found: a vector
 
 
 def sort(node: Node, axis: int, is_descending: bool = False) -> Node:
@@ -107,6 +108,34 @@ def selected(node: Node, axis: int, count: int, is_largest: bool) -> Node:
         is_here = wide.iota(axis).binary("equal", number)
         total = wide if total is None else is_here.where(wide, total)
     return positions(total) if total is not None else node.iota(axis)
+
+
+def foremost(node: Node, axis: int, count: int, is_largest: bool) -> Node:
+    """Find the first `count` elements of the stable order of an axis by sorting few of them.
+
+    An axis is cut into stretches. An element outside the `count` stretches whose first ones come
+    first is behind as many elements: those stretches are sorted, in the order they lie in.
+    """
+    last = node.rank - 1
+    swap = tuple({axis: last, last: axis}.get(d, d) for d in range(node.rank))
+    keys = ordered_keys(node, is_largest).permute(swap)
+    *rows, size = keys.shape
+    length = max(1 << (isqrt(size // count).bit_length() - 1), SHORTEST)
+    stretches = ceil_div(size, length)
+    pads = (*((0, 0) for _ in rows), (0, stretches * length - size))
+    cut = keys.pad(pads, (1 << keys.dtype.bits) - 1).reshape((*rows, stretches, length))
+    cut = Node("contiguous", (cut,), None, cut.shape, cut.dtype, cut.device)
+    first = cut.reduce("min", (last + 1,), True).reshape((*rows, stretches))
+
+    def best(keys: Node) -> Node:
+        return sort(keys, last).slice((*((0, n, 1) for n in rows), (0, count, 1)))
+
+    chosen = best(first)
+    chosen = along(chosen, best(chosen), last)
+    wide = chosen.reshape((*rows, count, 1)).expand((*rows, count, length))
+    found = best(along(cut, wide, last).reshape((*rows, count * length)))
+    place = along(chosen, found.binary("floordiv", length), last)
+    return (place * length + found.binary("mod", length)).permute(swap)
 
 
 def ordered(keys: Node, axis: int, bits: int, in_blocks: bool) -> Node:

@@ -4,12 +4,17 @@ import pytest
 from formula_cases import cases_of, check_bits, check_values
 
 from picograd.codegen.angles import ANGLES
-from picograd.dtype import DType
+from picograd.dtype import DType, float64
 
 
 @pytest.mark.parametrize("name, dtype", cases_of(ANGLES), ids=str)
 def test_values_everywhere(name: str, dtype: DType) -> None:
     check_values(name, dtype)
+
+
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+def test_double_angles_of_a_cpu(name: str) -> None:
+    check_values(name, float64)
 
 
 def test_cuda_text_has_the_same_bits() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from cases import Case, binary, unary
 from compare import check_arrays
-from harness import TARGET
+from harness import TARGET, run
 
 from picograd.codegen.decompose import COMMON, LLVM
 from picograd.codegen.interpret_program import SPECIAL, interpret
@@ -104,3 +104,19 @@ def test_shifts_by_about_the_width(
     case.arrays[0][:] = np.repeat(np.array(numbers, dtype.numpy), len(counts))
     case.arrays[1][:] = np.tile(np.array(counts, dtype.numpy), len(numbers))
     check(case, TARGET)
+
+
+@pytest.mark.parametrize("dtype", [int32, int64], ids=repr)
+def test_integers_are_divided_exactly_by_way_of_floats(dtype: DType) -> None:
+    random, info = np.random.default_rng(0), np.iinfo(dtype.numpy)
+    edges = [0, 1, -1, 3, info.max, info.min, info.max - 1, info.min + 1, info.max // 2 + 1]
+    edges += [min(each, int(info.max)) for each in (1 << 53, (1 << 53) + 1, (1 << 62) + 100)]
+    first, second = (grid.ravel() for grid in np.meshgrid(*[np.array(edges, dtype.numpy)] * 2))
+    drawn = random.integers(info.min, info.max, (2, 2000), dtype.numpy)
+    drawn >>= random.integers(0, info.bits - 1, (2, 2000)).astype(dtype.numpy)
+    x, y = np.concatenate([first, drawn[0]]), np.concatenate([second, drawn[1]])
+    kept = (y != 0) & ~((x == info.min) & (y == -1))
+    x, y = x[kept], y[kept]
+    for name, want in (("floordiv", x // y), ("mod", x % y)):
+        found = run(binary(name, dtype, len(x)).kernel, [x, y, np.zeros_like(x)])[2]
+        np.testing.assert_array_equal(found, want)

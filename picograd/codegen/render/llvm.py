@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from picograd.codegen.program import Instr, Program
 from picograd.codegen.render.llvm_loops import LoopHints
-from picograd.codegen.render.llvm_rare import rare_call, rare_declarations, rare_functions
+from picograd.codegen.render.llvm_rare import rare_call, rare_declarations, rare_functions, rare_of
 from picograd.codegen.render.llvm_types import (
     in_turn,
     literal,
@@ -79,7 +79,8 @@ class Renderer:
         self.label: str = "task0"
         self.open: list[tuple[str, int]] = []
         self.hints = LoopHints(self.instructions)
-        self.rare_ops = list(dict.fromkeys(i.arg for i in self.instructions if i.op == "rare"))
+        rare = [instr for instr in self.instructions if instr.op == "rare"]
+        self.rare_ops = list(dict.fromkeys(map(rare_of, rare)))
         self.declares |= rare_declarations(self.rare_ops)
 
     # -- the module -------------------------------------------------------------------------------

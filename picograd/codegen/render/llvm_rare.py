@@ -1,39 +1,56 @@
-"""LLVM IR text of `rare` instructions: a library function where |x| is large, for the lanes there.
+"""LLVM IR text of `rare` instructions: a library function where a gauge is large, for those lanes.
 
 The function is the one of float64, whose result is rounded once.
 
-The loop vectoriser turns a call of the scalar function `@rare_sin` into a call of one of its vector
-variants, which the attribute "vector-function-abi-variant" names. A variant tests all lanes at once
-and goes lane by lane only if one is large. Variants are inlined after the vectoriser has run.
+The loop vectoriser turns a call of the scalar function `@rare_sin_f32` into a call of one of its
+vector variants, which the attribute "vector-function-abi-variant" names. A variant tests all lanes
+at once and goes lane by lane only if one is large. Variants are inlined after the vectoriser has
+run.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from picograd.codegen.program import RARE_FROM, Instr
+from picograd.codegen.render.llvm_types import type_name
+from picograd.dtype import DType, float64
 
 LANES = (2, 4, 8, 16, 32)  # the vectoriser may choose any
+LIBRARY = {"remainder": "fmod"}  # where its name is another
+Rare = tuple[str, DType, int]  # an operation, its dtype, and arguments: gauge, usual and operands
+
+
+def rare_name(rare: Rare) -> str:
+    """Name the scalar function."""
+    op, dtype, _ = rare
+    return f"rare_{op}_f{dtype.bits}"
+
+
+def rare_of(instr: Instr) -> Rare:
+    """Find what an instruction calls."""
+    return instr.arg, instr.dtype or float64, len(instr.args)
 
 
 def rare_call(number: int, instr: Instr, args: Sequence[str]) -> str:
     """Write the call of a vector variant, or of the scalar function, naming its variants."""
-    op, lanes, inside = instr.arg, instr.lanes, ", ".join(args)
+    rare, lanes, inside = rare_of(instr), instr.lanes, ", ".join(args)
+    name, (_, dtype, count) = rare_name(rare), rare
     if lanes > 1:
-        return f"%v{number} = call <{lanes} x float> @rare_{op}_v{lanes}({inside})"
-    names = ",".join(f"_ZGV_LLVM_N{n}vv_rare_{op}(rare_{op}_v{n})" for n in LANES)
+        return f"%v{number} = call {type_name(dtype, lanes)} @{name}_v{lanes}({inside})"
+    names = ",".join(f"_ZGV_LLVM_N{n}{'v' * count}_{name}({name}_v{n})" for n in LANES)
     promises = f'nounwind willreturn memory(none) "vector-function-abi-variant"="{names}"'
-    return f"%v{number} = call float @rare_{op}({inside}) {promises}"
+    return f"%v{number} = call {type_name(dtype)} @{name}({inside}) {promises}"
 
 
-def rare_functions(ops: Sequence[str]) -> list[str]:
+def rare_functions(rares: Sequence[Rare]) -> list[str]:
     """Write the functions of every operation, and a list that keeps the variants."""
-    if not ops:
+    if not rares:
         return []
     lines = []
-    for op in ops:
-        lines += scalar_function(op)
+    for rare in rares:
+        lines += scalar_function(rare)
         for lanes in LANES:
-            lines += vector_function(op, lanes)
-    used = [f"ptr @rare_{op}_v{lanes}" for op in ops for lanes in LANES]
+            lines += vector_function(rare, lanes)
+    used = [f"ptr @{rare_name(rare)}_v{lanes}" for rare in rares for lanes in LANES]
     table = f"[{len(used)} x ptr] [{', '.join(used)}]"
     lines.append(f'@llvm.compiler.used = appending global {table}, section "llvm.metadata"')
     lines.append("attributes #1 = { noinline nounwind willreturn cold }")
@@ -41,32 +58,59 @@ def rare_functions(ops: Sequence[str]) -> list[str]:
     return lines
 
 
-def scalar_function(op: str) -> list[str]:
-    """Write the choice for one element, and for an array of them in place of `usual`."""
-    return [
-        f"define internal float @rare_{op}(float %x, float %usual) #1 {{",
-        "  %size = call float @llvm.fabs.f32(float %x)",
-        f"  %is_rare = fcmp oge float %size, {RARE_FROM:f}",
+def parameters_of(rare: Rare, lanes: int = 1) -> list[str]:
+    """List the parameters of a function: the gauge, the usual value and the operands."""
+    _, dtype, count = rare
+    names = ["gauge", "usual", *(f"x{n}" for n in range(count - 2))]
+    return [f"{type_name(dtype, lanes)} %{name}" for name in names]
+
+
+def library_call(rare: Rare) -> Iterator[str]:
+    """Call the function of float64 on the operands, or on the gauge if there are none."""
+    op, dtype, count = rare
+    operands = [f"%x{n}" for n in range(count - 2)] or ["%gauge"]
+    is_wide = dtype.bits == 64
+    for number, operand in enumerate(operands):
+        if not is_wide:
+            yield f"  %w{number} = fpext float {operand} to double"
+    wide = operands if is_wide else [f"%w{n}" for n in range(len(operands))]
+    inside = ", ".join(f"double {operand}" for operand in wide)
+    yield f"  %{'found' if is_wide else 'value'} = call double @{LIBRARY.get(op, op)}({inside})"
+    if not is_wide:
+        yield "  %found = fptrunc double %value to float"
+
+
+def scalar_function(rare: Rare) -> list[str]:
+    """Write the choice for one element, and for rows of them: the second becomes the result."""
+    name, kind, count = rare_name(rare), type_name(rare[1]), rare[2]
+    parameters = ", ".join(parameters_of(rare))
+    lines = [
+        f"define internal {kind} @{name}({parameters}) #1 {{",
+        f"  %size = call {kind} @llvm.fabs.f{rare[1].bits}({kind} %gauge)",
+        f"  %is_rare = fcmp oge {kind} %size, {RARE_FROM:f}",
         "  br i1 %is_rare, label %rare, label %done",
         "rare:",
-        "  %wide = fpext float %x to double",
-        f"  %value = call double @{op}(double %wide)",
-        "  %found = fptrunc double %value to float",
+        *library_call(rare),
         "  br label %done",
         "done:",
-        "  %result = phi float [ %usual, %0 ], [ %found, %rare ]",
-        "  ret float %result",
+        f"  %result = phi {kind} [ %usual, %0 ], [ %found, %rare ]",
+        f"  ret {kind} %result",
         "}",
-        f"define internal void @rare_{op}_all(ptr %from, ptr %to, i64 %count) #1 {{",
+        f"define internal void @{name}_all(ptr %rows, i64 %count) #1 {{",
         "  br label %loop",
         "loop:",
         "  %n = phi i64 [ 0, %0 ], [ %next, %loop ]",
-        "  %x_at = getelementptr float, ptr %from, i64 %n",
-        "  %at = getelementptr float, ptr %to, i64 %n",
-        "  %x = load float, ptr %x_at",
-        "  %usual = load float, ptr %at",
-        f"  %result = call float @rare_{op}(float %x, float %usual)",
-        "  store float %result, ptr %at",
+    ]
+    for row in range(count):
+        lines.append(f"  %first{row} = mul i64 %count, {row}")
+        lines.append(f"  %place{row} = add i64 %first{row}, %n")
+        lines.append(f"  %at{row} = getelementptr {kind}, ptr %rows, i64 %place{row}")
+        lines.append(f"  %a{row} = load {kind}, ptr %at{row}")
+    inside = ", ".join(f"{kind} %a{row}" for row in range(count))
+    return [
+        *lines,
+        f"  %result = call {kind} @{name}({inside})",
+        f"  store {kind} %result, ptr %at1",
         "  %next = add i64 %n, 1",
         "  %more = icmp slt i64 %next, %count",
         "  br i1 %more, label %loop, label %done",
@@ -76,22 +120,27 @@ def scalar_function(op: str) -> list[str]:
     ]
 
 
-def vector_function(op: str, lanes: int) -> list[str]:
+def vector_function(rare: Rare, lanes: int) -> list[str]:
     """Write a vector variant: the usual result unless any lane is large."""
-    vector, mask = f"<{lanes} x float>", f"<{lanes} x i1>"
-    return [
-        f"define internal {vector} @rare_{op}_v{lanes}({vector} %x, {vector} %usual) #2 {{",
-        f"  %from = alloca {vector}",
-        f"  %to = alloca {vector}",
-        f"  %size = call {vector} @llvm.fabs.v{lanes}f32({vector} %x)",
-        f"  %is_rare = fcmp oge {vector} %size, splat (float {RARE_FROM:f})",
+    name, dtype = rare_name(rare), rare[1]
+    vector, mask = type_name(dtype, lanes), f"<{lanes} x i1>"
+    parameters = parameters_of(rare, lanes)
+    lines = [
+        f"define internal {vector} @{name}_v{lanes}({', '.join(parameters)}) #2 {{",
+        f"  %rows = alloca [{len(parameters)} x {vector}]",
+        f"  %size = call {vector} @llvm.fabs.v{lanes}f{dtype.bits}({vector} %gauge)",
+        f"  %is_rare = fcmp oge {vector} %size, splat ({type_name(dtype)} {RARE_FROM:f})",
         f"  %any = call i1 @llvm.vector.reduce.or.v{lanes}i1({mask} %is_rare)",
         "  br i1 %any, label %rare, label %done",
         "rare:",
-        f"  store {vector} %x, ptr %from",
-        f"  store {vector} %usual, ptr %to",
-        f"  call void @rare_{op}_all(ptr %from, ptr %to, i64 {lanes})",
-        f"  %found = load {vector}, ptr %to",
+    ]
+    for row, parameter in enumerate(parameters):
+        lines.append(f"  %at{row} = getelementptr {vector}, ptr %rows, i64 {row}")
+        lines.append(f"  store {parameter}, ptr %at{row}")
+    return [
+        *lines,
+        f"  call void @{name}_all(ptr %rows, i64 {lanes})",
+        f"  %found = load {vector}, ptr %at1",
         "  br label %done",
         "done:",
         f"  %result = phi {vector} [ %usual, %0 ], [ %found, %rare ]",
@@ -100,14 +149,17 @@ def vector_function(op: str, lanes: int) -> list[str]:
     ]
 
 
-def rare_declarations(ops: Sequence[str]) -> dict[str, None]:
+def rare_declarations(rares: Sequence[Rare]) -> dict[str, None]:
     """Declare what the functions call."""
-    if not ops:
-        return {}
-    lines = [f"declare double @{op}(double)" for op in ops]
-    lines.append("declare float @llvm.fabs.f32(float)")
-    for lanes in LANES:
-        vector, mask = f"<{lanes} x float>", f"<{lanes} x i1>"
-        lines.append(f"declare {vector} @llvm.fabs.v{lanes}f32({vector})")
-        lines.append(f"declare i1 @llvm.vector.reduce.or.v{lanes}i1({mask})")
+    lines = []
+    for op, dtype, count in rares:
+        inside = ", ".join(["double"] * max(count - 2, 1))
+        lines.append(f"declare double @{LIBRARY.get(op, op)}({inside})")
+        for lanes in (1, *LANES):
+            vector, bits = type_name(dtype, lanes), f"f{dtype.bits}"
+            suffix = bits if lanes == 1 else f"v{lanes}{bits}"
+            lines.append(f"declare {vector} @llvm.fabs.{suffix}({vector})")
+            if lanes > 1:
+                name = f"@llvm.vector.reduce.or.v{lanes}i1"
+                lines.append(f"declare i1 {name}(<{lanes} x i1>)")
     return dict.fromkeys(lines)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from picograd.codegen.cuts import Cut, Piece, range_cut
+from picograd.codegen.cuts import Cut, Piece
 from picograd.codegen.layout import Blocked
 from picograd.codegen.operands import (
     Contraction,
@@ -26,18 +26,10 @@ from picograd.codegen.operands import (
     size_of,
     stores,
     strides,
-    swap,
 )
 from picograd.codegen.reach import exist, inside, starts
-from picograd.codegen.templates import contract_taps
-from picograd.codegen.templates.contract_plan import (
-    WORK_PER_TASK,
-    Plan,
-    alongside,
-    choose,
-    nearest,
-    orient,
-)
+from picograd.codegen.templates import contract_taps, contract_thin
+from picograd.codegen.templates.contract_plan import Plan, alongside, choose, nearest, orient
 from picograd.codegen.templates.contract_sums import (
     Sums,
     add_block,
@@ -46,22 +38,20 @@ from picograd.codegen.templates.contract_sums import (
     leave,
     sums_of,
 )
+from picograd.codegen.templates.contract_thin import guarded_steps, loops
 from picograd.codegen.templates.contract_windows import keep_rows, pool_block
-from picograd.codegen.templates.grid import balanced
 from picograd.codegen.tile import (
     Accumulate,
     Assign,
     Dot,
-    For,
     LastBlock,
     Step,
     Store,
     Tile,
     TileKernel,
     TilePart,
-    When,
 )
-from picograd.helpers import ceil_div, product
+from picograd.helpers import product
 from picograd.schedule.index import (
     Axis,
     Index,
@@ -71,13 +61,10 @@ from picograd.schedule.index import (
     position_over,
     substitute,
 )
-from picograd.schedule.loop import Condition, Expr, Kernel, Part, const, rewrite
+from picograd.schedule.loop import Condition, Expr, Kernel, Part, const
 from picograd.target import Target
 
 VECTOR = 16  # marks packing for explicit vectors; the linearizer takes the element's own width
-
-LONG_DEPTH = 65536  # elements that are summed at once: LLVM keeps about 64 partial sums of them
-THIN = 4  # vectors up to which reading the matrix once for each beats packing it
 
 
 def build(kernel: Kernel, target: Target) -> TileKernel:
@@ -94,9 +81,9 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     product = orient(first, target)
     if 0 in product.sizes[:3]:
         return TilePart((Axis("none", 0),), (), ())
-    for side in (product, swap(product)):
-        if is_thin(side) and not any(c.reduce for c in product.computes[1:]):
-            return thin_part(side)
+    thin = contract_thin.build_part(product)
+    if thin is not None:
+        return thin
     plan = choose(product, target, len(every))
     more = [alongside(other, plan, number) for number, other in enumerate(others, 1)]
     return packed_part(plan, more)
@@ -105,71 +92,6 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
 def has_constant(product: Contraction) -> bool:
     """Tell whether a factor is the same everywhere: it showed but zeros around an array."""
     return not (expr_axes(product.a) and expr_axes(product.b))
-
-
-def is_thin(product: Contraction) -> bool:
-    """Tell whether few vectors (M) meet a matrix (N) and both are contiguous along a long K."""
-    if product.sizes[1] > THIN or not product.depth or product.depth[-1].size < 2 * VECTOR:
-        return False
-    sides = (product.a, product.rows), (product.b, product.columns)
-    return all(
-        nearest(strides(expr, product.depth[-1:])) < nearest(strides(expr, side))
-        for expr, side in sides
-    )
-
-
-def thin_part(product: Contraction) -> TilePart:
-    """Write one dot product per result element."""
-    _, m, n, k = product.sizes
-    block = max(min(ceil_div(n, 8), 64), WORK_PER_TASK // 4 // max(m * k, 1), 1)
-    chunk = Axis("chunk", ceil_div(n, block))
-    piece = range_cut(product.columns, block, (chunk,), True).pieces[0]
-    values = dict(piece.values)
-    body = Expr("mul", (bind(product.a, values), bind(product.b, values)), None, product.dtype)
-    total, sum_up = long_sum(product, body)
-    value = Expr("tile", (), ("total", ()), product.dtype)
-    done = [
-        Store(o.slot, o.index, (), o.expr) for o in stores(product, values, {product.number: value})
-    ]
-    inner = guarded_steps(piece.guards, loops(product.rows, [*sum_up, *done]))
-    return TilePart((*product.batch, chunk), total, (For(piece.dims[0], inner),))
-
-
-def long_sum(product: Contraction, body: Expr) -> tuple[tuple[Tile, ...], list[Step]]:
-    """Sum along K into the tile "total"; where it is long, the sums of pieces of it."""
-    dtype, (first, *rest) = product.dtype, product.depth
-    total = Tile("total", (), dtype, "register")
-    length = product.sizes[3]
-    chunk = balanced(first.size, max(LONG_DEPTH * first.size // length, 1))
-    if chunk == first.size or not dtype.is_float:
-        return (total,), [Accumulate("total", (), product.depth, "sum", body)]
-    piece = Axis("piece", ceil_div(first.size, chunk))
-    within = Axis("within", chunk)
-    index = axis_index(piece) * chunk + axis_index(within)
-    if first.size % chunk:
-        inside = ((index, 0, first.size - 1),)
-        body = Expr("guard", (body, const(0, dtype)), inside, dtype)
-    body = rewrite(body, {first: index})
-    part = Tile("part", (), dtype, "register")
-    value = Expr("tile", (), ("part", ()), dtype)
-    parts = Accumulate("part", (), (within, *rest), "sum", body)
-    add = Accumulate("total", (), (), "sum", value, False)
-    start = Assign("total", (), const(0, dtype))
-    return (total, part), [start, For(piece, (parts, add))]
-
-
-def guarded_steps(conditions: Sequence[Condition], steps: Sequence[Step]) -> tuple[Step, ...]:
-    """Run steps under the conditions that do not always hold."""
-    conditions = [c for c in conditions if not (c[1] <= c[0].lo and c[0].hi <= c[2])]
-    return (When(tuple(conditions), tuple(steps)),) if conditions else tuple(steps)
-
-
-def loops(axes: Sequence[Axis], steps: Sequence[Step]) -> tuple[Step, ...]:
-    """Nest loops around steps, the first axis outermost."""
-    body = tuple(steps)
-    for axis in reversed(axes):
-        body = (For(axis, body),) if axis.size != 1 else body
-    return body
 
 
 def packed_part(plan: Plan, more: Sequence[Plan] = ()) -> TilePart:

@@ -35,11 +35,14 @@ from picograd.codegen.tile import (
     Tile,
     TileKernel,
     TilePart,
+    When,
 )
+from picograd.dtype import accumulate_dtype
 from picograd.errors import check
+from picograd.graph.ops import OPS
 from picograd.helpers import product
 from picograd.schedule.index import Axis, Dynamic, Index, axes_of, axis_index, constant, substitute
-from picograd.schedule.loop import Condition, Expr, Kernel, Part, rewrite, walk
+from picograd.schedule.loop import Condition, Expr, Kernel, Part, const, rewrite, walk
 from picograd.target import Target
 
 TASK_POINTS = 65536  # elements of a CPU task: about 10 us of work, far above the cost of a task
@@ -48,6 +51,8 @@ CUDA_THREADS = 256
 RESIDENT = 2048  # threads that a multiprocessor has at once
 TRANSPOSED_SIZE = 16  # shorter axes fit into the caches without tiles
 LEAST_PIECE, MOST_PIECES = 16, 9  # elements of a piece between guards, and pieces
+LONG_PIECE, MOST_LONG = 32, 64  # the same where every piece is several vectors long
+LEAST_PARTS = 4  # of a sum, that are added one by one
 DEAR = 64  # operations of an element that take longer than storing it: a generator has 80
 LEAST_TURNED = 4096  # elements of a part: fewer are not worth the passes that vectors need
 CPU_SIDE, CUDA_LARGE = 64, 64  # of a square tile: 16 KiB of float32
@@ -138,8 +143,9 @@ def apart(part: Part, target: Target) -> list[Part]:
     if across is not None:
         return in_squares(part, across, axes[-1])
     space = cut_space(axes, target, 1, 1)
-    for axis in axes:
-        pieces = () if axis in space.dims else pieces_of(part, axis, 1)
+    for place, axis in enumerate(axes):
+        inner = product(each.size for each in axes[place + 1 :])
+        pieces = () if axis in space.dims else pieces_of(part, axis, 1, inner)
         if pieces:
             return [found for piece in pieces for found in apart(piece_of(part, *piece), target)]
     return [part]
@@ -172,7 +178,8 @@ def in_pieces(part: Part, space: Cut) -> list[Cut]:
     for place, axis in reversed(list(enumerate(space.dims))):
         if axis in axes_in(space):
             continue
-        pieces = pieces_of(part, axis, len(spaces))
+        inner = product(each.size for each in space.dims[place + 1 :])
+        pieces = pieces_of(part, axis, len(spaces), inner)
         if pieces:
             spaces = [moved(each, place, *piece) for piece in pieces for each in spaces]
     return spaces
@@ -185,18 +192,21 @@ def moved(space: Cut, place: int, axis: Axis, first: int, size: int) -> Cut:
     return replace(space, dims=dims, axes={**space.axes, axis: axis_index(within) + first})
 
 
-def pieces_of(part: Part, axis: Axis, count: int) -> list[tuple[Axis, int, int]]:
+def pieces_of(part: Part, axis: Axis, count: int, inner: int) -> list[tuple[Axis, int, int]]:
     """List where the pieces of an axis begin, and their sizes; none if it is better left whole.
 
-    `count` pieces are there so far. Short pieces pay where more is left out than a fill.
+    `count` pieces are there so far, and `inner` elements at a place of the axis. Short pieces pay
+    where more is left out than a fill.
     """
     places = edges(part, axis)
     firsts = [0, *places]
     sizes = [after - before for before, after in zip(firsts, [*places, axis.size])]
-    if len(sizes) < 2 or len(sizes) * count > MOST_PIECES:
+    least = min(sizes) * inner
+    most = MOST_PIECES if least < LONG_PIECE else MOST_LONG
+    if len(sizes) < 2 or len(sizes) * count > most:
         return []
-    is_short = min(sizes) < LEAST_PIECE
-    if is_short and (axis.size < LEAST_PIECE * len(sizes) or not has_choices(part)):
+    is_short = least < LEAST_PIECE
+    if is_short and (axis.size * inner < LEAST_PIECE * len(sizes) or not has_choices(part)):
         return []
     return list(zip([axis] * len(sizes), firsts, sizes))
 
@@ -406,7 +416,17 @@ def map_steps(
     values: list[Expr] = []
     for number, compute in enumerate(part.computes):
         expr = guarded(inline(compute.body, values, space), space)
-        if number in kept:
+        parts = () if layout or compute.reduce else parts_of_sum(expr, space.dims)
+        if parts:
+            dtype = accumulate_dtype(compute.dtype)
+            tile = Tile(f"v{number}{name}", shape, dtype, "shared")
+            tiles.append(tile)
+            steps.append(Assign(tile.name, space.dims, const(0, dtype), here))
+            for each in parts:
+                added = Accumulate(tile.name, space.dims, (), "sum", each, False)
+                steps.append(When((), (added,)))  # in a loop of its own
+            expr = Expr("tile", (), (tile.name, here), compute.dtype)
+        elif number in kept:
             tile = Tile(f"v{number}{name}", shape, compute.dtype, "register", layout)
             tiles.append(tile)
             if compute.reduce:
@@ -423,6 +443,33 @@ def map_steps(
             slot, index = compute.store[0], rebind(compute.store[1], space.axes)
             steps.append(Store(slot, index, space.dims, value, space.conditions, layout))
     return tiles, steps
+
+
+def parts_of_sum(expr: Expr, dims: Sequence[Axis]) -> tuple[Expr, ...]:
+    """List what a sum adds, if that is mostly 0 but in a few rows each: slices put in their places.
+
+    Where they lie may be known at run time alone. To each element is added what there is, in order.
+    """
+    found = []
+    while (row := OPS.get(expr.op)) is not None and row.factors == (1, 1):
+        found.append(expr.args[1])
+        expr = expr.args[0]
+    found.append(expr)
+    if len(found) < LEAST_PARTS or sum(share_of(each, dims) for each in found) > len(found) / 2:
+        return ()
+    return tuple(reversed(found))
+
+
+def share_of(expr: Expr, dims: Sequence[Axis]) -> float:
+    """Estimate in which share of a space a term is not 0, if the bounds of loops can say where."""
+    if expr.op != "guard" or expr.args[1].op != "const" or expr.args[1].arg != 0:
+        return 1.0
+    share = 1.0
+    for index, lo, hi in expr.arg:
+        for axis, factor in index.terms:
+            if factor == 1 and axis in dims:
+                share *= min((hi - lo + 1) / axis.size, 1.0)
+    return share
 
 
 def kept_values(part: Part) -> set[int]:

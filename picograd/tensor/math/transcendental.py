@@ -2,7 +2,7 @@
 
 Values are composed of the table's rows; gradients are written by hand (`custom`), so that they are
 as accurate as the values. 16-bit floats compute in float32. Functions that need many digits inside
-(erfc, erfinv, gamma) compute in float64 and round once. Coefficients were fitted for this project:
+(erfc, gamma) compute in float64 and round once. Coefficients were fitted for this project:
 interpolation at Chebyshev nodes in 40 digits (mpmath).
 """
 
@@ -301,40 +301,6 @@ def erfc(x: Node) -> Node:
     [1.8427..., 1.0, 0.0046...]
     """
     return elementary("erfc", x)
-
-
-def erfinv_value(x: Node) -> Node:
-    """Invert erf: Winitzki's estimate (2008) and three steps of Newton's method."""
-    size = x.unary("abs")
-    rest = 1 - size
-    is_inside = above(rest, 0.0)
-    safe = is_inside.where(rest, 1.0)
-    logarithm = (safe * (2 - safe)).unary("log")
-    a = 0.147
-    half = logarithm * 0.5 + 2 / (math.pi * a)
-    root = (half * half - logarithm / a).unary("sqrt") - half
-    y = root.binary("maximum", 0.0).unary("sqrt")
-    is_near = size.binary("less", 0.5)
-    for _ in range(3):
-        excess = is_near.where(size - y.unary("erf"), y.unary("erfc") - safe)
-        y = y + excess * ((y * y).unary("exp") * (ROOT_PI / 2))
-    edge = rest.binary("equal", 0.0).where(x.const_like(math.inf), math.nan)
-    return with_sign(is_inside.where(y, edge), x)
-
-
-@recorded(in_place=True)
-def erfinv(x: Node) -> Node:
-    """Invert erf: infinite at -1 and 1, NaN outside.
-
-    >>> Tensor([-0.5, 0.0, 0.5]).erfinv().tolist()
-    [-0.4769..., 0.0, 0.4769...]
-    """
-    return smooth("erfinv", x, erfinv_value, erfinv_slope, True)
-
-
-def erfinv_slope(x: Node, y: Node) -> Node:
-    """Compute sqrt(pi)/2 exp(y^2)."""
-    return (y * y).unary("exp") * (ROOT_PI / 2)
 
 
 def shifted(x: Node) -> list[Node]:

@@ -13,16 +13,23 @@ from typing import Any
 
 import numpy as np
 
+from picograd.dtype import int64
 from picograd.errors import ShapeError, ValueRangeError, check_known
+from picograd.graph import build
+from picograd.graph.node import Node
 from picograd.graph.room import check_host
 from picograd.helpers import product
 from picograd.tensor.core.annotations import Tensor
-from picograd.tensor.core.arguments import from_host, need_tensor, positions
+from picograd.tensor.core.arguments import from_host, need_tensor
 from picograd.tensor.core.autocast import listed
 from picograd.tensor.core.function import within
+from picograd.tensor.core.recording import apply
+from picograd.tensor.core.repeated import repeated
+from picograd.tensor.indexing.indexing import gather
+from picograd.tensor.math.elementwise import clamp
 
 PADDINGS = ("zeros", "border", "reflection")
-Spot = tuple[Tensor, Tensor]  # a place of an axis inside it, and where that is the one wanted
+Spot = tuple[Node, Node]  # a place of an axis inside it, and where that is the one wanted
 CUBIC = -0.75  # the free slope of Keys's kernel (1981), as `interpolate` has it
 
 
@@ -80,22 +87,32 @@ def grid_sample(
     [[[[2.0]]]]
     """
     check_grid(input, grid, mode, padding_mode)
-    is_half = input.dtype.bits == 16
-    x, places = (input.float(), grid.float()) if is_half else (input, grid)
-    align = bool(align_corners)
-    sizes = tuple(input.shape[2:])
+    return apply(sampled, input, grid, mode, padding_mode, bool(align_corners))
+
+
+@repeated
+def sampled(node: Node, grid: Node, mode: str, padding: str, align: bool) -> Node:
+    """Record `grid_sample`, 16-bit floats in float32."""
+    x, places = node.accumulated(), grid.accumulated()
+    batch, *target, rank = grid.shape
+    count = product(target)
+    places = places.reshape((batch, count, rank))
     coordinates = []  # of the axes from the first spatial one on, so the reverse of (x, y, z)
-    for axis, size in enumerate(sizes):
-        place = places[..., len(sizes) - 1 - axis]
-        wide = (place + 1) * ((size - 1) / 2) if align else ((place + 1) * size - 1) / 2
+    for axis, size in enumerate(x.shape[2:]):
+        at = rank - 1 - axis
+        place = places.slice(((0, batch, 1), (0, count, 1), (at, at + 1, 1)))
+        place = place.reshape((batch, count)) + 1.0
+        wide = place * ((size - 1) / 2) if align else (place * float(size) - 1.0) / 2.0
         coordinates.append(wide)
     if mode == "bicubic":
-        return sample_cubic(x, coordinates, padding_mode, align).cast(input.dtype)
-    padded = [pad_place(c, size, padding_mode, align) for c, size in zip(coordinates, sizes)]
-    if mode == "nearest":
-        spots = [spot(c.round(), size) for c, size in zip(padded, sizes)]
-        return corner(x, spots).cast(input.dtype)
-    return sample_linear(x, padded).cast(input.dtype)
+        found = sample_cubic(x, coordinates, padding, align)
+    elif mode == "nearest":
+        padded = [pad_place(c, n, padding, align) for c, n in zip(coordinates, x.shape[2:])]
+        found = corner(x, [spot(c.unary("round"), n) for c, n in zip(padded, x.shape[2:])])
+    else:
+        padded = [pad_place(c, n, padding, align) for c, n in zip(coordinates, x.shape[2:])]
+        found = sample_linear(x, padded)
+    return found.reshape((*x.shape[:2], *target)).cast(node.dtype)
 
 
 def check_grid(x: Tensor, grid: Tensor, mode: str, padding: str) -> None:
@@ -115,82 +132,94 @@ def check_grid(x: Tensor, grid: Tensor, mode: str, padding: str) -> None:
         raise ValueRangeError(op, text, "use one float dtype")
 
 
-def pad_place(place: Tensor, size: int, padding: str, align: bool) -> Tensor:
+def pad_place(place: Node, size: int, padding: str, align: bool) -> Node:
     """Bring places outside an axis back to it; zeros stay outside."""
     if padding == "zeros":
         return place
     if padding == "reflection":
         low, high = (0.0, size - 1.0) if align else (-0.5, size - 0.5)
         place = reflect(place, low, high)
-    return place.clamp(0.0, float(size - 1))
+    return clamp(place, 0.0, float(size - 1))
 
 
-def reflect(place: Tensor, low: float, high: float) -> Tensor:
+def reflect(place: Node, low: float, high: float) -> Node:
     """Fold the line at `low` and `high`, again and again."""
     span = high - low
     if not span:
-        return place * 0
-    away = (place - low).abs()
-    turns = (away / span).floor().detach()
+        return place * 0.0
+    away = (place - low).unary("abs")
+    turns = build.detach((away / span).unary("floor"))
     rest = away - turns * span
-    is_odd = turns % 2 == 1
+    is_odd = turns.binary("mod", 2.0).binary("equal", 1.0)
     return is_odd.where(span - rest, rest) + low
 
 
-def spot(place: Tensor, size: int) -> Spot:
+def spot(place: Node, size: int) -> Spot:
     """Find the element of an axis at whole places, and where there is one."""
-    within = (place >= 0).logical_and(place <= size - 1)
-    index = place.detach().clamp(0, size - 1).long()
-    return index.clamp(0, size - 1), within  # of NaN too: nobody need look at the values
+    is_above = place.const_like(0.0).binary("less_equal", place)
+    within = is_above.binary("logical_and", place.binary("less_equal", float(size - 1)))
+    index = build.detach(place).cast(int64)  # of NaN too: nobody need look at the values
+    return index.binary("maximum", 0).binary("minimum", size - 1), within
 
 
-def corner(x: Tensor, spots: Sequence[Spot]) -> Tensor:
-    """Gather what lies at spots, zero outside: (N, C, *S) -> (N, C, *T)."""
+def corner(x: Node, spots: Sequence[Spot]) -> Node:
+    """Gather what lies at spots, zero outside: (N, C, *S), (N, T) -> (N, C, T).
+
+    Where they are is the same for every channel: one number a spot, stored.
+    """
     indices, within = zip(*spots)
-    inside = reduce(operator.and_, within)
-    items = (positions(x.shape[0], indices[0]), *indices)
-    found = x.movedim(1, -1)[items]  # N, *T, C
-    return inside.unsqueeze(-1).where(found, 0.0).movedim(-1, 1)
+    inside = reduce(lambda a, b: a.binary("logical_and", b), within)
+    place = indices[0]
+    for index, size in zip(indices[1:], x.shape[3:]):
+        place = place * size + index
+    flat = x.reshape((*x.shape[:2], product(x.shape[2:])))
+    found = gather("grid_sample", flat, 2, over_channels(build.contiguous(place), x))
+    return over_channels(build.contiguous(inside), x).where(found, 0.0)
 
 
-def weighed(x: Tensor, axes: Sequence[Sequence[tuple[Spot, Tensor]]]) -> Tensor:
+def over_channels(values: Node, x: Node) -> Node:
+    """Repeat (N, T) for every channel."""
+    batch, count = values.shape
+    return values.reshape((batch, 1, count)).expand((batch, x.shape[1], count))
+
+
+def weighed(x: Node, axes: Sequence[Sequence[tuple[Spot, Node]]]) -> Node:
     """Add up what lies at all combinations of spots of each axis, times the spots' weights."""
-    total: Any = None
+    parts = []
     for chosen in itertools.product(*axes):
         spots, weights = zip(*chosen)
-        part = corner(x, spots) * reduce(operator.mul, weights).unsqueeze(1)
-        total = part if total is None else total + part
-    return total
+        parts.append(corner(x, spots) * over_channels(reduce(operator.mul, weights), x))
+    return reduce(operator.add, parts)
 
 
-def sample_linear(x: Tensor, places: Sequence[Tensor]) -> Tensor:
+def sample_linear(x: Node, places: Sequence[Node]) -> Node:
     """Weigh the 2^rank corners around each place."""
     axes = []
     for place, size in zip(places, x.shape[2:]):
-        low = place.floor().detach()
+        low = build.detach(place.unary("floor"))
         share = place - low
-        axes.append([(spot(low, size), 1 - share), (spot(low + 1, size), share)])
+        axes.append([(spot(low, size), 1.0 - share), (spot(low + 1.0, size), share)])
     return weighed(x, axes)
 
 
-def sample_cubic(x: Tensor, places: Sequence[Tensor], padding: str, align: bool) -> Tensor:
+def sample_cubic(x: Node, places: Sequence[Node], padding: str, align: bool) -> Node:
     """Weigh the 4 x 4 neighbours of each place."""
     axes = []
     for place, size in zip(places, x.shape[2:]):
-        low = place.floor().detach()
-        near = [pad_place(low + step, size, padding, align).round() for step in (-1, 0, 1, 2)]
-        spots = [spot(each, size) for each in near]
+        low = build.detach(place.unary("floor"))
+        near = [pad_place(low + step, size, padding, align) for step in (-1.0, 0.0, 1.0, 2.0)]
+        spots = [spot(each.unary("round"), size) for each in near]
         axes.append(list(zip(spots, cubic_weights(place - low))))
     return weighed(x, axes)
 
 
-def cubic_weights(share: Tensor) -> list[Tensor]:
+def cubic_weights(share: Node) -> list[Node]:
     """Compute the weights of the neighbours at -1, 0, 1 and 2 by Keys's kernel (1981)."""
 
-    def near(d: Tensor) -> Tensor:
-        return ((CUBIC + 2) * d - (CUBIC + 3)) * d * d + 1
+    def near(d: Node) -> Node:
+        return (d * (CUBIC + 2) - (CUBIC + 3)) * d * d + 1.0
 
-    def far(d: Tensor) -> Tensor:
-        return (((d - 5) * d + 8) * d - 4) * CUBIC
+    def far(d: Node) -> Node:
+        return (((d - 5.0) * d + 8.0) * d - 4.0) * CUBIC
 
-    return [far(share + 1), near(share), near(1 - share), far(2 - share)]
+    return [far(share + 1.0), near(share), near(1.0 - share), far(2.0 - share)]

@@ -29,6 +29,7 @@ from picograd.tensor.core.operands import (
     nothing_of,
     read_scalar,
 )
+from picograd.tensor.core.repeated import repeated
 from picograd.tensor.indexing.selecting import computed_values
 from picograd.tensor.reductions.cumulative import Ordered
 from picograd.tensor.reductions.reduce import shared_by_equals
@@ -36,8 +37,10 @@ from picograd.tensor.shaping import movement
 
 # topk finds few elements of long rows one after the other, and sorts for more: (how many, from how
 # many elements in all on: before that recording a reduction for each costs more than sorting)
-SELECTED, SELECTED_IN_BLOCKS = (8, 1 << 16), (16, 1 << 22)
+SELECTED, SELECTED_IN_BLOCKS = (16, 1 << 16), (16, 1 << 22)
+COMPARED = 15_000  # elements of a row that are compared while a CPU sorts the shortest rows
 SELECT_FROM = 256  # elements of a row
+FOREMOST = 16  # as many times more elements than are wanted: a CPU sorts but few of them
 INTERPOLATIONS = ("linear", "lower", "higher", "nearest", "midpoint")
 
 
@@ -186,9 +189,16 @@ def top_indices(node: Node, k: int, axis: Any, is_largest: bool) -> Node:
     target = get_device(node.device).target
     limit, least = SELECTED_IN_BLOCKS if target.has_blocks else SELECTED
     is_fit = node.dtype.bits <= 32 and SELECT_FROM <= size < 1 << 32
-    if is_fit and 0 < k <= limit and node.size >= least:
+    is_short = target.has_blocks or (k - 2) * size < COMPARED
+    if is_fit and 0 < k <= limit and is_short and node.size >= least:
         return graph_sorting.selected(node, position, k, bool(is_largest))
+    is_few = type(size) is int and 0 < k <= size // FOREMOST
+    if is_few and not target.has_blocks and node.size >= least // 4:
+        return foremost(node, position, k, bool(is_largest))
     return part(order("topk", node, position, is_largest), position, 0, k)
+
+
+foremost = repeated(graph_sorting.foremost)
 
 
 def kth_index(node: Node, k: int, axis: Any) -> Node:

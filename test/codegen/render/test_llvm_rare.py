@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from cases import unary
+from cases import binary, unary
 from harness import TARGET, run
 
 from picograd.codegen.interpret_program import interpret
 from picograd.codegen.pipeline import linearize, tile
 from picograd.codegen.program import RARE_FROM
 from picograd.codegen.render.llvm_rare import LANES, rare_functions
-from picograd.dtype import float32
+from picograd.dtype import DType, float32, float64
 
 HUGE = (1e13, -3e15, 1e22, 3.4e38, -2.5e30)
 
@@ -29,6 +29,27 @@ def test_lanes_of_all_kinds(name: str, size: int) -> None:
     np.testing.assert_allclose(arrays[1], want, rtol=2e-6)
 
 
+@pytest.mark.parametrize("dtype", [float32, float64], ids=repr)
+def test_remainders_are_exact(dtype: DType) -> None:
+    generator = np.random.default_rng(0)
+    x, y = np.exp(generator.uniform(-50, 50, (2, 3000))) * generator.choice((-1, 1), (2, 3000))
+    edges = [0.0, -0.0, 1.0, -3.0, 0.1, 5e-324, 1e-45, 3e38, np.inf, -np.inf, np.nan]
+    first, second = (grid.ravel() for grid in np.meshgrid(edges, edges))
+    whole = np.arange(1, 500) * 0.1  # their quotients by 0.1 are rounded to whole numbers
+    x = np.concatenate([x, first, whole]).astype(dtype.numpy)
+    y = np.concatenate([y, second, np.full_like(whole, 0.1)]).astype(dtype.numpy)
+    with np.errstate(all="ignore"):
+        want, rest = np.mod(x, y), np.fmod(x, y)
+    want = np.where(np.isinf(y) & np.isfinite(x) & (rest != 0) & ((rest < 0) != (y < 0)), y, want)
+    found = run(binary("mod", dtype, len(x)).kernel, [x, y, np.zeros_like(x)])[2]
+    np.testing.assert_array_equal(found, want)
+    part = slice(0, len(x), 50)
+    arrays = [x[part], y[part], np.zeros_like(x[part])]
+    made = binary("mod", dtype, len(x[part])).kernel
+    interpret(linearize(tile(made, TARGET), TARGET), arrays)
+    np.testing.assert_allclose(arrays[2], want[part], rtol=1e-6)
+
+
 def test_infinite_angles_are_nan() -> None:
     x = np.array([np.inf, -np.inf, np.nan, -0.0, RARE_FROM], np.float32)
     found = run(unary("sin", float32, 5).kernel, [x, np.zeros_like(x)])[1]
@@ -37,6 +58,6 @@ def test_infinite_angles_are_nan() -> None:
 
 
 def test_text_has_every_variant() -> None:
-    text = "\n".join(rare_functions(["sin"]))
-    assert all(f"@rare_sin_v{lanes}(" in text for lanes in LANES)
+    text = "\n".join(rare_functions([("sin", float32, 2)]))
+    assert all(f"@rare_sin_f32_v{lanes}(" in text for lanes in LANES)
     assert rare_functions([]) == []

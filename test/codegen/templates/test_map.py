@@ -1,5 +1,7 @@
 """Elementwise kernels: a loop is cut where guards begin and end."""
 
+from collections.abc import Callable
+
 import harness
 import numpy as np
 import pytest
@@ -8,10 +10,12 @@ from cases import guard, kernel, load, op
 from cuda_tools import from_raw, to_raw
 
 from picograd.codegen.interpret_program import interpret
+from picograd.codegen.interpret_tile import interpret as interpret_tile
+from picograd.codegen.linearize_cpu import linearize as linearize_cpu
 from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.program import verify as verify_program
 from picograd.codegen.templates.map import build, loads_inside
-from picograd.codegen.tile import Barrier, Store, TileKernel, verify
+from picograd.codegen.tile import Accumulate, Barrier, Store, TileKernel, When, verify
 from picograd.dtype import DType, bfloat16, float32, int64
 from picograd.schedule.index import Axis, axis_index
 from picograd.schedule.loop import Compute, Expr, Part, const, walk
@@ -75,6 +79,48 @@ def test_axes_are_cut_where_others_are() -> None:
     sizes = [[axis.size for axis in step.dims] for step in part.steps if isinstance(step, Store)]
     assert sorted(sizes) == [[20, 30], [20, 30], [20, 40], [20, 40]]
     assert not any(expr.op == "guard" for step in part.steps for expr in walk(step.expr))
+
+
+def test_many_rows_that_were_joined_are_computed_one_by_one() -> None:
+    """The gradient of 40 slices: each row is one of them, however many there are."""
+    i, j = Axis("i", 40), Axis("j", 64)
+    row, column = axis_index(i), axis_index(j)
+    total = const(0.0, float32)
+    for place in range(40):
+        slice_ = load(0, float32, column + 64 * (39 - place))
+        total = op("add", total, guard(slice_, 0.0, (row - place, 0, 0)))
+    compute = Compute((i, j), (), None, total, float32, (1, row * 64 + column))
+    slots = [(float32, 2560, "in"), (float32, 2560, "out")]
+    parts = build(kernel("rows", "map", slots, Part((i, j), (compute,))), harness.TARGET).parts
+    exprs = [expr.op for part in parts for step in part.steps for expr in walk(step.expr)]
+    assert "guard" not in exprs and exprs.count("load") == 40
+
+
+def test_parts_of_a_sum_are_added_where_they_are() -> None:
+    """Twelve short slices put in their places, which no loop is cut for."""
+    i, j = Axis("i", 5), Axis("j", 36)
+    row, column = axis_index(i), axis_index(j)
+    total = const(0.0, float32)
+    for place in range(12):
+        value = load(0, float32, row * 36 + column)
+        total = op("add", total, guard(value, 0.0, (column - 3 * place, 0, 3)))
+    compute = Compute((i, j), (), None, total, float32, (1, row * 36 + column))
+    slots = [(float32, 180, "in"), (float32, 180, "out")]
+    tiles = build(kernel("slices", "map", slots, Part((i, j), (compute,))), harness.TARGET)
+    (part,) = tiles.parts
+    added = [step.body[0] for step in part.steps if isinstance(step, When)]
+    assert len(added) == 13 and all(isinstance(step, Accumulate) for step in added)
+    x = np.arange(1, 181, dtype=np.float32)
+    times = np.array([1 + (at > 0 and at % 3 == 0) for at in range(36)])  # slices of 4 overlap
+    for stage in (lambda arrays: interpret_tile(tiles, arrays), compiled(tiles)):
+        arrays = [x.copy(), np.zeros_like(x)]
+        stage(arrays)
+        np.testing.assert_array_equal(arrays[1].reshape(5, 36), x.reshape(5, 36) * times)
+
+
+def compiled(tiles: TileKernel) -> Callable[[list[np.ndarray]], None]:
+    program = linearize_cpu(tiles, harness.TARGET)
+    return lambda arrays: interpret(program, arrays)
 
 
 def test_what_neighbours_share_narrows_no_vector() -> None:

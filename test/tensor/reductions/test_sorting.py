@@ -140,12 +140,13 @@ def test_errors() -> None:
         Tensor([-1]).bincount()
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "uint8", "bool"])
+@pytest.mark.parametrize("limit", [8, 0], ids=["selected", "of stretches"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32", "uint8", "bool"])
 def test_a_few_of_a_long_row_are_the_first_of_its_order(
-    dtype: str, device: str, monkeypatch: pytest.MonkeyPatch
+    dtype: str, limit: int, device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sorting, "SELECTED", (8, 0))
-    monkeypatch.setattr(sorting, "SELECTED_IN_BLOCKS", (8, 0))
+    monkeypatch.setattr(sorting, "SELECTED", (limit, 0))
+    monkeypatch.setattr(sorting, "SELECTED_IN_BLOCKS", (limit, 0))
     random = np.random.default_rng(0)
     x = random.integers(0, 9 if dtype != "bool" else 2, (3, 300)).astype(dtype)  # many ties
     if dtype.startswith("float"):
