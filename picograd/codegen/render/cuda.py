@@ -163,6 +163,8 @@ def quick_text(name: str, names: str, exact: str, instruction: str) -> str:
 # may differ.
 QUICK = {
     "quick_exp2(": quick_text("quick_exp2", "a", "exp2(a)", "ex2.approx.ftz.f32"),
+    "whole_exp2(": quick_text("whole_exp2", "a", "exp2(a)", "ex2.approx.f32"),
+    "quick_divide(": quick_text("quick_divide", "ab", "a / b", "div.full.f32"),
     "quick_reciprocal(": quick_text("quick_reciprocal", "a", "1 / a", "rcp.approx.ftz.f32"),
     "quick_maximum(": quick_text("quick_maximum", "ab", "maximum(a, b)", "max.NaN.f32"),
     "quick_minimum(": quick_text("quick_minimum", "ab", "minimum(a, b)", "min.NaN.f32"),

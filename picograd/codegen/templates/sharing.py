@@ -13,19 +13,20 @@ from picograd.schedule.loop import Compute, Expr, Part, rewrite, walk
 
 
 def share_elements(part: Part) -> Part:
-    """Give the dearest element that several computes have in common a compute of its own."""
+    """Give the dearest elements that several computes have in common computes of their own."""
+    while (found := dearest(part)) is not None:
+        part = with_element(part, *found)
+    return part
+
+
+def dearest(part: Part) -> tuple[Expr, list[int]] | None:
+    """Find the dearest element that several computes have in common, and these."""
     users: dict[Expr, list[int]] = {}
     for number, compute in enumerate(part.computes):
         for expr in dear_parts(part, compute):
             users.setdefault(expr, []).append(number)
-    best, most = None, 0
-    for expr, numbers in users.items():
-        size = len(walk(expr))
-        if size > most and is_worth_it(part, numbers):
-            best, most = expr, size
-    if best is None:
-        return part
-    return with_element(part, best, users[best])
+    found = [(expr, numbers) for expr, numbers in users.items() if is_worth_it(part, numbers)]
+    return max(found, key=lambda each: len(walk(each[0])), default=None)
 
 
 def dear_parts(part: Part, compute: Compute) -> list[Expr]:

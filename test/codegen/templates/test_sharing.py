@@ -11,6 +11,7 @@ from picograd.codegen.templates.sharing import share_elements
 from picograd.codegen.tile import format_tiles
 from picograd.dtype import float32
 from picograd.graph import build
+from picograd.graph.gradient import gradient
 from picograd.schedule.loop import Kernel, walk
 from picograd.schedule.schedule import schedule
 from picograd.schedule.verify import verify
@@ -33,6 +34,15 @@ def test_an_exponential_is_computed_once() -> None:
     shared = Kernel(kernel.name, kernel.hero, kernel.slots, (), (share_elements(kernel.parts[0]),))
     assert count(kernel, "exp") == 2 and count(verify(shared), "exp") == 1
     assert len(shared.parts[0].computes) == len(kernel.parts[0].computes) + 1
+
+
+def test_what_is_left_in_common_is_computed_once_too() -> None:
+    """Of the gradient of softmax: quotients, and exponentials of those and of their sum."""
+    x, g = (build.buffer(Storage(Buffer("cpu", float32, 600, 0)), (20, 30)) for _ in range(2))
+    (kernel,) = schedule(gradient([(build.softmax(x, 1), g)], [x]), TARGET).kernels
+    shared = Kernel(kernel.name, kernel.hero, kernel.slots, (), (share_elements(kernel.parts[0]),))
+    assert count(kernel, "exp") == 3 and count(verify(shared), "exp") == 1
+    assert count(kernel, "div") == 2 and count(shared, "div") == 1
 
 
 @pytest.mark.parametrize("length", [9, 30, 1000])
