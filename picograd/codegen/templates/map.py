@@ -39,7 +39,16 @@ from picograd.codegen.tile import (
 from picograd.errors import check
 from picograd.helpers import product
 from picograd.schedule.index import Axis, Dynamic, Index, axes_of, axis_index, constant, substitute
-from picograd.schedule.loop import Condition, Expr, Kernel, Part, rewrite, walk
+from picograd.schedule.loop import (
+    Condition,
+    Expr,
+    Kernel,
+    Part,
+    dynamics_of,
+    indices_of,
+    rewrite,
+    walk,
+)
 from picograd.target import Target
 
 TASK_POINTS = 65536  # elements of a CPU task: about 10 us of work, far above the cost of a task
@@ -385,13 +394,17 @@ def is_aligned(index: Index, axis: Axis, lanes: int) -> bool:
     """Tell whether an index is the same for all lanes, or theirs in order from a multiple."""
     direct = [c for atom, c in index.terms if atom is axis]
     rest = Index(tuple((a, c) for a, c in index.terms if a is not axis), 0)
-    if axis in axes_of(rest) or any(
-        isinstance(a, Dynamic) and a.expr.op != "scalar" and direct for a, _ in rest.terms
-    ):
+    if axis in axes_of(rest) or (direct and any(axis in axes_read(d) for d in dynamics_of(rest))):
         return False
     return not direct or (
         direct == [1] and index.const % lanes == 0 and all(c % lanes == 0 for _, c in rest.terms)
     )
+
+
+def axes_read(place: Dynamic) -> set[Axis]:
+    """List the axes that a place which is read from memory depends on."""
+    indices = (index for expr in walk(place.expr) for index in indices_of(expr))
+    return {axis for index in indices for axis in axes_of(index)}
 
 
 def map_steps(

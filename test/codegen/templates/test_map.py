@@ -12,8 +12,8 @@ from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.program import verify as verify_program
 from picograd.codegen.templates.map import build, loads_inside
 from picograd.codegen.tile import Barrier, Store, TileKernel, verify
-from picograd.dtype import DType, bfloat16, float32, int64
-from picograd.schedule.index import Axis, axis_index
+from picograd.dtype import DType, bfloat16, float32, int32, int64
+from picograd.schedule.index import Axis, Dynamic, Index, axis_index
 from picograd.schedule.loop import Compute, Expr, Part, const, walk
 from picograd.target import cuda_target
 
@@ -196,3 +196,30 @@ def test_what_a_guard_keeps_from_memory_is_not_loaded_ahead() -> None:
     expected = np.full((40, 36), 7.0, np.float32)
     expected[3:] = given.T
     assert (values_of(tiles, given, float32) == expected.ravel()).all()
+
+
+def test_rows_of_a_table_are_read_in_vectors() -> None:
+    """Where the place of a row is read from memory, and of all its elements the same."""
+    i, j = Axis("i", 500), Axis("j", 24)
+    places = np.random.default_rng(0).integers(0, 30, 500).astype(np.int32)
+    for at, lanes in ((axis_index(i), 8), (axis_index(j), 1)):
+        place = Dynamic(load(0, int32, at), 0, 29)
+        index = Index(((place, 24), (j, 1)), 0)
+        compute = Compute(
+            (i, j),
+            (),
+            None,
+            load(1, bfloat16, index),
+            bfloat16,
+            (2, axis_index(i) * 24 + axis_index(j)),
+        )
+        slots = [(int32, 500, "in"), (bfloat16, 720, "in"), (bfloat16, 12000, "out")]
+        tiles = build(kernel("rows", "gather", slots, Part((i, j), (compute,))), GPU)
+        (step,) = verify(tiles).parts[0].steps
+        assert step.layout.vector[-1] == lanes
+        table = to_raw(np.arange(720) % 200, bfloat16)
+        found = np.zeros(12000, np.uint16)
+        interpret(verify_program(linearize(tiles, GPU)), [places, table, found])
+        chosen = places[np.arange(500)[:, None] if lanes > 1 else np.arange(24)]
+        wanted = table[np.broadcast_to(chosen * 24 + np.arange(24), (500, 24))]
+        np.testing.assert_array_equal(found, wanted.ravel())
