@@ -288,6 +288,10 @@ def lane_of(emitter: Emitter, value: int, lane: int) -> int:
 def before_widening(emitter: Emitter, value: int, dtype: DType) -> int:
     """Undo a widening that rounding to `dtype` would undo anyway."""
     instr = emitter.instructions[value]
+    if instr.op == "pack":
+        lanes = [before_widening(emitter, each, dtype) for each in instr.args]
+        is_same = all(emitter.dtype(each) is dtype for each in lanes)
+        return emitter.add("pack", dtype, lanes, lanes=len(lanes)) if is_same else value
     is_undone = instr.op == "cast" and emitter.dtype(instr.args[0]) is dtype
     return instr.args[0] if is_undone and compute_dtype(dtype) is instr.dtype else value
 

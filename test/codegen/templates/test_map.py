@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import structured
 from cases import guard, kernel, load, op
-from cuda_tools import from_raw, to_raw
+from cuda_tools import from_raw, source_of, to_raw
 
 from picograd.codegen.interpret_program import interpret
 from picograd.codegen.linearize_cuda import linearize
@@ -181,6 +181,27 @@ def test_large_arrays_have_large_squares() -> None:
         stored = load(0, float32, axis_index(j) * size + axis_index(i))
         sides.append(built(stored, (i, j), float32, size * size).parts[0].tiles[0].shape)
     assert sides == [(32, 32), (64, 64)]
+
+
+@pytest.mark.parametrize(("columns", "lanes"), [(128, 2), (131, 1)])
+def test_elements_of_16_bits_go_by_two(columns: int, lanes: int) -> None:
+    """Where pairs are aligned; nothing is rounded on the way."""
+    target = cuda_target("sm_90a", 1)
+    i, j = Axis("i", 192), Axis("j", columns)
+    stored = load(0, bfloat16, axis_index(j) * 192 + axis_index(i))
+    compute = Compute(
+        (i, j), (), None, stored, bfloat16, (1, axis_index(i) * columns + axis_index(j))
+    )
+    slots = [(bfloat16, 192 * columns, "in"), (bfloat16, 192 * columns, "out")]
+    tiles = verify(build(kernel("turn", "map", slots, Part((i, j), (compute,))), target))
+    assert tiles.parts[0].steps[0].layout.vector == (1, lanes)
+    values = np.random.default_rng(0).standard_normal(columns * 192)
+    given = to_raw(values, bfloat16).reshape(columns, 192)
+    found = np.zeros(given.size, np.uint16)
+    interpret(verify_program(linearize(tiles, target)), [given.ravel(), found])
+    text = source_of(tiles, target)[0].split("__global__")[-1]
+    assert columns % 64 or "round_" not in text
+    np.testing.assert_array_equal(found, given.T.ravel())
 
 
 def test_what_a_guard_keeps_from_memory_is_not_loaded_ahead() -> None:
