@@ -197,11 +197,13 @@ def put_element(block: Block, step: Store, found: Walk, values: Mapping[Axis, In
         (substitute(substitute(index, values), first_lane), lo, hi)
         for index, lo, hi in step.conditions
     ]
-    mask = emitter.both(emitter.scopes[-1].mask, emitter.conditions(tests))
+    outer = emitter.scopes[-1].mask
+    emitter.scopes[-1].mask = mask = emitter.both(outer, emitter.conditions(tests))
+    value = emitter.value(rewrite(step.expr, values))
     if step.layout is not None:
         mask = emitter.both(write_once(block, step.layout), mask)
-    value = emitter.value(rewrite(step.expr, values))
     put(block, emitter.slots[step.slot], substitute(step.index, values), value, mask)
+    emitter.scopes[-1].mask = outer
 
 
 def start(block: Block, step: Accumulate, lanes: int, held: Walk | None = None) -> tuple[int, int]:

@@ -120,7 +120,8 @@ def relaxed(root: Expr, names: Iterable[str] = tuple(RELAXED)) -> Expr:
     exact, done = exact_parts(order), dict[int, Expr]()
     for expr in order:
         args = tuple([done[id(each)] for each in expr.args])
-        is_quick = id(expr) not in exact and expr.dtype.is_float and expr.dtype.bits <= 32
+        is_single = expr.dtype.is_float and expr.dtype.bits <= 32
+        is_quick = is_single and id(expr) not in exact
         op = chosen.get(expr.op, expr.op) if is_quick else expr.op
         is_same = op == expr.op and all(map(is_, args, expr.args))
         done[id(expr)] = expr if is_same else Expr(op, args, expr.arg, expr.dtype)
@@ -134,7 +135,8 @@ def exact_parts(order: Sequence[Expr]) -> set[int]:
     """
     found: set[int] = set()
     for expr in reversed(order):
-        if id(expr) in found or not expr.dtype.is_float or expr.op in STEPS:
+        is_step = expr.op in STEPS or not expr.dtype.is_float
+        if is_step or id(expr) in found:
             found.update(map(id, expr.args))
         found.update(map(id, dynamic_children(expr)))
     return found

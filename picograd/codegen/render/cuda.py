@@ -225,8 +225,8 @@ def signature(program: Program) -> str:
     count = len(program.tensors)
     parameters += [f"const __grid_constant__ TensorMap t{n}" for n in range(count)]
     # `setmaxnreg` wants the registers at entry to be bounded, by the blocks of a multiprocessor.
-    together = f", {blocks_together(program)}" if count else ""
-    bounds = f"__launch_bounds__({program.threads}{together})"
+    together = program.together or (blocks_together(program) if count else 0)
+    bounds = f"__launch_bounds__({program.threads}{f', {together}' if together else ''})"
     clusters = {instr.arg for instr in program.instructions if instr.op == "cluster_barrier"}
     bounds += "".join(f" __cluster_dims__({size}, 1, 1)" for size in clusters)
     return f'extern "C" __global__ void {bounds} {program.name}({", ".join(parameters)})'
