@@ -123,7 +123,7 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
         if windows is not None:
             return windows
     if not is_column:
-        is_chain = False
+        is_chain = target.has_blocks and split_axes(part) is None
         part = share_elements(part, is_chain)
     over = split_axes(part)
     if over is not None:

@@ -54,6 +54,15 @@ def test_values_are_as_they_were(length: int) -> None:
     np.testing.assert_allclose(found.reshape(20, length), wanted, rtol=1e-5)
 
 
+def test_loads_of_4_bytes_are_held_where_that_is_said() -> None:
+    """A compiler for GPUs reads them again, to have fewer registers."""
+    (part,) = softmax(20, 30).parts
+    held = share_elements(part, True)
+    loads = [e for c in held.computes for e in walk(c.body) if e.op == "load"]
+    assert len(loads) == 1 and len(held.computes) == len(part.computes) + 2
+    assert len(share_elements(part).computes) == len(part.computes) + 1
+
+
 def test_rows_that_no_cache_keeps_and_columns_compute_it_in_each_pass() -> None:
     assert format_tiles(tile(softmax(10, 30), TARGET)).count("exp(") == 1
     assert format_tiles(tile(softmax(2, 100_000), TARGET)).count("exp(") == 2
