@@ -12,6 +12,7 @@ from picograd.codegen.decompose import CUDA
 from picograd.codegen.emit import Emitter, compute_dtype, is_unit
 from picograd.codegen.layout import Blocked, Layout, RowsOf, WgmmaOperand
 from picograd.codegen.tile import Store, Tile, TileKernel, TilePart
+from picograd.codegen.unseen import seen_digits
 from picograd.codegen.walk_cuda import Walk, replicas_of, walk
 from picograd.dtype import DType, int32, int64, uint32
 from picograd.errors import check
@@ -61,12 +62,13 @@ class Block:
         self.given = -1  # the value of what is read by the name of `GIVEN`
         self.riders: list[Store] = []  # that wait for a rolled one
         self.part = TilePart((), (), ())
+        self.seen: dict[str, int] = {}  # how much is seen of tiles
         self.chosen: int | None = None  # the number of its member that a block belongs to
 
     def enter(self, part: TilePart, first_workspace: int) -> None:
         """Declare the tiles of a part."""
         self.first_workspace, self.scratch, self.exchange = (first_workspace, 0, (0, 0))
-        self.tiles = {}
+        self.tiles, self.seen = {}, seen_digits(part, self.kernel)
         self.declare(part.tiles)
 
     def declare(self, tiles: Sequence[Tile]) -> None:
@@ -286,6 +288,10 @@ def lane_of(emitter: Emitter, value: int, lane: int) -> int:
 def before_widening(emitter: Emitter, value: int, dtype: DType) -> int:
     """Undo a widening that rounding to `dtype` would undo anyway."""
     instr = emitter.instructions[value]
+    if instr.op == "pack":
+        lanes = [before_widening(emitter, each, dtype) for each in instr.args]
+        is_same = all(emitter.dtype(each) is dtype for each in lanes)
+        return emitter.add("pack", dtype, lanes, lanes=len(lanes)) if is_same else value
     is_undone = instr.op == "cast" and emitter.dtype(instr.args[0]) is dtype
     return instr.args[0] if is_undone and compute_dtype(dtype) is instr.dtype else value
 

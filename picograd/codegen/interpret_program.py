@@ -38,6 +38,8 @@ SPECIAL: dict[str, Callable[..., Array]] = {
         else whole_quotient(a, b)
     ),
     "remainder": lambda a, b: np.fmod(a, b),
+    "whole_exp2": np.exp2,
+    "quick_divide": np.divide,
     "quick_reciprocal": lambda a: 1 / a,
     "quick_maximum": np.maximum,
     "quick_minimum": np.minimum,

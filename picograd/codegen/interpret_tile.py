@@ -6,6 +6,7 @@ expressions mean exactly what they mean in Loop IR. Layouts and barriers have no
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -119,7 +120,11 @@ class BlockInterpreter:
     def run(self, is_reversed: bool, member: Member) -> None:
         """Run every grid point of a member."""
         for part in self.part.ahead:
-            own = BlockInterpreter(self.tiles, part, self.slots[: self.count], self.points.scalars)
+            shared = tuple(tile for tile in self.part.tiles if tile.space == "workspace")
+            both = replace(part, tiles=(*shared, *part.tiles))
+            own = BlockInterpreter(self.tiles, both, self.slots[: self.count], self.points.scalars)
+            for tile in shared:
+                own.slots[self.count + own.numbers[tile.name]] = self.memory(tile.name)[0]
             own.run(is_reversed, Member((), ()))
         order = range(member.blocks or product(axis.size for axis in self.part.grid))
         for point in reversed(order) if is_reversed else order:

@@ -56,6 +56,7 @@ from picograd.codegen.tile import (
     When,
 )
 from picograd.codegen.tile_pipeline import BoxStore, Join, Persistent
+from picograd.codegen.unseen import quick_enough
 from picograd.dtype import bool_, float32, int32
 from picograd.errors import check
 from picograd.graph.ops import OPS
@@ -102,6 +103,7 @@ def linearize(tile_kernel: TileKernel, target: Target) -> Program:
         first,
         block.shared_bytes,
         tensors=tuple(block.tensors),
+        together=tile_kernel.together,
     )
 
 
@@ -165,7 +167,8 @@ def assign(block: Block, step: Assign) -> None:
         tests = [(substitute(index, values), low, high) for index, low, high in step.conditions]
         wanted = emitter.conditions([*found.conditions, *tests])
         inside(block, stack, found, emitter.both(mask, wanted))
-        expr = relaxed(step.expr, EDITS) if step.is_relaxed else step.expr
+        is_edit = step.is_relaxed
+        expr = relaxed(step.expr, EDITS) if is_edit else quick_enough(step, block.seen)
         value = emitter.value(in_parts(rewrite(expr, values), found.loops))
         if is_register:
             set_registers(block, found, tile, value)

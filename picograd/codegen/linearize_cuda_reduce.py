@@ -12,20 +12,19 @@ from dataclasses import replace
 from picograd.codegen.block_cuda import Block, inside, lane_of, loops, put, write_once
 from picograd.codegen.emit import Emitter, compute_dtype
 from picograd.codegen.layout import Blocked, WgmmaAccumulator
-from picograd.codegen.quick import relaxed
 from picograd.codegen.tile import Accumulate, Step, Store, Tile
+from picograd.codegen.unseen import quick_enough, tiles_read
 from picograd.codegen.walk_cuda import Walk
 from picograd.codegen.walk_cuda import walk as walk_layout
 from picograd.dtype import float32
 from picograd.errors import check, internal
 from picograd.helpers import product, round_up
 from picograd.schedule.index import Axis, Index, axis_index, constant, flatten, substitute
-from picograd.schedule.loop import Expr, rewrite, walk
+from picograd.schedule.loop import rewrite
 from picograd.schedule.monoid import COMBINE, identity
 
 WARP = 32
 WIDEST = 16  # bytes of an element
-MANY_TERMS = 16  # of a sum, whose own error is above that of its terms
 CHAINS = 4  # of a row of a fragment: a sum waits for the one before it, about 4 cycles
 
 
@@ -75,11 +74,6 @@ def points_of(step: Accumulate | Store) -> tuple[Axis, ...]:
     return (*step.dims, *step.over) if isinstance(step, Accumulate) else step.dims
 
 
-def tiles_read(expr: Expr) -> set[str]:
-    """List the tiles that an expression reads."""
-    return {each.arg[0] for each in walk(expr) if each.op == "tile"}
-
-
 def is_vector(block: Block, steps: Sequence[Accumulate | Store]) -> bool:
     """Tell whether steps over the elements of a reduction are computed in vectors."""
     return walked(block, steps)[0].vector is not None
@@ -107,7 +101,9 @@ def accumulate(block: Block, *every: Accumulate | Store) -> None:
     """
     steps = [each for each in every if isinstance(each, Accumulate)]
     if len(steps) == len(every):
-        every = steps = [with_relaxed_terms(each) for each in steps]  # type: ignore[assignment]
+        every = steps = [  # type: ignore[assignment]
+            replace(each, expr=quick_enough(each, block.seen)) for each in steps
+        ]
     step, emitter = steps[0], block.emitter
     layout = step.layout
     if isinstance(layout, WgmmaAccumulator):
@@ -160,14 +156,6 @@ def finish_all(
         finish(block, step, found, block.tiles[step.tile], lane, total)
 
 
-def with_relaxed_terms(step: Accumulate) -> Accumulate:
-    """Let exponentials be quick where they are terms of a long sum."""
-    is_long = product(axis.size for axis in step.over) >= MANY_TERMS
-    if step.monoid != "sum" or not is_long:
-        return step
-    return replace(step, expr=relaxed(step.expr, ("relaxed_exp",)))
-
-
 def accumulate_fragment(block: Block, step: Accumulate) -> None:
     """Reduce the rows of a fragment: in each thread, then over the four lanes of a row."""
     emitter, layout = block.emitter, step.layout
@@ -209,11 +197,13 @@ def put_element(block: Block, step: Store, found: Walk, values: Mapping[Axis, In
         (substitute(substitute(index, values), first_lane), lo, hi)
         for index, lo, hi in step.conditions
     ]
-    mask = emitter.both(emitter.scopes[-1].mask, emitter.conditions(tests))
+    outer = emitter.scopes[-1].mask
+    emitter.scopes[-1].mask = mask = emitter.both(outer, emitter.conditions(tests))
+    value = emitter.value(rewrite(step.expr, values))
     if step.layout is not None:
         mask = emitter.both(write_once(block, step.layout), mask)
-    value = emitter.value(rewrite(step.expr, values))
     put(block, emitter.slots[step.slot], substitute(step.index, values), value, mask)
+    emitter.scopes[-1].mask = outer
 
 
 def start(block: Block, step: Accumulate, lanes: int, held: Walk | None = None) -> tuple[int, int]:

@@ -102,6 +102,7 @@ class Program:
     shared_bytes: int = 0
     scratch_bytes: int = 0
     tensors: tuple[TensorMap, ...] = ()
+    together: int = 0  # blocks of a multiprocessor, if that is said
 
     def __repr__(self) -> str:
         return format_program(self)

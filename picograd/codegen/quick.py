@@ -4,12 +4,13 @@
 way has a branch for rare operands, across which nothing is scheduled: the reciprocal is the
 function unit's, made good by a step of Newton's.
 
-`RELAXED` are for what is rounded to 16 bits or is a term of a sum. They use the unit's powers of 2,
-and are off by 2^-19 of the result at most, `exp` by 2^-22.
+`RELAXED` are for what is rounded to 16 bits. They use the unit's powers of 2, and are off by 2^-17
+of the result at most. `TERMS` are for terms of long sums, and off by 2^-22.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from math import log
+from operator import is_
 
 from picograd.codegen.polynomial import (
     LN2_HIGH32,
@@ -22,12 +23,13 @@ from picograd.codegen.polynomial import (
 )
 from picograd.codegen.value import Value
 from picograd.dtype import float32, int32
-from picograd.schedule.loop import Expr, rewrite
+from picograd.schedule.loop import Expr, dynamic_children, walk
 
 BIAS = ROUND32 + 127  # adding it rounds to n, and leaves the exponent of 2^n in the low bits
 SATURATED = 10.0  # tanh is 1 from here on
 LEAST_NORMAL, MOST_NORMAL = -87.0, 88.0  # 2^n is a normal number
 INVERSE_LN2_HIGH, INVERSE_LN2_LOW = 1.44269502162933349609375, 1.9259630335e-8  # a float32, a rest
+STEPS = {"floor", "ceil", "round", "trunc", "sign", "floordiv", "mod"}
 TANH_SERIES = (-1 / 3, 2 / 15, -17 / 315)
 
 
@@ -63,6 +65,16 @@ def reciprocal(x: Value) -> Value:
 
 
 def relaxed_exp(x: Value) -> Value:
+    """Compute exp(x), off by |x| 2^-24 of it; denormals are right."""
+    return (x * INVERSE_LN2_HIGH).raw("whole_exp2")
+
+
+def relaxed_div(x: Value, y: Value) -> Value:
+    """Compute x / y to 2 units in the last place; of all numbers."""
+    return x.raw("quick_divide", y)
+
+
+def term_exp(x: Value) -> Value:
     """Compute exp(x) to 2 units in the last place; denormals are right."""
     limited = x.raw("quick_maximum", LEAST_NORMAL).raw("quick_minimum", MOST_NORMAL)
     shifted = limited.fma(INVERSE_LN2_HIGH, BIAS)
@@ -91,21 +103,40 @@ def relaxed_silu(x: Value) -> Value:
 
 
 QUICK: dict[str, Callable[[Value], Value]] = {formula.__name__: formula for formula in (tanh,)}
-RELAXED: dict[str, Callable[[Value], Value]] = {
+RELAXED: dict[str, Callable[..., Value]] = {
     "relaxed_exp": relaxed_exp,
+    "relaxed_div": relaxed_div,
     "relaxed_tanh": relaxed_tanh,
     "relaxed_sigmoid": relaxed_sigmoid,
     "relaxed_silu": relaxed_silu,
 }
+TERMS: dict[str, Callable[..., Value]] = {"term_exp": term_exp, "term_div": relaxed_div}
 
 
-def relaxed(expr: Expr, names: Iterable[str] = tuple(RELAXED)) -> Expr:
-    """Name the relaxed functions in a formula whose last digits nobody sees."""
+def relaxed(root: Expr, names: Iterable[str] = tuple(RELAXED)) -> Expr:
+    """Name functions in the place of exact ones, in a formula whose last digits nobody sees."""
+    chosen = {name.partition("_")[2]: name for name in names}
+    order = walk(root)
+    exact, done = exact_parts(order), dict[int, Expr]()
+    for expr in order:
+        args = tuple([done[id(each)] for each in expr.args])
+        is_single = expr.dtype.is_float and expr.dtype.bits <= 32
+        is_quick = is_single and id(expr) not in exact
+        op = chosen.get(expr.op, expr.op) if is_quick else expr.op
+        is_same = op == expr.op and all(map(is_, args, expr.args))
+        done[id(expr)] = expr if is_same else Expr(op, args, expr.arg, expr.dtype)
+    return done[id(root)]
 
-    def exchange(node: Expr) -> Expr | None:
-        name = f"relaxed_{node.op}"
-        if name not in names or node.dtype.bits > 32:
-            return None
-        return Expr(name, node.args, node.arg, node.dtype)
 
-    return rewrite(expr, {}, exchange)
+def exact_parts(order: Sequence[Expr]) -> set[int]:
+    """Find what steps are taken by: a last digit of it may change what comes of that altogether.
+
+    `order` is what `walk` lists; the parts are found by identity.
+    """
+    found: set[int] = set()
+    for expr in reversed(order):
+        is_step = expr.op in STEPS or not expr.dtype.is_float
+        if is_step or id(expr) in found:
+            found.update(map(id, expr.args))
+        found.update(map(id, dynamic_children(expr)))
+    return found

@@ -304,6 +304,7 @@ class TileKernel:
     kernel: Kernel
     parts: tuple["TilePart", ...]
     threads: int = 1
+    together: int = 0  # blocks that a multiprocessor has to have registers for, if that is said
 
     def __repr__(self) -> str:
         return format_tiles(self)
@@ -331,7 +332,8 @@ class TilePart:
     `extent`, an axis, members differ in size, the largest first: it stands for the size of each.
 
     Parts `ahead` come first, in order: every point of their grids is run once, by whichever block
-    is free, and all blocks of the part wait until it is done.
+    is free, and all blocks of the part wait until it is done. They may leave values in workspaces
+    of the part.
     """
 
     grid: tuple[Axis, ...]
@@ -365,19 +367,21 @@ class TilePart:
         return product(self.shape) * self.count
 
 
-def in_order(tiles: TileKernel) -> Iterator[TilePart]:
-    """Yield the parts of a kernel, each after those ahead of it."""
+def in_order(tiles: TileKernel) -> Iterator[tuple[TilePart, tuple[Tile, ...]]]:
+    """Yield the parts of a kernel, each after those ahead of it, and what these may leave there."""
     for part in tiles.parts:
-        yield from part.ahead
-        yield part
+        shared = tuple(tile for tile in part.tiles if tile.space == "workspace")
+        for each in part.ahead:
+            yield each, shared
+        yield part, ()
 
 
 def verify(tiles: TileKernel) -> TileKernel:
     """Check names, ranks and bindings of a tile kernel, and return it."""
-    for part in in_order(tiles):
+    for part, given in in_order(tiles):
         verify_members(tiles, part)
-        known = {tile.name: tile for tile in part.tiles}
-        if len(known) != len(part.tiles):
+        known = {tile.name: tile for tile in (*given, *part.tiles)}
+        if len(known) != len(given) + len(part.tiles):
             internal("two tiles of one name", format_tiles(tiles))
         for tile in part.tiles:
             is_placed = tile.space != "workspace" or 0 <= tile.workspace < len(part.workspaces)
@@ -525,7 +529,7 @@ def verify_dot(tiles: TileKernel, step: Step, bound: set[Axis]) -> None:
 def format_tiles(tiles: TileKernel) -> str:
     """Print a tile kernel: per part its grid, tiles and steps."""
     lines = [f"tiles {tiles.kernel.name} (threads {tiles.threads})"]
-    for part in in_order(tiles):
+    for part, _ in in_order(tiles):
         lines.append(f"  part grid [{', '.join(map(repr, part.grid))}]")
         for each in part.members:
             size = f" size {each.size}" if each.size else ""

@@ -8,6 +8,7 @@ from dataclasses import field
 
 from picograd.helpers import product
 from picograd.late_methods import dataclass
+from picograd.schedule.column_sums import join_column_sums
 from picograd.schedule.early import update_early
 from picograd.schedule.gather import gather
 from picograd.schedule.group import GROUP_LIMIT, Group
@@ -46,6 +47,7 @@ class Launch:
 
 def arrange(groups: list[Group], target: Target) -> list[Launch]:
     """Order groups into launches; marks the members that must be stored."""
+    groups = join_column_sums(groups, target)
     sink(groups)
     delay(groups)
     if target.has_blocks:

@@ -77,7 +77,7 @@ def assemble(launch: Launch, builder: KernelBuilder) -> Kernel | None:
 def head_of(launch: Launch) -> tuple[str, tuple[int, ...]]:
     """What a launch is called by: what the last member of its first group computes, its shape."""
     group = launch.parts[0][0]
-    last = [m for m in group.members if m.level not in AFTER][-1]
+    last = [m for m in group.members if m.level not in (*AFTER, "column")][-1]
     node = member = last.node
     while node.realized is None and says_nothing(node) and node.inputs:
         node = node.inputs[0]
@@ -191,10 +191,12 @@ def lower_member(member: Facts, part: PartBuilder, space: Space) -> None:
         lower_reduce(member, part, space, (), rows, own)
     elif member.level == "hero":
         lower_contraction(member, part, rows, own)
+    elif member.level == "column" and member.node.row.role is Role.REDUCE:
+        lower_reduce(member, part, space, inner, rows, own)
     elif member.level in AFTER and member.group is not None:
         lower_after(member, member.group, part, space)
     else:
-        axes = {"elem": rows + inner, "row": rows, "scalar": ()}[member.level]
+        axes = {"elem": rows + inner, "row": rows, "scalar": (), "column": inner}[member.level]
         lower_map(member, part, axes, own)
 
 
@@ -366,7 +368,9 @@ LONE_PARTS = {  # by hero
 
 def hero_of(kind: str, part: Part) -> str:
     """Name the template: a reduction is a row or a column one by what is contiguous in memory."""
-    first = next((c for c in part.computes if c.reduce), None)
+    across = set(part.rows)
+    along = [c for c in part.computes if c.reduce and across.isdisjoint(c.reduce)]
+    first = next((c for c in (*along, *part.computes) if c.reduce), None)
     if kind in LONE_PARTS or kind == "attention":
         return kind
     if first is None:
@@ -376,7 +380,7 @@ def hero_of(kind: str, part: Part) -> str:
     if not part.rows:
         return "reduce.row" if is_chain(part) else "reduce.all"
     least = SHORT_RUN if is_chain(part) else 1
-    loading = [c.body for c in part.computes if c.reduce and has_loads(c)]
+    loading = [c.body for c in along if has_loads(c)]
     bodies = loading if has_loads(first) else [c.body for c in part.computes]
     return "reduce.row" if is_row_contiguous(bodies, first.reduce, least) else "reduce.col"
 

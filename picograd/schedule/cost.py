@@ -33,6 +33,10 @@ WIDE = 256  # columns of a CPU task: runs of 1 KiB stream, runs of 256 B took 2.
 SHORT_RUN = 8  # fewer neighbouring columns are worked on one after the other, as rows are
 BLOCK_WIDE, BLOCK_NARROW = 128, 8  # columns of a CUDA block; 8 of 4 bytes are a sector
 BLOCK_ELEMENTS = 8192  # that a CUDA block keeps in registers: 32 a thread
+# Threads of a block that work on rows and keep sums over all of them, at least; how many of a
+# multiprocessor have registers for that; sums that a thread keeps; threads of a row, at most.
+SUM_THREADS, SUMMING_THREADS, HELD_SUMS, MOST_ROW_THREADS = 256, 512, 32, 512
+WARP, LONG_ROW = 32, 1024  # threads; elements of a row that gets a block of threads
 PACKED = 256  # rows or columns of the other operand that a packed element meets, at least
 PACKED_OPERATION_BYTES = 1.5  # moved in the time of an operation of packing, which hides few
 SUMMED_DEPTH = 384  # of a product that tasks do not share
@@ -149,6 +153,33 @@ def column_tile(inner: int, outer: int, length: int, target: Target) -> int:
             break
         columns //= 2
     return columns
+
+
+def row_threads(length: int, sums: int) -> int:
+    """Choose how many threads of a CUDA block share a row of which they keep sums over all rows."""
+    threads = WARP if length <= LONG_ROW else SUM_THREADS
+    while threads < MOST_ROW_THREADS and length * sums > HELD_SUMS * threads:
+        threads *= 2
+    return threads
+
+
+def blocks_with_sums(threads: int, target: Target) -> int:
+    """Count the blocks, of so many threads, that keep sums over all rows side by side."""
+    return max(SUMMING_THREADS // threads, 1) * target.multiprocessors
+
+
+def takes_column_sums(rows: int, length: int, sums: int, nbytes: int, target: Target) -> bool:
+    """Tell whether a kernel that works on rows should also sum over all of them, on a GPU.
+
+    Else another kernel reads `nbytes` of each element again. Registers have to hold the sums of a
+    block, and each block leaves its own in memory, where they are summed.
+    """
+    made, own = machine(target), row_threads(length, sums)
+    blocks = blocks_with_sums(max(SUM_THREADS, own), target)
+    moved = PASSES * 4 * sums * length * blocks
+    apart = rows * length * nbytes / made.bandwidth + made.launch
+    fits = length * sums <= HELD_SUMS * own
+    return fits and moved / made.bandwidth + 2 * made.launch <= apart
 
 
 def count_tiles(inner: int, outer: int, columns: int, target: Target) -> int:

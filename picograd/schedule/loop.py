@@ -14,6 +14,7 @@ Axes. Axes are objects shared between the computes of one part. `part.rows` are 
 that the computes of the part share. A compute sits at one of these levels:
   elem   axes = rows + inner axes, no reduce          (a map inside each row)
   row    axes = rows, reduce = inner axes or empty     (softmax's maximum; a per-row epilogue)
+  column axes = inner axes, reduce = rows or empty     (the gradient of a norm's weight)
   grand  axes = (), reduce = rows or empty (with rows) (the mean of per-row losses; its epilogue)
   window axes = those of its reader, reduce = few axes (a pooling window, unrolled where it is read)
   pool   axes = rows, but some count windows, reduce = axes inside those (of a product's result)

@@ -5,12 +5,12 @@ The host's powers of 2 and reciprocals are exact; what a GPU adds is measured by
 
 import numpy as np
 import pytest
-from cases import unary
+from cases import binary, unary
 from cuda_tools import compile_host, from_raw, run_host, source_of, to_raw
 
-from picograd.codegen.quick import QUICK, RELAXED, relaxed
+from picograd.codegen.quick import QUICK, RELAXED, TERMS, relaxed
 from picograd.codegen.templates import map as map_template
-from picograd.dtype import bfloat16, float16, float32, float64
+from picograd.dtype import bfloat16, bool_, float16, float32, float64, int32
 from picograd.schedule.loop import Expr
 from picograd.target import cuda_target
 
@@ -61,7 +61,36 @@ def test_rounded_results_are_those_of_exact_ones(name, dtype):
     assert errors(found, want, dtype)[is_plain].max() < 0.51
     zero = want == 0
     np.testing.assert_array_equal(np.signbit(found[zero]), np.signbit(want[zero]))
-    assert "quick_exp2(v" in text
+    assert "quick_exp2(v" in text or "whole_exp2(v" in text
+
+
+@pytest.mark.parametrize("dtype", [bfloat16, float16], ids=repr)
+def test_rounded_quotients_are_those_of_exact_ones(dtype):
+    x = points(dtype)
+    y = np.roll(x, 7)
+    tiles = map_template.build(binary("div", dtype, len(x)).kernel, TARGET)
+    found = np.asarray(run_host(compile_host([tiles]), tiles, {0: x, 1: y})[2], np.float64)
+    with np.errstate(all="ignore"):
+        want = x / y
+    is_plain = np.isfinite(want) & np.isfinite(found)
+    assert np.all(is_plain | (np.isinf(found) & (np.abs(want) > 65000)) | np.isnan(found + want))
+    assert errors(found, want, dtype)[is_plain].max() < 0.51
+    assert "quick_divide(v" in source_of(tiles)[0]
+
+
+@pytest.mark.parametrize("name", TERMS)
+def test_terms_of_sums_are_off_by_two_units(name):
+    x = points(float32)
+    case = unary(name, float32, len(x)) if name == "term_exp" else binary(name, float32, len(x))
+    tiles = map_template.build(case.kernel, TARGET)
+    given = {0: x} if name == "term_exp" else {0: x, 1: np.roll(x, 7)}
+    found = run_host(compile_host([tiles]), tiles, given)[len(given)]
+    with np.errstate(all="ignore"):
+        want = np.exp(x) if name == "term_exp" else x / given[1]
+        off = errors(np.asarray(found, np.float64), want, float32)
+        is_infinite = np.isinf(np.float32(want))
+    np.testing.assert_array_equal(np.isinf(found), is_infinite)
+    assert np.nanmax(off[~is_infinite]) < 2
 
 
 @pytest.mark.parametrize("name", QUICK)
@@ -74,14 +103,28 @@ def test_float32(name):
 
 
 def test_every_relaxed_function_is_tested():
-    assert set(RELAXED) == {f"relaxed_{name}" for name in EXACT}
+    assert set(RELAXED) == {f"relaxed_{name}" for name in (*EXACT, "div")}
 
 
 def test_only_functions_of_single_precision_are_relaxed():
     x = Expr("scalar", (), 0, float32)
     for name in ("exp", "tanh"):
         assert relaxed(Expr(name, (x,), None, float32)).op == f"relaxed_{name}"
+    assert relaxed(Expr("exp", (x,), None, float32), TERMS).op == "term_exp"
     wide = Expr("cast", (x,), None, float64)
     assert relaxed(Expr("exp", (wide,), None, float64)).op == "exp"
     assert relaxed(Expr("tanh", (x,), None, float32), ("relaxed_exp",)).op == "tanh"
     assert relaxed(Expr("log", (x,), None, float32)).op == "log"
+
+
+def test_what_steps_are_taken_by_is_exact():
+    x, y = Expr("scalar", (), 0, float32), Expr("scalar", (), 1, float32)
+    quotient = Expr("div", (x, y), None, float32)
+    assert relaxed(Expr("floor", (quotient,), None, float32)).args == (quotient,)
+    is_less = Expr("less", (quotient, y), None, bool_)
+    other = Expr("div", (y, x), None, float32)
+    chosen = relaxed(Expr("where", (is_less, other, x), None, float32))
+    assert [each.op for each in chosen.args] == ["less", "relaxed_div", "scalar"]
+    assert chosen.args[0].args[0].op == "div"
+    count = Expr("cast", (quotient,), None, int32)
+    assert relaxed(count).args == (quotient,)

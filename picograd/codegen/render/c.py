@@ -21,6 +21,8 @@ from picograd.graph.elementwise import ELEMENTWISE
 SPELLING = {
     "neg": "-{0}",
     "quick_exp2": "quick_exp2({0})",
+    "whole_exp2": "whole_exp2({0})",
+    "quick_divide": "quick_divide({0}, {1})",
     "quick_reciprocal": "quick_reciprocal({0})",
     "quick_maximum": "quick_maximum({0}, {1})",
     "quick_minimum": "quick_minimum({0}, {1})",

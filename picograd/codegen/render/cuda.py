@@ -163,6 +163,8 @@ def quick_text(name: str, names: str, exact: str, instruction: str) -> str:
 # may differ.
 QUICK = {
     "quick_exp2(": quick_text("quick_exp2", "a", "exp2(a)", "ex2.approx.ftz.f32"),
+    "whole_exp2(": quick_text("whole_exp2", "a", "exp2(a)", "ex2.approx.f32"),
+    "quick_divide(": quick_text("quick_divide", "ab", "a / b", "div.full.f32"),
     "quick_reciprocal(": quick_text("quick_reciprocal", "a", "1 / a", "rcp.approx.ftz.f32"),
     "quick_maximum(": quick_text("quick_maximum", "ab", "maximum(a, b)", "max.NaN.f32"),
     "quick_minimum(": quick_text("quick_minimum", "ab", "minimum(a, b)", "min.NaN.f32"),
@@ -223,8 +225,8 @@ def signature(program: Program) -> str:
     count = len(program.tensors)
     parameters += [f"const __grid_constant__ TensorMap t{n}" for n in range(count)]
     # `setmaxnreg` wants the registers at entry to be bounded, by the blocks of a multiprocessor.
-    together = f", {blocks_together(program)}" if count else ""
-    bounds = f"__launch_bounds__({program.threads}{together})"
+    together = program.together or (blocks_together(program) if count else 0)
+    bounds = f"__launch_bounds__({program.threads}{f', {together}' if together else ''})"
     clusters = {instr.arg for instr in program.instructions if instr.op == "cluster_barrier"}
     bounds += "".join(f" __cluster_dims__({size}, 1, 1)" for size in clusters)
     return f'extern "C" __global__ void {bounds} {program.name}({", ".join(parameters)})'

@@ -42,7 +42,17 @@ from picograd.errors import check
 from picograd.graph.ops import OPS
 from picograd.helpers import product
 from picograd.schedule.index import Axis, Dynamic, Index, axes_of, axis_index, constant, substitute
-from picograd.schedule.loop import Condition, Expr, Kernel, Part, const, rewrite, walk
+from picograd.schedule.loop import (
+    Condition,
+    Expr,
+    Kernel,
+    Part,
+    const,
+    dynamics_of,
+    indices_of,
+    rewrite,
+    walk,
+)
 from picograd.target import Target
 
 TASK_POINTS = 65536  # elements of a CPU task: about 10 us of work, far above the cost of a task
@@ -260,15 +270,20 @@ def build_transpose(part: Part, axes: Sequence[Axis], across: Axis, target: Targ
 def build_shared(part: Part, axes: Sequence[Axis], across: Axis, target: Target) -> TilePart:
     """Write a part in square tiles whose elements change threads in shared memory.
 
-    Larger squares have more loads under way, where they are enough for all processors.
+    Larger squares have more loads under way, where they are enough for all processors; elements of
+    16 bits go by two.
     """
     points = product(axis.size for axis in axes)
     is_large = points >= 2 * target.multiprocessors * CUDA_LARGE**2
     space = cut_square(axes, across, CUDA_LARGE if is_large else WARP)
     threads = CUDA_THREADS // WARP, WARP
-    layout = Blocked(tuple(axis.size for axis in space.dims), threads, (1, 1))
+    exprs = [expr for compute in part.computes for expr in walk(compute.body)]
+    is_narrow = all(expr.dtype.itemsize <= 2 for expr in exprs if expr.op == "load")
+    is_even = axes[-1].size % 2 == 0 and across.size % 2 == 0
+    vector = 1, 2 if is_large and is_narrow and is_even else 1
+    layout = Blocked(tuple(axis.size for axis in space.dims), threads, vector)
     tiles, steps = map_steps(part, ended(space, part), layout)
-    steps = exchanged(steps, space, threads, tiles)
+    steps = exchanged(steps, space, layout, tiles)
     return TilePart(space.grid, tuple(tiles), tuple(steps))
 
 
@@ -306,9 +321,7 @@ def crosses(load: Expr, column: Axis, row: Axis) -> bool:
     return step_of(index, column) == 1 and step_of(index, row) not in (0, 1)
 
 
-def exchanged(
-    steps: Sequence[Step], space: Cut, threads: tuple[int, int], tiles: list[Tile]
-) -> list[Step]:
+def exchanged(steps: Sequence[Step], space: Cut, stored: Blocked, tiles: list[Tile]) -> list[Step]:
     """Load along what is contiguous in memory, and let each thread read the elements it stores.
 
     Rows in shared memory are one bank longer than a square, so that columns are in all banks.
@@ -316,7 +329,7 @@ def exchanged(
     column, row = space.dims
     here = axis_index(row), axis_index(column)
     bound = {*space.grid, *space.dims}
-    layout = Blocked((row.size, column.size), threads, (1, 1))
+    layout = replace(stored, shape=(row.size, column.size))
     copies: dict[Expr, Assign] = {}
 
     def read(expr: Expr) -> Expr | None:
@@ -395,13 +408,17 @@ def is_aligned(index: Index, axis: Axis, lanes: int) -> bool:
     """Tell whether an index is the same for all lanes, or theirs in order from a multiple."""
     direct = [c for atom, c in index.terms if atom is axis]
     rest = Index(tuple((a, c) for a, c in index.terms if a is not axis), 0)
-    if axis in axes_of(rest) or any(
-        isinstance(a, Dynamic) and a.expr.op != "scalar" and direct for a, _ in rest.terms
-    ):
+    if axis in axes_of(rest) or (direct and any(axis in axes_read(d) for d in dynamics_of(rest))):
         return False
     return not direct or (
         direct == [1] and index.const % lanes == 0 and all(c % lanes == 0 for _, c in rest.terms)
     )
+
+
+def axes_read(place: Dynamic) -> set[Axis]:
+    """List the axes that a place which is read from memory depends on."""
+    indices = (index for expr in walk(place.expr) for index in indices_of(expr))
+    return {axis for index in indices for axis in axes_of(index)}
 
 
 def map_steps(

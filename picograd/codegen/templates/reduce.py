@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from picograd.codegen.templates import map as map_template
+from picograd.codegen.templates.column_sums import block_threads, build_column_sums, sums_of
 from picograd.codegen.templates.grid import Cut, balanced, cut, ended, merge_part
 from picograd.codegen.templates.members import build_parts
 from picograd.codegen.templates.rows import Rows
@@ -31,7 +32,7 @@ from picograd.codegen.templates.turned_rows import (
 from picograd.codegen.tile import For, Step, TileKernel, TilePart, When
 from picograd.helpers import ceil_div, product, round_up
 from picograd.schedule.assemble import hero_of
-from picograd.schedule.cost import column_tile
+from picograd.schedule.cost import LONG_ROW, WARP, blocks_with_sums, column_tile
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, position_over
 from picograd.schedule.loop import Compute, Condition, Kernel, Part, walk
 from picograd.target import Target
@@ -41,7 +42,6 @@ COLUMNS = 256  # that a CPU task reduces at once: 1 KiB of accumulators, 16 vect
 TASKS_PER_THREAD = 4
 CUDA_THREADS, MOST_THREADS = 256, 1024
 CUDA_COLUMN_THREADS = 32
-WARP, LONG_ROW = 32, 1024  # threads; elements of a row that gets a block
 HELD = 64  # elements of a row that a thread holds from one pass to the next
 CACHED = 1 << 17  # bytes of a row that the first-level cache holds from one pass to the next
 SHORT = 16  # elements of a column
@@ -57,7 +57,10 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
     else:
         whole = map(merge_part, kernel.parts)
         parts = tuple(each for part in whole for each in build_on_cpu(kernel, part, target))
-    return TileKernel(kernel, parts, threads_of(kernel, target) if target.has_blocks else 1)
+    threads = threads_of(kernel, target) if target.has_blocks else 1
+    has_sums = any(part.ahead for part in parts)
+    together = blocks_with_sums(threads, target) // target.multiprocessors if has_sums else 0
+    return TileKernel(kernel, parts, threads, together)
 
 
 def threads_of(kernel: Kernel, target: Target) -> int:
@@ -65,6 +68,8 @@ def threads_of(kernel: Kernel, target: Target) -> int:
 
     What is only reduced, and stays in the cache, is rather read again by several blocks in turn.
     """
+    if found := block_threads(kernel):
+        return found
     part = kernel.parts[0]
     length = inner_size(part)
     is_wanted = HELD * CUDA_THREADS < length <= HELD * MOST_THREADS
@@ -106,6 +111,8 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     """Choose the scheme of one part."""
     if not any(compute.reduce for compute in part.computes):
         return map_template.build_part(kernel, part, target)
+    if sums_of(part):
+        return build_column_sums(kernel, share_elements(part), target)
     is_column = is_of_columns(kernel, part)
     if is_column and target.has_blocks and is_short(part, target):
         return map_template.build_part(kernel, part, target)
@@ -116,7 +123,8 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
         if windows is not None:
             return windows
     if not is_column:
-        part = share_elements(part)
+        is_chain = target.has_blocks and split_axes(part) is None
+        part = share_elements(part, is_chain)
     over = split_axes(part)
     if over is not None:
         splits = split_count(part, product(a.size for a in over), is_column, target)

@@ -21,6 +21,11 @@ KEPT_ELEMENTS = 16384  # of a row, in the first-level cache
 KEPT_REGISTERS = 32  # of one CUDA thread
 
 
+def is_across(part: Part, compute: Compute) -> bool:
+    """Tell whether a compute is a sum over all rows, for each element, or computed of those."""
+    return bool(part.rows and compute.axes) and set(part.rows).isdisjoint(compute.axes)
+
+
 class Rows:
     """Collects tiles, workspaces and steps for one part.
 
@@ -45,14 +50,17 @@ class Rows:
         self.values: dict[int, Expr] = {}
         self.fixed: dict[tuple[int, Index], tuple[Expr, Step]] = {}  # read once a row
         self.stores: list[Store] = []
+        self.columns: list[Accumulate] = []  # sums over all rows
         self.is_across = False  # a CPU stores elements only after a block of rows
 
     # -- levels -----------------------------------------------------------------------------------
 
     def level(self, compute: Compute) -> str:
-        """Tell at which level a compute sits: grand, row, elem or window."""
+        """Tell at which level a compute sits: grand, row, elem, column or window."""
         if self.part.rows and not compute.axes:
             return "grand"
+        if is_across(self.part, compute):
+            return "column"
         if compute.axes == self.part.rows:
             return "row"
         return "window" if compute.reduce else "elem"
@@ -117,7 +125,9 @@ class Rows:
             steps += self.other(number, compute, number in kept)
         steps += self.reductions(pending, False)
         if self.threads or not self.is_column:
-            return [*steps, *self.stores]
+            of_rows = [store for store in self.stores if self.columns and store.dims == self.dims]
+            others = [store for store in self.stores if store not in of_rows]
+            return [*steps, *of_rows, *self.columns, *others]
         return [*steps, *write_out(self.stores, self.tiles)]
 
     def is_row_reduction(self, compute: Compute) -> bool:
@@ -167,7 +177,10 @@ class Rows:
 
     def other(self, number: int, compute: Compute, is_kept: bool) -> list[Step]:
         """Write a compute that is no row reduction: nothing, if its readers recompute it."""
-        level, inner, expr = (self.level(compute), self.inner(compute), self.body(compute))
+        level, inner = self.level(compute), self.inner(compute)
+        if level == "column":
+            return self.column_step(number, compute)
+        expr = self.body(compute)
         if level == "grand":
             return self.grand_step(number, compute, expr)
         if level == "row" and not self.is_cheap(expr):
@@ -205,7 +218,9 @@ class Rows:
     def kept(self) -> set[int]:
         """Find the per-element values worth keeping: read twice, and dear (or on a GPU)."""
         uses = [0] * len(self.part.computes)
-        stored = [n for n, c in enumerate(self.part.computes) if c.store and self.inner(c)]
+        stored = [
+            n for n, c in enumerate(self.part.computes) if c.store and self.level(c) == "elem"
+        ]
         for compute in self.part.computes:
             for number in {e.arg for e in walk(compute.body) if e.op == "ref"}:
                 uses[number] += 1
@@ -340,6 +355,22 @@ class Rows:
             totals.append(Accumulate(name, self.dims, (), monoid, value, False))
         early = [in_piece(store, over[0], within, index, ragged) for store in stored]
         return [*starts, For(piece, (*parts, *early, *totals))]
+
+    # -- sums over all rows -----------------------------------------------------------------------
+
+    def column_step(self, number: int, compute: Compute) -> list[Step]:
+        """Add the elements of the dims' rows to sums that go on from row to row (column_sums.py).
+
+        What is computed of the sums waits until all rows are done.
+        """
+        if not compute.reduce:
+            return []
+        inner, name = self.inner(compute), f"c{number}"
+        self.tile(name, inner, compute.dtype)
+        value = self.guarded(self.body(compute), identity("sum", compute.dtype))
+        axes, layout = self.order(inner), self.layout(inner)
+        self.columns.append(Accumulate(name, axes, (), "sum", value, False, layout))
+        return []
 
     # -- grand results ----------------------------------------------------------------------------
 

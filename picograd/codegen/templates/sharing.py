@@ -8,27 +8,37 @@ Whether the elements are kept, or computed in each pass after all, is for the ro
 from dataclasses import replace
 
 from picograd.codegen.templates.threads import EXPENSIVE
-from picograd.schedule.index import Axis
+from picograd.schedule.index import Axis, axes_of
 from picograd.schedule.loop import Compute, Expr, Part, rewrite, walk
 
+HELD_BYTES = 4  # of elements that are as wide in registers
 
-def share_elements(part: Part) -> Part:
-    """Give the dearest element that several computes have in common a compute of its own."""
+
+def share_elements(part: Part, holds_loads: bool = False) -> Part:
+    """Give the dearest elements that several computes have in common computes of their own.
+
+    So are loads of 4 bytes or more, if that is said: a compiler may else read them again.
+    """
+    while (found := dearest(part, holds_loads)) is not None:
+        part = with_element(part, *found)
+    return part
+
+
+def dearest(part: Part, holds_loads: bool) -> tuple[Expr, list[int]] | None:
+    """Find the dearest element that several computes have in common, and these."""
     users: dict[Expr, list[int]] = {}
     for number, compute in enumerate(part.computes):
-        for expr in dear_parts(part, compute):
+        for expr in dear_parts(part, compute, holds_loads):
             users.setdefault(expr, []).append(number)
     best, most = None, 0
     for expr, numbers in users.items():
         size = len(walk(expr))
         if size > most and is_worth_it(part, numbers):
-            best, most = expr, size
-    if best is None:
-        return part
-    return with_element(part, best, users[best])
+            best, most = (expr, numbers), size
+    return best
 
 
-def dear_parts(part: Part, compute: Compute) -> list[Expr]:
+def dear_parts(part: Part, compute: Compute, holds_loads: bool) -> list[Expr]:
     """List what is dear of each element of a row, wherever it is."""
     rows = set(part.rows)
     order = walk(compute.body)
@@ -36,7 +46,20 @@ def dear_parts(part: Part, compute: Compute) -> list[Expr]:
     is_inside = bool(compute.reduce) or not set(compute.axes) <= rows
     if is_guarded or not is_inside:
         return []
-    return [expr for expr in order if expr.op in EXPENSIVE]
+    found = []
+    for expr in order:
+        is_dear = expr.op in EXPENSIVE
+        if is_dear or (holds_loads and is_held(part, expr)):
+            found.append(expr)
+    return found
+
+
+def is_held(part: Part, expr: Expr) -> bool:
+    """Tell whether an expression is a load of an element that each row has its own of."""
+    if expr.op != "load" or expr.dtype.itemsize < HELD_BYTES:
+        return False
+    axes = axes_of(expr.arg[1])
+    return not axes.isdisjoint(part.rows) and not axes <= set(part.rows)
 
 
 def is_worth_it(part: Part, users: list[int]) -> bool:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import structured
 from cases import guard, kernel, load, op
-from cuda_tools import from_raw, to_raw
+from cuda_tools import from_raw, source_of, to_raw
 
 from picograd.codegen.interpret_program import interpret
 from picograd.codegen.interpret_tile import interpret as interpret_tile
@@ -16,8 +16,8 @@ from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.program import verify as verify_program
 from picograd.codegen.templates.map import build, loads_inside
 from picograd.codegen.tile import Accumulate, Barrier, Store, TileKernel, When, verify
-from picograd.dtype import DType, bfloat16, float32, int64
-from picograd.schedule.index import Axis, axis_index
+from picograd.dtype import DType, bfloat16, float32, int32, int64
+from picograd.schedule.index import Axis, Dynamic, Index, axis_index
 from picograd.schedule.loop import Compute, Expr, Part, const, walk
 from picograd.target import cuda_target
 
@@ -229,6 +229,27 @@ def test_large_arrays_have_large_squares() -> None:
     assert sides == [(32, 32), (64, 64)]
 
 
+@pytest.mark.parametrize(("columns", "lanes"), [(128, 2), (131, 1)])
+def test_elements_of_16_bits_go_by_two(columns: int, lanes: int) -> None:
+    """Where pairs are aligned; nothing is rounded on the way."""
+    target = cuda_target("sm_90a", 1)
+    i, j = Axis("i", 192), Axis("j", columns)
+    stored = load(0, bfloat16, axis_index(j) * 192 + axis_index(i))
+    compute = Compute(
+        (i, j), (), None, stored, bfloat16, (1, axis_index(i) * columns + axis_index(j))
+    )
+    slots = [(bfloat16, 192 * columns, "in"), (bfloat16, 192 * columns, "out")]
+    tiles = verify(build(kernel("turn", "map", slots, Part((i, j), (compute,))), target))
+    assert tiles.parts[0].steps[0].layout.vector == (1, lanes)
+    values = np.random.default_rng(0).standard_normal(columns * 192)
+    given = to_raw(values, bfloat16).reshape(columns, 192)
+    found = np.zeros(given.size, np.uint16)
+    interpret(verify_program(linearize(tiles, target)), [given.ravel(), found])
+    text = source_of(tiles, target)[0].split("__global__")[-1]
+    assert columns % 64 or "round_" not in text
+    np.testing.assert_array_equal(found, given.T.ravel())
+
+
 def test_what_a_guard_keeps_from_memory_is_not_loaded_ahead() -> None:
     """Rows before the first do not exist: whoever needs an element loads it."""
     i, j = Axis("i", 40), Axis("j", 36)
@@ -242,3 +263,30 @@ def test_what_a_guard_keeps_from_memory_is_not_loaded_ahead() -> None:
     expected = np.full((40, 36), 7.0, np.float32)
     expected[3:] = given.T
     assert (values_of(tiles, given, float32) == expected.ravel()).all()
+
+
+def test_rows_of_a_table_are_read_in_vectors() -> None:
+    """Where the place of a row is read from memory, and of all its elements the same."""
+    i, j = Axis("i", 500), Axis("j", 24)
+    places = np.random.default_rng(0).integers(0, 30, 500).astype(np.int32)
+    for at, lanes in ((axis_index(i), 8), (axis_index(j), 1)):
+        place = Dynamic(load(0, int32, at), 0, 29)
+        index = Index(((place, 24), (j, 1)), 0)
+        compute = Compute(
+            (i, j),
+            (),
+            None,
+            load(1, bfloat16, index),
+            bfloat16,
+            (2, axis_index(i) * 24 + axis_index(j)),
+        )
+        slots = [(int32, 500, "in"), (bfloat16, 720, "in"), (bfloat16, 12000, "out")]
+        tiles = build(kernel("rows", "gather", slots, Part((i, j), (compute,))), GPU)
+        (step,) = verify(tiles).parts[0].steps
+        assert step.layout.vector[-1] == lanes
+        table = to_raw(np.arange(720) % 200, bfloat16)
+        found = np.zeros(12000, np.uint16)
+        interpret(verify_program(linearize(tiles, GPU)), [places, table, found])
+        chosen = places[np.arange(500)[:, None] if lanes > 1 else np.arange(24)]
+        wanted = table[np.broadcast_to(chosen * 24 + np.arange(24), (500, 24))]
+        np.testing.assert_array_equal(found, wanted.ravel())

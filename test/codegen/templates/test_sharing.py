@@ -11,6 +11,7 @@ from picograd.codegen.templates.sharing import share_elements
 from picograd.codegen.tile import format_tiles
 from picograd.dtype import float32
 from picograd.graph import build
+from picograd.graph.gradient import gradient
 from picograd.schedule.loop import Kernel, walk
 from picograd.schedule.schedule import schedule
 from picograd.schedule.verify import verify
@@ -35,6 +36,15 @@ def test_an_exponential_is_computed_once() -> None:
     assert len(shared.parts[0].computes) == len(kernel.parts[0].computes) + 1
 
 
+def test_what_is_left_in_common_is_computed_once_too() -> None:
+    """Of the gradient of softmax: quotients, and exponentials of those and of their sum."""
+    x, g = (build.buffer(Storage(Buffer("cpu", float32, 600, 0)), (20, 30)) for _ in range(2))
+    (kernel,) = schedule(gradient([(build.softmax(x, 1), g)], [x]), TARGET).kernels
+    shared = Kernel(kernel.name, kernel.hero, kernel.slots, (), (share_elements(kernel.parts[0]),))
+    assert count(kernel, "exp") == 3 and count(verify(shared), "exp") == 1
+    assert count(kernel, "div") == 2 and count(shared, "div") == 1
+
+
 @pytest.mark.parametrize("length", [9, 30, 1000])
 def test_values_are_as_they_were(length: int) -> None:
     values = np.random.default_rng(0).standard_normal((20, length)).astype(np.float32)
@@ -42,6 +52,15 @@ def test_values_are_as_they_were(length: int) -> None:
     powers = np.exp(values - values.max(1, keepdims=True))
     wanted = powers / powers.sum(1, keepdims=True)
     np.testing.assert_allclose(found.reshape(20, length), wanted, rtol=1e-5)
+
+
+def test_loads_of_4_bytes_are_held_where_that_is_said() -> None:
+    """A compiler for GPUs reads them again, to have fewer registers."""
+    (part,) = softmax(20, 30).parts
+    held = share_elements(part, True)
+    loads = [e for c in held.computes for e in walk(c.body) if e.op == "load"]
+    assert len(loads) == 1 and len(held.computes) == len(part.computes) + 2
+    assert len(share_elements(part).computes) == len(part.computes) + 1
 
 
 def test_rows_that_no_cache_keeps_and_columns_compute_it_in_each_pass() -> None:

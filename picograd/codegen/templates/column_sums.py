@@ -1,0 +1,157 @@
+"""Column sums: rows that are worked on by a GPU, and sums over all of them, in one kernel.
+
+    ahead:  for each row of a share: what reductions and stores there are; c[j] += body
+            q[share, j] = c[j]
+    then:   out[j] = sum over shares of q[share, j]
+
+A block takes a share of the rows and keeps its sums in registers. When all shares are done, each
+block sums a few columns over the shares, in order: the same inputs give the same bits.
+"""
+
+from dataclasses import replace
+
+from picograd.codegen.layout import Blocked
+from picograd.codegen.templates.grid import rebind
+from picograd.codegen.templates.map import vector_lanes
+from picograd.codegen.templates.rows import Rows, is_across
+from picograd.codegen.templates.threads import Threads, spread
+from picograd.codegen.tile import (
+    Accumulate,
+    Assign,
+    Barrier,
+    For,
+    Step,
+    Store,
+    Tile,
+    TilePart,
+    When,
+)
+from picograd.dtype import float32
+from picograd.errors import check
+from picograd.helpers import ceil_div, product
+from picograd.schedule.cost import SUM_THREADS, WARP, blocks_with_sums, row_threads
+from picograd.schedule.index import Axis, axis_index, flatten, unflatten
+from picograd.schedule.loop import Compute, Condition, Expr, Kernel, Part, const, rewrite
+from picograd.target import Target
+
+EVEN = 0.9  # of the blocks there may be are enough, if all have as many rows
+
+
+def sums_of(part: Part) -> list[Compute]:
+    """List the sums over all rows."""
+    return [each for each in part.computes if is_across(part, each) and each.reduce]
+
+
+def threads_of_row(part: Part) -> int:
+    """Count the threads that share a row."""
+    sums = sums_of(part)
+    return row_threads(product(axis.size for axis in sums[0].axes), len(sums))
+
+
+def block_threads(kernel: Kernel) -> int:
+    """Count the threads of a block, if a part of its kernel has sums over all rows; 0: none has."""
+    wanted = [threads_of_row(part) for part in kernel.parts if sums_of(part)]
+    return max((SUM_THREADS, *wanted)) if wanted else 0
+
+
+def count_shares(groups: int, blocks: int) -> int:
+    """Cut groups of rows into shares, at most one a block: equal ones, if that is near."""
+    most = min(blocks, groups)
+    even = next(count for count in range(most, 0, -1) if groups % count == 0)
+    return even if even >= EVEN * most else ceil_div(groups, ceil_div(groups, most))
+
+
+def build_column_sums(kernel: Kernel, part: Part, target: Target) -> TilePart:
+    """Write a part with sums over all of its rows."""
+    inner, own, threads = sums_of(part)[0].axes, threads_of_row(part), block_threads(kernel)
+    check(all(each.axes == inner for each in sums_of(part)), "sums of other elements", part)
+    total, at_once = product(axis.size for axis in part.rows), threads // own
+    groups = ceil_div(total, at_once)
+    shares = count_shares(groups, blocks_with_sums(threads, target))
+    share, step = Axis("share", shares), Axis("step", ceil_div(groups, shares))
+    lane = Axis("row_in", at_once)
+    row = (axis_index(share) * step.size + axis_index(step)) * at_once + axis_index(lane)
+    places = unflatten(row, tuple(axis.size for axis in part.rows))
+    ended: tuple[Condition, ...] = ((row, 0, total - 1),) if row.hi >= total else ()
+    spread_out = Threads((at_once,), (at_once,), (1,), own, lanes_of(kernel, part, inner[-1]))
+    moved = dict(zip(part.rows, places, strict=True))
+    rows = Rows(part, (lane,), moved, ended, spread_out, False)
+    body = tuple(rows.whole())
+    sums = [each.tile for each in rows.columns]
+    first = [Assign(e.tile, e.dims, const(0, e.expr.dtype)) for e in rows.columns]
+    last = [each for name in sums for each in leave(rows, name, inner, share, threads)]
+    if at_once > 1:
+        shape = at_once, *(axis.size for axis in inner)
+        rows.tiles.append(Tile("s", shape, float32, "shared"))
+    ahead = TilePart((share,), tuple(rows.tiles), (*first, For(step, body), *last))
+    return sum_shares(part, inner, ahead, threads)
+
+
+def lanes_of(kernel: Kernel, part: Part, last: Axis) -> int:
+    """Choose how many elements of a row a thread reads at once: sums are stored apart."""
+    computes = (replace(c, store=None) if is_across(part, c) else c for c in part.computes)
+    return vector_lanes(kernel, replace(part, computes=tuple(computes)), last)
+
+
+def leave(rows: Rows, name: str, inner: tuple[Axis, ...], share: Axis, threads: int) -> list[Step]:
+    """Leave the sums of a block in memory, added up over the rows that it works on at once."""
+    (lane,), layout = rows.dims, rows.layout(inner)
+    here = tuple(map(axis_index, inner))
+    value = Expr("tile", (), (name, (axis_index(lane), *here)), float32)
+    place = axis_index(share), flatten(here, [axis.size for axis in inner])
+    if lane.size == 1:
+        return [Assign(f"q{name}", (lane, *inner), value, place, layout)]
+    sizes = tuple(axis.size for axis in inner)
+    ones = (1,) * len(sizes)
+    own = Blocked(sizes, spread(sizes, ones, threads), ones)
+    alone = Blocked((*sizes, lane.size), (*own.threads, 1), (*ones, 1))
+    rows.tiles.append(Tile(f"d{name}", sizes, float32, "register", own))
+    told = Expr("tile", (), ("s", (axis_index(lane), *here)), float32)
+    total = Expr("tile", (), (f"d{name}", here), float32)
+    return [
+        Assign("s", (lane, *inner), value, None, layout),
+        Barrier(),
+        Accumulate(f"d{name}", inner, (lane,), "sum", told, True, alone),
+        Assign(f"q{name}", inner, total, place, own),
+        Barrier(),
+    ]
+
+
+def sum_shares(part: Part, inner: tuple[Axis, ...], ahead: TilePart, threads: int) -> TilePart:
+    """Write what follows when all shares are done: a block for a few columns each."""
+    sizes = tuple(axis.size for axis in inner)
+    width, shares = product(sizes), ahead.blocks
+    tiles: list[Tile] = []
+    steps: list[Step] = []
+    stores: list[Step] = []
+    needed = ceil_div(width, WARP)
+    block, lane = Axis("block", max(shares, needed)), Axis("column", WARP)
+    over = Axis("part", shares)
+    column = axis_index(block) * WARP + axis_index(lane)
+    held: tuple[Condition, ...] = ((column, 0, width - 1),) if width % WARP else ()
+    places = dict(zip(inner, unflatten(column, sizes), strict=True))
+    own = Blocked((WARP,), (WARP,), (1,), True)
+    whole = Blocked((WARP, shares), (WARP, threads // WARP), (1, 1), True)
+    values: dict[int, Expr] = {}
+    workspaces: list[tuple[int, bool]] = []
+    for number, compute in enumerate(part.computes):
+        if not is_across(part, compute):
+            continue
+        if compute.reduce:
+            name = f"qc{number}"
+            tiles.append(Tile(name, (shares, width), float32, "workspace", None, len(workspaces)))
+            tiles.append(Tile(f"t{number}", (WARP,), float32, "register", own))
+            workspaces.append((shares * width * float32.itemsize, False))
+            left = Expr("tile", (), (name, (axis_index(over), column)), float32)
+            left = Expr("guard", (left, const(0, float32)), held, float32) if held else left
+            steps.append(Accumulate(f"t{number}", (lane,), (over,), "sum", left, True, whole))
+            values[number] = Expr("tile", (), (f"t{number}", (axis_index(lane),)), float32)
+        else:
+            values[number] = rewrite(
+                compute.body, places, lambda e: values[e.arg] if e.op == "ref" else None
+            )
+        if compute.store:
+            slot, index = compute.store[0], rebind(compute.store[1], places)
+            stores.append(Store(slot, index, (lane,), values[number], held, own))
+    body = When(((axis_index(block), 0, needed - 1),), (*steps, *stores))
+    return TilePart((block,), tuple(tiles), (body,), tuple(workspaces), ahead=(ahead,))

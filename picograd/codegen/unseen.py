@@ -1,0 +1,90 @@
+"""Which tiles of a part have last digits that nobody sees, and what functions compute them.
+
+A value that only 16-bit results are made of is rounded to 8 or 11 bits; one that is only a term of
+a long sum is off by less than the sum itself is.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from picograd.codegen.quick import RELAXED, TERMS, exact_parts, relaxed
+from picograd.codegen.tile import (
+    Accumulate,
+    Assign,
+    Barrier,
+    For,
+    LastBlock,
+    Step,
+    Store,
+    TilePart,
+    When,
+    steps_inside,
+)
+from picograd.helpers import product
+from picograd.schedule.loop import Expr, Kernel, dynamics_of, walk
+
+MANY_TERMS = 16  # of a sum, whose own error is above that of its terms
+ROUNDED, SUMMED, SEEN = 1, 2, 3  # how much is seen of a tile, by the reader that sees the most
+FUNCTIONS: dict[int, Iterable[str]] = {ROUNDED: tuple(RELAXED), SUMMED: tuple(TERMS)}
+NESTED = For | When | LastBlock | Barrier
+
+
+def seen_digits(part: TilePart, kernel: Kernel) -> dict[str, int]:
+    """Tell how much is seen of the tiles of a part; nothing where steps do more than compute."""
+    steps = list(flattened(part.steps))
+    seen: dict[str, int] = {}
+    before: dict[str, int] | None = None
+    while seen != before:  # what is seen of a tile is seen of those that it is made of
+        before = dict(seen)
+        for step in steps:
+            if not isinstance(step, Assign | Accumulate | Store) or reads_places(step):
+                return {}
+            need, order = need_of(step, kernel, seen), walk(step.expr)
+            exact = exact_parts(order)
+            for each in order:
+                if each.op == "tile":
+                    name = each.arg[0]
+                    seen[name] = max(seen.get(name, 0), SEEN if id(each) in exact else need)
+    return seen
+
+
+def quick_enough(step: Assign | Accumulate, seen: Mapping[str, int]) -> Expr:
+    """Write what a step computes by functions that are as exact as anybody sees."""
+    need = seen.get(step.tile, SEEN)
+    if isinstance(step, Accumulate) and is_long_sum(step):
+        need = min(need, SUMMED)
+    return relaxed(step.expr, FUNCTIONS.get(need, ()))
+
+
+def flattened(steps: Sequence[Step]) -> Iterator[Step]:
+    """Yield steps, and for those that run others these."""
+    for step in steps:
+        if isinstance(step, NESTED):
+            yield from flattened(steps_inside(step))
+        else:
+            yield step
+
+
+def need_of(step: Assign | Accumulate | Store, kernel: Kernel, seen: Mapping[str, int]) -> int:
+    """Tell how much a step lets be seen of what it reads."""
+    if isinstance(step, Store):
+        return ROUNDED if kernel.slots[step.slot].dtype.bits == 16 else SEEN
+    need = seen.get(step.tile, 0)
+    return min(need, SUMMED) if isinstance(step, Accumulate) and is_long_sum(step) else need
+
+
+def is_long_sum(step: Accumulate) -> bool:
+    """Tell whether a step sums so many terms that their last digits are lost."""
+    return step.monoid == "sum" and product(axis.size for axis in step.over) >= MANY_TERMS
+
+
+def reads_places(step: Assign | Accumulate | Store) -> bool:
+    """Tell whether a step reads memory or tiles to know where to write, or whether."""
+    places = list(step.index or ()) if isinstance(step, Assign) else []
+    if isinstance(step, Store):
+        places = [step.index, *(index for index, _, _ in step.conditions)]
+    return any(any(dynamics_of(place)) for place in places)
+
+
+def tiles_read(expr: Expr) -> set[str]:
+    """List the tiles that an expression reads."""
+    return {each.arg[0] for each in walk(expr) if each.op == "tile"}

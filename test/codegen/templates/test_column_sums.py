@@ -1,0 +1,86 @@
+"""Rows and sums over all of them in one kernel: values by both interpreters, and the text."""
+
+import numpy as np
+import pytest
+from cuda_tools import compile_cuda, from_raw, source_of, to_raw
+
+from picograd.buffer import Buffer, Storage
+from picograd.codegen import interpret_program, interpret_tile
+from picograd.codegen.linearize_cuda import linearize
+from picograd.codegen.pipeline import tile
+from picograd.codegen.templates import column_sums
+from picograd.codegen.tile import verify
+from picograd.dtype import DType, bfloat16, float32
+from picograd.graph import build
+from picograd.graph.gradient import gradient
+from picograd.schedule import column_sums as joining
+from picograd.schedule.loop import Kernel
+from picograd.schedule.schedule import schedule
+from picograd.target import Target, cuda_target
+
+TWO = cuda_target("sm_90a", 2)  # few processors: each walks several rows
+
+
+@pytest.fixture(autouse=True)
+def _always(monkeypatch):
+    """Small arrays are not worth it."""
+    monkeypatch.setattr(joining, "takes_column_sums", lambda *known: True)
+
+
+def norm_gradients(shape: tuple[int, ...], dtype: DType, target: Target = TWO) -> Kernel:
+    """The gradients of a norm by x, its weight and its bias; reads g, the weight and x."""
+    size = int(np.prod(shape))
+    x, g = (build.buffer(Storage(Buffer("cpu", dtype, size, 0)), shape) for _ in range(2))
+    w, b = (build.buffer(Storage(Buffer("cpu", dtype, shape[-1], 0)), shape[-1:]) for _ in range(2))
+    out = build.layer_norm(x, 1, w, b, 1e-5)
+    (kernel,) = schedule(list(gradient([(out, g)], [x, w, b])), target).kernels
+    return kernel
+
+
+def wanted(g, w, x, width):
+    """The same in float64."""
+    g, x = g.reshape(-1, width), x.reshape(-1, width)
+    centred = x - x.mean(1, keepdims=True)
+    scale = 1 / np.sqrt((centred**2).mean(1, keepdims=True) + 1e-5)
+    plain, gw = centred * scale, g * w
+    for_x = gw - gw.mean(1, keepdims=True) - plain * (gw * plain).mean(1, keepdims=True)
+    return (for_x * scale).ravel(), (g * plain).sum(0), g.sum(0)
+
+
+@pytest.mark.parametrize("dtype", [float32, bfloat16], ids=repr)
+@pytest.mark.parametrize("shape", [(67, 40), (5, 8), (9, 1100), (64, 256)])
+def test_values(shape, dtype):
+    kernel = norm_gradients(shape, dtype)
+    tiles = verify(tile(kernel, TWO))
+    assert len(tiles.parts[0].ahead) == 1
+    generator = np.random.default_rng(0)
+    given = [
+        from_raw(to_raw(generator.standard_normal(slot.size), dtype), dtype)
+        if slot.role == "in"
+        else np.full(slot.size, np.nan, np.float32)
+        for slot in kernel.slots
+    ]
+    programs = [to_raw(each, dtype) for each in given]
+    interpret_program.interpret(linearize(tiles, TWO), programs)
+    wide = [np.asarray(each, np.float64) for each in given[:3]]
+    interpret_tile.interpret(tiles, given, (), is_reversed=True)
+    tolerance = 1e-5 if dtype is float32 else 5e-3
+    for number, right in enumerate(wanted(*wide, shape[-1]), 3):
+        for found in (given[number], from_raw(programs[number], dtype)):
+            off = np.linalg.norm(np.asarray(found, np.float64) - right)
+            assert off < tolerance * np.linalg.norm(right)
+
+
+def test_shares_are_equal_where_that_is_near():
+    assert column_sums.count_shares(16384, 264) == 256
+    assert column_sums.count_shares(16381, 264) == 261  # 63 rows each, the last one fewer
+    assert column_sums.count_shares(3, 264) == 3
+
+
+@pytest.mark.parametrize("dtype", [float32, bfloat16], ids=repr)
+def test_two_blocks_have_room_and_read_everything_once(dtype):
+    kernel = norm_gradients((16384, 4096), dtype, cuda_target("sm_90a"))
+    text, _ = source_of(tile(kernel, cuda_target("sm_90a")))
+    assert "__launch_bounds__(256, 2)" in text
+    _, log = compile_cuda(text, "sm_90a")
+    assert " 0 bytes spill stores" in log
