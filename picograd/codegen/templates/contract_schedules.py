@@ -158,21 +158,22 @@ def rows_of_tiles(m: int, schedule: BoxSchedule) -> int:
 class Work:
     """What a tile takes besides its size: positions of K, and what is done with it.
 
-    `is_kept`: blocks bring all of the right operand once. `is_dear`: they store a function of the
-    product.
+    `blocks` are at work at once. `is_kept`: they bring all of the right operand once. `is_dear`:
+    they store a function of the product.
     """
 
     depth: float
+    blocks: int
     is_kept: bool
     is_dear: bool
 
 
-def cost(c: Contraction, schedule: BoxSchedule, sides: Sides, work: Work, target: Target) -> float:
+def cost(c: Contraction, schedule: BoxSchedule, sides: Sides, work: Work) -> float:
     """Estimate the time: what the tensor cores, or the cache, take for one step of K, times K.
 
     The unit is one product of two elements, where tiles of 128 x 192 are multiplied.
     """
-    points, blocks = tile_count(c, schedule), target.multiprocessors
+    points, blocks = tile_count(c, schedule), work.blocks
     waves: float = ceil_div(points, blocks)
     more = 0
     if schedule.is_shared:

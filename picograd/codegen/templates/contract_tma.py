@@ -41,6 +41,7 @@ from picograd.codegen.templates.contract_steps import Reach, reach_of
 from picograd.codegen.tile import Assign, Dot, Step, Store, Tile, TileKernel, TilePart
 from picograd.codegen.tile_pipeline import (
     BoxStore,
+    CopyBox,
     Join,
     Persistent,
     Pipeline,
@@ -52,7 +53,7 @@ from picograd.codegen.tile_pipeline import (
 from picograd.dtype import DType
 from picograd.helpers import ceil_div, product, round_up
 from picograd.late_methods import dataclass
-from picograd.schedule.index import Axis, Index, axis_index, flatten, substitute
+from picograd.schedule.index import Axis, Index, axis_index, flatten, substitute, unflatten
 from picograd.schedule.loop import Expr, Kernel, const, walk
 from picograd.target import Target
 
@@ -60,6 +61,7 @@ WARP = 32  # threads of a warp
 WHOLE = 8  # columns of 16 bytes
 LIGHT = {"cast", "add", "sub", "mul", "neg", "maximum", "minimum", "guard", "where"}
 CACHED = 1 << 24  # bytes of an operand that stay there while others pass
+MOST_IDLE = 16  # of so many processors one may be idle, so that blocks keep an operand
 LEAST_AHEAD = 4  # stages that the copies of one operand are ahead where all of the other is kept
 
 
@@ -85,8 +87,10 @@ def build(
         found = operands(contraction, dtype, majors, schedule, target) if select(schedule) else None
         if found is not None:
             frame, sides = found
-            work = Work(frame.steps, keeps(contraction, schedule, frame), is_dear)
-            estimate = cost(contraction, schedule, sides, work, target)
+            is_kept = keeps(contraction, schedule, frame, target)
+            blocks = blocks_at_once(contraction, is_kept, target)
+            work = Work(frame.steps, blocks, is_kept, is_dear)
+            estimate = cost(contraction, schedule, sides, work)
             if best is None or estimate < best[0]:
                 best = estimate, schedule, found
     if best is None:
@@ -227,7 +231,11 @@ def write_part(
     layout = schedule.layout
     acc = Tile("acc", schedule.block, c.dtype, "register", layout)
     a, b = sides
-    is_kept = keeps(c, schedule, frame)
+    is_kept = keeps(c, schedule, frame, target)
+    points = (frame.tile, *c.batch) if is_kept else (*c.batch, frame.tile)
+    block = Axis("block", blocks_of(points, schedule, blocks_at_once(c, is_kept, target)))
+    if is_kept:
+        b = replace(b, copy=of_block(b.copy, c.batch, block))
     b = replace(b, copy=replace(b.copy, together=schedule.together, is_kept=is_kept))
     ahead = stages_ahead(schedule, frame.depth) if is_kept else schedule.stages
     stages = [stage_of("a", a, ahead)]
@@ -243,8 +251,6 @@ def write_part(
         multiply = replace(multiply, acc="part", is_first=True)
         added = add_part(dims, c.dtype)
         main = clear, Pipeline(frame.step, copies, (multiply, added), *reach)
-    points = (*c.batch, frame.tile)
-    block = Axis("block", blocks_of(points, schedule, target))
     teams = Teams(schedule.teams, 128 * schedule.groups, schedule.registers)
     loop = Persistent(points, block, teams, (*main, *ends))
     tiles = acc, *stages, *boxes
@@ -253,19 +259,39 @@ def write_part(
     return TilePart((block,), tiles, (loop,))
 
 
-def blocks_of(points: tuple[Axis, ...], schedule: BoxSchedule, target: Target) -> int:
+def blocks_of(points: tuple[Axis, ...], schedule: BoxSchedule, blocks: int) -> int:
     """Count the blocks that stay for points: whole clusters."""
-    blocks = target.multiprocessors
     if not schedule.is_shared:
         blocks = min(blocks, product(axis.size for axis in points))
     return blocks - blocks % schedule.together
 
 
-def keeps(c: Contraction, schedule: BoxSchedule, frame: "Frame") -> bool:
-    """Tell whether a block keeps all of the right operand: its tiles have the same columns."""
-    is_same = size_of(c.batch) == 1 and c.sizes[2] <= schedule.block[1] and frame.reach is None
+def keeps(c: Contraction, schedule: BoxSchedule, frame: "Frame", target: Target) -> bool:
+    """Tell whether a block keeps all of the right operand: its tiles have the same columns.
+
+    Of several products a block has tiles of one alone, where few processors are left over then.
+    """
+    is_same = c.sizes[2] <= schedule.block[1] and frame.reach is None
     is_alone = not (schedule.is_shared or schedule.is_summed) and schedule.together == 1
-    return is_same and is_alone and stages_ahead(schedule, frame.depth) >= LEAST_AHEAD
+    idle = target.multiprocessors - blocks_at_once(c, True, target)
+    is_busy = MOST_IDLE * idle <= target.multiprocessors
+    has_room = stages_ahead(schedule, frame.depth) >= LEAST_AHEAD
+    return is_same and is_alone and is_busy and has_room
+
+
+def blocks_at_once(c: Contraction, is_kept: bool, target: Target) -> int:
+    """Count the blocks that there are room for; as many of each product, if they keep operands."""
+    blocks = target.multiprocessors
+    return blocks - blocks % size_of(c.batch) if is_kept else blocks
+
+
+def of_block(copy: CopyBox, batch: tuple[Axis, ...], block: Axis) -> CopyBox:
+    """Bring boxes of the product that a block has tiles of: the products take turns."""
+    sizes = tuple([axis.size for axis in batch])
+    places = unflatten(axis_index(block) % product(sizes), sizes)
+    values = dict(zip(batch, places, strict=True))
+    at, offsets = ([substitute(i, values) for i in each] for each in (copy.at, copy.offsets))
+    return replace(copy, at=tuple(at), offsets=tuple(offsets))
 
 
 def stages_ahead(schedule: BoxSchedule, depth: Depth) -> int:

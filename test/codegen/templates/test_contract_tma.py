@@ -55,6 +55,10 @@ CASES = {
         dict(m=130, n=328, k=72, dtype=float16, b="nk"),
     ),
     "such columns in rows": ((192, 96), dict(m=200, n=203, k=72, dtype=bfloat16, b="nk")),
+    "several products, of which each block keeps one's columns": (
+        (128, 64),
+        dict(m=300, n=40, k=136, dtype=bfloat16, b="nk", batch=2),
+    ),
     "a few rows": ((64, 128), dict(m=16, n=264, k=136, dtype=bfloat16, b="nk")),
 }
 
@@ -113,6 +117,14 @@ def test_columns_of_one_tile_are_kept():
     kernel = matmul_kernel(512, 40, 2000, bfloat16, b="nk")
     part = tiles_of(kernel, (128, 64)).parts[0]
     assert not part.steps[0].body[1].produce[1].is_kept, "32 stages leave no room"
+
+
+def test_columns_of_several_products_are_kept_where_few_processors_idle():
+    for batch, blocks, is_kept in ((4, 132, True), (8, 128, True), (50, 132, False)):
+        kernel = matmul_kernel(512 * 132, 40, 136, bfloat16, b="nk", batch=batch)
+        (loop,) = tiles_of(kernel, (128, 64), H200).parts[0].steps
+        assert loop.block.size == blocks
+        assert loop.body[1].produce[1].is_kept == is_kept
 
 
 def test_rows_reach_to_the_end_of_a_chunk():
