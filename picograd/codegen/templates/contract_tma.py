@@ -61,7 +61,7 @@ WARP = 32  # threads of a warp
 WHOLE = 8  # columns of 16 bytes
 LIGHT = {"cast", "add", "sub", "mul", "neg", "maximum", "minimum", "guard", "where"}
 CACHED = 1 << 24  # bytes of an operand that stay there while others pass
-MOST_IDLE = 16  # of so many processors one may be idle, so that blocks keep an operand
+MORE_WAVES = 8  # to so many one may come where processors are idle, so that blocks keep boxes
 LEAST_AHEAD = 4  # stages that the copies of one operand are ahead where all of the other is kept
 
 
@@ -87,9 +87,7 @@ def build(
         found = operands(contraction, dtype, majors, schedule, target) if select(schedule) else None
         if found is not None:
             frame, sides = found
-            is_kept = keeps(contraction, schedule, frame, target)
-            blocks = blocks_at_once(contraction, is_kept, target)
-            work = Work(frame.steps, blocks, is_kept, is_dear)
+            work = Work(frame.steps, frame.blocks, frame.kept_columns > 0, is_dear)
             estimate = cost(contraction, schedule, sides, work)
             if best is None or estimate < best[0]:
                 best = estimate, schedule, found
@@ -141,7 +139,9 @@ class Frame:
     step: Axis
     corners: tuple[Index, Index]
     depth: Depth
+    blocks: int  # that there is room for
     reach: Reach | None = None  # where tiles have not all steps
+    kept_columns: int = 0  # of tiles, if a block has tiles of one and keeps its right operand
 
     @property
     def steps(self) -> float:
@@ -177,17 +177,20 @@ def frame_of(c: Contraction, schedule: BoxSchedule, depth: Depth, target: Target
 
     Where blocks share tiles, those that begin at the same place of K are neighbours. Where tiles
     have different steps, those with the same ones are, so that all blocks have as many of each.
+    Where blocks keep the right operand, tiles of the same rows are.
     """
     block_m, block_n = schedule.block
     _, m, n, _ = c.sizes
     rows, columns = rows_of_tiles(m, schedule), ceil_div(n, block_n)
+    blocks = target.multiprocessors
     tile, step = Axis("tile", rows * columns), Axis("k_tile", depth.count)
     if schedule.is_shared:
-        row, column = order_of_shares(axis_index(tile), rows, columns, target.multiprocessors)
-        return Frame(tile, step, (row * block_m, column * block_n), depth)
-    frame = Frame(tile, step, corners_of(tile, schedule, (rows, columns), target), depth)
-    if reach_of(c, depth, frame.corners, schedule.block) is None:
-        return frame
+        row, column = order_of_shares(axis_index(tile), rows, columns, blocks)
+        return Frame(tile, step, (row * block_m, column * block_n), depth, blocks)
+    corners = corners_of(tile, schedule, (rows, columns), target)
+    frame = Frame(tile, step, corners, depth, blocks)
+    if reach_of(c, depth, corners, schedule.block) is None:
+        return kept(frame, c, schedule, columns)
     itemsize = ROW_BYTES // depth.size
     row_bytes = size_of(depth.inner) * itemsize
     group = group_of(rows, block_m * row_bytes, schedule.together)
@@ -231,12 +234,12 @@ def write_part(
     layout = schedule.layout
     acc = Tile("acc", schedule.block, c.dtype, "register", layout)
     a, b = sides
-    is_kept = keeps(c, schedule, frame, target)
+    is_kept = frame.kept_columns > 0
     points = (frame.tile, *c.batch) if is_kept else (*c.batch, frame.tile)
-    block = Axis("block", blocks_of(points, schedule, blocks_at_once(c, is_kept, target)))
+    block = Axis("block", blocks_of(points, schedule, frame.blocks))
+    b = replace(b, copy=replace(b.copy, together=schedule.together))
     if is_kept:
-        b = replace(b, copy=of_block(b.copy, c.batch, block))
-    b = replace(b, copy=replace(b.copy, together=schedule.together, is_kept=is_kept))
+        b = replace(b, copy=of_block(b.copy, frame, c.batch, block))
     ahead = stages_ahead(schedule, frame.depth) if is_kept else schedule.stages
     stages = [stage_of("a", a, ahead)]
     stages.append(stage_of("b", b, frame.depth.count if is_kept else ahead))
@@ -266,32 +269,33 @@ def blocks_of(points: tuple[Axis, ...], schedule: BoxSchedule, blocks: int) -> i
     return blocks - blocks % schedule.together
 
 
-def keeps(c: Contraction, schedule: BoxSchedule, frame: "Frame", target: Target) -> bool:
-    """Tell whether a block keeps all of the right operand: its tiles have the same columns.
+def kept(frame: Frame, c: Contraction, schedule: BoxSchedule, columns: int) -> Frame:
+    """Let each block have tiles of one column, of one product, so that it brings it once.
 
-    Of several products a block has tiles of one alone, where few processors are left over then.
+    Not where memory has no room for that beside enough stages, or it takes many more waves, as
+    there are as many blocks of each.
     """
-    is_same = c.sizes[2] <= schedule.block[1] and frame.reach is None
+    batch = size_of(c.batch)
+    idle = frame.blocks % (columns * batch)
+    points = frame.tile.size * batch
+    waves = ceil_div(points, frame.blocks)
+    more = ceil_div(points, frame.blocks - idle) - waves if idle < frame.blocks else waves
     is_alone = not (schedule.is_shared or schedule.is_summed) and schedule.together == 1
-    idle = target.multiprocessors - blocks_at_once(c, True, target)
-    is_busy = MOST_IDLE * idle <= target.multiprocessors
     has_room = stages_ahead(schedule, frame.depth) >= LEAST_AHEAD
-    return is_same and is_alone and is_busy and has_room
+    if not is_alone or not has_room or MORE_WAVES * more > waves:
+        return frame
+    row, column = axis_index(frame.tile) // columns, axis_index(frame.tile) % columns
+    corners = row * schedule.block[0], column * schedule.block[1]
+    return replace(frame, corners=corners, blocks=frame.blocks - idle, kept_columns=columns)
 
 
-def blocks_at_once(c: Contraction, is_kept: bool, target: Target) -> int:
-    """Count the blocks that there are room for; as many of each product, if they keep operands."""
-    blocks = target.multiprocessors
-    return blocks - blocks % size_of(c.batch) if is_kept else blocks
-
-
-def of_block(copy: CopyBox, batch: tuple[Axis, ...], block: Axis) -> CopyBox:
-    """Bring boxes of the product that a block has tiles of: the products take turns."""
-    sizes = tuple([axis.size for axis in batch])
+def of_block(copy: CopyBox, frame: Frame, batch: tuple[Axis, ...], block: Axis) -> CopyBox:
+    """Bring what a block keeps: its number tells the column of tiles and the product."""
+    sizes = frame.kept_columns, *(axis.size for axis in batch)
     places = unflatten(axis_index(block) % product(sizes), sizes)
-    values = dict(zip(batch, places, strict=True))
+    values = dict(zip((frame.tile, *batch), places, strict=True))
     at, offsets = ([substitute(i, values) for i in each] for each in (copy.at, copy.offsets))
-    return replace(copy, at=tuple(at), offsets=tuple(offsets))
+    return replace(copy, at=tuple(at), offsets=tuple(offsets), is_kept=True)
 
 
 def stages_ahead(schedule: BoxSchedule, depth: Depth) -> int:

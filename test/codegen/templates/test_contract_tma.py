@@ -59,6 +59,10 @@ CASES = {
         (128, 64),
         dict(m=300, n=40, k=136, dtype=bfloat16, b="nk", batch=2),
     ),
+    "two columns of tiles, of which each block keeps one": (
+        (64, 128),
+        dict(m=200, n=200, k=72, dtype=float16, a="km", b="nk"),
+    ),
     "a few rows": ((64, 128), dict(m=16, n=264, k=136, dtype=bfloat16, b="nk")),
 }
 
@@ -119,9 +123,11 @@ def test_columns_of_one_tile_are_kept():
     assert not part.steps[0].body[1].produce[1].is_kept, "32 stages leave no room"
 
 
-def test_columns_of_several_products_are_kept_where_few_processors_idle():
-    for batch, blocks, is_kept in ((4, 132, True), (8, 128, True), (50, 132, False)):
-        kernel = matmul_kernel(512 * 132, 40, 136, bfloat16, b="nk", batch=batch)
+def test_columns_of_several_products_are_kept_where_that_takes_few_more_waves():
+    cases = (4, 132, 40, 132, True), (8, 132, 40, 128, True), (8, 33, 40, 132, False)
+    more = (2, 132, 80, 132, True), (50, 1, 40, 50, True), (133, 1, 40, 132, False)
+    for batch, rows, n, blocks, is_kept in (*cases, *more):
+        kernel = matmul_kernel(128 * rows, n, 136, bfloat16, b="nk", batch=batch)
         (loop,) = tiles_of(kernel, (128, 64), H200).parts[0].steps
         assert loop.block.size == blocks
         assert loop.body[1].produce[1].is_kept == is_kept
