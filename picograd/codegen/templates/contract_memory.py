@@ -20,9 +20,9 @@ PIECE, SHORT = 512, 1.25
 WINDOWED = 2  # times as long as rows: boxes of windows
 
 
-def elements_passed(c: Contraction, tensors: Sequence[TensorMap], columns: int) -> float:
-    """Count elements of operands and results, where tiles have so many columns; pieces as more."""
-    total: float = sum(map(elements_of, tensors))
+def elements_stored(c: Contraction, columns: int) -> float:
+    """Count elements of results, where tiles have so many columns; pieces as more."""
+    total: float = 0
     acc = Expr("tile", (), ("acc", ()), c.dtype)
     count = product(c.sizes[:3])
     for out in stores(c, {}, {c.number: acc}):
@@ -58,7 +58,11 @@ def line_cost(side: Side) -> int:
 
 
 def is_aligned(side: Side) -> bool:
-    """Tell whether the rows of boxes begin where lines of the cache do."""
+    """Tell whether the rows of boxes begin where lines of the cache do.
+
+    Along a dimension of one position there is nowhere else to begin.
+    """
     tensor = side.copy.tensor
-    places = tensor.offset, *tensor.strides
+    wide = zip(tensor.sizes[1:], tensor.strides, strict=True)
+    places = tensor.offset, *(stride for size, stride in wide if size > 1)
     return all(place * tensor.dtype.itemsize % ROW_BYTES == 0 for place in places)

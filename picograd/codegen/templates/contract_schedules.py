@@ -10,7 +10,7 @@ from dataclasses import replace
 from picograd.codegen.boxes import ROW_BYTES, Side
 from picograd.codegen.layout import WgmmaAccumulator
 from picograd.codegen.operands import Contraction
-from picograd.codegen.templates.contract_memory import elements_passed, line_cost
+from picograd.codegen.templates.contract_memory import elements_of, elements_stored, line_cost
 from picograd.helpers import ceil_div, product, round_up
 from picograd.late_methods import dataclass
 from picograd.target import Target
@@ -159,13 +159,15 @@ class Work:
     """What a tile takes besides its size: positions of K, and what is done with it.
 
     `blocks` are at work at once. `is_kept`: they bring all of the right operand once. `is_dear`:
-    they store a function of the product.
+    they store a function of the product. A share of tiles is `empty`: zeros, which are stored while
+    nobody multiplies.
     """
 
     depth: float
     blocks: int
     is_kept: bool
     is_dear: bool
+    empty: float = 0
 
 
 def cost(c: Contraction, schedule: BoxSchedule, sides: Sides, work: Work) -> float:
@@ -192,16 +194,18 @@ def cost(c: Contraction, schedule: BoxSchedule, sides: Sides, work: Work) -> flo
     shared = each * points / blocks
     lone = (block_m + own_n) * LONE
     moved = max(shared, lone)
-    waves_alone = waves if schedule.teams == 1 else 1
+    waves_alone = waves * (1 - work.empty) if schedule.teams == 1 else 1
     each_alone = DEAR if work.is_dear else ALONE
     unhidden = waves_alone * each_alone + more
     alone = unhidden * area
     multiplying = multiplied * work.depth
     tensors = [side.copy.tensor for side in sides]
-    passed = FAR * elements_passed(c, tensors, block_n)
+    stored = FAR * elements_stored(c, block_n)
+    zeros = work.empty * stored
+    passed = FAR * sum(map(elements_of, tensors)) + stored - zeros
     waited = WAITING * passed if schedule.groups > 1 else 0
     longest = max(multiplying, moved * work.depth, passed)
-    return longest + BESIDE * multiplying + alone + waited
+    return zeros + longest + BESIDE * multiplying + alone + waited
 
 
 def lines_of(c: Contraction, sides: Sides, is_again: bool) -> list[float]:

@@ -87,7 +87,8 @@ def build(
         found = operands(contraction, dtype, majors, schedule, target) if select(schedule) else None
         if found is not None:
             frame, sides = found
-            work = Work(frame.steps, frame.blocks, frame.kept_columns > 0, is_dear)
+            empty = frame.reach.empty if frame.reach else 0
+            work = Work(frame.steps, frame.blocks, frame.kept_columns > 0, is_dear, empty)
             estimate = cost(contraction, schedule, sides, work)
             if best is None or estimate < best[0]:
                 best = estimate, schedule, found
@@ -272,8 +273,8 @@ def blocks_of(points: tuple[Axis, ...], schedule: BoxSchedule, blocks: int) -> i
 def kept(frame: Frame, c: Contraction, schedule: BoxSchedule, columns: int) -> Frame:
     """Let each block have tiles of one column, of one product, so that it brings it once.
 
-    Not where memory has no room for that beside enough stages, or it takes many more waves, as
-    there are as many blocks of each.
+    Not where blocks have one tile, memory has no room for that beside enough stages, or it takes
+    many more waves, as there are as many blocks of each column.
     """
     batch = size_of(c.batch)
     idle = frame.blocks % (columns * batch)
@@ -282,7 +283,7 @@ def kept(frame: Frame, c: Contraction, schedule: BoxSchedule, columns: int) -> F
     more = ceil_div(points, frame.blocks - idle) - waves if idle < frame.blocks else waves
     is_alone = not (schedule.is_shared or schedule.is_summed) and schedule.together == 1
     has_room = stages_ahead(schedule, frame.depth) >= LEAST_AHEAD
-    if not is_alone or not has_room or MORE_WAVES * more > waves:
+    if not is_alone or not has_room or waves == 1 or MORE_WAVES * more > waves:
         return frame
     row, column = axis_index(frame.tile) // columns, axis_index(frame.tile) % columns
     corners = row * schedule.block[0], column * schedule.block[1]

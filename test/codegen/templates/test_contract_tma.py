@@ -125,7 +125,7 @@ def test_columns_of_one_tile_are_kept():
 
 def test_columns_of_several_products_are_kept_where_that_takes_few_more_waves():
     cases = (4, 132, 40, 132, True), (8, 132, 40, 128, True), (8, 33, 40, 132, False)
-    more = (2, 132, 80, 132, True), (50, 1, 40, 50, True), (133, 1, 40, 132, False)
+    more = (2, 132, 80, 132, True), (50, 1, 40, 50, False), (133, 1, 40, 132, False)
     for batch, rows, n, blocks, is_kept in (*cases, *more):
         kernel = matmul_kernel(128 * rows, n, 136, bfloat16, b="nk", batch=batch)
         (loop,) = tiles_of(kernel, (128, 64), H200).parts[0].steps
