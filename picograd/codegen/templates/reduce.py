@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from picograd.codegen.templates import map as map_template
+from picograd.codegen.templates import sliding_columns
 from picograd.codegen.templates.grid import Cut, balanced, cut, ended, merge_part
 from picograd.codegen.templates.members import build_parts
 from picograd.codegen.templates.rows import Rows
 from picograd.codegen.templates.sharing import share_elements
-from picograd.codegen.templates.sliding_columns import build_columns
 from picograd.codegen.templates.threads import Threads, threads_along
 from picograd.codegen.templates.transposed import across_rows, crossed_axis, in_blocks
 from picograd.codegen.templates.turned_rows import (
@@ -66,9 +66,12 @@ def threads_of(kernel: Kernel, target: Target) -> int:
     What is only reduced, and stays in the cache, is rather read again by several blocks in turn.
     """
     part = kernel.parts[0]
+    is_column = is_of_columns(kernel, part)
+    if is_column and len(kernel.parts) == 1:
+        return sliding_columns.threads_for(part, lanes_read(kernel, part), CUDA_THREADS)
     length = inner_size(part)
     is_wanted = HELD * CUDA_THREADS < length <= HELD * MOST_THREADS
-    is_alone = len(kernel.parts) == 1 and not is_of_columns(kernel, part)
+    is_alone = len(kernel.parts) == 1 and not is_column
     rows = product(axis.size for axis in part.rows)
     if not is_wanted or not is_alone or rows < target.multiprocessors:
         return CUDA_THREADS
@@ -110,9 +113,8 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     if is_column and target.has_blocks and is_short(part, target):
         return map_template.build_part(kernel, part, target)
     if is_column and target.has_blocks:
-        read = replace(part, computes=(replace(part.computes[0], store=None),))
-        lanes = map_template.vector_lanes(kernel, read, part.rows[-1])
-        windows = build_columns(part, lanes, CUDA_THREADS)
+        lanes = lanes_read(kernel, part)
+        windows = sliding_columns.build_columns(part, lanes, threads_of(kernel, target))
         if windows is not None:
             return windows
     if not is_column:
@@ -124,6 +126,12 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
         if splits > 1:
             return build_split(kernel, part, target, is_column, over, splits)
     return build_whole(kernel, part, target, is_column)
+
+
+def lanes_read(kernel: Kernel, part: Part) -> int:
+    """Count the neighbours that a thread reads of a column at once."""
+    read = replace(part, computes=(replace(part.computes[0], store=None),))
+    return map_template.vector_lanes(kernel, read, part.rows[-1])
 
 
 def is_short(part: Part, target: Target) -> bool:

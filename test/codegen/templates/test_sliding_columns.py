@@ -4,9 +4,10 @@ import depthwise_plans
 import numpy as np
 import pytest
 from box_convolutions import read_leaf
-from depthwise_plans import plan_of, run
+from depthwise_plans import TWO, plan_of, run
 
-from picograd.dtype import float32
+from picograd.codegen.pipeline import tile
+from picograd.dtype import bfloat16, float32
 
 CASES = {
     "three by three": ((4, 16, (6, 8), (3, 3)), dict(padding=((1, 1),) * 2)),
@@ -15,6 +16,7 @@ CASES = {
     "no whole patch": ((1, 24, (4, 13), (3, 3)), {}),
     "more threads than the work": ((1, 8, (6, 5), (5, 5)), dict(padding=((2, 2),) * 2)),
     "one axis": ((3, 16, (13,), (4,)), dict(padding=((2, 1),))),
+    "many numbers a thread": ((1, 8, (6, 9), (5, 7)), dict(padding=((2, 2), (3, 3)))),
     "float32": ((2, 12, (6, 8), (3, 3)), dict(padding=((1, 1),) * 2, dtype=float32)),
 }
 
@@ -38,6 +40,20 @@ def test_what_is_beyond_the_last_patch_is_no_number_times_zero(monkeypatch):
     monkeypatch.setattr(depthwise_plans, "read_leaf", endless)
     with np.errstate(invalid="ignore"):
         run(plan_of("weight", 1, 24, (4, 13), (3, 3)))
+
+
+def test_threads_with_many_numbers_are_few():
+    """So that a processor has registers for two blocks: 7 taps of 8 channels, or a long patch."""
+    seven = dict(padding=((3, 3),) * 2)
+    for kernel, dtype, changes, threads in (
+        ((3, 3), bfloat16, {}, 256),
+        ((7, 7), bfloat16, seven, 192),
+        ((3, 3), float32, {}, 256),
+        ((5, 5), float32, dict(padding=((2, 2),) * 2), 192),
+    ):
+        plan = plan_of("weight", 2, 16, (14, 14), kernel, dtype, **changes)
+        (tiles,) = (tile(each, TWO) for each in plan.kernels[:1])
+        assert tiles.threads == threads
 
 
 def test_a_thread_has_registers_for_so_many_sums():
