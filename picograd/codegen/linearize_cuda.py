@@ -102,6 +102,7 @@ def linearize(tile_kernel: TileKernel, target: Target) -> Program:
         first,
         block.shared_bytes,
         tensors=tuple(block.tensors),
+        together=tile_kernel.together,
     )
 
 

@@ -299,11 +299,15 @@ Step = Union[
 
 @dataclass(frozen=True, slots=True)
 class TileKernel:
-    """One kernel as block programs over a grid; `parts` share one launch, block ranges in order."""
+    """One kernel as block programs over a grid; `parts` share one launch, block ranges in order.
+
+    A multiprocessor is to have registers for so many blocks as are `together`, if that is not 0.
+    """
 
     kernel: Kernel
     parts: tuple["TilePart", ...]
     threads: int = 1
+    together: int = 0
 
     def __repr__(self) -> str:
         return format_tiles(self)

@@ -19,14 +19,13 @@ from picograd.helpers import ceil_div, divisors, product
 from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axis_index, unflatten
 from picograd.schedule.loop import Compute, Condition, Expr, Part, const, rewrite
-from picograd.schedule.loop import walk as walk_body
 
 PATCH = 56  # products of a patch for each tap: places of a vector of channels
 CHANNELS = 12  # the most vectors of channels of a block
 MOST_SUMS = 64  # of a thread: 7 taps of 8 channels
-# So many threads that a processor has registers for two blocks, where each needs more numbers, of
-# 32 bits, at once (docs/records/0014-convolutions).
-FEW_THREADS, MANY_NUMBERS = 192, 134
+# A processor is to have registers for so many blocks; of threads with many sums for fewer ones
+# (docs/records/0014-convolutions).
+TOGETHER, MANY_SUMS, FEW_THREADS = 2, 40, 192
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,18 +87,11 @@ def build_columns(part: Part, lanes: int, threads: int) -> TilePart | None:
 
 
 def threads_for(part: Part, lanes: int, threads: int) -> int:
-    """Choose how many threads a block has, `threads` or fewer: there is to be room for two."""
+    """Choose how many threads a block has, `threads` or fewer; 0 if the sum is something else."""
     shares = shares_of(part, Axis("lane", lanes), threads)
-    if shares is None:
-        return threads
-    body = part.computes[0].body
-    (slide,) = slides_of(body, (shares.taps,), (shares.places,))
-    itemsize = max(each.dtype.itemsize for each in walk_body(body) if each.op == "load")
-    reach = (shares.patch - 1) * slide.gap + (shares.taps.size - 1) * slide.step + 1
-    read = (reach + shares.patch) * itemsize // 4
-    numbers = (shares.taps.size + read) * lanes
-    is_few = numbers > MANY_NUMBERS and build_columns(part, lanes, FEW_THREADS) is not None
-    return FEW_THREADS if is_few else threads
+    if shares is None or build_columns(part, lanes, threads) is None:
+        return 0
+    return FEW_THREADS if shares.taps.size * lanes > MANY_SUMS else threads
 
 
 def shares_of(part: Part, lane: Axis, threads: int) -> Shares | None:

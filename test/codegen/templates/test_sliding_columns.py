@@ -6,7 +6,9 @@ import pytest
 from box_convolutions import read_leaf
 from depthwise_plans import TWO, plan_of, run
 
+from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.pipeline import tile
+from picograd.codegen.render.cuda import render
 from picograd.dtype import bfloat16, float32
 
 CASES = {
@@ -42,18 +44,14 @@ def test_what_is_beyond_the_last_patch_is_no_number_times_zero(monkeypatch):
         run(plan_of("weight", 1, 24, (4, 13), (3, 3)))
 
 
-def test_threads_with_many_numbers_are_few():
-    """So that a processor has registers for two blocks: 7 taps of 8 channels, or a long patch."""
-    seven = dict(padding=((3, 3),) * 2)
-    for kernel, dtype, changes, threads in (
-        ((3, 3), bfloat16, {}, 256),
-        ((7, 7), bfloat16, seven, 192),
-        ((3, 3), float32, {}, 256),
-        ((5, 5), float32, dict(padding=((2, 2),) * 2), 192),
-    ):
-        plan = plan_of("weight", 2, 16, (14, 14), kernel, dtype, **changes)
-        (tiles,) = (tile(each, TWO) for each in plan.kernels[:1])
-        assert tiles.threads == threads
+def test_a_processor_has_registers_for_two_blocks():
+    """Of fewer threads, where each has 7 sums of 8 channels."""
+    for taps, dtype, threads in ((3, bfloat16, 256), (7, bfloat16, 192), (7, float32, 256)):
+        padding = ((taps // 2, taps // 2),) * 2
+        plan = plan_of("weight", 2, 16, (14, 14), (taps, taps), dtype, padding=padding)
+        tiles = tile(plan.kernels[0], TWO)
+        assert (tiles.threads, tiles.together) == (threads, 2)
+        assert f"__launch_bounds__({threads}, 2)" in render(linearize(tiles, TWO))
 
 
 def test_a_thread_has_registers_for_so_many_sums():
