@@ -15,20 +15,24 @@ from picograd.schedule.index import Axis, Index
 from picograd.schedule.loop import Expr
 
 # Measured on an H100 (docs/records/0014-convolutions): bytes of a piece of a row that memory takes
-# as fast as a whole one, and how much longer shorter ones take.
-PIECE, SHORT = 512, 1.25
+# as fast as a whole one, and how much longer shorter ones take, alone or beside one another.
+PIECE, SHORT, BESIDE = 512, 1.25, 1.06
 WINDOWED = 2  # times as long as rows: boxes of windows
 
 
-def elements_stored(c: Contraction, columns: int) -> float:
-    """Count elements of results, where tiles have so many columns; pieces as more."""
+def elements_stored(c: Contraction, columns: int, is_together: bool = False) -> float:
+    """Count elements of results, where tiles have so many columns; pieces as more.
+
+    `is_together`: those of the same rows are stored at the same time.
+    """
+    longer = BESIDE if is_together else SHORT
     total: float = 0
     acc = Expr("tile", (), ("acc", ()), c.dtype)
     count = product(c.sizes[:3])
     for out in stores(c, {}, {c.number: acc}):
         row = run_of(out.index, c.columns)
         is_piece = columns < row and columns * out.expr.dtype.itemsize < PIECE
-        total += count * (SHORT if is_piece else 1)
+        total += count * (longer if is_piece else 1)
     return total
 
 

@@ -62,6 +62,7 @@ WHOLE = 8  # columns of 16 bytes
 LIGHT = {"cast", "add", "sub", "mul", "neg", "maximum", "minimum", "guard", "where"}
 CACHED = 1 << 24  # bytes of an operand that stay there while others pass
 MORE_WAVES = 8  # to so many one may come where processors are idle, so that blocks keep boxes
+LEAST_WAVES = 4  # of tiles, for blocks to be divided among columns
 LEAST_AHEAD = 4  # stages that the copies of one operand are ahead where all of the other is kept
 
 
@@ -88,7 +89,7 @@ def build(
         if found is not None:
             frame, sides = found
             empty = frame.reach.empty if frame.reach else 0
-            work = Work(frame.steps, frame.blocks, frame.kept_columns > 0, is_dear, empty)
+            work = Work(frame.steps, frame.blocks, frame.kept_columns, is_dear, empty)
             estimate = cost(contraction, schedule, sides, work)
             if best is None or estimate < best[0]:
                 best = estimate, schedule, found
@@ -273,17 +274,18 @@ def blocks_of(points: tuple[Axis, ...], schedule: BoxSchedule, blocks: int) -> i
 def kept(frame: Frame, c: Contraction, schedule: BoxSchedule, columns: int) -> Frame:
     """Let each block have tiles of one column, of one product, so that it brings it once.
 
-    Not where blocks have one tile, memory has no room for that beside enough stages, or it takes
+    Not where blocks have few tiles, memory has no room for that beside enough stages, or it takes
     many more waves, as there are as many blocks of each column.
     """
-    batch = size_of(c.batch)
-    idle = frame.blocks % (columns * batch)
-    points = frame.tile.size * batch
+    turns = columns * size_of(c.batch)
+    idle = frame.blocks % turns
+    points = frame.tile.size * size_of(c.batch)
     waves = ceil_div(points, frame.blocks)
     more = ceil_div(points, frame.blocks - idle) - waves if idle < frame.blocks else waves
     is_alone = not (schedule.is_shared or schedule.is_summed) and schedule.together == 1
     has_room = stages_ahead(schedule, frame.depth) >= LEAST_AHEAD
-    if not is_alone or not has_room or waves == 1 or MORE_WAVES * more > waves:
+    is_worth_it = turns == 1 or (waves >= LEAST_WAVES and MORE_WAVES * more <= waves)
+    if not is_alone or not has_room or not is_worth_it:
         return frame
     row, column = axis_index(frame.tile) // columns, axis_index(frame.tile) % columns
     corners = row * schedule.block[0], column * schedule.block[1]

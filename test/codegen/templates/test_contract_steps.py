@@ -8,12 +8,9 @@ from box_convolutions import TWO, both_gradients, leaf, plan_of, read_leaf, run
 from box_products import only
 from cuda_tools import H200, compile_cuda, source_of
 
-from picograd.buffer import Storage
 from picograd.codegen.templates import contract_cuda
 from picograd.codegen.templates.contract_steps import axes_of_tiles, choose
-from picograd.dtype import bfloat16
 from picograd.graph.gradient import gradient
-from picograd.graph.node import Node
 from picograd.graph.shape import ConvSpec
 from picograd.schedule.index import Axis, axis_index, evaluate
 from picograd.schedule.interpret_plan import interpret_plan
@@ -82,22 +79,6 @@ def test_zeros_between_are_tiles_without_steps():
     taps, given = read_leaf(weight)[0, :, :, 0, 0], read_leaf(dy)[:, 0]
     wanted[:, ::2, ::2] = np.einsum("nohw,oc->nhwc", given, taps)
     np.testing.assert_array_equal(result.reshape(wanted.shape), wanted)
-
-
-def test_tiles_of_zeros_are_stored_while_nobody_multiplies():
-    """Three tiles of four have no steps: larger ones, which bring less, take no longer."""
-
-    def array(*shape):
-        return Node("buffer", (), Storage(None), shape, bfloat16, "cuda:0")
-
-    x, weight = array(256, 14, 14, 512).permute((0, 3, 1, 2)), array(2048, 1, 1, 1, 512)
-    image, filters = x.reshape((256, 1, 512, 14, 14)), weight.permute((1, 0, 4, 2, 3))
-    made = image.conv(filters, ConvSpec((2, 2), ((0, 0), (0, 0)), (1, 1), (1, 1)))
-    dy = array(256, 7, 7, 2048).permute((0, 3, 1, 2)).reshape(made.shape)
-    (found,) = gradient([(made, dy)], [image])
-    plan = schedule([found.reshape(x.shape).permute((0, 2, 3, 1))], H200)
-    (tiles,) = (contract_cuda.build(each, H200) for each in plan.kernels if each.hero == "conv")
-    assert tiles.parts[0].tiles[0].shape == (128, 256)
 
 
 def test_a_machine_multiplies_ranges_as_well():
