@@ -24,7 +24,7 @@ from picograd.graph.conv_few import (
 )
 from picograd.graph.ends import ends_of
 from picograd.graph.node import Node
-from picograd.graph.shape import ConvSpec, Shape
+from picograd.graph.shape import ConvSpec, Shape, conv_shape
 from picograd.helpers import ceil_div
 from picograd.target import Target
 
@@ -67,8 +67,10 @@ def expand_conv(node: Node, target: Target) -> Node | None:
     if not x.size:
         return None
     if x.shape[1] > 1 and node.dtype.bits == 16:
-        form = slabs_gradient if is_weight_gradient(node) else by_slabs
-        made = form(x, weight, spec, node.shape)
+        if is_weight_gradient(node):
+            made = slabs_gradient(x, weight, spec, target)
+        else:
+            made = by_slabs(x, weight, spec, node.shape)
         if made is not None:
             return made
     if any(gap != 1 for gap in spec.input_dilation):
@@ -315,10 +317,11 @@ def diagonal(weight: Node, count: int) -> Node:
     return stored(wide, (0, 1, *range(3, wide.rank), 2))
 
 
-def slabs_gradient(columns: Node, rows: Node, spec: ConvSpec, shape: Shape) -> Node | None:
+def slabs_gradient(columns: Node, rows: Node, spec: ConvSpec, target: Target) -> Node | None:
     """Sum over images for all pairs of channels of a slab; keep those within groups.
 
-    (C, G, N, *S) * (G, O, N, *S') -> (C, G, O, *K)
+    (C, G, N, *S) * (G, O, N, *S') -> (C, G, O, *K). Parts of the images are summed by themselves;
+    of these, too, only what is within groups is read.
     """
     channels, groups, images, *places = columns.shape
     outputs = rows.shape[1]
@@ -330,17 +333,21 @@ def slabs_gradient(columns: Node, rows: Node, spec: ConvSpec, shape: Shape) -> N
     wide = wide.permute((2, 0, 1, 3, *range(4, wide.rank)))
     wide = wide.reshape((count * channels, slabs, images, *places))
     given = rows.reshape((slabs, count * outputs, *rows.shape[2:]))
-    made = wide.conv(given, spec)
+    taps = prod(conv_shape(wide.shape, given.shape, spec)[3:])
+    sizes = count * outputs, count * channels * taps
+    windows = prod(rows.shape[3:])
+    parts = count_parts(sizes, images, windows, target.multiprocessors, slabs)
+    wide, given = parted(wide, given, parts)
+    made = wide.cast(float32).conv(given.cast(float32), spec)
     kernel = made.shape[3:]
-    blocks = made.reshape((count, channels, slabs, count, outputs, *kernel))
-    taps = range(5, blocks.rank)
-    blocks = blocks.permute((2, 0, 3, 1, 4, *taps))
+    blocks = made.reshape((count, channels, slabs * parts, count, outputs, *kernel))
+    blocks = blocks.permute((2, 0, 3, 1, 4, *range(5, blocks.rank)))
     size = channels * outputs * prod(kernel)
     row = count * size
-    flat = blocks.reshape((slabs, count * row))
+    flat = blocks.reshape((slabs * parts, count * row))
     flat = flat.pad(((0, 0), (0, row)))
-    kept = flat.reshape((slabs, count, row + size))
-    kept = kept.slice(((0, slabs, 1), (0, count, 1), (0, size, 1)))
+    kept = flat.reshape((slabs, parts, count, row + size))
+    kept = kept.slice(((0, slabs, 1), (0, parts, 1), (0, count, 1), (0, size, 1)))
+    kept = kept.reduce("sum", (1,), False).cast(columns.dtype)
     kept = kept.reshape((groups, channels, outputs, *kernel))
-    taps = range(3, kept.rank)
-    return kept.permute((1, 0, 2, *taps))
+    return kept.permute((1, 0, 2, *range(3, kept.rank)))
