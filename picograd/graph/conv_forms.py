@@ -123,10 +123,10 @@ def in_many_parts(
     columns: Node, rows: Node, spec: ConvSpec, shape: Shape, target: Target
 ) -> Node | None:
     """Sum parts of the images by themselves where no boxes are and tiles are few."""
-    channels, _, images = columns.shape[:3]
+    channels, groups, images = columns.shape[:3]
     sizes = shape[2], channels * prod(shape[3:])
     sides = SMALL_TILE if max(sizes) <= SMALL_TILE[0] else LOOSE_TILE
-    tiles = prod(ceil_div(n, side) for n, side in zip(sizes, sides, strict=True))
+    tiles = groups * prod(ceil_div(n, side) for n, side in zip(sizes, sides, strict=True))
     if FEW_TILES * tiles > target.multiprocessors:
         return None
     most = min(images, LOOSE_BLOCKS * target.multiprocessors // tiles)
@@ -136,7 +136,9 @@ def in_many_parts(
     if parts == 1:
         return None
     wide, split = parted(columns, rows, parts)
-    return wide.conv(split, spec).reduce("sum", (1,), True)
+    made = wide.conv(split, spec)
+    made = made.reshape((channels, groups, parts, *made.shape[2:]))
+    return made.reduce("sum", (2,), False)
 
 
 def parted(columns: Node, rows: Node, parts: int) -> tuple[Node, Node]:

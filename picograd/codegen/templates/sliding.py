@@ -98,9 +98,7 @@ def slid(
     reads: dict[Expr, Expr] = {}
     for expr in shared:
         name = f"{step.tile}h{len(found)}"
-        own = axes_in(expr)
-        dims = [axis for axis in step.dims if axis is not step.dims[-1] or axis in own]
-        made, reads[expr] = read_places(name, expr, dims, slides, conditions)
+        made, reads[expr] = read_places(name, expr, step.dims, slides, conditions)
         found.append(made)
         tiles.append(register_tile(made, step))
     body = rewrite(step.expr, {}, reads.get)
@@ -154,8 +152,6 @@ def register_tile(made: Assign, step: Accumulate) -> Tile:
     """Declare the registers that a step fills: each thread has all for its own elements."""
     shape = tuple(axis.size for axis in made.dims)
     first, *_, last = shape
-    if made.dims[-1] is not step.dims[-1]:
-        last = 1  # all lanes are the same
     ones = (1,) * (len(shape) - 1)
     if isinstance(step.layout, Blocked):
         first = step.layout.threads[0]
