@@ -102,7 +102,7 @@ def linearize(tile_kernel: TileKernel, target: Target) -> Program:
         first,
         block.shared_bytes,
         tensors=tuple(block.tensors),
-        together=tile_kernel.together,
+        together=tile_kernel.parts[0].together if len(tile_kernel.parts) == 1 else 0,
     )
 
 

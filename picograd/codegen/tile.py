@@ -299,15 +299,11 @@ Step = Union[
 
 @dataclass(frozen=True, slots=True)
 class TileKernel:
-    """One kernel as block programs over a grid; `parts` share one launch, block ranges in order.
-
-    A multiprocessor is to have registers for so many blocks as are `together`, if that is not 0.
-    """
+    """One kernel as block programs over a grid; `parts` share one launch, block ranges in order."""
 
     kernel: Kernel
     parts: tuple["TilePart", ...]
     threads: int = 1
-    together: int = 0
 
     def __repr__(self) -> str:
         return format_tiles(self)
@@ -335,7 +331,8 @@ class TilePart:
     `extent`, an axis, members differ in size, the largest first: it stands for the size of each.
 
     Parts `ahead` come first, in order: every point of their grids is run once, by whichever block
-    is free, and all blocks of the part wait until it is done.
+    is free, and all blocks of the part wait until it is done. A multiprocessor is to have registers
+    for so many blocks as are `together`, if the part is alone and that is not 0.
     """
 
     grid: tuple[Axis, ...]
@@ -345,6 +342,7 @@ class TilePart:
     members: tuple[Member, ...] = ()
     extent: Axis | None = None
     ahead: tuple["TilePart", ...] = ()
+    together: int = 0
 
     @property
     def count(self) -> int:

@@ -54,8 +54,7 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
     """Write a reduction kernel for the target."""
     if target.has_blocks:
         parts = build_parts(kernel, target, build_part)
-        together = sliding_columns.TOGETHER if sliding_threads(kernel) else 0
-        return TileKernel(kernel, parts, threads_of(kernel, target), together)
+        return TileKernel(kernel, parts, threads_of(kernel, target))
     whole = map(merge_part, kernel.parts)
     parts = tuple(each for part in whole for each in build_on_cpu(kernel, part, target))
     return TileKernel(kernel, parts)
@@ -67,12 +66,12 @@ def threads_of(kernel: Kernel, target: Target) -> int:
     What is only reduced, and stays in the cache, is rather read again by several blocks in turn.
     """
     part = kernel.parts[0]
-    sliding = sliding_threads(kernel)
-    if sliding:
-        return sliding
+    is_column = is_of_columns(kernel, part)
+    if is_column and len(kernel.parts) == 1:
+        return sliding_columns.threads_for(part, lanes_read(kernel, part), CUDA_THREADS)
     length = inner_size(part)
     is_wanted = HELD * CUDA_THREADS < length <= HELD * MOST_THREADS
-    is_alone = len(kernel.parts) == 1 and not is_of_columns(kernel, part)
+    is_alone = len(kernel.parts) == 1 and not is_column
     rows = product(axis.size for axis in part.rows)
     if not is_wanted or not is_alone or rows < target.multiprocessors:
         return CUDA_THREADS
@@ -127,14 +126,6 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
         if splits > 1:
             return build_split(kernel, part, target, is_column, over, splits)
     return build_whole(kernel, part, target, is_column)
-
-
-def sliding_threads(kernel: Kernel) -> int:
-    """Choose the threads of a block for sums over windows that slide; 0 if it has others."""
-    part = kernel.parts[0]
-    if len(kernel.parts) > 1 or not is_of_columns(kernel, part):
-        return 0
-    return sliding_columns.threads_for(part, lanes_read(kernel, part), CUDA_THREADS)
 
 
 def lanes_read(kernel: Kernel, part: Part) -> int:

@@ -83,15 +83,15 @@ def build_columns(part: Part, lanes: int, threads: int) -> TilePart | None:
     own = shares.rows, shares.taps
     outer = [axis for axis in part.rows[:-1] if axis not in own]
     grid = *outer, shares.chunk
-    return TilePart(grid, tuple(tiles), steps)
+    return TilePart(grid, tuple(tiles), steps, together=TOGETHER)
 
 
 def threads_for(part: Part, lanes: int, threads: int) -> int:
-    """Choose how many threads a block has, `threads` or fewer; 0 if the sum is something else."""
+    """Choose how many threads a block has, `threads` or fewer."""
     shares = shares_of(part, Axis("lane", lanes), threads)
-    if shares is None or build_columns(part, lanes, threads) is None:
-        return 0
-    return FEW_THREADS if shares.taps.size * lanes > MANY_SUMS else threads
+    if shares is None or shares.taps.size * lanes <= MANY_SUMS:
+        return threads
+    return FEW_THREADS if build_columns(part, lanes, FEW_THREADS) else threads
 
 
 def shares_of(part: Part, lane: Axis, threads: int) -> Shares | None:

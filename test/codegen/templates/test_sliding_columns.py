@@ -50,7 +50,7 @@ def test_a_processor_has_registers_for_two_blocks():
         padding = ((taps // 2, taps // 2),) * 2
         plan = plan_of("weight", 2, 16, (14, 14), (taps, taps), dtype, padding=padding)
         tiles = tile(plan.kernels[0], TWO)
-        assert (tiles.threads, tiles.together) == (threads, 2)
+        assert tiles.threads == threads
         assert f"__launch_bounds__({threads}, 2)" in render(linearize(tiles, TWO))
 
 
