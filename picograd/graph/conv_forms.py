@@ -53,6 +53,7 @@ MOST_TOGETHER = 16  # groups: of a product of more nearly all is thrown away
 # block, and as many times fewer tiles than processors that parts pay (docs/records/0014).
 SMALL_TILE, LOOSE_TILE = (32, 32), (64, 96)
 LOOSE_BLOCKS, LEAST, FEW_TILES = 3, 128, 8
+LONE_TILE, LONG = 64, 1024  # without tensor cores: the most results, the least windows of a part
 
 
 def expand_conv(node: Node, target: Target) -> Node | None:
@@ -60,12 +61,12 @@ def expand_conv(node: Node, target: Target) -> Node | None:
     lone = expand_depthwise(node, target)
     if lone is not None:
         return lone
-    if not multiplies(node.dtype, target) or not node.size or ends_of(node):
-        return None
     x, weight = node.inputs
     spec = node.arg
-    if not x.size:
+    if not x.size or not node.size or ends_of(node):
         return None
+    if not multiplies(node.dtype, target):
+        return in_long_parts(x, weight, spec, node, target) if is_weight_gradient(node) else None
     if x.shape[1] > 1 and node.dtype.bits == 16:
         if is_weight_gradient(node):
             made = slabs_gradient(x, weight, spec, target)
@@ -135,9 +136,29 @@ def in_many_parts(
     parts = max(counts, default=1)
     if parts == 1:
         return None
+    return sum_of_parts(columns, rows, spec, parts)
+
+
+def in_long_parts(
+    columns: Node, rows: Node, spec: ConvSpec, node: Node, target: Target
+) -> Node | None:
+    """Sum parts of the images by themselves where no tensor cores multiply them, in one tile."""
+    groups, images = columns.shape[1:3]
+    largest = max(node.shape[2], node.shape[0] * prod(node.shape[3:]))
+    is_single = groups == 1 and largest <= LONE_TILE and target.copies_boxes
+    if not is_single or node.dtype is not float32:
+        return None
+    most = min(images, LOOSE_BLOCKS * target.multiprocessors)
+    whole = images * prod(rows.shape[3:])
+    parts = max(n for n in range(1, most + 1) if images % n == 0 and (n == 1 or whole >= n * LONG))
+    return sum_of_parts(columns, rows, spec, parts) if parts >= target.multiprocessors else None
+
+
+def sum_of_parts(columns: Node, rows: Node, spec: ConvSpec, parts: int) -> Node:
+    """Multiply parts of the images, and add them up in a kernel of its own."""
     wide, split = parted(columns, rows, parts)
     made = wide.conv(split, spec)
-    made = made.reshape((channels, groups, parts, *made.shape[2:]))
+    made = made.reshape((*columns.shape[:2], parts, *made.shape[2:]))
     return made.reduce("sum", (2,), False)
 
 
