@@ -102,7 +102,7 @@ class Program:
     shared_bytes: int = 0
     scratch_bytes: int = 0
     tensors: tuple[TensorMap, ...] = ()
-    together: int = 0  # blocks of a multiprocessor, if that is said
+    together: int = 0  # CUDA blocks that a multiprocessor is to have registers for, if not 0
 
     def __repr__(self) -> str:
         return format_program(self)

@@ -304,7 +304,12 @@ class TileKernel:
     kernel: Kernel
     parts: tuple["TilePart", ...]
     threads: int = 1
-    together: int = 0  # blocks that a multiprocessor has to have registers for, if that is said
+
+    @property
+    def together(self) -> int:
+        """Count the blocks that a multiprocessor is to have registers for; 0: any."""
+        is_alone = len(self.parts) == 1
+        return max((each.together for each in self.parts if is_alone or each.ahead), default=0)
 
     def __repr__(self) -> str:
         return format_tiles(self)
@@ -333,7 +338,8 @@ class TilePart:
 
     Parts `ahead` come first, in order: every point of their grids is run once, by whichever block
     is free, and all blocks of the part wait until it is done. They may leave values in workspaces
-    of the part.
+    of the part. A multiprocessor is to have registers for so many blocks as are `together`, if that
+    is not 0 and the part is alone, or its blocks wait for one another.
     """
 
     grid: tuple[Axis, ...]
@@ -343,6 +349,7 @@ class TilePart:
     members: tuple[Member, ...] = ()
     extent: Axis | None = None
     ahead: tuple["TilePart", ...] = ()
+    together: int = 0
 
     @property
     def count(self) -> int:

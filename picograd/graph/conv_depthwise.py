@@ -17,7 +17,6 @@ from picograd.target import Target
 
 MOST_TAPS = 128  # that are results, of the gradient of a weight
 VECTOR, VECTORS = 16, 12  # bytes; the most vectors of channels that a block sums
-MANY_SUMS = 40  # of a thread: two blocks of such have not the registers
 
 
 def expand_depthwise(node: Node, target: Target) -> Node | None:
@@ -65,7 +64,7 @@ def by_taps(node: Node, x: Node, rows: Node, target: Target) -> Node:
     given = given.reshape((*given.shape, *(1 for _ in kernel))).accumulated()
     made = seen * given.expand(seen.shape)  # 1 G N, places, taps
     height = counts[0] if rank > 1 else 1
-    parts, bands = count_parts(x, kernel[-1], images, height, target)
+    parts, bands = count_parts(x, images, height, target)
     whole = images // parts, bands, counts[0] // bands
     made = made.reshape((groups, parts, *whole, *counts[1:], *kernel))
     first = made.rank - rank
@@ -78,16 +77,15 @@ def by_taps(node: Node, x: Node, rows: Node, target: Target) -> Node:
     return made.reshape((1, groups, 1, *kernel))
 
 
-def count_parts(x: Node, taps: int, images: int, height: int, target: Target) -> tuple[int, int]:
+def count_parts(x: Node, images: int, height: int, target: Target) -> tuple[int, int]:
     """Choose how many parts images are in, and bands of each: as many as run at once.
 
-    A block sums some vectors of channels; threads with many sums leave room for one block alone.
+    A block sums some vectors of channels; a processor has two.
     """
     lanes = VECTOR // x.dtype.itemsize
     vectors = ceil_div(x.shape[1], lanes)
     together = divisors(vectors, VECTORS)[-1]
-    blocks = target.multiprocessors if taps * lanes > MANY_SUMS else 2 * target.multiprocessors
-    wanted = max(blocks * together // vectors, 1)
+    wanted = max(2 * target.multiprocessors * together // vectors, 1)
     parts = divisors(images, wanted)[-1]
     return parts, divisors(height, wanted // parts)[-1]
 

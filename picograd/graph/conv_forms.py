@@ -23,7 +23,7 @@ from picograd.graph.conv_few import (
 )
 from picograd.graph.ends import ends_of
 from picograd.graph.node import Node
-from picograd.graph.shape import ConvSpec, Shape
+from picograd.graph.shape import ConvSpec, Shape, conv_shape
 from picograd.helpers import ceil_div
 from picograd.target import Target
 
@@ -53,6 +53,7 @@ MOST_TOGETHER = 16  # groups: of a product of more nearly all is thrown away
 # block, and as many times fewer tiles than processors that parts pay (docs/records/0014).
 SMALL_TILE, LOOSE_TILE = (32, 32), (64, 96)
 LOOSE_BLOCKS, LEAST, FEW_TILES = 3, 128, 8
+LONE_TILE, LONG = 64, 1024  # without tensor cores: the most results, the least windows of a part
 
 
 def expand_conv(node: Node, target: Target) -> Node | None:
@@ -60,17 +61,21 @@ def expand_conv(node: Node, target: Target) -> Node | None:
     lone = expand_depthwise(node, target)
     if lone is not None:
         return lone
-    if not node.size or ends_of(node):
-        return None
     x, weight = node.inputs
     spec = node.arg
+    if not node.size or ends_of(node):
+        return None
     if not target.has_blocks and x.shape[2] >= FEW_SUMMED and max(spec.input_dilation) > 1:
         return by_phases(x, weight, spec, node.shape)
-    if not multiplies(node.dtype, target) or not x.size:
+    if not x.size:
         return None
+    if not multiplies(node.dtype, target):
+        return in_long_parts(x, weight, spec, node, target) if is_weight_gradient(node) else None
     if x.shape[1] > 1 and node.dtype.bits == 16:
-        form = slabs_gradient if is_weight_gradient(node) else by_slabs
-        made = form(x, weight, spec, node.shape)
+        if is_weight_gradient(node):
+            made = slabs_gradient(x, weight, spec, target)
+        else:
+            made = by_slabs(x, weight, spec, node.shape)
         if made is not None:
             return made
     if any(gap != 1 for gap in spec.input_dilation):
@@ -123,10 +128,10 @@ def in_many_parts(
     columns: Node, rows: Node, spec: ConvSpec, shape: Shape, target: Target
 ) -> Node | None:
     """Sum parts of the images by themselves where no boxes are and tiles are few."""
-    channels, _, images = columns.shape[:3]
+    channels, groups, images = columns.shape[:3]
     sizes = shape[2], channels * prod(shape[3:])
     sides = SMALL_TILE if max(sizes) <= SMALL_TILE[0] else LOOSE_TILE
-    tiles = prod(ceil_div(n, side) for n, side in zip(sizes, sides, strict=True))
+    tiles = groups * prod(ceil_div(n, side) for n, side in zip(sizes, sides, strict=True))
     if FEW_TILES * tiles > target.multiprocessors:
         return None
     most = min(images, LOOSE_BLOCKS * target.multiprocessors // tiles)
@@ -135,8 +140,30 @@ def in_many_parts(
     parts = max(counts, default=1)
     if parts == 1:
         return None
+    return sum_of_parts(columns, rows, spec, parts)
+
+
+def in_long_parts(
+    columns: Node, rows: Node, spec: ConvSpec, node: Node, target: Target
+) -> Node | None:
+    """Sum parts of the images by themselves where no tensor cores multiply them, in one tile."""
+    groups, images = columns.shape[1:3]
+    largest = max(node.shape[2], node.shape[0] * prod(node.shape[3:]))
+    is_single = groups == 1 and largest <= LONE_TILE and target.copies_boxes
+    if not is_single or node.dtype is not float32:
+        return None
+    most = min(images, LOOSE_BLOCKS * target.multiprocessors)
+    whole = images * prod(rows.shape[3:])
+    parts = max(n for n in range(1, most + 1) if images % n == 0 and (n == 1 or whole >= n * LONG))
+    return sum_of_parts(columns, rows, spec, parts) if parts >= target.multiprocessors else None
+
+
+def sum_of_parts(columns: Node, rows: Node, spec: ConvSpec, parts: int) -> Node:
+    """Multiply parts of the images, and add them up in a kernel of its own."""
     wide, split = parted(columns, rows, parts)
-    return wide.conv(split, spec).reduce("sum", (1,), True)
+    made = wide.conv(split, spec)
+    made = made.reshape((*columns.shape[:2], parts, *made.shape[2:]))
+    return made.reduce("sum", (2,), False)
 
 
 def parted(columns: Node, rows: Node, parts: int) -> tuple[Node, Node]:
@@ -329,10 +356,11 @@ def diagonal(weight: Node, count: int) -> Node:
     return stored(wide, (0, 1, *range(3, wide.rank), 2))
 
 
-def slabs_gradient(columns: Node, rows: Node, spec: ConvSpec, shape: Shape) -> Node | None:
+def slabs_gradient(columns: Node, rows: Node, spec: ConvSpec, target: Target) -> Node | None:
     """Sum over images for all pairs of channels of a slab; keep those within groups.
 
-    (C, G, N, *S) * (G, O, N, *S') -> (C, G, O, *K)
+    (C, G, N, *S) * (G, O, N, *S') -> (C, G, O, *K). Parts of the images are summed by themselves;
+    of these, too, only what is within groups is read.
     """
     channels, groups, images, *places = columns.shape
     outputs = rows.shape[1]
@@ -344,17 +372,21 @@ def slabs_gradient(columns: Node, rows: Node, spec: ConvSpec, shape: Shape) -> N
     wide = wide.permute((2, 0, 1, 3, *range(4, wide.rank)))
     wide = wide.reshape((count * channels, slabs, images, *places))
     given = rows.reshape((slabs, count * outputs, *rows.shape[2:]))
-    made = wide.conv(given, spec)
+    taps = prod(conv_shape(wide.shape, given.shape, spec)[3:])
+    sizes = count * outputs, count * channels * taps
+    windows = prod(rows.shape[3:])
+    parts = count_parts(sizes, images, windows, target.multiprocessors, slabs)
+    wide, given = parted(wide, given, parts)
+    made = wide.cast(float32).conv(given.cast(float32), spec)
     kernel = made.shape[3:]
-    blocks = made.reshape((count, channels, slabs, count, outputs, *kernel))
-    taps = range(5, blocks.rank)
-    blocks = blocks.permute((2, 0, 3, 1, 4, *taps))
+    blocks = made.reshape((count, channels, slabs * parts, count, outputs, *kernel))
+    blocks = blocks.permute((2, 0, 3, 1, 4, *range(5, blocks.rank)))
     size = channels * outputs * prod(kernel)
     row = count * size
-    flat = blocks.reshape((slabs, count * row))
+    flat = blocks.reshape((slabs * parts, count * row))
     flat = flat.pad(((0, 0), (0, row)))
-    kept = flat.reshape((slabs, count, row + size))
-    kept = kept.slice(((0, slabs, 1), (0, count, 1), (0, size, 1)))
+    kept = flat.reshape((slabs, parts, count, row + size))
+    kept = kept.slice(((0, slabs, 1), (0, parts, 1), (0, count, 1), (0, size, 1)))
+    kept = kept.reduce("sum", (1,), False).cast(columns.dtype)
     kept = kept.reshape((groups, channels, outputs, *kernel))
-    taps = range(3, kept.rank)
-    return kept.permute((1, 0, 2, *taps))
+    return kept.permute((1, 0, 2, *range(3, kept.rank)))

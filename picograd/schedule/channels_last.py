@@ -18,6 +18,7 @@ from picograd.graph.conv_forms import is_weight_gradient, multiplies
 from picograd.graph.node import Node
 from picograd.graph.row import VIEWS, Role, ops_of
 from picograd.helpers import product
+from picograd.schedule.flattened import Images
 from picograd.schedule.group import PRODUCTS
 from picograd.schedule.index import Atom, Axis, Index, axes_of, axis_index, flatten
 from picograd.schedule.score_boxes import streamed_nodes
@@ -26,7 +27,7 @@ from picograd.schedule.viewindex import SOURCES, reshape_blocks, view_source
 from picograd.schedule.views import dimension_map
 from picograd.target import Target
 
-CONVOLUTIONS = ops_of(Role.CONV)
+CONVOLUTIONS, FLAT_PRODUCTS = ops_of(Role.CONV), ops_of(Role.CONTRACT)
 NARROW = "float8"
 WORTH_IT = 128  # rows of the other operand that an element meets: copying it takes as long as 50
 
@@ -39,6 +40,7 @@ def lay_out(roots: Sequence[Node], order: Sequence[Node], target: Target) -> lis
     products = PRODUCTS if target.tf32 or has_narrow else CONVOLUTIONS
     if not any(node.op in products and not is_leaf(node) for node in order):
         return list(roots)
+    images = Images()
     streamed: set[int] = set()
     if target.tf32:
         streamed = streamed_nodes(roots, order, target)
@@ -53,6 +55,9 @@ def lay_out(roots: Sequence[Node], order: Sequence[Node], target: Target) -> lis
         is_ordered = reads_ordered or node.op in CONVOLUTIONS
         if is_ordered and node.row.role is not Role.WRITE:  # that lies as its memory does
             ordered.add(id(node))
+            images.note(node, ordered)
+        if node.op in FLAT_PRODUCTS:
+            inputs = images.turned(node, inputs, ordered)
         is_product = node.op in products and id(node) not in streamed
         if is_product and can_be_boxes(node, target):
             inputs = operands(node, inputs, ordered)

@@ -55,9 +55,9 @@ def test_other_groups_and_targets_keep_their_products():
 def test_as_many_parts_of_images_as_run_at_once():
     x = leaf(6, 16, 1, 28, 28)
     counts = conv_depthwise.count_parts
-    assert counts(x, 3, 6, 28, A100) == (6, 28)
-    assert counts(x, 11, 216, 28, A100) == (108, 1), "threads with many sums leave room for one"
-    assert counts(leaf(6, 768, 1, 7, 7), 3, 6, 7, A100) == (6, 1), "channels fill the processors"
+    assert counts(x, 6, 28, A100) == (6, 28)
+    assert counts(x, 216, 28, A100) == (216, 1)
+    assert counts(leaf(6, 768, 1, 7, 7), 6, 7, A100) == (6, 1), "channels fill the processors"
 
 
 def test_images_that_end_are_left_out():

@@ -93,6 +93,28 @@ def test_tf32_has_as_many_parts_as_blocks_at_once(wide, parts):
     assert found == ([parts] if parts else [])
 
 
+@pytest.mark.parametrize(("groups", "parts"), [(1, 32), (2, 16)])
+def test_tf32_is_in_parts_once(groups, parts):
+    """What is in parts is left as it is, and groups are summed apart."""
+    few = dataclasses.replace(H100, tf32=True, multiprocessors=16)
+    shapes = (2, groups, 64, 8, 16), (groups, 3, 64, 8, 16)
+    x, rows = (leaf(*shape).cast(float32) for shape in shapes)
+    node = x.conv(rows, plain_spec(2, padding=((1, 1), (1, 1))))
+    (conv,) = same_value(node, few)
+    assert conv.inputs[0].shape[:3] == (2, groups * parts, 64 // parts)
+
+
+@pytest.mark.parametrize(("side", "wide", "parts"), [(28, 1, 256), (14, 1, None), (28, 16, None)])
+def test_float32_is_in_long_parts_where_it_is_one_tile(side, wide, parts):
+    """As many as processors, of 1,024 windows each: else blocks that share K are as fast."""
+    shapes = (wide, 1, 512, side, side), (1, 32, 512, side, side)
+    x, rows = (Node("buffer", (), None, shape, float32, "cuda:0") for shape in shapes)
+    node = x.conv(rows, plain_spec(2, padding=((1, 1), (1, 1))))
+    made = conv_forms.expand_conv(node, H100)
+    found = [each.shape[1] for each in toposort([made] if made else []) if each.op == "conv"]
+    assert found == ([parts] if parts else [])
+
+
 def test_blocks_share_tiles_rather_than_parts_where_those_are_few():
     assert conv_forms.count_parts((512, 4608), 256, 49, 132) == 1, "96 tiles for 132 processors"
     assert conv_forms.count_parts((256, 2304), 256, 14 * 14, 132) == 16, "24 tiles are too few"

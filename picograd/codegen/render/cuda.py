@@ -208,7 +208,9 @@ def once(text: str) -> str:
 
 
 def blocks_together(program: Program) -> int:
-    """Count the blocks that a multiprocessor has registers for, by what roles take."""
+    """Count the blocks that a multiprocessor has registers for, by what roles take; 0: any."""
+    if not program.tensors:
+        return program.together
     roles = [instr.arg for instr in program.instructions if instr.op == "role"]
     taken = sum(role.threads * role.teams * role.registers for role in roles)
     return max(REGISTERS // taken, 1) if taken else 1
@@ -225,8 +227,9 @@ def signature(program: Program) -> str:
     count = len(program.tensors)
     parameters += [f"const __grid_constant__ TensorMap t{n}" for n in range(count)]
     # `setmaxnreg` wants the registers at entry to be bounded, by the blocks of a multiprocessor.
-    together = program.together or (blocks_together(program) if count else 0)
-    bounds = f"__launch_bounds__({program.threads}{f', {together}' if together else ''})"
+    together = blocks_together(program)
+    limits = (program.threads, together) if together else (program.threads,)
+    bounds = f"__launch_bounds__({', '.join(map(str, limits))})"
     clusters = {instr.arg for instr in program.instructions if instr.op == "cluster_barrier"}
     bounds += "".join(f" __cluster_dims__({size}, 1, 1)" for size in clusters)
     return f'extern "C" __global__ void {bounds} {program.name}({", ".join(parameters)})'

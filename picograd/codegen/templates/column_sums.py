@@ -67,7 +67,8 @@ def build_column_sums(kernel: Kernel, part: Part, target: Target) -> TilePart:
     check(all(each.axes == inner for each in sums_of(part)), "sums of other elements", part)
     total, at_once = product(axis.size for axis in part.rows), threads // own
     groups = ceil_div(total, at_once)
-    shares = count_shares(groups, blocks_with_sums(threads, target))
+    blocks = blocks_with_sums(threads, target)
+    shares = count_shares(groups, blocks)
     share, step = Axis("share", shares), Axis("step", ceil_div(groups, shares))
     lane = Axis("row_in", at_once)
     row = (axis_index(share) * step.size + axis_index(step)) * at_once + axis_index(lane)
@@ -84,7 +85,8 @@ def build_column_sums(kernel: Kernel, part: Part, target: Target) -> TilePart:
         shape = at_once, *(axis.size for axis in inner)
         rows.tiles.append(Tile("s", shape, float32, "shared"))
     ahead = TilePart((share,), tuple(rows.tiles), (*first, For(step, body), *last))
-    return sum_shares(part, inner, ahead, threads)
+    whole = sum_shares(part, inner, ahead, threads)
+    return replace(whole, together=blocks // target.multiprocessors)
 
 
 def lanes_of(kernel: Kernel, part: Part, last: Axis) -> int:

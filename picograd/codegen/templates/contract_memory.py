@@ -15,20 +15,24 @@ from picograd.schedule.index import Axis, Index
 from picograd.schedule.loop import Expr
 
 # Measured on an H100 (docs/records/0014-convolutions): bytes of a piece of a row that memory takes
-# as fast as a whole one, and how much longer shorter ones take.
-PIECE, SHORT = 512, 1.25
+# as fast as a whole one, and how much longer shorter ones take, alone or beside one another.
+PIECE, SHORT, BESIDE = 512, 1.25, 1.06
 WINDOWED = 2  # times as long as rows: boxes of windows
 
 
-def elements_passed(c: Contraction, tensors: Sequence[TensorMap], columns: int) -> float:
-    """Count elements of operands and results, where tiles have so many columns; pieces as more."""
-    total: float = sum(map(elements_of, tensors))
+def elements_stored(c: Contraction, columns: int, is_together: bool = False) -> float:
+    """Count elements of results, where tiles have so many columns; pieces as more.
+
+    `is_together`: those of the same rows are stored at the same time.
+    """
+    longer = BESIDE if is_together else SHORT
+    total: float = 0
     acc = Expr("tile", (), ("acc", ()), c.dtype)
     count = product(c.sizes[:3])
     for out in stores(c, {}, {c.number: acc}):
         row = run_of(out.index, c.columns)
         is_piece = columns < row and columns * out.expr.dtype.itemsize < PIECE
-        total += count * (SHORT if is_piece else 1)
+        total += count * (longer if is_piece else 1)
     return total
 
 
@@ -58,7 +62,11 @@ def line_cost(side: Side) -> int:
 
 
 def is_aligned(side: Side) -> bool:
-    """Tell whether the rows of boxes begin where lines of the cache do."""
+    """Tell whether the rows of boxes begin where lines of the cache do.
+
+    Along a dimension of one position there is nowhere else to begin.
+    """
     tensor = side.copy.tensor
-    places = tensor.offset, *tensor.strides
+    wide = zip(tensor.sizes[1:], tensor.strides, strict=True)
+    places = tensor.offset, *(stride for size, stride in wide if size > 1)
     return all(place * tensor.dtype.itemsize % ROW_BYTES == 0 for place in places)

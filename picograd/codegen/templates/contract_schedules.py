@@ -6,11 +6,12 @@ multiplies.
 """
 
 from dataclasses import replace
+from math import ceil
 
 from picograd.codegen.boxes import ROW_BYTES, Side
 from picograd.codegen.layout import WgmmaAccumulator
 from picograd.codegen.operands import Contraction
-from picograd.codegen.templates.contract_memory import elements_passed, line_cost
+from picograd.codegen.templates.contract_memory import elements_of, elements_stored, line_cost
 from picograd.helpers import ceil_div, product, round_up
 from picograd.late_methods import dataclass
 from picograd.target import Target
@@ -158,49 +159,56 @@ def rows_of_tiles(m: int, schedule: BoxSchedule) -> int:
 class Work:
     """What a tile takes besides its size: positions of K, and what is done with it.
 
-    `is_kept`: blocks bring all of the right operand once. `is_dear`: they store a function of the
-    product.
+    `blocks` are at work at once. They bring all of the right operand once of as many columns of
+    tiles as are `kept`, whose tiles of the same rows run together. `is_dear`: they store a function
+    of the product. A share of tiles is `empty`: zeros, which are stored while nobody multiplies.
     """
 
     depth: float
-    is_kept: bool
+    blocks: int
+    kept: int
     is_dear: bool
+    empty: float = 0
 
 
-def cost(c: Contraction, schedule: BoxSchedule, sides: Sides, work: Work, target: Target) -> float:
+def cost(c: Contraction, schedule: BoxSchedule, sides: Sides, work: Work) -> float:
     """Estimate the time: what the tensor cores, or the cache, take for one step of K, times K.
 
     The unit is one product of two elements, where tiles of 128 x 192 are multiplied.
     """
-    points, blocks = tile_count(c, schedule), target.multiprocessors
-    waves: float = ceil_div(points, blocks)
+    points, blocks = tile_count(c, schedule), work.blocks
+    share = 1 - work.empty
+    full_points, depth = points * share, work.depth / share
+    waves: float = ceil(full_points / blocks)
     more = 0
     if schedule.is_shared:
-        waves = points / blocks
+        waves = full_points / blocks
         more = JOINED * ceil_div(blocks, points)
     area = product(schedule.block)
-    busy = points / (waves * blocks)
+    busy = full_points / (waves * blocks)
     full = 1 + POWER
     slowed = (1 + POWER * busy) / full
     multiplied = waves * area / schedule.rate * slowed
     block_m, block_n = schedule.block
-    own_n = 0 if work.is_kept else block_n / schedule.together
+    own_n = 0 if work.kept else block_n / schedule.together
     # What all of them bring, and what one can.
     a_line, b_line = lines_of(c, sides, points > blocks)
     each = block_m * a_line + own_n * b_line
-    shared = each * points / blocks
+    shared = each * full_points / blocks
     lone = (block_m + own_n) * LONE
     moved = max(shared, lone)
     waves_alone = waves if schedule.teams == 1 else 1
     each_alone = DEAR if work.is_dear else ALONE
     unhidden = waves_alone * each_alone + more
     alone = unhidden * area
-    multiplying = multiplied * work.depth
+    multiplying = multiplied * depth
     tensors = [side.copy.tensor for side in sides]
-    passed = FAR * elements_passed(c, tensors, block_n)
+    stored = FAR * elements_stored(c, block_n, work.kept > 0)
+    zeros = work.empty * stored
+    passed = FAR * sum(map(elements_of, tensors)) + stored - zeros
     waited = WAITING * passed if schedule.groups > 1 else 0
-    longest = max(multiplying, moved * work.depth, passed)
-    return longest + BESIDE * multiplying + alone + waited
+    longest = max(multiplying, moved * depth, passed)
+    return zeros + longest + BESIDE * multiplying + alone + waited
 
 
 def lines_of(c: Contraction, sides: Sides, is_again: bool) -> list[float]:

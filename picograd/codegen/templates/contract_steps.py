@@ -32,11 +32,15 @@ Range = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The first step that a tile has and where they stop; tiles have a `share` of all steps."""
+    """The first step that a tile has and where they stop.
+
+    Tiles have a `share` of all steps; a share of them is `empty`.
+    """
 
     first: Index
     stop: Index
     share: float
+    empty: float
 
 
 def reach_of(
@@ -50,7 +54,8 @@ def reach_of(
     first = choose(number, [each[0] for each in ranges])
     stop = choose(number, [each[1] for each in ranges])
     steps = sum(stop - first for first, stop in ranges)
-    return Reach(first, stop, steps / (len(ranges) * depth.count))
+    empty = sum(first == stop for first, stop in ranges)
+    return Reach(first, stop, steps / (len(ranges) * depth.count), empty / len(ranges))
 
 
 def ranges_of(

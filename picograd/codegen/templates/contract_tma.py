@@ -41,6 +41,7 @@ from picograd.codegen.templates.contract_steps import Reach, reach_of
 from picograd.codegen.tile import Assign, Dot, Step, Store, Tile, TileKernel, TilePart
 from picograd.codegen.tile_pipeline import (
     BoxStore,
+    CopyBox,
     Join,
     Persistent,
     Pipeline,
@@ -52,7 +53,7 @@ from picograd.codegen.tile_pipeline import (
 from picograd.dtype import DType
 from picograd.helpers import ceil_div, product, round_up
 from picograd.late_methods import dataclass
-from picograd.schedule.index import Axis, Index, axis_index, flatten, substitute
+from picograd.schedule.index import Axis, Index, axis_index, flatten, substitute, unflatten
 from picograd.schedule.loop import Expr, Kernel, const, walk
 from picograd.target import Target
 
@@ -60,6 +61,8 @@ WARP = 32  # threads of a warp
 WHOLE = 8  # columns of 16 bytes
 LIGHT = {"cast", "add", "sub", "mul", "neg", "maximum", "minimum", "guard", "where"}
 CACHED = 1 << 24  # bytes of an operand that stay there while others pass
+MORE_WAVES = 8  # to so many one may come where processors are idle, so that blocks keep boxes
+LEAST_WAVES = 4  # of tiles, for blocks to be divided among columns
 LEAST_AHEAD = 4  # stages that the copies of one operand are ahead where all of the other is kept
 
 
@@ -85,8 +88,9 @@ def build(
         found = operands(contraction, dtype, majors, schedule, target) if select(schedule) else None
         if found is not None:
             frame, sides = found
-            work = Work(frame.steps, keeps(contraction, schedule, frame), is_dear)
-            estimate = cost(contraction, schedule, sides, work, target)
+            empty = frame.reach.empty if frame.reach else 0
+            work = Work(frame.steps, frame.blocks, frame.kept_columns, is_dear, empty)
+            estimate = cost(contraction, schedule, sides, work)
             if best is None or estimate < best[0]:
                 best = estimate, schedule, found
     if best is None:
@@ -137,7 +141,9 @@ class Frame:
     step: Axis
     corners: tuple[Index, Index]
     depth: Depth
+    blocks: int  # that there is room for
     reach: Reach | None = None  # where tiles have not all steps
+    kept_columns: int = 0  # of tiles, if a block has tiles of one and keeps its right operand
 
     @property
     def steps(self) -> float:
@@ -173,17 +179,20 @@ def frame_of(c: Contraction, schedule: BoxSchedule, depth: Depth, target: Target
 
     Where blocks share tiles, those that begin at the same place of K are neighbours. Where tiles
     have different steps, those with the same ones are, so that all blocks have as many of each.
+    Where blocks keep the right operand, tiles of the same rows are.
     """
     block_m, block_n = schedule.block
     _, m, n, _ = c.sizes
     rows, columns = rows_of_tiles(m, schedule), ceil_div(n, block_n)
+    blocks = target.multiprocessors
     tile, step = Axis("tile", rows * columns), Axis("k_tile", depth.count)
     if schedule.is_shared:
-        row, column = order_of_shares(axis_index(tile), rows, columns, target.multiprocessors)
-        return Frame(tile, step, (row * block_m, column * block_n), depth)
-    frame = Frame(tile, step, corners_of(tile, schedule, (rows, columns), target), depth)
-    if reach_of(c, depth, frame.corners, schedule.block) is None:
-        return frame
+        row, column = order_of_shares(axis_index(tile), rows, columns, blocks)
+        return Frame(tile, step, (row * block_m, column * block_n), depth, blocks)
+    corners = corners_of(tile, schedule, (rows, columns), target)
+    frame = Frame(tile, step, corners, depth, blocks)
+    if reach_of(c, depth, corners, schedule.block) is None:
+        return kept(frame, c, schedule, columns)
     itemsize = ROW_BYTES // depth.size
     row_bytes = size_of(depth.inner) * itemsize
     group = group_of(rows, block_m * row_bytes, schedule.together)
@@ -227,8 +236,12 @@ def write_part(
     layout = schedule.layout
     acc = Tile("acc", schedule.block, c.dtype, "register", layout)
     a, b = sides
-    is_kept = keeps(c, schedule, frame)
-    b = replace(b, copy=replace(b.copy, together=schedule.together, is_kept=is_kept))
+    is_kept = frame.kept_columns > 0
+    points = (frame.tile, *c.batch) if is_kept else (*c.batch, frame.tile)
+    block = Axis("block", blocks_of(points, schedule, frame.blocks))
+    b = replace(b, copy=replace(b.copy, together=schedule.together))
+    if is_kept:
+        b = replace(b, copy=of_block(b.copy, frame, c.batch, block))
     ahead = stages_ahead(schedule, frame.depth) if is_kept else schedule.stages
     stages = [stage_of("a", a, ahead)]
     stages.append(stage_of("b", b, frame.depth.count if is_kept else ahead))
@@ -243,8 +256,6 @@ def write_part(
         multiply = replace(multiply, acc="part", is_first=True)
         added = add_part(dims, c.dtype)
         main = clear, Pipeline(frame.step, copies, (multiply, added), *reach)
-    points = (*c.batch, frame.tile)
-    block = Axis("block", blocks_of(points, schedule, target))
     teams = Teams(schedule.teams, 128 * schedule.groups, schedule.registers)
     loop = Persistent(points, block, teams, (*main, *ends))
     tiles = acc, *stages, *boxes
@@ -253,19 +264,41 @@ def write_part(
     return TilePart((block,), tiles, (loop,))
 
 
-def blocks_of(points: tuple[Axis, ...], schedule: BoxSchedule, target: Target) -> int:
+def blocks_of(points: tuple[Axis, ...], schedule: BoxSchedule, blocks: int) -> int:
     """Count the blocks that stay for points: whole clusters."""
-    blocks = target.multiprocessors
     if not schedule.is_shared:
         blocks = min(blocks, product(axis.size for axis in points))
     return blocks - blocks % schedule.together
 
 
-def keeps(c: Contraction, schedule: BoxSchedule, frame: "Frame") -> bool:
-    """Tell whether a block keeps all of the right operand: its tiles have the same columns."""
-    is_same = size_of(c.batch) == 1 and c.sizes[2] <= schedule.block[1] and frame.reach is None
+def kept(frame: Frame, c: Contraction, schedule: BoxSchedule, columns: int) -> Frame:
+    """Let each block have tiles of one column, of one product, so that it brings it once.
+
+    Not where blocks have few tiles, memory has no room for that beside enough stages, or it takes
+    many more waves, as there are as many blocks of each column.
+    """
+    turns = columns * size_of(c.batch)
+    idle = frame.blocks % turns
+    points = frame.tile.size * size_of(c.batch)
+    waves = ceil_div(points, frame.blocks)
+    more = ceil_div(points, frame.blocks - idle) - waves if idle < frame.blocks else waves
     is_alone = not (schedule.is_shared or schedule.is_summed) and schedule.together == 1
-    return is_same and is_alone and stages_ahead(schedule, frame.depth) >= LEAST_AHEAD
+    has_room = stages_ahead(schedule, frame.depth) >= LEAST_AHEAD
+    is_worth_it = turns == 1 or (waves >= LEAST_WAVES and MORE_WAVES * more <= waves)
+    if not is_alone or not has_room or not is_worth_it:
+        return frame
+    row, column = axis_index(frame.tile) // columns, axis_index(frame.tile) % columns
+    corners = row * schedule.block[0], column * schedule.block[1]
+    return replace(frame, corners=corners, blocks=frame.blocks - idle, kept_columns=columns)
+
+
+def of_block(copy: CopyBox, frame: Frame, batch: tuple[Axis, ...], block: Axis) -> CopyBox:
+    """Bring what a block keeps: its number tells the column of tiles and the product."""
+    sizes = frame.kept_columns, *(axis.size for axis in batch)
+    places = unflatten(axis_index(block) % product(sizes), sizes)
+    values = dict(zip((frame.tile, *batch), places, strict=True))
+    at, offsets = ([substitute(i, values) for i in each] for each in (copy.at, copy.offsets))
+    return replace(copy, at=tuple(at), offsets=tuple(offsets), is_kept=True)
 
 
 def stages_ahead(schedule: BoxSchedule, depth: Depth) -> int:

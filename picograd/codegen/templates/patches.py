@@ -23,6 +23,8 @@ THREADS = 256  # of a block
 # Elements of a patch along the last axis that windows slide along, for vectors of so many elements:
 # more take registers that other threads would have (docs/records/0014-convolutions).
 NEAR = {8: 7, 4: 4}
+# Blocks that a processor is to have registers for, of sums of products of such vectors.
+TOGETHER = {8: 2, 4: 3}
 SMALL = 2  # along both axes, where few taps are read at once, or windows share little
 FEW_TAPS = 9
 
@@ -62,7 +64,9 @@ def build_patches(
         if made is None:
             return None
         found += made
-    return TilePart(space.grid, tuple(tiles), tuple(found))
+    is_product = any(compute.reduce and compute.body.op == "mul" for compute in part.computes)
+    together = TOGETHER.get(lanes, 0) if is_product else 0
+    return TilePart(space.grid, tuple(tiles), tuple(found), together=together)
 
 
 def patches_of(part: Part, axes: Sequence[Axis], lanes: int) -> Patches | None:

@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from picograd.codegen.templates import map as map_template
+from picograd.codegen.templates import sliding_columns
 from picograd.codegen.templates.column_sums import block_threads, build_column_sums, sums_of
 from picograd.codegen.templates.grid import Cut, balanced, cut, ended, merge_part
 from picograd.codegen.templates.members import build_parts
 from picograd.codegen.templates.rows import Rows
 from picograd.codegen.templates.sharing import share_elements
-from picograd.codegen.templates.sliding_columns import build_columns
 from picograd.codegen.templates.threads import Threads, threads_along
 from picograd.codegen.templates.transposed import across_rows, crossed_axis, in_blocks
 from picograd.codegen.templates.turned_rows import (
@@ -32,7 +32,7 @@ from picograd.codegen.templates.turned_rows import (
 from picograd.codegen.tile import For, Step, TileKernel, TilePart, When
 from picograd.helpers import ceil_div, product, round_up
 from picograd.schedule.assemble import hero_of
-from picograd.schedule.cost import LONG_ROW, WARP, blocks_with_sums, column_tile
+from picograd.schedule.cost import LONG_ROW, WARP, column_tile
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, position_over
 from picograd.schedule.loop import Compute, Condition, Kernel, Part, walk
 from picograd.target import Target
@@ -54,13 +54,10 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
     """Write a reduction kernel for the target."""
     if target.has_blocks:
         parts = build_parts(kernel, target, build_part)
-    else:
-        whole = map(merge_part, kernel.parts)
-        parts = tuple(each for part in whole for each in build_on_cpu(kernel, part, target))
-    threads = threads_of(kernel, target) if target.has_blocks else 1
-    has_sums = any(part.ahead for part in parts)
-    together = blocks_with_sums(threads, target) // target.multiprocessors if has_sums else 0
-    return TileKernel(kernel, parts, threads, together)
+        return TileKernel(kernel, parts, threads_of(kernel, target))
+    whole = map(merge_part, kernel.parts)
+    parts = tuple(each for part in whole for each in build_on_cpu(kernel, part, target))
+    return TileKernel(kernel, parts)
 
 
 def threads_of(kernel: Kernel, target: Target) -> int:
@@ -71,9 +68,12 @@ def threads_of(kernel: Kernel, target: Target) -> int:
     if found := block_threads(kernel):
         return found
     part = kernel.parts[0]
+    is_column = is_of_columns(kernel, part)
+    if is_column and len(kernel.parts) == 1:
+        return sliding_columns.threads_for(part, lanes_read(kernel, part), CUDA_THREADS)
     length = inner_size(part)
     is_wanted = HELD * CUDA_THREADS < length <= HELD * MOST_THREADS
-    is_alone = len(kernel.parts) == 1 and not is_of_columns(kernel, part)
+    is_alone = len(kernel.parts) == 1 and not is_column
     rows = product(axis.size for axis in part.rows)
     if not is_wanted or not is_alone or rows < target.multiprocessors:
         return CUDA_THREADS
@@ -117,9 +117,8 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     if is_column and target.has_blocks and is_short(part, target):
         return map_template.build_part(kernel, part, target)
     if is_column and target.has_blocks:
-        read = replace(part, computes=(replace(part.computes[0], store=None),))
-        lanes = map_template.vector_lanes(kernel, read, part.rows[-1])
-        windows = build_columns(part, lanes, CUDA_THREADS)
+        lanes = lanes_read(kernel, part)
+        windows = sliding_columns.build_columns(part, lanes, threads_of(kernel, target))
         if windows is not None:
             return windows
     if not is_column:
@@ -132,6 +131,12 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
         if splits > 1:
             return build_split(kernel, part, target, is_column, over, splits)
     return build_whole(kernel, part, target, is_column)
+
+
+def lanes_read(kernel: Kernel, part: Part) -> int:
+    """Count the neighbours that a thread reads of a column at once."""
+    read = replace(part, computes=(replace(part.computes[0], store=None),))
+    return map_template.vector_lanes(kernel, read, part.rows[-1])
 
 
 def is_short(part: Part, target: Target) -> bool:

@@ -20,9 +20,12 @@ from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axis_index, unflatten
 from picograd.schedule.loop import Compute, Condition, Expr, Part, const, rewrite
 
-PATCH = 7  # places of a patch
+PATCH = 56  # products of a patch for each tap: places of a vector of channels
 CHANNELS = 12  # the most vectors of channels of a block
 MOST_SUMS = 64  # of a thread: 7 taps of 8 channels
+# A processor is to have registers for so many blocks; of threads with many sums for fewer ones
+# (docs/records/0014-convolutions).
+TOGETHER, MANY_SUMS, FEW_THREADS = 2, 40, 192
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,30 +72,36 @@ class Walk:
 
 def build_columns(part: Part, lanes: int, threads: int) -> TilePart | None:
     """Write a sum over windows whose taps are columns; None if it is something else."""
-    first, *others = part.computes
-    is_sum = bool(first.reduce) and first.monoid == "sum"
-    is_flat = all(each.axes == part.rows for each in part.computes)
-    is_read_again = any(each.reduce for each in others)
-    if not is_sum or not is_flat or is_read_again:
-        return None
-    if part.ends or lanes == 1:
-        return None
-    shares = shares_of(part, first, Axis("lane", lanes), threads)
+    shares = shares_of(part, Axis("lane", lanes), threads)
     if shares is None:
         return None
     tiles: list[Tile] = []
-    walked = walk(first, shares, tiles)
+    walked = walk(part.computes[0], shares, tiles)
     if walked is None:
         return None
     steps = *walked, Barrier(), *total(part, shares, tiles)
     own = shares.rows, shares.taps
     outer = [axis for axis in part.rows[:-1] if axis not in own]
     grid = *outer, shares.chunk
-    return TilePart(grid, tuple(tiles), steps)
+    return TilePart(grid, tuple(tiles), steps, together=TOGETHER)
 
 
-def shares_of(part: Part, first: Compute, lane: Axis, threads: int) -> Shares | None:
+def threads_for(part: Part, lanes: int, threads: int) -> int:
+    """Choose how many threads a block has, `threads` or fewer."""
+    shares = shares_of(part, Axis("lane", lanes), threads)
+    if shares is None or shares.taps.size * lanes <= MANY_SUMS:
+        return threads
+    return FEW_THREADS if build_columns(part, lanes, FEW_THREADS) else threads
+
+
+def shares_of(part: Part, lane: Axis, threads: int) -> Shares | None:
     """Choose how a block shares the work, None if taps do not slide."""
+    first, *others = part.computes
+    is_sum = bool(first.reduce) and first.monoid == "sum"
+    is_flat = all(each.axes == part.rows for each in part.computes)
+    is_read_again = any(each.reduce for each in others)
+    if not is_sum or not is_flat or is_read_again or part.ends or lane.size == 1:
+        return None
     *outer, nearest = part.rows
     *_, places = first.reduce
     over = first.reduce
@@ -105,11 +114,12 @@ def shares_of(part: Part, first: Compute, lane: Axis, threads: int) -> Shares | 
     vectors = nearest.size // lane.size
     most = min(CHANNELS, threads // row.size)
     channels = divisors(vectors, most)
-    whole = divisors(places.size, PATCH)
+    most = max(PATCH // lane.size, 1)
+    whole = divisors(places.size, most)
     if not channels:
         return None
     together = channels[-1]
-    patch = whole[-1] if len(whole) > 1 else min(PATCH, places.size)
+    patch = whole[-1] if len(whole) > 1 else min(most, places.size)
     chunk = Axis("chunk", vectors // together)
     return Shares(row, taps[0], places, patch, lane, together, chunk, threads)
 

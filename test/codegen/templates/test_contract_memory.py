@@ -1,5 +1,7 @@
 """What a product passes through memory, and which tiles that chooses."""
 
+from types import SimpleNamespace
+
 from cuda_tools import H200, matmul_kernel
 
 from picograd.code import TensorMap
@@ -19,7 +21,7 @@ def test_dimensions_that_overlap_are_read_once():
 def test_rows_in_pieces_take_longer():
     kernel = matmul_kernel(1024, 256, 64, bfloat16, b="nk")
     product = analyse(kernel)
-    whole, pieces = (contract_memory.elements_passed(product, (), n) for n in (256, 128))
+    whole, pieces = (contract_memory.elements_stored(product, n) for n in (256, 128))
     assert pieces == 1.25 * whole and whole == 1024 * 256
 
 
@@ -29,6 +31,14 @@ def test_columns_that_lie_next_to_one_another():
     assert contract_memory.run_of(index, (phase, channel)) == 256
     index = axis_index(phase) * 256 + axis_index(channel)
     assert contract_memory.run_of(index, (phase, channel)) == 1024
+
+
+def test_where_there_is_one_position_rows_begin_nowhere_else():
+    def aligned(*sizes):
+        tensor = TensorMap(0, bfloat16, 0, (64, *sizes), (64, 16), (64, 1, 1))
+        return contract_memory.is_aligned(SimpleNamespace(copy=SimpleNamespace(tensor=tensor)))
+
+    assert aligned(8, 1) and not aligned(8, 2)
 
 
 def test_what_waits_for_memory_has_tiles_of_whole_rows():

@@ -7,9 +7,10 @@ from box_products import only
 from cuda_tools import H200, matmul_kernel
 
 from picograd.codegen.linearize_cuda import linearize
+from picograd.codegen.operands import analyse
 from picograd.codegen.render.cuda import render
-from picograd.codegen.templates import contract_cuda
-from picograd.codegen.templates.contract_schedules import SCHEDULES
+from picograd.codegen.templates import contract_cuda, contract_tma
+from picograd.codegen.templates.contract_schedules import SCHEDULES, Work, cost
 from picograd.codegen.tile_pipeline import Persistent
 from picograd.dtype import bfloat16, float8_e4m3fn, float32, float64
 from picograd.target import cuda_target
@@ -41,6 +42,17 @@ def test_what_the_cache_has_no_room_for_is_read_less():
     assert chosen(**case, k=1024) == (128, 192)
     assert chosen(**case, k=28672) == (128, 256)
     assert chosen(m=2048, n=2048, k=4096, dtype=bfloat16) == (128, 128)
+
+
+def test_tiles_of_zeros_are_stored_while_nobody_multiplies():
+    """As many steps of K in a quarter of the tiles take longer: the others wait for memory."""
+    kernel = matmul_kernel(12544, 4096, 2048, bfloat16, b="nk")
+    c, dtype, majors = contract_cuda.arranged(analyse(kernel), H200)
+    schedule = SCHEDULES[0]
+    frame, sides = contract_tma.operands(c, dtype, majors, schedule, H200)
+    even = Work(frame.steps / 4, frame.blocks, 0, False)
+    times = [cost(c, schedule, sides, each) for each in (even, replace(even, empty=0.75))]
+    assert times[1] - times[0] > 12544 * 4096
 
 
 def test_tiles_of_narrow_parts_are_for_operands_along_k():

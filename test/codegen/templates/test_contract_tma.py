@@ -55,6 +55,14 @@ CASES = {
         dict(m=130, n=328, k=72, dtype=float16, b="nk"),
     ),
     "such columns in rows": ((192, 96), dict(m=200, n=203, k=72, dtype=bfloat16, b="nk")),
+    "several products, of which each block keeps one's columns": (
+        (128, 64),
+        dict(m=400, n=40, k=136, dtype=bfloat16, b="nk", batch=2),
+    ),
+    "two columns of tiles, of which each block keeps one": (
+        (64, 128),
+        dict(m=200, n=200, k=72, dtype=float16, a="km", b="nk"),
+    ),
     "a few rows": ((64, 128), dict(m=16, n=264, k=136, dtype=bfloat16, b="nk")),
 }
 
@@ -105,14 +113,24 @@ def test_rows_of_tiles_and_their_groups_are_whole_clusters():
 
 def test_columns_of_one_tile_are_kept():
     """Three steps of K: as many stages of the right operand, and more of the left one."""
-    kernel = matmul_kernel(512, 40, 136, bfloat16, b="nk")
+    kernel = matmul_kernel(1024, 40, 136, bfloat16, b="nk")
     part = tiles_of(kernel, (128, 64)).parts[0]
     stages = {tile.name: tile.stages for tile in part.tiles if tile.name in "ab"}
     left, right = part.steps[0].body[1].produce
     assert right.is_kept and not left.is_kept and stages == {"a": 10, "b": 3}
-    kernel = matmul_kernel(512, 40, 2000, bfloat16, b="nk")
+    kernel = matmul_kernel(1024, 40, 2000, bfloat16, b="nk")
     part = tiles_of(kernel, (128, 64)).parts[0]
     assert not part.steps[0].body[1].produce[1].is_kept, "32 stages leave no room"
+
+
+def test_columns_of_several_products_are_kept_where_that_takes_few_more_waves():
+    cases = (4, 132, 40, 132, True), (8, 132, 40, 128, True), (8, 33, 40, 132, False)
+    more = (2, 132, 80, 132, True), (3, 132, 40, 132, False), (133, 8, 40, 132, False)
+    for batch, rows, n, blocks, is_kept in (*cases, *more):
+        kernel = matmul_kernel(128 * rows, n, 136, bfloat16, b="nk", batch=batch)
+        (loop,) = tiles_of(kernel, (128, 64), H200).parts[0].steps
+        assert loop.block.size == blocks
+        assert loop.body[1].produce[1].is_kept == is_kept
 
 
 def test_rows_reach_to_the_end_of_a_chunk():

@@ -4,8 +4,11 @@ import pytest
 from box_convolutions import leaf
 from depthwise_plans import TWO, plan_of, run, tiles_with_ends
 
+from picograd.codegen.linearize_cuda import linearize
+from picograd.codegen.pipeline import tile
+from picograd.codegen.render.cuda import render
 from picograd.codegen.tile import Assign, For
-from picograd.dtype import float32
+from picograd.dtype import bfloat16, float32
 from picograd.schedule.schedule import schedule
 
 CASES = {
@@ -47,3 +50,15 @@ def test_windows_across_merged_rows_and_channels(monoid):
     x = leaf(2, 5, 6, 8)
     windows = x.window(((1, 2, 1, 1), (2, 2, 1, 1)))
     run(schedule([windows.reduce(monoid, (4, 5))], TWO))
+
+
+def test_the_compiler_is_told_for_how_many_blocks_there_are_to_be_registers():
+    """Sums of products of 8 or 4 channels a thread; a maximum takes few registers as it is."""
+    for dtype, blocks in ((bfloat16, 2), (float32, 3)):
+        kernel = plan_of("forward", 2, 16, (6, 8), (3, 3), dtype).kernels[-1]
+        tiles = tile(kernel, TWO)
+        assert tiles.parts[0].together == blocks
+        assert f"__launch_bounds__(256, {blocks})" in render(linearize(tiles, TWO))
+    x = leaf(2, 8, 8, 16, dtype=float32).window(((1, 3, 1, 1), (2, 3, 1, 1)))
+    (kernel,) = schedule([x.reduce("max", (4, 5), False)], TWO).kernels
+    assert tile(kernel, TWO).parts[0].together == 0

@@ -6,10 +6,13 @@ import depthwise_plans
 import numpy as np
 import pytest
 from box_convolutions import read_leaf
-from depthwise_plans import plan_of, run, tiles_with_ends
+from depthwise_plans import TWO, plan_of, run, tiles_with_ends
 
+from picograd.codegen.linearize_cuda import linearize
+from picograd.codegen.pipeline import tile
+from picograd.codegen.render.cuda import render
 from picograd.codegen.templates.sliding_columns import build_columns
-from picograd.dtype import float32
+from picograd.dtype import bfloat16, float32
 
 CASES = {
     "three by three": ((4, 16, (6, 8), (3, 3)), dict(padding=((1, 1),) * 2)),
@@ -18,6 +21,7 @@ CASES = {
     "no whole patch": ((1, 24, (4, 13), (3, 3)), {}),
     "more threads than the work": ((1, 8, (6, 5), (5, 5)), dict(padding=((2, 2),) * 2)),
     "one axis": ((3, 16, (13,), (4,)), dict(padding=((2, 1),))),
+    "many numbers a thread": ((1, 8, (6, 9), (5, 7)), dict(padding=((2, 2), (3, 3)))),
     "float32": ((2, 12, (6, 8), (3, 3)), dict(padding=((1, 1),) * 2, dtype=float32)),
 }
 
@@ -41,6 +45,16 @@ def test_what_is_beyond_the_last_patch_is_no_number_times_zero(monkeypatch):
     monkeypatch.setattr(depthwise_plans, "read_leaf", endless)
     with np.errstate(invalid="ignore"):
         run(plan_of("weight", 1, 24, (4, 13), (3, 3)))
+
+
+def test_a_processor_has_registers_for_two_blocks():
+    """Of fewer threads, where each has 7 sums of 8 channels."""
+    for taps, dtype, threads in ((3, bfloat16, 256), (7, bfloat16, 192), (7, float32, 256)):
+        padding = ((taps // 2, taps // 2),) * 2
+        plan = plan_of("weight", 2, 16, (14, 14), (taps, taps), dtype, padding=padding)
+        tiles = tile(plan.kernels[0], TWO)
+        assert tiles.threads == threads
+        assert f"__launch_bounds__({threads}, 2)" in render(linearize(tiles, TWO))
 
 
 def test_a_thread_has_registers_for_so_many_sums():
