@@ -92,8 +92,11 @@ def bared(root: Expr) -> Expr:
 def emptied(stream: Stream) -> list[Index]:
     """List indices of which one below 0 says that a place adds nothing to any sum of a stream.
 
-    Exponentials are 0 where scores are -inf; else the weights have to be 0.
+    Exponentials are 0 where scores are -inf; else the weights have to be 0. What is stored of every
+    place is stored of those that add nothing, too.
     """
+    if stream.kept:
+        return []
     if stream.peak is not None:
         every = [hiding(stream.computes[stream.peak].body)]
     else:
@@ -273,8 +276,8 @@ def edges(
     """
     found: dict[Index, None] = {}
     known = {*stream.batch, *stream.rows, *stream.over}
-    for compute in stream.computes:
-        if not compute.reduce:
+    for number, compute in enumerate(stream.computes):
+        if not (compute.reduce or number in stream.kept):
             continue
         for choice in choices(compute.body):
             seen = [Expr("index", (), index, int64) for index in choice.seen]

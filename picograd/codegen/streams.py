@@ -7,6 +7,7 @@
 `analyse` finds which loop axes are streamed over (j), which are rows (i) and which are a batch: a
 row axis that the streamed operands have too. Bodies refer to scores, and to the maximum of their
 row if that is computed by the same kernel (`peak`): it is only known at the end of the stream.
+What is stored of every place is `kept`.
 """
 
 from collections.abc import Callable, Sequence
@@ -57,6 +58,7 @@ class Stream:
     stops: tuple[Condition, ...]  # where the stream ends, if its size varies
     ends: tuple[Condition, ...]  # of the rows: beyond them nobody looks
     shown: tuple[Index, ...] = ()  # a place adds nothing where one of them is below 0
+    kept: tuple[int, ...] = ()  # the computes that are stored of every place
 
     @property
     def reductions(self) -> tuple[int, ...]:
@@ -132,7 +134,18 @@ def analyse(kernel: Kernel, part: Part) -> Stream:
         stops,
         part.ends,
         shown,
+        kept_in(computes, over),
     )
+
+
+def kept_in(computes: Sequence[Compute], over: tuple[Axis, ...]) -> tuple[int, ...]:
+    """Number the computes that are stored of every place."""
+    found = []
+    for number, compute in enumerate(computes):
+        is_whole = set(over) <= set(compute.axes)
+        if is_whole and not compute.reduce:
+            found.append(number)
+    return tuple(found)
 
 
 def opened(computes: Sequence[Compute]) -> tuple[tuple[Compute, ...], tuple[Condition, ...]]:
@@ -223,9 +236,14 @@ def left(
     compute = stream.computes[number]
     root = Expr("ref", (), number, compute.dtype)
     value = result_of(stream, root, held)
+    return *placed_in(compute, *roles), bind_roles(value, *roles)
+
+
+def placed_in(compute: Compute, *roles: Role) -> tuple[int, Index]:
+    """Find where a compute is stored at the places of roles: its slot, and the place there."""
     values = {axis: place for each in roles for axis, place in each.values.items()}
     slot, place = compute.store or internal("a stream leaves what is stored", compute)
-    return slot, substitute(place, values), bind_roles(value, *roles)
+    return slot, substitute(place, values)
 
 
 def result_of(stream: Stream, root: Expr, held: Callable[[int, Expr], Expr]) -> Expr:

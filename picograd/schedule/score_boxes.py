@@ -23,6 +23,7 @@ from picograd.schedule.score_sinks import (
     Limits,
     Stream,
     find_streams,
+    is_kept,
     is_product,
     is_sum,
     mark,
@@ -134,7 +135,7 @@ def is_forward(stream: Stream) -> bool:
 
 def is_known(stream: Stream) -> bool:
     """Tell whether a stream sums products, and rows, whose maxima and totals are known."""
-    is_sums = all(is_product(sink) or is_sum(sink) for sink in stream.sinks)
+    is_sums = all(is_product(x) or is_sum(x) or is_kept(x) for x in stream.sinks)
     return stream.total is None and is_sums
 
 
@@ -274,6 +275,7 @@ def memory_index(facts: Facts, indices: Indices) -> Index | None:
         is_shown = node.row.view is not None and node.row.is_showing and not starts_of(node)
         if not is_shown:
             return None
-        indices = view_source(node, indices)
+        if node.row.role is Role.VIEW:  # else it gives another name
+            indices = view_source(node, indices)
         facts = facts.inputs[0]
     return flatten(indices, base.node.shape)

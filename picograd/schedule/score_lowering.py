@@ -5,6 +5,7 @@
     %2 [b, i] sum[j] = exp(edit(%0) - %1)
     %3 [b, i, v] sum[j] = exp(edit(%0) - %1) * v       the weights are divided after the sum
     %4 [b, i, v] = %3 / %2
+    %5 [b, i, j] = gradient(%0)                        stored, where somebody asks for it
 
 What a stream over j makes of this, one block of j after another, is the template's.
 """
@@ -32,9 +33,7 @@ def stream_computes(members: Sequence[Facts], part: PartBuilder) -> Iterator[Fin
     sinks = {sink.facts.number: sink for sink in stream.sinks}
     for member in members:
         sink = sinks[member.number]
-        is_product = member.node.row.role is Role.CONTRACT
-        write = multiplied if is_product else reduced
-        yield write(sink, stream, part)
+        yield WRITERS[member.node.row.role](sink, stream, part)
 
 
 def score_product(self: PartBuilder, facts: Facts, indices: Indices) -> Expr:
@@ -125,6 +124,19 @@ def multiplied(sink: Sink, stream: Stream, part: PartBuilder) -> Finished:
         compute = divided(compute, sink, total, part)
     own = tuple(places[label] for label in out)
     return member, compute, own
+
+
+def kept(sink: Sink, stream: Stream, part: PartBuilder) -> Finished:
+    """Write what is stored of every place."""
+    member = sink.facts
+    (source,) = member.inputs
+    at = stream.at[source.number]
+    part.bound = axes = (*stream.rows, *stream.over)
+    value = part.value(source, at)
+    return member, Compute(axes, (), None, value, member.node.dtype), at
+
+
+WRITERS = {Role.REDUCE: reduced, Role.CONTRACT: multiplied, Role.PASS: kept}
 
 
 def total_of(stream: Stream, part: PartBuilder) -> Expr:

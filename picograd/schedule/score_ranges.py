@@ -147,7 +147,8 @@ def mask_of(part: Part) -> Mask | None:
     streamed = [axes for axes in map(axes_in, factors) if not axes.isdisjoint(over)]
     shared = set().union(*streamed)
     rows = [axis for axis in part.rows if axis not in shared]
-    if len(over) != 1 or not rows:
+    is_kept = any(over[0] in each.axes and not each.reduce for each in part.computes)
+    if len(over) != 1 or not rows or is_kept:
         return None
     row, place = rows[-1], over[0]
     if min(row.size, place.size) < LEAST:

@@ -154,6 +154,12 @@ def learned(q, k, v, t):
     return weigh(build.softmax(s * spread(t, s.shape), 3), v)
 
 
+def biased(q, k, v, t):
+    """A bias with a gradient: of every place, of a head, or of all of a batch; and a mask."""
+    s = product(q, k) * 0.3
+    return weigh(build.softmax(is_seen(s).where(s + spread(t, s.shape), -math.inf), 3), v)
+
+
 def shared_queries(q, k, v):
     """Queries of each head that are the same for all of a batch."""
     s = q.contract(k, ((1, 2, 3), (0, 1, 4, 3), (0, 1, 2, 4)))

@@ -5,6 +5,7 @@ from attention_forms import by_hand, causal, plain, repeated, with_gradients
 from plan_support import TARGET, leaf
 
 from picograd.dtype import bfloat16, float16, float32, float64
+from picograd.graph import build
 from picograd.schedule import score_boxes
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
@@ -122,3 +123,10 @@ def test_gradients_of_float32_are_products_while_scores_are_small(monkeypatch):
     for limit, count in ((scores, 0), (scores - 1, 3)):
         monkeypatch.setattr(score_boxes, "FEW_BYTES", limit)
         assert gradients(float32, HOPPER).count("attention") == count
+
+
+def test_an_operand_that_is_detached_and_wanted():
+    """A name that is asked for is a step on the way to memory."""
+    q, k, v = operands()
+    named = build.detach(q)
+    assert "attention" in heroes([plain(named, k, v), named])[0]

@@ -27,6 +27,7 @@ from picograd.codegen.streams import (
     binary,
     is_tile,
     left,
+    placed_in,
     read,
     replaced,
     subtracted,
@@ -343,7 +344,16 @@ class Writer:
                 continue
             value = self.kept(name, value, steps, is_copied=True)
             known[settled(product.weight) if is_whole else product.weight] = value
+        steps += [self.leave_places(number, is_whole, known) for number in stream.kept]
         return steps + self.repair()
+
+    def leave_places(self, number: int, is_whole: bool, known: Mapping[Expr, Expr]) -> Step:
+        """Store what is kept of every place of a panel."""
+        compute = self.stream.computes[number]
+        value = self.body(compute.body, "sum", is_whole, known)
+        slot, index = placed_in(compute, self.rows, self.over)
+        conditions = () if is_whole else (*self.rows.conditions, *self.over.conditions)
+        return Store(slot, index, (self.lane, self.place), value, conditions)
 
     def kept(self, name: str, value: Expr, steps: list[Step], is_copied: bool = False) -> Expr:
         """Keep a value of every score of a panel in a tile, unless it is in one."""
@@ -441,7 +451,7 @@ class Writer:
         steps: list[Step] = []
         lane = axis_index(self.lane)
         for number, compute in enumerate(self.stream.computes):
-            if compute.store is None:
+            if compute.store is None or number in self.stream.kept:
                 continue
             product = self.stream.product_like(compute)
             axes = () if product is None else product.columns

@@ -398,7 +398,7 @@ class Frame:
         """Store rows, then products, with whatever is computed of them."""
         steps: list[Step] = []
         for number, compute in enumerate(self.stream.computes):
-            if compute.store is not None:
+            if compute.store is not None and number not in self.stream.kept:
                 self.leave_one(number, compute, steps)
         return steps
 

@@ -16,6 +16,7 @@ the stream comes to shared memory with the boxes, computed by a warp of its own:
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from picograd.codegen.layout import WgmmaOperand
 from picograd.codegen.operands import bind_roles, cast, guarded, size_of
@@ -31,10 +32,10 @@ from picograd.codegen.stream_powers import (
     unrounded,
     without_factor,
 )
-from picograd.codegen.streams import Product, Stream, binary, is_tile, read, replaced
+from picograd.codegen.streams import Product, Stream, binary, is_tile, placed_in, read, replaced
 from picograd.codegen.templates.attention_frame import GRAIN, SPAN, Frame, Schedule, side_by_side
 from picograd.codegen.templates.attention_vectors import Vectors
-from picograd.codegen.tile import Accumulate, Assign, Dot, Step, TilePart
+from picograd.codegen.tile import Accumulate, Assign, Dot, Step, Store, TilePart
 from picograd.helpers import round_up
 from picograd.schedule.loop import Expr, const, walk
 from picograd.schedule.monoid import COMBINE, identity
@@ -125,7 +126,8 @@ class Writer:
         """Write powers, then sums and products: those of the fewest scores first."""
         stream = self.stream
         factors = self.frame.factors
-        bodies = {number: stream.computes[number].body for number in stream.sums}
+        every = (*stream.sums, *stream.kept)
+        bodies = {number: stream.computes[number].body for number in every}
         for each in stream.products:
             number = each.number
             bodies[number], factors[number] = without_factor(each.weight)
@@ -142,6 +144,8 @@ class Writer:
         for each in sorted(stream.products, key=count):
             number = each.number
             steps += self.multiply_weights(each, whole[number], edge[number])
+        for number in stream.kept:
+            steps += self.keep(number, whole[number], edge[number])
         return steps
 
     def all_prepared(self, bodies: Mapping[int, Expr]) -> dict[int, Expr]:
@@ -282,6 +286,15 @@ class Writer:
         value = frame.streamed(each.value, each.columns)
         dot = Dot(f"value{number}", name, value, frame.size, frame.unit)
         return [*steps, dot]
+
+    def keep(self, number: int, whole: Expr, edge: Expr) -> list[Step]:
+        """Store what is kept of every place, under the products of its block."""
+        frame = self.frame
+        compute = self.stream.computes[number]
+        slot, index = placed_in(compute, frame.rows, frame.over)
+        plain = Store(slot, index, frame.dims, whole, layout=frame.scored)
+        hidden = replace(plain, expr=edge, conditions=frame.conditions)
+        return frame.chosen([plain], [hidden])
 
     # -- expressions ------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ import pytest
 from attention_forms import (
     additive,
     alibi,
+    biased,
     boolean,
     causal,
     causal_twice,
@@ -150,6 +151,12 @@ def test_sums_stream_beside_products(axes):
     """Gradients of what scales scores: of a head, of a column."""
     shapes = (1, 2, 70, 64), (1, 2, 80, 64), (1, 2, 80, 64), axes
     check(learned, shapes, run_tiles)
+
+
+@pytest.mark.parametrize("run", [run_tiles, run_program])
+def test_gradients_of_a_bias_are_stored(run):
+    """Of all places: what the mask hides is 0."""
+    check(biased, (*shapes_of(150, 150, 64, 64), (2, 150, 150)), run)
 
 
 def test_sums_of_rows_stream_where_no_result_is_known():
