@@ -19,6 +19,7 @@ from picograd.helpers import product
 from picograd.late_methods import dataclass
 from picograd.schedule.group import Facts, Reasons
 from picograd.schedule.index import Axis, Dynamic, Index, Indices, axis_index, flatten
+from picograd.schedule.score_rows import sum_rows
 from picograd.schedule.score_sinks import (
     Limits,
     Stream,
@@ -51,6 +52,7 @@ def stream_scores(
     streams = streams_of(values, wanted, target, reasons)
     if not streams:
         return list(values)
+    sum_rows(values, streams)
     mark(streams, values, wanted)
     if target.has_blocks:
         box_operands(streams)

@@ -17,7 +17,7 @@ from picograd.errors import internal
 from picograd.graph.row import OPS, Role
 from picograd.schedule.group import Facts
 from picograd.schedule.heroes import contract_operands
-from picograd.schedule.index import Axis, Indices, axes_of, axis_index
+from picograd.schedule.index import Axis, Index, Indices, axes_of, axis_index
 from picograd.schedule.loop import Compute, Condition, Expr, const, rewrite
 from picograd.schedule.lower import LOWERINGS, PartBuilder, apply
 from picograd.schedule.monoid import identity
@@ -33,7 +33,9 @@ def stream_computes(members: Sequence[Facts], part: PartBuilder) -> Iterator[Fin
     sinks = {sink.facts.number: sink for sink in stream.sinks}
     for member in members:
         sink = sinks[member.number]
-        yield WRITERS[member.node.row.role](sink, stream, part)
+        role = member.node.row.role
+        write = summed if sink.places else WRITERS[role]
+        yield write(sink, stream, part)
 
 
 def score_product(self: PartBuilder, facts: Facts, indices: Indices) -> Expr:
@@ -131,9 +133,36 @@ def kept(sink: Sink, stream: Stream, part: PartBuilder) -> Finished:
     member = sink.facts
     (source,) = member.inputs
     at = stream.at[source.number]
-    part.bound = axes = (*stream.rows, *stream.over)
+    axes = (*stream.rows, *stream.over)
+    part.bound = axes
     value = part.value(source, at)
-    return member, Compute(axes, (), None, value, member.node.dtype), at
+    compute = Compute(axes, (), None, value, member.node.dtype)
+    return member, compute, at
+
+
+def summed(sink: Sink, stream: Stream, part: PartBuilder) -> Finished:
+    """Write a sum of rows that are no scores."""
+    member = sink.facts
+    node = member.node
+    (source,) = member.inputs
+    monoid, over = node.arg
+    rest = iter(sink.places)
+    axes: list[Axis] = []
+    places: list[Index] = []
+    for d, size in enumerate(source.node.shape):
+        if d in over:
+            axis = Axis(f"r{d}", size)
+            axes.append(axis)
+            places.append(axis_index(axis))
+        else:
+            places.append(next(rest))
+    at = tuple(places)
+    part.bound = (*stream.rows, *axes)
+    wide = accumulate_dtype(node.dtype)
+    body = apply("cast", (part.value(source, at),), wide)
+    body = ended(body, part.tests_of_source(node, 0, at), monoid)
+    compute = Compute(stream.rows, tuple(axes), monoid, body, wide)
+    return member, compute, sink.places
 
 
 WRITERS = {Role.REDUCE: reduced, Role.CONTRACT: multiplied, Role.PASS: kept}

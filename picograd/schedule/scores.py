@@ -50,6 +50,7 @@ class Sink:
     operand: int  # which input is in the region
     is_divided: bool = False  # a product of weights that are divided by a total of the same stream
     is_masked: bool = False  # weights are 0 where a mask says so
+    places: Indices = ()  # of a sum of rows that are no scores: which row it is of
 
 
 @dataclass(eq=False, slots=True)

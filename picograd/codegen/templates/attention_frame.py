@@ -419,7 +419,7 @@ class Frame:
         index = tuple(map(axis_index, dims))
 
         def held(number: int, ref: Expr) -> Expr:
-            is_row = number in self.stream.reductions
+            is_row = number in (*self.stream.reductions, *self.stream.early)
             place = index[:1] if is_row else index
             value = read(f"value{number}", place, ref.dtype)
             factor = self.factors.get(number, 1.0)
