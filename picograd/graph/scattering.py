@@ -8,8 +8,8 @@ expands, so that the work is parallel, proportional to the updates, and the same
     levels  `FAN` neighbouring updates combined, then `FAN` such groups, ...
     out     scatter_runs(base, updates in order, keys, first, *levels)
 
-Sums at few destinations are masked sums of all updates, one for each destination: one kernel, as
-for the gradient of a table of relative positions.
+Sums at fewer destinations than updates, if not many, are masked sums of all updates, one for each
+destination: one kernel, as for the gradient of a table of relative positions.
 
 A run is combined in the order of its updates, whole groups of a long one from the levels, so that
 a million updates of one slice do not wait for each other. Runs of fewer than `FAN` updates give the
@@ -54,7 +54,8 @@ def expand_scatter(node: Node, target: Target) -> Node:
     if is_small or not target.has_blocks or max(count, product(sizes) << len(inside)) >= 1 << 31:
         return node
     flat = [each.reshape((count,)) for each in rest]
-    if monoid == "sum" and product(sizes) * values.size <= MOST_VISITS:
+    is_few = product(sizes) <= count and product(sizes) * values.size <= MOST_VISITS
+    if monoid == "sum" and is_few:
         return masked_sums(node, flat, sizes)
     keys, order = sorted_keys(flat[: len(axes)], sizes, *flat[len(axes) :])
     for each in inside:

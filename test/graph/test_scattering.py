@@ -140,7 +140,7 @@ def test_sums_at_few_destinations_are_one_kernel(
     check(base, values, [first, second], (2, 0), "sum")
 
 
-def test_what_stays_a_scatter() -> None:
+def test_what_stays_a_scatter(monkeypatch: pytest.MonkeyPatch) -> None:
     def ops(count: int, target: Target) -> set[str]:
         base, values = leaf((9,), float32), leaf((count,), float32)
         node = base.scatter(values, [leaf((count,), int64)], (0,), "sum")
@@ -149,6 +149,8 @@ def test_what_stays_a_scatter() -> None:
     assert "scatter" in ops(100, SERIAL) and "scatter" in ops(4, CUDA)
     assert "scatter" in ops(0, CUDA)
     assert "scatter_runs" in ops(100, CUDA)
+    monkeypatch.setattr(scattering, "MOST_VISITS", 1 << 20)
+    assert "scatter_runs" in ops(8, CUDA) and "scatter_runs" not in ops(9, CUDA)
 
 
 def test_a_long_run_is_short_work() -> None:
