@@ -135,8 +135,9 @@ def kept(sink: Sink, stream: Stream, part: PartBuilder) -> Finished:
     at = stream.at[source.number]
     axes = (*stream.rows, *stream.over)
     part.bound = axes
-    value = part.value(source, at)
-    compute = Compute(axes, (), None, value, member.node.dtype)
+    dtype = member.node.dtype
+    value = apply("cast", (part.value(source, at),), dtype)
+    compute = Compute(axes, (), None, value, dtype)
     return member, compute, at
 
 

@@ -154,10 +154,11 @@ def learned(q, k, v, t):
     return weigh(build.softmax(s * spread(t, s.shape), 3), v)
 
 
-def biased(q, k, v, t):
+def biased(q, k, v, t, window=0):
     """A bias with a gradient: of every place, of a head, or of all of a batch; and a mask."""
     s = product(q, k) * 0.3
-    return weigh(build.softmax(is_seen(s).where(s + spread(t, s.shape), -math.inf), 3), v)
+    seen = is_seen(s, window)
+    return weigh(build.softmax(seen.where(s + spread(t, s.shape), -math.inf), 3), v)
 
 
 def shared_queries(q, k, v):

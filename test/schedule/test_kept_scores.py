@@ -6,7 +6,10 @@ from plan_support import TARGET, check_plan, leaf
 
 from picograd.dtype import bfloat16
 from picograd.graph import build
+from picograd.graph.expand import expand_composites
 from picograd.graph.gradient import gradient
+from picograd.graph.node import toposort
+from picograd.schedule.kept_scores import keep_scores
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
 
@@ -38,7 +41,14 @@ def test_weights_that_are_wanted_beside_the_result_stay_in_memory():
     """No stream could store them: it has their maximum at its end."""
     q, k, v = (leaf(*shape) for shape in SHAPES)
     weights = build.softmax(product(q, k), 3)
-    assert "attention" not in heroes([weigh(weights, v), weights])
+    roots = [weigh(weights, v), weights]
+    assert "attention" not in heroes(roots)
+    roots = expand_composites(roots, target=TARGET)
+    assert keep_scores(roots, toposort(roots), TARGET) == roots
+    q, v = (leaf(2, 3, 40, 64, dtype=bfloat16) for _ in range(2))
+    k = leaf(2, 3, 64, 40, dtype=bfloat16).permute((0, 1, 3, 2))  # what a stream would copy
+    weights = build.softmax(product(q, k), 3)
+    assert "map" not in heroes([weigh(weights, v), weights], HOPPER)
 
 
 def test_scores_that_a_later_stream_reads_changed_are_not_stored_by_it():

@@ -1,10 +1,13 @@
 """Gradients of attention on Hopper: values of Tile IR and of the program, resources by NVRTC."""
 
 import re
+from functools import partial
 
 import numpy as np
 import pytest
 from attention_forms import (
+    LABELS,
+    WEIGHTED,
     additive,
     alibi,
     biased,
@@ -14,10 +17,13 @@ from attention_forms import (
     documents,
     grouped,
     grouped_beside,
+    is_seen,
     learned,
     merged_batch,
     plain,
+    product,
     softcap,
+    weigh,
     window,
 )
 from cuda_tools import compile_cuda
@@ -32,6 +38,7 @@ from picograd.codegen.templates import attention_cuda, attention_frame, attentio
 from picograd.codegen.tile import verify
 from picograd.conversion import from_bits, to_bits
 from picograd.dtype import bfloat16, float16
+from picograd.graph import build
 from picograd.graph.gradient import gradient
 from picograd.graph.interpret import interpret
 from picograd.schedule import score_ranges
@@ -83,6 +90,8 @@ def results(roots, run):
     """Run the attention kernels of a plan by `run`, the others as Loop IR."""
     plan = schedule(roots, FEW)
     memory = allocate(plan, [VALUES[node].copy() for node in plan.inputs])
+    for number in plan.outputs:
+        memory[number].fill(np.nan)
     for step in plan.steps:
         slots = [memory[slot] for slot in step.slots]
         is_stream = step.kernel.hero == "attention"
@@ -153,10 +162,30 @@ def test_sums_stream_beside_products(axes):
     check(learned, shapes, run_tiles)
 
 
-@pytest.mark.parametrize("run", [run_tiles, run_program])
-def test_gradients_of_a_bias_are_stored(run):
-    """Of all places: what the mask hides is 0."""
-    check(biased, (*shapes_of(150, 150, 64, 64), (2, 150, 150)), run)
+@pytest.mark.parametrize("run, window", [(run_tiles, 0), (run_program, 0), (run_tiles, 9)])
+def test_gradients_of_a_bias_are_stored(run, window):
+    """Of all places: what the mask hides is 0, also in blocks that are not brought."""
+    shapes = (*shapes_of(150, 150, 64, 64), (2, 150, 150))
+    check(partial(biased, window=window), shapes, run)
+
+
+def test_what_is_kept_of_hidden_places_is_computed_there():
+    """Gradients of weights are what they are, where the weights are 0 too."""
+    np.random.seed(0)
+    q, k, v, g = (rounded(leaf(1, 2, 200, 64, dtype=bfloat16)) for _ in range(4))
+    s = product(q, k) * 0.3
+    weights = build.softmax(is_seen(s).where(s, -np.inf), 3)
+    inner = g.contract(v, LABELS)
+    slopes = weights * inner
+    roots = [weigh(weights, v), inner, slopes.contract(k, WEIGHTED)]
+    plan = schedule(roots, FEW)
+    memory = allocate(plan, [VALUES[node].copy() for node in plan.inputs])
+    for step in plan.steps:
+        run_tiles(step.kernel, [memory[slot] for slot in step.slots])
+    assert len(plan.steps) == 2
+    for n, wanted in zip(plan.outputs, interpret(roots, values=VALUES), strict=True):
+        missed = np.linalg.norm(memory[n].reshape(wanted.shape) - wanted)
+        assert missed < 0.02 * np.linalg.norm(wanted)
 
 
 def test_sums_of_rows_stream_where_no_result_is_known():
