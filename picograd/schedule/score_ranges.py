@@ -147,14 +147,14 @@ def mask_of(part: Part) -> Mask | None:
     streamed = [axes for axes in map(axes_in, factors) if not axes.isdisjoint(over)]
     shared = set().union(*streamed)
     rows = [axis for axis in part.rows if axis not in shared]
-    is_kept = any(over[0] in each.axes and not each.reduce for each in part.computes)
-    if len(over) != 1 or not rows or is_kept:
+    if len(over) != 1 or not rows:
         return None
     row, place = rows[-1], over[0]
     if min(row.size, place.size) < LEAST:
         return None
     moving = {row, place}
-    conditions = tuple(filter(is_known, common_conditions(sinks)))
+    kept = [each for each in part.computes if place in each.axes and not each.reduce]
+    conditions = tuple(filter(is_known, common_conditions([*sinks, *kept])))
     is_plain = [is_by_position(each, moving) for each in conditions]
     if all(is_plain):
         return None
@@ -166,7 +166,7 @@ def mask_of(part: Part) -> Mask | None:
 
 
 def common_conditions(sinks: Sequence[Compute]) -> list[Expr]:
-    """List the conditions where which fail no sum of a stream gets anything."""
+    """List the conditions where which fail no sum of a stream gets anything, and 0 is kept."""
     peaks = [compute for compute in sinks if compute.monoid == "max"]
     needed = hiding if peaks else weighing
     every = []

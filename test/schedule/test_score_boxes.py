@@ -128,5 +128,5 @@ def test_gradients_of_float32_are_products_while_scores_are_small(monkeypatch):
 def test_an_operand_that_is_detached_and_wanted():
     """A name that is asked for is a step on the way to memory."""
     q, k, v = operands()
-    named = build.detach(q + 1.0)
-    assert "attention" in heroes([plain(named, k, v), named])[0]
+    named = build.detach(k + 1.0)
+    assert "attention" in heroes([plain(q, named, v), named])[0]

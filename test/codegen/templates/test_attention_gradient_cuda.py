@@ -11,6 +11,7 @@ from attention_forms import (
     additive,
     alibi,
     biased,
+    biased_documents,
     boolean,
     causal,
     causal_twice,
@@ -167,6 +168,15 @@ def test_gradients_of_a_bias_are_stored(run, window):
     """Of all places: what the mask hides is 0, also in blocks that are not brought."""
     shapes = (*shapes_of(150, 150, 64, 64), (2, 150, 150))
     check(partial(biased, window=window), shapes, run)
+
+
+def test_a_bias_beside_documents(monkeypatch):
+    """Ranges that are found leave out blocks of what is kept, too: it is 0 there."""
+    monkeypatch.setattr(score_ranges, "LEAST", 64)
+    shapes = (*shapes_of(400, 400, 64, 64), (2, 400, 400))
+    check(biased_documents, shapes, run_tiles)
+    plan = schedule(gradients_of(biased_documents, shapes), FEW)
+    assert sum("ranges" in kernel.name for kernel in plan.kernels) == 2
 
 
 def test_what_is_kept_of_hidden_places_is_computed_there():
