@@ -90,8 +90,9 @@ def has_kernel(stream: Stream, target: Target, has_box: Callable[["Boxed", set[i
     Boxes are no kernel for sizes that vary: what lies beyond an end is in memory, and may be NaN.
     Raises NoRule then: each size gets a plan of its own.
     """
-    if target.packs_operands:
-        return ""
+    if target.packs_operands:  # rows are in lanes: what is stored of all places lies across
+        is_stored = any(map(is_kept, stream.sinks))
+        return "what is stored of scores takes longer than scores in memory" if is_stored else ""
     if not (is_forward(stream) or is_known(stream)):
         return "it is no forward pass with a maximum, nor one whose maximum is known"
     if product(axis.size for axis in stream.over) < LEAST_SIDE:

@@ -27,7 +27,6 @@ from picograd.codegen.streams import (
     is_tile,
     left,
     placed,
-    placed_in,
     read,
     replaced,
     subtracted,
@@ -225,10 +224,7 @@ class Writer:
     def where_seen(self, steps: Sequence[Step], is_panel: bool) -> tuple[Step, ...]:
         """Run steps if anything of the block is there, and a mask may show it."""
         needed: list[Condition] = []
-        hidden = emptied(self.stream)
-        if self.stream.kept:  # of all places
-            hidden = []
-        for index in hidden:
+        for index in emptied(self.stream):
             most = self.bounded(index, True, is_panel)
             if most.lo < 0:
                 needed.append((most, 0, max(most.hi, 0)))
@@ -336,19 +332,7 @@ class Writer:
                 continue
             value = self.kept(name, value, steps, is_copied=True)
             known[settled(product.weight) if is_whole else product.weight] = value
-        steps += [self.leave_places(number, is_whole, known) for number in stream.kept]
         return steps + self.repair()
-
-    def leave_places(self, number: int, is_whole: bool, known: Mapping[Expr, Expr]) -> Step:
-        """Store what is kept of every place of a panel."""
-        compute = self.stream.computes[number]
-        value = self.body(compute.body, "sum", is_whole, known)
-        slot, index = placed_in(compute, self.rows, self.over)
-        dims = self.lane, self.place
-        conditions = (*self.rows.conditions, *self.over.conditions)
-        if is_whole:
-            conditions = ()
-        return Store(slot, index, dims, value, conditions)
 
     def kept(self, name: str, value: Expr, steps: list[Step], is_copied: bool = False) -> Expr:
         """Keep a value of every score of a panel in a tile, unless it is in one."""
@@ -450,7 +434,7 @@ class Writer:
         lane = axis_index(self.lane)
         products = {each.number for each in self.stream.products}
         for number, compute in enumerate(self.stream.computes):
-            if compute.store is None or number in self.stream.kept:
+            if compute.store is None:
                 continue
             product = self.stream.product_like(compute)
             axes = () if product is None else product.columns
