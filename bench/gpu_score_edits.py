@@ -1,13 +1,14 @@
 """Attention with edited scores on an NVIDIA GPU beside compiled FlexAttention.
 
 Scores are edited by plain algebra: ALiBi, a soft-cap, a sliding window, documents by their numbers
-or as a mask of booleans in memory, each causal too. PyTorch compiles `flex_attention` with the same
-edit and its block mask, which is made before; what ours finds of numbers in memory is in its time.
-Rivals take turns, each a CUDA graph of launches; a ratio is the median over rounds. `--check`
-compares values with float64 and `--warm` only fills PyTorch's cache of compiled kernels.
+or as a mask of booleans in memory, a bias of every place that heads learn, each causal too. PyTorch
+compiles `flex_attention` with the same edit and its block mask, which is made before; what ours
+finds of numbers in memory is in its time. Rivals take turns, each a CUDA graph of launches; a ratio
+is the median over rounds. `--check` compares values with float64 and `--warm` only fills PyTorch's
+cache of compiled kernels.
 
     python bench/gpu_score_edits.py [--check] [--warm] [--modes forward both] [--heads 64 128]
-        [--edits plain alibi softcap window document boolean] [--sizes 4x16x4096] [--rounds 7]
+        [--edits plain alibi softcap window document boolean bias] [--sizes 4x16x4096] [--rounds 7]
 """
 
 import argparse
@@ -28,7 +29,7 @@ from picograd.graph.node import Node
 from picograd.schedule.schedule import schedule
 
 WINDOW, CAP = 512, 20.0
-EDITS = ["plain", "alibi", "softcap", "window", "document", "boolean"]
+EDITS = ["plain", "alibi", "softcap", "window", "document", "boolean", "bias"]
 
 
 def ours(edit, q, k, v, extra):
@@ -40,6 +41,8 @@ def ours(edit, q, k, v, extra):
     seen = column <= row
     if edit == "alibi":
         scores = scores + extra.reshape(-1, 1, 1) * (column - row).cast("float32")
+    if edit == "bias":
+        scores = scores + extra.cast("float32")
     if edit == "softcap":
         scores = (scores / CAP).tanh() * CAP
     if edit == "window":
@@ -57,6 +60,8 @@ def flex_edits(edit, extra):
     def score(x, b, h, i, j):
         if edit == "alibi":
             return x + extra[h] * (j - i)
+        if edit == "bias":
+            return x + extra[h, i, j]
         if edit == "softcap":
             return torch.tanh(x / CAP) * CAP
         return x
@@ -69,13 +74,15 @@ def flex_edits(edit, extra):
             seen = seen & (extra[i] == extra[j])
         return extra[i, j] if edit == "boolean" else seen
 
-    return (score if edit in ("alibi", "softcap") else None), shown
+    return (score if edit in ("alibi", "softcap", "bias") else None), shown
 
 
 def extra_of(edit, heads, length):
     """Make what an edit reads: slopes of heads, or documents of tokens."""
     if edit == "alibi":
         return torch.pow(2.0, -8 * torch.arange(1, heads + 1, device="cuda") / heads)
+    if edit == "bias":
+        return torch.randn(heads, length, length, device="cuda", dtype=torch.bfloat16)
     count = max(length // 512, 2)
     same = torch.Generator().manual_seed(0)  # documents of a length are those of every run
     stops = torch.sort(torch.randperm(length, generator=same)[: count - 1]).values.cuda()
@@ -86,18 +93,24 @@ def extra_of(edit, heads, length):
     return documents
 
 
+def learned(edit):
+    """Name what has gradients."""
+    return "qkvx" if edit == "bias" else "qkv"
+
+
 def plan_of(edit, mode, shape, target):
     """Schedule one attention; the plan, and which operand each input is."""
     leaves = {name: Node("buffer", (), Storage(None), shape, bfloat16, "cpu") for name in "qkvg"}
     length = shape[2]
     kinds = {"alibi": (float32, (shape[1],)), "boolean": (bool_, (length, length))}
+    kinds["bias"] = bfloat16, (shape[1], length, length)
     kind, sizes = kinds.get(edit, (int32, (length,)))
     leaves["x"] = Node("buffer", (), Storage(None), sizes, kind, "cpu")
     q, k, v, g, extra = (Tensor.from_node(leaves[name]) for name in "qkvgx")
     output = ours(edit, q, k, v, extra).node
     roots = [output]
     if mode == "both":
-        roots += gradient([(output, g.node)], [leaves[name] for name in "qkv"])
+        roots += gradient([(output, g.node)], [leaves[name] for name in learned(edit)])
     plan = schedule(roots, target)
     roles = {id(node): name for name, node in leaves.items()}
     return plan, [roles[id(node)] for node in plan.inputs]
@@ -117,23 +130,24 @@ def built_of(plan, target):
 
 def flex_call(edit, mode, given, block_mask, flex):
     """Make what computes the same with FlexAttention."""
-    score, _ = flex_edits(edit, given["x"])
-    q, k, v = (given[name].clone().requires_grad_(mode == "both") for name in "qkv")
+    leaves = {n: given[n].clone().requires_grad_(mode == "both") for n in learned(edit)}
+    q, k, v, *_ = leaves.values()
+    score, _ = flex_edits(edit, leaves.get("x", given["x"]))
 
     def run():
         out = flex(q, k, v, score_mod=score, block_mask=block_mask)
         if mode == "forward":
             return [out]
-        return [out, *torch.autograd.grad(out, [q, k, v], given["g"])]
+        return [out, *torch.autograd.grad(out, list(leaves.values()), given["g"])]
 
     return run
 
 
 def wide_call(edit, given):
     """Compute the same in float64, with gradients."""
-    leaves = [given[name].double().requires_grad_() for name in "qkv"]
-    q, k, v = leaves
-    score, shown = flex_edits(edit, given["x"])
+    leaves = [given[name].double().requires_grad_() for name in learned(edit)]
+    q, k, v, *extra = leaves
+    score, shown = flex_edits(edit, extra[0] if extra else given["x"])
     heads, length = q.shape[1], q.shape[2]
     rows = torch.arange(length, device="cuda")
     h = torch.arange(heads, device="cuda").reshape(-1, 1, 1)

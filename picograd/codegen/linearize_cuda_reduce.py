@@ -11,16 +11,16 @@ from dataclasses import replace
 
 from picograd.codegen.block_cuda import Block, inside, lane_of, loops, put, write_once
 from picograd.codegen.emit import Emitter, compute_dtype
-from picograd.codegen.layout import Blocked, WgmmaAccumulator
+from picograd.codegen.layout import Blocked, Layout, WgmmaAccumulator
 from picograd.codegen.tile import Accumulate, Step, Store, Tile
 from picograd.codegen.unseen import quick_enough, tiles_read
-from picograd.codegen.walk_cuda import Walk
+from picograd.codegen.walk_cuda import LANES, RUN, Walk, runs_walk
 from picograd.codegen.walk_cuda import walk as walk_layout
 from picograd.dtype import float32
 from picograd.errors import check, internal
 from picograd.helpers import product, round_up
 from picograd.schedule.index import Axis, Index, axis_index, constant, flatten, substitute
-from picograd.schedule.loop import rewrite
+from picograd.schedule.loop import rewrite, walk
 from picograd.schedule.monoid import COMBINE, identity
 
 WARP = 32
@@ -156,12 +156,20 @@ def finish_all(
         finish(block, step, found, block.tiles[step.tile], lane, total)
 
 
+def fragment_walk(step: Accumulate, layout: Layout, thread: Axis) -> Walk:
+    """Walk a fragment as registers have it; rows of what is in memory by runs of neighbours."""
+    is_held = any(part.op == "tile" for part in walk(step.expr))
+    if not is_held and isinstance(layout, WgmmaAccumulator) and layout.n % (LANES * RUN) == 0:
+        return runs_walk(layout, thread)
+    return walk_layout(layout, thread, False)
+
+
 def accumulate_fragment(block: Block, step: Accumulate) -> None:
     """Reduce the rows of a fragment: in each thread, then over the four lanes of a row."""
     emitter, layout = block.emitter, step.layout
     if layout is None or len(step.dims) != 1 or len(step.over) != 1:
         internal("a fragment is reduced along its rows", step)
-    found = walk_layout(layout, block.thread, False)
+    found = fragment_walk(step, layout, block.thread)
     values = dict(zip((*step.dims, *step.over), found.coordinates, strict=True))
     with ExitStack() as stack:
         for axis in found.loops_of(0, 1):
@@ -169,15 +177,16 @@ def accumulate_fragment(block: Block, step: Accumulate) -> None:
         partial, _ = start(block, step, CHAINS)
         dtype = emitter.dtype(partial)
         axes = found.loops_of(1, 2)
-        chain = flatten(list(map(axis_index, axes)), [axis.size for axis in axes]) % CHAINS
+        chain = flatten(list(map(axis_index, axes)), [axis.size for axis in axes])
         with ExitStack() as inner:
             loops(block, inner, axes, True)
             inside(block, inner, found, None)
-            value = emitter.value(rewrite(step.expr, values))
-            place = emitter.index(chain)
-            old = emitter.add("get", dtype, (partial, place))
-            new = combine(emitter, step.monoid, old, emitter.cast(value, dtype))
-            emitter.add("set", None, (partial, place, new))
+            value = emitter.cast(emitter.value(rewrite(step.expr, values)), dtype)
+            for lane in range(found.vector[1] if found.vector else 1):
+                place = emitter.index((chain + lane) % CHAINS)
+                old = emitter.add("get", dtype, (partial, place))
+                new = combine(emitter, step.monoid, old, lane_of(emitter, value, lane))
+                emitter.add("set", None, (partial, place, new))
         parts = [emitter.add("get", dtype, (partial, emitter.integer(n))) for n in range(CHAINS)]
         while len(parts) > 1:
             pairs = zip(parts[::2], parts[1::2], strict=True)

@@ -30,7 +30,7 @@ from picograd.codegen.linearize_cuda_rings import (
     variable,
 )
 from picograd.codegen.products_cuda import add, dot
-from picograd.codegen.tile import Accumulate, Assign, Dot, Step, When
+from picograd.codegen.tile import Accumulate, Assign, Dot, Step, Store, When
 from picograd.codegen.tile_pipeline import CopyBox, Persistent, Pipeline
 from picograd.dtype import bool_
 from picograd.errors import check, internal
@@ -147,10 +147,10 @@ def touched(step: Step) -> set[str]:
     """List the tiles that a step reads or writes."""
     if isinstance(step, When):
         return set().union(*map(touched, step.body))
-    if not isinstance(step, Assign | Accumulate):
-        internal("work on elements is assignments and sums of rows", step)
+    if not isinstance(step, Assign | Accumulate | Store):
+        internal("work on elements is assignments, sums of rows, and what is stored of them", step)
     found = {expr.arg[0] for expr in walk(step.expr) if expr.op == "tile"}
-    return {step.tile, *found}
+    return found if isinstance(step, Store) else {step.tile, *found}
 
 
 def has_two_places(block: Block, pipeline: Pipeline) -> bool:

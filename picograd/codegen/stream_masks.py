@@ -92,13 +92,13 @@ def bared(root: Expr) -> Expr:
 def emptied(stream: Stream) -> list[Index]:
     """List indices of which one below 0 says that a place adds nothing to any sum of a stream.
 
-    Exponentials are 0 where scores are -inf; else the weights have to be 0.
+    Exponentials are 0 where scores are -inf; else the weights have to be 0, and what is kept.
     """
     if stream.peak is not None:
         every = [hiding(stream.computes[stream.peak].body)]
     else:
         bodies = [each.weight for each in stream.products]
-        bodies += [stream.computes[number].body for number in stream.sums]
+        bodies += [stream.computes[number].body for number in (*stream.sums, *stream.kept)]
         every = list(map(weighing, bodies))
     first, *others = [[x for part in each for x in needed_where(part)] for each in every]
     found = [x for x in first if all(x in each for each in others)]
@@ -273,8 +273,8 @@ def edges(
     """
     found: dict[Index, None] = {}
     known = {*stream.batch, *stream.rows, *stream.over}
-    for compute in stream.computes:
-        if not compute.reduce:
+    for number, compute in enumerate(stream.computes):
+        if not (compute.reduce or number in stream.kept):
             continue
         for choice in choices(compute.body):
             seen = [Expr("index", (), index, int64) for index in choice.seen]

@@ -7,6 +7,8 @@
 `analyse` finds which loop axes are streamed over (j), which are rows (i) and which are a batch: a
 row axis that the streamed operands have too. Bodies refer to scores, and to the maximum of their
 row if that is computed by the same kernel (`peak`): it is only known at the end of the stream.
+What is stored of every place is `kept`, and sums of rows that are no scores are `early`: they are
+known before the stream.
 """
 
 from collections.abc import Callable, Sequence
@@ -57,6 +59,8 @@ class Stream:
     stops: tuple[Condition, ...]  # where the stream ends, if its size varies
     ends: tuple[Condition, ...]  # of the rows: beyond them nobody looks
     shown: tuple[Index, ...] = ()  # a place adds nothing where one of them is below 0
+    kept: tuple[int, ...] = ()  # the computes that are stored of every place
+    early: tuple[int, ...] = ()  # those of sums of rows that are no scores
 
     @property
     def reductions(self) -> tuple[int, ...]:
@@ -98,11 +102,11 @@ def analyse(kernel: Kernel, part: Part) -> Stream:
     computes, guards = opened(part.computes)
     found = [guard for guard in guards if is_found(guard[0])]
     stops = tuple([guard for guard in guards if guard not in found])
-    shown = tuple([index for index, _, _ in found])
     over = [c.reduce for c in computes if c.reduce][-1]
+    early = early_in(computes, over)
     scores, sums, products, peaks = [], [], [], []
     for number, compute in enumerate(computes):
-        if not compute.reduce:
+        if not compute.reduce or number in early:
             continue
         if compute.reduce != over:
             scores.append(score_of(number, compute, over))
@@ -119,7 +123,6 @@ def analyse(kernel: Kernel, part: Part) -> Stream:
     shared += [expr_axes(each.value) for each in products]
     batch = tuple(axis for axis in part.rows if any(axis in axes for axes in shared))
     rows = tuple(axis for axis in part.rows if axis not in batch)
-    peak = peaks[0] if peaks else None
     return Stream(
         computes,
         batch,
@@ -128,11 +131,33 @@ def analyse(kernel: Kernel, part: Part) -> Stream:
         tuple(scores),
         tuple(sums),
         tuple(products),
-        peak,
+        peaks[0] if peaks else None,
         stops,
         part.ends,
-        shown,
+        tuple([index for index, _, _ in found]),
+        kept_in(computes, over),
+        early,
     )
+
+
+def early_in(computes: Sequence[Compute], over: tuple[Axis, ...]) -> tuple[int, ...]:
+    """Number the sums of rows that are no scores."""
+    found = []
+    for number, compute in enumerate(computes):
+        is_of_rows = set(over).isdisjoint((*compute.axes, *compute.reduce))
+        if is_of_rows and compute.reduce:
+            found.append(number)
+    return tuple(found)
+
+
+def kept_in(computes: Sequence[Compute], over: tuple[Axis, ...]) -> tuple[int, ...]:
+    """Number the computes that are stored of every place."""
+    found = []
+    for number, compute in enumerate(computes):
+        is_whole = set(over) <= set(compute.axes)
+        if is_whole and not compute.reduce:
+            found.append(number)
+    return tuple(found)
 
 
 def opened(computes: Sequence[Compute]) -> tuple[tuple[Compute, ...], tuple[Condition, ...]]:
@@ -223,9 +248,20 @@ def left(
     compute = stream.computes[number]
     root = Expr("ref", (), number, compute.dtype)
     value = result_of(stream, root, held)
+    return *placed_in(compute, *roles), bind_roles(value, *roles)
+
+
+def placed(condition: Condition, place: Role) -> Condition:
+    """Put places into a condition."""
+    index, lo, hi = condition
+    return substitute(index, place.values), lo, hi
+
+
+def placed_in(compute: Compute, *roles: Role) -> tuple[int, Index]:
+    """Find where a compute is stored at the places of roles: its slot, and the place there."""
     values = {axis: place for each in roles for axis, place in each.values.items()}
     slot, place = compute.store or internal("a stream leaves what is stored", compute)
-    return slot, substitute(place, values), bind_roles(value, *roles)
+    return slot, substitute(place, values)
 
 
 def result_of(stream: Stream, root: Expr, held: Callable[[int, Expr], Expr]) -> Expr:

@@ -19,6 +19,9 @@ from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axis_index, constant, flatten, unflatten
 from picograd.schedule.loop import Condition
 
+LANES = 4  # of a row of a fragment
+RUN = 8  # neighbours that a lane reads in one go
+
 
 @dataclass(frozen=True, slots=True)
 class Walk:
@@ -92,6 +95,17 @@ def rows_walk(found: Walk) -> Walk:
     """Walk the rows of a fragment alone."""
     named = tuple(loop for loop in found.loops if loop[1] == 0)
     return Walk(named, found.coordinates[:1], (), None, (), (), found.row, -1, found.row)
+
+
+def runs_walk(layout: WgmmaAccumulator, thread: Axis) -> Walk:
+    """Walk the rows of a fragment, and columns by runs of neighbours, in which memory is read."""
+    rows = rows_walk(walk(layout, thread, False))
+    run, lane = Axis("run", layout.n // (LANES * RUN)), Axis("lane", RUN)
+    number = axis_index(run) * LANES + axis_index(thread) % LANES
+    column = number * RUN + axis_index(lane)
+    loops = (*rows.loops, (run, 1)) if run.size > 1 else rows.loops
+    coordinates = (*rows.coordinates, column)
+    return Walk(loops, coordinates, (), (lane, RUN), (), (), rows.row, 1, rows.row)
 
 
 def blocked_walk(layout: Blocked, thread: Axis, is_vector: bool) -> Walk:

@@ -8,6 +8,9 @@ expands, so that the work is parallel, proportional to the updates, and the same
     levels  `FAN` neighbouring updates combined, then `FAN` such groups, ...
     out     scatter_runs(base, updates in order, keys, first, *levels)
 
+Sums at fewer destinations than updates, if not many, are masked sums of all updates, one for each
+destination: one kernel, as for the gradient of a table of relative positions.
+
 A run is combined in the order of its updates, whole groups of a long one from the levels, so that
 a million updates of one slice do not wait for each other. Runs of fewer than `FAN` updates give the
 bits that the CPU gives, except in 16-bit floats, which a run adds up in float32.
@@ -19,7 +22,7 @@ import numpy as np
 
 from picograd.dtype import accumulate_dtype, int32, int64, uint32
 from picograd.graph.batch_rules import refused
-from picograd.graph.node import Node, constant
+from picograd.graph.node import Node, constant, toposort
 from picograd.graph.row import ANY, Op, Role, table
 from picograd.graph.scanning import scan
 from picograd.graph.shape import first_shape
@@ -30,6 +33,8 @@ from picograd.target import Target
 Array = Any
 FAN = 32  # updates of a group
 FEW = 32  # so many updates are applied one after the other
+FEW_OPERATIONS = 16
+MOST_VISITS = 1 << 26  # of updates by destinations: sorting takes as long as about 50 us of them
 UPDATES: dict[str, Any] = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
@@ -49,6 +54,9 @@ def expand_scatter(node: Node, target: Target) -> Node:
     if is_small or not target.has_blocks or max(count, product(sizes) << len(inside)) >= 1 << 31:
         return node
     flat = [each.reshape((count,)) for each in rest]
+    is_few = product(sizes) <= count and product(sizes) * values.size <= MOST_VISITS
+    if monoid == "sum" and is_few:
+        return masked_sums(node, flat, sizes)
     keys, order = sorted_keys(flat[: len(axes)], sizes, *flat[len(axes) :])
     for each in inside:
         values = kept(each, values, base.gather(tuple(indices), axes))
@@ -58,6 +66,36 @@ def expand_scatter(node: Node, target: Target) -> Node:
         inputs += levels_of(rows, keys, order, monoid)
     arg = (axes, monoid, FAN)
     return Node("scatter_runs", tuple(inputs), arg, node.shape, node.dtype, node.device)
+
+
+def masked_sums(node: Node, flat: list[Node], sizes: tuple[int, ...]) -> Node:
+    """Add up the updates of each destination by itself: all are looked at."""
+    base, values, *_ = node.inputs
+    axes, monoid = node.arg
+    count = flat[0].size
+    rows = values.accumulated().reshape((1, count, values.size // count))
+    wide = (product(sizes), *rows.shape[1:])
+    number = stored_if_dear(numbered(flat[: len(axes)], sizes).cast(int32))
+    number = number.reshape((1, count, 1)).expand(wide)
+    is_own = number.binary("equal", number.iota(0, int32))
+    for inside in flat[len(axes) :]:
+        is_wanted = inside.reshape((1, count, 1)).expand(wide)
+        is_own = is_own.binary("logical_and", is_wanted)
+    total = is_own.where(rows.expand(wide), 0).reduce(monoid, (1,))
+    others = [axis for axis in range(base.rank) if axis not in axes]
+    order = [*axes, *others]
+    first = total.reshape(tuple([base.shape[axis] for axis in order]))
+    back = tuple([order.index(axis) for axis in range(base.rank)])
+    return (base.accumulated() + first.permute(back)).cast(node.dtype)
+
+
+def stored_if_dear(number: Node) -> Node:
+    """Ask for what every destination looks at in memory, unless it is made by a few operations."""
+    below = toposort([number], lambda node: node.realized is not None)
+    cost = sum(each.row.cost for each in below if each.inputs)
+    if cost <= FEW_OPERATIONS:
+        return number
+    return Node("contiguous", (number,), None, number.shape, number.dtype, number.device)
 
 
 def kept(inside: Node, values: Node, there: Node) -> Node:
@@ -78,16 +116,21 @@ def sorted_keys(
         twice, order = sorted_keys([*indices, inside], (*sizes, 2))
         keys = twice.binary("shift_right", 1)
         return keys, order
-    number = indices[0].cast(int64)
-    for index, size in zip(indices[1:], sizes[1:], strict=True):
-        number = number * size + index.cast(int64)
-    keys = number.cast(uint32)
+    keys = numbered(indices, sizes).cast(uint32)
     bits = max(product(sizes) - 1, 1).bit_length()
     if keys.size <= BLOCK_RUN:
         order = ordered(keys, 0, bits, True)
         return along(keys, order, 0), order
     pairs = radix_sorted(keys, bits)
     return pairs.binary("shift_right", 32).cast(uint32), pairs.cast(uint32).cast(int64)
+
+
+def numbered(indices: list[Node], sizes: tuple[int, ...]) -> Node:
+    """Number the destinations."""
+    number = indices[0].cast(int64)
+    for index, size in zip(indices[1:], sizes[1:], strict=True):
+        number = number * size + index.cast(int64)
+    return number
 
 
 def run_starts(keys: Node) -> Node:

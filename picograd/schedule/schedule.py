@@ -23,6 +23,7 @@ from picograd.schedule.fuse import Fuser
 from picograd.schedule.group import Facts, is_stored
 from picograd.schedule.in_place import lives_of, write_in_place
 from picograd.schedule.joins import find_joins
+from picograd.schedule.kept_scores import keep_scores
 from picograd.schedule.loop import Kernel
 from picograd.schedule.lower import KernelBuilder, Location, scalar_key
 from picograd.schedule.memory import place_slots
@@ -93,12 +94,11 @@ def schedule(roots: Sequence[Node], target: Target, verify: bool = True) -> Plan
     with paused_collection():
         for stage in STAGES:
             stage(draft)
-    outputs = tuple(draft.outputs)
-    hold_complex(draft.slots, outputs, roots)
+    hold_complex(draft.slots, draft.outputs, roots)
     steps = (*draft.steps, *draft.copies)
-    parts = (tuple(draft.slots), steps, tuple(draft.inputs), tuple(draft.scalars), outputs)
+    parts = (tuple(draft.slots), steps, tuple(draft.inputs), tuple(draft.scalars))
     reasons = draft.fuser.reasons.told(draft.locations)
-    return Plan(*parts, draft.arenas, *reasons, tuple(draft.joined))
+    return Plan(*parts, tuple(draft.outputs), draft.arenas, *reasons, tuple(draft.joined))
 
 
 def number_inputs(draft: Draft) -> None:
@@ -151,6 +151,7 @@ def expanded(roots: Sequence[Node], order: Sequence[Node], target: Target) -> li
 REWRITES = (
     take_updates,
     expanded,
+    keep_scores,
     move_factors,
     edit_weights,
     fit_streams,
@@ -249,8 +250,7 @@ class Reads:
                 self.last_call = number
             for leaf in launch.leaves:
                 self.leaves[draft.locations[leaf].slot] = number
-            for assigned in launch.contents:
-                self.contents[assigned] = number
+            self.contents.update(dict.fromkeys(launch.contents, number))
             for part in launch.parts:
                 self.positions.update((id(group), number) for group in part)
         for root in draft.roots:  # copied when all is done

@@ -19,10 +19,12 @@ from picograd.helpers import product
 from picograd.late_methods import dataclass
 from picograd.schedule.group import Facts, Reasons
 from picograd.schedule.index import Axis, Dynamic, Index, Indices, axis_index, flatten
+from picograd.schedule.score_rows import sum_rows
 from picograd.schedule.score_sinks import (
     Limits,
     Stream,
     find_streams,
+    is_kept,
     is_product,
     is_sum,
     mark,
@@ -50,6 +52,7 @@ def stream_scores(
     streams = streams_of(values, wanted, target, reasons)
     if not streams:
         return list(values)
+    sum_rows(values, streams)
     mark(streams, values, wanted)
     if target.has_blocks:
         box_operands(streams)
@@ -87,8 +90,9 @@ def has_kernel(stream: Stream, target: Target, has_box: Callable[["Boxed", set[i
     Boxes are no kernel for sizes that vary: what lies beyond an end is in memory, and may be NaN.
     Raises NoRule then: each size gets a plan of its own.
     """
-    if target.packs_operands:
-        return ""
+    if target.packs_operands:  # rows are in lanes: what is stored of all places lies across
+        is_stored = any(map(is_kept, stream.sinks))
+        return "what is stored of scores takes longer than scores in memory" if is_stored else ""
     if not (is_forward(stream) or is_known(stream)):
         return "it is no forward pass with a maximum, nor one whose maximum is known"
     if product(axis.size for axis in stream.over) < LEAST_SIDE:
@@ -134,7 +138,7 @@ def is_forward(stream: Stream) -> bool:
 
 def is_known(stream: Stream) -> bool:
     """Tell whether a stream sums products, and rows, whose maxima and totals are known."""
-    is_sums = all(is_product(sink) or is_sum(sink) for sink in stream.sinks)
+    is_sums = all(is_product(x) or is_sum(x) or is_kept(x) for x in stream.sinks)
     return stream.total is None and is_sums
 
 
@@ -274,6 +278,7 @@ def memory_index(facts: Facts, indices: Indices) -> Index | None:
         is_shown = node.row.view is not None and node.row.is_showing and not starts_of(node)
         if not is_shown:
             return None
-        indices = view_source(node, indices)
+        if node.row.role is Role.VIEW:  # else it gives another name
+            indices = view_source(node, indices)
         facts = facts.inputs[0]
     return flatten(indices, base.node.shape)

@@ -41,7 +41,8 @@ def fit_streams(roots: Sequence[Node], order: Sequence[Node], target: Target) ->
     facts = facts_of(order, roots)
     values = list(dict.fromkeys(facts.values()))
     wanted = {facts[id(root)] for root in roots}
-    streams = streams_of(values, wanted, target, Reasons(), can_be_boxed)
+    every = streams_of(values, wanted, target, Reasons(), can_be_boxed)
+    streams = [each for each in every if not each.region.shared]  # with others than streams
     copies = copies_of(streams) if target.has_blocks else {}
     wide: dict[int, list[int]] = {}
     for stream in streams:

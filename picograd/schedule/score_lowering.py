@@ -5,6 +5,7 @@
     %2 [b, i] sum[j] = exp(edit(%0) - %1)
     %3 [b, i, v] sum[j] = exp(edit(%0) - %1) * v       the weights are divided after the sum
     %4 [b, i, v] = %3 / %2
+    %5 [b, i, j] = gradient(%0)                        stored, where somebody asks for it
 
 What a stream over j makes of this, one block of j after another, is the template's.
 """
@@ -16,7 +17,7 @@ from picograd.errors import internal
 from picograd.graph.row import OPS, Role
 from picograd.schedule.group import Facts
 from picograd.schedule.heroes import contract_operands
-from picograd.schedule.index import Axis, Indices, axes_of, axis_index
+from picograd.schedule.index import Axis, Index, Indices, axes_of, axis_index
 from picograd.schedule.loop import Compute, Condition, Expr, const, rewrite
 from picograd.schedule.lower import LOWERINGS, PartBuilder, apply
 from picograd.schedule.monoid import identity
@@ -32,8 +33,8 @@ def stream_computes(members: Sequence[Facts], part: PartBuilder) -> Iterator[Fin
     sinks = {sink.facts.number: sink for sink in stream.sinks}
     for member in members:
         sink = sinks[member.number]
-        is_product = member.node.row.role is Role.CONTRACT
-        write = multiplied if is_product else reduced
+        role = member.node.row.role
+        write = summed if sink.places else WRITERS[role]
         yield write(sink, stream, part)
 
 
@@ -125,6 +126,47 @@ def multiplied(sink: Sink, stream: Stream, part: PartBuilder) -> Finished:
         compute = divided(compute, sink, total, part)
     own = tuple(places[label] for label in out)
     return member, compute, own
+
+
+def kept(sink: Sink, stream: Stream, part: PartBuilder) -> Finished:
+    """Write what is stored of every place."""
+    member = sink.facts
+    (source,) = member.inputs
+    at = stream.at[source.number]
+    axes = (*stream.rows, *stream.over)
+    part.bound = axes
+    dtype = member.node.dtype
+    value = apply("cast", (part.value(source, at),), dtype)
+    compute = Compute(axes, (), None, value, dtype)
+    return member, compute, at
+
+
+def summed(sink: Sink, stream: Stream, part: PartBuilder) -> Finished:
+    """Write a sum of rows that are no scores."""
+    member = sink.facts
+    node = member.node
+    (source,) = member.inputs
+    monoid, over = node.arg
+    rest = iter(sink.places)
+    axes: list[Axis] = []
+    places: list[Index] = []
+    for d, size in enumerate(source.node.shape):
+        if d in over:
+            axis = Axis(f"r{d}", size)
+            axes.append(axis)
+            places.append(axis_index(axis))
+        else:
+            places.append(next(rest))
+    at = tuple(places)
+    part.bound = (*stream.rows, *axes)
+    wide = accumulate_dtype(node.dtype)
+    body = apply("cast", (part.value(source, at),), wide)
+    body = ended(body, part.tests_of_source(node, 0, at), monoid)
+    compute = Compute(stream.rows, tuple(axes), monoid, body, wide)
+    return member, compute, sink.places
+
+
+WRITERS = {Role.REDUCE: reduced, Role.CONTRACT: multiplied, Role.PASS: kept}
 
 
 def total_of(stream: Stream, part: PartBuilder) -> Expr:

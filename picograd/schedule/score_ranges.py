@@ -153,7 +153,8 @@ def mask_of(part: Part) -> Mask | None:
     if min(row.size, place.size) < LEAST:
         return None
     moving = {row, place}
-    conditions = tuple(filter(is_known, common_conditions(sinks)))
+    kept = [each for each in part.computes if place in each.axes and not each.reduce]
+    conditions = tuple(filter(is_known, common_conditions([*sinks, *kept])))
     is_plain = [is_by_position(each, moving) for each in conditions]
     if all(is_plain):
         return None
@@ -165,7 +166,7 @@ def mask_of(part: Part) -> Mask | None:
 
 
 def common_conditions(sinks: Sequence[Compute]) -> list[Expr]:
-    """List the conditions where which fail no sum of a stream gets anything."""
+    """List the conditions where which fail no sum of a stream gets anything, and 0 is kept."""
     peaks = [compute for compute in sinks if compute.monoid == "max"]
     needed = hiding if peaks else weighing
     every = []

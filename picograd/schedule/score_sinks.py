@@ -100,9 +100,9 @@ class Matcher:
             self.streams.append(stream)
         if not taken:
             self.problem = "no sum of exponentials was found, less the maximum of their row"
-        for sink in sinks.values():
-            if sink.facts.number not in taken:
-                self.ready(sink)
+        left = [sink for sink in sinks.values() if sink.facts.number not in taken]
+        for sink in sorted(left, key=is_kept):
+            self.ready(sink)
 
     def is_compared(self, facts: Facts) -> bool:
         """Tell whether a score is compared with what reduces scores, whose digits are others."""
@@ -181,7 +181,7 @@ class Matcher:
         number = sink.facts.number
         for stream in self.streams:
             every = (*stream.sinks, sink)
-            are_sums = all(is_product(x) or is_sum(x) for x in every)
+            are_sums = all(is_product(x) or is_sum(x) or is_kept(x) for x in every)
             if stream.total is not None or stream.side != sink.side or not are_sums:
                 continue
             others = [x.facts.number for x in stream.sinks]
@@ -192,6 +192,8 @@ class Matcher:
             if is_apart and sum(map(columns_of, every)) <= self.most_columns:
                 stream.sinks.append(sink)
                 return
+        if is_kept(sink):
+            self.problem = "no stream beside which it could be stored has its maximum"
         self.streams.append(Stream(self.region, sink.side, [sink]))
 
 
@@ -217,6 +219,11 @@ def is_sum_of(facts: Facts) -> bool:
 def is_sum(sink: Sink) -> bool:
     """Tell whether a sink is a sum of rows."""
     return is_sum_of(sink.facts)
+
+
+def is_kept(sink: Sink) -> bool:
+    """Tell whether a sink is a member of the region that is stored."""
+    return sink.facts.node.row.role is Role.PASS
 
 
 def is_passing(facts: Facts) -> bool:

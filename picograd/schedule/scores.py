@@ -7,6 +7,8 @@ exponentials, weights, their gradients. Products that meet elementwise share one
 the rows and the columns of the product, and ends in *sinks*: reductions over a side, and products
 summed over one. If a region has no other reader, whatever it holds is computed where it is read,
 and its sinks are kernels that stream over a side (schedule/score_sinks.py says which share one).
+What others read, as gradients of a bias, is a sink too once it is asked for in memory: a kernel
+that streams over it stores it.
 
 Every element of a region has a place: `at` gives, for each node, its indices over the axes of the
 region, so that views of scores are only other indices.
@@ -48,6 +50,7 @@ class Sink:
     operand: int  # which input is in the region
     is_divided: bool = False  # a product of weights that are divided by a total of the same stream
     is_masked: bool = False  # weights are 0 where a mask says so
+    places: Indices = ()  # of a sum of rows that are no scores: which row it is of
 
 
 @dataclass(eq=False, slots=True)
@@ -61,6 +64,7 @@ class Region:
     sinks: list[Sink] = field(default_factory=list)
     problem: str = ""
     wide: dict[int, list[int]] = field(default_factory=dict)  # dimensions that a sink sums later
+    shared: dict[int, Facts] = field(default_factory=dict)  # members that others read
 
     def refuse(self, problem: str) -> None:
         """Keep the region in memory; the first reason counts."""
@@ -107,14 +111,15 @@ def find_regions(
     stored.
 
     Regions have `least` rows and columns or more, and `LEAST_SIDE` of one of them. If it
-    `has_wide` ones, sinks may reduce more than a side: the rest is to be summed later.
+    `has_wide` ones, sinks may reduce more than a side, and others may read members: the rest is to
+    be summed later, and those are to be asked for in memory.
     """
     finder = Finder(least, sizes, has_wide)
     for facts in values:
         finder.visit(facts)
     for facts in wanted:
         if facts.number in finder.homes:
-            finder.homes[facts.number].refuse("it is an output")
+            finder.share(facts, finder.homes[facts.number], "it is an output")
     return list(dict.fromkeys(finder.homes.values()))
 
 
@@ -148,9 +153,30 @@ class Finder:
         elif role in (Role.REDUCE, Role.CONTRACT) and len(homes) == len(set(homes)):
             for home in homes:
                 self.end(facts, home)
+        elif role is Role.PASS:
+            self.keep(facts, homes[0])
         else:
-            for home in homes:
-                home.refuse(f"{facts.node.op} {facts.node.shape} reads it")
+            problem = f"{facts.node.op} {facts.node.shape} reads it"
+            for source in facts.inputs:
+                if source.number in self.homes:
+                    self.share(source, self.homes[source.number], problem)
+
+    def share(self, facts: Facts, region: Region, problem: str) -> None:
+        """Somebody else reads a member, which is a problem unless it is asked for in memory."""
+        if self.has_wide:
+            region.shared[facts.number] = facts
+        else:
+            region.refuse(problem)
+
+    def keep(self, facts: Facts, region: Region) -> None:
+        """A member that is asked for in memory is stored where its neighbours stream."""
+        places = region.at[facts.inputs[0].number]
+        nearest = next((axis for axis in map(lone_axis, reversed(places)) if axis), None)
+        sides = [number for number, side in enumerate(region.sides) if nearest in side]
+        if sides:
+            region.sinks.append(Sink(facts, sides[0], 0))
+        else:
+            region.refuse(f"{facts.node.op} {facts.node.shape} stores it by other axes")
 
     def open(self, facts: Facts) -> None:
         """Open a region: its axes are the dimensions of the product."""
@@ -204,6 +230,7 @@ class Finder:
             sink.side = region.sides.index(side) if side in region.sides else 0
             region.sinks.append(sink)
         region.wide |= other.wide
+        region.shared |= other.shared
 
     def agree(self, region: Region, other: Region, sides: Sequence[frozenset[Axis | None]]) -> bool:
         """Narrow the sides of a region to what they share with another's; tell whether they fit."""
@@ -221,13 +248,14 @@ class Finder:
         node, source = facts.node, facts.inputs[0].node
         at, mapping = region.at[facts.inputs[0].number], dimension_map(node)
         if node.size != source.size or node.row.is_shifting:
-            region.refuse(f"{node.op} {node.shape} shows parts of it, or repeats it")
+            problem = f"{node.op} {node.shape} shows parts of it, or repeats it"
+            self.share(facts.inputs[0], region, problem)
         elif node.row.is_same_bytes or (node.shape == source.shape and node.row.is_repeating):
             self.add(facts, region, unflatten(flatten(at, source.shape), node.shape))
         elif mapping is not None and sorted(mapping) == list(range(len(at))):
             self.add(facts, region, tuple(at[d] for d in mapping))
         else:
-            region.refuse(f"{node.op} {node.shape} reads it")
+            self.share(facts.inputs[0], region, f"{node.op} {node.shape} reads it")
 
     def end(self, facts: Facts, region: Region) -> None:
         """A reduction over a side, or a product summed over one, ends a region."""
@@ -249,7 +277,8 @@ class Finder:
         side = region.side_in(frozenset(axes.values())) if is_fit else None
         later = [d for d, axis in axes.items() if side is None or axis not in region.sides[side]]
         if side is None or (later and not self.has_wide):
-            region.refuse(f"{node.op} {node.shape} reads it, over other axes than one side")
+            problem = f"{node.op} {node.shape} reads it, over other axes than one side"
+            self.share(facts.inputs[operand], region, problem)
             return
         if later:
             region.wide[facts.number] = later

@@ -3,6 +3,7 @@
     p = w @ v                            p' = w @ v, its dimensions in the order of b
     a = f(p)                     ->      a = f(permute(p', back))
     b = permute(p, order)                b = p'
+    c = contiguous(b)                    c = p'
 
 Kernels that stream over scores store results in whatever order for the same price, and a view of
 them costs nothing: heads beside one another for the layer that follows, gradients as their
@@ -53,6 +54,9 @@ def turned_products(order: Sequence[Node]) -> dict[int, Node]:
             products[id(node)] = node
             continue
         source = node.inputs[0]
+        if node.row.is_stored and id(source) in turned:  # it lies there as it is asked for
+            turned[id(node)] = turned[id(source)]
+            continue
         product = products.get(id(source))
         if product is None:
             continue

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from picograd.codegen.layout import Blocked, Layout, MmaAccumulator, WgmmaAccumulator
-from picograd.codegen.walk_cuda import register_count, replicas_of, walk
+from picograd.codegen.walk_cuda import register_count, replicas_of, runs_walk, walk
 from picograd.errors import InternalError
 from picograd.schedule.index import Axis, evaluate
 
@@ -55,6 +55,24 @@ def test_walk_is_the_layout(name: str, is_vector: bool) -> None:
     shape = layout.shape if isinstance(layout, Blocked) else points.max(0) + 1
     assert len(points) == np.prod(shape) and len(rows) == len(points) * replicas
     assert rows[:, 1].max() < register_count(layout, 2)
+
+
+def test_runs_are_all_elements_of_a_fragment_once():
+    """Of the rows that threads hold, and eight neighbours at a time."""
+    layout, thread = WgmmaAccumulator(64, 2), Axis("t", 256)
+    found = runs_walk(layout, thread)
+    assert found.vector is not None and found.vector[1] == 8
+    axes = [thread, *(axis for axis, _ in found.loops), found.vector[0]]
+    values = dict(zip(axes, np.indices([axis.size for axis in axes]), strict=True))
+    row, column = (evaluate(index, values, lambda e: None) for index in found.coordinates)
+    places = np.sort((row * 64 + column).ravel())
+    np.testing.assert_array_equal(places, np.arange(128 * 64))
+    own = walk(layout, thread, False)
+    axes = [thread, *(axis for axis, _ in own.loops)]
+    values = dict(zip(axes, np.indices([axis.size for axis in axes]), strict=True))
+    held = evaluate(own.coordinates[0], values, lambda e: None)
+    for number in range(256):
+        assert set(row[number].ravel()) == set(held[number].ravel())
 
 
 def test_threads_must_replicate_the_layout() -> None:

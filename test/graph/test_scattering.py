@@ -22,6 +22,7 @@ PATTERNS = ("random", "same", "sorted", "reversed", "distinct", "two")
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scattering, "FAN", 4)
     monkeypatch.setattr(scattering, "FEW", 4)
+    monkeypatch.setattr(scattering, "MOST_VISITS", 0)
     monkeypatch.setattr(sorting, "BLOCK_RUN", 64)
     monkeypatch.setattr(sorting, "RADIX_TILE", 256)
 
@@ -123,7 +124,23 @@ def test_updates_that_are_not_wanted(pattern: str, count: int) -> None:
     check(square, values, both, (0, 1), None, random.integers(0, 2, count) > 0)
 
 
-def test_what_stays_a_scatter() -> None:
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int64", "uint8"])
+def test_sums_at_few_destinations_are_one_kernel(
+    dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scattering, "MOST_VISITS", 1 << 20)
+    random = np.random.default_rng(0)
+    base, values = (random.integers(0, 3, n).astype(dtype) for n in ((9, 3), (60, 3)))
+    node = check(base, values, [places("random", 60, 9)], (0,), "sum")
+    assert [kernel.hero for kernel in schedule([node], CUDA).kernels] == ["reduce.col"]
+    kept = random.integers(0, 2, 60) > 0
+    check(base, values, [places("two", 60, 9)], (0,), "sum", kept)
+    first, second = places("random", 66, 6).reshape(11, 6), places("random", 66, 5).reshape(11, 6)
+    base, values = (random.integers(0, 3, n).astype(dtype) for n in ((5, 4, 6), (11, 6, 4)))
+    check(base, values, [first, second], (2, 0), "sum")
+
+
+def test_what_stays_a_scatter(monkeypatch: pytest.MonkeyPatch) -> None:
     def ops(count: int, target: Target) -> set[str]:
         base, values = leaf((9,), float32), leaf((count,), float32)
         node = base.scatter(values, [leaf((count,), int64)], (0,), "sum")
@@ -132,6 +149,8 @@ def test_what_stays_a_scatter() -> None:
     assert "scatter" in ops(100, SERIAL) and "scatter" in ops(4, CUDA)
     assert "scatter" in ops(0, CUDA)
     assert "scatter_runs" in ops(100, CUDA)
+    monkeypatch.setattr(scattering, "MOST_VISITS", 1 << 20)
+    assert "scatter_runs" in ops(8, CUDA) and "scatter_runs" not in ops(9, CUDA)
 
 
 def test_a_long_run_is_short_work() -> None:

@@ -154,6 +154,23 @@ def learned(q, k, v, t):
     return weigh(build.softmax(s * spread(t, s.shape), 3), v)
 
 
+def biased(q, k, v, t, window=0):
+    """A bias with a gradient: of every place, of a head, or of all of a batch; and a mask."""
+    s = product(q, k) * 0.3
+    seen = is_seen(s, window)
+    return weigh(build.softmax(seen.where(s + spread(t, s.shape), -math.inf), 3), v)
+
+
+def biased_documents(q, k, v, t):
+    """A bias with a gradient, and documents by their numbers."""
+    s = product(q, k) * 0.3 + spread(t, (*q.shape[:3], k.shape[2]))
+    own = numbers((q.shape[2],))
+    row = spread(own.reshape((1, 1, own.size, 1)), s.shape)
+    column = spread(own.reshape((1, 1, 1, own.size)), s.shape)
+    seen = row.binary("equal", column).binary("logical_and", is_seen(s))
+    return weigh(seen.where(build.softmax(seen.where(s, -math.inf), 3), 0), v)
+
+
 def shared_queries(q, k, v):
     """Queries of each head that are the same for all of a batch."""
     s = q.contract(k, ((1, 2, 3), (0, 1, 4, 3), (0, 1, 2, 4)))

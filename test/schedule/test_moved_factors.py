@@ -40,7 +40,8 @@ def with_gradients(form, length=1024, dtype=bfloat16):
 def test_as_many_kernels_as_without(form):
     roots = with_gradients(form)
     assert len(schedule(roots[:1], GPU).kernels) == 1
-    assert len(schedule(roots, GPU).kernels) == 4
+    count = 4 if form is both_scaled else 3  # one stores what both read scaled
+    assert len(schedule(roots, GPU).kernels) == count
 
 
 @pytest.mark.parametrize("form", [scale_before, both_scaled, values_scaled, result_scaled])

@@ -73,13 +73,13 @@ def test_places_of_two_axes_are_one_dimension():
 def test_sums_of_more_than_a_side_are_sums_of_one_first(axes):
     """They stream with the products of that side, and the rest is summed behind."""
     shapes = (2, 3, 20, 8), (2, 3, 24, 8), (2, 3, 24, 8), axes
-    plan = check_plan(with_gradients(learned, *shapes), 5, 1e-4)
+    plan = check_plan(with_gradients(learned, *shapes), 4, 1e-4)
     assert [kernel.hero for kernel in plan.kernels].count("attention") == 3
 
 
 def test_queries_that_a_batch_shares():
     shapes = (3, 20, 8), (2, 3, 24, 8), (2, 3, 24, 8)
-    plan = check_plan(with_gradients(shared_queries, *shapes), 5, 1e-4)
+    plan = check_plan(with_gradients(shared_queries, *shapes), 4, 1e-4)
     assert [kernel.hero for kernel in plan.kernels].count("attention") == 3
 
 

@@ -15,11 +15,10 @@ they are. Blocks that a mask shows whole are written without it, and those it hi
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from functools import partial
 
-from picograd.codegen.layout import Blocked
-from picograd.codegen.operands import Role, bind_roles, cast, guarded, role, size_of
+from picograd.codegen.operands import bind_roles, cast, guarded, role, size_of
 from picograd.codegen.stream_masks import bared, edges, emptied, extreme, minimum_of, settled
 from picograd.codegen.streams import (
     Product,
@@ -27,10 +26,12 @@ from picograd.codegen.streams import (
     binary,
     is_tile,
     left,
+    placed,
     read,
     replaced,
     subtracted,
 )
+from picograd.codegen.templates.attention_cpu_tiles import Tiles, pack, turned_sum
 from picograd.codegen.tile import (
     Accumulate,
     Assign,
@@ -38,15 +39,12 @@ from picograd.codegen.tile import (
     For,
     Step,
     Store,
-    Tile,
     TileKernel,
     TilePart,
     When,
 )
-from picograd.dtype import DType
 from picograd.helpers import ceil_div, round_up
-from picograd.late_methods import dataclass
-from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, substitute
+from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant
 from picograd.schedule.loop import Condition, Expr, Kernel, Part, const, rewrite
 from picograd.schedule.monoid import COMBINE, identity
 from picograd.target import Target
@@ -63,19 +61,6 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
     """Write an attention kernel for a CPU."""
     parts = [Writer(kernel, part, target).part() for part in kernel.parts]
     return TileKernel(kernel, tuple(parts))
-
-
-@dataclass(slots=True)
-class Tiles:
-    """The tiles of a task, by name; equal operands share one."""
-
-    every: dict[str, Tile] = field(default_factory=dict)
-    names: dict[tuple[str, Expr], str] = field(default_factory=dict)
-
-    def add(self, name: str, shape: tuple[int, ...], dtype: DType, space: str = "shared") -> str:
-        """Add a tile."""
-        self.every[name] = Tile(name, shape, dtype, space)
-        return name
 
 
 class Writer:
@@ -214,6 +199,10 @@ class Writer:
             monoid = str(compute.monoid)
             start = const(identity(monoid, compute.dtype), compute.dtype)
             found.append(Assign(name, (self.panel, self.lane), start))
+        for number in stream.early:
+            compute = stream.computes[number]
+            lanes = self.panel, self.lane
+            found += turned_sum(self.tiles, number, compute, self.rows, lanes)
         for product in stream.products:
             column = self.columns(product)
             dims = self.panel, column, self.lane
@@ -365,6 +354,9 @@ class Writer:
                 return None
             if expr.arg in scores:
                 return read(f"score{expr.arg}", self.point, expr.dtype)
+            if expr.arg in self.stream.early:
+                row = self.here(self.point[1])
+                return read(f"value{expr.arg}", row, expr.dtype)
             return read("safe", self.point[1:], expr.dtype)
 
         found = replaced(settled(body) if is_whole else bared(body), find)
@@ -440,6 +432,7 @@ class Writer:
         """Store rows, then products, with whatever is computed of them."""
         steps: list[Step] = []
         lane = axis_index(self.lane)
+        products = {each.number for each in self.stream.products}
         for number, compute in enumerate(self.stream.computes):
             if compute.store is None:
                 continue
@@ -450,7 +443,7 @@ class Writer:
             index = (axis_index(column), lane) if axes else (lane,)
 
             def held(number: int, ref: Expr, index: Indices = index) -> Expr:
-                is_row = number in self.stream.reductions
+                is_row = number not in products
                 place = self.here(lane) if is_row else self.here(*index)
                 return read(f"value{number}", place, ref.dtype)
 
@@ -459,17 +452,3 @@ class Writer:
             dims = (self.lane, column) if axes else (self.lane,)
             steps.append(Store(slot, target, dims, value, self.rows.conditions))
         return steps
-
-
-def placed(condition: Condition, place: Role) -> Condition:
-    """Put places into a condition."""
-    index, lo, hi = condition
-    return substitute(index, place.values), lo, hi
-
-
-def pack(tile: str, dims: Sequence[Axis], expr: Expr, index: Indices) -> Assign:
-    """Make a step that copies with explicit vectors where it can."""
-    shape = tuple(axis.size for axis in dims)
-    ones = (1,) * len(shape)
-    layout = Blocked(shape, ones, (*ones[:-1], 16))
-    return Assign(tile, tuple(dims), expr, index, layout)

@@ -398,7 +398,7 @@ class Frame:
         """Store rows, then products, with whatever is computed of them."""
         steps: list[Step] = []
         for number, compute in enumerate(self.stream.computes):
-            if compute.store is not None:
+            if compute.store is not None and number not in self.stream.kept:
                 self.leave_one(number, compute, steps)
         return steps
 
@@ -419,7 +419,7 @@ class Frame:
         index = tuple(map(axis_index, dims))
 
         def held(number: int, ref: Expr) -> Expr:
-            is_row = number in self.stream.reductions
+            is_row = number in (*self.stream.reductions, *self.stream.early)
             place = index[:1] if is_row else index
             value = read(f"value{number}", place, ref.dtype)
             factor = self.factors.get(number, 1.0)

@@ -16,9 +16,10 @@ the stream comes to shared memory with the boxes, computed by a warp of its own:
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from picograd.codegen.layout import WgmmaOperand
-from picograd.codegen.operands import bind_roles, cast, guarded, size_of
+from picograd.codegen.operands import bind_roles, cast, guarded, role, size_of
 from picograd.codegen.stream_masks import settled, shown_of, unmasked
 from picograd.codegen.stream_powers import (
     Power,
@@ -31,11 +32,12 @@ from picograd.codegen.stream_powers import (
     unrounded,
     without_factor,
 )
-from picograd.codegen.streams import Product, Stream, binary, is_tile, read, replaced
+from picograd.codegen.streams import Product, Stream, binary, is_tile, placed_in, read, replaced
 from picograd.codegen.templates.attention_frame import GRAIN, SPAN, Frame, Schedule, side_by_side
 from picograd.codegen.templates.attention_vectors import Vectors
-from picograd.codegen.tile import Accumulate, Assign, Dot, Step, TilePart
+from picograd.codegen.tile import Accumulate, Assign, Dot, For, Step, Store, TilePart, When
 from picograd.helpers import round_up
+from picograd.schedule.index import Axis, axis_index
 from picograd.schedule.loop import Expr, const, walk
 from picograd.schedule.monoid import COMBINE, identity
 from picograd.schedule.score_masks import hiding
@@ -102,12 +104,42 @@ class Writer:
         begun: list[Step] = []
         begun += map(frame.start_reduction, stream.reductions)
         begun += map(frame.start_product, stream.products)
+        begun += self.sum_rows()
+        begun += self.clear_hidden()
         begun += self.vectors.hold_rows()
         values = self.vectors.fill_places()
         names = [each.tile for each in values]
         frame.fill_memory(names)
         pipeline = frame.pipeline(values, steps)
         return frame.part(begun, pipeline)
+
+    def sum_rows(self) -> list[Step]:
+        """Sum rows that are no scores, before the stream."""
+        frame = self.frame
+        steps: list[Step] = []
+        for number in self.stream.early:
+            compute = self.stream.computes[number]
+            column = Axis("column", round_up(size_of(compute.reduce), GRAIN))
+            beside = role(compute.reduce, axis_index(column))
+            body = bind_roles(compute.body, frame.rows, beside)
+            element = guarded(body, (*frame.rows.conditions, *beside.conditions))
+            name = frame.add_rows(f"value{number}", compute.dtype)
+            layout = frame.fragment(column.size)
+            monoid = str(compute.monoid)
+            rows, columns = (frame.row,), (column,)
+            steps.append(Accumulate(name, rows, columns, monoid, element, layout=layout))
+        return steps
+
+    def with_rows(self, body: Expr) -> Expr:
+        """Read sums of rows that are no scores where they are."""
+        here = self.frame.point[:1]
+        early = self.stream.early
+
+        def find(expr: Expr) -> Expr | None:
+            is_early = expr.op == "ref" and expr.arg in early
+            return read(f"value{expr.arg}", here, expr.dtype) if is_early else None
+
+        return replaced(body, find)
 
     def multiply(self, number: int) -> Step:
         """Write the product of a block of scores."""
@@ -125,10 +157,13 @@ class Writer:
         """Write powers, then sums and products: those of the fewest scores first."""
         stream = self.stream
         factors = self.frame.factors
-        bodies = {number: stream.computes[number].body for number in stream.sums}
+        every = (*stream.sums, *stream.kept)
+        bodies = {number: stream.computes[number].body for number in every}
         for each in stream.products:
             number = each.number
             bodies[number], factors[number] = without_factor(each.weight)
+        for number, body in bodies.items():
+            bodies[number] = self.with_rows(body)
         steps = self.share_power(bodies)
         settled_bodies = {number: settled(body) for number, body in bodies.items()}
         whole = self.all_prepared(settled_bodies)
@@ -142,6 +177,8 @@ class Writer:
         for each in sorted(stream.products, key=count):
             number = each.number
             steps += self.multiply_weights(each, whole[number], edge[number])
+        for number in stream.kept:
+            steps += self.keep(number, whole[number], edge[number])
         return steps
 
     def all_prepared(self, bodies: Mapping[int, Expr]) -> dict[int, Expr]:
@@ -282,6 +319,39 @@ class Writer:
         value = frame.streamed(each.value, each.columns)
         dot = Dot(f"value{number}", name, value, frame.size, frame.unit)
         return [*steps, dot]
+
+    def keep(self, number: int, whole: Expr, edge: Expr) -> list[Step]:
+        """Store what is kept of every place, under the products of its block."""
+        frame = self.frame
+        hidden = self.stored(number, edge)
+        plain = replace(hidden, expr=whole, conditions=())
+        return frame.chosen([plain], [hidden])
+
+    def stored(self, number: int, value: Expr) -> Store:
+        """Store a value of every place where there is one."""
+        frame = self.frame
+        compute = self.stream.computes[number]
+        slot, index = placed_in(compute, frame.rows, frame.over)
+        conditions = frame.conditions
+        return Store(slot, index, frame.dims, value, conditions, frame.scored)
+
+    def clear_hidden(self) -> list[Step]:
+        """Store 0 of what is kept in blocks that masks hide: nothing is brought for them."""
+        frame = self.frame
+        first, stop = frame.shown()
+        here = axis_index(frame.block)
+        outside = [here - stop] if stop is not None else []
+        outside += [first - here - 1] if first is not None else []
+        steps: list[Step] = []
+        for number in self.stream.kept:
+            dtype = self.stream.computes[number].dtype
+            zero = const(0.0, dtype)
+            store = self.stored(number, zero)
+            for where in outside:
+                hidden = where, 0, max(where.hi, 0)
+                body = When((hidden,), (store,))
+                steps.append(For(frame.block, (body,)))
+        return steps
 
     # -- expressions ------------------------------------------------------------------------------
 

@@ -106,7 +106,7 @@ class Plain:
                 yield Barrier()
                 self.is_written = False
             yield replace(step, unit="fma")
-        elif isinstance(step, When):
+        elif isinstance(step, When | For):
             yield replace(step, body=tuple(self.every(step.body)))
         elif isinstance(step, LastBlock):
             yield step

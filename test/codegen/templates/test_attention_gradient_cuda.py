@@ -1,22 +1,30 @@
 """Gradients of attention on Hopper: values of Tile IR and of the program, resources by NVRTC."""
 
 import re
+from functools import partial
 
 import numpy as np
 import pytest
 from attention_forms import (
+    LABELS,
+    WEIGHTED,
     additive,
     alibi,
+    biased,
+    biased_documents,
     boolean,
     causal,
     causal_twice,
     documents,
     grouped,
     grouped_beside,
+    is_seen,
     learned,
     merged_batch,
     plain,
+    product,
     softcap,
+    weigh,
     window,
 )
 from cuda_tools import compile_cuda
@@ -31,6 +39,7 @@ from picograd.codegen.templates import attention_cuda, attention_frame, attentio
 from picograd.codegen.tile import verify
 from picograd.conversion import from_bits, to_bits
 from picograd.dtype import bfloat16, float16
+from picograd.graph import build
 from picograd.graph.gradient import gradient
 from picograd.graph.interpret import interpret
 from picograd.schedule import score_ranges
@@ -82,6 +91,8 @@ def results(roots, run):
     """Run the attention kernels of a plan by `run`, the others as Loop IR."""
     plan = schedule(roots, FEW)
     memory = allocate(plan, [VALUES[node].copy() for node in plan.inputs])
+    for number in plan.outputs:
+        memory[number].fill(np.nan)
     for step in plan.steps:
         slots = [memory[slot] for slot in step.slots]
         is_stream = step.kernel.hero == "attention"
@@ -152,6 +163,41 @@ def test_sums_stream_beside_products(axes):
     check(learned, shapes, run_tiles)
 
 
+@pytest.mark.parametrize("run, window", [(run_tiles, 0), (run_program, 0), (run_tiles, 9)])
+def test_gradients_of_a_bias_are_stored(run, window):
+    """Of all places: what the mask hides is 0, also in blocks that are not brought."""
+    shapes = (*shapes_of(150, 150, 64, 64), (2, 150, 150))
+    check(partial(biased, window=window), shapes, run)
+
+
+def test_a_bias_beside_documents(monkeypatch):
+    """Ranges that are found leave out blocks of what is kept, too: it is 0 there."""
+    monkeypatch.setattr(score_ranges, "LEAST", 64)
+    shapes = (*shapes_of(400, 400, 64, 64), (2, 400, 400))
+    check(biased_documents, shapes, run_tiles)
+    plan = schedule(gradients_of(biased_documents, shapes), FEW)
+    assert sum("ranges" in kernel.name for kernel in plan.kernels) == 2
+
+
+def test_what_is_kept_of_hidden_places_is_computed_there():
+    """Gradients of weights are what they are, where the weights are 0 too."""
+    np.random.seed(0)
+    q, k, v, g = (rounded(leaf(1, 2, 200, 64, dtype=bfloat16)) for _ in range(4))
+    s = product(q, k) * 0.3
+    weights = build.softmax(is_seen(s).where(s, -np.inf), 3)
+    inner = g.contract(v, LABELS)
+    slopes = weights * inner
+    roots = [weigh(weights, v), inner, slopes.contract(k, WEIGHTED)]
+    plan = schedule(roots, FEW)
+    memory = allocate(plan, [VALUES[node].copy() for node in plan.inputs])
+    for step in plan.steps:
+        run_tiles(step.kernel, [memory[slot] for slot in step.slots])
+    assert len(plan.steps) == 2
+    for n, wanted in zip(plan.outputs, interpret(roots, values=VALUES), strict=True):
+        missed = np.linalg.norm(memory[n].reshape(wanted.shape) - wanted)
+        assert missed < 0.02 * np.linalg.norm(wanted)
+
+
 def test_sums_of_rows_stream_where_no_result_is_known():
     """Without the result of attention, the sum of weights times their gradient is a stream."""
     np.random.seed(0)
@@ -168,7 +214,7 @@ def test_resources(form, depth):
     """No spill, no serialised product."""
     target = cuda_target("sm_90a")
     plan = schedule(gradients_of(form, shapes_of(1024, 1024, depth, depth)), target)
-    assert len(plan.kernels) == 4
+    assert len(plan.kernels) == 3
     for kernel in streams_of(plan)[1:]:
         text = render(linearize(attention_cuda.build(kernel, target), target))
         _, log = compile_cuda(text, "sm_90a")
