@@ -52,6 +52,7 @@ class Events:
 
 
 EVENTS = Events()
+CUTTING: set[Any] = set()  # events that may give pieces of memory
 MISS: Any = object()  # what `take` gives where recording goes on as usual
 
 
@@ -118,6 +119,12 @@ def event(function: F) -> F:
     return call  # type: ignore[return-value]
 
 
+def cutting(function: F) -> F:
+    """Declare that an event may give a piece of its first argument."""
+    CUTTING.add(function)
+    return function
+
+
 @dataclass(slots=True)
 class Template:
     """The nodes of a way, inputs first, over those of `count` tensors that are met on it."""
@@ -150,7 +157,7 @@ class Template:
                 nodes[at].stamped = pattern, [nodes[each] for each in members]
         for each in self.blocks:
             if each.at < made:
-                BLOCKS[nodes[each.at]] = each.placed(nodes)
+                BLOCKS[nodes[each.at]] = each.placed(nodes, drawn)
         return nodes
 
 
@@ -164,12 +171,13 @@ class BlockAt:
     starts: list[Any]
     given: list[Any]
 
-    def placed(self, nodes: list[Any]) -> Placed:
-        """Place the block among nodes."""
+    def placed(self, nodes: list[Any], drawn: dict[int, Any]) -> Placed:
+        """Place the block among nodes, with the numbers of this time."""
         order = [nodes[number] for number in self.order]
         inner = [order[number] for number in self.block.inner]
         ends = [order[number] for number in self.block.ends]
-        return Placed(self.block, inner, ends, self.starts, order, self.given)
+        starts, given = ([drawn.get(id(x), x) for x in each] for each in (self.starts, self.given))
+        return Placed(self.block, inner, ends, starts, order, given)
 
 
 @dataclass(slots=True, eq=False)
@@ -184,7 +192,7 @@ class Record:
     standing: dict[int, Node] = field(default_factory=dict)
     kept: dict[int, Any] = field(default_factory=dict)  # those of values, once all is computed
     versions: dict[int, int] = field(default_factory=dict)  # of memory that was written
-    drawn: dict[int, Any] = field(default_factory=dict)  # counters, by the identity of those learnt
+    drawn: dict[int, Any] = field(default_factory=dict)  # numbers, by the identity of those learnt
     reached: int = 0  # steps of the template that were followed
     is_made: bool = False
     is_awaited: bool = False  # something was written, or is to be checked

@@ -27,7 +27,7 @@ from picograd.dtype import (
 )
 from picograd.engine import carried, foreign, pending
 from picograd.engine.collector import undisturbed
-from picograd.engine.followed import EVENTS, event
+from picograd.engine.followed import EVENTS, cutting, event
 from picograd.engine.foreign import share
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_to_numpy, node_over_numpy, number_in
@@ -677,6 +677,7 @@ class Tensor(
         node = selecting.write(read(self), listed, read(source))
         write(self, node, tracks)
 
+    @cutting
     @event
     def __getitem__(self, items: Any) -> "Tensor":
         listed = selector(items)
@@ -914,6 +915,7 @@ class Tensor(
 
     @staticmethod
     @composed(method=False)
+    @event
     def randint(
         *given: Any,
         low: builtins.int | None = None,
@@ -940,6 +942,7 @@ class Tensor(
 
     @staticmethod
     @composed(method=False)
+    @event
     def randperm(
         n: builtins.int,
         generator: Generator | None = None,

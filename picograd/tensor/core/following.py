@@ -24,9 +24,10 @@ from picograd.engine.below import reads_any
 from picograd.engine.carried import become_leaf, entries
 from picograd.engine.debug import user_line
 from picograd.engine.followed import EVENTS, MISS, Record, leave, stand_no_more, standing_node, stop
+from picograd.engine.foreign import seen_through
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import leaf_buffer
-from picograd.engine.realize import buffer_view, check_later
+from picograd.engine.realize import buffer_view, check_later, node_from_numpy
 from picograd.engine.tracing import RUNNING
 from picograd.engine.update import Alone, have_own_memory
 from picograd.engine.watch import PROFILES
@@ -34,11 +35,13 @@ from picograd.errors import PicogradError
 from picograd.graph.gradient import WATCHERS
 from picograd.graph.node import Node
 from picograd.graph.row import PASSING
+from picograd.graph.starts import starts_of
 from picograd.late_methods import dataclass
 from picograd.tensor.core.alone import has_alone
 from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE, TRACKED, WALKS
-from picograd.tensor.core.known_values import seen_through
+from picograd.tensor.core.demands import known_bounds
+from picograd.tensor.core.known_values import below_views
 from picograd.tensor.core.recording import Recorded, fill, note_view
 from picograd.tensor.core.ways import (
     IS,
@@ -50,11 +53,14 @@ from picograd.tensor.core.ways import (
     NEW,
     Event,
     Facts,
+    FreeStep,
     Log,
     Told,
     Way,
+    is_cut,
     is_same,
     met_with,
+    piece,
     shown_by,
     told_of,
 )
@@ -227,6 +233,9 @@ class Follower:
                 return MISS
             self.is_busy = True  # the handler of a signal may record
             try:
+                if is_cut(function, args) and (cut := self.aside(function, args)) is not None:
+                    self.is_busy = False
+                    return cut
                 event = self.way.events[at] if at < self.count else None
                 if event is None or not self.is_due(event, function, args, options):
                     return self.miss()
@@ -244,6 +253,15 @@ class Follower:
             if changes is not None:
                 self.change(event, changes)
             return result
+
+    def aside(self, function: Any, args: tuple[Any, ...]) -> Any:
+        """Cut a piece, which is no part of the way; None where it is none."""
+        EVENTS.take = None
+        try:
+            return piece(function, args)
+        finally:
+            if EVENTS.record is self.record:
+                EVENTS.take = self.take
 
     def miss(self) -> Any:
         """Go on as usual."""
@@ -267,6 +285,8 @@ class Follower:
             return False
         if event.advance and self.stream not in (None, random.DEFAULT.stream()):
             return False  # it was seeded in the middle
+        if event.copies and not self.copy(event):
+            return False
         return not event.looks or self.are_fine(event)
 
     def are_free(self, event: Event) -> bool:
@@ -321,7 +341,7 @@ class Follower:
 
     def meet(self, facts: Facts, value: Any) -> bool:
         """Tell whether a tensor that was not met is as another was (`facts_of`), and note it."""
-        kind, shape, dtype, device, tracks, is_frozen, is_leaf, views = facts
+        kind, shape, dtype, device, tracks, is_frozen, is_leaf, is_theirs, views = facts
         if type(value) is not kind:
             return False
         node = value._node
@@ -335,7 +355,8 @@ class Follower:
             shown, end = shown_by(node)
             if shown != views or end is None:
                 return False
-        if foreign.SHARED and foreign.is_shared(foreign.behind_views(node)):
+        is_shared = bool(foreign.SHARED) and foreign.is_shared(foreign.behind_views(node))
+        if is_shared is not is_theirs:
             return False
         if (node.leaf is not None and node.leaf() is value) is not is_leaf:
             return False
@@ -345,7 +366,16 @@ class Follower:
             below = met_with(node, views)[1:]
             self.met += map(Alone, below)
             self.record.found += below
+            if self.way.moving:
+                self.note_moved(len(views) + 1)
         return not self.way.shared or self.are_shared(len(views) + 1)
+
+    def note_moved(self, count: int) -> None:
+        """Note where the last nodes that were met begin."""
+        found, moving = self.record.found, self.way.moving
+        for at in range(len(found) - count, len(found)):
+            if at in moving:
+                self.record.drawn.update(zip(map(id, moving[at]), starts_of(found[at])))
 
     def are_shared(self, count: int) -> bool:
         """Tell whether the last nodes that were met are of the memory of others, as they were.
@@ -359,16 +389,33 @@ class Follower:
     def are_fine(self, event: Event) -> bool:
         """Tell whether values that an event looks at are as they must be."""
         for each in event.looks:
-            node = self.record.found[each.met]
-            buffer = leaf_buffer(node)
-            if buffer is None:
-                return False
             try:
-                values = seen_through(buffer_view(buffer, node.shape), each.views)
-                if each.look(values) is False:
+                if each.is_bounds:
+                    values = known_bounds(self.record.found[each.met])
+                else:
+                    values = self.values(each.met, each.views)
+                if values is None or each.look(values) is False:
                     return False
             except PicogradError:  # it is raised where the operation is recorded
                 return False
+        return True
+
+    def values(self, met: int, views: list[Node]) -> Any:
+        """Give what views of what was met show in memory; None where it is not there."""
+        source, more = below_views(self.record.found[met])
+        buffer = leaf_buffer(source)
+        whole = None if buffer is None else buffer_view(buffer, source.shape)
+        return None if whole is None else seen_through(whole, [*views, *more])
+
+    def copy(self, event: Event) -> bool:
+        """Copy what others may write, as the event does."""
+        for each in event.copies:
+            values, node = self.values(each.met, each.views), self.record.found[each.met]
+            if values is None or len(self.met) != each.number:
+                return False
+            copy = node_from_numpy(values, node.dtype, node.device)
+            self.met.append(Alone(copy))
+            self.record.found.append(copy)
         return True
 
     def draw(self, event: Event) -> None:
@@ -569,14 +616,12 @@ class Follower:
             for at, error in event.checks:
                 check_later(computed[at], error)
         for number in way.alive:
-            reference, at = self.made[number], way.made[number].at
-            node = standing[at]
-            if at in computed:
-                if give_value(reference, node, computed[at]):
-                    kept[at] = weakref.ref(node)
-            else:
-                self.make_free(way.free[number])
-                pending.adopt(node, reference())
+            at = way.made[number].at
+            if at in computed and give_value(self.made[number], standing[at], computed[at]):
+                kept[at] = weakref.ref(standing[at])
+        for number, steps in way.free.items():
+            self.make_free(steps)
+            pending.adopt(standing[way.made[number].at], self.made[number]())
         record.standing, record.kept = {}, kept
 
     def give_write(self, target: Any, older: Node, at: int, buffer: Any) -> None:
@@ -590,22 +635,27 @@ class Follower:
         storage.buffer = buffer
         pending.LIVE.move(id(older), id(node), target)
 
-    def make_free(self, steps: list[int]) -> None:
-        """Make the nodes of a view that nothing computes. No graph is kept below a detach."""
+    def make_free(self, steps: list[FreeStep]) -> None:
+        """Make the nodes of what nothing computes. No graph is kept below a detach."""
         record, template = self.record, self.record.template
-        node: Any = None
-        for at in steps:
-            op, place, several, arg, shape, dtype, device = template.steps[at - template.count]
-            read = record.found[place] if node is None and several is None else node
-            if op not in PASSING and read is not None and read.realized is not None:
-                read = as_leaf(read)
-            inputs = () if several is not None else (read,)
-            node = record.standing.get(at)
+        made: dict[int, Node] = {}
+        for at, places in steps:
+            op, _, _, arg, shape, dtype, device = template.steps[at - template.count]
+            read = [self.node_at(each, made) for each in places]
+            if op not in PASSING:
+                read = [as_leaf(each) for each in read]
+            inputs, node = tuple(read), record.standing.get(at)
             if node is None:
-                node = Node(op, inputs, arg, shape, dtype, device)
+                node = Node(op, inputs, record.drawn.get(id(arg), arg), shape, dtype, device)
             elif stand_no_more(node):
-                node.inputs = inputs
-            node.is_asked = at in template.asked
+                node.inputs, node.arg = inputs, record.drawn.get(id(arg), arg)
+            node.is_asked, made[at] = at in template.asked, node
+
+    def node_at(self, at: int, made: dict[int, Node]) -> Node:
+        """Give a node that was met, or made."""
+        if at < self.record.template.count:
+            return self.record.found[at]
+        return made[at] if at in made else self.record.standing[at]
 
 
 def is_one_memory(one: Node, other: Node, is_one: bool) -> bool:

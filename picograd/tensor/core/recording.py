@@ -389,7 +389,7 @@ def apply(function: Callable[..., Node], *operands: Any) -> Any:
     is_view = function in SHOWING
     is_theirs = foreign.are_read(nodes)  # before casts, behind which nobody looks
     if is_theirs and tracks and not is_view:
-        nodes = foreign.kept(nodes)
+        nodes = foreign.kept(nodes, [isinstance(x, Recorded) and x._tracks for x in operands])
     if REGIONS.dtypes:
         record, nodes = recorder_of(function, nodes)
     try:
@@ -568,9 +568,9 @@ def item_of(item: Any) -> Any:
 def index_node(item: "Recorded") -> Node:
     """Give the node of a tensor that indexes; uint8 is an old spelling of a mask."""
     if item.dtype is not uint8:
-        return item._node
+        return foreign.steady(item._node)
     warnings.warn("an index that is a uint8 tensor selects by mask: call .bool()", stacklevel=4)
-    return item._node.cast(bool_)
+    return foreign.steady(item._node).cast(bool_)
 
 
 def kept_number(item: Any) -> Any:

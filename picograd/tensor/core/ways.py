@@ -13,7 +13,7 @@ was made or met there; following.py then follows it. See engine/followed.py.
 import math
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import field
 from types import EllipsisType, FunctionType
 from typing import Any
@@ -23,7 +23,7 @@ from picograd.config import config
 from picograd.device_name import device
 from picograd.dtype import DType
 from picograd.engine import carried, foreign, foreseen, pending
-from picograd.engine.followed import EVENTS, BlockAt, Template, add_order
+from picograd.engine.followed import CUTTING, EVENTS, BlockAt, Template, add_order
 from picograd.engine.foreign import is_shared
 from picograd.engine.foreseen import Step
 from picograd.engine.plan_key import leaf_buffer
@@ -33,7 +33,8 @@ from picograd.graph.formula import FOLDED
 from picograd.graph.gradient_formula import BLOCKS
 from picograd.graph.node import Node, is_plain_leaf
 from picograd.graph.pattern import reader
-from picograd.graph.row import PASSING
+from picograd.graph.row import PASSING, WRITES
+from picograd.graph.starts import placed, starts_of
 from picograd.late_methods import dataclass
 from picograd.number import GIVEN
 from picograd.tensor.core.autocast import REGIONS
@@ -48,10 +49,13 @@ IS, MADE, MET, NEW, MANY, NAMED = range(6)
 PLAIN = frozenset((bool, int, str, type(None), EllipsisType, float, DType, FunctionType))
 PLAIN |= {type, device}
 LISTS = (tuple, list, Size)
+BASIC = frozenset((int, slice, type(None), EllipsisType))
 VIEWS = 8  # of a tensor that is met, of memory
+FREE_LIMIT = 64  # nodes of what lives on, and is not computed
 TOLD_NUMBERS = (*GIVEN, RuntimeScalar)
 Told = tuple[int, Any]
 Facts = tuple[Any, ...]
+FreeStep = tuple[int, tuple[int, ...]]  # the number of a node, and those of what it reads
 
 
 class Unlike(Exception):
@@ -79,11 +83,23 @@ class Made:
 
 @dataclass(slots=True)
 class Look:
-    """Values in memory that an event looks at: whose, by which views, and what raises for them."""
+    """Values in memory that an event looks at: below which views of what is met, and what raises
+    for them.
+    """
 
     met: int
     views: list[Node]
     look: Callable[[Any], Any]
+    is_bounds: bool = False  # what is looked at is their bounds
+
+
+@dataclass(slots=True)
+class Copied:
+    """A copy of memory that others write, which is met next: below which views of what is met."""
+
+    met: int
+    views: list[Node]
+    number: int
 
 
 @dataclass(slots=True)
@@ -100,6 +116,7 @@ class Event:
     # of tensors met, tensors made, and those that they had before; -1 for none
     gradients: list[tuple[int, int, int]] = field(default_factory=list)
     looks: list[Look] = field(default_factory=list)
+    copies: list[Copied] = field(default_factory=list)
     checks: list[tuple[Any, PicogradError]] = field(default_factory=list)
     reached: int = 0  # steps of the template
     offset: int = 0  # of random numbers, before it
@@ -127,7 +144,8 @@ class Way:
     written: list[int]  # those that the optimizer writes
     alive: list[int]  # tensors that are made and live at the end
     roots: list[int]  # nodes of the template that are computed
-    free: dict[int, list[int]]  # of those that are not: the steps that show what they show
+    free: dict[int, list[FreeStep]]  # those that are not, and the steps that make them
+    moving: dict[int, list[Any]]  # where users let nodes that are met begin, which may be elsewhere
     stream: Any  # the seed of what was drawn
     leading: int  # events before all that others read, which may as well be recorded
 
@@ -181,17 +199,28 @@ class Log:
             return function(*args, **options)
         EVENTS.take = None  # what it calls is part of it
         if self.leading:
-            return self.aside(function, args, options)
-        if threading.get_ident() != self.owner:
-            self.spoil()
-            return function(*args, **options)
+            self.leading -= 1
+            try:
+                return function(*args, **options)
+            finally:
+                self.go_on()
+        if is_cut(function, args) and (found := piece(function, args)) is not None:
+            self.go_on()
+            return found
         try:
+            if threading.get_ident() != self.owner:
+                raise Unlike
             given = [self.told(each) for each in args]
             named = [(name, self.told(each)) for name, each in options.items()]
         except Unlike:
             self.spoil()
             return function(*args, **options)
-        self.event = event = Event(function, given, named, kept_modes())
+        self.event = Event(function, given, named, kept_modes())
+        return self.watch(self.event, args, options)
+
+    def watch(self, event: Event, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Call the function of an event, and note what it does."""
+        function = event.function
         reads, self.explained, waiting = self.reads, 0, len(pending.WAITING)
         event.offset = random.DEFAULT.offset
         try:
@@ -214,13 +243,9 @@ class Log:
         self.event, EVENTS.take = None, self.take
         return result
 
-    def aside(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """Call a function that records, which is no part of the way."""
-        self.leading -= 1
-        try:
-            return function(*args, **options)
-        finally:
-            EVENTS.take = self.take if EVENTS.learning is self else EVENTS.take
+    def go_on(self) -> None:
+        """Watch the next event, after one that is no part of the way."""
+        EVENTS.take = self.take if EVENTS.learning is self else EVENTS.take
 
     @property
     def is_awaited(self) -> bool:
@@ -325,14 +350,39 @@ class Log:
 
     def note_demand(self, node: Node, look: Callable[[Any], Any], reads: int) -> None:
         """Note that values were looked at, and by what; others may be there the next time."""
-        source, views = below_views(node)
-        places = [number for number, each in enumerate(self.met) if each is source]
-        if self.event is None or not places:
+        place = self.place(node)
+        if self.event is None or place is None:
             self.spoil()
         else:
-            views = [Node(x.op, (), x.arg, x.shape, x.dtype, x.device) for x in views]
-            self.event.looks.append(Look(places[0], views, look))
+            self.event.looks.append(Look(*place, look))
             self.explained += self.reads - reads
+
+    def note_bounds(self, node: Node, bounds: Any, reads: int) -> None:
+        """Note that the bounds of values were looked at, which must be the same the next time."""
+        self.note_demand(node, lambda found: found == bounds, reads)
+        if self.event is not None and self.event.looks:
+            self.event.looks[-1].is_bounds = True
+
+    def note_copy(self, copy: Node, source: Node) -> None:
+        """Note that an event copies what others may write."""
+        place = self.place(source)
+        if self.event is None or place is None:
+            self.spoil()
+        else:
+            self.event.copies.append(Copied(*place, len(self.met)))
+            self.met.append(copy)
+            self.explained += 1
+
+    def place(self, node: Node) -> tuple[int, list[Node]] | None:
+        """Find the first node below views that was met, and describe those; None without one."""
+        source, views = below_views(node)
+        chain = [*views, source]
+        places = {id(each): number for number, each in reversed([*enumerate(self.met)])}
+        for depth, each in enumerate(chain):
+            if id(each) in places:
+                views = [Node(x.op, (), x.arg, x.shape, x.dtype, x.device) for x in views[:depth]]
+                return places[id(each)], views
+        return None
 
     # keeping
 
@@ -356,10 +406,11 @@ def facts_of(tensor: Any) -> Facts | None:
     views, end = shown_by(node)
     if end is None or (views and tensor._tracks) or (not views and tensor._view is not None):
         return None
-    if (tensor._tracks and tensor._hooks is not None) or (foreign.SHARED and is_shared(end)):
+    is_theirs = bool(foreign.SHARED) and is_shared(end)
+    if tensor._tracks and (tensor._hooks is not None or is_theirs):
         return None
     is_leaf = leaf_of(node) is tensor
-    asks = tensor._tracks, tensor._is_frozen, is_leaf
+    asks = tensor._tracks, tensor._is_frozen, is_leaf, is_theirs
     return type(tensor), node.shape, node.dtype, node.device, *asks, views
 
 
@@ -369,11 +420,44 @@ def shown_by(node: Node) -> tuple[tuple[Any, ...], Node | None]:
         return (), node
     views: list[Any] = []
     while node.op in carried.FREE and node.realized is None and len(views) < VIEWS:
-        views.append((node.op, node.arg, node.shape))
+        views.append((node.op, placed(node, position), node.shape))
         node = node.inputs[0]
     if is_plain_leaf(node) and type(node.arg) not in GIVEN:
         return (*views, (node.op, repr(node.arg), node.dtype, node.shape)), node
     return tuple(views), node if type(node.arg) is Storage and node.realized is None else None
+
+
+def is_cut(function: Any, args: tuple[Any, ...]) -> bool:
+    """Tell whether a call may cut a piece out of memory that begins where a user says.
+
+    It may begin elsewhere the next time. So it is no part of a way, and the piece is met.
+    """
+    if function not in CUTTING or len(args) != 2 or not isinstance(args[0], Recorded):
+        return False
+    tensor, items = args
+    if tensor._tracks or type(tensor._node) is not Node or shown_by(tensor._node)[1] is None:
+        return False
+    listed = items if type(items) is tuple else (items,)
+    return all(type(x) in BASIC for x in listed) and any(map(is_placed, listed))
+
+
+def is_placed(item: Any) -> bool:
+    """Tell whether an index begins where a user says."""
+    return type(item) is int or (type(item) is slice and type(item.start) is int)
+
+
+def piece(function: Any, args: tuple[Any, ...]) -> Any:
+    """Cut a piece; None where it is none."""
+    found = function(*args)
+    node = found._node
+    views, end = shown_by(node)
+    is_piece = end is not None and any(map(starts_of, met_with(node, views)))
+    return found if is_piece else None
+
+
+def position(_start: Any) -> str:
+    """Name a position that a user gave: plans take it as an argument."""
+    return "at"
 
 
 def is_bare(tensor: Any) -> bool:
@@ -400,6 +484,7 @@ class Closing:
         if known is None or log.optimizer is None:
             raise Unlike
         self.add_events()
+        moving = self.moving()
         checks = {id(node) for event in log.events for node, _ in event.checks}
         writes = {id(node) for event in log.events for _, node in event.writes}
         beside = {id(node) for node, _ in pending.WAITING} | {*map(id, pending.pending_writes())}
@@ -416,28 +501,42 @@ class Closing:
             event.checks = [(self.number(node), error) for node, error in event.checks]
             event.is_change = bool(event.writes or event.checks or event.gradients)
         computed, old = set(roots), [at for at, node in enumerate(log.met) if is_old(node)]
-        free = {n: self.free(made[n].at) for n in alive if made[n].at not in computed}
+        stored = {made[n].at for n in alive} & computed
+        free = {n: self.free(made[n].at, stored) for n in alive if made[n].at not in computed}
         targets = [tensor for each in self.updates for tensor in each.tensors]
-        leaves = [id(leaf) for leaf in self.targets()]
-        written = [at for at, node in enumerate(log.met) if id(node) in leaves]
+        leaves, written = [id(leaf) for leaf in self.targets()], self.written_targets()
         holders = [sum(id(log.met[at]) == leaf for at in written) for leaf in leaves]
         told, gradients = told_of(log.optimizer), self.gradients()
         return Way(
             log.events, template, made, known, told, gradients,
             self.buffers(known), self.shared, self.scalars(known), targets, holders, old, written,
-            alive, roots, free, random.DEFAULT.named, self.leading(free),
+            alive, roots, free, moving, random.DEFAULT.named, self.leading(free),
         )  # fmt: skip
 
-    def leading(self, free: dict[int, list[int]]) -> int:
+    def leading(self, free: Container[int]) -> int:
         """Count the events before all that others read, of which nothing is to be computed."""
         log, count = self.log, 0
         for event in log.events:
             is_read = any(number >= log.least for number in event.made)
             lives = any(log.made[n][1]() is not None and n not in free for n in event.made)
-            if is_read or lives or event.is_change or event.looks:
+            if is_read or lives or event.is_change or event.looks or event.copies:
                 break
             count += 1
         return count
+
+    def moving(self) -> dict[int, list[Any]]:
+        """List the positions of users in nodes that were met, which nothing else may know."""
+        found, names, below = {}, set(), set()
+        for number, node in enumerate(self.log.met):
+            if own := starts_of(node):
+                found[number] = own
+                names |= {*map(id, own)}
+                below |= {*map(id, node.inputs)}
+        for node in self.order if found else ():
+            args = map(id, parts_of(node.arg))
+            if not names.isdisjoint(args) or not below.isdisjoint(map(id, node.inputs)):
+                raise Unlike
+        return found
 
     def add_events(self) -> None:
         """Number all nodes, in the order of the events that lead to them."""
@@ -539,32 +638,49 @@ class Closing:
             elif buffer is not None:
                 held[id(buffer)] = MET, number
         found = [held.get(id(self.step.buffers[place])) for place in known.buffers]
-        if None in found:
+        is_theirs = foreign.SHARED and any(
+            id(self.step.buffers[x]) in foreign.SHARED for x in known.buffers
+        )
+        if None in found or is_theirs:
             raise Unlike
         return found  # type: ignore[return-value]
 
     def scalars(self, known: foreseen.Known) -> list[Any]:
         """List the numbers of the plan, which are those of the template."""
         found = [self.step.scalars[place] for place in known.scalars]
-        args = {id(each) for node in self.order for each in parts_of(node.arg)}
+        nodes = [*self.log.met, *self.order]
+        args = {id(each) for node in nodes for each in parts_of(node.arg)}
         if not all(type(each) in TOLD_NUMBERS and id(each) in args for each in found):
             raise Unlike
         return found
 
-    def free(self, at: int) -> list[int]:
-        """List the steps of a view of memory, or of constants, that nothing computes."""
-        first, found = len(self.log.met), []
-        while at >= first:
-            node = self.order[at - first]
-            found.append(at)
-            if not node.inputs and is_plain_leaf(node):
-                return found[::-1]
-            if node.op not in carried.FREE:
+    def free(self, at: int, stored: Container[int]) -> list[FreeStep]:
+        """List the steps of what nothing computes, a few views or operations over what is stored.
+
+        It may be computed later: so nothing that it reads is written.
+        """
+        first, stack = len(self.log.met), [at]
+        found: dict[int, tuple[int, ...]] = {}
+        written = {*self.written, *self.written_targets()}
+        while stack:
+            number = stack.pop()
+            if number in found or number in stored:
+                continue
+            if number < first:
+                if number in written:
+                    raise Unlike
+                continue
+            node = self.order[number - first]
+            found[number] = tuple([self.number(each) for each in node.inputs])
+            if node.op in WRITES or len(found) > FREE_LIMIT:
                 raise Unlike
-            at = self.number(node.inputs[0])
-        if at in self.written or any(self.log.met[at] is each for each in self.targets()):
-            raise Unlike
-        return found[::-1]
+            stack += found[number]
+        return sorted(found.items())
+
+    def written_targets(self) -> list[int]:
+        """Number what is met of the leaves that the optimizer writes."""
+        leaves = {id(leaf) for leaf in self.targets()}
+        return [number for number, node in enumerate(self.log.met) if id(node) in leaves]
 
     def targets(self) -> list[Node]:
         """List the leaves that the optimizer writes."""

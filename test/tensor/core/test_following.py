@@ -567,6 +567,96 @@ def shared_memory(program: Program, number: int) -> Any:
     return loss.item()
 
 
+def shared_views(program: Program, number: int) -> Any:
+    """Views of NumPy's memory, which is written once they were read, and a step with memory of
+    ours.
+    """
+    x, y = program.batch(number)
+    inputs = np.ascontiguousarray(x.numpy().T) if number != 9 else None
+    labels = y.numpy().copy()
+    shown = x if inputs is None else picograd.from_numpy(inputs).T
+    loss = F.cross_entropy(program.model(shown), picograd.from_numpy(labels))
+    if inputs is not None:
+        inputs[:] = 7
+    labels[:] = 1
+    return program.learn(loss)
+
+
+def data_of(program: Program, size: int = 40) -> tuple[Tensor, Tensor]:
+    if program.kept == []:
+        program.kept = program.batch(99, size)
+    return program.kept  # type: ignore[no-any-return]
+
+
+def moving_pieces(program: Program, number: int) -> Any:
+    """Pieces that begin elsewhere each time; one is shorter, one has steps, one is of another."""
+    (x, y), start = data_of(program), number * 3 % 35
+    if number in (8, 10):
+        taken = slice(start, start + 8 - number // 2) if number == 8 else slice(start, start + 9, 2)
+    else:
+        taken = slice(start, start + 5)
+    if number == 12:
+        x = x[1:]
+        y = y[1:]
+        taken = slice(3, 8)
+    value = program.learn(F.cross_entropy(program.model(x[taken][:, :]), y[taken]))
+    if number == 11:
+        x[2] = 0.5
+    return value
+
+
+def pieces_of_pieces(program: Program, number: int) -> Any:
+    """What is recorded inside takes a piece of what began elsewhere each time."""
+    (x, y), start = data_of(program), number * 3 % 30
+    piece = x[start : start + 7]
+    loss = F.cross_entropy(program.model(piece[1:6]), y[start : start + 5])
+    return program.learn(loss + piece[0].sum())
+
+
+def shuffled(program: Program, number: int) -> Any:
+    """Rows by an index that lives on, of data that are written, or by a wrong one."""
+    (x, y), start = data_of(program), number * 5 % 35
+    order = np.random.default_rng(number // 7).permutation(40)
+    if number == 10:
+        order[:] += 5
+    mine = Tensor(order).realize() if number < 7 else picograd.from_numpy(order)
+    index = mine[start : start + 5]
+    try:
+        rows, labels = x[index], y[index]
+        loss = F.cross_entropy(program.model(rows), labels)
+    except AxisError:
+        return -1.0
+    order[:] = 0
+    value = program.learn(loss)
+    if number in (5, 9):
+        x[3] = 1.5
+        y[3] = 2 - y[3]
+    read = number in (11, 12)
+    return value + ((rows.sum() + labels.sum() + index.sum()).item() if read else 0.0)
+
+
+def drawn_rows(program: Program, number: int) -> Any:
+    x, y = data_of(program)
+    index = picograd.randint(0, 40, (5,))
+    rows = x[index]
+    value = program.learn(F.cross_entropy(program.model(rows), y[index]))
+    if number in (6, 9):
+        x *= 0.5
+    return value + (rows.sum().item() + index.sum().item() if number > 10 else 0.0)
+
+
+def many_labels(program: Program, number: int) -> Any:
+    """Labels of many rows are known to lie among the classes until they are written."""
+    x, y = data_of(program, 5000)
+    if number in (8, 10):
+        y[17] = 3 if number == 8 else 1
+    index = picograd.arange(13, 18) if number % 2 else Tensor([17, 1, 2, 3, 4])
+    try:
+        return program.learn(F.cross_entropy(program.model(x[index]), y[index]))
+    except AxisError:
+        return -1.0
+
+
 LOOPS: list[tuple[Loop, int]] = [
     (plain, 8), (detached, 7), (kept_outputs, 7), (rates, 6), (branches, 4), (factors, 3),
     (kinds_of_factors, 3), (sizes, 3), (read_inside, 0), (statistics_read, 2), (evaluated, 5),
@@ -578,8 +668,9 @@ LOOPS: list[tuple[Loop, int]] = [
     (one_tensor_twice, 3), (same_memory, 3), (value_of_two, 3), (waits, 0), (jitted_between, 0),
     (traced, 3), (in_a_thread, 1), (in_a_handler, 2), (explained, 1), (second_gradients, 1),
     (mapped, 2), (two_optimizers, 10), (statistics_shown, 2), (gradients_given, 2),
-    (shared_memory, 0), (dropped, 3), (seen_elsewhere, 2), (traced_between, 4), (summed, 2),
-    (normed_twice, 4),
+    (shared_memory, 8), (dropped, 3), (seen_elsewhere, 2), (traced_between, 4), (summed, 2),
+    (normed_twice, 4), (shared_views, 4), (moving_pieces, 3), (pieces_of_pieces, 0), (shuffled, 1),
+    (drawn_rows, 4), (many_labels, 3),
 ]  # fmt: skip
 
 
