@@ -608,6 +608,7 @@ class Tensor(
 
     # writing
 
+    @event
     def assign(self, value: TensorLike) -> "Tensor":
         """Overwrite with values of the same shape and dtype, in place; no gradient flows.
 
@@ -620,6 +621,7 @@ class Tensor(
         write(self, node, False)
         return self
 
+    @event
     def copy_(self, value: TensorLike) -> "Tensor":
         """Overwrite with values that broadcast, converted to this dtype and device.
 
@@ -641,6 +643,7 @@ class Tensor(
         """
         return self.fill_(0)
 
+    @event
     def fill_(self, value: "Scalar | Tensor") -> "Tensor":
         """Overwrite with one number, or with the one of a tensor that has no axes.
 

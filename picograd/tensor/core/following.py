@@ -23,6 +23,7 @@ from picograd.engine import carried, foreign, pending
 from picograd.engine.below import reads_any
 from picograd.engine.carried import become_leaf, entries
 from picograd.engine.debug import user_line
+from picograd.engine.executable import CompiledPlan
 from picograd.engine.followed import EVENTS, MISS, Record, leave, stand_no_more, standing_node, stop
 from picograd.engine.foreign import seen_through
 from picograd.engine.plan_cache import PLANS
@@ -37,12 +38,13 @@ from picograd.graph.node import Node
 from picograd.graph.row import PASSING
 from picograd.graph.starts import starts_of
 from picograd.late_methods import dataclass
+from picograd.number import given
 from picograd.tensor.core.alone import has_alone
 from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE, TRACKED, WALKS
 from picograd.tensor.core.demands import known_bounds
 from picograd.tensor.core.known_values import below_views
-from picograd.tensor.core.recording import Recorded, fill, note_view
+from picograd.tensor.core.recording import VERSIONS, Recorded, fill, note_view, root_of
 from picograd.tensor.core.ways import (
     IS,
     LISTS,
@@ -51,6 +53,7 @@ from picograd.tensor.core.ways import (
     MET,
     NAMED,
     NEW,
+    NUMBER,
     Event,
     Facts,
     FreeStep,
@@ -105,25 +108,31 @@ class Known:
 
 
 class Places:
-    """Where a program is: how many computations ago an optimizer stepped, and which one."""
+    """Where a program is: how many computations ago an optimizer stepped, and which one.
 
-    __slots__ = ("count", "optimizer")
-    optimizer: Any
+    Or which plan ran last, where no optimizer stepped for a while.
+    """
+
+    __slots__ = ("count", "owner")
+    owner: Any
     count: int
 
 
 PLACES = Places()
-# by optimizers: what is known of the ways behind their steps, and behind each computation then
+# by optimizers: what is known of the ways behind their steps, and behind each computation then;
+# and by plans
 KNOWN: "weakref.WeakKeyDictionary[Any, list[Known]]" = weakref.WeakKeyDictionary()
 
 
-def begin(optimizer: Any, count: int = 0) -> None:
-    """Learn or follow what comes after the step of an optimizer, and a number of computations."""
+def begin(owner: Any, count: int = 0) -> None:
+    """Learn or follow what comes after the step of an optimizer, and a number of computations, or
+    after a run of a plan.
+    """
     stop()
-    listed = KNOWN.setdefault(optimizer, [])
+    listed = KNOWN.setdefault(owner, [])
     if len(listed) == count:
         listed.append(Known())
-    PLACES.optimizer, PLACES.count = weakref.ref(optimizer), count
+    PLACES.owner, PLACES.count = weakref.ref(owner), count
     EVENTS.after, known = go_on, listed[count]
     if known.waits:
         known.waits -= 1
@@ -143,10 +152,22 @@ def is_watched() -> bool:
 
 def go_on() -> None:
     """Learn or follow what comes after a computation."""
-    optimizer, count = PLACES.optimizer(), PLACES.count + 1
+    owner, count = PLACES.owner(), PLACES.count + 1
     EVENTS.after = None
-    if optimizer is not None and count < FARTHEST:
-        begin(optimizer, count)
+    if type(owner) is CompiledPlan:
+        anchor()
+    elif owner is not None and count < FARTHEST:
+        begin(owner, count)
+
+
+def anchor() -> None:
+    """Learn or follow what comes after the plan that ran last, where it did not run once."""
+    plan, EVENTS.computed = EVENTS.computed, None
+    if plan is not None and not pending.DEPTH[0] and not is_watched():
+        begin(plan)
+
+
+EVENTS.anchor = anchor
 
 
 def following(update: Callable[[Any], bool]) -> Callable[[Any], None]:
@@ -174,13 +195,7 @@ def finish(optimizer: Any) -> bool:
         follower = getattr(EVENTS.take, "__self__", None)
         if type(follower) is not Follower:
             return False
-        if follower.finish(optimizer):
-            follower.known.missed = 0
-            return True
-        if not config.verify:
-            follower.known.way = None
-        follower.miss()
-        return False
+        return follower.end(None, optimizer)
 
 
 class Start:
@@ -241,6 +256,9 @@ class Follower:
                     return self.miss()
                 if event.advance:
                     self.draw(event)
+                WALKS.count += event.walks
+                for place, number in event.numbers:
+                    record.drawn[number] = given(args[place])
                 result = self.build(event.result)
                 changes = self.changes(event) if event.is_change else None
             except BaseException:
@@ -275,6 +293,8 @@ class Follower:
         enabled, regions, epoch = event.modes
         if event.function is not function or len(args) != len(event.args):
             return False
+        if event.walks and WATCHERS:
+            return False
         if MODE.enabled is not enabled or REGIONS.dtypes != regions or config.epoch != epoch:
             return False
         if not self.fit(event.args, args):
@@ -292,18 +312,31 @@ class Follower:
     def are_free(self, event: Event) -> bool:
         """Tell whether no view shows what is written, and leaves have no gradients, nor hooks."""
         for met, _ in event.writes:
-            views = self.met[met]._views
-            if views and any(each() is not None for each in views):
+            target = self.met[met]
+            if target._views and not self.are_moved(target, event):
                 return False
-        if event.gradients and WATCHERS:
-            return False
+            others = [self.met[at] for kind, at in event.args if kind == MET]
+            if any(each._view is not None and root_of(each) is target for each in others):
+                return False  # it is checked how they overlap
+        for each in event.moves:
+            moved: Any = self.made[each.number]()
+            if moved._hooks is not None or not self.are_moved(moved, event):
+                return False
         for met, _, before in event.gradients:
             leaf = self.met[met]
-            if leaf._hooks is not None or (before < 0 and leaf._grad is not None):
+            if leaf._hooks is not None or (leaf._grad is not None and not has_alone(leaf)):
                 return False
-            if before >= 0 and (leaf._grad is not self.made[before]() or not has_alone(leaf)):
+            if not self.fit((before,), (leaf._grad,)):
                 return False
+            if before[0] == NEW:  # nothing else has it
+                self.met[-1] = Alone(leaf._grad._node)
         return True
+
+    def are_moved(self, target: Any, event: Event) -> bool:
+        """Tell whether an event renews all views that show a tensor."""
+        views = [view for each in target._views or () if (view := each()) is not None]
+        moved = [self.made[each.number]() for each in event.moves] if views else []
+        return all(any(view is each for each in moved) for view in views)
 
     def fit(self, wanted: Sequence[Told], values: Iterable[Any]) -> bool:
         """Tell whether arguments are what they were."""
@@ -319,6 +352,9 @@ class Follower:
                     return False
             elif kind == MET:
                 if self.met[told] is not value:
+                    return False
+            elif kind == NUMBER:
+                if type(value) is not float:
                     return False
             elif not self.fit_inside(kind, told, value):
                 return False
@@ -455,8 +491,16 @@ class Follower:
         return tensor
 
     def changes(self, event: Event) -> list[tuple[Any, Node | None, Any]]:
-        """Make what an event gives to tensors that were met: next values, and gradients."""
+        """Make what an event gives to tensors: next values, and gradients.
+
+        With those for tensors that were made.
+        """
         found: list[tuple[Any, Node | None, Any]] = []
+        for each in event.moves:
+            target = self.made[each.number]()
+            node = standing_node(self.record, each.at)
+            node.leaf = weakref.ref(target) if each.is_leaf else None
+            found.append((target, node, each))
         for met, at in event.writes:
             target = self.met[met]
             node = standing_node(self.record, at)
@@ -468,12 +512,15 @@ class Follower:
     def change(self, event: Event, changes: list[tuple[Any, Node | None, Any]]) -> None:
         """Give tensors that were met their next values, and gradients."""
         self.record.is_awaited |= bool(event.writes or event.checks)
-        WALKS.count += bool(event.gradients)
         for target, node, gradient in changes:
             if node is None:
                 target._grad = gradient
-            else:
-                target._node, target._history = node, None
+                continue
+            if gradient is not None:
+                if gradient.is_counted:
+                    VERSIONS[node] = VERSIONS.get(target._node, 0) + 1
+                target._tracks = gradient.tracks
+            target._node, target._history = node, None
 
     # stopping
 
@@ -498,6 +545,12 @@ class Follower:
                 target._node, target._history = nodes[at], None
                 pending.move_on(older, nodes[at], target)
                 record.found[met] = nodes[at]
+            for each in event.moves:
+                tensor, node = self.made[each.number](), nodes[each.at]
+                if tensor is not None and tensor._node is node:
+                    pending.adopt(node, tensor)
+                    if each.is_changed:
+                        pending.note_write(node, VERSIONS.get(node, 1) - 1)
             for at, error in event.checks:
                 pending.WAITING.append((nodes[at], error))
             served = []
@@ -510,14 +563,37 @@ class Follower:
 
     # the step
 
-    def finish(self, optimizer: Any) -> bool:
+    def end(self, asked: list[Node] | None, optimizer: Any = None) -> bool:
+        """Compute a step, or what is asked for; False where all is to be recorded."""
+        known = self.known
+        if get_ident() == self.record.owner and not self.is_busy and self.finish(optimizer, asked):
+            known.missed = 0
+            return True
+        if self.way is not None:
+            if not config.verify and self.at == self.count:
+                known.way = None
+            self.miss()
+        return False
+
+    def is_asked(self, asked: list[Node] | None) -> bool:
+        """Tell whether what is asked for is what was, at the end of the way."""
+        wanted, standing = self.way.asked, self.record.standing
+        if asked is None or wanted is None:
+            return asked is wanted
+        return len(asked) == len(wanted) and all(
+            map(operator.is_, asked, map(standing.get, wanted))
+        )
+
+    def finish(self, optimizer: Any, asked: list[Node] | None = None) -> bool:
         """Compute the step, if all is as it was and nothing else is to be computed."""
         way, record = self.way, self.record
         if self.at != self.count or way.events[-1].modes[2] != config.epoch:
             return False
+        if not self.is_asked(asked):
+            return False
         if RUNNING.active or RUNNING.traces or pending.DEPTH[0] or not self.is_alone():
             return False
-        plan = way.known.plan()
+        plan = way.plan()
         if plan is None or not self.is_as_told(optimizer) or not PLANS.touch(plan):
             return False
         memory = self.memory(way.buffers)
@@ -529,6 +605,7 @@ class Follower:
             self.expect(plan, memory, scalars)
             return False
         results = self.launch(plan, memory, scalars)
+        EVENTS.computed = plan
         pending.flushed()
         self.give(results)
         record.settle = None
@@ -573,11 +650,13 @@ class Follower:
     def is_as_told(self, optimizer: Any) -> bool:
         """Tell whether an optimizer steps as it did, and the same tensors are alive."""
         way, made = self.way, self.made
-        (tensors, flags), (known, others) = told_of(optimizer), way.told
-        if len(tensors) != len(known) or flags != others or optimizer.found_inf is not None:
-            return False
-        if not all(map(operator.is_, tensors, known)):
-            return False
+        if optimizer is not None:
+            (tensors, flags), (known, others) = told_of(optimizer), way.told
+            found = None if way.found < 0 else made[way.found]()
+            if len(tensors) != len(known) or flags != others or optimizer.found_inf is not found:
+                return False
+            if not all(map(operator.is_, tensors, known)):
+                return False
         for parameter, number in way.gradients:
             if parameter._grad is not (None if number < 0 else made[number]()):
                 return False
@@ -616,13 +695,19 @@ class Follower:
             for at, error in event.checks:
                 check_later(computed[at], error)
         for number in way.alive:
-            at = way.made[number].at
+            at = self.last(number)
             if at in computed and give_value(self.made[number], standing[at], computed[at]):
                 kept[at] = weakref.ref(standing[at])
+            if number in way.final and type(standing[at].arg) is Storage:
+                standing[at].arg.version = VERSIONS.get(standing[at], 0)
         for number, steps in way.free.items():
             self.make_free(steps)
-            pending.adopt(standing[way.made[number].at], self.made[number]())
+            pending.adopt(standing[self.last(number)], self.made[number]())
         record.standing, record.kept = {}, kept
+
+    def last(self, number: int) -> int:
+        """Give the last node of a tensor that was made."""
+        return self.way.final.get(number, self.way.made[number].at)
 
     def give_write(self, target: Any, older: Node, at: int, buffer: Any) -> None:
         """Let a node that stands in for a write be the leaf of the memory that was written."""

@@ -18,7 +18,7 @@ from picograd.dtype import DType, bool_, category, dtype_named, int64, scalar_dt
 from picograd.engine import foreign, pending
 from picograd.engine.below import is_near
 from picograd.engine.carried import entries
-from picograd.engine.followed import EVENTS, MISS, event, leave
+from picograd.engine.followed import EVENTS, MISS, event, leave, noted
 from picograd.engine.tracing import (
     RUNNING,
     is_tracing,
@@ -610,25 +610,30 @@ def check_leaf_write(op: str, target: "Recorded") -> None:
         raise GradientError(op, text, "do it inside `with picograd.no_grad():`")
 
 
-def update(target: "Recorded", function: Callable[..., Node], op: str, other: Any) -> Any:
+@event
+def update(
+    target: "Recorded", function: Callable[..., Node], op: str, other: Any, *more: Any
+) -> Any:
     """Record `target op= other`: the shape and dtype of the target stay."""
     source = other if isinstance(other, (Recorded, *NUMBERS)) else as_tensor(other, target)
     check_leaf_write(op, target)
     check_overlap(op, target, source)
     tracks = MODE.enabled and (target._tracks or (isinstance(source, Recorded) and source._tracks))
-    node = function(op, read(target), given(source) if type(source) is float else read(source))
+    operand = given(source) if type(source) is float else read(source)
+    node = function(op, read(target), operand, *more)
     if category(node.dtype) > category(target.dtype):
         text = f"the result is {node.dtype.name} but the tensor is {target.dtype.name}"
         raise DTypeError(op, f"in place {text}", "write x = x op y instead")
     node = node.cast(target.dtype)
     check_write(op, target, node)
     if tracks and REGIONS.dtypes:
-        operands = [op, read(target), read(source)]
+        operands = [op, read(target), read(source), *more]
         node = packed(node, lambda *values: function(*values).cast(target.dtype), operands)
     write(target, node, tracks)
     return target
 
 
+@event
 def rewrite(target: "Recorded", name: str, result: "Recorded") -> Any:
     """Write a result computed from a tensor back to it: its shape and dtype stay."""
     op = f"{name}_"
@@ -716,7 +721,11 @@ def replace_value(target: "Recorded", node: Node, tracks: bool) -> None:
     node = foreign.apart(node) if foreign.SHARED else node
     if not tracks and write_memory(target, node):
         return
-    leave()
+    noted(move, target, node, tracks)
+
+
+def move(target: "Recorded", node: Node, tracks: bool) -> None:
+    """Give a tensor its next value, by a write if it has memory and asks for no gradients."""
     current, was_leaf = target._node, target.is_leaf
     if not was_leaf and not (tracks and (not MODE.enabled or is_near(node, current))):
         node, tracks = severed(current, node, tracks), True
@@ -905,6 +914,8 @@ def show_memory(tensor: "Recorded", source: "Recorded") -> None:
 
     Of what was computed and tracks gradients this is a copy.
     """
+    if undetached(source) is tensor:
+        return
     tensor.node = build.detach(source._node)
     pending.note_write(tensor._node)
     share(tensor, source)
@@ -1012,7 +1023,7 @@ def renew_views(base: "Recorded") -> None:
                 continue
             if is_view(view):
                 kept.append(reference)
-                renew(view, shown)
+                noted(renew, view, shown)
                 waiting.append(view)
         shown._views = kept or None
 
@@ -1034,6 +1045,7 @@ def renew(tensor: "Recorded", base: "Recorded") -> None:
 
 @pending.locked
 @composed(method=False)
+@event
 def grad(
     outputs: Tensor | Sequence[Tensor],
     inputs: Tensor | Sequence[Tensor],
