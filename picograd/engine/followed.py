@@ -61,6 +61,7 @@ class Events:
 
 
 EVENTS = Events()
+FEWEST = 16  # nodes of a computation that a way begins behind
 CUTTING: set[Any] = set()  # events that may give pieces of memory
 STEADY: set[Any] = set()  # functions that record the same for all floats
 MISS: Any = object()  # what `take` gives where recording goes on as usual
@@ -97,9 +98,12 @@ class Taken:
     roots: Sequence[Node]
 
 
-def note_taken(taken: Taken) -> None:
-    """Tell who learns, or checks, what a computation that no optimizer makes is about to take."""
-    EVENTS.computed = taken.plan
+def note_taken(taken: Taken, count: int) -> None:
+    """Tell who learns, or checks, what a computation that no optimizer makes is about to take.
+
+    It is of a number of nodes: behind few no way begins, machine code is as fast there.
+    """
+    EVENTS.computed = taken.plan if count >= FEWEST else None
     if EVENTS.expected is not None:
         numbers = [each.value for each in taken.scalars]
         check_expected(taken.plan, taken.buffers, numbers, taken.roots)

@@ -164,7 +164,7 @@ def run(
     if step is not None:
         foreseen.note(step, plan, buffers, scalars, roots)
     elif not updates:
-        note_taken(Taken(plan, buffers, scalars, roots))
+        note_taken(Taken(plan, buffers, scalars, roots), len(found.order))
     return plan.launch(buffers, scalar_values(scalars), user_line())
 
 
