@@ -181,7 +181,9 @@ def following(update: Callable[[Any], bool]) -> Callable[[Any], None]:
         is_done = EVENTS.record is not None and finish(optimizer)
         if not is_done and EVENTS.learning is not None:
             EVENTS.learning.optimizer, EVENTS.take = optimizer, None
-        if is_done or update(optimizer):
+        is_usual = is_done or update(optimizer)
+        EVENTS.expected = None
+        if is_usual:
             begin(optimizer)
         else:
             leave()
