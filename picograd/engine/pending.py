@@ -359,14 +359,15 @@ def compute_checks() -> None:
 def compute(nodes: Sequence[Node]) -> None:
     """Compute nodes, with what has to run in the same plan, and let their tensors settle."""
     with LOCK:
+        native = direct.CODED.compute
+        if native is not None and EVENTS.after is None and len(nodes) == 1:
+            if native(nodes[0], user_line()):
+                return
         end_way(nodes, compute_now)
 
 
 def compute_now(nodes: Sequence[Node]) -> None:
     """Compute nodes, whatever is known of where a program is."""
-    native = None if EVENTS.is_watched else direct.CODED.compute
-    if native is not None and len(nodes) == 1 and native(nodes[0], user_line()):
-        return
     native = None if EVENTS.is_watched else small.CODED.compute
     if native is not None and native(nodes, user_line()):
         return
