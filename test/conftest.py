@@ -16,6 +16,7 @@ from picograd.engine import pending
 from picograd.engine.followed import EVENTS, stop
 from picograd.engine.plan_key import leaf_buffer
 from picograd.errors import PicogradError
+from picograd.tensor.core.following import KNOWN
 
 sys.path.insert(0, str(Path(__file__).parent))  # for the files that tests of several rooms share
 # Programs that tests start would compile all modules each time: a second and more.
@@ -57,6 +58,7 @@ def cpu_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
 def fixed_seeds() -> Iterator[None]:
     stop()  # what the last test did is no way
     EVENTS.after = None
+    KNOWN.clear()
     config.verify = 1  # every test checks every IR its kernels pass through
     random.seed(0)
     np.random.seed(0)

@@ -34,11 +34,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Events:
     """What operations, and whoever changes tensors, look at first.
 
-    `after` is called when something else than a step was computed. `lock` is that of pending.py,
+    `after` is called when something else than a step was computed, `anchor` where nothing is known
+    of where a program is, with the plan that ran: `computed`. `lock` is that of pending.py,
     `expected` what a step that was followed would take, where VERIFY records it as well.
     """
 
-    __slots__ = ("after", "expected", "learning", "lock", "record", "take")
+    __slots__ = ("after", "anchor", "computed", "expected", "learning", "lock", "record", "take")
+    anchor: Callable[[], None]
+    computed: Any
     after: Callable[[], None] | None
     take: Callable[..., Any] | None
     record: "Record | None"
@@ -48,10 +51,19 @@ class Events:
 
     def __init__(self) -> None:
         self.take = self.record = self.learning = None
-        self.after = self.expected = None
+        self.after = self.expected = self.computed = None
+        self.anchor = lambda: None
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether somebody has to be told what a computation takes."""
+        return self.learning is not None or self.expected is not None
 
 
 EVENTS = Events()
+FEWEST = 16  # nodes of a computation that a way begins behind
+CUTTING: set[Any] = set()  # events that may give pieces of memory
+STEADY: set[Any] = set()  # functions that record the same for all floats
 MISS: Any = object()  # what `take` gives where recording goes on as usual
 
 
@@ -76,10 +88,53 @@ def check_expected(plan: Any, memory: Sequence[Any], scalars: Sequence[Any], roo
         check(all(other in (None, node) for node, other in pairs), "other values were followed")
 
 
+@dataclass(slots=True)
+class Taken:
+    """A plan, what it is about to take, in its own order, and the nodes that it computes."""
+
+    plan: Any
+    buffers: list[Any]
+    scalars: list[Any]
+    roots: Sequence[Node]
+
+
+def note_taken(taken: Taken, count: int) -> None:
+    """Tell who learns, or checks, what a computation that no optimizer makes is about to take.
+
+    It is of a number of nodes: behind few no way begins, machine code is as fast there.
+    """
+    EVENTS.computed = taken.plan if count >= FEWEST else None
+    if EVENTS.expected is not None:
+        numbers = [each.value for each in taken.scalars]
+        check_expected(taken.plan, taken.buffers, numbers, taken.roots)
+    if EVENTS.learning is not None:
+        EVENTS.learning.close(taken)
+
+
 def leave() -> None:
     """Let what is not expected happen: see `stop`."""
     if EVENTS.record is not None or EVENTS.learning is not None:
         stop()
+
+
+def is_unwatched() -> bool:
+    """Tell whether nothing is learnt: places are told by calls, which are others there."""
+    is_learnt = EVENTS.learning is not None
+    if is_learnt:
+        stop()
+    return not is_learnt
+
+
+def noted(change: Callable[..., None], target: Any, *given: Any) -> None:
+    """Change a tensor, in a way if that can tell it."""
+    learning = EVENTS.learning
+    if learning is None or not learning.may_move(target):
+        leave()
+        change(target, *given)
+        return
+    EVENTS.learning = None
+    change(target, *given)
+    learning.note_move(target)
 
 
 def end_way(nodes: Sequence[Node], compute: Callable[[Sequence[Node]], None]) -> None:
@@ -88,17 +143,29 @@ def end_way(nodes: Sequence[Node], compute: Callable[[Sequence[Node]], None]) ->
     Not where all is there, and nothing else was to be computed. The caller holds the lock.
     """
     after, EVENTS.after = EVENTS.after, None
-    is_there = all(leaf_buffer(node) is not None for node in nodes)
-    way = EVENTS.record or EVENTS.learning
-    try:
-        if not is_there:
-            stop()
-        if not is_there or way is None or way.is_awaited:
-            leave()
-            compute(nodes)
-    finally:
+    if after is None:
+        EVENTS.computed = None
+        compute(nodes)
+        if EVENTS.computed is not None:
+            EVENTS.anchor()
+        return
+    asked = [node for node in nodes if leaf_buffer(node) is None]
+    way, take = EVENTS.record or EVENTS.learning, EVENTS.take
+    if not asked and way is not None and not way.is_awaited:
         EVENTS.after = after
-    if not is_there and after is not None:
+        return
+    EVENTS.computed = None
+    try:
+        follower = None if EVENTS.record is None else getattr(take, "__self__", None)
+        if follower is None or not follower.end(asked):
+            is_end = EVENTS.learning is not None and EVENTS.learning.may_end(asked)
+            if not is_end and (asked or way is not None):
+                stop()
+            compute(nodes)
+            leave()
+    finally:
+        EVENTS.after, EVENTS.expected = after, None
+    if asked or EVENTS.computed is not None:
         after()
 
 
@@ -116,6 +183,12 @@ def event(function: F) -> F:
 
     vars(call)["recorded"] = function
     return call  # type: ignore[return-value]
+
+
+def cutting(function: F) -> F:
+    """Declare that an event may give a piece of its first argument."""
+    CUTTING.add(function)
+    return function
 
 
 @dataclass(slots=True)
@@ -150,7 +223,7 @@ class Template:
                 nodes[at].stamped = pattern, [nodes[each] for each in members]
         for each in self.blocks:
             if each.at < made:
-                BLOCKS[nodes[each.at]] = each.placed(nodes)
+                BLOCKS[nodes[each.at]] = each.placed(nodes, drawn)
         return nodes
 
 
@@ -164,12 +237,13 @@ class BlockAt:
     starts: list[Any]
     given: list[Any]
 
-    def placed(self, nodes: list[Any]) -> Placed:
-        """Place the block among nodes."""
+    def placed(self, nodes: list[Any], drawn: dict[int, Any]) -> Placed:
+        """Place the block among nodes, with the numbers of this time."""
         order = [nodes[number] for number in self.order]
         inner = [order[number] for number in self.block.inner]
         ends = [order[number] for number in self.block.ends]
-        return Placed(self.block, inner, ends, self.starts, order, self.given)
+        starts, given = ([drawn.get(id(x), x) for x in each] for each in (self.starts, self.given))
+        return Placed(self.block, inner, ends, starts, order, given)
 
 
 @dataclass(slots=True, eq=False)
@@ -184,7 +258,7 @@ class Record:
     standing: dict[int, Node] = field(default_factory=dict)
     kept: dict[int, Any] = field(default_factory=dict)  # those of values, once all is computed
     versions: dict[int, int] = field(default_factory=dict)  # of memory that was written
-    drawn: dict[int, Any] = field(default_factory=dict)  # counters, by the identity of those learnt
+    drawn: dict[int, Any] = field(default_factory=dict)  # numbers, by the identity of those learnt
     reached: int = 0  # steps of the template that were followed
     is_made: bool = False
     is_awaited: bool = False  # something was written, or is to be checked

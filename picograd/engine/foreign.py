@@ -12,8 +12,13 @@ from typing import Any
 
 from picograd.buffer import Buffer, Storage
 from picograd.engine import pending
+from picograd.engine.followed import EVENTS
+from picograd.engine.plan_key import leaf_buffer
+from picograd.engine.realize import buffer_view, node_from_numpy
 from picograd.engine.tracing import is_tracing
+from picograd.errors import check
 from picograd.graph.node import Node, is_renaming
+from picograd.target import is_host
 
 Shared = dict[int, "weakref.ref[Buffer]"]
 SHARED: Shared = {}  # buffers over such memory, by id, while they live
@@ -62,18 +67,55 @@ def shows(operand: Any) -> bool:
     return isinstance(operand, Node) and is_shared(behind_views(operand))
 
 
-def kept(operands: Sequence[Any]) -> list[Any]:
+def kept(operands: Sequence[Any], asking: Sequence[bool]) -> list[Any]:
     """Copy the operands that show such memory now, for a gradient that will read them later.
 
     What follows can then wait, and becomes one plan. Not what is large: reading it is computed.
+    `asking` tells whose gradients are asked for: these are computed, so that gradients pass.
     """
-    few = [each for each in operands if shows(each) and each.size * each.dtype.itemsize <= COPIED]
-    copies = {
-        id(each): Node("contiguous", (each,), None, each.shape, each.dtype, each.device)
-        for each in few
-    }
-    pending.compute(list(copies.values()))
+    copies: dict[int, Node] = {}
+    for each, asks in zip(operands, asking, strict=True):
+        if shows(each) and each.size * each.dtype.itemsize <= COPIED and id(each) not in copies:
+            copies[id(each)] = copy_now(each, asks)
     return [copies.get(id(each), each) for each in operands]
+
+
+def steady(node: Node) -> Node:
+    """Give what an index shows now, which nobody else may change. No gradient passes."""
+    return copy_now(node, False) if SHARED and not is_tracing() and shows(node) else node
+
+
+def copy_now(node: Node, asks: bool) -> Node:
+    """Copy what memory shows now; `asks` tells whether gradients pass to it."""
+    if asks or not is_host(node.device):
+        copy = Node("contiguous", (node,), None, node.shape, node.dtype, node.device)
+        pending.compute([copy])
+        return copy
+    copy = snapshot(node)
+    if EVENTS.learning is not None:
+        EVENTS.learning.note_copy(copy, node)
+    return copy
+
+
+def snapshot(node: Node) -> Node:
+    """Make a leaf of what memory of the CPU, or a view of it, shows now."""
+    source, views = node, []
+    while source.realized is None and source.inputs:
+        views.append(source)
+        source = source.inputs[0]
+    buffer = leaf_buffer(source)
+    check(buffer is not None, "what is to be copied is not in memory", node)
+    values = seen_through(buffer_view(buffer, source.shape), views)  # type: ignore[arg-type]
+    return node_from_numpy(values, node.dtype, node.device)
+
+
+def seen_through(values: Any, views: Sequence[Node]) -> Any:
+    """Apply views to an array, the last one first in the list."""
+    for view in reversed(views):
+        meaning = view.row.numpy
+        if view.row.view is not None and meaning is not None:
+            values = meaning(view, values)
+    return values
 
 
 def reads(node: Node) -> bool:

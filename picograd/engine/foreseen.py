@@ -27,7 +27,7 @@ from picograd.engine.below import reads_any
 from picograd.engine.carried import entries
 from picograd.engine.debug import user_line
 from picograd.engine.executable import CompiledPlan
-from picograd.engine.followed import EVENTS, check_expected
+from picograd.engine.followed import EVENTS, Taken, check_expected
 from picograd.engine.live import LiveTable
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import NO_KEY, GraphKey, leaf_buffer
@@ -221,16 +221,18 @@ def sharing(held: Sequence[Any]) -> Any:
 
 def compute(step: Step, updates: Sequence[Update], live: Any) -> list[Node] | None:
     """Compute a step whose plan is known, and give its roots; None if it is not."""
-    if EVENTS.learning is not None:
-        EVENTS.learning.close(step, updates)
     known = KNOWN.get(step.key)
     plan = None if known is None else known.plan()
-    if known is None or plan is None or config.verify or not PLANS.touch(plan):
+    if known is None or plan is None:
         return None
-    buffers = [step.buffers[number] for number in known.buffers]
-    scalars = [step.scalars[number].value for number in known.scalars]
-    made = plan.launch(buffers, scalars, user_line())
     roots = [step.nodes[place] for place in known.roots]
+    buffers = [step.buffers[number] for number in known.buffers]
+    numbers_taken = [step.scalars[number] for number in known.scalars]
+    if EVENTS.learning is not None:
+        EVENTS.learning.close(Taken(plan, buffers, numbers_taken, roots), updates)
+    if config.verify or not PLANS.touch(plan):
+        return None
+    made = plan.launch(buffers, [each.value for each in numbers_taken], user_line())
     realize.settle(roots, made[: len(roots)])
     update.settle(updates, made[len(roots) :], live)
     numbers = dict.fromkeys(map(id, step.nodes), 0)

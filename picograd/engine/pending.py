@@ -31,7 +31,7 @@ from picograd.engine.below import reads_any
 from picograd.engine.carried import FREE, LEAVES_OF_THE_GRAPH, become_leaf, entries
 from picograd.engine.collector import undisturbed
 from picograd.engine.debug import PACKAGE, user_line
-from picograd.engine.followed import EVENTS, end_way, leave
+from picograd.engine.followed import EVENTS, end_way, is_unwatched, leave
 from picograd.engine.foreseen import Step
 from picograd.engine.live import LiveTable
 from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, walk_pending
@@ -250,7 +250,7 @@ def is_over_budget() -> bool:
     RECORDED[0] += 1
     if IS_DUE[0]:
         return not is_tracing()
-    return RECORDED[0] > BUDGET and not is_tracing() and is_place()
+    return RECORDED[0] > BUDGET and not is_tracing() and is_unwatched() and is_place()
 
 
 def is_place() -> bool:
@@ -359,29 +359,32 @@ def compute_checks() -> None:
 def compute(nodes: Sequence[Node]) -> None:
     """Compute nodes, with what has to run in the same plan, and let their tensors settle."""
     with LOCK:
-        if EVENTS.after is not None:
-            end_way(nodes, compute)
-            return
         native = direct.CODED.compute
-        if native is not None and len(nodes) == 1 and native(nodes[0], user_line()):
-            return
-        native = small.CODED.compute
-        if native is not None and native(nodes, user_line()):
-            return
-        flushed()
-        if is_tracing():
-            return
-        graph = None
-        if not (WAITING or entries(WRITES) or entries(CHANGED)):
-            if len(nodes) == 1 and nodes[0].op in MEMORY:
+        if native is not None and EVENTS.after is None and len(nodes) == 1:
+            if native(nodes[0], user_line()):
                 return
-            if nodes and all(node.realized is None and node.inputs for node in nodes):
-                if len(nodes) == 1 and direct.compute(nodes[0], LIVE):
-                    return
-                graph = small.small_graph(*nodes)
-                if graph is not None and small.compute(graph, LIVE):
-                    return
-        compute_with_checks(nodes, graph)
+        end_way(nodes, compute_now)
+
+
+def compute_now(nodes: Sequence[Node]) -> None:
+    """Compute nodes, whatever is known of where a program is."""
+    native = None if EVENTS.is_watched else small.CODED.compute
+    if native is not None and native(nodes, user_line()):
+        return
+    flushed()
+    if is_tracing():
+        return
+    graph = None
+    if not (EVENTS.is_watched or WAITING or entries(WRITES) or entries(CHANGED)):
+        if len(nodes) == 1 and nodes[0].op in MEMORY:
+            return
+        if nodes and all(node.realized is None and node.inputs for node in nodes):
+            if len(nodes) == 1 and direct.compute(nodes[0], LIVE):
+                return
+            graph = small.small_graph(*nodes)
+            if graph is not None and small.compute(graph, LIVE):
+                return
+    compute_with_checks(nodes, graph)
 
 
 @locked

@@ -25,6 +25,7 @@ from picograd.engine import foreseen, realize
 from picograd.engine.carried import entries
 from picograd.engine.debug import user_line
 from picograd.engine.executable import CompiledPlan, scalar_values
+from picograd.engine.followed import Taken, note_taken
 from picograd.engine.foreseen import Step
 from picograd.engine.live import pairs_of
 from picograd.engine.plan_cache import PLANS
@@ -162,6 +163,8 @@ def run(
     scalars = [found.scalars[number] for number in known.scalars]
     if step is not None:
         foreseen.note(step, plan, buffers, scalars, roots)
+    elif not updates:
+        note_taken(Taken(plan, buffers, scalars, roots), len(found.order))
     return plan.launch(buffers, scalar_values(scalars), user_line())
 
 

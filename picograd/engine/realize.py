@@ -25,7 +25,7 @@ from picograd.dtype import DType
 from picograd.engine.backends import default_device, get_device, target_of
 from picograd.engine.debug import log_copy, log_plan, start_copy, user_line
 from picograd.engine.executable import CompiledPlan, Runnable, compile_plan, scalar_values
-from picograd.engine.followed import EVENTS
+from picograd.engine.followed import EVENTS, Taken, note_taken
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, walk_pending, with_scalars
 from picograd.engine.size_patterns import is_new, learn, note_stored, plan_by_code, tell_stored
@@ -75,6 +75,10 @@ def pending_roots(nodes: Sequence[Node]) -> list[Node]:
 def realize_roots(roots: Sequence[Node], found: GraphKey) -> Runnable:
     """Compute pending nodes, whose key was found, through one plan, new or cached."""
     compiled = find_plan(found, roots)
+    if type(compiled) is CompiledPlan:
+        buffers = [found.buffers[number] for number in compiled.input_numbers]
+        scalars = [found.scalars[number] for number in compiled.scalar_numbers]
+        note_taken(Taken(compiled, buffers, scalars, roots), len(found.order))
     results = compiled.run(found.buffers, scalar_values(found.scalars), user_line())
     settle(roots, results)
     return compiled

@@ -42,7 +42,9 @@ class Allocation:
         self.pool: Pool = pool
 
     def __del__(self) -> None:
-        self.pool.release(self.address, self.size)
+        pool = getattr(self, "pool", None)  # Ctrl-C may end `__init__` before
+        if pool is not None:
+            pool.release(self.address, self.size)
 
 
 class Pool:

@@ -27,7 +27,7 @@ from picograd.dtype import (
 )
 from picograd.engine import carried, foreign, pending
 from picograd.engine.collector import undisturbed
-from picograd.engine.followed import EVENTS, event
+from picograd.engine.followed import EVENTS, cutting, event
 from picograd.engine.foreign import share
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_to_numpy, node_over_numpy, number_in
@@ -608,6 +608,7 @@ class Tensor(
 
     # writing
 
+    @event
     def assign(self, value: TensorLike) -> "Tensor":
         """Overwrite with values of the same shape and dtype, in place; no gradient flows.
 
@@ -620,6 +621,7 @@ class Tensor(
         write(self, node, False)
         return self
 
+    @event
     def copy_(self, value: TensorLike) -> "Tensor":
         """Overwrite with values that broadcast, converted to this dtype and device.
 
@@ -641,6 +643,7 @@ class Tensor(
         """
         return self.fill_(0)
 
+    @event
     def fill_(self, value: "Scalar | Tensor") -> "Tensor":
         """Overwrite with one number, or with the one of a tensor that has no axes.
 
@@ -677,6 +680,7 @@ class Tensor(
         node = selecting.write(read(self), listed, read(source))
         write(self, node, tracks)
 
+    @cutting
     @event
     def __getitem__(self, items: Any) -> "Tensor":
         listed = selector(items)
@@ -914,6 +918,7 @@ class Tensor(
 
     @staticmethod
     @composed(method=False)
+    @event
     def randint(
         *given: Any,
         low: builtins.int | None = None,
@@ -940,6 +945,7 @@ class Tensor(
 
     @staticmethod
     @composed(method=False)
+    @event
     def randperm(
         n: builtins.int,
         generator: Generator | None = None,

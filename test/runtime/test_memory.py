@@ -6,7 +6,7 @@ from picograd.buffer import Buffer
 from picograd.code import Workspace
 from picograd.dtype import float32
 from picograd.errors import OutOfMemoryError
-from picograd.runtime.memory import Pool, Workspaces, format_bytes, size_class
+from picograd.runtime.memory import Allocation, Pool, Workspaces, format_bytes, size_class
 
 
 class Source:
@@ -121,3 +121,7 @@ def test_blocks_are_handed_out_by_address_once_they_are_sorted():
     pool.sort([512])
     again = [pool.allocate(512) for _ in range(3)]
     assert [each.address for each in again] == addresses[:3]
+
+
+def test_a_block_that_was_never_made_gives_nothing_back():
+    Allocation.__new__(Allocation).__del__()  # as after Ctrl-C in its beginning

@@ -60,7 +60,7 @@ from picograd.number import converted
 from picograd.tensor.core.alone import change_gradient
 from picograd.tensor.core.autograd import enable_grad
 from picograd.tensor.core.following import following
-from picograd.tensor.core.recording import apply, check_write, is_plain, wrap, write
+from picograd.tensor.core.recording import apply, check_write, is_plain, write
 from picograd.tensor.tensor import Tensor
 from picograd.traced_number import value_of
 
@@ -248,8 +248,7 @@ class Optimizer:
     def _write(self, recorded: Sequence[Update | list[Change]]) -> bool:
         """Compute a step and write what it changes: by a node each, unless all are updates."""
         updates = [each for each in recorded if isinstance(each, Update)]
-        is_usual = len(updates) == len(recorded) > 0 and self.found_inf is None
-        if is_usual and compute_updates(updates):
+        if len(updates) == len(recorded) > 0 and compute_updates(updates):
             return True
         pairs = [each.pairs() if isinstance(each, Update) else each for each in recorded]
         if changed := list(chain.from_iterable(pairs)):
@@ -271,9 +270,6 @@ class Optimizer:
     def _assign(self, changed: list[Change]) -> list[Tensor]:
         """Record the in-place writes."""
         for tensor, node in changed:
-            if self.found_inf is not None:
-                found = self.found_inf.to(tensor.device)
-                node = tensor.detach().where(found, wrap(node, False)).node
             node = node.cast(tensor.dtype)
             check_write("step", tensor, node)
             write(tensor, node, False, is_one=False)
@@ -351,7 +347,8 @@ class Optimizer:
         kinds = [(node.shape, node.dtype.name, node.device) for node in nodes]
         kind: Any = type(self)
         rule = kind, kind.prepare, kind.decay, kind.update
-        key = Key((*rule, group.flags(), tuple(batch.numbers), tuple(kinds)))
+        flags = *group.flags(), self.found_inf is None
+        key = Key((*rule, flags, tuple(batch.numbers), tuple(kinds)))
         known = FORMULAS.get(key)
         if known is None:
             changed = [(tensor, value.node) for tensor, value in self._recorded(group, batch)]
@@ -368,7 +365,11 @@ class Optimizer:
         sources = [*batch.numbers.values(), *batch.shared.values(), *batch.members]
         for name in self.slots(group.options):
             sources += [state[name] for state in batch.states]
-        return sources + [gradient_of(parameter) for parameter in batch.members]
+        return [*sources, *map(gradient_of, batch.members), *self._found(batch)]
+
+    def _found(self, batch: Batch) -> list[Tensor]:
+        """Give what tells whether the step is to be skipped, where a batch is; or nothing."""
+        return [] if self.found_inf is None else [self.found_inf.to(batch.members[0].device)]
 
     def _recorded(self, group: ParameterGroup, batch: Batch) -> list[tuple[Tensor, Tensor]]:
         """Record the update of one batch by the formula of the class."""
@@ -387,6 +388,8 @@ class Optimizer:
             value, new = self.update(value, gradient, wide, n, options)
             changed += [(own[name], of_parts(new[name], own[name])) for name in own]
             changed.append((parameter, of_parts(value, parameter)))
+        for found in self._found(batch):
+            changed = [(each, each.detach().where(found, value)) for each, value in changed]
         return changed
 
     def state_dict(self) -> dict[str, Any]:

@@ -356,7 +356,7 @@ def accumulate(leaf: Any, found: Any) -> None:
     """
     is_first = (leaf.grad if RUNNING.traces else leaf._grad) is None
     learning = EVENTS.learning
-    before = -1 if learning is None or is_first else learning.number_of(leaf._grad)
+    before = None if learning is None else learning.told_gradient(leaf)
     if is_first:
         of, node = leaf._node, found._node
         if RUNNING.traces or of.shape != node.shape or of.dtype is not node.dtype:
@@ -367,7 +367,7 @@ def accumulate(leaf: Any, found: Any) -> None:
         leaf.grad = leaf._grad + found
     else:
         change_gradient(leaf, lambda kept: kept + found)
-    if learning is not None and learning is EVENTS.learning:
+    if before is not None and learning is EVENTS.learning:
         learning.note_gradient(leaf, before)
 
 

@@ -15,14 +15,17 @@ PyTorch raises at once, since it computes at once. Here it depends on what is kn
 them: the report comes after the kernels ran.
 """
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from picograd.buffer import Storage
 from picograd.dtype import int64
 from picograd.engine import pending
 from picograd.engine.followed import EVENTS
+from picograd.engine.foreign import is_shared
 from picograd.engine.realize import check_later
 from picograd.engine.tracing import RUNNING, is_tracing, is_tracing_jit, note_check
 from picograd.errors import AxisError, PicogradError, ValueRangeError, check
@@ -36,6 +39,9 @@ from picograd.traced_number import TracedNumber
 
 Array = Any
 ALL = 1 << 62
+WIDEST = 1 << 22  # values whose bounds are kept: the labels of a large set of pictures
+BOUNDED: "weakref.WeakKeyDictionary[Storage, tuple[int, Any, Bounds | None]]"
+BOUNDED = weakref.WeakKeyDictionary()
 
 
 @pending.locked
@@ -87,9 +93,30 @@ def reads_so_far() -> int:
 
 
 def bounds_of_leaf(node: Node) -> Bounds | None:
-    """Give the bounds of few values in memory."""
-    is_leaf = node.op in MEMORY or node.realized is not None
-    values = known_values(node, CHECKED) if is_leaf and node.dtype.is_integer else None
+    """Give the bounds of values in memory."""
+    if not node.dtype.is_integer or (node.op not in MEMORY and node.realized is None):
+        return None
+    reads, found = reads_so_far(), known_bounds(node)
+    if found is not None and EVENTS.learning is not None:
+        EVENTS.learning.note_bounds(node, found, reads)
+    return found
+
+
+def known_bounds(node: Node) -> Bounds | None:
+    """Give the bounds of values in memory; those of many are kept until these are written."""
+    storage = node.arg
+    is_many = type(storage) is Storage and CHECKED < node.size <= WIDEST
+    if not is_many or is_tracing() or is_shared(node):
+        return bounds_of(known_values(node, CHECKED))
+    version, buffer, found = BOUNDED.get(storage, (-1, None, None))
+    if version != storage.version or buffer is None or buffer() is not storage.buffer:
+        found = bounds_of(known_values(node, WIDEST))
+        BOUNDED[storage] = storage.version, weakref.ref(storage.buffer), found
+    return found
+
+
+def bounds_of(values: Array) -> Bounds | None:
+    """Give the least and the largest of values, None where there are none."""
     return None if values is None or not values.size else (int(values.min()), int(values.max()))
 
 

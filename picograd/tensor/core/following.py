@@ -23,10 +23,12 @@ from picograd.engine import carried, foreign, pending
 from picograd.engine.below import reads_any
 from picograd.engine.carried import become_leaf, entries
 from picograd.engine.debug import user_line
+from picograd.engine.executable import CompiledPlan
 from picograd.engine.followed import EVENTS, MISS, Record, leave, stand_no_more, standing_node, stop
+from picograd.engine.foreign import seen_through
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import leaf_buffer
-from picograd.engine.realize import buffer_view, check_later
+from picograd.engine.realize import buffer_view, check_later, node_from_numpy
 from picograd.engine.tracing import RUNNING
 from picograd.engine.update import Alone, have_own_memory
 from picograd.engine.watch import PROFILES
@@ -34,12 +36,15 @@ from picograd.errors import PicogradError
 from picograd.graph.gradient import WATCHERS
 from picograd.graph.node import Node
 from picograd.graph.row import PASSING
+from picograd.graph.starts import starts_of
 from picograd.late_methods import dataclass
+from picograd.number import given
 from picograd.tensor.core.alone import has_alone
 from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE, TRACKED, WALKS
-from picograd.tensor.core.known_values import seen_through
-from picograd.tensor.core.recording import Recorded, fill, note_view
+from picograd.tensor.core.demands import known_bounds
+from picograd.tensor.core.known_values import below_views
+from picograd.tensor.core.recording import VERSIONS, Recorded, fill, note_view, root_of
 from picograd.tensor.core.ways import (
     IS,
     LISTS,
@@ -48,13 +53,17 @@ from picograd.tensor.core.ways import (
     MET,
     NAMED,
     NEW,
+    NUMBER,
     Event,
     Facts,
+    FreeStep,
     Log,
     Told,
     Way,
+    is_cut,
     is_same,
     met_with,
+    piece,
     shown_by,
     told_of,
 )
@@ -99,25 +108,31 @@ class Known:
 
 
 class Places:
-    """Where a program is: how many computations ago an optimizer stepped, and which one."""
+    """Where a program is: how many computations ago an optimizer stepped, and which one.
 
-    __slots__ = ("count", "optimizer")
-    optimizer: Any
+    Or which plan ran last, where no optimizer stepped for a while.
+    """
+
+    __slots__ = ("count", "owner")
+    owner: Any
     count: int
 
 
 PLACES = Places()
-# by optimizers: what is known of the ways behind their steps, and behind each computation then
+# by optimizers: what is known of the ways behind their steps, and behind each computation then;
+# and by plans
 KNOWN: "weakref.WeakKeyDictionary[Any, list[Known]]" = weakref.WeakKeyDictionary()
 
 
-def begin(optimizer: Any, count: int = 0) -> None:
-    """Learn or follow what comes after the step of an optimizer, and a number of computations."""
+def begin(owner: Any, count: int = 0) -> None:
+    """Learn or follow what comes after the step of an optimizer, and a number of computations, or
+    after a run of a plan.
+    """
     stop()
-    listed = KNOWN.setdefault(optimizer, [])
+    listed = KNOWN.setdefault(owner, [])
     if len(listed) == count:
         listed.append(Known())
-    PLACES.optimizer, PLACES.count = weakref.ref(optimizer), count
+    PLACES.owner, PLACES.count = weakref.ref(owner), count
     EVENTS.after, known = go_on, listed[count]
     if known.waits:
         known.waits -= 1
@@ -137,10 +152,22 @@ def is_watched() -> bool:
 
 def go_on() -> None:
     """Learn or follow what comes after a computation."""
-    optimizer, count = PLACES.optimizer(), PLACES.count + 1
+    owner, count = PLACES.owner(), PLACES.count + 1
     EVENTS.after = None
-    if optimizer is not None and count < FARTHEST:
-        begin(optimizer, count)
+    if type(owner) is CompiledPlan:
+        anchor()
+    elif owner is not None and count < FARTHEST:
+        begin(owner, count)
+
+
+def anchor() -> None:
+    """Learn or follow what comes after the plan that ran last, where it did not run once."""
+    plan, EVENTS.computed = EVENTS.computed, None
+    if plan is not None and not pending.DEPTH[0] and not is_watched():
+        begin(plan)
+
+
+EVENTS.anchor = anchor
 
 
 def following(update: Callable[[Any], bool]) -> Callable[[Any], None]:
@@ -154,7 +181,9 @@ def following(update: Callable[[Any], bool]) -> Callable[[Any], None]:
         is_done = EVENTS.record is not None and finish(optimizer)
         if not is_done and EVENTS.learning is not None:
             EVENTS.learning.optimizer, EVENTS.take = optimizer, None
-        if is_done or update(optimizer):
+        is_usual = is_done or update(optimizer)
+        EVENTS.expected = None
+        if is_usual:
             begin(optimizer)
         else:
             leave()
@@ -168,13 +197,7 @@ def finish(optimizer: Any) -> bool:
         follower = getattr(EVENTS.take, "__self__", None)
         if type(follower) is not Follower:
             return False
-        if follower.finish(optimizer):
-            follower.known.missed = 0
-            return True
-        if not config.verify:
-            follower.known.way = None
-        follower.miss()
-        return False
+        return follower.end(None, optimizer)
 
 
 class Start:
@@ -227,11 +250,17 @@ class Follower:
                 return MISS
             self.is_busy = True  # the handler of a signal may record
             try:
+                if is_cut(function, args) and (cut := self.aside(function, args)) is not None:
+                    self.is_busy = False
+                    return cut
                 event = self.way.events[at] if at < self.count else None
                 if event is None or not self.is_due(event, function, args, options):
                     return self.miss()
                 if event.advance:
                     self.draw(event)
+                WALKS.count += event.walks
+                for place, number in event.numbers:
+                    record.drawn[number] = given(args[place])
                 result = self.build(event.result)
                 changes = self.changes(event) if event.is_change else None
             except BaseException:
@@ -245,6 +274,15 @@ class Follower:
                 self.change(event, changes)
             return result
 
+    def aside(self, function: Any, args: tuple[Any, ...]) -> Any:
+        """Cut a piece, which is no part of the way; None where it is none."""
+        EVENTS.take = None
+        try:
+            return piece(function, args)
+        finally:
+            if EVENTS.record is self.record:
+                EVENTS.take = self.take
+
     def miss(self) -> Any:
         """Go on as usual."""
         stop()
@@ -257,6 +295,8 @@ class Follower:
         enabled, regions, epoch = event.modes
         if event.function is not function or len(args) != len(event.args):
             return False
+        if event.walks and WATCHERS:
+            return False
         if MODE.enabled is not enabled or REGIONS.dtypes != regions or config.epoch != epoch:
             return False
         if not self.fit(event.args, args):
@@ -267,23 +307,38 @@ class Follower:
             return False
         if event.advance and self.stream not in (None, random.DEFAULT.stream()):
             return False  # it was seeded in the middle
+        if event.copies and not self.copy(event):
+            return False
         return not event.looks or self.are_fine(event)
 
     def are_free(self, event: Event) -> bool:
         """Tell whether no view shows what is written, and leaves have no gradients, nor hooks."""
         for met, _ in event.writes:
-            views = self.met[met]._views
-            if views and any(each() is not None for each in views):
+            target = self.met[met]
+            if target._views and not self.are_moved(target, event):
                 return False
-        if event.gradients and WATCHERS:
-            return False
+            others = [self.met[at] for kind, at in event.args if kind == MET]
+            if any(each._view is not None and root_of(each) is target for each in others):
+                return False  # it is checked how they overlap
+        for each in event.moves:
+            moved: Any = self.made[each.number]()
+            if moved._hooks is not None or not self.are_moved(moved, event):
+                return False
         for met, _, before in event.gradients:
             leaf = self.met[met]
-            if leaf._hooks is not None or (before < 0 and leaf._grad is not None):
+            if leaf._hooks is not None or (leaf._grad is not None and not has_alone(leaf)):
                 return False
-            if before >= 0 and (leaf._grad is not self.made[before]() or not has_alone(leaf)):
+            if not self.fit((before,), (leaf._grad,)):
                 return False
+            if before[0] == NEW:  # nothing else has it
+                self.met[-1] = Alone(leaf._grad._node)
         return True
+
+    def are_moved(self, target: Any, event: Event) -> bool:
+        """Tell whether an event renews all views that show a tensor."""
+        views = [view for each in target._views or () if (view := each()) is not None]
+        moved = [self.made[each.number]() for each in event.moves] if views else []
+        return all(any(view is each for each in moved) for view in views)
 
     def fit(self, wanted: Sequence[Told], values: Iterable[Any]) -> bool:
         """Tell whether arguments are what they were."""
@@ -299,6 +354,9 @@ class Follower:
                     return False
             elif kind == MET:
                 if self.met[told] is not value:
+                    return False
+            elif kind == NUMBER:
+                if type(value) is not float:
                     return False
             elif not self.fit_inside(kind, told, value):
                 return False
@@ -321,7 +379,7 @@ class Follower:
 
     def meet(self, facts: Facts, value: Any) -> bool:
         """Tell whether a tensor that was not met is as another was (`facts_of`), and note it."""
-        kind, shape, dtype, device, tracks, is_frozen, is_leaf, views = facts
+        kind, shape, dtype, device, tracks, is_frozen, is_leaf, is_theirs, views = facts
         if type(value) is not kind:
             return False
         node = value._node
@@ -335,7 +393,8 @@ class Follower:
             shown, end = shown_by(node)
             if shown != views or end is None:
                 return False
-        if foreign.SHARED and foreign.is_shared(foreign.behind_views(node)):
+        is_shared = bool(foreign.SHARED) and foreign.is_shared(foreign.behind_views(node))
+        if is_shared is not is_theirs:
             return False
         if (node.leaf is not None and node.leaf() is value) is not is_leaf:
             return False
@@ -345,7 +404,16 @@ class Follower:
             below = met_with(node, views)[1:]
             self.met += map(Alone, below)
             self.record.found += below
+            if self.way.moving:
+                self.note_moved(len(views) + 1)
         return not self.way.shared or self.are_shared(len(views) + 1)
+
+    def note_moved(self, count: int) -> None:
+        """Note where the last nodes that were met begin."""
+        found, moving = self.record.found, self.way.moving
+        for at in range(len(found) - count, len(found)):
+            if at in moving:
+                self.record.drawn.update(zip(map(id, moving[at]), starts_of(found[at])))
 
     def are_shared(self, count: int) -> bool:
         """Tell whether the last nodes that were met are of the memory of others, as they were.
@@ -359,16 +427,33 @@ class Follower:
     def are_fine(self, event: Event) -> bool:
         """Tell whether values that an event looks at are as they must be."""
         for each in event.looks:
-            node = self.record.found[each.met]
-            buffer = leaf_buffer(node)
-            if buffer is None:
-                return False
             try:
-                values = seen_through(buffer_view(buffer, node.shape), each.views)
-                if each.look(values) is False:
+                if each.is_bounds:
+                    values = known_bounds(self.record.found[each.met])
+                else:
+                    values = self.values(each.met, each.views)
+                if values is None or each.look(values) is False:
                     return False
             except PicogradError:  # it is raised where the operation is recorded
                 return False
+        return True
+
+    def values(self, met: int, views: list[Node]) -> Any:
+        """Give what views of what was met show in memory; None where it is not there."""
+        source, more = below_views(self.record.found[met])
+        buffer = leaf_buffer(source)
+        whole = None if buffer is None else buffer_view(buffer, source.shape)
+        return None if whole is None else seen_through(whole, [*views, *more])
+
+    def copy(self, event: Event) -> bool:
+        """Copy what others may write, as the event does."""
+        for each in event.copies:
+            values, node = self.values(each.met, each.views), self.record.found[each.met]
+            if values is None or len(self.met) != each.number:
+                return False
+            copy = node_from_numpy(values, node.dtype, node.device)
+            self.met.append(Alone(copy))
+            self.record.found.append(copy)
         return True
 
     def draw(self, event: Event) -> None:
@@ -408,8 +493,16 @@ class Follower:
         return tensor
 
     def changes(self, event: Event) -> list[tuple[Any, Node | None, Any]]:
-        """Make what an event gives to tensors that were met: next values, and gradients."""
+        """Make what an event gives to tensors: next values, and gradients.
+
+        With those for tensors that were made.
+        """
         found: list[tuple[Any, Node | None, Any]] = []
+        for each in event.moves:
+            target = self.made[each.number]()
+            node = standing_node(self.record, each.at)
+            node.leaf = weakref.ref(target) if each.is_leaf else None
+            found.append((target, node, each))
         for met, at in event.writes:
             target = self.met[met]
             node = standing_node(self.record, at)
@@ -421,12 +514,15 @@ class Follower:
     def change(self, event: Event, changes: list[tuple[Any, Node | None, Any]]) -> None:
         """Give tensors that were met their next values, and gradients."""
         self.record.is_awaited |= bool(event.writes or event.checks)
-        WALKS.count += bool(event.gradients)
         for target, node, gradient in changes:
             if node is None:
                 target._grad = gradient
-            else:
-                target._node, target._history = node, None
+                continue
+            if gradient is not None:
+                if gradient.is_counted:
+                    VERSIONS[node] = VERSIONS.get(target._node, 0) + 1
+                target._tracks = gradient.tracks
+            target._node, target._history = node, None
 
     # stopping
 
@@ -451,6 +547,12 @@ class Follower:
                 target._node, target._history = nodes[at], None
                 pending.move_on(older, nodes[at], target)
                 record.found[met] = nodes[at]
+            for each in event.moves:
+                tensor, node = self.made[each.number](), nodes[each.at]
+                if tensor is not None and tensor._node is node:
+                    pending.adopt(node, tensor)
+                    if each.is_changed:
+                        pending.note_write(node, VERSIONS.get(node, 1) - 1)
             for at, error in event.checks:
                 pending.WAITING.append((nodes[at], error))
             served = []
@@ -463,14 +565,37 @@ class Follower:
 
     # the step
 
-    def finish(self, optimizer: Any) -> bool:
+    def end(self, asked: list[Node] | None, optimizer: Any = None) -> bool:
+        """Compute a step, or what is asked for; False where all is to be recorded."""
+        known = self.known
+        if get_ident() == self.record.owner and not self.is_busy and self.finish(optimizer, asked):
+            known.missed = 0
+            return True
+        if self.way is not None:
+            if not config.verify and self.at == self.count:
+                known.way = None
+            self.miss()
+        return False
+
+    def is_asked(self, asked: list[Node] | None) -> bool:
+        """Tell whether what is asked for is what was, at the end of the way."""
+        wanted, standing = self.way.asked, self.record.standing
+        if asked is None or wanted is None:
+            return asked is wanted
+        return len(asked) == len(wanted) and all(
+            map(operator.is_, asked, map(standing.get, wanted))
+        )
+
+    def finish(self, optimizer: Any, asked: list[Node] | None = None) -> bool:
         """Compute the step, if all is as it was and nothing else is to be computed."""
         way, record = self.way, self.record
         if self.at != self.count or way.events[-1].modes[2] != config.epoch:
             return False
+        if not self.is_asked(asked):
+            return False
         if RUNNING.active or RUNNING.traces or pending.DEPTH[0] or not self.is_alone():
             return False
-        plan = way.known.plan()
+        plan = way.plan()
         if plan is None or not self.is_as_told(optimizer) or not PLANS.touch(plan):
             return False
         memory = self.memory(way.buffers)
@@ -482,6 +607,7 @@ class Follower:
             self.expect(plan, memory, scalars)
             return False
         results = self.launch(plan, memory, scalars)
+        EVENTS.computed = plan
         pending.flushed()
         self.give(results)
         record.settle = None
@@ -526,11 +652,13 @@ class Follower:
     def is_as_told(self, optimizer: Any) -> bool:
         """Tell whether an optimizer steps as it did, and the same tensors are alive."""
         way, made = self.way, self.made
-        (tensors, flags), (known, others) = told_of(optimizer), way.told
-        if len(tensors) != len(known) or flags != others or optimizer.found_inf is not None:
-            return False
-        if not all(map(operator.is_, tensors, known)):
-            return False
+        if optimizer is not None:
+            (tensors, flags), (known, others) = told_of(optimizer), way.told
+            found = None if way.found < 0 else made[way.found]()
+            if len(tensors) != len(known) or flags != others or optimizer.found_inf is not found:
+                return False
+            if not all(map(operator.is_, tensors, known)):
+                return False
         for parameter, number in way.gradients:
             if parameter._grad is not (None if number < 0 else made[number]()):
                 return False
@@ -569,15 +697,19 @@ class Follower:
             for at, error in event.checks:
                 check_later(computed[at], error)
         for number in way.alive:
-            reference, at = self.made[number], way.made[number].at
-            node = standing[at]
-            if at in computed:
-                if give_value(reference, node, computed[at]):
-                    kept[at] = weakref.ref(node)
-            else:
-                self.make_free(way.free[number])
-                pending.adopt(node, reference())
+            at = self.last(number)
+            if at in computed and give_value(self.made[number], standing[at], computed[at]):
+                kept[at] = weakref.ref(standing[at])
+            if number in way.final and type(standing[at].arg) is Storage:
+                standing[at].arg.version = VERSIONS.get(standing[at], 0)
+        for number, steps in way.free.items():
+            self.make_free(steps)
+            pending.adopt(standing[self.last(number)], self.made[number]())
         record.standing, record.kept = {}, kept
+
+    def last(self, number: int) -> int:
+        """Give the last node of a tensor that was made."""
+        return self.way.final.get(number, self.way.made[number].at)
 
     def give_write(self, target: Any, older: Node, at: int, buffer: Any) -> None:
         """Let a node that stands in for a write be the leaf of the memory that was written."""
@@ -590,22 +722,27 @@ class Follower:
         storage.buffer = buffer
         pending.LIVE.move(id(older), id(node), target)
 
-    def make_free(self, steps: list[int]) -> None:
-        """Make the nodes of a view that nothing computes. No graph is kept below a detach."""
+    def make_free(self, steps: list[FreeStep]) -> None:
+        """Make the nodes of what nothing computes. No graph is kept below a detach."""
         record, template = self.record, self.record.template
-        node: Any = None
-        for at in steps:
-            op, place, several, arg, shape, dtype, device = template.steps[at - template.count]
-            read = record.found[place] if node is None and several is None else node
-            if op not in PASSING and read is not None and read.realized is not None:
-                read = as_leaf(read)
-            inputs = () if several is not None else (read,)
-            node = record.standing.get(at)
+        made: dict[int, Node] = {}
+        for at, places in steps:
+            op, _, _, arg, shape, dtype, device = template.steps[at - template.count]
+            read = [self.node_at(each, made) for each in places]
+            if op not in PASSING:
+                read = [as_leaf(each) for each in read]
+            inputs, node = tuple(read), record.standing.get(at)
             if node is None:
-                node = Node(op, inputs, arg, shape, dtype, device)
+                node = Node(op, inputs, record.drawn.get(id(arg), arg), shape, dtype, device)
             elif stand_no_more(node):
-                node.inputs = inputs
-            node.is_asked = at in template.asked
+                node.inputs, node.arg = inputs, record.drawn.get(id(arg), arg)
+            node.is_asked, made[at] = at in template.asked, node
+
+    def node_at(self, at: int, made: dict[int, Node]) -> Node:
+        """Give a node that was met, or made."""
+        if at < self.record.template.count:
+            return self.record.found[at]
+        return made[at] if at in made else self.record.standing[at]
 
 
 def is_one_memory(one: Node, other: Node, is_one: bool) -> bool:

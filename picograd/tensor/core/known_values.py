@@ -4,11 +4,11 @@ Checks of values (a divisor, a probability) look at these; they never compute an
 checked in any case, an index, is the matter of `demands`.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from picograd.engine.foreign import seen_through
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_to_numpy, buffer_view
 from picograd.engine.tracing import is_constant, is_tracing
@@ -64,15 +64,6 @@ def below_views(node: Node) -> tuple[Node, list[Node]]:
         views.append(node)
         node = node.inputs[0]
     return node, views
-
-
-def seen_through(values: Any, views: Sequence[Node]) -> Any:
-    """Apply views to an array, the last one first in the list."""
-    for view in reversed(views):
-        meaning = view.row.numpy
-        if view.row.view is not None and meaning is not None:
-            values = meaning(view, values)
-    return values
 
 
 def check_between(op: str, what: str, node: Node, low: float, high: float) -> None:

@@ -18,7 +18,7 @@ from picograd.dtype import DType, bool_, category, dtype_named, int64, scalar_dt
 from picograd.engine import foreign, pending
 from picograd.engine.below import is_near
 from picograd.engine.carried import entries
-from picograd.engine.followed import EVENTS, MISS, event, leave
+from picograd.engine.followed import EVENTS, MISS, event, leave, noted
 from picograd.engine.tracing import (
     RUNNING,
     is_tracing,
@@ -389,7 +389,7 @@ def apply(function: Callable[..., Node], *operands: Any) -> Any:
     is_view = function in SHOWING
     is_theirs = foreign.are_read(nodes)  # before casts, behind which nobody looks
     if is_theirs and tracks and not is_view:
-        nodes = foreign.kept(nodes)
+        nodes = foreign.kept(nodes, [isinstance(x, Recorded) and x._tracks for x in operands])
     if REGIONS.dtypes:
         record, nodes = recorder_of(function, nodes)
     try:
@@ -568,9 +568,9 @@ def item_of(item: Any) -> Any:
 def index_node(item: "Recorded") -> Node:
     """Give the node of a tensor that indexes; uint8 is an old spelling of a mask."""
     if item.dtype is not uint8:
-        return item._node
+        return foreign.steady(item._node)
     warnings.warn("an index that is a uint8 tensor selects by mask: call .bool()", stacklevel=4)
-    return item._node.cast(bool_)
+    return foreign.steady(item._node).cast(bool_)
 
 
 def kept_number(item: Any) -> Any:
@@ -610,25 +610,30 @@ def check_leaf_write(op: str, target: "Recorded") -> None:
         raise GradientError(op, text, "do it inside `with picograd.no_grad():`")
 
 
-def update(target: "Recorded", function: Callable[..., Node], op: str, other: Any) -> Any:
+@event
+def update(
+    target: "Recorded", function: Callable[..., Node], op: str, other: Any, *more: Any
+) -> Any:
     """Record `target op= other`: the shape and dtype of the target stay."""
     source = other if isinstance(other, (Recorded, *NUMBERS)) else as_tensor(other, target)
     check_leaf_write(op, target)
     check_overlap(op, target, source)
     tracks = MODE.enabled and (target._tracks or (isinstance(source, Recorded) and source._tracks))
-    node = function(op, read(target), given(source) if type(source) is float else read(source))
+    operand = given(source) if type(source) is float else read(source)
+    node = function(op, read(target), operand, *more)
     if category(node.dtype) > category(target.dtype):
         text = f"the result is {node.dtype.name} but the tensor is {target.dtype.name}"
         raise DTypeError(op, f"in place {text}", "write x = x op y instead")
     node = node.cast(target.dtype)
     check_write(op, target, node)
     if tracks and REGIONS.dtypes:
-        operands = [op, read(target), read(source)]
+        operands = [op, read(target), read(source), *more]
         node = packed(node, lambda *values: function(*values).cast(target.dtype), operands)
     write(target, node, tracks)
     return target
 
 
+@event
 def rewrite(target: "Recorded", name: str, result: "Recorded") -> Any:
     """Write a result computed from a tensor back to it: its shape and dtype stay."""
     op = f"{name}_"
@@ -716,7 +721,11 @@ def replace_value(target: "Recorded", node: Node, tracks: bool, is_one: bool = T
     node = foreign.apart(node) if foreign.SHARED else node
     if not tracks and write_memory(target, node):
         return
-    leave()
+    noted(move, target, node, tracks, is_one)
+
+
+def move(target: "Recorded", node: Node, tracks: bool, is_one: bool) -> None:
+    """Give a tensor its next value, by a write if it has memory and asks for no gradients."""
     current, was_leaf = target._node, target.is_leaf
     if not was_leaf and not (tracks and (not MODE.enabled or is_near(node, current))):
         node, tracks = severed(current, node, tracks), True
@@ -906,6 +915,8 @@ def show_memory(tensor: "Recorded", source: "Recorded") -> None:
 
     Of what was computed and tracks gradients this is a copy.
     """
+    if undetached(source) is tensor:
+        return
     tensor.node = build.detach(source._node)
     pending.note_write(tensor._node)
     share(tensor, source)
@@ -1014,7 +1025,7 @@ def renew_views(base: "Recorded") -> None:
                 continue
             if is_view(view):
                 kept.append(reference)
-                renew(view, shown)
+                noted(renew, view, shown)
                 waiting.append(view)
         shown._views = kept or None
 
@@ -1036,6 +1047,7 @@ def renew(tensor: "Recorded", base: "Recorded") -> None:
 
 @pending.locked
 @composed(method=False)
+@event
 def grad(
     outputs: Tensor | Sequence[Tensor],
     inputs: Tensor | Sequence[Tensor],

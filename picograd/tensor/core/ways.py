@@ -5,6 +5,7 @@ An event is a call of a function that records, with what it was given, told as
     IS      a plain value            MADE    a tensor that an earlier event made
     NEW     a tensor in memory       MET     one that came before
     MANY    a list or tuple          NAMED   options by name
+    NUMBER  a float, which is an argument of the plan and may be another the next time
 
 `Log` watches one way. At its end `close` keeps it, if all that the step's plan computes and reads
 was made or met there; following.py then follows it. See engine/followed.py.
@@ -13,7 +14,7 @@ was made or met there; following.py then follows it. See engine/followed.py.
 import math
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import field
 from types import EllipsisType, FunctionType
 from typing import Any
@@ -22,10 +23,19 @@ from picograd.buffer import RuntimeScalar, Storage
 from picograd.config import config
 from picograd.device_name import device
 from picograd.dtype import DType
-from picograd.engine import carried, foreign, foreseen, pending
-from picograd.engine.followed import EVENTS, BlockAt, Template, add_order
+from picograd.engine import carried, foreign, pending
+from picograd.engine.executable import CompiledPlan
+from picograd.engine.followed import (
+    CUTTING,
+    EVENTS,
+    STEADY,
+    BlockAt,
+    Taken,
+    Template,
+    add_order,
+    stop,
+)
 from picograd.engine.foreign import is_shared
-from picograd.engine.foreseen import Step
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.update import Update
 from picograd.errors import PicogradError
@@ -33,25 +43,29 @@ from picograd.graph.formula import FOLDED
 from picograd.graph.gradient_formula import BLOCKS
 from picograd.graph.node import Node, is_plain_leaf
 from picograd.graph.pattern import reader
-from picograd.graph.row import PASSING
+from picograd.graph.row import PASSING, WRITES
+from picograd.graph.starts import placed, starts_of
 from picograd.late_methods import dataclass
-from picograd.number import GIVEN
+from picograd.number import GIVEN, Given
 from picograd.tensor.core.autocast import REGIONS
-from picograd.tensor.core.autograd import MODE, leaf_of
+from picograd.tensor.core.autograd import MODE, WALKS, leaf_of
 from picograd.tensor.core.known_values import below_views
-from picograd.tensor.core.recording import Recorded
+from picograd.tensor.core.recording import VERSIONS, Recorded
 from picograd.tensor.core.repeated import is_kept
 from picograd.tensor.core.sizes import Size
 from picograd.tensor.making import random
 
-IS, MADE, MET, NEW, MANY, NAMED = range(6)
+IS, MADE, MET, NEW, MANY, NAMED, NUMBER = range(7)
 PLAIN = frozenset((bool, int, str, type(None), EllipsisType, float, DType, FunctionType))
 PLAIN |= {type, device}
 LISTS = (tuple, list, Size)
+BASIC = frozenset((int, slice, type(None), EllipsisType))
 VIEWS = 8  # of a tensor that is met, of memory
+FREE_LIMIT = 64  # nodes of what lives on, and is not computed
 TOLD_NUMBERS = (*GIVEN, RuntimeScalar)
 Told = tuple[int, Any]
 Facts = tuple[Any, ...]
+FreeStep = tuple[int, tuple[int, ...]]  # the number of a node, and those of what it reads
 
 
 class Unlike(Exception):
@@ -79,11 +93,35 @@ class Made:
 
 @dataclass(slots=True)
 class Look:
-    """Values in memory that an event looks at: whose, by which views, and what raises for them."""
+    """Values in memory that an event looks at: below which views of what is met, and what raises
+    for them.
+    """
 
     met: int
     views: list[Node]
     look: Callable[[Any], Any]
+    is_bounds: bool = False  # what is looked at is their bounds
+
+
+@dataclass(slots=True)
+class Copied:
+    """A copy of memory that others write, which is met next: below which views of what is met."""
+
+    met: int
+    views: list[Node]
+    number: int
+
+
+@dataclass(slots=True)
+class Move:
+    """The next value of a tensor that was made: its node, and what else is noted of it."""
+
+    number: int
+    at: Any
+    tracks: bool
+    is_leaf: bool
+    is_counted: bool  # by the tensor's version
+    is_changed: bool  # the next computation stores it
 
 
 @dataclass(slots=True)
@@ -97,13 +135,19 @@ class Event:
     result: Told = (IS, None)
     made: list[int] = field(default_factory=list)
     writes: list[tuple[int, Any]] = field(default_factory=list)  # of tensors met, to nodes
-    # of tensors met, tensors made, and those that they had before; -1 for none
-    gradients: list[tuple[int, int, int]] = field(default_factory=list)
+    # of tensors met, tensors made, and what they had before, or None
+    gradients: list[tuple[int, int, Told]] = field(default_factory=list)
+    moves: list[Move] = field(default_factory=list)
     looks: list[Look] = field(default_factory=list)
+    copies: list[Copied] = field(default_factory=list)
     checks: list[tuple[Any, PicogradError]] = field(default_factory=list)
     reached: int = 0  # steps of the template
     offset: int = 0  # of random numbers, before it
     advance: int = 0  # random numbers that it takes
+    walks: int = 0  # how often it looks for gradients
+    numbers: list[tuple[int, int]] = field(
+        default_factory=list
+    )  # arguments, and whose place they take
     draws: list[tuple[Any, int]] = field(default_factory=list)  # counters, from that offset on
     is_change: bool = False  # it changes tensors that were met
 
@@ -115,9 +159,11 @@ class Way:
     events: list[Event]
     template: Template
     made: list[Made]
-    known: foreseen.Known
-    told: Any  # of the optimizer that steps at its end: see `told_of`
+    plan: "weakref.ref[CompiledPlan]"
+    asked: list[int] | None  # what is asked for at its end, where no optimizer steps there
+    told: Any  # of the optimizer that does: see `told_of`
     gradients: list[tuple[Any, int]]  # parameters, and which tensors that are made they have
+    found: int  # which of those tells the optimizer to skip its step, -1 for none
     buffers: list[Told]  # MET, or IS a tensor of the optimizer
     shared: dict[int, tuple[int, bool]]  # nodes met of the memory of another, or that are it
     scalars: list[Any]
@@ -126,8 +172,10 @@ class Way:
     old: list[int]  # tensors met that an earlier step made
     written: list[int]  # those that the optimizer writes
     alive: list[int]  # tensors that are made and live at the end
+    final: dict[int, int]  # the last nodes of tensors that are made and changed
     roots: list[int]  # nodes of the template that are computed
-    free: dict[int, list[int]]  # of those that are not: the steps that show what they show
+    free: dict[int, list[FreeStep]]  # those that are not, and the steps that make them
+    moving: dict[int, list[Any]]  # where users let nodes that are met begin, which may be elsewhere
     stream: Any  # the seed of what was drawn
     leading: int  # events before all that others read, which may as well be recorded
 
@@ -169,10 +217,12 @@ class Log:
         self.names: dict[int, tuple[weakref.ref[Any], Told]] = {}
         self.met: list[Node] = []
         self.made: list[tuple[Node, weakref.ref[Any], Made]] = []
+        self.moved: dict[int, Node] = {}  # the last nodes of tensors made that were changed
         self.event: Event | None = None
         self.reads = self.explained = 0  # looks at values in memory, and those that are told
         self.owner = threading.get_ident()
         self.optimizer: Any = None
+        self.asked: list[Node] | None = None
         self.least = 1 << 60  # of the numbers of tensors made that events were given
 
     def take(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -181,19 +231,32 @@ class Log:
             return function(*args, **options)
         EVENTS.take = None  # what it calls is part of it
         if self.leading:
-            return self.aside(function, args, options)
-        if threading.get_ident() != self.owner:
-            self.spoil()
-            return function(*args, **options)
+            self.leading -= 1
+            try:
+                return function(*args, **options)
+            finally:
+                self.go_on()
+        if is_cut(function, args) and (found := piece(function, args)) is not None:
+            self.go_on()
+            return found
         try:
+            if threading.get_ident() != self.owner:
+                raise Unlike
             given = [self.told(each) for each in args]
+            if any(type(x) is FunctionType and x in STEADY for x in args[:2]):
+                given = [(NUMBER, x) if type(x) is float else told for told, x in zip(given, args)]
             named = [(name, self.told(each)) for name, each in options.items()]
         except Unlike:
             self.spoil()
             return function(*args, **options)
-        self.event = event = Event(function, given, named, kept_modes())
+        self.event = Event(function, given, named, kept_modes())
+        return self.watch(self.event, args, options)
+
+    def watch(self, event: Event, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Call the function of an event, and note what it does."""
+        function = event.function
         reads, self.explained, waiting = self.reads, 0, len(pending.WAITING)
-        event.offset = random.DEFAULT.offset
+        event.offset, event.walks = random.DEFAULT.offset, WALKS.count
         try:
             result = function(*args, **options)
         except BaseException:
@@ -205,6 +268,7 @@ class Log:
             event.result = self.told_result(result, event)
             event.checks += pending.WAITING[waiting:]
             event.advance = random.DEFAULT.offset - event.offset
+            event.walks = WALKS.count - event.walks
             if self.reads - reads != self.explained:
                 raise Unlike
         except Unlike:
@@ -214,13 +278,9 @@ class Log:
         self.event, EVENTS.take = None, self.take
         return result
 
-    def aside(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """Call a function that records, which is no part of the way."""
-        self.leading -= 1
-        try:
-            return function(*args, **options)
-        finally:
-            EVENTS.take = self.take if EVENTS.learning is self else EVENTS.take
+    def go_on(self) -> None:
+        """Watch the next event, after one that is no part of the way."""
+        EVENTS.take = self.take if EVENTS.learning is self else EVENTS.take
 
     @property
     def is_awaited(self) -> bool:
@@ -303,21 +363,42 @@ class Log:
         else:
             event.writes.append((known[1][1], node))
 
-    def number_of(self, made: Any) -> int:
-        """Give the number of a tensor that was made; -2 for others, which no way may change."""
-        known = self.names.get(id(made))
-        is_made = known is not None and known[0]() is made and known[1][0] == MADE
-        return known[1][1] if known is not None and is_made else -2
+    def may_move(self, target: Any) -> bool:
+        """Tell whether an event may give a tensor that was made its next value."""
+        known = self.names.get(id(target))
+        is_made = known is not None and known[0]() is target and known[1][0] == MADE
+        return self.event is not None and is_made and target._hooks is None
 
-    def note_gradient(self, leaf: Any, before: int) -> None:
-        """Note that a leaf was given a gradient, in the place of one that has a number."""
+    def note_move(self, target: Any) -> None:
+        """Note that a tensor that was made was given its next value, unless that was computed."""
+        event, node = self.event, target._node
+        if EVENTS.learning is not None or event is None or leaf_buffer(node) is not None:
+            stop()
+            self.keep(None)
+            return
+        EVENTS.learning, number = self, self.names[id(target)][1][1]
+        flags = node.leaf is not None, node in VERSIONS, node in pending.CHANGED
+        event.moves.append(Move(number, node, target._tracks, *flags))
+        self.moved[number] = node
+
+    def told_gradient(self, leaf: Any) -> Told | None:
+        """Tell the gradient that a leaf has, or that it has none; None where a way is spoilt."""
+        try:
+            return self.told(leaf._grad)
+        except Unlike:
+            self.spoil()
+            return None
+
+    def note_gradient(self, leaf: Any, before: Told) -> None:
+        """Note that a leaf was given a gradient, in the place of another."""
         event, known = self.event, self.names.get(id(leaf))
         is_met = known is not None and known[0]() is leaf and known[1][0] == MET
-        if event is None or known is None or not is_met or leaf._hooks is not None or before < -1:
+        if event is None or known is None or not is_met or leaf._hooks is not None:
             self.spoil()
             return
         try:
-            if self.number_of(leaf._grad) >= 0:  # it was changed in place
+            now = self.names.get(id(leaf._grad))
+            if now is not None and now[0]() is leaf._grad:  # it was changed in place
                 raise Unlike
             event.gradients.append((known[1][1], self.add_made(leaf._grad, event), before))
         except Unlike:
@@ -325,24 +406,56 @@ class Log:
 
     def note_demand(self, node: Node, look: Callable[[Any], Any], reads: int) -> None:
         """Note that values were looked at, and by what; others may be there the next time."""
-        source, views = below_views(node)
-        places = [number for number, each in enumerate(self.met) if each is source]
-        if self.event is None or not places:
+        place = self.place(node)
+        if self.event is None or place is None:
             self.spoil()
         else:
-            views = [Node(x.op, (), x.arg, x.shape, x.dtype, x.device) for x in views]
-            self.event.looks.append(Look(places[0], views, look))
+            self.event.looks.append(Look(*place, look))
             self.explained += self.reads - reads
+
+    def note_bounds(self, node: Node, bounds: Any, reads: int) -> None:
+        """Note that the bounds of values were looked at, which must be the same the next time."""
+        self.note_demand(node, lambda found: found == bounds, reads)
+        if self.event is not None and self.event.looks:
+            self.event.looks[-1].is_bounds = True
+
+    def note_copy(self, copy: Node, source: Node) -> None:
+        """Note that an event copies what others may write."""
+        place = self.place(source)
+        if self.event is None or place is None:
+            self.spoil()
+        else:
+            self.event.copies.append(Copied(*place, len(self.met)))
+            self.met.append(copy)
+            self.explained += 1
+
+    def place(self, node: Node) -> tuple[int, list[Node]] | None:
+        """Find the first node below views that was met, and describe those; None without one."""
+        source, views = below_views(node)
+        chain = [*views, source]
+        places = {id(each): number for number, each in reversed([*enumerate(self.met)])}
+        for depth, each in enumerate(chain):
+            if id(each) in places:
+                views = [Node(x.op, (), x.arg, x.shape, x.dtype, x.device) for x in views[:depth]]
+                return places[id(each)], views
+        return None
 
     # keeping
 
-    def close(self, step: Step, updates: Sequence[Update]) -> None:
-        """Keep the way, at the step that ends it; nothing was computed yet."""
+    def may_end(self, asked: list[Node]) -> bool:
+        """Tell whether what is asked for may end the way, and note it."""
+        if self.event is not None or self.optimizer is not None or not self.events:
+            return False
+        self.asked, EVENTS.take = asked, None
+        return True
+
+    def close(self, taken: Taken, updates: Sequence[Update] = ()) -> None:
+        """Keep the way, at the computation that ends it; nothing was computed yet."""
         if EVENTS.learning is not self:
             return
         EVENTS.learning = EVENTS.take = None
         try:
-            self.keep(Closing(self, step, updates).way())
+            self.keep(Closing(self, taken, updates).way())
         except Unlike:
             self.keep(None)
 
@@ -356,10 +469,11 @@ def facts_of(tensor: Any) -> Facts | None:
     views, end = shown_by(node)
     if end is None or (views and tensor._tracks) or (not views and tensor._view is not None):
         return None
-    if (tensor._tracks and tensor._hooks is not None) or (foreign.SHARED and is_shared(end)):
+    is_theirs = bool(foreign.SHARED) and is_shared(end)
+    if tensor._tracks and (tensor._hooks is not None or is_theirs):
         return None
     is_leaf = leaf_of(node) is tensor
-    asks = tensor._tracks, tensor._is_frozen, is_leaf
+    asks = tensor._tracks, tensor._is_frozen, is_leaf, is_theirs
     return type(tensor), node.shape, node.dtype, node.device, *asks, views
 
 
@@ -369,11 +483,44 @@ def shown_by(node: Node) -> tuple[tuple[Any, ...], Node | None]:
         return (), node
     views: list[Any] = []
     while node.op in carried.FREE and node.realized is None and len(views) < VIEWS:
-        views.append((node.op, node.arg, node.shape))
+        views.append((node.op, placed(node, position), node.shape))
         node = node.inputs[0]
     if is_plain_leaf(node) and type(node.arg) not in GIVEN:
         return (*views, (node.op, repr(node.arg), node.dtype, node.shape)), node
     return tuple(views), node if type(node.arg) is Storage and node.realized is None else None
+
+
+def is_cut(function: Any, args: tuple[Any, ...]) -> bool:
+    """Tell whether a call may cut a piece out of memory that begins where a user says.
+
+    It may begin elsewhere the next time. So it is no part of a way, and the piece is met.
+    """
+    if function not in CUTTING or len(args) != 2 or not isinstance(args[0], Recorded):
+        return False
+    tensor, items = args
+    if tensor._tracks or type(tensor._node) is not Node or shown_by(tensor._node)[1] is None:
+        return False
+    listed = items if type(items) is tuple else (items,)
+    return all(type(x) in BASIC for x in listed) and any(map(is_placed, listed))
+
+
+def is_placed(item: Any) -> bool:
+    """Tell whether an index begins where a user says."""
+    return type(item) is int or (type(item) is slice and type(item.start) is int)
+
+
+def piece(function: Any, args: tuple[Any, ...]) -> Any:
+    """Cut a piece; None where it is none."""
+    found = function(*args)
+    node = found._node
+    views, end = shown_by(node)
+    is_piece = end is not None and any(map(starts_of, met_with(node, views)))
+    return found if is_piece else None
+
+
+def position(_start: Any) -> str:
+    """Name a position that a user gave: plans take it as an argument."""
+    return "at"
 
 
 def is_bare(tensor: Any) -> bool:
@@ -382,10 +529,10 @@ def is_bare(tensor: Any) -> bool:
 
 
 class Closing:
-    """This class makes a way of what was noted, where a step's plan is known."""
+    """This class makes a way of what was noted, where the plan at its end is known."""
 
-    def __init__(self, log: Log, step: Step, updates: Sequence[Update]) -> None:
-        self.log, self.step, self.updates = log, step, updates
+    def __init__(self, log: Log, taken: Taken, updates: Sequence[Update]) -> None:
+        self.log, self.taken, self.updates = log, taken, updates
         self.numbers: dict[int, int] = {}
         for number, node in enumerate(log.met):  # a node of two has the first number, and its own
             self.numbers[id(node) if id(node) not in self.numbers else -number] = number
@@ -393,51 +540,83 @@ class Closing:
         self.written = {met for event in log.events for met, _ in event.writes}
         self.shared: dict[int, tuple[int, bool]] = {}
         self.drawn: dict[int, RuntimeScalar] = {}
+        self.numbered: set[int] = set()  # numbers of users in the template
+        self.may_vary = True
 
     def way(self) -> Way:
         """Make the way; raises Unlike."""
-        log, known = self.log, foreseen.KNOWN.get(self.step.key)
-        if known is None or log.optimizer is None:
+        log, taken = self.log, self.taken
+        if (log.optimizer is None) is not (log.asked is not None):
             raise Unlike
         self.add_events()
+        moving = self.moving()
         checks = {id(node) for event in log.events for node, _ in event.checks}
         writes = {id(node) for event in log.events for _, node in event.writes}
         beside = {id(node) for node, _ in pending.WAITING} | {*map(id, pending.pending_writes())}
-        if beside - checks - writes or pending.changed_values():
+        moved = {id(node) for node in log.moved.values()}
+        if beside - checks - writes or not moved.issuperset(map(id, pending.changed_values())):
             raise Unlike
         template = self.template()
         made = [each for _, _, each in log.made]
         for node, _, each in log.made:
             each.at = self.number(node)
+        final = {number: self.number(node) for number, node in log.moved.items()}
         alive = [number for number, each in enumerate(log.made) if each[1]() is not None]
-        roots = [self.number(self.step.nodes[place]) for place in known.roots]
-        for event in log.events:
-            event.writes = [(met, self.number(node)) for met, node in event.writes]
-            event.checks = [(self.number(node), error) for node, error in event.checks]
-            event.is_change = bool(event.writes or event.checks or event.gradients)
+        roots = [self.number(node) for node in taken.roots]
+        asked = None if log.asked is None else [self.number(node) for node in log.asked]
+        if not {*(asked or ())} <= {*roots}:
+            raise Unlike
+        self.number_changes()
         computed, old = set(roots), [at for at, node in enumerate(log.met) if is_old(node)]
-        free = {n: self.free(made[n].at) for n in alive if made[n].at not in computed}
+        places = {n: final.get(n, made[n].at) for n in alive}
+        stored = computed.intersection(places.values())
+        stored.update({met: at for event in log.events for met, at in event.writes}.values())
+        free = {n: self.free(at, stored) for n, at in places.items() if at not in computed}
         targets = [tensor for each in self.updates for tensor in each.tensors]
-        leaves = [id(leaf) for leaf in self.targets()]
-        written = [at for at, node in enumerate(log.met) if id(node) in leaves]
-        holders = [sum(id(log.met[at]) == leaf for at in written) for leaf in leaves]
-        told, gradients = told_of(log.optimizer), self.gradients()
+        written, told = self.written_targets(), log.optimizer and told_of(log.optimizer)
+        met = [id(log.met[at]) for at in written]
+        holders = [met.count(id(leaf)) for leaf in self.targets()]
         return Way(
-            log.events, template, made, known, told, gradients,
-            self.buffers(known), self.shared, self.scalars(known), targets, holders, old, written,
-            alive, roots, free, random.DEFAULT.named, self.leading(free),
+            log.events, template, made, weakref.ref(taken.plan), asked, told, self.gradients(),
+            self.number_of(log.optimizer and log.optimizer.found_inf),
+            self.buffers(), self.shared, self.scalars(), targets, holders, old, written,
+            alive, final, roots, free, moving, random.DEFAULT.named, self.leading(free),
         )  # fmt: skip
 
-    def leading(self, free: dict[int, list[int]]) -> int:
+    def number_changes(self) -> None:
+        """Let events tell what they change by numbers."""
+        for event in self.log.events:
+            event.writes = [(met, self.number(node)) for met, node in event.writes]
+            event.checks = [(self.number(node), error) for node, error in event.checks]
+            for each in event.moves:
+                each.at = self.number(each.at)
+            is_change = event.writes or event.checks or event.gradients or event.moves
+            event.is_change = bool(is_change)
+
+    def leading(self, free: Container[int]) -> int:
         """Count the events before all that others read, of which nothing is to be computed."""
         log, count = self.log, 0
         for event in log.events:
             is_read = any(number >= log.least for number in event.made)
             lives = any(log.made[n][1]() is not None and n not in free for n in event.made)
-            if is_read or lives or event.is_change or event.looks:
+            if is_read or lives or event.is_change or event.looks or event.copies:
                 break
             count += 1
         return count
+
+    def moving(self) -> dict[int, list[Any]]:
+        """List the positions of users in nodes that were met, which nothing else may know."""
+        found, names, below = {}, set(), set()
+        for number, node in enumerate(self.log.met):
+            if own := starts_of(node):
+                found[number] = own
+                names |= {*map(id, own)}
+                below |= {*map(id, node.inputs)}
+        for node in self.order if found else ():
+            args = map(id, parts_of(node.arg))
+            if not names.isdisjoint(args) or not below.isdisjoint(map(id, node.inputs)):
+                raise Unlike
+        return found
 
     def add_events(self) -> None:
         """Number all nodes, in the order of the events that lead to them."""
@@ -445,18 +624,44 @@ class Closing:
         for event in self.log.events:
             roots = [self.log.made[number][0] for number in event.made]
             roots += [node for _, node in event.writes]
+            roots += [each.at for each in event.moves]
             roots += [node for node, _ in event.checks]
             start = len(self.order)
             add_order(roots, self.numbers, self.order)
             event.reached = len(self.numbers) - first
             self.add_draws(event, self.order[start:])
+            self.add_numbers(event, self.order[start:])
         for node in self.order:
             is_told = is_kept(node.arg) or (node.op == FOLDED and node.arg.is_plain)
             is_new = node.realized is None and (node.inputs or is_end(node))
             is_told = is_told or id(node.arg) in self.drawn
             if not is_told or not is_new or type(node) is not Node:
                 raise Unlike
+        if not self.may_vary:
+            for event in self.log.events:
+                event.args = [(IS if kind == NUMBER else kind, told) for kind, told in event.args]
+                event.numbers = []
         self.check_old_graphs()
+
+    def add_numbers(self, event: Event, nodes: Sequence[Node]) -> None:
+        """Note which numbers of the template are the floats that an event was given.
+
+        None may vary where a number was made of others.
+        """
+        floats = [(at, told) for at, (_, told) in enumerate(event.args) if type(told) is float]
+        places = {repr(told): at for at, told in floats}
+        fixed = {repr(told) for _, (_, told) in event.options}
+        for node in nodes:
+            for part in parts_of(node.arg):
+                if type(part) is not Given or id(part) in self.numbered:
+                    continue
+                self.numbered.add(id(part))
+                at = places.pop(repr(float(part)), None)
+                self.may_vary &= at is not None or repr(float(part)) in fixed
+                if at is not None and event.args[at][0] == NUMBER:
+                    self.may_vary &= node.arg is part
+                    event.numbers.append((at, id(part)))
+        self.may_vary &= all(event.args[at][0] != NUMBER for at in places.values())
 
     def add_draws(self, event: Event, nodes: Sequence[Node]) -> None:
         """Note the random numbers of an event: its counters, and the seed, are those of a plan."""
@@ -509,17 +714,20 @@ class Closing:
 
     def gradients(self) -> list[tuple[Any, int]]:
         """Pair parameters with the tensors made that are their gradients, -1 for none."""
-        found = []
-        for group in self.log.optimizer.param_groups:
+        found: list[tuple[Any, int]] = []
+        for group in () if self.log.optimizer is None else self.log.optimizer.param_groups:
             for parameter in group.parameters:
-                grad = parameter._grad
-                known = (None, (MADE, -1)) if grad is None else self.log.names.get(id(grad))
-                if known is None or known[1][0] != MADE:
-                    raise Unlike
-                found.append((parameter, known[1][1]))
+                found.append((parameter, self.number_of(parameter._grad)))
         return found
 
-    def buffers(self, known: foreseen.Known) -> list[Told]:
+    def number_of(self, tensor: Any) -> int:
+        """Give the number of a tensor that was made, -1 for None."""
+        known = (None, (MADE, -1)) if tensor is None else self.log.names.get(id(tensor))
+        if known is None or known[1][0] != MADE:
+            raise Unlike
+        return known[1][1]  # type: ignore[no-any-return]
+
+    def buffers(self) -> list[Told]:
         """Tell whose memory the plan takes."""
         held: dict[int, Told] = {}
         for update in self.updates:
@@ -538,33 +746,48 @@ class Closing:
                 self.shared[number] = name, False
             elif buffer is not None:
                 held[id(buffer)] = MET, number
-        found = [held.get(id(self.step.buffers[place])) for place in known.buffers]
-        if None in found:
+        taken = [*map(id, self.taken.buffers)]
+        found = [held.get(each) for each in taken]
+        if None in found or not foreign.SHARED.keys().isdisjoint(taken):
             raise Unlike
         return found  # type: ignore[return-value]
 
-    def scalars(self, known: foreseen.Known) -> list[Any]:
+    def scalars(self) -> list[Any]:
         """List the numbers of the plan, which are those of the template."""
-        found = [self.step.scalars[place] for place in known.scalars]
-        args = {id(each) for node in self.order for each in parts_of(node.arg)}
+        found = self.taken.scalars
+        nodes = [*self.log.met, *self.order]
+        args = {id(each) for node in nodes for each in parts_of(node.arg)}
         if not all(type(each) in TOLD_NUMBERS and id(each) in args for each in found):
             raise Unlike
         return found
 
-    def free(self, at: int) -> list[int]:
-        """List the steps of a view of memory, or of constants, that nothing computes."""
-        first, found = len(self.log.met), []
-        while at >= first:
-            node = self.order[at - first]
-            found.append(at)
-            if not node.inputs and is_plain_leaf(node):
-                return found[::-1]
-            if node.op not in carried.FREE:
+    def free(self, at: int, stored: Container[int]) -> list[FreeStep]:
+        """List the steps of what nothing computes, a few views or operations over what is stored.
+
+        It may be computed later: so nothing that it reads is written.
+        """
+        first, stack = len(self.log.met), [at]
+        found: dict[int, tuple[int, ...]] = {}
+        written = {*self.written, *self.written_targets()}
+        while stack:
+            number = stack.pop()
+            if number in found or number in stored:
+                continue
+            if number < first:
+                if number in written:
+                    raise Unlike
+                continue
+            node = self.order[number - first]
+            found[number] = tuple([self.number(each) for each in node.inputs])
+            if node.op in WRITES or len(found) > FREE_LIMIT:
                 raise Unlike
-            at = self.number(node.inputs[0])
-        if at in self.written or any(self.log.met[at] is each for each in self.targets()):
-            raise Unlike
-        return found[::-1]
+            stack += found[number]
+        return sorted(found.items())
+
+    def written_targets(self) -> list[int]:
+        """Number what is met of the leaves that the optimizer writes."""
+        leaves = {id(leaf) for leaf in self.targets()}
+        return [number for number, node in enumerate(self.log.met) if id(node) in leaves]
 
     def targets(self) -> list[Node]:
         """List the leaves that the optimizer writes."""

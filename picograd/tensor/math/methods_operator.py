@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from picograd.engine import pending
-from picograd.engine.followed import EVENTS, MISS
+from picograd.engine.followed import EVENTS, MISS, STEADY
 from picograd.errors import DTypeError
 from picograd.graph import build
 from picograd.graph.node import Node
@@ -32,6 +32,7 @@ from picograd.tensor.linalg import products
 from picograd.tensor.math import elementwise, transcendental
 
 # Of two floats of one dtype and shape: nothing to prepare.
+STEADY.update((elementwise.arithmetic, elementwise.division))
 SIMPLE = (elementwise.arithmetic, elementwise.division)
 
 
@@ -283,7 +284,8 @@ class OperatorMethods(Recorded):
         [3.0, 4.0]
         """
         other, alpha = factored(other, alpha)
-        return update(self, scaled_by(alpha), "add", other)
+        function, *more = scaled_by(alpha)
+        return update(self, function, "add", other, *more)
 
     def sub_(self: Same, other: TensorLike, *, alpha: Scalar = 1) -> Same:
         """Subtract alpha * other in place.
@@ -292,7 +294,8 @@ class OperatorMethods(Recorded):
         [-1.0, 0.0]
         """
         other, alpha = factored(other, alpha)
-        return update(self, scaled_by(alpha), "sub", other)
+        function, *more = scaled_by(alpha)
+        return update(self, function, "sub", other, *more)
 
     mul_: Final = __imul__
 
@@ -382,16 +385,17 @@ class OperatorMethods(Recorded):
         return id(self)
 
 
-def scaled_by(alpha: Scalar) -> Callable[..., Node]:
-    """Give the function of `add` and `sub` for a factor of the second operand."""
+def scaled_by(alpha: Scalar) -> tuple[Any, ...]:
+    """Give the function of `add` and `sub` for a factor of the second operand, and that."""
     if type(alpha) is int and alpha == 1:
-        return elementwise.arithmetic
-    return lambda op, a, b: elementwise.add_scaled(op, a, b, alpha)
+        return (elementwise.arithmetic,)
+    return elementwise.add_scaled, alpha
 
 
 def combined(x: Any, op: str, other: Any, alpha: Scalar) -> Any:
     """Compute `add` or `sub`; what an operator would leave to Python is a DTypeError here."""
-    result = operate(scaled_by(alpha), op, x, other)
+    function, *more = scaled_by(alpha)
+    result = operate(function, op, x, other, *more)
     if result is NotImplemented:
         text = f"operand must be a Tensor or a number, not {type(other).__name__}"
         raise DTypeError(op, text, "wrap it in picograd.Tensor(...)")
@@ -450,10 +454,10 @@ def wrap_plain(node: Node, tracks: bool) -> Any:
     return tensor
 
 
-def operate(function: Callable[..., Node], op: str, a: Any, b: Any) -> Any:
+def operate(function: Callable[..., Node], op: str, a: Any, b: Any, *more: Any) -> Any:
     """Record an operator; other types than tensors, numbers and arrays are left to Python."""
     if EVENTS.take is not None:
-        known = EVENTS.take(operate, (function, op, a, b), {})
+        known = EVENTS.take(operate, (function, op, a, b, *more), {})
         if known is not MISS:
             return known
     if function in SIMPLE and isinstance(a, Recorded) and isinstance(b, Recorded):
@@ -468,4 +472,4 @@ def operate(function: Callable[..., Node], op: str, a: Any, b: Any) -> Any:
         if not hasattr(a, "__array__") and not isinstance(a, (list, tuple)):
             return NotImplemented
         a = as_tensor(a, b)
-    return apply(function, op, a, b)
+    return apply(function, op, a, b, *more)

@@ -98,7 +98,11 @@ class Flattener:
     def flatten_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Describe the arguments of a call, as `flatten` does; most are of tensors alone."""
         if kwargs or any(type(each) is not Tensor for each in args):
-            return self.flatten((args, kwargs))
+            try:
+                return self.flatten((args, kwargs))
+            except RecursionError:
+                text = "an argument contains itself, or hundreds of containers in one another"
+                raise TraceError("jit", text, "pass it in other parts") from None
         self.tensors = list(args)
         return structure_of_tensors(len(args))
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from picograd.buffer import Buffer
 from picograd.engine.executable import Runnable
+from picograd.engine.foreign import seen_through
 from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer
 from picograd.engine.realize import buffer_view, check_later, find_plan, flat_view
 from picograd.errors import PicogradError
@@ -21,7 +22,7 @@ from picograd.graph.node import Node, is_cut
 from picograd.graph.row import Role
 from picograd.late_methods import dataclass
 from picograd.target import is_host
-from picograd.tensor.core.known_values import below_views, seen_through
+from picograd.tensor.core.known_values import below_views
 
 # a bool, its error; the node that is checked, and what raises for wrong values of it, or None
 Check = tuple[Node, PicogradError, Node | None, Callable[[Any], None] | None]

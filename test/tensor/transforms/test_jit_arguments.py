@@ -292,3 +292,10 @@ def test_a_call_with_tensors_alone_is_described_as_any_other(count):
     short, whole = Flattener(), Flattener()
     assert short.flatten_call(args, {}) == whole.flatten((args, {}))
     assert all(x is y for x, y in zip(short.tensors, whole.tensors, strict=True))
+
+
+def test_what_contains_itself_is_refused_by_name():
+    inside = [Tensor([1.0])]
+    inside.append(inside)
+    with pytest.raises(TraceError, match="an argument contains itself"):
+        picograd.jit(lambda x: x[0] * 2)(inside)
