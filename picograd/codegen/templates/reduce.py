@@ -47,6 +47,8 @@ CACHED = 1 << 17  # bytes of a row that the first-level cache holds from one pas
 SHORT = 16  # elements of a column
 UNROLLED = 4  # rows that a thread of a column reads ahead
 BLOCKS_PER_MULTIPROCESSOR = 8  # of 256 threads: all a multiprocessor can hold
+LEAST_OF_BLOCK, LEAST_OF_COLUMNS = 4096, 16384  # elements, the second if BUSY blocks are left
+BUSY = 64
 BLOCKS_OF_COLUMNS = 4  # whose threads read several rows ahead, and leave longer partial results
 
 
@@ -194,9 +196,12 @@ def split_count(part: Part, length: int, is_column: bool, target: Target) -> int
     tiles = ceil_div(rows, width) if is_column else rows
     blocks = BLOCKS_OF_COLUMNS if is_column else BLOCKS_PER_MULTIPROCESSOR
     wanted = ceil_div(blocks * target.multiprocessors, tiles)
-    # A block should reduce at least 4096 elements, or the combination costs more than it saves.
+    # A block should reduce as many elements, or the combination costs more than it saves.
     per_tile = length * (min(rows, width) if is_column else 1)
-    return max(1, min(wanted, per_tile // 4096))
+    pieces = per_tile // LEAST_OF_BLOCK
+    if is_column and pieces * tiles > BUSY:  # the last block reads what all left, column by column
+        pieces = max(per_tile // LEAST_OF_COLUMNS, BUSY // tiles)
+    return max(1, min(wanted, pieces))
 
 
 def is_narrow(part: Part, target: Target, columns: int) -> bool:
