@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from picograd.codegen.layout import Blocked, Layout
 from picograd.codegen.templates.grid import Cut, balanced, cut_flat
-from picograd.codegen.templates.sliding import Slide, slid, slides_of
+from picograd.codegen.templates.sliding import Slide, is_plain, slid, slides_of
 from picograd.codegen.tile import Accumulate, Assign, For, Step, Tile, TilePart
 from picograd.helpers import ceil_div, product
 from picograd.late_methods import dataclass
@@ -23,7 +23,7 @@ THREADS = 256  # of a block
 # Elements of a patch along the last axis that windows slide along, for vectors of so many elements:
 # more take registers that other threads would have (docs/records/0014-convolutions).
 NEAR = {8: 7, 4: 4}
-# Blocks that a processor is to have registers for, of sums of products of such vectors.
+# Blocks that a processor is to have registers for, of sums of products of such vectors alone.
 TOGETHER = {8: 2, 4: 3}
 SMALL = 2  # along both axes, where few taps are read at once, or windows share little
 FEW_TAPS = 9
@@ -65,7 +65,7 @@ def build_patches(
             return None
         found += made
     is_product = any(compute.reduce and compute.body.op == "mul" for compute in part.computes)
-    together = TOGETHER.get(lanes, 0) if is_product else 0
+    together = TOGETHER.get(lanes, 0) if is_product and is_plain(part.computes) else 0
     return TilePart(space.grid, tuple(tiles), tuple(found), together=together)
 
 

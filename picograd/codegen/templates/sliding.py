@@ -20,7 +20,7 @@ from picograd.codegen.tile import Accumulate, Assign, Step, Tile
 from picograd.graph.ops import OPS
 from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, substitute
-from picograd.schedule.loop import Condition, Expr, const, indices_of, rewrite, walk
+from picograd.schedule.loop import Compute, Condition, Expr, const, indices_of, rewrite, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +111,12 @@ def slid(
         tiles.append(register_tile(made, step))
     body = rewrite(body, {}, reads.get)
     return [*found, replace(step, expr=body)]
+
+
+def is_plain(computes: Sequence[Compute]) -> bool:
+    """Tell whether computes read two arrays alone: registers hold nothing but windows and taps."""
+    exprs = [expr for each in computes for expr in walk(each.body)]
+    return len({expr.arg[0] for expr in exprs if expr.op == "load"}) <= 2
 
 
 def makes_places(slides: Sequence[Slide], index: Index) -> bool:

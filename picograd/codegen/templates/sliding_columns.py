@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from picograd.codegen.layout import Blocked
 from picograd.codegen.templates.grid import rebind
-from picograd.codegen.templates.sliding import slid, slides_of
+from picograd.codegen.templates.sliding import is_plain, slid, slides_of
 from picograd.codegen.tile import Accumulate, Assign, Barrier, For, Step, Store, Tile, TilePart
 from picograd.dtype import DType
 from picograd.helpers import ceil_div, divisors, product
@@ -20,7 +20,7 @@ from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axis_index, unflatten
 from picograd.schedule.loop import Compute, Condition, Expr, Part, const, rewrite
 
-PATCH = 56  # products of a patch for each tap: places of a vector of channels
+PATCH, PLACES = 56, 7  # products of a patch for each tap, if nothing else is read; places if it is
 CHANNELS = 12  # the most vectors of channels of a block
 MOST_SUMS = 64  # of a thread: 7 taps of 8 channels
 # A processor is to have registers for so many blocks; of threads with many sums for fewer ones
@@ -83,7 +83,8 @@ def build_columns(part: Part, lanes: int, threads: int) -> TilePart | None:
     own = shares.rows, shares.taps
     outer = [axis for axis in part.rows[:-1] if axis not in own]
     grid = *outer, shares.chunk
-    return TilePart(grid, tuple(tiles), steps, together=TOGETHER)
+    together = TOGETHER if is_plain(part.computes) else 0
+    return TilePart(grid, tuple(tiles), steps, together=together)
 
 
 def threads_for(part: Part, lanes: int, threads: int) -> int:
@@ -114,7 +115,7 @@ def shares_of(part: Part, lane: Axis, threads: int) -> Shares | None:
     vectors = nearest.size // lane.size
     most = min(CHANNELS, threads // row.size)
     channels = divisors(vectors, most)
-    most = max(PATCH // lane.size, 1)
+    most = min(PATCH // lane.size, 2 * PLACES) if is_plain(part.computes) else PLACES
     whole = divisors(places.size, most)
     if not channels:
         return None

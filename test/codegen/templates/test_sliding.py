@@ -3,11 +3,11 @@
 from cases import guard, load, op
 
 from picograd.codegen.layout import Blocked
-from picograd.codegen.templates.sliding import slid, slides_of, within
+from picograd.codegen.templates.sliding import is_plain, slid, slides_of, within
 from picograd.codegen.tile import Accumulate, Tile
 from picograd.dtype import bfloat16, float32
 from picograd.schedule.index import Axis, axis_index
-from picograd.schedule.loop import Expr
+from picograd.schedule.loop import Compute, Expr
 
 STEP, NEAR, LANE = Axis("step", 256), Axis("near", 4), Axis("lane", 8)
 TAP = Axis("tap", 3)
@@ -61,3 +61,9 @@ def test_a_guarded_load_is_not_chosen_from() -> None:
     inner = within(term(1, 1).args[0], tests)
     assert inner.op == "cast" and inner.args[0].arg[:1] == tests
     assert within(term(1, 1), tests).op == "guard"
+
+
+def test_what_reads_more_than_windows_and_taps_is_not_plain() -> None:
+    scaled = op("add", term(1, 1), load(2, float32, axis_index(LANE)))
+    plain, more = (Compute((NEAR,), (), None, each, float32) for each in (term(1, 1), scaled))
+    assert is_plain([plain]) and not is_plain([plain, more])
