@@ -248,7 +248,8 @@ def left(
     compute = stream.computes[number]
     root = Expr("ref", (), number, compute.dtype)
     value = result_of(stream, root, held)
-    return *placed_in(compute, *roles), bind_roles(value, *roles)
+    slot, place = placed_in(compute, *roles)
+    return slot, place, bind_roles(value, *roles)
 
 
 def placed(condition: Condition, place: Role) -> Condition:

@@ -103,12 +103,15 @@ def laid_out(content: bytes) -> bytes:
             continue
         for at, info, number in struct.iter_unpack("<QQq", content[start : start + size]):
             name, _, section, value = read_symbol(content, sections, linked, info >> 32)
-            if info & 0xFFFFFFFF != WORD:
+            kind_of_place = info & 0xFFFFFFFF
+            if kind_of_place != WORD:
                 raise Unusual
+            place = places[target] + at
             if section == UNDEFINED:
-                outside.append((places[target] + at, name, number))
+                outside.append((place, name, number))
             elif section in places:
-                inside.append((places[target] + at, places[section] + value + number))
+                begin = places[section]
+                inside.append((place, begin + value + number))
             else:
                 raise Unusual
     for table, (_, kind, _, _, _, size, _, _, _, entry) in enumerate(sections):

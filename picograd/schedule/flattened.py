@@ -35,28 +35,29 @@ class Images:
     ) -> tuple[Node, ...]:
         """Give a product its operands in the order of images, if one of them is flat images."""
         for number in range(2):
+            other = 1 - number
             image = self.flattened(node.inputs[number])
-            labels, others = node.arg[number], node.arg[1 - number]
-            if image is None or labels[1] in node.arg[2] or id(node.inputs[1 - number]) in ordered:
+            summed = node.arg[number][1]
+            is_batched = summed in node.arg[2]
+            if image is None or is_batched or id(node.inputs[other]) in ordered:
                 continue
-            place = others.index(labels[1])
-            found = list(inputs)
-            if image.size < inputs[1 - number].size:
-                found[number] = copied(inputs[number], 1)
-                return tuple(found)
-            found[number] = in_order(inputs[number], image.shape, 1)
-            found[1 - number] = copied(in_order(inputs[1 - number], image.shape, place), place)
-            return tuple(found)
+            place = node.arg[other].index(summed)
+            return in_one_order(image, inputs, number, place)
         return inputs
 
     def flattened(self, node: Node) -> Node | None:
         """Find the images that an operand is the flat rows of."""
         base = under_casts(node)
-        if is_leaf(base) or base.op not in VIEWS or not base.row.is_same_bytes or base.rank != 2:
+        if is_leaf(base) or base.rank != 2:
+            return None
+        is_shown = base.op in VIEWS and base.row.is_same_bytes
+        if not is_shown:
             return None
         (image,) = base.inputs
-        is_flat = id(image) in self.known and image.shape[0] == base.shape[0]
-        return image if is_flat and image.size > base.shape[0] * image.shape[1] else None
+        rows = base.shape[0]
+        is_flat = id(image) in self.known and image.shape[0] == rows
+        is_wide = image.size > rows * image.shape[1]
+        return image if is_flat and is_wide else None
 
 
 def merges_groups(child: Node, node: Node) -> bool:
@@ -74,6 +75,21 @@ def under_casts(node: Node) -> Node:
     return node
 
 
+def in_one_order(
+    image: Node, inputs: tuple[Node, ...], number: int, place: int
+) -> tuple[Node, ...]:
+    """Put both operands of a product in one order: the smaller one is copied."""
+    other = 1 - number
+    found = list(inputs)
+    if image.size < inputs[other].size:
+        found[number] = copied(inputs[number], 1)
+    else:
+        beside = in_order(inputs[other], image.shape, place)
+        found[number] = in_order(inputs[number], image.shape, 1)
+        found[other] = copied(beside, place)
+    return tuple(found)
+
+
 def in_order(flat: Node, shape: tuple[int, ...], place: int) -> Node:
     """Let a dimension that is (C, *S) be (*S, C)."""
     before, after = flat.shape[:place], flat.shape[place + 1 :]
@@ -86,7 +102,9 @@ def in_order(flat: Node, shape: tuple[int, ...], place: int) -> Node:
 
 def copied(operand: Node, place: int) -> Node:
     """Copy an operand so that what is summed over is the nearest."""
-    order = *(d for d in range(operand.rank) if d != place), place
+    dims = range(operand.rank)
+    order = *(d for d in dims if d != place), place
+    back = tuple([order.index(d) for d in dims])
     turned = operand.permute(order)
     made = Node("contiguous", (turned,), None, turned.shape, turned.dtype, turned.device)
-    return made.permute(tuple([order.index(d) for d in range(operand.rank)]))
+    return made.permute(back)

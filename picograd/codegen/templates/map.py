@@ -479,7 +479,10 @@ def parts_of_sum(expr: Expr, dims: Sequence[Axis]) -> tuple[Expr, ...]:
 
 def share_of(expr: Expr, dims: Sequence[Axis]) -> float:
     """Estimate in which share of a space a term is not 0, if the bounds of loops can say where."""
-    if expr.op != "guard" or expr.args[1].op != "const" or expr.args[1].arg != 0:
+    if expr.op != "guard":
+        return 1.0
+    _, other = expr.args
+    if other != const(0, other.dtype):
         return 1.0
     share = 1.0
     for index, lo, hi in expr.arg:

@@ -57,7 +57,9 @@ def slides_of(body: Expr, elements: Sequence[Axis], taps: Sequence[Axis]) -> tup
         if known is None or slide.step * slide.gap < known.step * known.gap:
             found[tap] = slide
     distinct = {slide.element for slide in found.values()}
-    return tuple(found.values()) if len(distinct) == len(found) else ()
+    if len(distinct) != len(found):
+        return ()
+    return tuple(found.values())
 
 
 def slide_of(index: Index, element: Axis, tap: Axis) -> Slide | None:
@@ -90,7 +92,8 @@ def slid(
     slides = slides_of(step.expr, patch, step.over)
     taps = {slide.tap for slide in slides}
     places = largest(step.expr, partial(makes_places, slides))
-    moving = [(each, axes_in(each) & set(step.over)) for each in places]
+    over = set(step.over)
+    moving = [(each, axes_in(each) & over) for each in places]
     # what other taps move is another place for each of them
     shared = [each for each, own in moving if own and own <= taps]
     if not slides or not shared:
@@ -116,7 +119,8 @@ def slid(
 def is_plain(computes: Sequence[Compute]) -> bool:
     """Tell whether computes read two arrays alone: registers hold nothing but windows and taps."""
     exprs = [expr for each in computes for expr in walk(each.body)]
-    return len({expr.arg[0] for expr in exprs if expr.op == "load"}) <= 2
+    arrays = {expr.arg[0] for expr in exprs if expr.op == "load"}
+    return len(arrays) <= 2
 
 
 def makes_places(slides: Sequence[Slide], index: Index) -> bool:

@@ -92,7 +92,8 @@ def threads_for(part: Part, lanes: int, threads: int) -> int:
     shares = shares_of(part, Axis("lane", lanes), threads)
     if shares is None or shares.taps.size * lanes <= MANY_SUMS:
         return threads
-    return FEW_THREADS if build_columns(part, lanes, FEW_THREADS) else threads
+    is_built = build_columns(part, lanes, FEW_THREADS) is not None
+    return FEW_THREADS if is_built else threads
 
 
 def shares_of(part: Part, lane: Axis, threads: int) -> Shares | None:
@@ -101,7 +102,8 @@ def shares_of(part: Part, lane: Axis, threads: int) -> Shares | None:
     is_sum = bool(first.reduce) and first.monoid == "sum"
     is_flat = all(each.axes == part.rows for each in part.computes)
     is_read_again = any(each.reduce for each in others)
-    if not is_sum or not is_flat or is_read_again or part.ends or lane.size == 1:
+    is_known = is_sum and is_flat and not is_read_again
+    if not is_known or part.ends or lane.size == 1:
         return None
     *outer, nearest = part.rows
     *_, places = first.reduce
@@ -115,12 +117,16 @@ def shares_of(part: Part, lane: Axis, threads: int) -> Shares | None:
     vectors = nearest.size // lane.size
     most = min(CHANNELS, threads // row.size)
     channels = divisors(vectors, most)
-    most = min(PATCH // lane.size, 2 * PLACES) if is_plain(part.computes) else PLACES
+    most = PLACES
+    if is_plain(part.computes):
+        most = min(PATCH // lane.size, 2 * PLACES)
     whole = divisors(places.size, most)
     if not channels:
         return None
     together = channels[-1]
-    patch = whole[-1] if len(whole) > 1 else min(most, places.size)
+    patch = min(most, places.size)
+    if len(whole) > 1:
+        patch = whole[-1]
     chunk = Axis("chunk", vectors // together)
     return Shares(row, taps[0], places, patch, lane, together, chunk, threads)
 

@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from picograd.dtype import DType
 from picograd.engine.collector import undisturbed
 from picograd.engine.pending import compute_starts, compute_updates
 from picograd.engine.plan_key import leaf_buffer
@@ -34,8 +33,7 @@ from picograd.engine.tracing import (
     note_undo,
 )
 from picograd.engine.update import Update
-from picograd.errors import DTypeError, GradientError, ShapeError, ValueRangeError
-from picograd.graph.complex_numbers import view_as_complex, view_as_real
+from picograd.errors import DTypeError, ValueRangeError
 from picograd.graph.formula import Formula, formula_of
 from picograd.graph.node import Node
 from picograd.helpers import Key
@@ -49,9 +47,12 @@ from picograd.nn.optim.group import (
     ParameterGroup,
     check_members,
     filled,
+    gradient_of,
+    in_parts,
     is_number,
     keep_formula,
     math_dtype,
+    of_parts,
     turns_of,
 )
 from picograd.nn.optim.states import export_state, import_own, import_state
@@ -60,7 +61,7 @@ from picograd.number import converted
 from picograd.tensor.core.alone import change_gradient
 from picograd.tensor.core.autograd import enable_grad
 from picograd.tensor.core.following import following
-from picograd.tensor.core.recording import apply, check_write, is_plain, write
+from picograd.tensor.core.recording import check_write, is_plain, write
 from picograd.tensor.tensor import Tensor
 from picograd.traced_number import value_of
 
@@ -242,7 +243,8 @@ class Optimizer:
             found += [(group, batch) for batch in self._batches(group, turns)]
         is_usual = False
         for turn in sorted({batch.turn for _, batch in found}):
-            is_usual = self._write([self._record(*each) for each in found if each[1].turn == turn])
+            due = [each for each in found if each[1].turn == turn]
+            is_usual = self._write([self._record(*each) for each in due])
         return is_usual and not turns
 
     def _write(self, recorded: Sequence[Update | list[Change]]) -> bool:
@@ -369,7 +371,10 @@ class Optimizer:
 
     def _found(self, batch: Batch) -> list[Tensor]:
         """Give what tells whether the step is to be skipped, where a batch is; or nothing."""
-        return [] if self.found_inf is None else [self.found_inf.to(batch.members[0].device)]
+        if self.found_inf is None:
+            return []
+        member = batch.members[0]
+        return [self.found_inf.to(member.device)]
 
     def _recorded(self, group: ParameterGroup, batch: Batch) -> list[tuple[Tensor, Tensor]]:
         """Record the update of one batch by the formula of the class."""
@@ -389,7 +394,10 @@ class Optimizer:
             changed += [(own[name], of_parts(new[name], own[name])) for name in own]
             changed.append((parameter, of_parts(value, parameter)))
         for found in self._found(batch):
-            changed = [(each, each.detach().where(found, value)) for each, value in changed]
+            pairs, changed = changed, []
+            for tensor, value in pairs:
+                kept = tensor.detach().where(found, value)
+                changed.append((tensor, kept))
         return changed
 
     def state_dict(self) -> dict[str, Any]:
@@ -472,33 +480,6 @@ def stamped(
     if formula.is_plain:
         return Update(formula.over(nodes), targets, tensors, kind, sources)
     return list(zip(tensors, formula.stamp(nodes)))
-
-
-def in_parts(tensor: Tensor, dtype: DType) -> Tensor:
-    """Give what an update computes with: complex numbers are trained as their parts are."""
-    value = tensor.detach()
-    if value.dtype.is_complex:
-        value = apply(view_as_real, value)
-    return value.cast(dtype)
-
-
-def of_parts(value: Tensor, like: Tensor) -> Tensor:
-    """Give a new value back to a tensor, which may be complex."""
-    if not like.dtype.is_complex:
-        return value
-    return apply(view_as_complex, value.cast(like.dtype.real))
-
-
-def gradient_of(parameter: Tensor) -> Tensor:
-    """Read the gradient of a parameter. Raises ShapeError if it does not fit."""
-    found = parameter.grad
-    if found is None:
-        raise GradientError("optim", "a gradient disappeared", "do not clear it meanwhile")
-    gradient: Tensor = found
-    if gradient._node.shape != parameter._node.shape:
-        problem = f"gradient {gradient.shape} does not fit its parameter {parameter.shape}"
-        raise ShapeError("optim", problem, "give them the same shape")
-    return gradient
 
 
 def put_back(

@@ -19,13 +19,14 @@ from picograd.engine.tracing import (
     note_refusal,
     note_undo,
 )
-from picograd.errors import DTypeError, ValueRangeError
+from picograd.errors import DTypeError, GradientError, ShapeError, ValueRangeError
+from picograd.graph.complex_numbers import view_as_complex, view_as_real
 from picograd.graph.formula import Formula
 from picograd.helpers import Key
 from picograd.late_methods import dataclass
 from picograd.nn.init import constant
 from picograd.nn.parameter import overwrite
-from picograd.tensor.core.recording import root_of
+from picograd.tensor.core.recording import apply, root_of
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_variables import follow, is_followable, plain_of
 from picograd.traced_number import TracedNumber
@@ -357,3 +358,30 @@ def turns_of(groups: Iterable[ParameterGroup]) -> dict[int, int]:
         turns[id(each)] = before[shown]
         before[shown] += 1
     return turns if any(turns.values()) else {}
+
+
+def in_parts(tensor: Tensor, dtype: DType) -> Tensor:
+    """Give what an update computes with: complex numbers are trained as their parts are."""
+    value = tensor.detach()
+    if value.dtype.is_complex:
+        value = apply(view_as_real, value)
+    return value.cast(dtype)
+
+
+def of_parts(value: Tensor, like: Tensor) -> Tensor:
+    """Give a new value back to a tensor, which may be complex."""
+    if not like.dtype.is_complex:
+        return value
+    return apply(view_as_complex, value.cast(like.dtype.real))
+
+
+def gradient_of(parameter: Tensor) -> Tensor:
+    """Read the gradient of a parameter. Raises ShapeError if it does not fit."""
+    found = parameter.grad
+    if found is None:
+        raise GradientError("optim", "a gradient disappeared", "do not clear it meanwhile")
+    gradient: Tensor = found
+    if gradient._node.shape != parameter._node.shape:
+        problem = f"gradient {gradient.shape} does not fit its parameter {parameter.shape}"
+        raise ShapeError("optim", problem, "give them the same shape")
+    return gradient
