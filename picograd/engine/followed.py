@@ -1,6 +1,6 @@
 """Steps that are followed: what was recorded the same way before is recorded without nodes.
 
-Between two steps of an optimizer a program records operations and takes gradients. Where that is
+Between two computations a program records operations and takes gradients. Where that is
 known, each operation that comes as expected (tensor/core/following.py) gives a tensor whose node
 stands in for the one that would be recorded: it has all that a node has but what it reads. At the
 next step the plan, and what it takes, are known, so that no graph was needed.

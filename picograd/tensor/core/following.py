@@ -1,11 +1,12 @@
 """Ways are followed: an operation that comes as the last time gives a tensor without recording.
 
-`begin` is called when an optimizer has stepped: what follows is learnt (ways.py) or, where it is
-known, followed up to the optimizer's next step. `Follower.take` compares each call with the event
-that is due: function, plain values by type and value, tensors by identity or, where one comes for
-the first time, by all that recording looks at. Its tensors get nodes that stand in. `finish` then
-runs the plan that such a way leads to. Whatever else happens stops it, with nothing lost: the nodes
-are made (engine/followed.py). A way that was missed is not tried for a while.
+`begin` is called when an optimizer has stepped, or else a plan has run: what follows is learnt
+(ways.py) or, where it is known, followed up to the next step, or to what is asked for.
+`Follower.take` compares each call with the event that is due: function, plain values by type and
+value, tensors by identity or, where one comes for the first time, by all that recording looks at.
+Its tensors get nodes that stand in. `finish` then runs the plan that such a way leads to. Whatever
+else happens stops it, with nothing lost: the nodes are made (engine/followed.py). A way that was
+missed is not tried for a while.
 """
 
 import functools

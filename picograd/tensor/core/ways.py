@@ -1,4 +1,4 @@
-"""Ways are learnt: what a program records between two steps of an optimizer, event by event.
+"""Ways are learnt: what a program records between two computations, event by event.
 
 An event is a call of a function that records, with what it was given, told as
 
