@@ -1,6 +1,6 @@
 """Column sums: rows that are worked on by a GPU, and sums over all of them, in one kernel.
 
-    ahead:  for each row of a share: what reductions and stores there are; c[j] += body
+    ahead:  for each row of a share: its reductions and stores; c[j] += body
             q[share, j] = c[j]
     then:   out[j] = sum over shares of q[share, j]
 
@@ -28,13 +28,11 @@ from picograd.codegen.tile import (
 )
 from picograd.dtype import float32
 from picograd.errors import check
-from picograd.helpers import ceil_div, product
+from picograd.helpers import ceil_div, product, round_up
 from picograd.schedule.cost import SUM_THREADS, WARP, blocks_with_sums, row_threads
-from picograd.schedule.index import Axis, axis_index, flatten, unflatten
+from picograd.schedule.index import Axis, Index, axis_index, flatten, unflatten
 from picograd.schedule.loop import Compute, Condition, Expr, Kernel, Part, const, rewrite
 from picograd.target import Target
-
-EVEN = 0.9  # of the blocks there may be are enough, if all have as many rows
 
 
 def sums_of(part: Part) -> list[Compute]:
@@ -54,30 +52,21 @@ def block_threads(kernel: Kernel) -> int:
     return max((SUM_THREADS, *wanted)) if wanted else 0
 
 
-def count_shares(groups: int, blocks: int) -> int:
-    """Cut groups of rows into shares, at most one a block: equal ones, if that is near."""
-    most = min(blocks, groups)
-    even = next(count for count in range(most, 0, -1) if groups % count == 0)
-    return even if even >= EVEN * most else ceil_div(groups, ceil_div(groups, most))
-
-
 def build_column_sums(kernel: Kernel, part: Part, target: Target) -> TilePart:
     """Write a part with sums over all of its rows."""
     inner, own, threads = sums_of(part)[0].axes, threads_of_row(part), block_threads(kernel)
     check(all(each.axes == inner for each in sums_of(part)), "sums of other elements", part)
     total, at_once = product(axis.size for axis in part.rows), threads // own
-    groups = ceil_div(total, at_once)
-    blocks = blocks_with_sums(threads, target)
-    shares = count_shares(groups, blocks)
-    share, step = Axis("share", shares), Axis("step", ceil_div(groups, shares))
-    lane = Axis("row_in", at_once)
-    row = (axis_index(share) * step.size + axis_index(step)) * at_once + axis_index(lane)
-    places = unflatten(row, tuple(axis.size for axis in part.rows))
-    ended: tuple[Condition, ...] = ((row, 0, total - 1),) if row.hi >= total else ()
+    groups, blocks = ceil_div(total, at_once), blocks_with_sums(threads, target)
+    step = Axis("step", ceil_div(groups, min(groups, blocks)))
+    share, lane = Axis("share", ceil_div(groups, step.size)), Axis("row_in", at_once)
+    group = axis_index(share) * step.size + axis_index(step)
+    row = group * at_once + axis_index(lane)
+    ended: tuple[Condition, ...] = ((row, 0, total - 1),) if total % at_once else ()
     spread_out = Threads((at_once,), (at_once,), (1,), own, lanes_of(kernel, part, inner[-1]))
-    moved = dict(zip(part.rows, places, strict=True))
-    rows = Rows(part, (lane,), moved, ended, spread_out, False)
+    rows = Rows(part, (lane,), rows_at(part, row), ended, spread_out, False)
     body = tuple(rows.whole())
+    body = (When(((group, 0, groups - 1),), body),)
     sums = [each.tile for each in rows.columns]
     first = [Assign(e.tile, e.dims, const(0, e.expr.dtype)) for e in rows.columns]
     last = [each for name in sums for each in leave(rows, name, inner, share, threads)]
@@ -89,10 +78,21 @@ def build_column_sums(kernel: Kernel, part: Part, target: Target) -> TilePart:
     return replace(whole, together=blocks // target.multiprocessors)
 
 
+def rows_at(part: Part, row: Index) -> dict[Axis, Index]:
+    """Find the place of a row along each of the axes of rows."""
+    places = unflatten(row, tuple(axis.size for axis in part.rows))
+    return dict(zip(part.rows, places, strict=True))
+
+
 def lanes_of(kernel: Kernel, part: Part, last: Axis) -> int:
-    """Choose how many elements of a row a thread reads at once: sums are stored apart."""
+    """Choose how many elements of a row a thread reads at once: sums are stored apart.
+
+    Half as many as fill 16 bytes, where all threads have as many elements then.
+    """
     computes = (replace(c, store=None) if is_across(part, c) else c for c in part.computes)
-    return vector_lanes(kernel, replace(part, computes=tuple(computes)), last)
+    most = vector_lanes(kernel, replace(part, computes=tuple(computes)), last)
+    own = threads_of_row(part)
+    return min((most, max(most // 2, 1)), key=lambda lanes: round_up(last.size, own * lanes))
 
 
 def leave(rows: Rows, name: str, inner: tuple[Axis, ...], share: Axis, threads: int) -> list[Step]:

@@ -8,7 +8,6 @@ from picograd.buffer import Buffer, Storage
 from picograd.codegen import interpret_program, interpret_tile
 from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.pipeline import tile
-from picograd.codegen.templates import column_sums
 from picograd.codegen.tile import verify
 from picograd.dtype import DType, bfloat16, float32
 from picograd.graph import build
@@ -69,12 +68,6 @@ def test_values(shape, dtype):
         for found in (given[number], from_raw(programs[number], dtype)):
             off = np.linalg.norm(np.asarray(found, np.float64) - right)
             assert off < tolerance * np.linalg.norm(right)
-
-
-def test_shares_are_equal_where_that_is_near():
-    assert column_sums.count_shares(16384, 264) == 256
-    assert column_sums.count_shares(16381, 264) == 261  # 63 rows each, the last one fewer
-    assert column_sums.count_shares(3, 264) == 3
 
 
 @pytest.mark.parametrize("dtype", [float32, bfloat16], ids=repr)
