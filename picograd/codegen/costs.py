@@ -108,6 +108,11 @@ def operations(part: Part, known: Sequence[Space]) -> int:
     return total
 
 
+def is_zero(expr: Expr) -> bool:
+    """Tell whether an expression is the constant +0."""
+    return expr.op == "const" and str(expr.arg) in ("0", "0.0", "False")
+
+
 def is_calculated(expr: Expr) -> bool:
     """Tell whether an expression is a floating operation."""
     return bool(expr.args) and expr.dtype.is_float and expr.op not in NOT_CALCULATED

@@ -10,6 +10,7 @@ last dim itself becomes the bounds of the inner loop. Marked by a `Blocked` layo
 from collections.abc import Sequence
 from typing import Protocol
 
+from picograd.codegen.costs import is_zero
 from picograd.codegen.emit import Emitter, is_unit
 from picograd.codegen.tile import Assign, Tile
 from picograd.dtype import bool_
@@ -42,11 +43,6 @@ def flat_position(tile: Tile, indices: Sequence[Index]) -> Index:
     for index, stride in zip(indices, tile_strides(tile), strict=True):
         flat = flat + index * stride
     return flat
-
-
-def is_zero(expr: Expr) -> bool:
-    """Tell whether an expression is the constant +0."""
-    return expr.op == "const" and str(expr.arg) in ("0", "0.0", "False")
 
 
 def without_guards(expr: Expr) -> tuple[Expr, tuple[Condition, ...]]:

@@ -56,24 +56,24 @@ def streamed_part(product: Contraction) -> TilePart:
     block = min(max(round_up(ceil_div(n, 8), VECTOR), LEAST_COLUMNS), MOST_COLUMNS)
     chunk = Axis("chunk", ceil_div(n, block))
     steps: list[Step] = []
-    shape = (*(axis.size for axis in product.rows), min(block, n))
-    tiles = [Tile("total", shape, product.dtype, "register")]
+    tiles: list[Tile] = []
     for number, piece in enumerate(range_cut(product.columns, block, (chunk,)).pieces):
         dims = (*product.rows, *piece.dims)
-        tile = Tile(f"part{number}", tuple(a.size for a in dims), product.dtype, "register")
-        tiles.append(tile)
-        steps += guarded_steps(piece.when, list(streamed(product, piece, dims, tile.name)))
+        shape = tuple(axis.size for axis in dims)
+        names = f"total{number}", f"part{number}"
+        tiles += [Tile(name, shape, product.dtype, "register") for name in names]
+        steps += guarded_steps(piece.when, list(streamed(product, piece, dims, names)))
     return TilePart((*product.batch, chunk), tuple(tiles), tuple(steps))
 
 
 def streamed(
-    product: Contraction, piece: Piece, dims: tuple[Axis, ...], name: str
+    product: Contraction, piece: Piece, dims: tuple[Axis, ...], names: tuple[str, str]
 ) -> Iterator[Step]:
     """Yield the steps of a piece of the columns: the sums of each few rows, added to the total."""
     (depth,) = product.depth
     here = tuple(map(axis_index, dims))
-    total, part = (Expr("tile", (), (tile, here), product.dtype) for tile in ("total", name))
-    yield Assign("total", dims, const(0, product.dtype), here)
+    total, part = (Expr("tile", (), (name, here), product.dtype) for name in names)
+    yield Assign(names[0], dims, const(0, product.dtype), here)
     whole, left = divmod(depth.size, AT_ONCE)
     for count, size, first in ((whole, AT_ONCE, 0), (1, left, whole * AT_ONCE)):
         if not count or not size:
@@ -83,8 +83,8 @@ def streamed(
         values = {**piece.values, depth: at}
         factors = (bind(product.a, values), bind(product.b, values))
         body = Expr("mul", factors, None, product.dtype)
-        few = Accumulate(name, dims, (row,), "sum", body)
-        yield For(block, (few, Accumulate("total", dims, (), "sum", part, False)))
+        few = Accumulate(names[1], dims, (row,), "sum", body)
+        yield For(block, (few, Accumulate(names[0], dims, (), "sum", part, False)))
     outputs = stores(product, dict(piece.values), {product.number: total})
     for output in outputs:
         yield Store(output.slot, output.index, dims, output.expr)

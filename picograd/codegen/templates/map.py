@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from picograd.codegen.costs import is_zero
 from picograd.codegen.layout import Blocked, Layout
 from picograd.codegen.operands import step_of
 from picograd.codegen.templates.grid import (
@@ -479,10 +480,7 @@ def parts_of_sum(expr: Expr, dims: Sequence[Axis]) -> tuple[Expr, ...]:
 
 def share_of(expr: Expr, dims: Sequence[Axis]) -> float:
     """Estimate in which share of a space a term is not 0, if the bounds of loops can say where."""
-    if expr.op != "guard":
-        return 1.0
-    _, other = expr.args
-    if other != const(0, other.dtype):
+    if expr.op != "guard" or not is_zero(expr.args[1]):
         return 1.0
     share = 1.0
     for index, lo, hi in expr.arg:
