@@ -152,8 +152,7 @@ def remainder(emitter: Emitter, dtype: DType, a: int, b: int) -> int:
     whole = quotient.raw("trunc")
     rest = (-whole).fma(bottom, top)
     size = bottom.raw("abs")
-    is_over = rest.raw("mul", top) < 0.0
-    rest = is_over.where(rest + polynomial.copy_sign(size, top), rest)
+    rest = has_other_sign(rest, top).where(rest + polynomial.copy_sign(size, top), rest)
     rest = polynomial.copy_sign(rest.raw("abs"), top)
     rest = whole.is_equal(0.0).where(top, rest)  # also of an infinite divisor
     return quotient.rare("remainder", rest, top, bottom).cast(dtype).position

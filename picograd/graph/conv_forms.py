@@ -24,7 +24,7 @@ from picograd.graph.conv_few import (
 from picograd.graph.ends import ends_of
 from picograd.graph.node import Node
 from picograd.graph.shape import ConvSpec, Shape, conv_shape
-from picograd.helpers import ceil_div
+from picograd.helpers import ceil_div, divisors
 from picograd.target import Target
 
 STEP = 64  # windows of a weight's gradient that one step multiplies
@@ -135,12 +135,8 @@ def in_many_parts(
     if FEW_TILES * tiles > target.multiprocessors:
         return None
     most = min(images, LOOSE_BLOCKS * target.multiprocessors // tiles)
-    windows = prod(rows.shape[3:])
-    counts = [n for n in range(1, most + 1) if images % n == 0 and images * windows >= n * LEAST]
-    parts = max(counts, default=1)
-    if parts == 1:
-        return None
-    return sum_of_parts(columns, rows, spec, parts)
+    parts = most_parts(rows, most, LEAST)
+    return sum_of_parts(columns, rows, spec, parts) if parts > 1 else None
 
 
 def in_long_parts(
@@ -153,9 +149,14 @@ def in_long_parts(
     if not is_single or node.dtype is not float32:
         return None
     most = min(images, LOOSE_BLOCKS * target.multiprocessors)
-    whole = images * prod(rows.shape[3:])
-    parts = max(n for n in range(1, most + 1) if images % n == 0 and (n == 1 or whole >= n * LONG))
+    parts = most_parts(rows, most, LONG)
     return sum_of_parts(columns, rows, spec, parts) if parts >= target.multiprocessors else None
+
+
+def most_parts(rows: Node, most: int, least: int) -> int:
+    """Choose how many parts the images are in, each of so many windows or more."""
+    images, *places = rows.shape[2:]
+    return max([n for n in divisors(images, most) if images * prod(places) >= n * least], default=1)
 
 
 def sum_of_parts(columns: Node, rows: Node, spec: ConvSpec, parts: int) -> Node:

@@ -20,12 +20,13 @@ from picograd.graph.ends import left_out, sources_of
 from picograd.graph.expand import expand_composites
 from picograd.graph.node import Node, toposort
 from picograd.graph.recurrence import steps_of
-from picograd.graph.row import Role
+from picograd.graph.row import Role, ops_of
 from picograd.graph.scanning import scan_identity
 from picograd.late_methods import dataclass
 from picograd.target import is_host
 
 Array = Any
+CONVOLUTIONS = ops_of(Role.CONV)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ def interpret(
     Realized nodes and buffers on the CPU are read from memory.
     """
     given = {} if values is None else dict(values)
-    roots = expand_composites(nodes)
+    roots = expand_composites(nodes, CONVOLUTIONS)  # whose other forms are compared with this
     done: dict[int, Array] = {}
 
     def is_leaf(node: Node) -> bool:

@@ -13,7 +13,8 @@ destination: one kernel, as for the gradient of a table of relative positions.
 
 A run is combined in the order of its updates, whole groups of a long one from the levels, so that
 a million updates of one slice do not wait for each other. Runs of fewer than `FAN` updates give the
-bits that the CPU gives, except in 16-bit floats, which a run adds up in float32.
+bits that the CPU gives, except in 16-bit floats, which a run adds up in float32. Masked sums add
+in an order of their own, the same in every run.
 """
 
 from typing import Any
@@ -33,8 +34,9 @@ from picograd.target import Target
 Array = Any
 FAN = 32  # updates of a group
 FEW = 32  # so many updates are applied one after the other
-FEW_OPERATIONS = 16
-MOST_VISITS = 1 << 26  # of updates by destinations: sorting takes as long as about 50 us of them
+FEW_OPERATIONS = 16  # that each destination may do again to number an update
+# Of updates by destinations: sorting takes about as long as so many (docs/records/0012).
+MOST_VISITS = 1 << 26
 UPDATES: dict[str, Any] = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
 
 

@@ -87,7 +87,8 @@ class Unusual(Exception):
 
 def laid_out(content: bytes) -> bytes:
     """Lay out an object file for x86-64; Unusual if that is not enough."""
-    sections, places, code = read_sections(content), {}, bytearray()  # type: ignore[var-annotated]
+    sections, code = read_sections(content), bytearray()
+    places: dict[int, int] = {}
     for number, (_, kind, flags, _, start, size, _, _, align, _) in enumerate(sections):
         if not flags & ALLOCATED or kind == UNWIND:
             continue

@@ -57,7 +57,7 @@ def first_readers(groups: Sequence[Group]) -> dict[int, int]:
 
 def is_host(group: Group) -> bool:
     """Tell whether a group works on rows again after it reduced them."""
-    is_plain = all(m.level in PLAIN and m.stream is None for m in group.members)
+    is_plain = all(m.level in PLAIN for m in group.members)
     return group.kind == "reduce" and group.is_row and is_plain and bool(group.kept)
 
 
@@ -69,10 +69,8 @@ def is_sums(group: Group) -> bool:
 
 
 def is_sum(member: Facts) -> bool:
-    """Tell whether a reduction is a sum in float32, none of scores."""
+    """Tell whether a reduction is a sum in float32."""
     node = member.node
-    if member.stream is not None:
-        return False
     is_float = accumulate_dtype(node.dtype) is float32
     return is_float and node.arg[0] == "sum"
 
@@ -111,7 +109,6 @@ def join(group: Group, host: Group) -> None:
         member.level = COLUMN
         member.depth = host.depth
         member.group = host
-        member.home = host
     host.members += group.members
     host.operations += group.operations
     host.reads = (-1, [])

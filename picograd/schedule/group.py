@@ -174,9 +174,7 @@ class Facts:
     windows: frozenset[int] = frozenset()  # dimensions that `window` appended
     order: tuple[int, ...] | None = None  # preferred storage order, outermost first
     group: Group | None = None  # the group it is a member of
-    level: str = (
-        ""  # of a member: "reduce", "grand", "elem", "row", "scalar", "column", or of AFTER
-    )
+    level: str = ""  # of a member: "reduce", "grand", "elem", "row", "scalar", "column", or AFTER's
     overwrites: int = -1  # of an assignment: number of the leaf whose memory it takes
     target: "Facts | None" = None  # of an assignment: the contents it follows
     is_output: bool = False  # the user reads it: stored row-major in a slot of its own

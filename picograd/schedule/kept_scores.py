@@ -12,12 +12,10 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 
 from picograd.graph.node import Node, toposort
-from picograd.schedule.group import Facts, Reasons
-from picograd.schedule.score_boxes import streams_of
-from picograd.schedule.score_forms import can_be_boxed
-from picograd.schedule.score_sinks import Stream
+from picograd.schedule.group import Facts
+from picograd.schedule.score_forms import streamed
 from picograd.schedule.scores import EXPONENTIALS
-from picograd.schedule.values import facts_of, is_leaf
+from picograd.schedule.values import is_leaf
 from picograd.schedule.weighted_sums import replaced
 from picograd.target import Target
 
@@ -47,16 +45,6 @@ def keep_scores(roots: Sequence[Node], order: Sequence[Node], target: Target) ->
             return changed
         made = fit
     return list(roots)
-
-
-def streamed(
-    roots: Sequence[Node], order: Sequence[Node], target: Target
-) -> tuple[dict[int, Facts], list[Stream]]:
-    """Find what would stream over scores if it had the form that kernels want, and all facts."""
-    facts = facts_of(order, roots)
-    values = list(dict.fromkeys(facts.values()))
-    wanted = {facts[id(root)] for root in roots}
-    return facts, streams_of(values, wanted, target, Reasons(), can_be_boxed)
 
 
 def copied(facts: Facts) -> Node:

@@ -38,10 +38,7 @@ def fit_streams(roots: Sequence[Node], order: Sequence[Node], target: Target) ->
     """Write anew what keeps a stream from being one; `order` lists inputs first."""
     if not any(node.op in EXPONENTIALS for node in order):
         return list(roots)
-    facts = facts_of(order, roots)
-    values = list(dict.fromkeys(facts.values()))
-    wanted = {facts[id(root)] for root in roots}
-    every = streams_of(values, wanted, target, Reasons(), can_be_boxed)
+    facts, every = streamed(roots, order, target)
     streams = [each for each in every if not each.region.shared]  # with others than streams
     copies = copies_of(streams) if target.has_blocks else {}
     wide: dict[int, list[int]] = {}
@@ -63,6 +60,16 @@ def fit_streams(roots: Sequence[Node], order: Sequence[Node], target: Target) ->
         if found is not node:
             new[id(node)] = found
     return replaced(roots, order, new)
+
+
+def streamed(
+    roots: Sequence[Node], order: Sequence[Node], target: Target
+) -> tuple[dict[int, Facts], list[Stream]]:
+    """Find what would stream over scores if it had the form that kernels want, and all facts."""
+    facts = facts_of(order, roots)
+    values = list(dict.fromkeys(facts.values()))
+    wanted = {facts[id(root)] for root in roots}
+    return facts, streams_of(values, wanted, target, Reasons(), can_be_boxed)
 
 
 def copies_of(streams: Sequence[Stream]) -> dict[int, Node]:

@@ -147,7 +147,7 @@ class Finder:
         """Look at what a reader of regions does."""
         role, row = facts.node.row.role, facts.node.row
         if role in (Role.ELEMENTWISE, Role.PASS) and not row.is_stored:
-            self.spread(facts, homes)
+            self.spread(facts)
         elif role is Role.VIEW:
             self.move(facts, homes[0])
         elif role in (Role.REDUCE, Role.CONTRACT) and len(homes) == len(set(homes)):
@@ -196,7 +196,7 @@ class Finder:
         region.members.append(facts)
         self.homes[facts.number] = region
 
-    def spread(self, facts: Facts, homes: Sequence[Region]) -> None:
+    def spread(self, facts: Facts) -> None:
         """An elementwise node is where its inputs are: regions that meet in it become one."""
         inside = [x for x in facts.inputs if x.number in self.homes]
         region = self.homes[inside[0].number]

@@ -7,10 +7,11 @@ import pytest
 from conv_support import leaf, plain_spec, same_value
 
 from picograd import Tensor
-from picograd.dtype import bfloat16, float32
+from picograd.dtype import bfloat16, float32, float64
 from picograd.graph import conv_forms
 from picograd.graph.gradient import gradient
 from picograd.graph.node import Node, toposort
+from picograd.helpers import ceil_div
 from picograd.target import cuda_target
 
 H100 = cuda_target("sm_90a")
@@ -38,6 +39,7 @@ def test_gradients_of_inputs_under_a_stride(kernel, stride, low, wanted):
     (conv,) = same_value(node, H100)
     assert conv.arg.input_dilation == (1,)
     assert conv.shape[2] == 3 * (1 if kernel == 1 else stride), "phases are channels"
+    assert conv.inputs[1].shape[3] == ceil_div(kernel, stride), "phases begin where taps are fewest"
 
 
 @pytest.mark.parametrize("kernel", [(3, 3), (1, 3), (3, 1), (2, 5)])
@@ -113,6 +115,8 @@ def test_float32_is_in_long_parts_where_it_is_one_tile(side, wide, parts):
     made = conv_forms.expand_conv(node, H100)
     found = [each.shape[1] for each in toposort([made] if made else []) if each.op == "conv"]
     assert found == ([parts] if parts else [])
+    wide_node = x.cast(float64).conv(rows.cast(float64), node.arg)
+    assert conv_forms.expand_conv(wide_node, H100) is None
 
 
 def test_blocks_share_tiles_rather_than_parts_where_those_are_few():

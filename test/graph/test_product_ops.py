@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from graph_support import check_both_orders, check_gradients, gradients_of, leaf, value
 
+from picograd.buffer import Storage
 from picograd.conversion import convert
-from picograd.dtype import ALL, DType
+from picograd.dtype import ALL, DType, float32
 from picograd.graph import build
-from picograd.graph.node import Node
+from picograd.graph.gradient import gradient
+from picograd.graph.node import Node, toposort
 from picograd.graph.shape import ConvSpec, Shape
 
 torch = pytest.importorskip("torch")
@@ -130,6 +132,19 @@ def test_conv_with_input_dilation_and_cuts(case: Any) -> None:
     random = np.random.default_rng(0)
     x, w = random.normal(size=(2, 1, 2, 5)), random.normal(size=(1, 3, 2, 3))
     check_both_orders(lambda m, n: build.conv(m, n, ConvSpec(*case)), x, w)
+
+
+@pytest.mark.parametrize("case", SPECS, ids=str)
+def test_gradients_of_weights_multiply_the_fewest_zeros(case: Any) -> None:
+    x, w = (
+        Node("buffer", (), Storage(None), shape, float32, "cpu")
+        for shape in ((2, 1, 2, 5), (1, 3, 2, 3))
+    )
+    out = build.conv(x, w, ConvSpec(*case))
+    order = toposort(gradient([(out, out)], [w]), lambda node: node is out)
+    convolutions = [each for each in order if each.op == "conv" and each is not out]
+    spread = min(case[0], case[2])
+    assert [each.arg.input_dilation for each in convolutions] == [spread]
 
 
 def test_empty_batch() -> None:

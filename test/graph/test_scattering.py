@@ -141,9 +141,12 @@ def test_sums_at_few_destinations_are_one_kernel(
 
 
 def test_what_stays_a_scatter(monkeypatch: pytest.MonkeyPatch) -> None:
-    def ops(count: int, target: Target) -> set[str]:
+    def ops(count: int, target: Target, more: int = 0) -> set[str]:
         base, values = leaf((9,), float32), leaf((count,), float32)
-        node = base.scatter(values, [leaf((count,), int64)], (0,), "sum")
+        index = leaf((count,), int64)
+        for _ in range(more):
+            index = index * 2 + 1
+        node = base.scatter(values, [index], (0,), "sum")
         return {each.op for each in toposort(expand_composites([node], target=target))}
 
     assert "scatter" in ops(100, SERIAL) and "scatter" in ops(4, CUDA)
@@ -151,6 +154,7 @@ def test_what_stays_a_scatter(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "scatter_runs" in ops(100, CUDA)
     monkeypatch.setattr(scattering, "MOST_VISITS", 1 << 20)
     assert "scatter_runs" in ops(8, CUDA) and "scatter_runs" not in ops(9, CUDA)
+    assert "contiguous" not in ops(9, CUDA) and "contiguous" in ops(9, CUDA, 9)
 
 
 def test_a_long_run_is_short_work() -> None:

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from picograd.code import Code
+from picograd.runtime import images
 from picograd.runtime.compiler import Compiler
 from picograd.runtime.images import HEAD, Image
 from picograd.runtime.llvm import host
@@ -58,6 +59,11 @@ def test_what_has_more_to_it_stays_an_object():
     library = compiler.load(binary, ("bump",))
     bump = ctypes.CFUNCTYPE(ctypes.c_int32)(library["bump"])
     assert [bump(), bump()] == [2, 4]
+
+
+def test_addresses_of_another_kind_stay_in_an_object(monkeypatch):
+    monkeypatch.setattr(images, "WORD", -1)
+    assert built("pick", TABLE)[1].startswith(b"\x7fELF")
 
 
 @pytest.mark.parametrize(

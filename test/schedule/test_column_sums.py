@@ -81,8 +81,23 @@ def has_columns(roots: list[Node]) -> bool:
 
 
 @pytest.mark.usefixtures("_always")
+def test_what_is_made_later_is_summed_later() -> None:
+    x, late = leaf(40, 24), build.softmax(leaf(30, 24).reduce("sum", (0,)), 0)
+    roots = [build.softmax(x, 1), (x * spread(late, x.shape)).reduce("sum", (0,))]
+    check_plan(roots, 3, target=GPU)
+
+
+@pytest.mark.usefixtures("_always")
+def test_a_kernel_has_not_too_many_members(monkeypatch) -> None:
+    monkeypatch.setattr(column_sums, "MEMBER_LIMIT", 1)
+    assert len(heroes(norm_gradients(40, 24))) == 2
+
+
+@pytest.mark.usefixtures("_always")
 def test_of_no_rows_the_sums_are_zero() -> None:
-    check_plan(norm_gradients(0, 24)[1:], target=GPU)
+    check_plan(norm_gradients(0, 24), target=GPU)
+    x = leaf(0, 24)
+    check_plan([build.softmax(x, 1), x.reduce("sum", (0,))], target=GPU)
 
 
 def test_estimates() -> None:

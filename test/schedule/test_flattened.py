@@ -58,3 +58,7 @@ def test_what_is_multiplied_with_images_or_not_summed_is_left_alone():
     plan = schedule([total(made)], H100)
     (product,) = (each for each in plan.kernels if each.hero == "contract")
     assert not any(slot.shape == (5, 2) for slot in plan.slots) and product
+    image = convolve(leaf(2, 8, 1, 1), leaf(8, 8, 3, 3)).binary("maximum", 0)
+    flat = image.reshape((2, 8)).contract(leaf(1, 8), CASES["rows of a weight"][1])
+    temporary = [slot.size for slot in schedule([flat], H100).slots if slot.kind == "temporary"]
+    assert 8 not in temporary, "images of one place are in one order"

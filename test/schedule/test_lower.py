@@ -15,6 +15,7 @@ from picograd.schedule.lower import (
     PartBuilder,
     apply,
     as_index,
+    as_stored,
     flat_index,
     mentioned_axes,
     scalar_key,
@@ -104,6 +105,15 @@ def test_casts_that_need_no_instruction(value: Expr, dtype: DType, wanted: Expr)
 
 def test_a_cast_that_rounds_stays() -> None:
     assert apply("cast", (const(0.1, float32),), float16).op == "cast"
+
+
+def test_what_is_compared_is_rounded_unless_it_is_so() -> None:
+    load = Expr("load", (), (0, AT), float16)
+    made = Expr("add", (load, load), None, float16)
+    guarded = Expr("guard", (load, const(0, float16)), (), float16)
+    assert as_stored(made).op == "cast" and as_stored(made).dtype is float16
+    for value in (load, guarded, const(1, float16), Expr("neg", (load,), None, float16)):
+        assert as_stored(value) is value or value.op == "neg"
 
 
 def test_a_place_that_is_surely_in_one_part_chooses_it() -> None:

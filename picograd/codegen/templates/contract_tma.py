@@ -96,7 +96,7 @@ def build(
     if best is None:
         return None
     _, schedule, found = best
-    part = write_part(kernel, contraction, schedule, dtype, found, target)
+    part = write_part(kernel, contraction, schedule, found)
     return TileKernel(kernel, (part,), schedule.threads)
 
 
@@ -222,12 +222,7 @@ def corners_of(
 
 
 def write_part(
-    kernel: Kernel,
-    c: Contraction,
-    schedule: BoxSchedule,
-    dtype: DType,
-    found: tuple[Frame, Sides],
-    target: Target,
+    kernel: Kernel, c: Contraction, schedule: BoxSchedule, found: tuple[Frame, Sides]
 ) -> TilePart:
     """Write the program of a block: for each of its tiles the main loop, then the epilogue."""
     block_m, block_n = schedule.block

@@ -36,8 +36,9 @@ def test_remainders_are_exact(dtype: DType) -> None:
     edges = [0.0, -0.0, 1.0, -3.0, 0.1, 5e-324, 1e-45, 3e38, np.inf, -np.inf, np.nan]
     first, second = (grid.ravel() for grid in np.meshgrid(edges, edges))
     whole = np.arange(1, 500) * 0.1  # their quotients by 0.1 are rounded to whole numbers
-    x = np.concatenate([x, first, whole]).astype(dtype.numpy)
-    y = np.concatenate([y, second, np.full_like(whole, 0.1)]).astype(dtype.numpy)
+    x = np.concatenate([x, first, whole, whole * 2.0**-900]).astype(dtype.numpy)
+    divisors = np.repeat((0.1, 0.1 * 2.0**-900), len(whole))
+    y = np.concatenate([y, second, divisors]).astype(dtype.numpy)
     with np.errstate(all="ignore"):
         want, rest = np.mod(x, y), np.fmod(x, y)
     want = np.where(np.isinf(y) & np.isfinite(x) & (rest != 0) & ((rest < 0) != (y < 0)), y, want)

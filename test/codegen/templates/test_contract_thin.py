@@ -7,6 +7,7 @@ import pytest
 from contractions import Case, matmul
 from run_cpu import TARGET
 
+from picograd import Tensor, einsum
 from picograd.codegen import interpret_program, interpret_tile
 from picograd.codegen.linearize_cpu import linearize
 from picograd.codegen.operands import analyse
@@ -56,3 +57,10 @@ def test_more_vectors_short_axes_and_matrices_that_lie_otherwise_are_packed() ->
     assert not is_thin(matmul((1, 2, 24, 37)))
     assert not is_thin(matmul((1, 2, 300, 12), order_b=(0, 2, 1)))
     assert is_thin(matmul((1, 300, 2, 37), order_a=(0, 2, 1)))  # a matrix and few vectors
+
+
+def test_a_depth_of_several_axes_is_packed() -> None:
+    random = np.random.default_rng(0)
+    a, b = random.normal(size=(2, 3, 40)), random.normal(size=(3, 50, 64))
+    found = einsum("mab,abn->mn", Tensor(a), Tensor(b).realize()[:, :40])
+    np.testing.assert_allclose(found.numpy(), np.einsum("mab,abn->mn", a, b[:, :40]), atol=1e-12)
