@@ -98,7 +98,7 @@ def bounds_of_leaf(node: Node) -> Bounds | None:
         return None
     reads, found = reads_so_far(), known_bounds(node)
     if found is not None and EVENTS.learning is not None:
-        EVENTS.learning.note_bounds(node, found, reads)
+        EVENTS.learning.note_demand(node, lambda bounds: bounds == found, reads, True)
     return found
 
 

@@ -61,8 +61,8 @@ from picograd.tensor.core.ways import (
     Log,
     Told,
     Way,
-    is_cut,
     is_same,
+    may_cut,
     met_with,
     piece,
     shown_by,
@@ -251,7 +251,7 @@ class Follower:
                 return MISS
             self.is_busy = True  # the handler of a signal may record
             try:
-                if is_cut(function, args) and (cut := self.aside(function, args)) is not None:
+                if may_cut(function, args) and (cut := self.aside(function, args)) is not None:
                     self.is_busy = False
                     return cut
                 event = self.way.events[at] if at < self.count else None
