@@ -361,7 +361,7 @@ class Log:
         """Tell whether an event may give a tensor that was made its next value."""
         known = self.names.get(id(target))
         is_made = known is not None and known[0]() is target and known[1][0] == MADE
-        return self.event is not None and is_made and target._hooks is None
+        return self.event is not None and is_made
 
     def note_move(self, target: Any) -> None:
         """Note that a tensor that was made was given its next value, unless that was computed."""
