@@ -797,7 +797,7 @@ LOOPS: list[tuple[Loop, int]] = [
     (mapped, 2), (two_optimizers, 10), (statistics_shown, 2), (gradients_given, 2),
     (shared_memory, 8), (dropped, 3), (seen_elsewhere, 2), (traced_between, 4), (summed, 2),
     (normed_twice, 4), (exchanged, 2), (shared_views, 4), (moving_pieces, 3),
-    (pieces_of_pieces, 0), (shuffled, 1), (drawn_rows, 4), (many_labels, 3), (by_hand, 3),
+    (pieces_of_pieces, 0), (shuffled, 1), (drawn_rows, 4), (many_labels, 3), (by_hand, 2),
     (zeroed, 2), (averaged, 2), (activated_in_place, 2), (added_up, 8), (looked_at, 4),
     (varied, 4),
 ]  # fmt: skip
