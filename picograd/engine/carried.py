@@ -191,7 +191,7 @@ def is_asking(node: Node) -> bool:
     return leaf is not None and bool(leaf.requires_grad)
 
 
-def is_cut(node: Node) -> bool:
+def is_detached(node: Node) -> bool:
     """Tell whether a node passes a value on, and no gradient back."""
     return node.op == "detach"
 
@@ -201,7 +201,7 @@ def between(order: Sequence[Node]) -> set[Node]:
     passing: set[Node] = set()
     found: set[Node] = set()
     for node in order:
-        is_open = node.dtype.is_differentiable and not is_cut(node)
+        is_open = node.dtype.is_differentiable and not is_detached(node)
         if is_asking(node):
             passing.add(node)
         elif is_open and node.leaf is None and not passing.isdisjoint(node.inputs):
@@ -334,7 +334,7 @@ def cut_past(found: GraphKey, stored: Sequence[Node]) -> None:
     if not past and not stored:
         return
     for node in found.order if past else ():
-        if is_cut(node) and node.inputs[0].realized is not None:
+        if is_detached(node) and node.inputs[0].realized is not None:
             source = node.inputs[0]
             kind = source.shape, source.dtype, source.device
             node.inputs = (Node("buffer", (), Storage(source.realized), *kind),)

@@ -251,9 +251,8 @@ class Record:
     """A way that is being followed; `found` are the nodes of tensors that were met."""
 
     template: Template
-    settle: (
-        Callable[[list[Any]], None] | None
-    )  # what lets tensors be known as those that were recorded
+    # what lets tensors be known as those that were recorded
+    settle: Callable[[list[Any]], None] | None
     found: list[Any] = field(default_factory=list)
     standing: dict[int, Node] = field(default_factory=dict)
     kept: dict[int, Any] = field(default_factory=dict)  # those of values, once all is computed

@@ -11,6 +11,8 @@ import picograd
 from picograd import Tensor
 from picograd.engine import carried
 from picograd.engine.plan_cache import PlanCache
+from picograd.engine.plan_key import walk_pending
+from picograd.errors import GradientError
 
 RANDOM = np.random.default_rng(0)
 W, U = (RANDOM.standard_normal((3, 12)).astype(np.float32) for _ in range(2))
@@ -246,6 +248,28 @@ def test_masks_that_no_gradient_needs_are_not_kept(monkeypatch: pytest.MonkeyPat
         is_left[:2] = False
         assert chosen.tolist() == [0, 4, 6, 8]
         assert [len(each) for each in found if each] == ([1] if weight is x else [])
+
+
+def test_what_asks_for_gradients_is_not_kept() -> None:
+    """A step that overwrites it comes after its gradients."""
+    x, weight = (Tensor([value], requires_grad=True) for value in (1.0, 2.0))
+    loss = (x * (weight.detach() * 3)).sum()
+    with picograd.no_grad():
+        weight.mul_(5)
+    assert loss.item() == 6
+    loss.backward()
+    with pytest.raises(GradientError, match="backward"):
+        x.grad.item()
+
+
+def test_what_lies_between_takes_no_gradient_and_is_no_view() -> None:
+    weight, made = Tensor([1.0], requires_grad=True), Tensor([2.0]).exp()
+    with picograd.no_grad():
+        inner = weight * made.exp()
+    wide = made.reshape(1, 1).expand(3, 1)
+    total = weight * wide * (inner + weight)
+    order = walk_pending([total.node])
+    assert carried.between(order) == {made.node, inner.node}
 
 
 def test_tables_may_change_while_they_are_walked() -> None:

@@ -162,6 +162,9 @@ def test_a_plan_from_disk_is_the_first_of_its_family(name: str, tmp_path: Any) -
                 values = np.random.default_rng(n).standard_normal(shape(n)).astype(np.float32)
                 found.append(function(Tensor(values)).numpy().tobytes())
             plans = [type(each).__name__ for each in realize.PLANS.plans.values()]
+            families = {*map(id, sizes.FAMILIES.values())}
+            families |= {id(each.untold) for each in PATTERNS.values()}
+            assert {id(each.family) for each in realize.PLANS.plans.values()} <= families
             firsts = {key: each.first for key, each in sizes.FAMILIES.items()}
             return found, plans, firsts, [each.untold for each in PATTERNS.values()]
 

@@ -349,8 +349,7 @@ class Optimizer:
         kinds = [(node.shape, node.dtype.name, node.device) for node in nodes]
         kind: Any = type(self)
         rule = kind, kind.prepare, kind.decay, kind.update
-        flags = *group.flags(), self.found_inf is None
-        key = Key((*rule, flags, tuple(batch.numbers), tuple(kinds)))
+        key = Key((*rule, group.flags(), tuple(batch.numbers), tuple(kinds)))
         known = FORMULAS.get(key)
         if known is None:
             changed = [(tensor, value.node) for tensor, value in self._recorded(group, batch)]

@@ -119,6 +119,7 @@ class LRScheduler:
         """Set the rates of the next epoch, or of a given one."""
         self.follow_numbers()
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        vars(self).pop("_last_lr", None)  # of before
         own = self.get_lr() if type(self).get_lr is not LRScheduler.get_lr else None
         for number, group in enumerate(self.optimizer.param_groups):
             found = self.values(number, epoch is not None) if own is None else {"lr": own[number]}

@@ -40,7 +40,7 @@ from picograd.traced_number import TracedNumber
 Array = Any
 ALL = 1 << 62
 WIDEST = 1 << 22  # values whose bounds are kept: the labels of a large set of pictures
-BOUNDED: "weakref.WeakKeyDictionary[Storage, tuple[int, Any, Bounds | None]]"
+BOUNDED: "weakref.WeakKeyDictionary[Storage, tuple[int, Bounds | None]]"  # by versions
 BOUNDED = weakref.WeakKeyDictionary()
 
 
@@ -98,7 +98,7 @@ def bounds_of_leaf(node: Node) -> Bounds | None:
         return None
     reads, found = reads_so_far(), known_bounds(node)
     if found is not None and EVENTS.learning is not None:
-        EVENTS.learning.note_bounds(node, found, reads)
+        EVENTS.learning.note_demand(node, lambda bounds: bounds == found, reads, True)
     return found
 
 
@@ -108,10 +108,10 @@ def known_bounds(node: Node) -> Bounds | None:
     is_many = type(storage) is Storage and CHECKED < node.size <= WIDEST
     if not is_many or is_tracing() or is_shared(node):
         return bounds_of(known_values(node, CHECKED))
-    version, buffer, found = BOUNDED.get(storage, (-1, None, None))
-    if version != storage.version or buffer is None or buffer() is not storage.buffer:
+    version, found = BOUNDED.get(storage, (-1, None))
+    if version != storage.version:
         found = bounds_of(known_values(node, WIDEST))
-        BOUNDED[storage] = storage.version, weakref.ref(storage.buffer), found
+        BOUNDED[storage] = storage.version, found
     return found
 
 

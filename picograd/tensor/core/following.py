@@ -61,8 +61,8 @@ from picograd.tensor.core.ways import (
     Log,
     Told,
     Way,
-    is_cut,
     is_same,
+    may_cut,
     met_with,
     piece,
     shown_by,
@@ -251,7 +251,7 @@ class Follower:
                 return MISS
             self.is_busy = True  # the handler of a signal may record
             try:
-                if is_cut(function, args) and (cut := self.aside(function, args)) is not None:
+                if may_cut(function, args) and (cut := self.aside(function, args)) is not None:
                     self.is_busy = False
                     return cut
                 event = self.way.events[at] if at < self.count else None
@@ -313,7 +313,7 @@ class Follower:
         return not event.looks or self.are_fine(event)
 
     def are_free(self, event: Event) -> bool:
-        """Tell whether no view shows what is written, and leaves have no gradients, nor hooks."""
+        """Tell whether nothing else shows what is written, or has gradients; no leaf has hooks."""
         for met, _ in event.writes:
             target = self.met[met]
             if target._views and not self.are_moved(target, event):
@@ -322,8 +322,7 @@ class Follower:
             if any(each._view is not None and root_of(each) is target for each in others):
                 return False  # it is checked how they overlap
         for each in event.moves:
-            moved: Any = self.made[each.number]()
-            if moved._hooks is not None or not self.are_moved(moved, event):
+            if not self.are_moved(self.made[each.number](), event):
                 return False
         for met, _, before in event.gradients:
             leaf = self.met[met]

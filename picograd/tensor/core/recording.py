@@ -567,10 +567,11 @@ def item_of(item: Any) -> Any:
 
 def index_node(item: "Recorded") -> Node:
     """Give the node of a tensor that indexes; uint8 is an old spelling of a mask."""
+    node = foreign.steady(item._node)
     if item.dtype is not uint8:
-        return foreign.steady(item._node)
+        return node
     warnings.warn("an index that is a uint8 tensor selects by mask: call .bool()", stacklevel=4)
-    return foreign.steady(item._node).cast(bool_)
+    return node.cast(bool_)
 
 
 def kept_number(item: Any) -> Any:

@@ -145,9 +145,8 @@ class Event:
     offset: int = 0  # of random numbers, before it
     advance: int = 0  # random numbers that it takes
     walks: int = 0  # how often it looks for gradients
-    numbers: list[tuple[int, int]] = field(
-        default_factory=list
-    )  # arguments, and whose place they take
+    # arguments, and whose place they take
+    numbers: list[tuple[int, int]] = field(default_factory=list)
     draws: list[tuple[Any, int]] = field(default_factory=list)  # counters, from that offset on
     is_change: bool = False  # it changes tensors that were met
 
@@ -181,13 +180,8 @@ class Way:
 
 
 def modes() -> tuple[Any, ...]:
-    """List what else decides how an operation is recorded."""
-    return MODE.enabled, REGIONS.dtypes, config.epoch
-
-
-def kept_modes() -> tuple[Any, ...]:
-    """List the modes as they are now."""
-    return modes()[0], dict(REGIONS.dtypes), *modes()[2:]
+    """List what else decides how an operation is recorded, as it is now."""
+    return MODE.enabled, dict(REGIONS.dtypes), config.epoch
 
 
 def told_of(optimizer: Any) -> tuple[list[Any], list[Any]]:
@@ -236,7 +230,7 @@ class Log:
                 return function(*args, **options)
             finally:
                 self.go_on()
-        if is_cut(function, args) and (found := piece(function, args)) is not None:
+        if may_cut(function, args) and (found := piece(function, args)) is not None:
             self.go_on()
             return found
         try:
@@ -249,7 +243,7 @@ class Log:
         except Unlike:
             self.spoil()
             return function(*args, **options)
-        self.event = Event(function, given, named, kept_modes())
+        self.event = Event(function, given, named, modes())
         return self.watch(self.event, args, options)
 
     def watch(self, event: Event, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -367,7 +361,7 @@ class Log:
         """Tell whether an event may give a tensor that was made its next value."""
         known = self.names.get(id(target))
         is_made = known is not None and known[0]() is target and known[1][0] == MADE
-        return self.event is not None and is_made and target._hooks is None
+        return self.event is not None and is_made
 
     def note_move(self, target: Any) -> None:
         """Note that a tensor that was made was given its next value, unless that was computed."""
@@ -404,20 +398,19 @@ class Log:
         except Unlike:
             self.spoil()
 
-    def note_demand(self, node: Node, look: Callable[[Any], Any], reads: int) -> None:
-        """Note that values were looked at, and by what; others may be there the next time."""
+    def note_demand(
+        self, node: Node, look: Callable[[Any], Any], reads: int, is_bounds: bool = False
+    ) -> None:
+        """Note that values, or their bounds, were looked at, and by what.
+
+        Others may be there the next time.
+        """
         place = self.place(node)
         if self.event is None or place is None:
             self.spoil()
         else:
-            self.event.looks.append(Look(*place, look))
+            self.event.looks.append(Look(*place, look, is_bounds))
             self.explained += self.reads - reads
-
-    def note_bounds(self, node: Node, bounds: Any, reads: int) -> None:
-        """Note that the bounds of values were looked at, which must be the same the next time."""
-        self.note_demand(node, lambda found: found == bounds, reads)
-        if self.event is not None and self.event.looks:
-            self.event.looks[-1].is_bounds = True
 
     def note_copy(self, copy: Node, source: Node) -> None:
         """Note that an event copies what others may write."""
@@ -490,7 +483,7 @@ def shown_by(node: Node) -> tuple[tuple[Any, ...], Node | None]:
     return tuple(views), node if type(node.arg) is Storage and node.realized is None else None
 
 
-def is_cut(function: Any, args: tuple[Any, ...]) -> bool:
+def may_cut(function: Any, args: tuple[Any, ...]) -> bool:
     """Tell whether a call may cut a piece out of memory that begins where a user says.
 
     It may begin elsewhere the next time. So it is no part of a way, and the piece is met.

@@ -193,8 +193,7 @@ def inverse(x: Node, rest: Node, is_long: bool) -> Node:
     if is_long and not is_single:
         tail = fitted(TAIL64, root.unary("reciprocal"), 1 / 28, 1 / LAST)
         far = root.binary("less", LAST).where(far, tail)
-    far = rest.binary("equal", 0.0).where(x.const_like(math.inf), root * far)
-    return w.binary("less", SPLIT).where(near, with_sign(far, x))
+    return w.binary("less", SPLIT).where(near, with_sign(root * far, x))  # infinite where w is
 
 
 def erfinv_value(x: Node) -> Node:

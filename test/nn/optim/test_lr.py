@@ -178,6 +178,9 @@ def test_a_schedule_of_the_users_says_what_it_set() -> None:
     """PyTorch's keep the rates in `_last_lr`, and copies of them assign it."""
 
     class Halving(nn.optim.lr_scheduler.LRScheduler):
+        def get_lr(self) -> list[float]:
+            return [0.125]
+
         def step(self, epoch: int | None = None) -> None:
             for group in self.optimizer.param_groups:
                 group["lr"] /= 2
@@ -185,4 +188,7 @@ def test_a_schedule_of_the_users_says_what_it_set() -> None:
 
     optimizer = nn.optim.SGD([nn.Parameter(Tensor([1.0]))], lr=1.0)
     optimizer._cuda_graph_capture_health_check()
-    assert Halving(optimizer).get_last_lr() == [0.5]
+    schedule = Halving(optimizer)
+    assert schedule.get_last_lr() == [0.5]
+    schedule.move(None)  # sets them itself
+    assert schedule.get_last_lr() == [0.125]

@@ -113,3 +113,13 @@ def test_vmap_inside_jit_reports() -> None:
     assert step(Tensor([[0, 1], [2, -1]])).tolist() == [[1.0, 2.0], [3.0, 3.0]]
     with pytest.raises(IndexError, match="getitem: an index is out of range"):
         step(Tensor([[0, 1], [3, -1]])).tolist()
+
+
+@pytest.mark.parametrize("count", [10, 5000])  # their bounds are kept, unless others may write
+def test_labels_in_memory_of_others_are_looked_at_each_time(count: int) -> None:
+    memory, x = np.zeros(count, np.int64), Tensor(np.ones((count, 3), np.float32))
+    labels = picograd.from_numpy(memory)
+    assert picograd.nn.functional.cross_entropy(x, labels).item() == pytest.approx(np.log(3))
+    memory[7] = 3
+    with pytest.raises((AxisError, ValueRangeError)):
+        picograd.nn.functional.cross_entropy(x, labels).item()

@@ -700,7 +700,7 @@ def zeroed(program: Program, number: int) -> Any:
             if number != 12:
                 each.grad.zero_()
     read = sum(each.sum().item() for each in (held, shown) if each is not None)
-    return loss.item() + read + (weight.grad._version if number == 11 else 0)
+    return loss.item() + read + weight.grad._version
 
 
 def averaged(program: Program, number: int) -> Any:
@@ -724,9 +724,10 @@ def averaged(program: Program, number: int) -> Any:
 def activated_in_place(program: Program, number: int) -> Any:
     def between(x: Tensor) -> Any:
         shown = x[0] if number == 9 else None
-        if number == 11:
+        x = x * 1.5
+        if number in (5, 11):
             x.register_hook(lambda grad: grad * 2.0)
-        x = (x * 1.5).relu_()
+        x = x.relu_()
         x.mul_(2.0 if number != 10 else 3.0)
         return x if shown is None else x + shown
 
@@ -772,6 +773,17 @@ def looked_at(program: Program, number: int) -> Any:
     return np.array(value)
 
 
+def varied(program: Program, number: int) -> Any:
+    """Numbers that are others each time, alone and in others; gradients are read in between."""
+    factor = 2.5 if number in (8, 9, 12) else 2.0
+    loss = (program.loss(number) / factor + factor) * factor - factor * 0.5
+    loss.backward()
+    read = program.model.first.weight.grad.sum().item() if number in (9, 12) else 0.0
+    program.optimizer.step()
+    program.optimizer.zero_grad()
+    return loss.item() + read
+
+
 LOOPS: list[tuple[Loop, int]] = [
     (plain, 8), (detached, 7), (kept_outputs, 7), (rates, 6), (branches, 4), (factors, 3),
     (kinds_of_factors, 3), (sizes, 3), (read_inside, 0), (statistics_read, 1), (evaluated, 5),
@@ -785,8 +797,9 @@ LOOPS: list[tuple[Loop, int]] = [
     (mapped, 2), (two_optimizers, 10), (statistics_shown, 2), (gradients_given, 2),
     (shared_memory, 8), (dropped, 3), (seen_elsewhere, 2), (traced_between, 4), (summed, 2),
     (normed_twice, 4), (exchanged, 2), (shared_views, 4), (moving_pieces, 3),
-    (pieces_of_pieces, 0), (shuffled, 1), (drawn_rows, 4), (many_labels, 3), (by_hand, 3),
+    (pieces_of_pieces, 0), (shuffled, 1), (drawn_rows, 4), (many_labels, 3), (by_hand, 2),
     (zeroed, 2), (averaged, 2), (activated_in_place, 2), (added_up, 8), (looked_at, 4),
+    (varied, 4),
 ]  # fmt: skip
 
 EARLY = (by_hand, zeroed, averaged, looked_at)  # begin with their second run of a plan

@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from picograd import Tensor
+from picograd import Tensor, nn
 from picograd.engine import pending
 
 
@@ -85,3 +85,11 @@ def test_graphs_are_freed() -> None:
         x = (x + 1).realize()
     gc.collect()
     assert x.node.op == "buffer" and x.item() == 6
+
+
+def test_data_that_is_written_in_place_stays_where_it_is() -> None:
+    """`weight.data -= ...` gives a view back to the tensor that it shows."""
+    weight = nn.Parameter(Tensor([3.0]))
+    for number in (2.0, 1.0):
+        weight.data -= 1
+        assert weight.tolist() == [number] and weight._view is None and weight.is_leaf

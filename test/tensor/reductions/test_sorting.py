@@ -148,8 +148,9 @@ def test_a_few_of_a_long_row_are_the_first_of_its_order(
     monkeypatch.setattr(sorting, "SELECTED", (limit, 0))
     monkeypatch.setattr(sorting, "SELECTED_IN_BLOCKS", (limit, 0))
     random = np.random.default_rng(0)
-    x = random.integers(0, 9 if dtype != "bool" else 2, (3, 300)).astype(dtype)  # many ties
-    x[1], x[1, 290], x[1, 200] = 4, 1, 7  # the first lie behind ties
+    ends = [[9], [90], [9], [9]] if dtype != "bool" else 2
+    x = random.integers(0, ends, (4, 300)).astype(dtype)  # many ties, in stretches and between
+    x[3], x[3, 290], x[3, 200] = 4, 1, 7  # the first lie behind ties
     if dtype.startswith("float"):
         x[0, [7, 40]], x[1, 5], x[2, :] = np.nan, -np.inf, -0.0
     t = Tensor(x, device=device)

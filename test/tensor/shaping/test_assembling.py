@@ -168,3 +168,5 @@ def test_factors_may_be_tensors_without_axes() -> None:
     x, half = Tensor([2.0, 4.0]), Tensor(0.5)
     assert x.addcdiv(x, x, value=half).tolist() == [2.5, 4.5]
     assert x.addcmul(x, x, value=half).tolist() == [4.0, 12.0]
+    with pytest.raises(PicogradError, match="addcmul: "):
+        x.addcmul(x, x, value=x)
