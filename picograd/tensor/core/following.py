@@ -217,6 +217,8 @@ class Start:
         if is_watched():
             return MISS
         with pending.LOCK:
+            if getattr(EVENTS.take, "__self__", None) is not self:
+                return MISS  # another thread was faster, and follows a way
             if pending.WAITING or entries(pending.WRITES) or entries(pending.CHANGED):
                 return MISS  # its plan would have to do more
             follower = Follower(known, way)
