@@ -50,14 +50,19 @@ class Bounded:
 
     def run(self) -> None:
         """Make the bounded form of every node, inputs first."""
+        seen: set[int] = set()
         for node in self.axes.order:
             made = self.convert(node)
             if made.shape != self.shape(node):
                 raise NoRule(f"{node.op} has a shape that no rule gives")
+            if id(made) in seen:  # all of another: what is sorted would end with what is cut of it
+                self.made[id(node)] = made
+                continue
             # The value of an assignment has its ends already, and is looked for by identity.
             axes = () if node.row.role is Role.WRITE else self.axes.dynamic_axes(node)
             ends = self.ends(node, axes)
-            self.made[id(node)] = ended(made, ends)
+            self.made[id(node)] = made = ended(made, ends)
+            seen.add(id(made))
 
     def convert(self, node: Node) -> Node:
         """Apply the rule of one node."""

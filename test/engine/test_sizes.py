@@ -288,6 +288,15 @@ def test_sorts_of_varying_length(extremes: Any) -> None:
     assert not refusals()
 
 
+@pytest.mark.parametrize("length", [None, 8])
+def test_what_is_cut_of_a_sort_is_of_all_that_was_sorted(length: int | None) -> None:
+    for n in SIZES:
+        array = np.random.default_rng(n).permutation(length or n).astype(np.float32)
+        found = Tensor(array).topk(n - 2).values.numpy()
+        np.testing.assert_array_equal(found, -np.sort(-array)[: n - 2])
+    assert not refusals() and plans() == 2
+
+
 def test_what_has_no_rule_gets_plans_of_its_own() -> None:
     for n in SIZES:
         a, b = given([(n, n + 1), (n + 1, n + 2)], n)

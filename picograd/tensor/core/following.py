@@ -129,21 +129,22 @@ def begin(owner: Any, count: int = 0) -> None:
     """Learn or follow what comes after the step of an optimizer, and a number of computations, or
     after a run of a plan.
     """
-    stop()
-    listed = KNOWN.setdefault(owner, [])
-    if len(listed) == count:
-        listed.append(Known())
-    PLACES.owner, PLACES.count = weakref.ref(owner), count
-    EVENTS.after, known = go_on, listed[count]
-    if known.waits:
-        known.waits -= 1
-    elif is_watched():
-        return
-    elif known.way is not None:
-        EVENTS.take = Start(known).take
-    else:
-        EVENTS.learning = log = Log(known.keep, known.leading)
-        EVENTS.take = log.take
+    with pending.LOCK:
+        stop()
+        listed = KNOWN.setdefault(owner, [])
+        if len(listed) == count:
+            listed.append(Known())
+        PLACES.owner, PLACES.count = weakref.ref(owner), count
+        EVENTS.after, known = go_on, listed[count]
+        if known.waits:
+            known.waits -= 1
+        elif is_watched():
+            return
+        elif known.way is not None:
+            EVENTS.take = Start(known).take
+        else:
+            EVENTS.learning = log = Log(known.keep, known.leading)
+            EVENTS.take = log.take
 
 
 def is_watched() -> bool:
@@ -216,6 +217,8 @@ class Start:
         if is_watched():
             return MISS
         with pending.LOCK:
+            if getattr(EVENTS.take, "__self__", None) is not self:
+                return MISS  # another thread was faster, and follows a way
             if pending.WAITING or entries(pending.WRITES) or entries(pending.CHANGED):
                 return MISS  # its plan would have to do more
             follower = Follower(known, way)

@@ -28,6 +28,7 @@ from picograd.engine.executable import CompiledPlan
 from picograd.engine.followed import (
     CUTTING,
     EVENTS,
+    MISS,
     STEADY,
     BlockAt,
     Taken,
@@ -222,7 +223,7 @@ class Log:
     def take(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Call a function that records, and note it."""
         if EVENTS.learning is not self:
-            return function(*args, **options)
+            return MISS  # another thread has begun, or ended, one
         EVENTS.take = None  # what it calls is part of it
         if self.leading:
             self.leading -= 1
@@ -269,12 +270,14 @@ class Log:
             self.spoil()
             return result
         self.events.append(event)
-        self.event, EVENTS.take = None, self.take
+        self.event = None
+        self.go_on()
         return result
 
     def go_on(self) -> None:
         """Watch the next event, after one that is no part of the way."""
-        EVENTS.take = self.take if EVENTS.learning is self else EVENTS.take
+        with pending.LOCK:
+            EVENTS.take = self.take if EVENTS.learning is self else EVENTS.take
 
     @property
     def is_awaited(self) -> bool:

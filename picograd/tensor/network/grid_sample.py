@@ -133,13 +133,19 @@ def check_grid(x: Tensor, grid: Tensor, mode: str, padding: str) -> None:
 
 
 def pad_place(place: Node, size: int, padding: str, align: bool) -> Node:
-    """Bring places outside an axis back to it; zeros stay outside."""
+    """Bring places outside an axis back to it; zeros stay outside.
+
+    Those at its ends count as outside, as in PyTorch: where they move changes nothing.
+    """
     if padding == "zeros":
         return place
     if padding == "reflection":
         low, high = (0.0, size - 1.0) if align else (-0.5, size - 0.5)
         place = reflect(place, low, high)
-    return clamp(place, 0.0, float(size - 1))
+    end = float(size - 1)
+    is_inside = place.const_like(0.0).binary("less", place)
+    is_inside = is_inside.binary("logical_and", place.binary("less", end))
+    return is_inside.where(place, build.detach(clamp(place, 0.0, end)))
 
 
 def reflect(place: Node, low: float, high: float) -> Node:

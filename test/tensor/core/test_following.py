@@ -18,7 +18,7 @@ from picograd.engine.followed import EVENTS
 from picograd.engine.plan_cache import PLANS
 from picograd.errors import AxisError, GradientError, InternalError
 from picograd.nn import functional as F
-from picograd.tensor.core import following
+from picograd.tensor.core import following, ways
 
 STEPS = 14
 Loop = Callable[["Program", int], Any]
@@ -949,3 +949,24 @@ def test_what_comes_before_all_that_others_read_is_no_part_of_a_way(
         if number > 7:  # it is learnt: nothing is followed here that would be made
             followed.leave()
     assert hits == [True] * 5
+
+
+def test_what_another_thread_left_is_no_way_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(EVENTS, "take", ways.Log(lambda way: pytest.fail("it was learnt")).take)
+    assert (Tensor([1.0]) + 1.0).tolist() == [2.0]  # called it again and again
+
+
+def test_a_way_that_another_thread_follows_is_not_begun_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls, take = [], following.Start.take
+    monkeypatch.setattr(picograd.config, "verify", 0)
+    monkeypatch.setattr(following.Start, "take", lambda *call: calls.append(call) or take(*call))
+    program = Program()
+    for number in range(8):
+        plain(program, number)
+    loss = program.loss(8)
+    record = EVENTS.record
+    assert record is not None and take(*calls[-1]) is followed.MISS
+    assert EVENTS.record is record, "what stands in would never be made"
+    program.learn(loss)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 from op_support import Case, compare, numbers
 
@@ -41,6 +42,12 @@ def test_grid_sample(padding: str, device: str) -> None:
                 continue
             cases.append(both(f"{x.ndim} {options}", [x, grid], *options))
     compare(cases, device)
+
+
+@pytest.mark.parametrize("padding", ["border", "reflection"])
+def test_places_at_the_ends_of_an_image_have_no_gradients(padding: str, device: str) -> None:
+    ends = np.array([[-1.0, 0.1], [1.0, -1.0], [0.2, 1.0]]).reshape(1, 3, 1, 2)
+    compare([both(padding, [IMAGE[:1], ends], "bilinear", padding, True)], device)
 
 
 def test_bicubic(device: str) -> None:
