@@ -32,10 +32,10 @@ from picograd.codegen.linearize_cuda_rings import (
 from picograd.codegen.products_cuda import add, dot
 from picograd.codegen.tile import Accumulate, Assign, Dot, Step, Store, When
 from picograd.codegen.tile_pipeline import CopyBox, Persistent, Pipeline
+from picograd.codegen.unseen import tiles_read
 from picograd.dtype import bool_
 from picograd.errors import check, internal
 from picograd.schedule.index import Axis
-from picograd.schedule.loop import walk
 
 TURN = 4  # positions of a turn of the loop where products alternate
 
@@ -149,7 +149,7 @@ def touched(step: Step) -> set[str]:
         return set().union(*map(touched, step.body))
     if not isinstance(step, Assign | Accumulate | Store):
         internal("work on elements is assignments, sums of rows, and what is stored of them", step)
-    found = {expr.arg[0] for expr in walk(step.expr) if expr.op == "tile"}
+    found = tiles_read(step.expr)
     return found if isinstance(step, Store) else {step.tile, *found}
 
 

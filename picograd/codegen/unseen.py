@@ -35,7 +35,7 @@ def seen_digits(part: TilePart, kernel: Kernel) -> dict[str, int]:
     before: dict[str, int] | None = None
     while seen != before:  # what is seen of a tile is seen of those that it is made of
         before = dict(seen)
-        for step in steps:
+        for step in reversed(steps):  # readers come after what they read
             if not isinstance(step, Assign | Accumulate | Store) or reads_places(step):
                 return {}
             need, order = need_of(step, kernel, seen), walk(step.expr)

@@ -184,16 +184,14 @@ def prime(roots: Sequence[Node], family: Family | None = None) -> None:
     """Note a graph as one seen before, at sizes that it will have; `family` is empty."""
     expanded = expand_composites(roots, KEPT, with_scalar)
     order = walk_pending(expanded)
-    first = record(order)
-    family = Family() if family is None else family
-    family.first, family.largest = first, first.sizes
-    FAMILIES.setdefault(structure(order, expanded), family)
+    FAMILIES.setdefault(structure(order, expanded), new_family(order, family))
 
 
-def new_family(order: Sequence[Node]) -> Family:
+def new_family(order: Sequence[Node], empty: Family | None = None) -> Family:
     """Begin with a first recording."""
-    first = record(order)
-    return Family(first, first.sizes)
+    family, first = empty or Family(), record(order)
+    family.first, family.largest = first, first.sizes
+    return family
 
 
 def bounded_plan(

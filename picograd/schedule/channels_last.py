@@ -13,6 +13,7 @@ that stream read them as they are.
 
 from collections.abc import Sequence
 
+from picograd.graph.conv_depthwise import stored
 from picograd.graph.conv_few import ALIGNED, SLAB
 from picograd.graph.conv_forms import is_weight_gradient, multiplies
 from picograd.graph.node import Node
@@ -152,11 +153,7 @@ def channels_last(
     if not wide or base.shape[last] == 1 or is_there:
         return value
     rest = [d for d in range(base.rank) if d != last]
-    order = (*rest, last)
-    turned = base.permute(order)
-    copied = Node("contiguous", (turned,), None, turned.shape, turned.dtype, turned.device)
-    back = tuple([order.index(d) for d in range(base.rank)])
-    made = copied.permute(back)
+    made = stored(base, (*rest, last))
     for view in reversed(chain):
         made = view.with_inputs((made,))
     return made

@@ -9,6 +9,7 @@ of the two is copied in the order of the other.
 
 from collections.abc import Container
 
+from picograd.graph.conv_depthwise import stored
 from picograd.graph.node import Node
 from picograd.graph.row import VIEWS
 from picograd.schedule.values import is_leaf
@@ -102,9 +103,5 @@ def in_order(flat: Node, shape: tuple[int, ...], place: int) -> Node:
 
 def copied(operand: Node, place: int) -> Node:
     """Copy an operand so that what is summed over is the nearest."""
-    dims = range(operand.rank)
-    order = *(d for d in dims if d != place), place
-    back = tuple([order.index(d) for d in dims])
-    turned = operand.permute(order)
-    made = Node("contiguous", (turned,), None, turned.shape, turned.dtype, turned.device)
-    return made.permute(back)
+    others = [d for d in range(operand.rank) if d != place]
+    return stored(operand, (*others, place))

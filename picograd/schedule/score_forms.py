@@ -14,6 +14,7 @@ all of a batch share, sums one side first.
 from collections.abc import Mapping, Sequence
 from operator import is_
 
+from picograd.graph.conv_depthwise import stored
 from picograd.graph.node import Node
 from picograd.graph.row import Role, ops_of
 from picograd.schedule.group import Facts, Reasons
@@ -99,12 +100,7 @@ def copied(boxed: Boxed) -> Node:
     last = [*boxed.far, *boxed.near]
     rest = [label for label in boxed.labels if label not in last]
     order = [*rest, *last]
-    axes = tuple(map(boxed.labels.index, order))
-    turned = node.permute(axes)
-    made = Node("contiguous", (turned,), None, turned.shape, node.dtype, node.device)
-    dimensions = range(node.rank)
-    back = map(axes.index, dimensions)
-    return made.permute(tuple(back))
+    return stored(node, tuple(map(boxed.labels.index, order)))
 
 
 def with_copies(node: Node, facts: Facts, copies: Mapping[int, Node]) -> Node:

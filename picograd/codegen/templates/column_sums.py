@@ -106,7 +106,7 @@ def leave(rows: Rows, name: str, inner: tuple[Axis, ...], share: Axis, threads: 
     sizes = tuple(axis.size for axis in inner)
     ones = (1,) * len(sizes)
     own = Blocked(sizes, spread(sizes, ones, threads), ones)
-    alone = Blocked((*sizes, lane.size), (*own.threads, 1), (*ones, 1))
+    alone = own.with_alone((lane.size,))
     rows.tiles.append(Tile(f"d{name}", sizes, float32, "register", own))
     told = Expr("tile", (), ("s", (axis_index(lane), *here)), float32)
     total = Expr("tile", (), (f"d{name}", here), float32)

@@ -32,8 +32,8 @@ from picograd.tensor.linalg import products
 from picograd.tensor.math import elementwise, transcendental
 
 # Of two floats of one dtype and shape: nothing to prepare.
-STEADY.update((elementwise.arithmetic, elementwise.division))
 SIMPLE = (elementwise.arithmetic, elementwise.division)
+STEADY.update(SIMPLE)
 
 
 class OperatorMethods(Recorded):
