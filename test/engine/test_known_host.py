@@ -53,6 +53,16 @@ def test_where_the_system_does_not_tell_llvm_is_asked(tmp_path, monkeypatch):
         assert known_host.known_host() == llvm.description()
 
 
+@pytest.mark.parametrize(
+    "text", ["vendor_id : a\nflags : b\n", "processor : 0\n\n"], ids=["no end", "nothing known"]
+)
+def test_a_processor_that_is_told_in_part_has_no_name(text, tmp_path, monkeypatch):
+    file = tmp_path / "cpuinfo"
+    file.write_text(text)
+    monkeypatch.setattr(known_host, "PROCESSOR", str(file))
+    assert known_host.name_of_host() is None
+
+
 def test_a_second_process_loads_no_llvm(tmp_path):
     told = []
     for _ in range(2):

@@ -56,6 +56,14 @@ def test_what_is_computed_of_the_sums_comes_with_them() -> None:
 
 
 @pytest.mark.usefixtures("_always")
+def test_who_reads_the_sums_later_does_not_mind() -> None:
+    *_, for_bias = norm = norm_gradients(40, 24)
+    later = (leaf(8, 24) * for_bias.reshape((1, 24)).expand((8, 24))).reduce("sum", (1,), False)
+    plan = check_plan([*norm, later], 2, target=GPU)
+    assert plan.kernels[0].hero == "reduce.row"
+
+
+@pytest.mark.usefixtures("_always")
 def test_elements_that_the_rows_store_are_summed_too() -> None:
     for_x, *_ = norm_gradients(40, 24)
     check_plan([for_x, for_x.reduce("sum", (0,))], 1, target=GPU)
