@@ -38,9 +38,10 @@ class Images:
         for number in range(2):
             other = 1 - number
             image = self.flattened(node.inputs[number])
+            if image is None or id(node.inputs[other]) in ordered:
+                continue
             summed = node.arg[number][1]
-            is_batched = summed in node.arg[2]
-            if image is None or is_batched or id(node.inputs[other]) in ordered:
+            if summed in node.arg[2]:
                 continue
             place = node.arg[other].index(summed)
             return in_one_order(image, inputs, number, place)

@@ -15,7 +15,7 @@ from picograd.schedule.schedule import schedule
 
 def leaf(*shape: int, dtype=bfloat16) -> Node:
     numbers = np.random.default_rng(len(shape)).integers(-2, 3, shape)
-    return Tensor(numbers.astype(np.float32)).to(dtype).realize().node
+    return Tensor(numbers.astype(np.float32), device="cpu").to(dtype).realize().node
 
 
 def memory(node: Node):
@@ -51,6 +51,13 @@ def test_both_operands_are_in_the_order_of_the_images(name, dtype):
     (found,) = interpret_plan(plan, [memory(node) for node in plan.inputs])
     (wanted,) = interpret([made])
     np.testing.assert_array_equal(found.reshape(made.shape), wanted)
+
+
+def test_images_of_which_nothing_is_left_to_sum():
+    image = convolve(leaf(2, 8, 4, 5), leaf(8, 8, 3, 3))
+    outer = image.reshape((320,)).contract(leaf(3), ((0,), (1,), (0, 1)))
+    dot = image.reshape((320,)).contract(leaf(320), ((0,), (0,), ()))
+    assert schedule([outer, dot], H100).kernels
 
 
 def test_what_is_multiplied_with_images_or_not_summed_is_left_alone():
