@@ -69,7 +69,7 @@ PRINT_LIMIT = 60  # uses of shared expressions spelt out, beyond which they are 
 class Expr:
     """One scalar expression node; equal by structure, hash computed once."""
 
-    __slots__ = ("arg", "args", "dtype", "hash", "op")
+    __slots__ = ("arg", "args", "dtype", "equal", "hash", "op")
 
     def __init__(self, op: str, args: tuple["Expr", ...], arg: Any, dtype: DType) -> None:
         self.op: str = op
@@ -77,6 +77,15 @@ class Expr:
         self.arg: Any = arg
         self.dtype: DType = dtype
         self.hash: int = hash((op, args, arg, dtype, type(arg)))
+        self.equal: Expr | None = None
+
+    def first_equal(self) -> "Expr":
+        """Find the one that stands for all that were found equal to this."""
+        first = self
+        while first.equal is not None:
+            first = first.equal
+        self.equal = None if first is self else first
+        return first
 
     def __hash__(self) -> int:
         return self.hash
@@ -86,10 +95,13 @@ class Expr:
             return True
         if not isinstance(other, Expr) or self.hash != other.hash:
             return False
+        mine, theirs = self.first_equal(), other.first_equal()
+        if mine is theirs:
+            return True
         head = (self.op, self.dtype, type(self.arg)) == (other.op, other.dtype, type(other.arg))
         if not head or self.arg != other.arg or self.args != other.args:
             return False
-        other.args = self.args  # equal parts are compared once, not once a path: linear in nodes
+        theirs.equal = mine  # equal parts are compared once, not once a path: linear in nodes
         return True
 
     def __repr__(self) -> str:

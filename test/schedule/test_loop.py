@@ -47,6 +47,15 @@ def test_equality_is_linear_in_the_nodes() -> None:
     assert ladder(1.0) != ladder(2.0)
 
 
+def test_what_is_compared_stays_as_it_is_walked() -> None:
+    """Nodes that are found equal keep their arguments, which are listed and rewritten later."""
+    ours, others = (add(add(const(1.0, float32), GATHERED), const(2.0, float32)) for _ in "ab")
+    order = walk(others)
+    assert ours == others and ours == add(add(const(1.0, float32), GATHERED), const(2.0, float32))
+    assert walk(others) == order and all(map(lambda a, b: a is b, walk(others), order))
+    assert rewrite(others, {J: axis_index(I)}, order=order) == rewrite(ours, {J: axis_index(I)})
+
+
 def test_walk_yields_shared_nodes_once_and_what_is_inside_indices() -> None:
     order = list(walk(add(GATHERED, GATHERED)))
     assert [expr.op for expr in order] == ["load", "load", "add"]
