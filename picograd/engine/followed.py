@@ -234,16 +234,14 @@ class BlockAt:
     at: int
     block: Block
     order: list[int]
-    starts: list[Any]
     given: list[Any]
 
     def placed(self, nodes: list[Any], drawn: dict[int, Any]) -> Placed:
         """Place the block among nodes, with the numbers of this time."""
         order = [nodes[number] for number in self.order]
         inner = [order[number] for number in self.block.inner]
-        ends = [order[number] for number in self.block.ends]
-        starts, given = ([drawn.get(id(x), x) for x in each] for each in (self.starts, self.given))
-        return Placed(self.block, inner, ends, starts, order, given)
+        given = [drawn.get(id(x), x) for x in self.given]
+        return Placed(self.block, inner, order, given)
 
 
 @dataclass(slots=True, eq=False)

@@ -12,8 +12,8 @@ walk.
              these: others are differentiated anew. The number is an input of the formula, so that
              it stays an argument of the plan
 
-What a folded gradient reads of the walk, and what that is made of, is a *block*: who looks for a
-plan takes it as one thing that the key tells, and looks at its ends alone (engine/quick.py).
+What a folded gradient reads of the walk, and what that is made of, is a *block*: who looks for the
+plan of a step takes it as one thing that the key tells (engine/foreseen.py).
 
 No key have graphs with a rule of a user's own, with leaves that were overwritten, and with sizes
 that vary: their gradients are recorded each time (docs/design/0017-gradients-by-formula.md).
@@ -24,7 +24,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import count
-from operator import attrgetter
 from typing import Any
 
 from picograd.buffer import Overwritten
@@ -46,7 +45,6 @@ STOPPING = {*WRITES, RESULT}  # ops that a walk does not pass but for a gradient
 ASKS = 1  # what a leaf's flag is if gradients stop at it
 BLOCK_LIMIT = 16  # blocks that are kept
 REFUSED = (Overwritten, CustomGradient)
-INPUTS, REALIZED = attrgetter("inputs"), attrgetter("realized")
 Flag = Callable[[Node], int]
 
 
@@ -57,8 +55,7 @@ class Walked:
     order: list[Node] = field(default_factory=list)
     key: Any = None
     given: list[Any] = field(default_factory=list)
-    # which of those are positions, and of which node
-    positions: dict[int, int] = field(default_factory=dict)
+    positions: set[int] = field(default_factory=set)  # which of those are positions
     ends: set[int] = field(default_factory=set)  # nodes below which it did not go
 
 
@@ -78,15 +75,13 @@ class GivenNumber:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Block:
-    """What of a walk is under the inputs of a formula: nodes inside, ends, and given positions.
+    """What of a walk is under the inputs of a formula: the nodes inside.
 
     And of the whole walk: where it ends, and nodes that are neither there nor in the block.
     `numbers` are the inputs of the formula that are constants.
     """
 
     inner: tuple[int, ...]
-    ends: tuple[int, ...]
-    starts: tuple[int, ...]
     leaves: tuple[int, ...]
     outside: tuple[int, ...]
     numbers: tuple[int, ...]
@@ -98,16 +93,8 @@ class Placed:
 
     block: Block
     inner: list[Node]
-    ends: list[Node]
-    starts: list[Any]
     order: list[Node]
     given: list[Any]
-
-    def is_whole(self, seen: set[Node]) -> bool:
-        """Tell whether all inside is still to be computed, and nothing of it was met."""
-        inner = self.inner
-        is_pending = all(map(INPUTS, inner)) and not any(map(REALIZED, inner))
-        return is_pending and seen.isdisjoint(inner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +211,7 @@ def special_arg(node: Node, found: Walked) -> Any:
         return node.arg
 
     def name(start: Any) -> str:
-        found.positions[len(found.given)] = len(found.order)
+        found.positions.add(len(found.given))
         found.given.append(start)
         return "at"
 
@@ -346,12 +333,10 @@ def block_of(walked: Walked, known: Known) -> Block | None:
     inner = sorted(found - ends)
     if not inner or any(is_fleeting(order[number]) for number in inner):
         return None
-    starts = [place for place, number in walked.positions.items() if number in found]
-    outer = [number for number in sorted(found & ends) if not is_told(order[number])]
     leaves = [number for number in sorted(ends) if not is_told(order[number])]
     outside = sorted({*range(len(order))} - ends - found)
     numbers = [at for at, source in enumerate(known.inputs) if type(source) is GivenNumber]
-    return Block(*map(tuple, (inner, outer, starts, leaves, outside, numbers)))
+    return Block(*map(tuple, (inner, leaves, outside, numbers)))
 
 
 def is_told(node: Node) -> bool:
@@ -368,11 +353,9 @@ def note_block(walked: Walked, block: Block, whole: Node) -> None:
     """Let who looks for a plan know what a folded gradient is made of."""
     order, given = walked.order, walked.given
     inner = [order[number] for number in block.inner]
-    ends = [order[number] for number in block.ends]
     if len(BLOCKS) >= BLOCK_LIMIT:
         BLOCKS.clear()
-    starts = [given[place] for place in block.starts]
-    BLOCKS[whole] = Placed(block, inner, ends, starts, order, given)
+    BLOCKS[whole] = Placed(block, inner, order, given)
 
 
 def mover(positions: Mapping[int, int], given: Sequence[Any]) -> Change:

@@ -705,7 +705,7 @@ class Closing:
             placed = BLOCKS.get(node) if node.op == FOLDED else None
             if placed is not None:
                 order = [self.number(each) for each in placed.order]
-                blocks.append(BlockAt(at, placed.block, order, placed.starts, placed.given))
+                blocks.append(BlockAt(at, placed.block, order, placed.given))
         return Template(first, steps, asked, stamped, blocks)
 
     def gradients(self) -> list[tuple[Any, int]]:
