@@ -23,7 +23,6 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
-from itertools import count
 from typing import Any
 
 from picograd.buffer import Overwritten
@@ -32,7 +31,6 @@ from picograd.dtype import DType
 from picograd.graph.composites import CustomGradient
 from picograd.graph.formula import Change, Formula, formula_over, results_of
 from picograd.graph.node import RESULT, Node, toposort
-from picograd.graph.pattern import made_with
 from picograd.graph.row import MOVING, NUMBERS, PASSING, SHOWING, WRITES
 from picograd.graph.shape import Shape
 from picograd.graph.starts import arg_at, placed, starts_of
@@ -131,7 +129,7 @@ def walk(root: Node, flag_of: Flag) -> Walked | None:
                 continue
             op = node.op
             flag = numbers[node] = 0 if node.leaf is None else flag_of(node)
-            inputs = node.inputs if node.stamped is None else enter_stamped(node, flag, numbers)
+            inputs = node.inputs
             if inputs and is_entered(node, op, flag):
                 push(node)
                 push(None)
@@ -145,9 +143,6 @@ def walk(root: Node, flag_of: Flag) -> Walked | None:
         else:
             node = pop()
             flag, inputs, op, arg = numbers[node], node.inputs, node.op, node.arg
-            if type(flag) is tuple:
-                add_stamped(node, numbers, found, key)
-                continue
             if op in MOVING or type(arg) is CustomGradient or type(node) is not Node:
                 arg = special_arg(node, found)
                 if arg is None:
@@ -159,32 +154,6 @@ def walk(root: Node, flag_of: Flag) -> Walked | None:
         order.append(node)
     found.key = Key((tuple(key), config.epoch))
     return found
-
-
-def enter_stamped(node: Node, flag: int, numbers: dict[Node, Any]) -> Sequence[Node]:
-    """Give what a walk goes on with below a node: of what was made together, what that reads."""
-    is_pending = not flag and node.realized is None
-    stamped = made_with(node, numbers.keys().isdisjoint) if is_pending else None
-    if stamped is None:
-        return node.inputs
-    numbers[node] = stamped
-    pattern, members, _ = stamped
-    return [members[place] for place in pattern.reads]
-
-
-def add_stamped(node: Node, numbers: dict[Node, Any], found: Walked, key: list[Any]) -> None:
-    """Add what was made together, after all that it reads."""
-    pattern, members, made = numbers[node]
-    order = found.order
-    start = len(order)
-    read = [numbers[members[place]] for place in pattern.reads]
-    key += pattern, tuple(read)
-    found.ends.update([start + step for step in pattern.ends])
-    found.given += [made[step].arg for step in pattern.numbers]
-    numbers.update(zip(made, count(start)))
-    order += made
-    numbers[node] = len(order)
-    order.append(node)
 
 
 def is_entered(node: Node, op: str, flag: int) -> bool:
