@@ -78,9 +78,9 @@ def walk_pending(
     return order
 
 
-def graph_key(roots: Sequence[Node], order: list[Node] | None = None) -> GraphKey:
+def graph_key(roots: Sequence[Node]) -> GraphKey:
     """Walk the graph once, in the order of `walk_pending`; see the module docstring."""
-    order = walk_pending(roots) if order is None else order
+    order = walk_pending(roots)
     found, rows = GraphKey(NO_KEY, order, [], [], [], {}), []  # type: ignore[var-annotated]
     add_rows(order, 0, found, rows)
     return with_key(found, rows, roots)
