@@ -321,7 +321,7 @@ def become_leaf(node: Node, storage: Storage) -> None:
     node.op = "buffer"
     node.inputs = ()
     node.arg = storage
-    node.realized = node.stamped = None
+    node.realized = None
 
 
 def cut_past(found: GraphKey, stored: Sequence[Node]) -> None:

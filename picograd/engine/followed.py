@@ -22,9 +22,9 @@ from typing import Any, TypeVar
 from picograd.buffer import Overwritten
 from picograd.engine.plan_key import leaf_buffer
 from picograd.errors import check
+from picograd.graph.formula import Reader
 from picograd.graph.gradient_formula import BLOCKS, Block, Placed
 from picograd.graph.node import Node, Standing
-from picograd.graph.pattern import Pattern, Reader
 from picograd.late_methods import dataclass
 
 NEW_NODE = object.__new__
@@ -198,7 +198,6 @@ class Template:
     count: int
     steps: list[Reader]
     asked: list[int]  # nodes whose gradients may be asked for
-    stamped: list[tuple[int, Pattern, list[int]]]  # what was made together
     blocks: list["BlockAt"]
 
     def make(
@@ -218,9 +217,6 @@ class Template:
         for at in self.asked:
             if at < made:
                 nodes[at].is_asked = True
-        for at, pattern, members in self.stamped:
-            if at < made:
-                nodes[at].stamped = pattern, [nodes[each] for each in members]
         for each in self.blocks:
             if each.at < made:
                 BLOCKS[nodes[each.at]] = each.placed(nodes, drawn)
@@ -234,16 +230,14 @@ class BlockAt:
     at: int
     block: Block
     order: list[int]
-    starts: list[Any]
     given: list[Any]
 
     def placed(self, nodes: list[Any], drawn: dict[int, Any]) -> Placed:
         """Place the block among nodes, with the numbers of this time."""
         order = [nodes[number] for number in self.order]
         inner = [order[number] for number in self.block.inner]
-        ends = [order[number] for number in self.block.ends]
-        starts, given = ([drawn.get(id(x), x) for x in each] for each in (self.starts, self.given))
-        return Placed(self.block, inner, ends, starts, order, given)
+        given = [drawn.get(id(x), x) for x in self.given]
+        return Placed(self.block, inner, order, given)
 
 
 @dataclass(slots=True, eq=False)
@@ -306,7 +300,7 @@ def standing_node(record: Record, at: int) -> Node:
     node = NEW_NODE(Standing)
     step = template.steps[at - template.count]
     node.op, _, _, node.arg, node.shape, node.dtype, node.device = step
-    node.realized = node.leaf = node.stamped = None
+    node.realized = node.leaf = None
     node.is_asked = False
     node.record = record, at
     record.standing[at] = node

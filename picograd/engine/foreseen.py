@@ -23,7 +23,7 @@ from typing import Any
 from picograd.buffer import Buffer, RuntimeScalar, Storage
 from picograd.config import config
 from picograd.engine import carried, realize, update
-from picograd.engine.below import reads_any
+from picograd.engine.below import INPUTS, REALIZED, reads_any
 from picograd.engine.carried import entries
 from picograd.engine.debug import user_line
 from picograd.engine.executable import CompiledPlan
@@ -34,7 +34,7 @@ from picograd.engine.plan_key import NO_KEY, GraphKey, leaf_buffer
 from picograd.engine.small import SmallGraph, places_in
 from picograd.engine.update import Update
 from picograd.errors import check
-from picograd.graph.gradient_formula import BLOCKS, INPUTS, REALIZED, Placed
+from picograd.graph.gradient_formula import BLOCKS, Placed
 from picograd.graph.node import RESULT, Node
 from picograd.graph.row import MEMORY, WRITES
 from picograd.late_methods import dataclass

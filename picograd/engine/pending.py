@@ -464,7 +464,7 @@ def compute_all(
             roots = pending_roots(wanted)
             walk.add(roots)  # most are in it
         found = walk.key(roots)
-        if updates or walk.places:
+        if updates:
             realize_updates(updates, roots, found, graph if isinstance(graph, Step) else None)
         else:
             plan = realize_roots(roots, found)
@@ -555,7 +555,7 @@ def with_readers(
         changed = [node for node in changed if node.device == nodes[0].device]
         if not any(id(node) in wanted for node in writes):
             return by_itself([*nodes, *changed])
-    walk = Walk()  # first what has blocks under it: gradients are in updates and the last writes
+    walk = Walk()
     for each in updates:
         walk.add_update(each)
     walk.add(writes[::-1])

@@ -50,16 +50,12 @@ def leaf_buffer(node: Node) -> Buffer | None:
 
 
 def walk_pending(
-    roots: Sequence[Node],
-    seen: set[Node] | None = None,
-    order: list[Node] | None = None,
-    before: dict[int, Callable[[], None]] | None = None,
+    roots: Sequence[Node], seen: set[Node] | None = None, order: list[Node] | None = None
 ) -> list[Node]:
     """List the nodes under `roots`, inputs first, not looking behind leaves or realized nodes.
 
     As `toposort`, but that folded formulas stay what they are. What was `seen` is left out; the
-    nodes of the list are, afterwards. An `order` that is given is added to. What is to be called
-    `before` the walk goes below a node is named by its identity, and called once.
+    nodes of the list are, afterwards. An `order` that is given is added to.
     """
     order = [] if order is None else order
     seen = set() if seen is None else seen
@@ -71,8 +67,6 @@ def walk_pending(
             done: Any = pop()
             order.append(done)
         elif node not in seen:
-            if before and id(node) in before:
-                before.pop(id(node))()
             seen.add(node)
             inputs = node.inputs
             if not inputs or node.realized is not None or (len(inputs) == 1 and inputs[0] in seen):
@@ -84,9 +78,9 @@ def walk_pending(
     return order
 
 
-def graph_key(roots: Sequence[Node], order: list[Node] | None = None) -> GraphKey:
+def graph_key(roots: Sequence[Node]) -> GraphKey:
     """Walk the graph once, in the order of `walk_pending`; see the module docstring."""
-    order = walk_pending(roots) if order is None else order
+    order = walk_pending(roots)
     found, rows = GraphKey(NO_KEY, order, [], [], [], {}), []  # type: ignore[var-annotated]
     add_rows(order, 0, found, rows)
     return with_key(found, rows, roots)

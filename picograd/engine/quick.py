@@ -1,11 +1,8 @@
-"""Plans of graphs that were told in larger parts than nodes.
+"""Plans of graphs with updates, which are told in larger parts than nodes.
 
-Most of a training step is told already when its plan is looked for: what its gradients read, by
-the key of the gradients (a block, graph/gradient_formula.py), and what its optimizer writes, by
-formulas (engine/update.py). So the walk takes a block as it stands, and the key has a row for each:
+What an optimizer writes is told by formulas (engine/update.py), so the key has two kinds of rows:
 
     op, inputs, arg ...        a node
-    block, ends, positions     all nodes of a block
     kind, inputs, formula ...  an update, with the memory that it reads
 
 Where such a key is new, all nodes are looked at, the plan is found as for any graph, and remembered
@@ -14,26 +11,20 @@ ask for the same.
 """
 
 import weakref
-from collections.abc import Callable, Sequence
-from functools import partial
-from itertools import count
+from collections.abc import Sequence
 from typing import Any
 
-from picograd.buffer import Buffer, Overwritten, Storage
+from picograd.buffer import Buffer, Storage
 from picograd.config import config
 from picograd.engine import foreseen, realize
-from picograd.engine.carried import entries
 from picograd.engine.debug import user_line
 from picograd.engine.executable import CompiledPlan, scalar_values
-from picograd.engine.followed import Taken, note_taken
 from picograd.engine.foreseen import Step
-from picograd.engine.live import pairs_of
 from picograd.engine.plan_cache import PLANS
-from picograd.engine.plan_key import GraphKey, add_rows, graph_key, name_of, walk_pending, with_key
+from picograd.engine.plan_key import GraphKey, add_rows, graph_key, walk_pending, with_key
 from picograd.engine.small import places_in
 from picograd.engine.update import Update
 from picograd.errors import check
-from picograd.graph.gradient_formula import BLOCKS, Placed
 from picograd.graph.node import Node
 from picograd.helpers import Key
 from picograd.late_methods import dataclass
@@ -42,64 +33,42 @@ KNOWN_LIMIT = 64
 
 
 class Walk:
-    """What is under some nodes, inputs first, as `walk_pending` lists it, and the blocks in it."""
+    """What is under some nodes, inputs first, as `walk_pending` lists it, and updates in it."""
 
-    __slots__ = ("__weakref__", "blocks", "order", "places", "seen")
+    __slots__ = ("order", "seen", "updates")
 
     def __init__(self) -> None:
         self.order: list[Node] = []
         self.seen: set[Node] = set()
-        # where in the order blocks begin, and updates are
-        self.places: list[tuple[int, Placed | Update]] = []
-        self.blocks: dict[int, Callable[[], None]] = {}
-        own = weakref.proxy(self)  # a cycle would keep gradients until the collector runs
-        for whole, placed in pairs_of(entries(BLOCKS)):
-            self.blocks[id(whole())] = partial(Walk.add_block, own, placed)
+        self.updates: list[tuple[int, Update]] = []  # where in the order they are
 
     def add(self, roots: Sequence[Node]) -> None:
         """Add what is under some nodes and not yet in the list."""
-        walk_pending(roots, self.seen, self.order, self.blocks)
+        walk_pending(roots, self.seen, self.order)
 
     def add_update(self, update: Update) -> None:
         """Add an update after what its gradients are made of; memory that it reads is left out."""
         whole = update.whole
         self.add([node for node in whole.inputs if held_by(node) is None])
-        self.places.append((len(self.order), update))
+        self.updates.append((len(self.order), update))
         self.order.append(whole)
         self.seen.add(whole)
 
-    def add_block(self, placed: Placed) -> None:
-        """Add a block after what its ends are made of, unless its nodes must be looked at."""
-        if any(type(node.arg) is Overwritten for node in placed.ends):
-            return
-        self.add(placed.ends)
-        if placed.is_whole(self.seen):
-            self.places.append((len(self.order), placed))
-            self.order += placed.inner
-            self.seen.update(placed.inner)
-
     def key(self, roots: Sequence[Node]) -> GraphKey:
-        """Describe the list: a row for each block, and one for each other node."""
+        """Describe the list: a row for each update, and one for each other node."""
         order = self.order
         found = GraphKey(Key(()), order, [], [], [], {})
         rows: list[Any] = []
         numbers, start = found.numbers, 0
-        for place, placed in self.places:
+        for place, update in self.updates:
             add_rows(order[start:place], start, found, rows)
-            if isinstance(placed, Update):
-                rows.append(update_row(placed, found))
-                numbers[id(placed.whole)] = place
-                start = place + 1
-                continue
-            ends = [numbers[id(node)] for node in placed.ends]
-            starts = [name_of(found, each) for each in placed.starts]
-            rows.append((placed.block, tuple(ends), tuple(starts)))
-            numbers.update(zip(map(id, placed.inner), count(place)))
-            start = place + len(placed.inner)
+            rows.append(update_row(update, found))
+            numbers[id(update.whole)] = place
+            start = place + 1
         add_rows(order[start:] if start else order, start, found, rows)
-        met = [placed.whole.inputs for _, placed in self.places if isinstance(placed, Update)]
-        if met and start < len(order):  # is this read there, or other leaves of the same memory?
-            rows.append(tuple([numbers.get(id(node)) for read in met for node in read]))
+        if 0 < start < len(order):  # is this read there, or other leaves of the same memory?
+            read = [node for _, update in self.updates for node in update.whole.inputs]
+            rows.append(tuple([numbers.get(id(node)) for node in read]))
         return with_key(found, rows, roots)
 
 
@@ -163,8 +132,6 @@ def run(
     scalars = [found.scalars[number] for number in known.scalars]
     if step is not None:
         foreseen.note(step, plan, buffers, scalars, roots)
-    elif not updates:
-        note_taken(Taken(plan, buffers, scalars, roots), len(found.order))
     return plan.launch(buffers, scalar_values(scalars), user_line())
 
 

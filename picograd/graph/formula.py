@@ -16,11 +16,11 @@ one only behind a `detach`, or is computed at once.
 import weakref
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 from picograd.dtype import DType
 from picograd.graph.node import RESULT, Node, is_move, is_plain_leaf, toposort
-from picograd.graph.pattern import Reader, reader
 from picograd.graph.row import NUMBERS
 from picograd.graph.shape import ConvSpec, Shape
 from picograd.late_methods import dataclass
@@ -28,7 +28,9 @@ from picograd.number import Given, GivenInt
 
 Change = Callable[[Node], Node]
 Step = tuple[str, tuple[int, ...], tuple[Any, Shape, DType, str]]
-
+Several = Callable[[list[Node]], tuple[Node, ...]]
+# op; the number of the node that is read, or what takes several of a list; arg and what follows
+Reader = tuple[str, int, Several | None, Any, Shape, DType, str]
 
 NUMERIC = {int, float, bool, type(None)}
 PLAIN = (*NUMERIC, str, DType, ConvSpec)  # arguments told by as text
@@ -99,6 +101,25 @@ STAMPED: "weakref.WeakKeyDictionary[Node, list[Node]]" = weakref.WeakKeyDictiona
 KNOWN: "weakref.WeakValueDictionary[str, Formula]" = weakref.WeakValueDictionary()
 
 
+def reader(
+    op: str, places: Sequence[int], arg: Any, shape: Shape, dtype: DType, device: str
+) -> Reader:
+    """Write a step so that what it reads is taken from a list of nodes by code that is not Python.
+
+    A step is taken thousands of times.
+    """
+    rest = arg, shape, dtype, device
+    if len(places) == 1:
+        return op, places[0], None, *rest
+    several: Any = itemgetter(*places) if places else nothing
+    return op, 0, several, *rest
+
+
+def nothing(nodes: list[Node]) -> tuple[Node, ...]:
+    """Give what a constant reads."""
+    return ()
+
+
 def results_of(whole: Node) -> list[Node]:
     """Make the results of a folded formula."""
     formula: Formula = whole.arg
@@ -110,7 +131,9 @@ def results_of(whole: Node) -> list[Node]:
 
 def formula_of(inputs: Sequence[Node], results: Sequence[Node]) -> Formula | None:
     """Keep how results were made of inputs; None if that is not all they depend on."""
-    return None if any(map(is_looked_through, inputs)) else formula_over(inputs, results)
+    if any(map(is_looked_through, inputs)):
+        return None
+    return formula_over(inputs, results)
 
 
 def formula_over(inputs: Sequence[Node], results: Sequence[Node]) -> Formula | None:

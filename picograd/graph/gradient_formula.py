@@ -12,8 +12,8 @@ walk.
              these: others are differentiated anew. The number is an input of the formula, so that
              it stays an argument of the plan
 
-What a folded gradient reads of the walk, and what that is made of, is a *block*: who looks for a
-plan takes it as one thing that the key tells, and looks at its ends alone (engine/quick.py).
+What a folded gradient reads of the walk, and what that is made of, is a *block*: who looks for the
+plan of a step takes it as one thing that the key tells (engine/foreseen.py).
 
 No key have graphs with a rule of a user's own, with leaves that were overwritten, and with sizes
 that vary: their gradients are recorded each time (docs/design/0017-gradients-by-formula.md).
@@ -23,8 +23,6 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
-from itertools import count
-from operator import attrgetter
 from typing import Any
 
 from picograd.buffer import Overwritten
@@ -33,7 +31,6 @@ from picograd.dtype import DType
 from picograd.graph.composites import CustomGradient
 from picograd.graph.formula import Change, Formula, formula_over, results_of
 from picograd.graph.node import RESULT, Node, toposort
-from picograd.graph.pattern import made_with
 from picograd.graph.row import MOVING, NUMBERS, PASSING, SHOWING, WRITES
 from picograd.graph.shape import Shape
 from picograd.graph.starts import arg_at, placed, starts_of
@@ -46,7 +43,6 @@ STOPPING = {*WRITES, RESULT}  # ops that a walk does not pass but for a gradient
 ASKS = 1  # what a leaf's flag is if gradients stop at it
 BLOCK_LIMIT = 16  # blocks that are kept
 REFUSED = (Overwritten, CustomGradient)
-INPUTS, REALIZED = attrgetter("inputs"), attrgetter("realized")
 Flag = Callable[[Node], int]
 
 
@@ -57,8 +53,7 @@ class Walked:
     order: list[Node] = field(default_factory=list)
     key: Any = None
     given: list[Any] = field(default_factory=list)
-    # which of those are positions, and of which node
-    positions: dict[int, int] = field(default_factory=dict)
+    positions: set[int] = field(default_factory=set)  # which of those are positions
     ends: set[int] = field(default_factory=set)  # nodes below which it did not go
 
 
@@ -78,15 +73,13 @@ class GivenNumber:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Block:
-    """What of a walk is under the inputs of a formula: nodes inside, ends, and given positions.
+    """What of a walk is under the inputs of a formula: the nodes inside.
 
     And of the whole walk: where it ends, and nodes that are neither there nor in the block.
     `numbers` are the inputs of the formula that are constants.
     """
 
     inner: tuple[int, ...]
-    ends: tuple[int, ...]
-    starts: tuple[int, ...]
     leaves: tuple[int, ...]
     outside: tuple[int, ...]
     numbers: tuple[int, ...]
@@ -98,16 +91,8 @@ class Placed:
 
     block: Block
     inner: list[Node]
-    ends: list[Node]
-    starts: list[Any]
     order: list[Node]
     given: list[Any]
-
-    def is_whole(self, seen: set[Node]) -> bool:
-        """Tell whether all inside is still to be computed, and nothing of it was met."""
-        inner = self.inner
-        is_pending = all(map(INPUTS, inner)) and not any(map(REALIZED, inner))
-        return is_pending and seen.isdisjoint(inner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +129,7 @@ def walk(root: Node, flag_of: Flag) -> Walked | None:
                 continue
             op = node.op
             flag = numbers[node] = 0 if node.leaf is None else flag_of(node)
-            inputs = node.inputs if node.stamped is None else enter_stamped(node, flag, numbers)
+            inputs = node.inputs
             if inputs and is_entered(node, op, flag):
                 push(node)
                 push(None)
@@ -158,9 +143,6 @@ def walk(root: Node, flag_of: Flag) -> Walked | None:
         else:
             node = pop()
             flag, inputs, op, arg = numbers[node], node.inputs, node.op, node.arg
-            if type(flag) is tuple:
-                add_stamped(node, numbers, found, key)
-                continue
             if op in MOVING or type(arg) is CustomGradient or type(node) is not Node:
                 arg = special_arg(node, found)
                 if arg is None:
@@ -172,32 +154,6 @@ def walk(root: Node, flag_of: Flag) -> Walked | None:
         order.append(node)
     found.key = Key((tuple(key), config.epoch))
     return found
-
-
-def enter_stamped(node: Node, flag: int, numbers: dict[Node, Any]) -> Sequence[Node]:
-    """Give what a walk goes on with below a node: of what was made together, what that reads."""
-    is_pending = not flag and node.realized is None
-    stamped = made_with(node, numbers.keys().isdisjoint) if is_pending else None
-    if stamped is None:
-        return node.inputs
-    numbers[node] = stamped
-    pattern, members, _ = stamped
-    return [members[place] for place in pattern.reads]
-
-
-def add_stamped(node: Node, numbers: dict[Node, Any], found: Walked, key: list[Any]) -> None:
-    """Add what was made together, after all that it reads."""
-    pattern, members, made = numbers[node]
-    order = found.order
-    start = len(order)
-    read = [numbers[members[place]] for place in pattern.reads]
-    key += pattern, tuple(read)
-    found.ends.update([start + step for step in pattern.ends])
-    found.given += [made[step].arg for step in pattern.numbers]
-    numbers.update(zip(made, count(start)))
-    order += made
-    numbers[node] = len(order)
-    order.append(node)
 
 
 def is_entered(node: Node, op: str, flag: int) -> bool:
@@ -224,7 +180,7 @@ def special_arg(node: Node, found: Walked) -> Any:
         return node.arg
 
     def name(start: Any) -> str:
-        found.positions[len(found.given)] = len(found.order)
+        found.positions.add(len(found.given))
         found.given.append(start)
         return "at"
 
@@ -346,12 +302,10 @@ def block_of(walked: Walked, known: Known) -> Block | None:
     inner = sorted(found - ends)
     if not inner or any(is_fleeting(order[number]) for number in inner):
         return None
-    starts = [place for place, number in walked.positions.items() if number in found]
-    outer = [number for number in sorted(found & ends) if not is_told(order[number])]
     leaves = [number for number in sorted(ends) if not is_told(order[number])]
     outside = sorted({*range(len(order))} - ends - found)
     numbers = [at for at, source in enumerate(known.inputs) if type(source) is GivenNumber]
-    return Block(*map(tuple, (inner, outer, starts, leaves, outside, numbers)))
+    return Block(*map(tuple, (inner, leaves, outside, numbers)))
 
 
 def is_told(node: Node) -> bool:
@@ -368,11 +322,9 @@ def note_block(walked: Walked, block: Block, whole: Node) -> None:
     """Let who looks for a plan know what a folded gradient is made of."""
     order, given = walked.order, walked.given
     inner = [order[number] for number in block.inner]
-    ends = [order[number] for number in block.ends]
     if len(BLOCKS) >= BLOCK_LIMIT:
         BLOCKS.clear()
-    starts = [given[place] for place in block.starts]
-    BLOCKS[whole] = Placed(block, inner, ends, starts, order, given)
+    BLOCKS[whole] = Placed(block, inner, order, given)
 
 
 def mover(positions: Mapping[int, int], given: Sequence[Any]) -> Change:

@@ -69,7 +69,6 @@ class Node:
         "realized",
         "record",
         "shape",
-        "stamped",
     )
     record: Any  # of a `Standing` one
 
@@ -85,7 +84,6 @@ class Node:
         self.realized: Buffer | None = None
         self.leaf: Any = None  # a weak reference
         self.is_asked: bool = False  # whether a program may ask for the gradient of this very node
-        self.stamped: Any = None  # what it was made by together with others; see graph/pattern.py
 
     @property
     def size(self) -> int:

@@ -7,8 +7,8 @@ import pytest
 from picograd import Tensor
 from picograd.engine import followed
 from picograd.engine.followed import EVENTS, MISS, Record, Template
+from picograd.graph.formula import reader
 from picograd.graph.node import Node
-from picograd.graph.pattern import reader
 
 
 def template() -> tuple[Template, Node]:
@@ -16,7 +16,7 @@ def template() -> tuple[Template, Node]:
     x = Tensor([1.0, 2.0]).realize().node
     facts = x.shape, x.dtype, x.device
     steps = [reader("add", (0, 0), None, *facts), reader("mul", (1, 0), None, *facts)]
-    return Template(1, steps, [2], [], []), x
+    return Template(1, steps, [2], []), x
 
 
 def test_a_standing_node_has_all_but_what_it_reads() -> None:

@@ -239,8 +239,8 @@ def test_a_known_graph_ends_in_memory_that_is_as_it_was() -> None:
     product = above(x, two, op="mul")
 
     def ends(order: list[Node], leaves: tuple[int, ...], outside: tuple[int, ...] = ()) -> Any:
-        block = Block((), (), (), leaves, outside, ())
-        return foreseen.ends_of(Placed(block, [product], [], [], order, []), step)
+        block = Block((), leaves, outside, ())
+        return foreseen.ends_of(Placed(block, [product], order, []), step)
 
     step = foreseen.Step([], [], [], [])
     held = step.buffers

@@ -16,7 +16,7 @@ from picograd.tensor.core.recording import Recorded
 
 # All slots of the objects that are made here.
 STORAGE = "buffer", "version", "source"
-NODE = "op", "inputs", "arg", "shape", "dtype", "device", "realized", "leaf", "is_asked", "stamped"
+NODE = "op", "inputs", "arg", "shape", "dtype", "device", "realized", "leaf", "is_asked"
 TENSOR = (
     "_node", "_tracks", "_is_frozen", "name", "_history", "_hooks", "_view", "_views", "_grad",
 )  # fmt: skip
@@ -42,7 +42,6 @@ def new_leaf(buffer: Buffer, shape):
     node.realized = own(None)
     node.leaf = own(None)
     node.is_asked = own(False)
-    node.stamped = own(None)
     return node
 
 def new_tensor(node):

@@ -26,9 +26,8 @@ from picograd.dtype import DType, default_float
 from picograd.engine.tracing import RUNNING
 from picograd.errors import check
 from picograd.graph.composites import CustomGradient
-from picograd.graph.formula import is_text
+from picograd.graph.formula import Reader, is_text, reader
 from picograd.graph.node import Node, is_plain_leaf, toposort
-from picograd.graph.pattern import Pattern, Reader, pattern_of, reader
 from picograd.graph.row import MOVES, NUMBERS, PAIRS
 from picograd.late_methods import dataclass
 from picograd.number import Given, GivenInt
@@ -55,7 +54,6 @@ class Recording:
     kind: Callable[[list[Node]], Any] | None  # list or tuple; None for one result
     names: dict[int, int]  # of given numbers in steps, by identity: an operand, or a count below 0
     numbered: set[int]  # steps with such numbers
-    pattern: Pattern | None  # of the first result
 
     def stamp(self, inputs: list[Node], given: Sequence[Any]) -> Any:
         """Make the results of other inputs. The list is taken."""
@@ -68,15 +66,8 @@ class Recording:
             node = nodes[first + at]
             node.arg = self.renewed(node.arg, given, own)
         if self.kind is None:
-            made = nodes[self.results[0]]
-            if self.pattern is not None:
-                nodes.pop()
-                made.stamped = self.pattern, nodes
-            return made
-        found = [nodes[number] for number in self.results]
-        if self.pattern is not None:
-            found[0].stamped = self.pattern, nodes[: self.results[0]]
-        return self.kind(found)
+            return nodes[self.results[0]]
+        return self.kind([nodes[number] for number in self.results])
 
     def renewed(self, arg: Any, given: Sequence[Any], own: dict[int, Any]) -> Any:
         """Give an argument with this call's numbers in it, its `own` where none was given."""
@@ -184,17 +175,13 @@ def repeated(function: Definition) -> Definition:
 
 
 def recording_of(found: Operands, result: Any) -> Recording | None:
-    """Keep how results were made; None if that is not all they depend on.
-
-    The first result names its pattern as those do that are stamped out.
-    """
+    """Keep how results were made; None if that is not all they depend on."""
     kind = None if type(result) is Node else type(result)
     if kind not in (None, list, tuple):
         return None
     results = [result] if kind is None else result
     numbers, numbered = dict(found.seen), set()
     steps: list[Step] = []
-    members = [*found.inputs]
     names = {id(each): number for number, each in enumerate(found.given)}
     for node in toposort(results, lambda node: id(node) in found.seen):
         if id(node) in numbers:
@@ -204,16 +191,12 @@ def recording_of(found: Operands, result: Any) -> Recording | None:
             return None
         if name_numbers(node.arg, names):
             numbered.add(len(steps))
-        numbers[id(node)] = len(members)
-        members.append(node)
+        numbers[id(node)] = len(found.inputs) + len(steps)
         places = tuple([numbers[id(child)] for child in node.inputs])
         steps.append((node.op, places, node.arg, node.shape, node.dtype, node.device))
     places = tuple([numbers[id(node)] for node in results])
-    pattern = pattern_of(steps, len(found.inputs), places, numbered)
-    if pattern is not None:
-        members[places[0]].stamped = pattern, members[: places[0]]
     readers = [reader(*step) for step in steps]
-    return Recording(readers, places, kind, names, numbered, pattern)
+    return Recording(readers, places, kind, names, numbered)
 
 
 def is_kept(arg: Any) -> bool:

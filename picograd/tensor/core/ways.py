@@ -40,10 +40,9 @@ from picograd.engine.foreign import is_shared
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.update import Update
 from picograd.errors import PicogradError
-from picograd.graph.formula import FOLDED
+from picograd.graph.formula import FOLDED, reader
 from picograd.graph.gradient_formula import BLOCKS
 from picograd.graph.node import Node, is_plain_leaf
-from picograd.graph.pattern import reader
 from picograd.graph.row import PASSING, WRITES
 from picograd.graph.starts import placed, starts_of
 from picograd.late_methods import dataclass
@@ -690,23 +689,18 @@ class Closing:
     def template(self) -> Template:
         """Make the template."""
         numbers, first = self.numbers, len(self.log.met)
-        steps, asked, stamped, blocks = [], [], [], []
+        steps, asked, blocks = [], [], []
         for at, node in enumerate(self.order, first):
             places = [numbers[id(each)] for each in node.inputs]
             step = node.op, places, node.arg, node.shape, node.dtype, node.device
             steps.append(reader(*step))
             if node.is_asked:
                 asked.append(at)
-            if node.stamped is not None:
-                pattern, members = node.stamped
-                found = [numbers.get(id(each), -1) for each in members]
-                if -1 not in found:
-                    stamped.append((at, pattern, found))
             placed = BLOCKS.get(node) if node.op == FOLDED else None
             if placed is not None:
                 order = [self.number(each) for each in placed.order]
-                blocks.append(BlockAt(at, placed.block, order, placed.starts, placed.given))
-        return Template(first, steps, asked, stamped, blocks)
+                blocks.append(BlockAt(at, placed.block, order, placed.given))
+        return Template(first, steps, asked, blocks)
 
     def gradients(self) -> list[tuple[Any, int]]:
         """Pair parameters with the tensors made that are their gradients, -1 for none."""

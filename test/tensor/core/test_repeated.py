@@ -184,3 +184,18 @@ def test_traces_record(unchecked: None) -> None:
     jitted = picograd.jit(lambda a, b: counted(a, b))
     jitted(x, y)
     assert counted.runs == 3
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_gradients_and_values_are_those_of_the_first_call() -> None:
+    def run(scale: float) -> list[np.ndarray]:
+        x, w = tensor(3, 4).requires_grad_(), tensor(4).requires_grad_()
+        y = F.layer_norm(x, (4,), w, eps=scale)
+        (y * y * x).sum().backward()
+        return [y.numpy(), x.grad.numpy(), w.grad.numpy()]  # type: ignore[union-attr]
+
+    first = run(1e-5)
+    for _ in range(4):
+        for found, wanted in zip(run(1e-5), first, strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    assert not np.allclose(run(3.0)[0], first[0])
