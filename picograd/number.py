@@ -117,7 +117,7 @@ def position_of(value: Any) -> Any:
 
 def once_varied(value: Any, *place: Hashable) -> Any:
     """Mark a whole number as given once its place has had many: kernels of one are faster."""
-    if type(value) is not int or any(type(part) is TracedNumber for part in place):
+    if type(value) is not int or TracedNumber in map(type, place):
         return value
     if len(SEEN) > PLACES:
         SEEN.clear()

@@ -448,6 +448,7 @@ def split(x: Node, sizes: Sizes, dim: int = 0) -> list[Node]:
     size = x.shape[position]
     if getattr(sizes, "ndim", 1) == 0:  # a number in a tensor
         sizes = operator.index(cast(Any, sizes))
+    is_listed = not isinstance(sizes, int)
     if isinstance(sizes, int):
         if sizes <= 0:
             raise ShapeError("split", f"piece size {sizes} is not positive", "use at least 1")
@@ -459,8 +460,9 @@ def split(x: Node, sizes: Sizes, dim: int = 0) -> list[Node]:
         raise ShapeError("split", text, f"they must cover axis {position}")
     pieces, start = [], 0
     for number, each in enumerate(sizes):
-        first = once_varied(start, "split", size, len(sizes), number)
-        pieces.append(cut(x, position, first if each < size else start, start + each))
+        is_free = is_listed and type(start) is int and start > 0
+        first = once_varied(start, "split", size, len(sizes), number) if is_free else start
+        pieces.append(cut(x, position, first, start + each))
         start += each
     return pieces
 
