@@ -7,7 +7,7 @@ value at run time: another number of the same structure needs no other plan
 """
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from picograd.traced_number import TracedNumber, derived, plain
@@ -15,6 +15,9 @@ from picograd.traced_number import TracedNumber, derived, plain
 Number = bool | int | float
 LARGEST = 3.4e38  # beyond it, and for NaN, a number is kept as it is: not every dtype holds it
 NAMED = (-1, 0, 1)  # ints that formulas treat as cases of their own: t + 0, start at 0, sign
+VALUES_AS_CODE = 8  # of a place in a program that often has the same number
+PLACES = 1000  # that are remembered
+SEEN: dict[Hashable, set[int]] = {}
 
 
 class Given(float):
@@ -110,6 +113,18 @@ def traced(value: Any) -> Any:
 def position_of(value: Any) -> Any:
     """Mark a position as given; what is no int stays."""
     return GivenInt(value) if type(value) is int else value
+
+
+def once_varied(value: Any, *place: Hashable) -> Any:
+    """Mark a whole number as given once its place has had many: kernels of one are faster."""
+    if type(value) is not int or TracedNumber in map(type, place):
+        return value
+    if len(SEEN) > PLACES:
+        SEEN.clear()
+    seen = SEEN.setdefault(place, set())
+    if len(seen) <= VALUES_AS_CODE:
+        seen.add(value)
+    return GivenInt(value) if len(seen) > VALUES_AS_CODE else value
 
 
 def index_of(value: Any) -> Any:

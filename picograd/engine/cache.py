@@ -25,6 +25,7 @@ from picograd.config import config
 from picograd.dtype import BY_NAME
 from picograd.engine.private_folder import PART, NotPrivate, PrivateFolder
 from picograd.runtime.device import Device
+from picograd.traced_number import plain
 
 MAGIC = b"picogra2"
 # Whose source decides what a kernel looks like, how it is compiled and how it is called: the
@@ -339,7 +340,7 @@ def describe_kernel(canonical: str, code: Code, device: Device) -> None:
     facts["tensors"] = [describe_tensor(tensor) for tensor in code.tensors]
     facts["source"] = code.source if code.is_warm and not device.target.has_blocks else ""
     facts["binary"] = kernel_key(code, (device.target, device.compiler))
-    found.put(entry_key(canonical, device), json.dumps(facts).encode())
+    found.put(entry_key(canonical, device), json.dumps(facts, default=plain).encode())
 
 
 def remember(facts: tuple[object, ...]) -> Callable[[Code, Callable[[], bytes]], bytes]:

@@ -19,6 +19,7 @@ from picograd.engine.backends import get_device
 from picograd.engine.cache import ABANDONED, DiskCache, kernel_key
 from picograd.runtime import llvm
 from picograd.runtime.null import NullDevice
+from picograd.traced_number import Numbers
 
 HAMMER = """
 import sys
@@ -192,6 +193,16 @@ def test_a_described_kernel_is_found_without_its_source(tmp_path):
         found, binary = cache.find_kernel("key", device)
         assert binary == b"object" and found == replace(code, source="")
         assert cache.find_kernel("another key", device) is None
+
+
+def test_a_kernel_that_holds_a_number_of_a_trace_depends_on_it(tmp_path):
+    device, numbers = get_device("cpu"), Numbers([3], lambda: "the line")
+    code = Code("k", "llvm", "k", "text", 3, 2, 64, flops=numbers.argument(0))
+    with config.override(cache=str(tmp_path)):
+        cache.CACHES.clear()
+        cache.store(code, device, b"object")
+        cache.describe_kernel("key", code, device)
+        assert cache.find_kernel("key", device)[0].flops == 3 and numbers.guards[0] == "the line"
 
 
 def test_a_described_kernel_has_its_tensor_maps(tmp_path):

@@ -10,6 +10,7 @@ import picograd
 from picograd.config import config
 from picograd.engine.compile import LOADED
 from picograd.engine.realize import PLANS
+from picograd.number import VALUES_AS_CODE
 
 torch = pytest.importorskip("torch")
 
@@ -182,6 +183,23 @@ POSITIONS: dict[str, Function] = {
     ),
 }
 
+VARIED: dict[str, Function] = {  # code in kernels until many were seen
+    "roll": lambda lib, i: lib.rows.roll(-i, 0) * 2,
+    "rolls": lambda lib, i: lib.rows.roll((i, 1), (0, 1)) + lib.roll(lib.rows, -2 * i, 0),
+    "roll of all": lambda lib, i: lib.rows.roll(i) + 1,
+    "roll of bools": lambda lib, i: (lib.rows > 0).roll(i, 0).float(),
+    "gradient of a roll": lambda lib, i: gradient(lib.rows, lambda x: x.roll(i, 0) * lib.rows),
+    "pad": lambda lib, i: lib.nn.pad(lib.x, (0, 0, i, COUNT - i), value=2.0) * 3,
+    "gradient of a pad": lambda lib, i: gradient(
+        lib.x, lambda x: lib.nn.pad(x, (0, 0, i, 96 - i)) * lib.rows
+    ),
+    "split": lambda lib, i: lib.rows.split([i, 20, 80 - i])[1] * 2,
+    "as_strided": lambda lib, i: lib.as_strided(lib.rows, (4, 3), (6, 1), i) * 2,
+    "kthvalue": lambda lib, i: lib.rows.kthvalue(i + 1, 0)[0],
+    "quantile": lambda lib, i: lib.quantile(lib.rows, (i + 0.5) / COUNT, 0),
+    "norm": lambda lib, i: lib.rows.norm(2.25 + i / 8, 1),
+}
+
 
 @pytest.fixture(scope="module")
 def libraries() -> Iterator[tuple[Library, Library]]:
@@ -216,6 +234,36 @@ def test_another_int_compiles_nothing(name: str, libraries: tuple[Library, Libra
 @pytest.mark.parametrize("name", POSITIONS)
 def test_another_position_compiles_nothing(name: str, libraries: tuple[Library, Library]) -> None:
     check(POSITIONS[name], list(range(COUNT)), libraries)
+
+
+@pytest.mark.parametrize("name", VARIED)
+def test_a_number_that_varied_compiles_nothing(
+    name: str, libraries: tuple[Library, Library]
+) -> None:
+    for value in range(VALUES_AS_CODE + 1):
+        VARIED[name](libraries[0], value).numpy()
+    check(VARIED[name], list(range(VALUES_AS_CODE + 1, COUNT)), libraries)
+
+
+def test_what_rolls_by_a_number_of_the_call_is_traced_for_all() -> None:
+    step = picograd.jit(lambda x, number: x.roll(number, 0).roll(-2 * number, 1))
+    for number in range(2, 12):
+        found = step(picograd.tensor(ROWS), number).numpy()
+        wanted = np.roll(ROWS, (number, -2 * number), (0, 1))
+        np.testing.assert_array_equal(found, wanted)
+    assert step.count <= 2
+
+
+@pytest.mark.parametrize("dynamic", [0, 1])
+def test_rolls_that_vary_with_the_sizes(dynamic: int) -> None:
+    with config.override(dynamic=dynamic):
+        for number in range(2 * VALUES_AS_CODE):
+            rows = ROWS[: 40 + number % 3 + number]
+            x = picograd.tensor(rows, requires_grad=True)
+            found = x.roll(number, 0) * picograd.tensor(rows)
+            found.sum().backward()
+            np.testing.assert_array_equal(found.numpy(), np.roll(rows, number, 0) * rows)
+            np.testing.assert_array_equal(x.grad.numpy(), np.roll(rows, -number, 0))
 
 
 def test_positions_that_happen_to_be_equal_are_two_positions() -> None:

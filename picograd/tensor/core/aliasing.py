@@ -28,6 +28,7 @@ from picograd.graph.row import Role
 from picograd.graph.shape import Shape, Strides
 from picograd.helpers import product, row_major
 from picograd.late_methods import dataclass
+from picograd.number import once_varied
 from picograd.tensor.core.repeated import Operands, Unlike
 from picograd.tensor.indexing import indexing
 from picograd.tensor.shaping import movement
@@ -313,7 +314,8 @@ def shows_all(tensor: Any) -> bool:
 
 def strided(node: Node, shape: Shape, strides: Shape, offset: int) -> Node:
     """Read the flattened tensor at offset + sum(position * stride): what `as_strided` shows."""
-    index = build.const(offset, shape, int64, node.device)
+    first = once_varied(offset, "as_strided", shape, strides)
+    index = build.const(first, shape, int64, node.device)
     for axis, stride in enumerate(strides):
         index = index + index.iota(axis) * stride
     return node.reshape((math.prod(node.shape),)).gather([index], (0,))

@@ -11,6 +11,7 @@ from picograd.graph import build_composite as composite
 from picograd.graph.build_composite import custom
 from picograd.graph.node import Node
 from picograd.helpers import product
+from picograd.number import given
 from picograd.tensor.core.annotations import Scalar, Tensor
 from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.function import recorded
@@ -512,7 +513,7 @@ def wide_norm(node: Node, order: Scalar | str, axis: Axes, keepdim: bool) -> Nod
         return root(reduce("norm", "sum", elementwise.power("pow", node, 2), axis, keepdim))
     if not isinstance(order, (int, float)):
         raise DTypeError("norm", f"unknown order {order!r}", "pass a number")
-    return power_norm(size, float(order), axis, keepdim)
+    return power_norm(size, given(float(order)), axis, keepdim)
 
 
 def power_norm(size: Node, order: float, axis: Axes, keepdim: bool) -> Node:

@@ -17,6 +17,7 @@ from picograd.graph import sorting as graph_sorting
 from picograd.graph.node import Node, constant
 from picograd.graph.scanning import scan
 from picograd.graph.scattering import last_of_runs
+from picograd.number import given, once_varied
 from picograd.tensor.core.demands import demand_number
 from picograd.tensor.core.function import recorded
 from picograd.tensor.core.known_values import known_values
@@ -210,7 +211,8 @@ def kth_index(node: Node, k: int, axis: Any) -> Node:
         raise AxisError("kthvalue", text, "check .numel() first")
     if not 1 <= k <= size:
         raise ValueRangeError("kthvalue", f"k={k} does not fit size {size}", f"use 1 to {size}")
-    return part(order("kthvalue", node, position), position, k - 1, 1)
+    first = once_varied(k - 1, "kthvalue", size) if size > 1 else 0
+    return part(order("kthvalue", node, position), position, first, 1)
 
 
 def median_index(node: Node, axis: Any) -> Node:
@@ -274,8 +276,9 @@ def one_quantile(values: Node, axis: int, q: float, interpolation: str) -> Node:
         share = float(round(place) - low)
     fixed = {"lower": 0.0, "higher": float(share > 0), "midpoint": 0.5 * (share > 0)}
     share = fixed.get(interpolation, share)
-    first, second = part(values, axis, low, 1), part(values, axis, high, 1)
-    result = first if share == 0 else second if share == 1 else first + (second - first) * share
+    first, second = (part(values, axis, once_varied(at, "quantile", size), 1) for at in (low, high))
+    between = first + (second - first) * given(share)
+    result = first if share == 0 else second if share == 1 else between
     last = part(values, axis, size - 1, 1)
     return last.unary("isnan").where(last, result)
 

@@ -12,7 +12,7 @@ from picograd.graph.node import Node, ends_of
 from picograd.graph.room import check_pieces, check_size, described
 from picograd.graph.shape import infer_reshape, normalise_permutation
 from picograd.helpers import ceil_div, product
-from picograd.number import given, is_given, start_of
+from picograd.number import given, is_given, once_varied, start_of
 from picograd.tensor.core.annotations import Scalar, Shape, Sizes
 from picograd.tensor.core.function import recorded
 from picograd.tensor.core.operands import (
@@ -189,6 +189,7 @@ def pad_constant(node: Node, pads: Pads, value: Scalar) -> Node:
     if any(low < 0 or high < 0 for low, high in pads):
         node = crop(node, [(max(-low, 0), max(-high, 0)) for low, high in pads])
         pads = [(max(low, 0), max(high, 0)) for low, high in pads]
+    pads = [(once_varied(low, "pad", low + high), high) for low, high in pads]
     fill = constant("pad", given(value), (), node.dtype, node.device)
     if not is_given(fill.arg):
         return build.pad(node, tuple(pads), fill.arg)
@@ -332,8 +333,11 @@ def roll(x: Node, shifts: Sizes, dims: Axes = None) -> Node:
     for step, axis in zip(steps, listed):
         position = as_axis(axis, len(x.shape), "roll")
         size = x.shape[position]
-        split_at = -step % size if size else 0
-        if split_at:
+        split_at = once_varied(-step % size if size else 0, "roll", size)
+        if is_given(split_at):  # all steps are one plan: a range of the axis twice
+            start = start_of(split_at, split_at)
+            x = cut(cat([x, x], position), position, start, start + size)
+        elif split_at:
             parts = [cut(x, position, split_at, size), cut(x, position, 0, split_at)]
             x = cat(parts, position)
     return x
@@ -444,6 +448,7 @@ def split(x: Node, sizes: Sizes, dim: int = 0) -> list[Node]:
     size = x.shape[position]
     if getattr(sizes, "ndim", 1) == 0:  # a number in a tensor
         sizes = operator.index(cast(Any, sizes))
+    is_listed = not isinstance(sizes, int)
     if isinstance(sizes, int):
         if sizes <= 0:
             raise ShapeError("split", f"piece size {sizes} is not positive", "use at least 1")
@@ -454,8 +459,10 @@ def split(x: Node, sizes: Sizes, dim: int = 0) -> list[Node]:
         text = f"sizes {described(sizes)} do not add up to {size}"
         raise ShapeError("split", text, f"they must cover axis {position}")
     pieces, start = [], 0
-    for each in sizes:
-        pieces.append(cut(x, position, start, start + each))
+    for number, each in enumerate(sizes):
+        is_free = is_listed and type(start) is int and start > 0
+        first = once_varied(start, "split", size, len(sizes), number) if is_free else start
+        pieces.append(cut(x, position, first, start + each))
         start += each
     return pieces
 
