@@ -24,6 +24,7 @@ from picograd.codegen.polynomial import (
 from picograd.codegen.value import Value
 from picograd.dtype import float32, int32
 from picograd.schedule.loop import Expr, dynamic_children, walk
+from picograd.schedule.score_masks import is_constant
 
 BIAS = ROUND32 + 127  # adding it rounds to n, and leaves the exponent of 2^n in the low bits
 SATURATED = 10.0  # tanh is 1 from here on
@@ -31,6 +32,16 @@ LEAST_NORMAL, MOST_NORMAL = -87.0, 88.0  # 2^n is a normal number
 INVERSE_LN2_HIGH, INVERSE_LN2_LOW = 1.44269502162933349609375, 1.9259630335e-8  # a float32, a rest
 STEPS = {"floor", "ceil", "round", "trunc", "sign", "floordiv", "mod"}
 TANH_SERIES = (-1 / 3, 2 / 15, -17 / 315)
+# log2(erfc(x) / (1 + erf(x))) = x P(x^2) for |x| <= 4, and falls further out
+ERF_RATIO = (
+    -3.2557942867279053,
+    -0.29659754037857056,
+    0.0006142089841887355,
+    0.0017710161628201604,
+    -0.00025255174841731787,
+    1.681298454059288e-05,
+    -4.5093253220333e-07,
+)
 
 
 def tanh(x: Value) -> Value:
@@ -102,6 +113,12 @@ def relaxed_silu(x: Value) -> Value:
     return x * relaxed_sigmoid(x)
 
 
+def relaxed_one_plus_erf(x: Value) -> Value:
+    """Compute 1 + erf(x); off by 2^-25 where it is small, which exact terms are too."""
+    ratio = (x * horner(ERF_RATIO, x * x)).raw("quick_exp2")
+    return (ratio + 1.0).raw("quick_reciprocal") * 2.0
+
+
 QUICK: dict[str, Callable[[Value], Value]] = {formula.__name__: formula for formula in (tanh,)}
 RELAXED: dict[str, Callable[..., Value]] = {
     "relaxed_exp": relaxed_exp,
@@ -109,7 +126,9 @@ RELAXED: dict[str, Callable[..., Value]] = {
     "relaxed_tanh": relaxed_tanh,
     "relaxed_sigmoid": relaxed_sigmoid,
     "relaxed_silu": relaxed_silu,
+    "relaxed_one_plus_erf": relaxed_one_plus_erf,
 }
+FORMULAS = {"add 1.0 erf": "one_plus_erf"}
 TERMS: dict[str, Callable[..., Value]] = {"term_exp": term_exp, "term_div": relaxed_div}
 
 
@@ -122,10 +141,18 @@ def relaxed(root: Expr, names: Iterable[str] = tuple(RELAXED)) -> Expr:
         args = tuple([done[id(each)] for each in expr.args])
         is_single = expr.dtype.is_float and expr.dtype.bits <= 32
         is_quick = is_single and id(expr) not in exact
-        op = chosen.get(expr.op, expr.op) if is_quick else expr.op
+        op = chosen.get(name_of(expr), expr.op) if is_quick else expr.op
+        if op == "relaxed_one_plus_erf" != expr.op:
+            args = next(each.args for each in args if each.args)
         is_same = op == expr.op and all(map(is_, args, expr.args))
         done[id(expr)] = expr if is_same else Expr(op, args, expr.arg, expr.dtype)
     return done[id(root)]
+
+
+def name_of(expr: Expr) -> str:
+    """Name what an expression computes: its op, or one of the FORMULAS of a few."""
+    terms = sorted(str(each.arg) if is_constant(each) else each.op for each in expr.args)
+    return FORMULAS.get(" ".join((expr.op, *terms)), expr.op)
 
 
 def exact_parts(order: Sequence[Expr]) -> set[int]:

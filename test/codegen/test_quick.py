@@ -3,6 +3,8 @@
 The host's powers of 2 and reciprocals are exact; what a GPU adds is measured by bench/accuracy.py.
 """
 
+from math import erf, erfc
+
 import numpy as np
 import pytest
 from cases import binary, unary
@@ -11,7 +13,7 @@ from cuda_tools import compile_host, from_raw, run_host, source_of, to_raw
 from picograd.codegen.quick import QUICK, RELAXED, TERMS, relaxed
 from picograd.codegen.templates import map as map_template
 from picograd.dtype import bfloat16, bool_, float16, float32, float64, int32
-from picograd.schedule.loop import Expr
+from picograd.schedule.loop import Expr, const
 from picograd.target import cuda_target
 
 TARGET = cuda_target("sm_90a")
@@ -78,6 +80,19 @@ def test_rounded_quotients_are_those_of_exact_ones(dtype):
     assert "quick_divide(v" in source_of(tiles)[0]
 
 
+@pytest.mark.parametrize("dtype", [bfloat16, float16], ids=repr)
+def test_one_plus_erf_is_as_good_as_its_terms(dtype):
+    found, text = computed("relaxed_one_plus_erf", dtype)
+    want = np.array([1 + erf(x) if x > 0 else erfc(-x) for x in points(dtype)])
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(want))
+    digits, _ = DIGITS[dtype]
+    with np.errstate(invalid="ignore"):
+        bound = np.ldexp(0.51, np.frexp(want)[1] - digits) + 2.0**-24
+    off = np.abs(found - want)
+    assert np.all((off <= bound) | np.isnan(want))
+    assert "erf(v" not in text and "quick_exp2(v" in text
+
+
 @pytest.mark.parametrize("name", TERMS)
 def test_terms_of_sums_are_off_by_two_units(name):
     x = points(float32)
@@ -103,7 +118,7 @@ def test_float32(name):
 
 
 def test_every_relaxed_function_is_tested():
-    assert set(RELAXED) == {f"relaxed_{name}" for name in (*EXACT, "div")}
+    assert set(RELAXED) == {f"relaxed_{name}" for name in (*EXACT, "div", "one_plus_erf")}
 
 
 def test_only_functions_of_single_precision_are_relaxed():
@@ -115,6 +130,18 @@ def test_only_functions_of_single_precision_are_relaxed():
     assert relaxed(Expr("exp", (wide,), None, float64)).op == "exp"
     assert relaxed(Expr("tanh", (x,), None, float32), ("relaxed_exp",)).op == "tanh"
     assert relaxed(Expr("log", (x,), None, float32)).op == "log"
+
+
+def test_one_plus_erf_is_a_function_of_its_own():
+    x, one = Expr("scalar", (), 0, float32), const(1.0, float32)
+    term = Expr("erf", (x,), None, float32)
+    for args in ((one, term), (term, one)):
+        assert relaxed(Expr("add", args, None, float32)).op == "relaxed_one_plus_erf"
+        assert relaxed(Expr("add", args, None, float32)).args == (x,)
+        assert relaxed(Expr("add", args, None, float32), TERMS).op == "add"
+    assert relaxed(Expr("add", (x, term), None, float32)).op == "add"
+    assert relaxed(Expr("sub", (one, term), None, float32)).op == "sub"
+    assert relaxed(term).op == "erf"
 
 
 def test_what_steps_are_taken_by_is_exact():
