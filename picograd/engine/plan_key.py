@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from picograd.buffer import Buffer, RuntimeScalar
+from picograd.graph.composites import NO_GRADIENT, CustomGradient
 from picograd.graph.ends import End, EndedNode
 from picograd.graph.node import Node
 from picograd.graph.row import MEMORY, NUMBERS, SCALARS
@@ -108,6 +109,8 @@ def add_rows(order: Sequence[Node], start: int, found: GraphKey, rows: list[Any]
                 read = tuple([numbers[id(child)] for child in inputs])
             if op in MOVING and starts_of(node):
                 arg = placed(node, partial(name_start, found))
+            elif type(arg) is CustomGradient:
+                arg = NO_GRADIENT
             row: tuple[Any, ...] = (op, read, arg, node.shape, node.dtype.name, node.device)
             if type(node) is EndedNode:
                 row += ends_of(node, partial(name_count, found))

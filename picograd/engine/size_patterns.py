@@ -24,6 +24,7 @@ from picograd.engine.plan_key import GraphKey, leaf_buffer
 from picograd.engine.sizes import BoundedPlan, Family, prime
 from picograd.errors import PicogradError
 from picograd.graph.axes import Degenerate, NoRule
+from picograd.graph.composites import NO_GRADIENT, CustomGradient
 from picograd.graph.formula import unfolded
 from picograd.graph.node import Node
 from picograd.graph.recurrence import Recurrence
@@ -165,7 +166,11 @@ def keep(key: Any, pattern: Pattern) -> None:
 
 def arguments(found: GraphKey) -> list[Any]:
     """List what nodes have beside what they read; None for memory."""
-    return [None if leaf_buffer(node) is not None else node.arg for node in found.order]
+    return [
+        None if leaf_buffer(node) is not None
+        else NO_GRADIENT if type(node.arg) is CustomGradient else node.arg
+        for node in found.order
+    ]  # fmt: skip
 
 
 def rebuilt(pattern: Pattern, roots: Sequence[int]) -> list[Node]:

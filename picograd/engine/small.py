@@ -22,6 +22,7 @@ from picograd.engine.native_calls import CALLS, Native
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import NO_KEY, GraphKey
 from picograd.engine.realize import settle
+from picograd.graph.composites import NO_GRADIENT, CustomGradient
 from picograd.graph.node import Node
 from picograd.graph.row import MEMORY, NUMBERS, SCALARS, WRITES
 from picograd.graph.starts import MOVING, placed, starts_of
@@ -72,10 +73,10 @@ class SmallGraph:
             key += "roots", *[places[id(node)] for node in tops]
         count = len(nodes)
         for place, node in enumerate(nodes):
-            held: Any = node.realized
-            inputs = node.inputs
+            held, inputs = node.realized, node.inputs
             if held is None and inputs:
                 op, arg = node.op, node.arg
+                arg = NO_GRADIENT if type(arg) is CustomGradient else arg
                 if op in self.refused or type(node) is not Node or first + len(nodes) > self.limit:
                     return False
                 read = []

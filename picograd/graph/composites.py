@@ -257,6 +257,9 @@ class CustomGradient:
         return vjp.__code__, repr(known)
 
 
+NO_GRADIENT = CustomGradient(None)  # stands for any in a key: what a rule saved may end
+
+
 def custom_vjp(gradient: Node, output: Node, *inputs: Node) -> Gradients:
     """Ask the caller's function for the gradients of all inputs but the last, the value."""
     return (*output.arg.vjp(gradient, output, *inputs[:-1]), None)

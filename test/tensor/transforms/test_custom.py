@@ -1,5 +1,7 @@
 """Custom functions, checkpoints, hooks and derivative products against PyTorch."""
 
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -377,3 +379,29 @@ def test_a_rule_of_ones_own_for_vmap():
     assert seen == wanted
     for a, b in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy())
+
+
+class Twice(picograd.Function):
+    """Saves what it doubles."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        return gradient * 2
+
+
+def test_what_a_rule_saved_ends_with_its_graph():
+    for length in (2, 3):  # a plan each, whose key is kept
+        x = leaf(np.ones(length))
+        middle = x * 3
+        product = Twice.apply(middle)
+        product.sum().backward()
+        assert x.grad.numpy()[0] == 6 and product.numpy()[0] == 6
+        ended = weakref.ref(middle)
+        del x, middle, product
+        gc.collect()
+        assert ended() is None
