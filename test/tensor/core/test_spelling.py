@@ -167,4 +167,6 @@ def test_parameters_are_named_as_signatures_name_them() -> None:
 
     found = [every, *(value for value in vars(picograd).values() if isfunction(value))]
     for function in found:
+        if hasattr(function, "__signature__"):  # said of what takes anything, as `celu_`
+            continue
         assert parameter_names(function) == list(signature(function).parameters), function
