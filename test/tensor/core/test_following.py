@@ -634,10 +634,10 @@ def shuffled(program: Program, number: int) -> Any:
     try:
         rows, labels = x[index], y[index]
         loss = F.cross_entropy(program.model(rows), labels)
-    except AxisError:
+        order[:] = 0
+        value = program.learn(loss)
+    except AxisError:  # a GPU tells where a value is read
         return -1.0
-    order[:] = 0
-    value = program.learn(loss)
     if number in (5, 9):
         x[3] = 1.5
         y[3] = 2 - y[3]
@@ -833,7 +833,7 @@ def run(loop: Loop) -> list[Any]:
 
 @pytest.mark.parametrize(("loop", "few"), LOOPS, ids=lambda each: getattr(each, "__name__", ""))
 def test_what_is_followed_is_what_is_recorded(
-    loop: Loop, few: int, hits: list[bool], monkeypatch: pytest.MonkeyPatch
+    loop: Loop, few: int, hits: list[bool], monkeypatch: pytest.MonkeyPatch, device: str
 ) -> None:
     monkeypatch.setattr(picograd.config, "verify", 0)
     monkeypatch.setattr(following, "FIRST", 2 if loop in EARLY else 4)
@@ -845,8 +845,9 @@ def test_what_is_followed_is_what_is_recorded(
     EVENTS.after = None
     wanted = run(loop)
     assert len(hits) == count
+    rounding = 0.0 if device == "cpu" else 1e-6  # other kernels add in another order
     for one, other in zip(mine, wanted, strict=True):
-        np.testing.assert_array_equal(one, other)
+        np.testing.assert_allclose(one, other, rtol=rounding, atol=rounding)
 
 
 def test_steps_that_are_followed_are_recorded_too_and_compared(hits: list[bool]) -> None:
