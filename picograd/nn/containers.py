@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from picograd.errors import AxisError, DTypeError, MemberError
-from picograd.nn.module import Module, check_name
+from picograd.nn.members import check_name
+from picograd.nn.module import Module
 from picograd.tensor.core.annotations import Tensor
 
 Self = TypeVar("Self", bound="Row")

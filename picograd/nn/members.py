@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from picograd.engine.tracing import note_change
-from picograd.errors import DTypeError
+from picograd.errors import DTypeError, MemberError
 from picograd.nn.parameter import Parameter
 from picograd.tensor.tensor import Tensor
 
@@ -68,6 +68,18 @@ class Members(MutableMapping[str, Any]):
 
     def __repr__(self) -> str:
         return repr(dict(self))
+
+
+def check_name(module: Any, op: str, name: Any, is_replaced: bool = False) -> None:
+    """Raise unless a name may be given to something new inside a module."""
+    if not isinstance(name, str):
+        raise DTypeError(op, f"the name is a {type(name).__name__}", "pass a string")
+    if not name or "." in name:
+        raise MemberError(op, f"the name {name!r} is empty or has a dot", "use a plain name")
+    owners = type(module).__mro__
+    if not is_replaced and (name in module.__dict__ or any(name in vars(each) for each in owners)):
+        problem = f"{type(module).__name__} has an attribute {name!r} already"
+        raise MemberError(op, problem, "use another name, or delete it first")
 
 
 def parameters_of(module: Any) -> Members:

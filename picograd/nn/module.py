@@ -7,7 +7,7 @@ attribute is not inside, as in PyTorch, and walks do not enter a module again fr
 it: a part may know its parent.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from picograd.dtype import DType, bfloat16, float16, float32, float64, to_dtype
@@ -16,7 +16,7 @@ from picograd.errors import DTypeError, MemberError, StateError
 from picograd.helpers import on_demand
 from picograd.nn import hooks
 from picograd.nn.hooks import Hooks, Registered
-from picograd.nn.members import Members, exchange, parameters_of
+from picograd.nn.members import Members, check_name, exchange, parameters_of
 from picograd.nn.parameter import Buffer, Parameter, as_tensor, overwrite, rebind, replace
 from picograd.nn.walks import (
     Above,
@@ -118,8 +118,12 @@ class Module(Inner):
         old = self.__dict__.get(name, self)
         if old is not value:
             note_change()
-            if isinstance(value, (Parameter, Module)) and not isinstance(old, (Tensor, Module)):
+            kind = Parameter if isinstance(value, Parameter) else Module
+            is_placed = isinstance(old, kind) or name in self._placed
+            if isinstance(value, kind) and not is_placed:
                 self.__dict__.pop(name, None)  # members are in the order in which they became such
+            if value is None and isinstance(old, Parameter):
+                self._placed |= {name}
         try:
             object.__setattr__(self, name, value)
         except AttributeError:  # a property that only reads: it may show what it hides
@@ -130,6 +134,11 @@ class Module(Inner):
     def _note_inside(self, name: str) -> None:
         self.__dict__.setdefault("_inside", set()).add(name)
 
+    def _holds(self, name: Any, kind: type, places: Set[str]) -> bool:
+        """Tell whether an attribute is of a kind of members, or None in the place of one."""
+        held = self.__dict__.get(name, "")
+        return isinstance(held, kind) if held is not None else name in places
+
     def _check_kind(self, name: str, value: Any) -> None:
         old = self.__dict__.get(name)
         wanted: type = object
@@ -137,7 +146,10 @@ class Module(Inner):
             wanted = Parameter if isinstance(old, Parameter) else Module
         elif name in self._persistence:
             wanted = Tensor
-        if not isinstance(value, wanted):
+        elif old is None and name in self._placed:
+            wanted = Parameter
+        takes = {Tensor: (Tensor, Module), Module: (Module, Parameter)}.get(wanted, wanted)
+        if not isinstance(value, takes):
             problem = f"{name} is a {wanted.__name__} and cannot become a {type(value).__name__}"
             fix = f"assign a {wanted.__name__} or None, or delete the attribute first"
             raise DTypeError(type(self).__name__, problem, fix)
@@ -161,27 +173,28 @@ class Module(Inner):
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Keep a tensor that is state but not trained, such as a running mean.
 
-        Only persistent buffers are part of the state dict. Raises MemberError for a taken name.
+        Only persistent buffers are part of the state dict. Raises MemberError for a name that
+        something other than a buffer has.
         """
-        check_name(self, "register_buffer", name)
+        check_name(self, "register_buffer", name, name in self._persistence)
         need_tensor("register_buffer", *([] if tensor is None else [tensor]))
         self._persistence = {**self._persistence, name: persistent}
         object.__setattr__(self, name, tensor)
         note_change()
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Assign a parameter by name. Raises MemberError for a taken name."""
-        check_name(self, "register_parameter", name)
+        """Assign a parameter by name. Raises MemberError for a name that something else has."""
+        check_name(self, "register_parameter", name, self._holds(name, Parameter, self._placed))
         if param is not None and not isinstance(param, Parameter):
             problem = f"{name} is a {type(param).__name__}"
             raise DTypeError("register_parameter", problem, "pass a Parameter or None")
+        self._placed = self._placed | {name} if param is None else self._placed - {name}
         object.__setattr__(self, name, param)
         note_change()
 
     def add_module(self, name: str, module: "Module | None") -> None:
-        """Assign a module by name. Raises MemberError for a taken name."""
-        if not isinstance(self.__dict__.get(name), Module):
-            check_name(self, "add_module", name)
+        """Assign a module by name. Raises MemberError for a name that something else has."""
+        check_name(self, "add_module", name, self._holds(name, Module, self._inside))
         if module is not None and not isinstance(module, Module):
             problem = f"{name} is a {type(module).__name__}"
             raise DTypeError("add_module", problem, "pass a module or None")
@@ -582,18 +595,6 @@ class Module(Inner):
 
     def _repr_html_(self) -> str:
         return str(module_html(self))
-
-
-def check_name(module: Module, op: str, name: Any) -> None:
-    """Raise unless a name may be given to something new inside a module."""
-    if not isinstance(name, str):
-        raise DTypeError(op, f"the name is a {type(name).__name__}", "pass a string")
-    if not name or "." in name:
-        raise MemberError(op, f"the name {name!r} is empty or has a dot", "use a plain name")
-    owners = type(module).__mro__
-    if name in module.__dict__ or any(name in vars(owner) for owner in owners):
-        problem = f"{type(module).__name__} has an attribute {name!r} already"
-        raise MemberError(op, problem, "use another name, or delete it first")
 
 
 def _found(module: Module, op: str, target: str, named: Mapping[str, Any]) -> Any:

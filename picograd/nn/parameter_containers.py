@@ -5,7 +5,8 @@ from typing import Any
 
 from picograd.errors import AxisError
 from picograd.nn.containers import Named
-from picograd.nn.module import Module, check_name
+from picograd.nn.members import check_name
+from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
 from picograd.tensor.tensor import Tensor
 

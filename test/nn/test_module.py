@@ -210,11 +210,37 @@ def test_registering():
         with pytest.raises(AttributeError, match="Module has no 'inner.other'"):
             find("inner.other")
     for register in (model.register_parameter, model.register_buffer, model.add_module):
-        for name in ("weight", "a.b", "", "forward"):
+        taken = "inner" if register == model.register_parameter else "weight"
+        for name in (taken, "a.b", "", "forward"):
             with pytest.raises(MemberError):
                 register(name, None)
         with pytest.raises(DTypeError):
             register("fresh", 3)
+
+
+def test_registering_again_replaces_a_member_of_the_same_kind():
+    model = nn.Module()
+    model.register_parameter("weight", None)
+    model.register_buffer("mean", None)
+    model.add_module("inner", None)
+    model.bias = nn.Parameter(Tensor([1.0]))
+    for size in (1, 2):
+        model.register_parameter("weight", nn.Parameter(Tensor.ones(size)))
+        model.register_buffer("mean", Tensor.ones(size), persistent=size == 1)
+        model.add_module("inner", nn.Linear(size, 1))
+        assert model.weight.shape == model.mean.shape == (size,)
+        assert ("mean" in model.state_dict()) == (size == 1)
+    assert [name for name, _ in model.named_parameters(recurse=False)] == ["weight", "bias"]
+    model.weight = None
+    assert model._parameters["weight"] is None and "weight" not in model.state_dict()
+    with pytest.raises(DTypeError, match="weight is a Parameter and cannot become a Tensor"):
+        model.weight = Tensor.ones(2)
+    model.register_parameter("weight", nn.Parameter(Tensor.ones(3)))
+    with pytest.raises(MemberError):
+        model.register_buffer("weight", Tensor.ones(2))
+    model.mean = nn.Linear(1, 1)  # a buffer may become a module, a module a parameter
+    model.inner = nn.Parameter(Tensor.ones(4))
+    assert [name for name, _ in model.named_parameters(recurse=False)][-1] == "inner"
 
 
 def test_parameters_are_not_hidden_by_accident():
