@@ -16,7 +16,8 @@ def functional_call(
 
     `parameters` is a dict of paths (`named_parameters`) to tensors, or several dicts; what they do
     not name stays. `args` is a tuple of inputs, or one input. The module itself is unchanged
-    afterwards. StateError for an unknown path, and with `strict` for a missing one.
+    afterwards. An unknown name is an attribute during the call. Raises StateError with `strict`
+    for an unknown or a missing one, MemberError for an unknown module.
 
     >>> import picograd
     >>> from picograd import nn
@@ -53,27 +54,41 @@ def replaced(module: Module, given: Mapping[str, Any], strict: bool) -> Iterator
     aliases = {name: each for name, each in state.items() if name not in own}
     own.update(aliases)
     unknown = [name for name in given if name not in own]
-    if unknown:
+    if strict and unknown:
         text = f"the module has no {', '.join(unknown)}"
         raise StateError("functional_call", text, "use the names of named_parameters()")
     missing = [name for name in own if name not in given and name not in aliases]
     if strict and missing:
         text = f"missing {', '.join(missing)}"
         raise StateError("functional_call", text, "use strict=False")
-    substitutes = {id(own[name]): value for name, value in given.items()}
-    undo: list[tuple[Any, Any, Any]] = []
+    substitutes = {id(own[name]): value for name, value in given.items() if name in own}
+    undo: list[Any] = []  # (attributes of a module, name, value before)
     try:
+        for name in unknown:
+            add(module, name, given[name], undo)
         for part in module.modules():
             exchange(vars(part), substitutes, undo)
         yield
     finally:
         for holder, key, value in reversed(undo):
             holder[key] = value
+            if value is undo:
+                del holder[key]
 
 
-def exchange(
-    holder: dict[str, Any], substitutes: Mapping[int, Any], undo: list[tuple[Any, Any, Any]]
-) -> None:
+def add(module: Module, path: str, value: Any, undo: list[Any]) -> None:
+    """Make a tensor an attribute of a module; what was not there is undone by `undo` itself."""
+    inside, _, name = path.rpartition(".")
+    part = module.get_submodule(inside)
+    old = getattr(part, name, value)
+    if not isinstance(old, Tensor) or not isinstance(value, Tensor):
+        text = f"{path} is a {type(old).__name__} and becomes a {type(value).__name__}"
+        raise DTypeError("functional_call", text, "use the names of named_parameters()")
+    undo.append((vars(part), name, vars(part).get(name, undo)))
+    vars(part)[name] = value
+
+
+def exchange(holder: dict[str, Any], substitutes: Mapping[int, Any], undo: list[Any]) -> None:
     """Replace tensors among the attributes of a module."""
     for key, value in list(holder.items()):
         if id(value) in substitutes:

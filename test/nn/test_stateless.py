@@ -33,7 +33,7 @@ def test_replaces_for_one_call() -> None:
     ]
     assert {n: id(p) for n, p in model.named_parameters()} == {n: id(p) for n, p in before.items()}
     with pytest.raises(StateError, match="the module has no weights"):
-        func.functional_call(model, {"weights": x}, (x,))
+        func.functional_call(model, {"weights": x}, (x,), strict=True)
     with pytest.raises(StateError, match="missing parts.0"):
         func.functional_call(model, {"first.weight": x, "parts.1": x}, (x,), strict=True)
     with pytest.raises(DTypeError, match="parameters must be a dict"):
@@ -41,6 +41,27 @@ def test_replaces_for_one_call() -> None:
     with pytest.raises(ValueError, match="shapes|fit"):
         func.functional_call(model, {"parts.0": Tensor([1.0, 2.0, 3.0])}, (x,))
     assert dict(model.named_parameters())["parts.0"] is before["parts.0"]
+
+
+class Offset(nn.Module):
+    def __init__(self) -> None:
+        self.inner = nn.Identity()
+        self.plain = Tensor([1.0])
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.plain + (self.inner.offset if hasattr(self.inner, "offset") else 0)
+
+
+def test_unknown_names_are_attributes_for_one_call() -> None:
+    model, x = Offset(), Tensor([1.0])
+    given = {"plain": Tensor([10.0]), "inner.offset": Tensor([100.0])}
+    assert func.functional_call(model, given, x).tolist() == [111]
+    assert model(x).tolist() == [2] and not hasattr(model.inner, "offset")
+    with pytest.raises(AttributeError, match="has no 'other'"):
+        func.functional_call(model, {"plain": x, "other.weight": x}, x)
+    with pytest.raises(TypeError, match="inner is an Identity and becomes a Tensor"):
+        func.functional_call(model, {"plain": x * 5, "inner": x}, x)
+    assert model(x).tolist() == [2]
 
 
 def test_buffers_and_ensembles() -> None:
