@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from types import FunctionType
 from typing import Any
 
 from picograd.engine.tracing import RUNNING, birth, is_born_here, note_undo
@@ -36,6 +37,7 @@ class LRScheduler:
     """
 
     is_initial: bool
+    _last_lr: Sequence[Any]  # the rates that the last step set
 
     # Whether the first rate is the optimizer's own, or already follows the formula.
     keeps_first = False
@@ -119,11 +121,14 @@ class LRScheduler:
         """Set the rates of the next epoch, or of a given one."""
         self.follow_numbers()
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
-        vars(self).pop("_last_lr", None)  # of before
         own = self.get_lr() if type(self).get_lr is not LRScheduler.get_lr else None
         for number, group in enumerate(self.optimizer.param_groups):
             found = self.values(number, epoch is not None) if own is None else {"lr": own[number]}
             group.set_options(found)
+        self._note_rates()
+
+    def _note_rates(self) -> None:
+        self._last_lr = [converted(float, group["lr"]) for group in self.optimizer.param_groups]
 
     def get_lr(self) -> list[float]:
         """List the rates that belong to `last_epoch`, without setting them."""
@@ -135,33 +140,28 @@ class LRScheduler:
         """How often the schedule stepped; the first time when it was made."""
         return self.last_epoch + 1
 
-    @property
-    def _last_lr(self) -> list[float]:
-        """The current rates, as PyTorch's schedules know them; those of users assign it."""
-        return self.get_last_lr()
-
-    @_last_lr.setter
-    def _last_lr(self, rates: Sequence[Any]) -> None:
-        vars(self)["_last_lr"] = rates
-
     def get_last_lr(self) -> list[float]:
-        """List the current rate of each group, or what a schedule of the user's said they are."""
-        if said := vars(self).get("_last_lr"):
-            return list(said)
-        return [converted(float, group["lr"]) for group in self.optimizer.param_groups]
+        """List the rate of each group that the last step set, or that a user's schedule names."""
+        return list(self._last_lr)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what is needed to continue later; functions are left out."""
-        kept = {k: v for k, v in vars(self).items() if k not in HELD}
-        return {name: value for name, value in kept.items() if not holds_function(value)}
+        """Return what is needed to continue later, by PyTorch's names; None for a function."""
+        state = {"_is_initial": False, "_get_lr_called_within_step": False}
+        kept = {k: without_functions(v) for k, v in vars(self).items() if k not in HELD}
+        return {"_step_count": self._step_count, **state, **kept}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continue from a state; the optimizer's own state holds the rates."""
         if "last_epoch" not in state_dict:
             problem = "a schedule's state has the key 'last_epoch'"
             raise StateError(type(self).__name__, problem, "pass what state_dict() returned")
-        known = {k for k, v in vars(self).items() if k not in HELD and not holds_function(v)}
-        vars(self).update({k: v for k, v in state_dict.items() if k in known})
+        known = {name: each for name, each in vars(self).items() if name not in HELD}
+        for name in known.keys() & state_dict.keys():
+            given, functions = state_dict[name], function_list(known[name])
+            for function, inside in zip(functions, given if isinstance(given, list) else [given]):
+                vars(function).update(inside or {})
+            if not functions:
+                setattr(self, name, given)
 
 
 class LambdaLR(LRScheduler):
@@ -534,10 +534,21 @@ def per_group(op: str, name: str, optimizer: Optimizer, value: Any) -> list[Any]
     return list(value)
 
 
-def holds_function(value: Any) -> bool:
-    """Tell whether a state is a function or a list of them, which a file cannot keep."""
-    first = value[0] if isinstance(value, list) and value else value
-    return callable(first)
+def function_list(value: Any) -> list[Any]:
+    """List the functions that an attribute is, or is a list of: a file cannot keep them."""
+    listed = value if isinstance(value, list) else [value]
+    return listed if listed and callable(listed[0]) else []
+
+
+def without_functions(value: Any) -> Any:
+    """Put in the place of a function None, in that of a callable object its attributes."""
+    states = [
+        None if isinstance(each, FunctionType) else vars(each).copy()
+        for each in function_list(value)
+    ]
+    if not states:
+        return value
+    return states if isinstance(value, list) else states[0]
 
 
 def positive(op: str, name: str, value: int) -> int:

@@ -76,6 +76,7 @@ class SequentialLR(Composed):
             group["lr"] = group["initial_lr"]
         self.undo()
         self.schedulers[bisect_right(self.milestones, 0)].start()
+        self._note_rates()
 
     def step(self, epoch: float | None = None) -> None:
         """Let the schedule of this epoch take its step."""
@@ -86,6 +87,7 @@ class SequentialLR(Composed):
             self.schedulers[at].move(0)
         else:
             self.schedulers[at].step()
+        self._note_rates()
 
 
 class ChainedScheduler(Composed):
@@ -110,6 +112,7 @@ class ChainedScheduler(Composed):
         self.optimizer: Optimizer = self.schedulers[0].optimizer
         self.is_initial: bool = False
         self.last_epoch: int = 0
+        self._note_rates()
 
     def step(self, epoch: float | None = None) -> None:
         """Let every schedule take its step."""
@@ -117,11 +120,13 @@ class ChainedScheduler(Composed):
         self.last_epoch += 1
         for schedule in self.schedulers:
             schedule.step()
+        self._note_rates()
 
     def move(self, epoch: int | None) -> None:
         """Send every schedule to an epoch."""
         for schedule in self.schedulers:
             schedule.move(epoch)
+        self._note_rates()
 
 
 class ReduceLROnPlateau(LRScheduler):
@@ -141,6 +146,7 @@ class ReduceLROnPlateau(LRScheduler):
     """
 
     eps: float
+    best: float
     factor: float
     patience: int
     cooldown: int
@@ -171,9 +177,11 @@ class ReduceLROnPlateau(LRScheduler):
         self.last_epoch: int = 0
         self.mode, self.factor, self.patience, self.eps = mode, factor, patience, eps
         self.threshold, self.threshold_mode, self.cooldown = (threshold, threshold_mode, cooldown)
+        self.default_min_lr = min_lr
         self.min_lrs: list[Any] = per_group(op, "min_lr", optimizer, min_lr)
-        self.best: float = math.inf if mode == "min" else -math.inf
+        self.best = self.mode_worse = math.inf if mode == "min" else -math.inf
         self.num_bad_epochs = self.cooldown_counter = 0
+        self._note_rates()
 
     def is_better(self, value: float) -> bool:
         """Tell whether a value improves on the best so far by more than the threshold."""
@@ -201,6 +209,7 @@ class ReduceLROnPlateau(LRScheduler):
         if self.num_bad_epochs > self.patience:
             self._reduce()
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
+        self._note_rates()
 
     def _reduce(self) -> None:
         """Lower the rates, where that makes a difference."""

@@ -15,6 +15,7 @@ from picograd.nn.optim.lr import LRScheduler, check_optimizer, per_group, positi
 from picograd.number import converted
 
 Rates = float | Sequence[float]
+PHASE = ("end_step", "start_lr", "end_lr", "start_momentum", "end_momentum")
 MODES = ("triangular", "triangular2", "exp_range")
 
 
@@ -103,6 +104,7 @@ class CyclicLR(LRScheduler):
     [0.5, 0.75, 1.0, 0.75]
     """
 
+    use_beta1: bool
     base_momentums: list[float]
     max_momentums: list[float]
 
@@ -136,10 +138,10 @@ class CyclicLR(LRScheduler):
         self.step_ratio: float = up / self.total_size
         self.mode = mode
         self.gamma = gamma
-        self.scale_fn = scale_fn
+        self._scale_fn_custom = scale_fn
         is_by_epoch = scale_fn is None and mode == "exp_range"
         self.scale_mode: str = "iterations" if is_by_epoch else scale_mode
-        self.cycle_momentum = cycle_momentum
+        self.cycle_momentum, self.use_beta1 = cycle_momentum, "betas" in optimizer.defaults
         if cycle_momentum:
             bounds = base_momentum, max_momentum
             kept = start_momentum("CyclicLR", optimizer, *bounds, last_epoch == -1)
@@ -150,8 +152,8 @@ class CyclicLR(LRScheduler):
     def height(self, cycle: int) -> float:
         """Compute how high this cycle, or iteration, may rise."""
         at = cycle if self.scale_mode == "cycle" else self.last_epoch
-        if self.scale_fn is not None:
-            return self.scale_fn(at)
+        if self._scale_fn_custom is not None:
+            return self._scale_fn_custom(at)
         if self.mode == "triangular2":
             return converted(float, 1.0 / 2.0 ** (at - 1))
         return converted(float, self.gamma**at) if self.mode == "exp_range" else 1.0
@@ -215,8 +217,9 @@ class OneCycleLR(LRScheduler):
             problem = f"pct_start={pct_start} is not in [0, 1]"
             raise ValueRangeError("OneCycleLR", problem, "use 0.3")
         check_known("OneCycleLR", "anneal_strategy", anneal_strategy, ("cos", "linear"))
-        self.anneal_strategy, self.cycle_momentum = anneal_strategy, cycle_momentum
-        self.phases: list[Any] = list_phases(self.total_steps, pct_start, three_phase)
+        self._anneal_func_type, self.cycle_momentum = anneal_strategy, cycle_momentum
+        self.use_beta1: bool = "betas" in optimizer.defaults
+        self._schedule_phases: list[Any] = list_phases(self.total_steps, pct_start, three_phase)
         rates = per_group("OneCycleLR", "max_lr", optimizer, max_lr)
         for group, rate in zip(optimizer.param_groups, rates):
             if last_epoch == -1:
@@ -234,10 +237,10 @@ class OneCycleLR(LRScheduler):
             problem = f"step {self.last_epoch} of {self.total_steps}"
             raise ValueRangeError("OneCycleLR", problem, "pass a larger total_steps")
         group = self.optimizer.param_groups[number]
-        ends = [phase[0] for phase in self.phases[:-1]]
+        ends = [phase["end_step"] for phase in self._schedule_phases[:-1]]
         at = bisect_left(ends, self.last_epoch)
         begin = ends[at - 1] if at else 0.0
-        end, *names = self.phases[at]
+        end, *names = self._schedule_phases[at].values()
         share = (self.last_epoch - begin) / (end - begin)
         first, last, low, high = (group.get(name) for name in names)
         found = {"lr": self.anneal(first, last, share)}
@@ -247,15 +250,17 @@ class OneCycleLR(LRScheduler):
 
     def anneal(self, start: Any, end: Any, share: float) -> float:
         """Interpolate along half a cosine or a line."""
-        if self.anneal_strategy == "linear":
+        if self._anneal_func_type == "linear":
             return converted(float, (end - start) * share + start)
         return converted(float, end + (start - end) / 2.0 * (math.cos(math.pi * share) + 1.0))
 
 
-Phase = tuple[float, str, str, str, str]
+def list_phases(total: int, share: float, is_three: bool) -> list[dict[str, Any]]:
+    """List what each phase goes through, by PyTorch's names."""
+    return [dict(zip(PHASE, phase)) for phase in list_ends(total, share, is_three)]
 
 
-def list_phases(total: int, share: float, is_three: bool) -> list[Phase]:
+def list_ends(total: int, share: float, is_three: bool) -> list[tuple[float, str, str, str, str]]:
     """List (last step, rate from, to, momentum from, to) of each phase."""
     rise = float(share * total) - 1.0
     up = (rise, "initial_lr", "max_lr", "max_momentum", "base_momentum")

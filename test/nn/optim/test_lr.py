@@ -1,7 +1,9 @@
 """Schedules against PyTorch's, over 60 steps and two groups."""
 
+import warnings
+
 import pytest
-from lr_support import follow, optimizers
+from lr_support import follow, optimizers, torch
 
 import picograd
 from picograd import Tensor, nn
@@ -192,3 +194,50 @@ def test_a_schedule_of_the_users_says_what_it_set() -> None:
     assert schedule.get_last_lr() == [0.5]
     schedule.move(None)  # sets them itself
     assert schedule.get_last_lr() == [0.125]
+
+
+SCHEDULES = {
+    "LambdaLR": lambda room, o: room.LambdaLR(o, lambda epoch: 0.9**epoch),
+    "StepLR": lambda room, o: room.StepLR(o, 2),
+    "CosineAnnealingLR": lambda room, o: room.CosineAnnealingLR(o, 5),
+    "CosineAnnealingWarmRestarts": lambda room, o: room.CosineAnnealingWarmRestarts(o, 3),
+    "CyclicLR": lambda room, o: room.CyclicLR(o, 0.1, 1.0, scale_fn=lambda cycle: 0.5),
+    "OneCycleLR": lambda room, o: room.OneCycleLR(o, 1.0, 10),
+    "ReduceLROnPlateau": lambda room, o: room.ReduceLROnPlateau(o),
+}
+
+
+@pytest.mark.parametrize("make", SCHEDULES.values(), ids=SCHEDULES)
+def test_a_state_has_pytorchs_names_and_is_read_on_both_sides(make):
+    is_of_losses = make is SCHEDULES["ReduceLROnPlateau"]
+    options = {"argument": lambda step: 1.0} if is_of_losses else {}
+    ours, theirs = follow(make, 3, momentum=0.9, **options)
+    found, wanted = ours.state_dict(), theirs.state_dict()
+    assert wanted.keys() <= found.keys() and found["_last_lr"] == pytest.approx(wanted["_last_lr"])
+    for group in ours.optimizer.param_groups:
+        group["lr"] *= 0.1
+    assert ours.get_last_lr() == pytest.approx(theirs.get_last_lr())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        mine, reference = optimizers(momentum=0.9)
+        again, reloaded = make(nn.lr_scheduler, mine), make(torch.optim.lr_scheduler, reference)
+    again.load_state_dict(wanted)
+    reloaded.load_state_dict(found)
+    assert again.get_last_lr() == pytest.approx(reloaded.get_last_lr())
+    assert again.last_epoch == reloaded.last_epoch == 3
+
+
+def test_the_attributes_of_a_callable_object_are_state():
+    class Factor:
+        rate = 0.5
+
+        def __call__(self, epoch):
+            return self.rate**epoch
+
+    first, second = Factor(), Factor()
+    first.rate = 0.25
+    optimizer = nn.optim.SGD([nn.Parameter(Tensor([1.0]))], lr=1.0)
+    state = nn.lr_scheduler.LambdaLR(optimizer, first).state_dict()
+    assert state["lr_lambdas"] == [{"rate": 0.25}]
+    nn.lr_scheduler.LambdaLR(optimizer, second).load_state_dict(state)
+    assert second.rate == 0.25
