@@ -84,7 +84,9 @@ class Outline:
         if is_loaded:
             row: Row = ("load", self.place(facts), node.shape, node.dtype)
         else:
-            inputs = tuple([self.node(source, depth) for source in facts.inputs])
+            is_base = group is not None and group.depth > depth  # a scatter's updates come later
+            sources = facts.inputs[:1] if is_base else facts.inputs
+            inputs = tuple([self.node(source, depth) for source in sources])
             row = (node.op, inputs, self.argument(node), node.shape, node.dtype)
         number = self.numbers[facts.number, is_loaded] = len(self.numbers)
         self.rows.append(row)

@@ -145,3 +145,12 @@ def test_what_one_part_reads_and_another_computes_has_both_rows() -> None:
     read, computed = (outline.node(cast(Any, double), depth) for depth in (3, 2))
     assert read != computed and [row[0] for row in outline.rows] == ["load", "load", "exp"]
     assert outline.node(cast(Any, double), 3) == read
+
+
+def test_the_outline_of_a_scatters_base_ends_there() -> None:
+    """Its updates are a launch of their own, below which a whole network may lie."""
+    y, places = leaf(4, 8), leaf(4, dtype=int64)
+    for _ in range(400):
+        y = build.gelu(linear(y, leaf(8, 8), leaf(8)))
+        y = y.binary("add", leaf(4, 8).scatter(y, (places,), (0,), "sum"))
+    assert kernels_made(schedule([y], TARGET)) < 20
