@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from picograd.dtype import complex64, complex128
+from picograd.dtype import complex64, complex128, uint8
 from picograd.engine.plan_key import leaf_buffer
 from picograd.errors import DTypeError, GradientError, ShapeError
 from picograd.graph import build
@@ -44,12 +44,19 @@ def mapped(tensor: Any, function: Callable[..., Any], *others: Tensor) -> Any:
 showing(always=(complex_functions.real_part, complex_functions.imaginary_part))
 
 
-class UntypedStorage:
-    """This class describes the memory behind tensors, as programs ask that count it."""
+RELEASED: "weakref.WeakValueDictionary[int, Any]" = weakref.WeakValueDictionary()  # see `resize_`
 
-    def __init__(self, base: Any) -> None:
+
+class UntypedStorage:
+    """This class describes the memory behind tensors, as programs ask that count it.
+
+    Its elements have `unit` bytes: those of the tensor for `storage()`.
+    """
+
+    def __init__(self, base: Any, unit: int) -> None:
         self.base: Any = base
         self.device: Any = base.device
+        self.unit: int = unit
 
     def data_ptr(self) -> int:
         """Give the address, computed first."""
@@ -58,10 +65,45 @@ class UntypedStorage:
 
     def nbytes(self) -> int:
         """Give its bytes."""
-        return self.base.nbytes
+        return 0 if id(self.base) in RELEASED else self.base.nbytes
 
-    size = nbytes
-    __len__ = nbytes
+    def size(self) -> int:
+        """Count its elements."""
+        return self.nbytes() // self.unit
+
+    __len__ = size
+
+    def element_size(self) -> int:
+        """Give the bytes of an element."""
+        return self.unit
+
+    def tolist(self) -> list[Any]:
+        """List the elements."""
+        flat = self.base.detach().reshape(-1)
+        return (flat if self.unit == flat.element_size() else flat.view(uint8)).tolist()
+
+    def __getitem__(self, at: int) -> Any:
+        return self.tolist()[at]
+
+    def resize_(self, size: int) -> "UntypedStorage":
+        """Say that the contents are not needed (0), or are again (the size of before).
+
+        Memory goes when no tensor shows it, and no gradient reads it: that is not changed.
+        """
+        if size * self.unit not in (0, self.base.nbytes):
+            text = f"{self.base.nbytes} bytes cannot become {size * self.unit}"
+            raise ShapeError("resize_", text, "use resize_ of the tensor")
+        RELEASED.pop(id(self.base), None)
+        if size == 0:
+            RELEASED[id(self.base)] = self.base
+        return self
+
+
+def shown_by(tensor: Any) -> Any:
+    """Find the tensor whose memory a view shows."""
+    while tensor._view is not None:
+        tensor = tensor._view.base
+    return tensor
 
 
 class FamilyMethods(Recorded):
@@ -292,12 +334,15 @@ class FamilyMethods(Recorded):
         >>> x[1:].untyped_storage().nbytes()
         8
         """
-        base = self
-        while base._view is not None:
-            base = base._view.base
-        return UntypedStorage(base)
+        return UntypedStorage(shown_by(self), 1)
 
-    storage = untyped_storage
+    def storage(self: Any) -> "UntypedStorage":
+        """Describe the memory it shows, in elements.
+
+        >>> len(Tensor([1.0, 2.0])[1:].storage())
+        2
+        """
+        return UntypedStorage(shown_by(self), self.element_size())
 
     def storage_offset(self: Any) -> int:
         """Give the place of the first element in the memory that this tensor shows.

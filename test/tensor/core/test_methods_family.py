@@ -8,7 +8,7 @@ import pytest
 
 import picograd
 from picograd import Tensor
-from picograd.errors import DTypeError, GradientError
+from picograd.errors import DTypeError, GradientError, ShapeError
 
 # a pattern of names may outlive the names it was written for; in-place forms need a value to try
 IN_PLACE = ("acos", "atan", "erfinv", "logit", "sinc", "sgn", "sign", "digamma", "rad2deg", "i0")
@@ -45,6 +45,21 @@ def test_views_share_a_storage() -> None:
     whole, part = x.untyped_storage(), x[2:].storage()
     assert whole.data_ptr() == part.data_ptr() == x.data_ptr() and part.nbytes() == 24
     assert len(whole) == whole.size() == 24 and whole.device == x.device
+    assert len(part) == 6 and part.element_size() == 4 and part[2] == 2 and part.tolist()[4] == 4
+    assert whole.tolist()[6:8] == [128, 63]  # of 1.0
+
+
+def test_a_storage_is_released_and_comes_back() -> None:
+    """What programs that shard parameters call around each layer."""
+    x = picograd.ones(2, 3)
+    for storage, size in ((x.untyped_storage(), 24), (x[1:].storage(), 6)):
+        storage.resize_(0)
+        assert x.untyped_storage().size() == x.storage().size() == 0 and x.shape == (2, 3)
+        storage.resize_(size)
+        assert storage.size() == size and x.copy_(x + 1).shape == (2, 3)
+    assert x.tolist() == [[3] * 3] * 2
+    with pytest.raises(ShapeError, match="24 bytes cannot become 40"):
+        x.storage().resize_(10)
 
 
 class Tagged(picograd.nn.Parameter):
