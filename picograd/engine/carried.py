@@ -15,6 +15,7 @@ of a network is that of its later steps.
 
 Gradients that `backward` recorded are stored by the first computation that meets the graph they
 are of (`gradients_beside`): the loss, or one of them. Else each that is read computes it all again.
+Where they are no results of a formula (sizes that vary, a rule of the user's), it is one of them.
 
 `NEW` are the nodes that tensors got since the last computation. Callers hold `pending.LOCK`.
 """
@@ -126,11 +127,14 @@ def read_ahead(order: Sequence[Node], roots: Sequence[Node], live: Any) -> list[
 
 
 def note_gradients(served: Sequence[tuple[Any, Node]]) -> None:
-    """Remember the leaves whose gradients are results of one formula."""
+    """Remember the leaves whose gradients are results of one formula, or were recorded at once."""
+    apart = [weakref.ref(leaf) for leaf, node in served if node.op != RESULT]
     for leaf, node in served:
         if node.op == RESULT:
             known = GRADIENTS.setdefault(node.inputs[0], [])
             known.append(weakref.ref(leaf))
+        elif len(apart) > 1 and is_pending(node):
+            GRADIENTS[node] = apart
 
 
 def met(seen: Container[Node]) -> list[Node]:
@@ -149,7 +153,7 @@ def gradients_beside(seen: Container[Node]) -> list[Node]:
     for whole in met(seen):
         found += gradients_of(whole)
         GRADIENTS.pop(whole, None)
-    return found
+    return list(dict.fromkeys(found))
 
 
 def gradients_of(whole: Node) -> list[Node]:

@@ -200,6 +200,25 @@ def test_one_gradient_is_read_with_the_others_that_are_held():
     assert first.grad._node.op == "buffer" and not carried.GRADIENTS
 
 
+def test_gradients_of_no_formula_are_read_at_once_too():
+    class Doubled(picograd.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient * 2
+
+    first, second, third = (Tensor(np.ones(3, np.float32), requires_grad=True) for _ in range(3))
+    for _ in range(3):
+        first.grad = second.grad = third.grad = None
+        ((Doubled.apply(first * second) * third).exp() * third).sum().backward()
+        first.grad.sum().item()
+        assert second.grad._node.op == third.grad._node.op == "buffer"
+    assert np.allclose(first.grad.numpy(), 2 * np.exp(2))
+
+
 def test_what_is_beside_gradients_is_read_alone():
     first, _, _ = steps_of_two_weights(2)
     (first * 3).sum().item()

@@ -35,7 +35,7 @@ from picograd.engine.update import Alone, have_own_memory
 from picograd.engine.watch import PROFILES
 from picograd.errors import PicogradError
 from picograd.graph.gradient import WATCHERS
-from picograd.graph.node import Node
+from picograd.graph.node import RESULT, Node
 from picograd.graph.row import PASSING
 from picograd.graph.starts import starts_of
 from picograd.late_methods import dataclass
@@ -561,7 +561,8 @@ class Follower:
             served = []
             for met, number, _ in event.gradients:
                 node = nodes[self.way.made[number].at].inputs[-1]  # or of what was added to another
-                served += [(self.met[met], each) for each in (node, *node.inputs)]
+                found = [each for each in (node, *node.inputs) if each.op == RESULT]
+                served += [(self.met[met], each) for each in found]
             carried.note_gradients(served)
         pending.RECORDED[0] += len(self.made)
         self.way = self.met = self.made = None  # type: ignore[assignment]
