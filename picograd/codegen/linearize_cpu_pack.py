@@ -13,6 +13,7 @@ from dataclasses import replace
 from picograd.codegen.costs import is_zero
 from picograd.codegen.emit import Emitter, is_unit
 from picograd.codegen.linearize_cpu_turn import LEAST, Builder, flat_position, linearize_turn
+from picograd.codegen.operands import narrow
 from picograd.codegen.tile import Assign
 from picograd.dtype import bool_
 from picograd.schedule.index import Axis, Index
@@ -64,10 +65,8 @@ class Pack:
 
     def is_crossed(self, dims: Sequence[Axis]) -> bool:
         """Tell whether rows of memory, as they are or widened, become columns of the panel."""
-        inner = self.expr.args[0] if self.expr.op == "cast" else self.expr
+        inner = narrow(self.expr)
         if len(dims) != 2 or dims[0].size < LEAST or inner.op != "load":
-            return False
-        if inner.dtype.itemsize > self.expr.dtype.itemsize:
             return False
         return is_unit(self.target, dims[0]) and is_unit(inner.arg[1], dims[1])
 

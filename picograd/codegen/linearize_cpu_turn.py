@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from picograd.codegen.emit import Emitter, compute_dtype, is_unit
+from picograd.codegen.operands import narrow
 from picograd.codegen.tile import Assign, Step, Store, Tile
 from picograd.dtype import bool_
 from picograd.helpers import row_major
@@ -105,8 +106,7 @@ class Turn:
 
     def block(self) -> None:
         """Load vectors, turn them round and store them."""
-        step, expr = self.step, self.step.expr
-        expr = expr.args[0] if expr.op == "cast" else expr
+        step, expr = self.step, narrow(self.step.expr)
         if expr.op == "tile":
             source, place = self.tile(*expr.arg)
             over, along = 1, 0  # vectors of rows, one an element

@@ -10,6 +10,7 @@ from picograd.codegen.operands import (
     bind,
     by_stride,
     expr_axes,
+    narrow,
     output_strides,
     products_of,
     size_of,
@@ -271,9 +272,8 @@ def packing_weight(expr: Expr, side: tuple[Axis, ...], depth: tuple[Axis, ...]) 
     """Cost of packing an element of B against a multiply-add: vectors 2, turned round 4."""
     if nearest(strides(expr, side)) <= nearest(strides(expr, depth)):
         return 2
-    copied = expr.args[0] if expr.op == "cast" else expr
     has_one_axis = all(sum(axis.size > 1 for axis in axes) <= 1 for axes in (side, depth))
-    return 4 if copied.op == "load" and has_one_axis else ONE_BY_ONE
+    return 4 if narrow(expr).op == "load" and has_one_axis else ONE_BY_ONE
 
 
 def packed_operations(expr: Expr) -> int:
