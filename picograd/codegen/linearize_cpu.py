@@ -18,7 +18,7 @@ from picograd.codegen import (
 )
 from picograd.codegen.decompose import LLVM
 from picograd.codegen.emit import Emitter, compute_dtype
-from picograd.codegen.linearize_cpu_pack import flat_position, tile_strides
+from picograd.codegen.linearize_cpu_turn import flat_position, tile_strides
 from picograd.codegen.nests import (
     UNROLLED,
     as_bounds,

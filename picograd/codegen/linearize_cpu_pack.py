@@ -8,41 +8,18 @@ last dim itself becomes the bounds of the inner loop. Marked by a `Blocked` layo
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import replace
 
 from picograd.codegen.costs import is_zero
 from picograd.codegen.emit import Emitter, is_unit
-from picograd.codegen.tile import Assign, Tile
+from picograd.codegen.linearize_cpu_turn import LEAST, Builder, flat_position, linearize_turn
+from picograd.codegen.operands import narrow
+from picograd.codegen.tile import Assign
 from picograd.dtype import bool_
-from picograd.helpers import row_major
-from picograd.schedule.index import Axis, Index, constant
+from picograd.schedule.index import Axis, Index
 from picograd.schedule.loop import Condition, Expr, const, walk
 
 LANES = {8: 8, 4: 16, 2: 32, 1: 32}  # elements of a 64-byte vector, by bytes of an element
-
-
-class Builder(Protocol):
-    """What the CPU linearizer offers to the steps written here and in linearize_cpu_dot."""
-
-    emitter: Emitter
-    tiles: dict[str, Tile]
-    memory: dict[str, int]
-    vector_bytes: int
-
-
-def tile_strides(tile: Tile) -> tuple[int, ...]:
-    """Strides of a tile in elements, with its row padding."""
-    if not tile.shape:
-        return ()
-    return row_major((*tile.shape[:-1], tile.shape[-1] + tile.row_padding))
-
-
-def flat_position(tile: Tile, indices: Sequence[Index]) -> Index:
-    """Element of a tile at given coordinates."""
-    flat = constant(0)
-    for index, stride in zip(indices, tile_strides(tile), strict=True):
-        flat = flat + index * stride
-    return flat
 
 
 def without_guards(expr: Expr) -> tuple[Expr, tuple[Condition, ...]]:
@@ -68,6 +45,8 @@ class Pack:
 
     def __init__(self, builder: Builder, step: Assign, expr: Expr) -> None:
         tile = builder.tiles[step.tile]
+        self.builder: Builder = builder
+        self.step: Assign = step
         self.emitter: Emitter = builder.emitter
         self.memory: int = builder.memory[step.tile]
         self.expr: Expr = expr
@@ -84,6 +63,13 @@ class Pack:
         used = [i for i in indices if dims[-1] in self.emitter.index_axes(i)]
         return all(is_unit(index, dims[-1]) for index in used)
 
+    def is_crossed(self, dims: Sequence[Axis]) -> bool:
+        """Tell whether rows of memory, as they are or widened, become columns of the panel."""
+        inner = narrow(self.expr)
+        if len(dims) != 2 or dims[0].size < LEAST or inner.op != "load":
+            return False
+        return is_unit(self.target, dims[0]) and is_unit(inner.arg[1], dims[1])
+
     def nest(self, dims: Sequence[Axis], conditions: Sequence[Condition], fills: bool) -> None:
         """Emit the loops over `dims`; `fills`: write zeros."""
         emitter = self.emitter
@@ -95,6 +81,8 @@ class Pack:
                 self.nest(dims, later, False)
             with emitter.when(emitter.raw("not", bool_, holds)):
                 self.nest(dims, (), True)
+        elif not conditions and not fills and self.is_crossed(dims):
+            linearize_turn(self.builder, replace(self.step, dims=tuple(dims), expr=self.expr))
         elif len(dims) > 1:
             with emitter.axis_loop(dims[0], None):
                 self.nest(dims[1:], [c for c in conditions if c not in ready], fills)

@@ -4,19 +4,45 @@
       16 vectors of elements -> 4 rounds of interleaving pairs -> 16 vectors of rows
 
 What rows and columns have beyond their last whole vector is masked. Copies that do nothing else go
-from memory to memory.
+from memory to memory. Panels of products are packed so, where memory runs along the depth.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Protocol
 
-from picograd.codegen.emit import is_unit
-from picograd.codegen.linearize_cpu_pack import Builder, flat_position
-from picograd.codegen.tile import Assign, Step, Store
+from picograd.codegen.emit import Emitter, compute_dtype, is_unit
+from picograd.codegen.operands import narrow
+from picograd.codegen.tile import Assign, Step, Store, Tile
 from picograd.dtype import bool_
-from picograd.schedule.index import Index, axis_index
+from picograd.helpers import row_major
+from picograd.schedule.index import Index, axis_index, constant
 
 MOST = 16  # lanes
 LEAST = 8  # rows from which on a tile is turned by vectors
+
+
+class Builder(Protocol):
+    """What the CPU linearizer offers to the files that write one kind of step."""
+
+    emitter: Emitter
+    tiles: dict[str, Tile]
+    memory: dict[str, int]
+    vector_bytes: int
+
+
+def tile_strides(tile: Tile) -> tuple[int, ...]:
+    """Strides of a tile in elements, with its row padding."""
+    if not tile.shape:
+        return ()
+    return row_major((*tile.shape[:-1], tile.shape[-1] + tile.row_padding))
+
+
+def flat_position(tile: Tile, indices: Sequence[Index]) -> Index:
+    """Element of a tile at given coordinates."""
+    flat = constant(0)
+    for index, stride in zip(indices, tile_strides(tile), strict=True):
+        flat = flat + index * stride
+    return flat
 
 
 def is_turn(step: Step) -> bool:
@@ -80,7 +106,7 @@ class Turn:
 
     def block(self) -> None:
         """Load vectors, turn them round and store them."""
-        step, expr = self.step, self.step.expr
+        step, expr = self.step, narrow(self.step.expr)
         if expr.op == "tile":
             source, place = self.tile(*expr.arg)
             over, along = 1, 0  # vectors of rows, one an element
@@ -109,7 +135,8 @@ class Turn:
         mask = self.mask(1 - dim)
         found = []
         for at in self.places(index, dim):
-            found.append(emitter.add("load", dtype, (source, at, *mask), lanes=lanes))
+            loaded = emitter.add("load", dtype, (source, at, *mask), lanes=lanes)
+            found.append(emitter.cast(loaded, compute_dtype(self.step.expr.dtype)))
         return found
 
     def store(self, target: int, index: Index, dim: int, vectors: Sequence[int]) -> None:

@@ -293,6 +293,28 @@ def eigh_vjp(g: Node, y: Node, x: Node) -> Gradients:
     return [(total + turned(total)) * 0.5]
 
 
+def eigenvalues_vjp(g: Node, y: Node, x: Node) -> Gradients:
+    """Multiply eigenvectors by the gradients of their values: V diag(g) V^T."""
+    _, v = unpacked(host_call("eigh", x), x.shape[-1:], x.shape[-2:])
+    return [matmul(v * columns_of(g, v), turned(v))]
+
+
+def values_shape(x: Shape) -> Shape:
+    """Shape of the singular values."""
+    return (*x[:-2], min(x[-2:]))
+
+
+def singular_values(x: Array) -> Array:
+    """Find singular values without vectors, descending."""
+    return np.linalg.svd(x, compute_uv=False)
+
+
+def singular_values_vjp(g: Node, y: Node, x: Node) -> Gradients:
+    """Multiply singular vectors by the gradients of their values: U diag(g) Vh."""
+    u, _, vh = unpacked(host_call("svd", x), *svd_shapes(x.shape))
+    return [matmul(u * columns_of(g, u), vh)]
+
+
 def eig(x: Array) -> Array:
     """Find eigenvalues and eigenvectors of complex matrices; of real ones come conjugate pairs."""
     return packed(x.ndim - 2, *np.linalg.eig(x if np.any(x.imag) else x.real)).astype(x.dtype)
@@ -454,6 +476,8 @@ MATRICES = functions(
     row("pinv", pseudo_inverse, lambda x, *_: (*x[:-2], x[-1], x[-2]), pinv_vjp, True),
     row("svd", svd, lambda x: total(svd_shapes(x), x), svd_vjp, True),
     row("eigh", eigh, lambda x: total((x[-1:], x[-2:]), x), eigh_vjp, True),
+    row("eigvalsh", np.linalg.eigvalsh, lambda x: x[:-1], eigenvalues_vjp, True),
+    row("svdvals", singular_values, values_shape, singular_values_vjp, True),
     row("eig", eig, lambda x: total((x[-1:], x[-2:]), x), eig_vjp, True),
     row("qr", qr, lambda x, mode: total(qr_shapes(x, mode), x), qr_vjp),
     row("lu", lu, lambda x: total(lu_shapes(x), x), lu_vjp),

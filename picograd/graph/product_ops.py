@@ -14,10 +14,11 @@ from picograd.graph.batch_rules import batch_contract, batch_conv
 from picograd.graph.bounded_rules import bound_contract, bound_conv
 from picograd.graph.conv_forms import expand_conv
 from picograd.graph.node import Node
-from picograd.graph.row import FACTOR, DTypeRule, Op, Role, Sizes, table
+from picograd.graph.row import FACTOR, NUMBERS, VIEWS, DTypeRule, Op, Role, Sizes, table
 from picograd.graph.shape import ConvSpec, Shape, contract_shape, conv_shape, span
 from picograd.graph.size_bounds import conv_bound
 from picograd.helpers import product
+from picograd.target import Target
 
 Array = Any
 Gradients = tuple[Node | None, ...]
@@ -48,6 +49,33 @@ def contract_vjp(gradient: Node, output: Node, a: Node, b: Node) -> Gradients:
         kept = tuple(n if label in present else 1 for label, n in zip(own, x.shape))
         results.append(part.reshape(kept).expand(x.shape))
     return tuple(results)
+
+
+def expand_contract(node: Node, target: Target) -> Node | None:
+    """Compute rows that are all alike once: those of an operand that is one number everywhere.
+
+    The gradient of a sum is such an operand.
+    """
+    *operands, out = node.arg
+    for number, (own, other) in enumerate((operands, operands[::-1])):
+        x = node.inputs[number]
+        alike = {n for n, size in zip(own, x.shape) if n in out and n not in other and size > 1}
+        if alike and is_one_number(x):
+            ranges = tuple([(0, 1 if n in alike else size, 1) for n, size in zip(own, x.shape)])
+            factors = [*node.inputs]
+            factors[number] = x.slice(ranges)
+            lone = factors[0].contract(factors[1], node.arg)
+            return lone.expand(node.shape)
+    return None
+
+
+def is_one_number(x: Node) -> bool:
+    """Tell whether all elements show one number."""
+    while x.size != 1 and x.realized is None and (x.op in VIEWS or x.row.is_same_bytes):
+        if not x.row.is_showing:
+            return False
+        x = x.inputs[0]
+    return x.size == 1 or x.op in NUMBERS
 
 
 def spread(x: Array, spec: ConvSpec) -> Array:
@@ -161,6 +189,7 @@ PRODUCT_ROWS = table(
         contract,
         contract_vjp,
         hero="contract",
+        expand_on=expand_contract,
         shape=lambda labels, a, b: contract_shape(a, b, labels),
         check=check_labels,
         batch=batch_contract,

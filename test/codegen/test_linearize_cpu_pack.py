@@ -69,3 +69,25 @@ def test_guards_are_found_below_casts() -> None:
     assert conditions == test and repr(expr) == "float32(s0[i])"
     other = Expr("guard", (load, const(1.0, float16)), test, float16)
     assert without_guards(other) == (other, ())
+
+
+@pytest.mark.parametrize("columns", [5, 16, 35])
+def test_rows_that_are_packed_as_columns_are_turned_by_vectors(columns: int) -> None:
+    i, j = Axis("i", 20), Axis("j", columns)
+    at = axis_index(i) * 37 + axis_index(j) + 3
+    data = np.arange(1, at.hi + 2, dtype=np.float16)
+    load = Expr("load", (), (0, at), float16)
+    value = Expr("cast", (load,), None, float32)
+    tile = Tile("t", (columns, 20), float32, "shared", row_padding=16)
+    here = axis_index(j), axis_index(i)
+    layout = Blocked((20, columns), (1, 1), (1, 16))
+    read = Expr("tile", (), ("t", here), float32)
+    steps = Assign("t", (i, j), value, here, layout), Store(1, here[0] * 20 + here[1], (j, i), read)
+    slots = (Slot(float16, data.size, "in"), Slot(float32, 20 * columns, "out"))
+    kernel = Kernel("pack", "contract", slots, (), (Part((), ()),))
+    program = linearize(TileKernel(kernel, (TilePart((), (tile,), steps),)), TARGET)
+    out = np.full(20 * columns, -1, np.float32)
+    interpret_program.interpret(program, [data, out])
+    rows = np.arange(20)[None, :] * 37 + np.arange(columns)[:, None] + 3
+    assert np.array_equal(out.reshape(columns, 20), data[rows].astype(np.float32))
+    assert any(x.op == "interleave" for x in program.instructions)

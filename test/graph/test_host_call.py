@@ -31,6 +31,8 @@ SAMPLES: dict[str, list[tuple[tuple[Any, ...], list[Any]]]] = {
     "pinv": [((1e-9, 0.0), [TALL]), ((1e-9, 0.0), [WIDE])],
     "svd": [((), [TALL]), ((), [WIDE])],
     "eigh": [((), [SPD])],
+    "eigvalsh": [((), [SPD])],
+    "svdvals": [((), [TALL]), ((), [WIDE])],
     "eig": [((), [SQUARE + 1j * TALL[:, :3]])],
     "qr": [(("reduced",), [TALL]), (("reduced",), [WIDE]), (("complete",), [WIDE])],
     "lu": [((), [SQUARE])],
@@ -90,7 +92,7 @@ def free(name: str, options: Any, arrays: list[Any]) -> Any:
     """The call as a function of matrices that need not be symmetric."""
 
     def call(*nodes: Node) -> Node:
-        if name in ("cholesky", "eigh"):
+        if name in ("cholesky", "eigh", "eigvalsh"):
             swapped = nodes[0].permute((0, 2, 1))
             nodes = ((nodes[0] + swapped) * 0.5,)
         return smooth(name, options)(*nodes)
@@ -113,7 +115,7 @@ def test_gradients(name: str, options: Any, arrays: list[Any]) -> None:
         assert output.dtype is found.dtype
         return found
 
-    if name not in ("cholesky", "eigh", *UNFIT):
+    if name not in ("cholesky", "eigh", "eigvalsh", *UNFIT):
         check_gradients(first, *arrays)
 
 

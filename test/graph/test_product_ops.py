@@ -10,6 +10,7 @@ from picograd.buffer import Storage
 from picograd.conversion import convert
 from picograd.dtype import ALL, DType, float32
 from picograd.graph import build
+from picograd.graph.expand import expand_composites
 from picograd.graph.gradient import gradient
 from picograd.graph.node import Node, toposort
 from picograd.graph.shape import ConvSpec, Shape
@@ -151,3 +152,20 @@ def test_empty_batch() -> None:
     spec = ConvSpec((1,), ((0, 0),), (1,), (1,))
     arrays = np.ones((0, 1, 2, 5)), np.ones((1, 3, 2, 3))
     check_gradients(lambda m, n: build.conv(m, n, spec), *arrays)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_rows_of_one_number_are_multiplied_once(number: int) -> None:
+    """A gradient of a sum: its product with a matrix has rows, or columns, that are all alike."""
+    shapes = [(2, 30, 4), (2, 4, 5)]
+    ones = build.permute(build.detach(build.const(3.0, (4, 2, 30), float32, "cpu")), (1, 2, 0))
+    x = np.random.default_rng(0).normal(size=shapes[1]).astype(np.float32)
+    labels = ((7, 0, 1), (7, 1, 2), (7, 0, 2))
+    pair = (ones, leaf(x)) if number == 0 else (leaf(x), ones)
+    ordered = labels if number == 0 else (labels[1], labels[0], labels[2])
+    node = build.contract(*pair, ordered)
+    (found,) = expand_composites([node])
+    assert found is not node and max(each.size for each in toposort([found])) == node.size
+    assert [each.shape for each in toposort([found]) if each.op == "contract"] == [(2, 1, 5)]
+    np.testing.assert_allclose(value(found), value(node), rtol=1e-5)
+    np.testing.assert_allclose(value(node), 3 * x.sum(1, keepdims=True).repeat(30, 1), rtol=1e-4)

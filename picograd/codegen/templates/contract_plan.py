@@ -10,6 +10,7 @@ from picograd.codegen.operands import (
     bind,
     by_stride,
     expr_axes,
+    narrow,
     output_strides,
     products_of,
     size_of,
@@ -39,6 +40,7 @@ CACHE_BYTES = 1 << 20  # second-level cache of one core: Zen 4 and 5, Sapphire R
 DEPTH = 384  # longest depth block: a 12-row block of A and a panel of B stay in L1 and L2
 MOST_ROWS = 384  # of a block of A: more would only grow the block of results
 MOVING = {"cast", "const", "scalar", "index"}  # of an operand: what packing does anyway
+ONE_BY_ONE = 16  # cost of packing an element by itself, against a multiply-add
 WORK_PER_TASK = 1 << 20  # multiply-adds that outweigh handing out a task (about 10 us)
 
 
@@ -154,13 +156,13 @@ def orient(product: Contraction, target: Target) -> Contraction:
 def side_cost(product: Contraction, lanes: int) -> float:
     """Estimate instructions: multiply-adds, packing both operands, storing the result.
 
-    B is transposed element by element unless memory runs along N, and found by division if N is
-    several axes whose last does not fill vectors; A is fine along M or K.
+    B is transposed unless memory runs along N, element by element if it is no plain copy, and found
+    by division if N is several axes whose last does not fill vectors; A is fine along M or K.
     """
     _, m, n, k = product.sizes
-    near_n = nearest(strides(product.b, product.columns))
     near_a = nearest(strides(product.a, (*product.rows, *product.depth)))
-    b_step = 1.0 if near_n > nearest(strides(product.b, product.depth)) else 1 / lanes
+    weight = packing_weight(product.b, product.columns, product.depth)
+    b_step = 1.0 if weight == ONE_BY_ONE else weight / 2 / lanes
     b_step = 6.0 if is_awkward(product, lanes) else b_step
     out = nearest(output_strides(product, product.columns))
     is_row = out <= nearest(output_strides(product, product.rows))
@@ -267,8 +269,11 @@ def is_rowwise(product: Contraction) -> bool:
 
 
 def packing_weight(expr: Expr, side: tuple[Axis, ...], depth: tuple[Axis, ...]) -> int:
-    """Cost of packing an element of B against a multiply-add: vectors 2, one by one 16."""
-    return 2 if nearest(strides(expr, side)) <= nearest(strides(expr, depth)) else 16
+    """Cost of packing an element of B against a multiply-add: vectors 2, turned round 4."""
+    if nearest(strides(expr, side)) <= nearest(strides(expr, depth)):
+        return 2
+    has_one_axis = all(sum(axis.size > 1 for axis in axes) <= 1 for axes in (side, depth))
+    return 4 if narrow(expr).op == "load" and has_one_axis else ONE_BY_ONE
 
 
 def packed_operations(expr: Expr) -> int:
@@ -322,7 +327,7 @@ def most_rows(product: Contraction, height: int, depth: int) -> int:
 
     Where packing B is slow, A may overflow it: a row is streamed only once per panel.
     """
-    is_slow = packing_weight(product.b, product.columns, product.depth) > 2
+    is_slow = packing_weight(product.b, product.columns, product.depth) == ONE_BY_ONE
     rows = CACHE_BYTES // (1 if is_slow else 4) // (max(depth, 1) * product.dtype.itemsize)
     return max(min(rows, MOST_ROWS) // height, 1) * height
 
@@ -334,7 +339,8 @@ def choose(product: Contraction, target: Target, count: int = 1) -> Plan:
     height, vectors = register_block(m, n, lanes, target.registers)
     height = aligned_height(product, height)
     depth = nested_cut(product.depth, DEPTH)
-    wanted = min(batch * m * n * k // WORK_PER_TASK, 4 * target.threads)
+    tasks = 4 * target.threads if target.threads > 1 else 1
+    wanted = min(batch * m * n * k // WORK_PER_TASK, tasks)
     wanted //= max(batch, 1)
     packs_all = round_up(n, lanes) * max(k, 1) * item <= CACHE_BYTES
     tall = max(most_rows(product, height, depth.size), window_rows(product))

@@ -18,9 +18,9 @@ from picograd.schedule.loop import Condition, Expr, const, rewrite
 
 VECTOR = 16  # elements; shorter axes are better packed
 LONG_DEPTH = 65536  # elements that are summed at once: LLVM keeps about 64 partial sums of them
-THIN = 4  # vectors up to which reading the matrix once for each beats packing it
+THIN = 8  # vectors up to which reading the matrix once for each beats packing it
 AT_ONCE = 8  # rows of the matrix that are added to a sum before it goes back to memory
-LEAST_COLUMNS, MOST_COLUMNS = 256, 2048  # of a task: 8 KiB of sums
+LEAST_COLUMNS, MOST_COLUMNS = 256, 2048  # of a task: 32 KiB of sums, at most
 
 
 def build_part(product: Contraction) -> TilePart | None:
@@ -52,8 +52,9 @@ def is_contiguous(product: Contraction, deep: bool) -> bool:
 
 def streamed_part(product: Contraction) -> TilePart:
     """Write the columns of a task: rows of the matrix are added to their sums, in order."""
-    n = product.sizes[2]
-    block = min(max(round_up(ceil_div(n, 8), VECTOR), LEAST_COLUMNS), MOST_COLUMNS)
+    _, m, n, _ = product.sizes
+    most = MOST_COLUMNS // ceil_div(m, THIN // 2)
+    block = min(max(round_up(ceil_div(n, 8), VECTOR), LEAST_COLUMNS), most)
     chunk = Axis("chunk", ceil_div(n, block))
     steps: list[Step] = []
     tiles: list[Tile] = []

@@ -182,7 +182,15 @@ def svdvals(A: Tensor) -> Tensor:
     >>> picograd.linalg.svdvals(Tensor([[3.0, 0.0], [0.0, 4.0]])).tolist()
     [4.0, 3.0]
     """
-    return svd(A, full_matrices=False).S
+    if needs_vectors("linalg.svdvals", A):
+        return svd(A, full_matrices=False).S
+    return apply(host.singular_values, A)
+
+
+def needs_vectors(op: str, A: Tensor) -> bool:
+    """Tell whether singular values or eigenvalues are found with vectors, for their gradients."""
+    need_tensor(op, A)
+    return A.requires_grad or A.dtype.is_complex
 
 
 def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
@@ -204,7 +212,10 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     >>> picograd.linalg.eigvalsh(Tensor([[2.0, 0.0], [0.0, 1.0]])).tolist()
     [1.0, 2.0]
     """
-    return eigh(A, UPLO).eigenvalues
+    if needs_vectors("linalg.eigvalsh", A):
+        return eigh(A, UPLO).eigenvalues
+    check_known("linalg.eigvalsh", "UPLO", UPLO, ("L", "U"))
+    return apply(host.symmetric_eigenvalues, A.mH if UPLO == "U" else A)
 
 
 @composed("pinverse")

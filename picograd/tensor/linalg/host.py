@@ -94,6 +94,16 @@ def eigh(node: Node) -> list[Node]:
     return [real_part(values), vectors]
 
 
+def symmetric_eigenvalues(node: Node) -> Node:
+    """Find the eigenvalues, ascending, of symmetric matrices of real numbers (lower triangle)."""
+    return host_call("eigvalsh", wide("eigvalsh", node))
+
+
+def singular_values(node: Node) -> Node:
+    """Find the singular values of matrices of real numbers, descending."""
+    return host_call("svdvals", wide("svdvals", node, False))
+
+
 def eig(node: Node) -> list[Node]:
     """Find eigenvalues and eigenvectors of square matrices: complex numbers."""
     x = wide("eig", node)

@@ -30,6 +30,7 @@ from attention_forms import (
 from cuda_tools import compile_cuda
 from plan_support import VALUES, leaf
 
+from picograd import Tensor, explain
 from picograd.codegen import interpret_program, interpret_tile
 from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.program import verify as verify_program
@@ -42,6 +43,7 @@ from picograd.dtype import bfloat16, float16
 from picograd.graph import build
 from picograd.graph.gradient import gradient
 from picograd.graph.interpret import interpret
+from picograd.nn import functional
 from picograd.schedule import score_ranges
 from picograd.schedule.interpret import interpret as interpret_kernel
 from picograd.schedule.interpret_plan import allocate
@@ -227,3 +229,11 @@ def test_blocks_are_as_wide_as_there_are_registers(depth, sizes):
     plan = schedule(gradients_of(plain, shapes_of(256, 256, depth, depth)), FEW)
     streams = [analyse(kernel, kernel.parts[0]) for kernel in streams_of(plan)[1:]]
     assert [next(attention_gradient_cuda.schedules(each)).size for each in streams] == sizes
+
+
+def test_the_gradient_of_a_sum_is_no_operand_in_memory() -> None:
+    q, k, v = (Tensor.zeros(1, 2, 1024, 64, dtype=bfloat16).realize() for _ in range(3))
+    for each in (q, k, v):
+        each.requires_grad = True
+    functional.scaled_dot_product_attention(q, k, v).sum().backward()
+    assert "contract" in str(explain([q.grad, k.grad, v.grad], "cuda"))

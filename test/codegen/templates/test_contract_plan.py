@@ -12,10 +12,12 @@ from picograd.codegen.templates.contract_plan import (
     is_plain,
     is_range,
     nearest,
+    orient,
     register_block,
     vector_lanes,
 )
 from picograd.dtype import bfloat16, float32, float64
+from picograd.helpers import product
 from picograd.schedule.index import Axis, axis_index
 from picograd.schedule.loop import Expr
 from picograd.target import Target
@@ -67,3 +69,14 @@ def test_a_shared_expression_is_looked_at_once() -> None:
     for _ in range(60):  # spelt out this would be 2 ** 60 nodes
         deep = Expr("add", (deep, deep), None, deep.dtype)
     assert is_range(replace(product, b=deep), product.columns)
+
+
+def test_one_worker_divides_no_product_for_others() -> None:
+    plan = choose(analyse(matmul((1, 256, 256, 512)).kernel), replace(TARGET, threads=1))
+    assert not plan.is_split and product(axis.size for axis in plan.task) == 1
+
+
+def test_turning_an_operand_costs_less_than_storing_across_rows() -> None:
+    """A layer's weights, (1024, 512), are columns of the panels that the result is stored from."""
+    case = analyse(matmul((1, 256, 1024, 512), order_b=(0, 2, 1)).kernel)
+    assert orient(case, TARGET).sizes == (1, 256, 1024, 512)

@@ -19,6 +19,8 @@ from picograd.dtype import float64
 CASES = {  # batch, M, N, K
     "row": matmul((1, 1, 300, 37)),
     "columns": matmul((1, 3, 600, 19), with_bias=True),
+    "eight": matmul((1, 8, 2080, 11)),
+    "eight dots": matmul((1, 8, 50, 64), order_b=(0, 2, 1)),
     "shallow": matmul((1, 4, 45, AT_ONCE - 3)),
     "batch": matmul((3, 2, 70, 24)),
     "float64": matmul((1, 2, 64, 40), dtype=float64),
@@ -53,7 +55,8 @@ def is_thin(case: Case) -> bool:
 
 
 def test_more_vectors_short_axes_and_matrices_that_lie_otherwise_are_packed() -> None:
-    assert not is_thin(matmul((1, 5, 300, 37)))
+    assert not is_thin(matmul((1, 9, 300, 37)))
+    assert is_thin(matmul((1, 8, 300, 37)))
     assert not is_thin(matmul((1, 2, 24, 37)))
     assert not is_thin(matmul((1, 2, 300, 12), order_b=(0, 2, 1)))
     assert is_thin(matmul((1, 300, 2, 37), order_a=(0, 2, 1)))  # a matrix and few vectors

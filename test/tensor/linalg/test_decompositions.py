@@ -148,3 +148,26 @@ def test_second_derivatives_of_singular_values_and_vectors() -> None:
         direction = complex_numbers(3, 3) if np.iscomplexobj(x) else weights
         found, wanted = (curvature(m, of, x, direction) for m in (picograd, torch))
         np.testing.assert_allclose(found, wanted, 1e-7, 1e-9)
+
+
+@pytest.mark.parametrize(("name", "whole"), [("eigvalsh", "eigh"), ("svdvals", "svd")])
+def test_values_alone_are_found_without_vectors(
+    name: str, whole: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = Tensor(STACK[0] + STACK[0].T)
+    values, calls = getattr(picograd.linalg, name), []
+    original = getattr(np.linalg, whole)
+
+    def noted(*args: Any, **options: Any) -> Any:
+        calls.append(options)
+        return original(*args, **options)
+
+    monkeypatch.setattr(np.linalg, whole, noted)
+    alone = values(x)
+    assert calls in ([], [{"compute_uv": False}])
+    found = picograd.func.grad(lambda x: values(x)[0])(x)
+    x.requires_grad = True
+    with_vectors = values(x)
+    with_vectors[0].backward()
+    np.testing.assert_allclose(alone.numpy(), with_vectors.detach().numpy(), rtol=1e-6)
+    np.testing.assert_allclose(found.numpy(), x.grad.numpy(), rtol=1e-5, atol=1e-6)
