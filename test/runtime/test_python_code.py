@@ -102,6 +102,36 @@ def test_loops_nest(compiler):
     assert words(compiler, ARITHMETIC, "nested", 7) == 7
 
 
+SHARED = """
+def added(table: shared, more):
+    while table.first < more:
+        atomic_add(table.first, 3)
+    return table.first
+
+@public
+def use(table: shared, more):
+    "what is there before and after"
+    atomic_write(table.second, added(table, more) << 4)
+    before = atomic_and(table.second, 4095)
+    if atomic_swap(table.first, 0, 1) or not atomic_swap(table.second, before & 4095, 7):
+        return 0 - 1
+    table.third = before // more
+    return atomic_read(table.second) + (table.third << 8)
+"""
+
+
+def test_words_of_several_threads():
+    places = {f"shared.{name}": 8 * at for at, name in enumerate(("first", "second", "third"))}
+    code = Translator(places, {}, shared="shared")
+    code.translate(SHARED)
+    compiler = Compiler(host())
+    library = compiler.load(compiler.compile(Code("test", "llvm", "use", code.text(), 1)), ("use",))
+    table = (ctypes.c_int64 * 3)()
+    use = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(library["use"])
+    assert use(ctypes.addressof(table), 10) == 7 + (19 << 8)
+    assert list(table) == [12, 7, 19]
+
+
 CALLED = """
 def value_of(box: Box):
     return own(box.value)
@@ -185,7 +215,7 @@ def test_garbage_stays_off_where_it_was(called):
     "text",
     [
         "x = 1",
-        "def f(a):\n    while a:\n        a = 0",
+        "def f(a):\n    with a:\n        a = 0",
         "def f(a):\n    return [a]",
         "def f(a):\n    return a.b(1)",
         "def f(a):\n    for x in a:\n        a = 0",
