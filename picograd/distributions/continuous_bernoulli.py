@@ -49,7 +49,7 @@ class ContinuousBernoulli(Chances):
         self._lims = lims
         super().__init__(probs, logits, validate_args)
         if probs is not None:
-            self.probs = clamped(self.probs)
+            self.probs = clamped(self.own())
 
     def chosen(self, near: Tensor, far: Any) -> Tensor:
         """Take one formula near t = 0 and another, of |t| kept off 0, elsewhere."""
