@@ -19,8 +19,8 @@ whose reference is taken, in the place of another, and an assignment to a slot o
 the word and nothing else. The words of the table that is called `shared` are for several threads:
 each is read and written whole, and `atomic_read`, `atomic_write`, `atomic_add`, `atomic_and` and
 `atomic_swap` are in one order for all threads. `room(n)` is n words that live as long as the call.
-`single(word)` rounds a double to a float32. `refuse("...")` raises TypeError. What is not known is
-an error.
+`single(word)` rounds a double to a float32. `need(condition)` ends the function with 0 where it
+does not hold, `refuse("...")` raises TypeError. What is not known is an error.
 
 docs/design/0029-native-callables.md says what this rests on, and what not.
 """
@@ -467,6 +467,15 @@ return found
         address = self.value(f"ptrtoint ptr {name} to i64")
         self.call("PyErr_SetString", self.world("TypeError"), address)
         self.write("ret i64 0")
+        return "0"
+
+    def call_need(self, condition: ast.expr) -> str:
+        """End the function with 0 unless a condition holds."""
+        on, stop = self.label(), self.label()
+        self.branch(condition, on, stop)
+        self.mark(stop)
+        self.write("ret i64 0")
+        self.mark(on)
         return "0"
 
     def call_enter(self, address: ast.expr, *arguments: ast.expr) -> str:

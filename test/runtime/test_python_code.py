@@ -78,6 +78,13 @@ def compute(a, b):
     return (total & 1023) | (b >> 1)
 
 @public
+def needed(a, b):
+    need(a and not b or a > 5)
+    for number in range(b):
+        need(number < 3)
+    return a + b
+
+@public
 def nested(count):
     sums = room(3)
     for at in range(THREE):
@@ -96,6 +103,13 @@ def test_statements_compute_what_python_does(compiler, a, b):
     wanted = -total if total and b < 0 else (total & 1023) | ((b % (1 << 64)) >> 1)
     found = words(compiler, ARITHMETIC, "compute", a, b)
     assert found % (1 << 64) == wanted % (1 << 64)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "found"), [(2, 0, 2), (2, 1, 0), (6, 3, 9), (6, 4, 0), (0, 0, 0)]
+)
+def test_what_is_needed(compiler, a, b, found):
+    assert words(compiler, ARITHMETIC, "needed", a, b) == found
 
 
 def test_loops_nest(compiler):
