@@ -239,13 +239,11 @@ def picograd_launch(self, arguments, count):
     inputs = list_of(arguments[0], plan.inputs)
     scalars = list_of(arguments[1], plan.numbers)
     kept = list_of(arguments[3], plan.made)
-    if inputs == 0 or (scalars == 0 and plan.numbers) or (kept == 0 and arguments[3] != None):
-        return own(None)
+    need(inputs and (scalars or not plan.numbers) and (kept or arguments[3] == None))
     found = room(SLOTS)
     for number in range(plan.inputs):
         found[number] = PyList_GetItem(inputs, number)
-    if run(plan, scalars, arguments[2], kept, found) == 0:
-        return own(None)
+    need(run(plan, scalars, arguments[2], kept, found))
     results = PyList_New(plan.outputs)
     if results:
         for number in range(plan.outputs):

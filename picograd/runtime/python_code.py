@@ -154,7 +154,7 @@ class Translator:
         """Write the function that Python calls around another one.
 
         No garbage is collected meanwhile: nothing runs that drops what is only looked at. An error
-        that Python code left, which was called, is raised.
+        that Python code left, which was called, is raised; 0 without one is None.
         """
         self.begin(name, ["self", "arguments", "count"], is_public=True)
         inside = f"{name}_inside(self, arguments, count)"
@@ -168,6 +168,8 @@ if was_on:
 if PyErr_Occurred():
     Py_DecRef(found)
     return 0
+if found == 0:
+    return own(None)
 return found
 """
         self.body(ast.parse(text).body)

@@ -187,8 +187,7 @@ def test_slots_are_read_and_written(called):
 
 def test_a_slot_that_was_never_set_is_nothing(called):
     box = Box()
-    with pytest.raises(SystemError, match="without setting an exception|NULL"):
-        called["swap"](box, 1)
+    assert called["swap"](box, 1) is None  # 0 without an error
     assert box.value == 1
 
 

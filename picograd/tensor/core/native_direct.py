@@ -130,9 +130,7 @@ def is_alone(node, whole):
         PyDict_Next(world.new, at, entry, entry + 8)
         reference = PyDict_GetItemWithError(live.data, entry[0])
         if reference and PyLong_AsUnsignedLongLong(entry[0]) != node:
-            tensor = PyObject_CallObject(reference, 0)
-            Py_DecRef(tensor)
-            need(tensor == None)
+            need(referred(reference) == None)
     return 1
 
 def forget_gradients(whole):
@@ -145,18 +143,13 @@ def forget_gradients(whole):
 def owner_of(node):
     "the tensor of a node, and the weak reference to it; 0 for none"
     live: LiveTable = world.live
-    key = PyLong_FromVoidPtr(node)
-    need(key)
-    reference = PyDict_GetItemWithError(live.data, key)
-    Py_DecRef(key)
-    return reference
+    return at_address(live.data, node)
 
 def is_usual(node: Node, reference):
     "whether the tensor of a node settles as `settle_tensor` does it, or, as it tracks, not at all"
     if reference == 0:
         return 1
-    tensor: Tensor = PyObject_CallObject(reference, 0)
-    Py_DecRef(tensor)
+    tensor: Tensor = referred(reference)
     need(tensor)
     if tensor == None:
         return 1
@@ -260,14 +253,11 @@ def picograd_direct(self, arguments, count):
     if count != 2:
         refuse("direct takes a node and a line")
     node: Node = arguments[0]
-    if type_of(node) != world.Node or node.realized != None or PyDict_Size(world.versions):
-        return own(None)
-    if not sweep_live() or not is_idle():
-        return own(None)
+    need(type_of(node) == world.Node and node.realized == None and not PyDict_Size(world.versions))
+    need(sweep_live() and is_idle())
     enabled = is_enabled()
     if compute_node(node, enabled, arguments[1]):
         return own(True)
-    return own(None)
 """
 
 TEXT = AROUND + FINDING + SETTLING + COMPUTING

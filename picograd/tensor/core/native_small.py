@@ -339,12 +339,9 @@ def picograd_small(self, arguments, count):
     "`small(nodes, origin)`: True, or None where nothing was done"
     if count != 2:
         refuse("small takes nodes and a line")
-    if type_of(arguments[0]) != world.list or PyDict_Size(world.versions):
-        return own(None)
-    if PyList_Size(arguments[0]) < 1 or PyList_Size(arguments[0]) > MOST_ASKED:
-        return own(None)
-    if not sweep_live() or not is_idle():
-        return own(None)
+    need(type_of(arguments[0]) == world.list and not PyDict_Size(world.versions))
+    need(PyList_Size(arguments[0]) >= 1 and PyList_Size(arguments[0]) <= MOST_ASKED)
+    need(sweep_live() and is_idle())
     enabled = is_enabled()
     graph: graph = room(GRAPH_WORDS)
     graph.count = 0
@@ -362,7 +359,6 @@ def picograd_small(self, arguments, count):
     need(graph.key)
     if compute_small(graph, arguments[0], enabled, arguments[1]):
         return own(True)
-    return own(None)
 """
 
 TEXT = MEETING + PLACING + WALKING + LOOKING + COMPUTING

@@ -63,6 +63,20 @@ def new_tensor(node):
 """
 
 LIVING = """
+def referred(find):
+    "what a function gives, a weak reference for example; borrowed: somebody else holds it"
+    found = PyObject_CallObject(find, 0)
+    Py_DecRef(found)
+    return found
+
+def at_address(table, place):
+    "what a dict has for an address, or 0"
+    key = PyLong_FromVoidPtr(place)
+    need(key)
+    found = PyDict_GetItemWithError(table, key)
+    Py_DecRef(key)
+    return found
+
 def drop(table, key):
     if PyDict_GetItemWithError(table, key):
         PyDict_DelItem(table, key)

@@ -42,8 +42,7 @@ def is_stated(stated: stated):
         Py_DecRef(now)
     if stated.is_weak == 0:
         return now == stated.expected
-    was = PyObject_CallObject(stated.expected, 0)
-    Py_DecRef(was)
+    was = referred(stated.expected)
     need(was != None)
     return now == was
 
@@ -57,9 +56,7 @@ def is_fitting(replay: replay):
         need(is_stated(replay.state + number * STATED))
     if replay.holds == 0:
         return state.token == replay.token
-    holds = PyObject_CallObject(replay.holds, 0)
-    Py_DecRef(holds)
-    return holds == True
+    return referred(replay.holds) == True
 """
 
 ARGUMENTS = """
@@ -72,12 +69,7 @@ def is_first(table, value, first):
 def is_known(tensor, known):
     "whether a tensor is one that the function reaches otherwise, too"
     need(PyDict_Size(known))
-    key = PyLong_FromVoidPtr(tensor)
-    if key == 0:
-        return 1
-    found = PyDict_GetItemWithError(known, key)
-    Py_DecRef(key)
-    return found
+    return at_address(known, tensor)
 
 def is_wanted(node: Node, wanted: wanted):
     if node.op != world.buffer or node.dtype != wanted.dtype or type_of(node.arg) != world.Storage:
@@ -97,12 +89,6 @@ def memory_of(replay: replay, arguments, memory):
         memory[number] = storage.buffer
         need(is_first(memory, storage.buffer, wanted.memory))
     return 1
-
-def referred(find):
-    "what a weak reference refers to, borrowed: somebody else holds it"
-    found = PyObject_CallObject(find, 0)
-    Py_DecRef(found)
-    return found
 
 def memory_captured(replay: replay, memory):
     "the buffers of captured tensors, which no views show; 0 if they are not what they were"
@@ -142,12 +128,10 @@ def picograd_ready(self, arguments, count):
     "a list of the memory that the trace reads, in its order, or None"
     replay: replay = own_table(self)
     memory = room(MOST)
-    if not memory_here(replay, arguments, count, memory):
-        return own(None)
+    need(memory_here(replay, arguments, count, memory))
     order = replay.order
     for number in range(replay.inputs):
-        if type_of(memory[order[number]]) != world.Buffer:
-            return own(None)
+        need(type_of(memory[order[number]]) == world.Buffer)
     listed = PyList_New(replay.inputs)
     if listed:
         for number in range(replay.inputs):
@@ -176,8 +160,7 @@ def picograd_replay(self, arguments, count):
     replay: replay = own_table(self)
     native: Native = replay.native
     memory = room(MOST)
-    if not memory_here(replay, arguments, count, memory) or native.address == world.zero:
-        return own(None)
+    need(memory_here(replay, arguments, count, memory) and native.address != world.zero)
     return replayed(replay, native, memory)
 """
 
