@@ -2,8 +2,8 @@
 
     python docs/regenerate.py [--check] [page ...]
 
-Without pages it also writes the reference, docs/api, by `docs/api_reference.py`, and what type
-checkers read of derived names by `docs/stubs.py`.
+Without pages it also writes the reference, docs/api, by `docs/api_reference.py`, the page of
+settings, and what type checkers read of derived names by `docs/stubs.py`.
 
 A `python` block runs after those before it on its page, in an empty folder; a `console` block runs
 each line that starts with `$` in the repository. A `text` block right after a `python` block, and
@@ -13,6 +13,7 @@ names, and with PyTorch installed, docs/pytorch_names.md is written anew too.
 """
 
 import argparse
+import importlib
 import importlib.util
 import os
 import re
@@ -40,6 +41,27 @@ for block in sys.stdin.read().split({MARK!r}):
     exec(compile(block, PAGE, "exec"), names)
     print({MARK!r})
 """
+
+
+def format_flags() -> str:
+    """Write docs/flags.md: one row per setting."""
+    flags = importlib.import_module("picograd.config").FLAGS
+    lines = [
+        "# Settings",
+        "",
+        "Generated from `picograd/config.py`. Set the environment variable before the program",
+        "starts, or the attribute while it runs: `from picograd.config import config;",
+        "config.debug = 2`. An empty variable is the default; a wrong one is named on stderr, and",
+        "the default is used; a wrong attribute raises `ValueRangeError`.",
+        "",
+        "| variable | attribute | type | default | affects | meaning |",
+        "|---|---|---|---|---|---|",
+    ]
+    for flag in flags:
+        default = flag.shown_default or repr(flag.default)
+        cells = (f"`{flag.variable}`", f"`config.{flag.name}`", flag.type.__name__, default)
+        lines.append(f"| {' | '.join(cells)} | {flag.affects} | {flag.meaning} |")
+    return "\n".join(lines) + "\n"
 
 
 @dataclass
@@ -170,6 +192,7 @@ def main() -> int:
     if not options.pages and not options.check:
         print(run([sys.executable, str(ROOT / "docs/stubs.py")], ROOT), end="")
         print(run([sys.executable, str(ROOT / "docs/api_reference.py")], ROOT), end="")
+        (ROOT / "docs/flags.md").write_text(format_flags())
     for page in map(Path.resolve, options.pages or pages()):
         wrong = [finding for finding in findings(page) if not finding.is_right]
         if options.check:

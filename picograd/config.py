@@ -177,24 +177,4 @@ class Config:
                 setattr(self, name, value)
 
 
-def format_flags() -> str:
-    """Write docs/flags.md: one row per setting."""
-    lines = [
-        "# Settings",
-        "",
-        "Generated from `picograd/config.py`. Set the environment variable before the program",
-        "starts, or the attribute while it runs: `from picograd.config import config;",
-        "config.debug = 2`. An empty variable is the default; a wrong one is named on stderr, and",
-        "the default is used; a wrong attribute raises `ValueRangeError`.",
-        "",
-        "| variable | attribute | type | default | affects | meaning |",
-        "|---|---|---|---|---|---|",
-    ]
-    for flag in FLAGS:
-        default = flag.shown_default or repr(flag.default)
-        cells = (f"`{flag.variable}`", f"`config.{flag.name}`", flag.type.__name__, default)
-        lines.append(f"| {' | '.join(cells)} | {flag.affects} | {flag.meaning} |")
-    return "\n".join(lines) + "\n"
-
-
 config: Final = Config(drop_wrong(os.environ))

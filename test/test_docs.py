@@ -14,7 +14,7 @@ from types import ModuleType
 import pytest
 
 from picograd import Tensor
-from picograd.config import config, format_flags
+from picograd.config import config
 from picograd.engine import compile, direct, realize, small
 from picograd.engine.plan_cache import PlanCache
 
@@ -72,8 +72,8 @@ def test_every_page_is_linked_from_the_readme() -> None:
 def test_settings_page_is_up_to_date(update_golden: bool) -> None:
     path = ROOT / "docs/flags.md"
     if update_golden:
-        path.write_text(format_flags())
-    assert path.read_text() == format_flags()
+        path.write_text(TOOL.format_flags())
+    assert path.read_text() == TOOL.format_flags()
 
 
 def test_outputs_are_compared_without_times() -> None:

@@ -270,9 +270,8 @@ class RelaxedBernoulli(Chances):
         logits: Any = None,
         validate_args: bool | None = None,
     ) -> None:
-        own = self.take(probs, logits)
         self.temperature = temperature
-        super().__init__(own.shape, (), validate_args)
+        super().__init__(probs, logits, validate_args)
 
     def rsample(self, sample_shape: Sizes = ()) -> Tensor:
         """Draw; gradients reach the parameter."""

@@ -46,11 +46,10 @@ class ContinuousBernoulli(Chances):
         lims: tuple[float, float] = (0.499, 0.501),
         validate_args: bool | None = None,
     ) -> None:
-        own = self.take(probs, logits)
         self._lims = lims
-        super().__init__(own.shape, (), validate_args)
+        super().__init__(probs, logits, validate_args)
         if probs is not None:
-            self.probs = clamped(own)
+            self.probs = clamped(self.own())
 
     def chosen(self, near: Tensor, far: Any) -> Tensor:
         """Take one formula near t = 0 and another, of |t| kept off 0, elsewhere."""

@@ -30,10 +30,23 @@ def clamped(probs: Tensor) -> Tensor:
     return probs.clamp(least, 1.0 - least)
 
 
+def listed(values: Tensor, batch: Sizes, expand: bool) -> Tensor:
+    """Give the values of a support, listed along a first axis, the axes of a batch."""
+    count, *event = values.shape
+    values = values.reshape(count, *[1] * len(batch), *event)
+    return values.expand(count, *batch, *event) if expand else values
+
+
 class Chances(ExponentialFamily):
     """This class has a probability of success, or its logit, as the parameter."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+
+    def __init__(
+        self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
+        own = self.take(probs, logits)
+        super().__init__(own.shape, (), validate_args)
 
     def take(self, probs: Any, logits: Any) -> Tensor:
         """Keep the one that is given."""
@@ -72,12 +85,6 @@ class Bernoulli(Chances):
     support = constraints.boolean
     has_enumerate_support = True
 
-    def __init__(
-        self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
-    ) -> None:
-        own = self.take(probs, logits)
-        super().__init__(own.shape, (), validate_args)
-
     @property
     def mean(self) -> Tensor:
         """The probability."""
@@ -112,22 +119,14 @@ class Bernoulli(Chances):
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         """List 0 and 1 along a new first axis."""
-        own = self.own()
-        values = Tensor.arange(2, dtype=own.dtype, device=own.device)
-        values = values.reshape(2, *[1] * len(self.batch_shape))
-        return values.expand(2, *self.batch_shape) if expand else values
+        values = Tensor.arange(2, dtype=self.own().dtype, device=self.own().device)
+        return listed(values, self.batch_shape, expand)
 
 
 class Geometric(Chances):
     """This class counts failures before the first success."""
 
     support = constraints.nonnegative_integer
-
-    def __init__(
-        self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
-    ) -> None:
-        own = self.take(probs, logits)
-        super().__init__(own.shape, (), validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -176,7 +175,7 @@ class Trials(Chances):
         self.total_count, own = as_tensors(total_count, own)
         vars(self)[self._given] = own
         self.total_count = self.total_count.cast(own.dtype)
-        super().__init__(own.shape, (), validate_args)
+        ExponentialFamily.__init__(self, own.shape, (), validate_args)
 
 
 class Binomial(Trials):
@@ -217,10 +216,8 @@ class Binomial(Trials):
     def enumerate_support(self, expand: bool = True) -> Tensor:
         """List the counts along a new first axis; all distributions have as many trials."""
         most = int(self.total_count.max().item())
-        own = self.own()
-        values = Tensor.arange(most + 1, dtype=own.dtype, device=own.device)
-        values = values.reshape(-1, *[1] * len(self.batch_shape))
-        return values.expand(most + 1, *self.batch_shape) if expand else values
+        values = Tensor.arange(most + 1, dtype=self.own().dtype, device=self.own().device)
+        return listed(values, self.batch_shape, expand)
 
     def entropy(self) -> Tensor:
         """Compute the entropy, in nats, over all counts."""
@@ -374,8 +371,7 @@ class Categorical(Choices):
     def enumerate_support(self, expand: bool = True) -> Tensor:
         """List the positions along a new first axis."""
         values = Tensor.arange(self._num_events, device=self.logits.device)
-        values = values.reshape(-1, *[1] * len(self.batch_shape))
-        return values.expand(self._num_events, *self.batch_shape) if expand else values
+        return listed(values, self.batch_shape, expand)
 
 
 class OneHotCategorical(Choices):
@@ -425,8 +421,7 @@ class OneHotCategorical(Choices):
         """List the vectors along a new first axis."""
         count = self.logits.shape[-1]
         values = Tensor.eye(count, dtype=self.logits.dtype, device=self.logits.device)
-        values = values.reshape(count, *[1] * len(self.batch_shape), count)
-        return values.expand(count, *self.batch_shape, count) if expand else values
+        return listed(values, self.batch_shape, expand)
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):

@@ -6,6 +6,7 @@ softmax rounds once.
 """
 
 import math
+from functools import partial
 from types import FunctionType
 from typing import Any
 
@@ -330,23 +331,17 @@ COMPOSITES = table(
         data=(0, 1),
         batch_arg=next_axis,
     ),
-    composite(
-        "argmax",
-        1,
-        lambda node: expand_arg(node, "max"),
-        rule=PLACES,
-        bounds=place_of_extreme,
-        shape=dropped_axis,
-        batch_arg=next_axis,
-    ),
-    composite(
-        "argmin",
-        1,
-        lambda node: expand_arg(node, "min"),
-        rule=PLACES,
-        bounds=place_of_extreme,
-        shape=dropped_axis,
-        batch_arg=next_axis,
+    *(
+        composite(
+            f"arg{extreme}",
+            1,
+            partial(expand_arg, monoid=extreme),
+            rule=PLACES,
+            bounds=place_of_extreme,
+            shape=dropped_axis,
+            batch_arg=next_axis,
+        )
+        for extreme in ("max", "min")
     ),
     composite(
         "max_pool",

@@ -5,7 +5,7 @@ host, in any thread; `to_tensors` makes tensors of the arrays, in the caller's.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -103,13 +103,16 @@ def to_tensors(value: Any, device: DeviceLike | None = None) -> Any:
         return Tensor.of(value, device=device)
     if isinstance(value, Tensor):
         return value if device is None else value.to(device)
+    return with_parts(value, lambda each: to_tensors(each, device))
+
+
+def with_parts(value: Any, change: Callable[[Any], Any]) -> Any:
+    """Change what is directly in a container; anything else stays as it is."""
     if isinstance(value, Mapping):
-        return {key: to_tensors(each, device) for key, each in value.items()}
+        return {key: change(each) for key, each in value.items()}
     if is_named_tuple(value):
-        return type(value)(*(to_tensors(each, device) for each in value))
-    if isinstance(value, (tuple, list)):
-        return type(value)(to_tensors(each, device) for each in value)
-    return value
+        return type(value)(*map(change, value))
+    return type(value)(map(change, value)) if isinstance(value, (tuple, list)) else value
 
 
 def computed(value: Any, as_arrays: bool) -> Any:
@@ -117,13 +120,7 @@ def computed(value: Any, as_arrays: bool) -> Any:
     if isinstance(value, Tensor):
         is_array = as_arrays and is_host(value.device) and value.dtype.storage == value.dtype.numpy
         return value.numpy() if is_array and not value.requires_grad else value.realize()
-    if isinstance(value, Mapping):
-        return {key: computed(each, as_arrays) for key, each in value.items()}
-    if is_named_tuple(value):
-        return type(value)(*(computed(each, as_arrays) for each in value))
-    if isinstance(value, (tuple, list)):
-        return type(value)(computed(each, as_arrays) for each in value)
-    return value
+    return with_parts(value, lambda each: computed(each, as_arrays))
 
 
 def holds_tensor(value: Any) -> bool:

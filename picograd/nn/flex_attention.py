@@ -7,8 +7,10 @@ that the mask empties wherever it can tell (docs/design/0021).
 
 import enum
 import math
-from collections.abc import Callable, Iterator
+import operator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from typing import Any
 
 from picograd.dtype import int32
@@ -98,28 +100,19 @@ def create_block_mask(
     return BlockMask(mask_mod, (B or 1, H or 1, Q_LEN, KV_LEN))
 
 
+def joined(combine: Callable[[Any, Any], Any], masks: Sequence[MaskMod]) -> MaskMod:
+    """Make a mask of several."""
+    return lambda b, h, q, kv: reduce(combine, [each(b, h, q, kv) for each in masks])
+
+
 def and_masks(*mask_mods: MaskMod) -> MaskMod:
     """Let a query look where all masks do."""
-
-    def joined(b: Tensor, h: Tensor, q: Tensor, kv: Tensor) -> Tensor:
-        found = mask_mods[0](b, h, q, kv)
-        for each in mask_mods[1:]:
-            found = found & each(b, h, q, kv)
-        return found
-
-    return joined
+    return joined(operator.and_, mask_mods)
 
 
 def or_masks(*mask_mods: MaskMod) -> MaskMod:
     """Let a query look where one of the masks does."""
-
-    def joined(b: Tensor, h: Tensor, q: Tensor, kv: Tensor) -> Tensor:
-        found = mask_mods[0](b, h, q, kv)
-        for each in mask_mods[1:]:
-            found = found | each(b, h, q, kv)
-        return found
-
-    return joined
+    return joined(operator.or_, mask_mods)
 
 
 def flex_attention(

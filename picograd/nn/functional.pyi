@@ -131,7 +131,9 @@ __all__ = [
     "upsample_nearest",
 ]
 
-def adaptive_avg_pool1d(input: Tensor, output_size: Sizes, *, out: Any = None) -> Tensor: ...
+def adaptive_avg_pool1d(
+    input: Tensor, output_size: int | Sequence[int | None] | None, *, out: Any = None
+) -> Tensor: ...
 def adaptive_avg_pool2d(
     input: Tensor, output_size: int | Sequence[int | None] | None, *, out: Any = None
 ) -> Tensor: ...
@@ -139,7 +141,11 @@ def adaptive_avg_pool3d(
     input: Tensor, output_size: int | Sequence[int | None] | None, *, out: Any = None
 ) -> Tensor: ...
 def adaptive_max_pool1d(
-    input: Tensor, output_size: Sizes, return_indices: bool = False, *, out: Any = None
+    input: Tensor,
+    output_size: int | Sequence[int | None] | None,
+    return_indices: bool = False,
+    *,
+    out: Any = None,
 ) -> Tensor: ...
 def adaptive_max_pool2d(
     input: Tensor,

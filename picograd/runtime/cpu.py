@@ -28,10 +28,8 @@ from picograd.runtime.device import (
     Rule,
     Shaped,
     Tape,
-    TapeLaunch,
     as_array,
     check_size,
-    empty_tape,
 )
 from picograd.runtime.log import log_action
 from picograd.runtime.memory import Allocation, Pool, Workspaces
@@ -243,16 +241,9 @@ class CpuDevice(Device):
         nbytes = loaded_bytes(binary) + len(code.source)
         return Executable(code, library[code.entry], library, workspaces, nbytes)
 
-    def make_tape(
-        self,
-        launches: Sequence[TapeLaunch],
-        slot_count: int = 0,
-        scalar_dtypes: Sequence[DType] = (),
-    ) -> Tape:
+    def prepare(self, tape: Tape) -> Records:
         """Build the native records of the launches."""
-        tape = empty_tape(launches, slot_count, scalar_dtypes)
-        tape.state = Records(tape, self.target.threads, self.workspaces)
-        return tape
+        return Records(tape, self.target.threads, self.workspaces)
 
     def run_tape(
         self, tape: Tape, addresses: Sequence[int], scalars: Sequence[int | float] = ()
@@ -344,10 +335,6 @@ class CpuDevice(Device):
 
     def synchronize(self) -> None:
         """Return at once: launches are finished when they return."""
-
-    def memory_stats(self) -> dict[str, int]:
-        """Bytes in use, reserved, at the peak; allocations so far."""
-        return self.pool.stats()
 
     def empty_cache(self) -> None:
         """Give memory nobody uses back to the system."""

@@ -20,25 +20,14 @@ from picograd.buffer import Buffer
 from picograd.code import Code
 from picograd.config import config
 from picograd.cores import usable_cores
-from picograd.dtype import DType, float32
+from picograd.dtype import float32
 from picograd.errors import DeviceError
 from picograd.runtime.box_kernels import kernel as box_kernel
 from picograd.runtime.box_kernels import launches as box_launches
 from picograd.runtime.boxes import common_box
 from picograd.runtime.compilers import Compilers
 from picograd.runtime.cuda_calls import Launcher, bits, is_plain, launch_table
-from picograd.runtime.device import (
-    Bytes,
-    Device,
-    Entry,
-    Executable,
-    Rule,
-    Shaped,
-    Tape,
-    TapeLaunch,
-    check_size,
-    empty_tape,
-)
+from picograd.runtime.device import Bytes, Device, Entry, Executable, Rule, Shaped, Tape, check_size
 from picograd.runtime.driver import NO_MEMORY, Driver, open_driver
 from picograd.runtime.gate import Gate
 from picograd.runtime.log import log_action
@@ -267,16 +256,9 @@ class CudaDevice(Device):
             self.bandwidth = 2 * clock * self.attribute(BUS_WIDTH) / 8
         return self.bandwidth
 
-    def make_tape(
-        self,
-        launches: Sequence[TapeLaunch],
-        slot_count: int = 0,
-        scalar_dtypes: Sequence[DType] = (),
-    ) -> Tape:
+    def prepare(self, tape: Tape) -> Parameters:
         """Build the parameter arrays of the launches."""
-        tape = empty_tape(launches, slot_count, scalar_dtypes)
-        tape.state = Parameters(tape, self.driver)
-        return tape
+        return Parameters(tape, self.driver)
 
     def run_tape(
         self, tape: Tape, addresses: Sequence[int], scalars: Sequence[int | float] = ()
@@ -450,10 +432,6 @@ class CudaDevice(Device):
         """Wait for the stream."""
         self.activate()
         self.driver.call("cuStreamSynchronize", self.stream)
-
-    def memory_stats(self) -> dict[str, int]:
-        """Bytes in use, reserved, at the peak; allocations so far."""
-        return self.pool.stats()
 
     def empty_cache(self) -> None:
         """Give memory nobody uses back to the driver."""

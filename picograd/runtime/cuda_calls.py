@@ -40,8 +40,7 @@ def update_nodes(gpu: gpu, tape: tape):
         bit = bit + bit
     if held[0] == 0:
         changed = 0 - 1
-    if changed == 0:
-        return 0
+    need(changed)
     held[0] = 0
     for number in range(tape.count):
         kernel: kernel = tape + TAPE_HEAD + number * KERNEL_ROW

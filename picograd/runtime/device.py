@@ -21,7 +21,7 @@ from picograd.code import Code
 from picograd.dtype import DType
 from picograd.errors import CompileError, check, internal
 from picograd.late_methods import dataclass
-from picograd.runtime.memory import Allocation
+from picograd.runtime.memory import Allocation, Pool
 
 Bytes = np.ndarray[Any, np.dtype[Any]]  # C-contiguous array; only its bytes matter
 HostFunction = Callable[..., Any]  # arrays -> array
@@ -111,6 +111,7 @@ class Device(ABC):
     name: str  # normalised: "cpu", "cuda:0", "null"
     target: Any  # picograd.target.Target: what kernels are generated for
     compiler: str  # compiler and options: part of the key of every cached binary
+    pool: Pool
 
     @abstractmethod
     def allocate(self, nbytes: int) -> Allocation:
@@ -164,7 +165,6 @@ class Device(ABC):
     def load(self, code: Code, binary: bytes) -> Executable:
         """Make machine code runnable, and find memory for its workspaces."""
 
-    @abstractmethod
     def make_tape(
         self,
         launches: Sequence[TapeLaunch],
@@ -175,6 +175,13 @@ class Device(ABC):
 
         `slot_count` and `scalar_dtypes` describe tables that are longer than the launches need.
         """
+        tape = empty_tape(launches, slot_count, scalar_dtypes)
+        tape.state = self.prepare(tape)
+        return tape
+
+    def prepare(self, tape: Tape) -> Any:
+        """Make what the device runs a tape by: its `state`."""
+        return None
 
     @abstractmethod
     def run_tape(
@@ -220,9 +227,9 @@ class Device(ABC):
     def synchronize(self) -> None:
         """Wait until all work given so far is done."""
 
-    @abstractmethod
     def memory_stats(self) -> dict[str, int]:
         """Bytes `in_use`, `reserved`, at the `peak`, and the number of `allocations`."""
+        return self.pool.stats()
 
     @abstractmethod
     def empty_cache(self) -> None:

@@ -10,7 +10,7 @@ scalar table[scalars[i]]`, so a tape runs on other buffers without being rebuilt
 take ranges of `chunk` tasks until none is left; the caller works too.
 
 Running returns 0, or 1 for a pause: Python looks for signals then, and resumes at the step, record
-and number of tasks left that the context tells, or drops the rest. `@is_late` asks for a pause. It
+and number of tasks left that the context tells, or drops the rest. `is_late` asks for a pause. It
 adds up work and reads the clock when PIECE_WORK is done: first to set the deadline, so that what is
 short reads none. It is asked between launches, and in those with more work than that by the caller
 after each of its ranges: the caller takes what is left off the ticket, waits for the other threads,
@@ -34,10 +34,16 @@ import platform
 import sys
 import time
 
-from picograd.runtime.native_copy import COPY
-from picograd.runtime.native_threads import CLOCK, FUTEX_SLEEP, PARALLEL, TIMED_SLEEP, WORK, WORKER
+from picograd.runtime.python_calls import places
+from picograd.runtime.python_code import Translator
 
-RECORD_WORDS = 12
+RECORD = (
+    "entry", "pointers", "cells", "tasks", "chunk", "slots", "slot_count", "scalars",
+    "scalar_count", "start", "end", "work",
+)  # fmt: skip
+CALL = ("records", "count", "addresses", "scalars", "timed")
+RULE = ("slot", "base", "step", "mask", "shift")
+RECORD_WORDS = len(RECORD)
 PIECE_WORK = 1 << 25  # operations and bytes: no processor takes more than some 50 ms for them
 PIECE = 50_000_000  # nanoseconds before a pause
 CONTEXT_BYTES = 384
@@ -46,7 +52,7 @@ CONTEXT = {
     "ticket": 0,
     "completed": 64,
     "sleepers": 128,
-    "stop": 132,
+    "stop": 136,
     "entry": 192,
     "pointers": 200,
     "cells": 208,
@@ -68,259 +74,232 @@ PAUSE = {
     "x86_64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
     "aarch64": ("declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(i32 1)"),
 }
+NUMBERS = {
+    "HIGH": -1 << 32, "LOW": (1 << 32) - 1, "NEXT": 1 << 32,  # of a ticket
+    "MANY": (1 << 31) - 1, "WAIT": 128, "WAKE": 129,  # of a futex of this process
+    "LONG": 2000,  # pauses after which a worker that holds tasks may need this very core
+    "PIECE_WORK": PIECE_WORK, "PIECE": PIECE, "CLOCK": getattr(time, "CLOCK_MONOTONIC", 1),
+    "RECORD": 8 * RECORD_WORDS, "RULE": 8 * len(RULE),
+}  # fmt: skip
 
-RUN = """
-define internal void @gather(ptr %out, ptr %table, ptr %numbers, i64 %count) {
-entry:
-  br label %test
-test:
-  %i = phi i64 [ 0, %entry ], [ %next, %body ]
-  %more = icmp ult i64 %i, %count
-  br i1 %more, label %body, label %exit
-body:
-  %number.p = getelementptr i64, ptr %numbers, i64 %i
-  %number = load i64, ptr %number.p, align 8
-  %from = getelementptr i64, ptr %table, i64 %number
-  %value = load i64, ptr %from, align 8
-  %to = getelementptr i64, ptr %out, i64 %i
-  store i64 %value, ptr %to, align 8
-  %next = add i64 %i, 1
-  br label %test
-exit:
-  ret void
-}
+SLEEPING = """
+def sleep(context, generation):
+    syscall(FUTEX, context + 4, WAIT, generation, 0, 0, 0)
 
-; Returns the number of tasks that are left; `remaining` is 0 for all of them.
-define internal i64 @launch(ptr %context, ptr %record, ptr %addresses, ptr %scalars,
-                            i64 %remaining) {
-entry:
-  %f = load ptr, ptr %record, align 8
-  %r1 = getelementptr i64, ptr %record, i64 1
-  %pointers = load ptr, ptr %r1, align 8
-  %r2 = getelementptr i64, ptr %record, i64 2
-  %cells = load ptr, ptr %r2, align 8
-  %r3 = getelementptr i64, ptr %record, i64 3
-  %tasks = load i64, ptr %r3, align 8
-  %r4 = getelementptr i64, ptr %record, i64 4
-  %chunk = load i64, ptr %r4, align 8
-  %r5 = getelementptr i64, ptr %record, i64 5
-  %slots = load ptr, ptr %r5, align 8
-  %r6 = getelementptr i64, ptr %record, i64 6
-  %slot_count = load i64, ptr %r6, align 8
-  %r7 = getelementptr i64, ptr %record, i64 7
-  %numbers = load ptr, ptr %r7, align 8
-  %r8 = getelementptr i64, ptr %record, i64 8
-  %scalar_count = load i64, ptr %r8, align 8
-  %r11 = getelementptr i64, ptr %record, i64 11
-  %work = load i64, ptr %r11, align 8
-  call void @gather(ptr %pointers, ptr %addresses, ptr %slots, i64 %slot_count)
-  call void @gather(ptr %cells, ptr %scalars, ptr %numbers, i64 %scalar_count)
-  %is_long = icmp sge i64 %work, PIECE_WORK
-  %pace = select i1 %is_long, i64 PIECE_WORK, i64 0
-  store i64 %pace, ptr %pace.p, align 8
-  store i64 0, ptr %left.p, align 8
-  %is_fresh = icmp eq i64 %remaining, 0
-  %open = select i1 %is_fresh, i64 %tasks, i64 %remaining
-  %workers = load i64, ptr %workers.p, align 8
-  %is_single = icmp ule i64 %open, %chunk
-  %is_alone = icmp eq i64 %workers, 0
-  %is_serial = or i1 %is_single, %is_alone
-  br i1 %is_serial, label %serial, label %threads
-serial:
-  %scratch = load ptr, ptr %scratch.p, align 8
-  %first = sub i64 %tasks, %open
-  br label %range
-range:
-  %begin = phi i64 [ %first, %serial ], [ %end, %again ]
-  %far = add i64 %begin, %chunk
-  %is_last = icmp uge i64 %far, %tasks
-  %end = select i1 %is_last, i64 %tasks, i64 %far
-  call void %f(ptr %pointers, ptr %cells, ptr %scratch, i64 %begin, i64 %end)
-  br i1 %is_last, label %done, label %again
-again:
-  %late = call i1 @is_late(ptr %context, i64 %pace)
-  br i1 %late, label %pause, label %range
-pause:
-  %rest = sub i64 %tasks, %end
-  ret i64 %rest
-done:
-  ret i64 0
-threads:
-  %left = call i64 @parallel(ptr %context, ptr %record, i64 %open)
-  ret i64 %left
-}
-
-define i64 @picograd_run(ptr %context, ptr %call) {
-entry:
-  %count.word = getelementptr i64, ptr %call, i64 1
-  %addresses.word = getelementptr i64, ptr %call, i64 2
-  %scalars.word = getelementptr i64, ptr %call, i64 3
-  %timed.word = getelementptr i64, ptr %call, i64 4
-  %records = load ptr, ptr %call, align 8
-  %count = load i64, ptr %count.word, align 8
-  %addresses = load ptr, ptr %addresses.word, align 8
-  %scalars = load ptr, ptr %scalars.word, align 8
-  %timed = load i64, ptr %timed.word, align 8
-  store i64 0, ptr %work.p, align 8
-  store i64 0, ptr %deadline.p, align 8
-  %is_paused = call i64 @launches(ptr %context, ptr %records, i64 %count, ptr %addresses,
-                                  ptr %scalars, i64 %timed, i64 0, i64 0)
-  ret i64 %is_paused
-}
-
-define i64 @picograd_resume(ptr %context, ptr %records, i64 %count, ptr %addresses, ptr %scalars,
-                            i64 %timed) {
-entry:
-  store i64 0, ptr %work.p, align 8
-  store i64 0, ptr %deadline.p, align 8
-  %position = load i64, ptr %position.p, align 8
-  %left = load i64, ptr %left.p, align 8
-  %is_paused = call i64 @launches(ptr %context, ptr %records, i64 %count, ptr %addresses,
-                                  ptr %scalars, i64 %timed, i64 %position, i64 %left)
-  ret i64 %is_paused
-}
-
-define internal i64 @launches(ptr %context, ptr %records, i64 %count, ptr %addresses, ptr %scalars,
-                              i64 %timed, i64 %position, i64 %left) {
-entry:
-  %is_timed = icmp ne i64 %timed, 0
-  br label %test
-test:
-  %i = phi i64 [ %position, %entry ], [ %next, %advance ]
-  %open = phi i64 [ %left, %entry ], [ 0, %advance ]
-  %more = icmp ult i64 %i, %count
-  br i1 %more, label %body, label %exit
-body:
-  %place = mul i64 %i, WORDS
-  %record = getelementptr i64, ptr %records, i64 %place
-  br i1 %is_timed, label %clocked, label %start
-clocked:
-  %is_fresh = icmp eq i64 %open, 0
-  br i1 %is_fresh, label %clock, label %start
-clock:
-  %start.p = getelementptr i64, ptr %record, i64 9
-  %time = call i64 @now()
-  store i64 %time, ptr %start.p, align 8
-  br label %start
-start:
-  %rest = call i64 @launch(ptr %context, ptr %record, ptr %addresses, ptr %scalars, i64 %open)
-  %is_stopped = icmp ne i64 %rest, 0
-  br i1 %is_stopped, label %within, label %ended
-within:
-  store i64 %i, ptr %position.p, align 8
-  store i64 %rest, ptr %left.p, align 8
-  ret i64 1
-ended:
-  br i1 %is_timed, label %stamp, label %ask
-stamp:
-  %end.p = getelementptr i64, ptr %record, i64 10
-  %end = call i64 @now()
-  store i64 %end, ptr %end.p, align 8
-  br label %ask
-ask:
-  %next = add i64 %i, 1
-  %r11 = getelementptr i64, ptr %record, i64 11
-  %work = load i64, ptr %r11, align 8
-  %late = call i1 @is_late(ptr %context, i64 %work)
-  br i1 %late, label %between, label %advance
-between:
-  store i64 %next, ptr %position.p, align 8
-  store i64 0, ptr %left.p, align 8
-  ret i64 1
-advance:
-  br label %test
-exit:
-  store i64 %i, ptr %position.p, align 8
-  store i64 0, ptr %left.p, align 8
-  ret i64 0
-}
+def wake(context, count):
+    syscall(FUTEX, context + 4, WAKE, least(count, MANY), 0, 0, 0)
 """
 
-LOOP = """
-define internal void @move(ptr %addresses, ptr %rules, i64 %count, i64 %t) {
-entry:
-  br label %test
-test:
-  %i = phi i64 [ 0, %entry ], [ %next, %body ]
-  %more = icmp ult i64 %i, %count
-  br i1 %more, label %body, label %exit
-body:
-  %position = mul i64 %i, 5
-  %rule = getelementptr i64, ptr %rules, i64 %position
-  %slot = load i64, ptr %rule, align 8
-  %r1 = getelementptr i64, ptr %rule, i64 1
-  %base = load i64, ptr %r1, align 8
-  %r2 = getelementptr i64, ptr %rule, i64 2
-  %step = load i64, ptr %r2, align 8
-  %r3 = getelementptr i64, ptr %rule, i64 3
-  %mask = load i64, ptr %r3, align 8
-  %r4 = getelementptr i64, ptr %rule, i64 4
-  %shift = load i64, ptr %r4, align 8
-  %moved = add i64 %t, %shift
-  %row = and i64 %moved, %mask
-  %offset = mul i64 %row, %step
-  %address = add i64 %base, %offset
-  %to = getelementptr i64, ptr %addresses, i64 %slot
-  store i64 %address, ptr %to, align 8
-  %next = add i64 %i, 1
-  br label %test
-exit:
-  ret void
-}
+# Without futexes (not Linux) an idle worker looks at the ticket every 50 microseconds.
+DOZING = """
+def sleep(context, generation):
+    usleep(50)
 
-; Begins at step `first`, there at the record and with the tasks that a pause left.
-define i64 @picograd_loop(ptr %context, ptr %records, i64 %count, ptr %addresses, ptr %scalars,
-                          ptr %rules, i64 %rule_count, i64 %length, i64 %first, i64 %position,
-                          i64 %left) {
-entry:
-  store i64 0, ptr %work.p, align 8
-  store i64 0, ptr %deadline.p, align 8
-  br label %test
-test:
-  %t = phi i64 [ %first, %entry ], [ %next, %advance ]
-  %i = phi i64 [ %position, %entry ], [ 0, %advance ]
-  %open = phi i64 [ %left, %entry ], [ 0, %advance ]
-  %more = icmp ult i64 %t, %length
-  br i1 %more, label %body, label %exit
-body:
-  call void @move(ptr %addresses, ptr %rules, i64 %rule_count, i64 %t)
-  %is_paused = call i64 @launches(ptr %context, ptr %records, i64 %count, ptr %addresses,
-                                  ptr %scalars, i64 0, i64 %i, i64 %open)
-  %stops = icmp ne i64 %is_paused, 0
-  br i1 %stops, label %pause, label %advance
-pause:
-  store i64 %t, ptr %step.p, align 8
-  ret i64 1
-advance:
-  %next = add i64 %t, 1
-  br label %test
-exit:
-  ret i64 0
-}
+def wake(context, count):
+    return 0
 """
 
+WORKING = """
+def least(number, other):
+    if number < other:
+        return number
+    return other
 
-def with_fields(text: str) -> str:
-    """Compute `%name.p` at the top of every function whose body uses that context field."""
-    done = []
-    for function in text.split("\ndefine "):
-        head, brace, body = function.partition("{\n")
-        used = [name for name in CONTEXT if f"%{name}.p" in body]
-        label, rest = ("entry:\n", body[7:]) if body.startswith("entry:\n") else ("", body)
-        lines = [f"  %{n}.p = getelementptr i8, ptr %context, i64 {CONTEXT[n]}\n" for n in used]
-        done.append(head + brace + label + "".join(lines) + rest)
-    return "\ndefine ".join(done)
+def now():
+    time = room(2)
+    clock_gettime(CLOCK, time)
+    return time[0] * 1000000000 + time[1]
+
+def is_late(context: context, done):
+    "whether a pause is due, after so much more work"
+    work = context.work + done
+    if work < PIECE_WORK:
+        context.work = work
+        return 0
+    context.work = 0
+    if context.deadline == 0:
+        context.deadline = now() + PIECE
+        return 0
+    return now() >= context.deadline
+
+def work(context: context, index):
+    "takes ranges of tasks until none is left"
+    ticket = atomic_read(context.ticket)
+    while ticket & LOW:
+        left = ticket & LOW
+        entry = context.entry
+        pointers = context.pointers
+        cells = context.cells
+        begin = context.tasks - left
+        scratch = context.scratch + index * context.stride
+        taken = least(context.chunk, left)
+        if atomic_swap(context.ticket, ticket, ticket - taken):
+            enter(entry, pointers, cells, scratch, begin, begin + taken)
+            atomic_add(context.completed, taken)
+            if index == 0 and is_late(context, context.pace):
+                context.left = atomic_and(context.ticket, HIGH) & LOW
+                return 0
+        ticket = atomic_read(context.ticket)
+
+def is_tired(context: context):
+    "whether no task came for a while"
+    for spin in range(context.spins):
+        if atomic_read(context.ticket) & LOW or atomic_read(context.stop):
+            return 0
+        pause()
+    return 1
+
+def rest(context: context):
+    atomic_add(context.sleepers, 1)
+    ticket = atomic_read(context.ticket)
+    if (ticket & LOW) == 0 and atomic_read(context.stop) == 0:
+        sleep(context, ticket >> 32)
+    atomic_add(context.sleepers, 0 - 1)
+
+@public
+def picograd_worker(context: context, index):
+    while atomic_read(context.stop) == 0:
+        work(context, index)
+        if is_tired(context):
+            rest(context)
+
+@public
+def picograd_stop(context: context):
+    atomic_write(context.stop, 1)
+    atomic_add(context.ticket, NEXT)
+    wake(context, MANY)
+"""
+
+RUNNING = """
+def gather(out, table, numbers, count):
+    for number in range(count):
+        out[number] = table[numbers[number]]
+
+def run_alone(context: context, record: record, remaining):
+    "gives the number of tasks that a pause leaves"
+    tasks = record.tasks
+    begin = tasks - remaining
+    while begin < tasks:
+        end = least(begin + record.chunk, tasks)
+        enter(record.entry, record.pointers, record.cells, context.scratch, begin, end)
+        begin = end
+        if begin < tasks and is_late(context, context.pace):
+            return tasks - begin
+
+def run_together(context: context, record: record, remaining):
+    "gives the number of tasks that a pause leaves"
+    context.entry = record.entry
+    context.pointers = record.pointers
+    context.cells = record.cells
+    context.tasks = record.tasks
+    context.chunk = record.chunk
+    context.completed = record.tasks - remaining
+    atomic_write(context.ticket, (((context.ticket >> 32) + 1) << 32) | remaining)
+    if atomic_read(context.sleepers):
+        wake(context, (remaining - 1) // record.chunk)
+    work(context, 0)
+    wanted = record.tasks - context.left
+    pauses = 0
+    while atomic_read(context.completed) != wanted:
+        pause()
+        pauses = pauses + 1
+        if pauses > LONG:
+            sched_yield()
+    return context.left
+
+def launch(context: context, record: record, addresses, scalars, remaining):
+    "gives the number of tasks that a pause leaves; `remaining` is 0 for all of them"
+    gather(record.pointers, addresses, record.slots, record.slot_count)
+    gather(record.cells, scalars, record.scalars, record.scalar_count)
+    context.pace = 0
+    if record.work >= PIECE_WORK:
+        context.pace = PIECE_WORK
+    context.left = 0
+    if remaining == 0:
+        remaining = record.tasks
+    if remaining <= record.chunk or context.workers == 0:
+        return run_alone(context, record, remaining)
+    return run_together(context, record, remaining)
+
+def note(context: context, position, left):
+    "notes where a run ends, or pauses"
+    context.position = position
+    context.left = left
+    return 1
+
+def launches(context, records, count, addresses, scalars, timed, position, left):
+    while position < count:
+        record: record = records + position * RECORD
+        if timed and left == 0:
+            record.start = now()
+        left = launch(context, record, addresses, scalars, left)
+        if left:
+            return note(context, position, left)
+        if timed:
+            record.end = now()
+        position = position + 1
+        if is_late(context, record.work):
+            return note(context, position, 0)
+    note(context, position, 0)
+    return 0
+
+def begin(context: context):
+    context.work = 0
+    context.deadline = 0
+
+@public
+def picograd_run(context, call: call):
+    begin(context)
+    tables = call.addresses
+    return launches(context, call.records, call.count, tables, call.scalars, call.timed, 0, 0)
+
+@public
+def picograd_resume(context: context, records, count, addresses, scalars, timed):
+    begin(context)
+    position = context.position
+    return launches(context, records, count, addresses, scalars, timed, position, context.left)
+
+def move(addresses, rules, count, step):
+    for number in range(count):
+        rule: rule = rules + number * RULE
+        addresses[rule.slot] = rule.base + rule.step * ((step + rule.shift) & rule.mask)
+
+@public
+def picograd_loop(
+    context: context, records, count, addresses, scalars, rules, rule_count, length, step,
+    position, left
+):
+    "begins at a step, there at the record and with the tasks that a pause left"
+    begin(context)
+    while step < length:
+        move(addresses, rules, rule_count, step)
+        if launches(context, records, count, addresses, scalars, 0, position, left):
+            context.step = step
+            return 1
+        step = step + 1
+        position = 0
+        left = 0
+
+@public
+def picograd_copy(to, source, n0, n1, n2, t0, t1, t2, f0, f1, f2, bytes):
+    "copies a box of runs: how many, and how far apart where they go to and come from"
+    for i in range(n0):
+        for j in range(n1):
+            for k in range(n2):
+                place = source + i * f0 + j * f1 + k * f2
+                memcpy(to + i * t0 + j * t1 + k * t2, place, bytes)
+"""
 
 
 def runner_source() -> str:
     """Write the runner for this machine; little-endian, as every host LLVM JITs for here."""
     machine = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
     declaration, pause = PAUSE.get(machine, ("", "fence acquire"))
-    number = FUTEX.get(machine) if sys.platform == "linux" else None
-    sleep = FUTEX_SLEEP.replace("NUMBER", str(number)) if number else TIMED_SLEEP
-    externals = "declare i32 @sched_yield()\ndeclare i32 @clock_gettime(i32, ptr)\n"
-    body = with_fields(CLOCK + WORK + WORKER + PARALLEL + RUN + LOOP) + COPY
-    body = body.replace("PAUSE", pause).replace("WORDS", str(RECORD_WORDS))
-    body = body.replace("PIECE_WORK", str(PIECE_WORK)).replace("PIECE_TIME", str(PIECE))
-    clock = str(getattr(time, "CLOCK_MONOTONIC", 1))
-    return declaration + "\n" + externals + sleep + body.replace("CLOCK", clock)
+    number = FUTEX.get(machine, 0) if sys.platform == "linux" else 0
+    tables = places("record", RECORD) | places("call", CALL) | places("rule", RULE)
+    tables |= {f"context.{name}": at for name, at in CONTEXT.items()}
+    code = Translator(tables, {**NUMBERS, "FUTEX": number}, shared="context")
+    body = f"{{\n  {pause}\n  ret i64 0\n}}"
+    code.heads["pause"] = f"{declaration}\ndefine internal i64 @pause() {body}"
+    code.translate((SLEEPING if number else DOZING) + WORKING + RUNNING)
+    return code.text()

@@ -9,7 +9,6 @@ import numpy as np
 
 from picograd.buffer import Buffer
 from picograd.code import Code
-from picograd.dtype import DType
 from picograd.errors import no_data
 from picograd.helpers import product
 from picograd.runtime.cuda import compile_batches
@@ -20,9 +19,7 @@ from picograd.runtime.device import (
     HostFunction,
     Shaped,
     Tape,
-    TapeLaunch,
     check_size,
-    empty_tape,
 )
 from picograd.runtime.memory import Allocation, Pool
 from picograd.runtime.nvrtc import nvrtc_version
@@ -105,15 +102,6 @@ class NullDevice(Device):
         blocks = tuple(self.allocate(workspace.bytes) for workspace in code.workspaces)
         return Executable(code, None, None, blocks)
 
-    def make_tape(
-        self,
-        launches: Sequence[TapeLaunch],
-        slot_count: int = 0,
-        scalar_dtypes: Sequence[DType] = (),
-    ) -> Tape:
-        """Check the launches."""
-        return empty_tape(launches, slot_count, scalar_dtypes)
-
     def run_tape(
         self, tape: Tape, addresses: Sequence[int], scalars: Sequence[int | float] = ()
     ) -> None:
@@ -134,10 +122,6 @@ class NullDevice(Device):
 
     def synchronize(self) -> None:
         """Return at once."""
-
-    def memory_stats(self) -> dict[str, int]:
-        """Bytes in use, reserved, at the peak; allocations so far."""
-        return self.pool.stats()
 
     def empty_cache(self) -> None:
         """Forget free blocks."""

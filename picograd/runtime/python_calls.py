@@ -43,8 +43,7 @@ def is_number(value, other):
     "whether two objects are the same, or equal whole numbers"
     if value == other:
         return 1
-    if type_of(value) != world.int or type_of(other) != world.int:
-        return 0
+    need(type_of(value) == world.int and type_of(other) == world.int)
     return PyLong_AsLongLong(value) == PyLong_AsLongLong(other)
 
 def is_alike(value, other):
@@ -54,18 +53,15 @@ def is_alike(value, other):
         return value == other
     if kind == world.str:
         return PyObject_RichCompareBool(value, other, EQUAL) == 1
-    if kind != world.tuple or PyTuple_Size(value) != PyTuple_Size(other):
-        return 0
+    need(kind == world.tuple and PyTuple_Size(value) == PyTuple_Size(other))
     for at in range(PyTuple_Size(value)):
-        if not is_number(PyTuple_GetItem(value, at), PyTuple_GetItem(other, at)):
-            return 0
+        need(is_number(PyTuple_GetItem(value, at), PyTuple_GetItem(other, at)))
     return 1
 
 def call_with(function, value):
     "calls a Python function with one object"
     arguments = PyTuple_New(1)
-    if arguments == 0:
-        return 0
+    need(arguments)
     PyTuple_SetItem(arguments, 0, own(value))
     found = PyObject_CallObject(function, arguments)
     Py_DecRef(arguments)
@@ -91,8 +87,7 @@ def sum_of(number, change):
 def take(pool: Pool, blocks, bytes):
     "the address of a free block, or 0"
     count = PyList_Size(blocks)
-    if count < 1:
-        return 0
+    need(count >= 1)
     block = own(PyList_GetItem(blocks, count - 1))
     PyList_SetSlice(blocks, count - 1, count, 0)
     replace(pool.in_use, sum_of(pool.in_use, bytes))
@@ -121,8 +116,7 @@ RESULTS = """
 def new_buffer(plan: plan, made: made, origin):
     "a Buffer over a free block, or 0"
     block = take(plan.pool, made.blocks, made.bytes)
-    if block == 0:
-        return 0
+    need(block)
     allocation: Allocation = PyType_GenericAlloc(world.Allocation, 0)
     buffer: Buffer = PyType_GenericAlloc(world.Buffer, 0)
     if allocation == 0 or buffer == 0:
@@ -197,8 +191,7 @@ def run_in_arena(plan: plan, scalars, found):
     block = 0
     if plan.arena:
         block = take(plan.pool, plan.arena, plan.arena_size)
-        if block == 0:
-            return 0
+        need(block)
     is_done = fill_and_enter(plan, scalars, found, block)
     if block:
         put_back(plan.pool, plan.arena, block, plan.arena_size)
@@ -216,11 +209,9 @@ def run(plan: plan, scalars, origin, kept, found):
     `scalars` and `kept` are lists, or 0.
     '''
     for number in range(plan.inputs):
-        if type_of(found[number]) != world.Buffer:
-            return 0
+        need(type_of(found[number]) == world.Buffer)
     runner: Running = plan.runner
-    if is_watched() or runner.running != None or runner.is_inside != False:
-        return 0
+    need(not is_watched() and runner.running == None and runner.is_inside == False)
     for number in range(plan.inputs):
         own(found[number])
     results = found + 8 * plan.inputs
@@ -248,13 +239,11 @@ def picograd_launch(self, arguments, count):
     inputs = list_of(arguments[0], plan.inputs)
     scalars = list_of(arguments[1], plan.numbers)
     kept = list_of(arguments[3], plan.made)
-    if inputs == 0 or (scalars == 0 and plan.numbers) or (kept == 0 and arguments[3] != None):
-        return own(None)
+    need(inputs and (scalars or not plan.numbers) and (kept or arguments[3] == None))
     found = room(SLOTS)
     for number in range(plan.inputs):
         found[number] = PyList_GetItem(inputs, number)
-    if run(plan, scalars, arguments[2], kept, found) == 0:
-        return own(None)
+    need(run(plan, scalars, arguments[2], kept, found))
     results = PyList_New(plan.outputs)
     if results:
         for number in range(plan.outputs):

@@ -16,9 +16,11 @@ or there is no object; `arguments[0]` the word at an address; `world.Box` an obj
 functions know. Functions of the stable interface, and those of the text, are called by their names.
 References are counted by hand: `own(value)` takes one, `replace(box.value, other)` puts an object,
 whose reference is taken, in the place of another, and an assignment to a slot or an address writes
-the word and nothing else. `room(n)` is n words that live as long as the call. `single(word)` rounds
-a double to a float32. `refuse("...")`
-raises TypeError. What is not known is an error.
+the word and nothing else. The words of the table that is called `shared` are for several threads:
+each is read and written whole, and `atomic_read`, `atomic_write`, `atomic_add`, `atomic_and` and
+`atomic_swap` are in one order for all threads. `room(n)` is n words that live as long as the call.
+`single(word)` rounds a double to a float32. `need(condition)` ends the function with 0 where it
+does not hold, `refuse("...")` raises TypeError. What is not known is an error.
 
 docs/design/0029-native-callables.md says what this rests on, and what not.
 """
@@ -28,7 +30,8 @@ from collections.abc import Mapping
 
 from picograd.errors import check, internal
 
-# Functions of the stable interface: the kind of the result, and of each argument.
+# Functions of the stable interface, and of the C library: the kind of the result, and of each
+# argument; an i32 is a number in the text.
 INTERFACE = {
     "Py_IncRef": ("void", "i64"),
     "Py_DecRef": ("void", "i64"),
@@ -66,13 +69,18 @@ INTERFACE = {
     "PyType_GenericAlloc": ("i64", "i64", "i64"),
     "PyType_IsSubtype": ("i32", "i64", "i64"),
     "PyWeakref_NewRef": ("i64", "i64", "i64"),
+    "clock_gettime": ("i32", "i32", "i64"),
+    "memcpy": ("i64", "i64", "i64", "i64"),
+    "sched_yield": ("i32",),
+    "syscall": ("i64", *["i64"] * 7),
+    "usleep": ("i32", "i32"),
 }
 RELATIONS: dict[type, str] = {
     ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "slt", ast.LtE: "sle", ast.Gt: "sgt", ast.GtE: "sge",
 }  # fmt: skip
 OPERATIONS: dict[type, str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.BitAnd: "and", ast.BitOr: "or",
-    ast.RShift: "lshr",
+    ast.RShift: "lshr", ast.LShift: "shl", ast.FloorDiv: "udiv",
 }  # fmt: skip
 
 FARTHEST = 64  # words of an object, or table, that has slots
@@ -85,8 +93,10 @@ class Translator:
     objects in the world ("world.Box"), which is an array of words behind the functions.
     """
 
-    def __init__(self, places: Mapping[str, int], constants: Mapping[str, int]) -> None:
-        self.places, self.constants = places, constants
+    def __init__(
+        self, places: Mapping[str, int], constants: Mapping[str, int], shared: str = ""
+    ) -> None:
+        self.places, self.constants, self.shared = places, constants, shared
         self.heads: dict[str, str] = {}  # what is declared beside functions
         self.lines: list[str] = []
         self.number = self.start = 0
@@ -94,11 +104,12 @@ class Translator:
         self.classes: dict[str, str] = {}
         self.is_open = False  # the last instruction leads on to the next one
 
-    def text(self, world_size: int) -> str:
-        """Give the IR of all functions."""
+    def text(self, world_size: int = 0) -> str:
+        """Give the IR of all functions, and of their world if they have one."""
         world = f"@world = internal global [{world_size} x i64] zeroinitializer"
         zeros = f"@zeros = internal constant [{FARTHEST} x i64] zeroinitializer"
-        return "\n".join([world, zeros, *self.heads.values(), *self.lines]) + "\n"
+        parts = [*[world] * bool(world_size), zeros, *self.heads.values(), *self.lines]
+        return "\n".join(parts) + "\n"
 
     def translate(self, text: str) -> None:
         """Write all functions of a text."""
@@ -143,7 +154,7 @@ class Translator:
         """Write the function that Python calls around another one.
 
         No garbage is collected meanwhile: nothing runs that drops what is only looked at. An error
-        that Python code left, which was called, is raised.
+        that Python code left, which was called, is raised; 0 without one is None.
         """
         self.begin(name, ["self", "arguments", "count"], is_public=True)
         inside = f"{name}_inside(self, arguments, count)"
@@ -157,6 +168,8 @@ if was_on:
 if PyErr_Occurred():
     Py_DecRef(found)
     return 0
+if found == 0:
+    return own(None)
 return found
 """
         self.body(ast.parse(text).body)
@@ -254,6 +267,8 @@ return found
         value = self.read(statement.value)
         if isinstance(target, ast.Name):
             self.assign(target.id, value)
+        elif isinstance(target, ast.Attribute) and self.is_shared(target):
+            self.write(f"store atomic i64 {value}, ptr {self.word(target)} monotonic, align 8")
         elif isinstance(target, ast.Attribute):
             self.store(value, self.read(target.value), self.place(target))
         elif isinstance(target, ast.Subscript):
@@ -288,6 +303,17 @@ return found
         if self.is_open:
             following = self.value(f"add i64 {now}, 1")
             self.write(f"store i64 {following}, ptr {number}, align 8")
+            self.write(f"br label %{head}")
+        self.mark(after)
+
+    def write_While(self, statement: ast.While) -> None:
+        """Write a loop that goes on while a condition holds."""
+        head, inside, after = self.label(), self.label(), self.label()
+        self.mark(head)
+        self.branch(statement.test, inside, after)
+        self.mark(inside)
+        self.body(statement.body)
+        if self.is_open:
             self.write(f"br label %{head}")
         self.mark(after)
 
@@ -331,6 +357,8 @@ return found
         """Read an object of the world, or a slot."""
         if isinstance(node.value, ast.Name) and node.value.id == "world":
             return self.world(node.attr)
+        if self.is_shared(node):
+            return self.value(f"load atomic i64, ptr {self.word(node)} monotonic, align 8")
         return self.load(self.there(self.read(node.value)), self.place(node))
 
     def read_Subscript(self, node: ast.Subscript) -> str:
@@ -362,6 +390,15 @@ return found
         check(isinstance(node.value, ast.Name), "a slot is one of a variable", ast.unparse(node))
         kind = self.classes[node.value.id]  # type: ignore[attr-defined]
         return self.places[f"{kind}.{node.attr}"]
+
+    def is_shared(self, node: ast.Attribute) -> bool:
+        """Tell whether several threads read and write a slot."""
+        name = node.value.id if isinstance(node.value, ast.Name) else ""
+        return bool(self.shared) and self.classes.get(name) == self.shared
+
+    def word(self, slot: ast.Attribute) -> str:
+        """Point at a slot."""
+        return self.pointer(self.read(slot.value), self.place(slot))
 
     def element(self, node: ast.Subscript) -> tuple[str, int]:
         """Find the address of a word, and an offset."""
@@ -434,8 +471,44 @@ return found
         self.write("ret i64 0")
         return "0"
 
+    def call_need(self, condition: ast.expr) -> str:
+        """End the function with 0 unless a condition holds."""
+        on, stop = self.label(), self.label()
+        self.branch(condition, on, stop)
+        self.mark(stop)
+        self.write("ret i64 0")
+        self.mark(on)
+        return "0"
+
     def call_enter(self, address: ast.expr, *arguments: ast.expr) -> str:
         """Call a function by its address."""
         function = self.value(f"inttoptr i64 {self.read(address)} to ptr")
         listed = ", ".join(f"i64 {self.read(each)}" for each in arguments)
         return self.value(f"call i64 {function}({listed})")
+
+    def call_atomic_read(self, slot: ast.Attribute) -> str:
+        """Read a word of several threads."""
+        return self.value(f"load atomic i64, ptr {self.word(slot)} seq_cst, align 8")
+
+    def call_atomic_write(self, slot: ast.Attribute, value: ast.expr) -> str:
+        """Write a word of several threads."""
+        found = self.read(value)
+        self.write(f"store atomic i64 {found}, ptr {self.word(slot)} seq_cst, align 8")
+        return found
+
+    def call_atomic_add(self, slot: ast.Attribute, value: ast.expr) -> str:
+        """Add to a word of several threads, and give what it was."""
+        found = self.read(value)
+        return self.value(f"atomicrmw add ptr {self.word(slot)}, i64 {found} seq_cst, align 8")
+
+    def call_atomic_and(self, slot: ast.Attribute, value: ast.expr) -> str:
+        """Keep some bits of a word of several threads, and give what it was."""
+        found = self.read(value)
+        return self.value(f"atomicrmw and ptr {self.word(slot)}, i64 {found} seq_cst, align 8")
+
+    def call_atomic_swap(self, slot: ast.Attribute, before: ast.expr, after: ast.expr) -> str:
+        """Write a word of several threads if it is still as before: 1 or 0."""
+        words = f"i64 {self.read(before)}, i64 {self.read(after)}"
+        pair = self.value(f"cmpxchg ptr {self.word(slot)}, {words} seq_cst seq_cst, align 8")
+        is_done = self.value(f"extractvalue {{ i64, i1 }} {pair}, 1")
+        return self.value(f"zext i1 {is_done} to i64")

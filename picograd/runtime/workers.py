@@ -14,7 +14,7 @@ from typing import Any
 from picograd.code import Code
 from picograd.runtime.compiler import Compiler
 from picograd.runtime.device import Running
-from picograd.runtime.native import CONTEXT, CONTEXT_BYTES, runner_source
+from picograd.runtime.native import CONTEXT, CONTEXT_BYTES, RUNNING, runner_source
 
 # An idle worker spins this often before it sleeps: about 40 us, some pauses between two launches.
 SPINS = 2000
@@ -22,7 +22,6 @@ SYMBOLS = (
     "picograd_run", "picograd_resume", "picograd_loop", "picograd_copy", "picograd_worker",
     "picograd_stop",
 )  # fmt: skip
-RUNNER = Code("runner", "llvm", "picograd_run", runner_source(), 1)
 Remember = Callable[[Code, Callable[[], bytes]], bytes]
 POINTER, COUNT = ctypes.c_void_p, ctypes.c_int64
 TAPE_TYPES = (POINTER, POINTER, COUNT, POINTER, POINTER)  # context, records, count, tables
@@ -72,6 +71,11 @@ class Threads:
         return ctypes.c_int64.from_address(self.address + CONTEXT[field]).value
 
 
+def runner(source: str) -> Code:
+    """Make the code of the runner, or what it is remembered by."""
+    return Code("runner", "llvm", "picograd_run", source, 1)
+
+
 def serve(enter: Callable[[int, int], None], context: int, number: int, keep: object) -> None:
     """Work until stopped; `keep` holds the memory and the code this runs on."""
     enter(context, number)
@@ -96,8 +100,7 @@ class Runner(Running):
     pause; a call is the address of five words: records, count, address table, scalar table, is
     timed. To convert each would take longer than a small kernel. After a pause `resume` goes on,
     which takes them one by one; call both with `lock` held. So does `loop(..., rules, rule count,
-    length, step, position, left)`, for all steps of a loop. `copy` copies runs of bytes, see
-    native_copy.py.
+    length, step, position, left)`, for all steps of a loop. `copy` copies runs of bytes.
     """
 
     __slots__ = (
@@ -110,11 +113,15 @@ class Runner(Running):
 
     def __init__(self, compiler: Compiler, threads: int, remember: Remember) -> None:
         self.count = threads
-        binary = remember(RUNNER, lambda: compiler.compile(RUNNER))
+
+        def make() -> bytes:
+            return compiler.compile(runner(runner_source()))
+
+        binary = remember(runner(RUNNING), make)  # to write its source takes 20 ms
         try:
             self.library: Any = compiler.load(binary, SYMBOLS)
         except RuntimeError:  # a damaged object from a cache
-            self.library = compiler.load(compiler.compile(RUNNER), SYMBOLS)
+            self.library = compiler.load(make(), SYMBOLS)
         self.run_address: int = self.library["picograd_run"]
         self.enter = RUN_TYPE(self.run_address)
         self.resume = RESUME_TYPE(self.library["picograd_resume"])

@@ -190,24 +190,34 @@ def count_tiles(inner: int, outer: int, columns: int, target: Target) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class SharedWork:
-    """What several kernels read: computed by each, or stored by one of them or a kernel before."""
+class RepeatedWork:
+    """A value that is computed wherever it is read, or stored before."""
 
-    kernels: int
+    times: int  # that it is read: by so many kernels, or as a product packs an element
     operations: int
     loads: int
-    again: float  # nanoseconds of computing it for all kernels but one
-    store: float  # of writing it, and of reading it for each
+    again: float  # nanoseconds of computing it each time, where it may be kept but for the first
+    store: float  # of writing it, and of reading it each time
 
     @property
     def is_stored(self) -> bool:
         """Tell whether storing it is faster."""
         return self.again > self.store
 
-    def __str__(self) -> str:
+    def worded(self, readers: str, way: str) -> str:
+        """Say what was compared."""
         work = f"{self.operations} operations and {self.loads} loads"
-        times = f"again {self.again / 1e3:.3g} us, stored {self.store / 1e3:.3g} us"
-        return f"{self.kernels} kernels read it, {work}: {times}"
+        times = f"{way} {self.again / 1e3:.3g} us, stored {self.store / 1e3:.3g} us"
+        return f"{readers}, {work}: {times}"
+
+
+class SharedWork(RepeatedWork):
+    """What several kernels read: computed by each, or stored by one of them or a kernel before."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return self.worded(f"{self.times} kernels read it", "again")
 
 
 def shared_work(
@@ -223,25 +233,13 @@ def shared_work(
     return SharedWork(kernels, operations, loads, again, store)
 
 
-@dataclass(frozen=True, slots=True)
-class OperandWork:
+class OperandWork(RepeatedWork):
     """An operand of a product: computed whenever it is packed, or stored before."""
 
-    times: int  # that an element is packed
-    operations: int
-    loads: int
-    again: float  # nanoseconds of computing it each time
-    store: float  # of computing and writing it once, and reading it each time
-
-    @property
-    def is_stored(self) -> bool:
-        """Tell whether storing it is faster."""
-        return self.again > self.store
+    __slots__ = ()
 
     def __str__(self) -> str:
-        work = f"{self.operations} operations and {self.loads} loads"
-        times = f"computed then {self.again / 1e3:.3g} us, stored {self.store / 1e3:.3g} us"
-        return f"packed {self.times} times, {work}: {times}"
+        return self.worded(f"packed {self.times} times", "computed then")
 
 
 def operand_work(

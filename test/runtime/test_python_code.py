@@ -78,6 +78,13 @@ def compute(a, b):
     return (total & 1023) | (b >> 1)
 
 @public
+def needed(a, b):
+    need(a and not b or a > 5)
+    for number in range(b):
+        need(number < 3)
+    return a + b
+
+@public
 def nested(count):
     sums = room(3)
     for at in range(THREE):
@@ -98,8 +105,45 @@ def test_statements_compute_what_python_does(compiler, a, b):
     assert found % (1 << 64) == wanted % (1 << 64)
 
 
+@pytest.mark.parametrize(
+    ("a", "b", "found"), [(2, 0, 2), (2, 1, 0), (6, 3, 9), (6, 4, 0), (0, 0, 0)]
+)
+def test_what_is_needed(compiler, a, b, found):
+    assert words(compiler, ARITHMETIC, "needed", a, b) == found
+
+
 def test_loops_nest(compiler):
     assert words(compiler, ARITHMETIC, "nested", 7) == 7
+
+
+SHARED = """
+def added(table: shared, more):
+    while table.first < more:
+        atomic_add(table.first, 3)
+    return table.first
+
+@public
+def use(table: shared, more):
+    "what is there before and after"
+    atomic_write(table.second, added(table, more) << 4)
+    before = atomic_and(table.second, 4095)
+    if atomic_swap(table.first, 0, 1) or not atomic_swap(table.second, before & 4095, 7):
+        return 0 - 1
+    table.third = before // more
+    return atomic_read(table.second) + (table.third << 8)
+"""
+
+
+def test_words_of_several_threads():
+    places = {f"shared.{name}": 8 * at for at, name in enumerate(("first", "second", "third"))}
+    code = Translator(places, {}, shared="shared")
+    code.translate(SHARED)
+    compiler = Compiler(host())
+    library = compiler.load(compiler.compile(Code("test", "llvm", "use", code.text(), 1)), ("use",))
+    table = (ctypes.c_int64 * 3)()
+    use = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(library["use"])
+    assert use(ctypes.addressof(table), 10) == 7 + (19 << 8)
+    assert list(table) == [12, 7, 19]
 
 
 CALLED = """
@@ -143,8 +187,7 @@ def test_slots_are_read_and_written(called):
 
 def test_a_slot_that_was_never_set_is_nothing(called):
     box = Box()
-    with pytest.raises(SystemError, match="without setting an exception|NULL"):
-        called["swap"](box, 1)
+    assert called["swap"](box, 1) is None  # 0 without an error
     assert box.value == 1
 
 
@@ -185,7 +228,7 @@ def test_garbage_stays_off_where_it_was(called):
     "text",
     [
         "x = 1",
-        "def f(a):\n    while a:\n        a = 0",
+        "def f(a):\n    with a:\n        a = 0",
         "def f(a):\n    return [a]",
         "def f(a):\n    return a.b(1)",
         "def f(a):\n    for x in a:\n        a = 0",

@@ -33,14 +33,11 @@ def is_passed():
 def is_idle():
     "nothing else is due with a computation; may run Python"
     active = own_of_thread(world.running, world.active)
-    if active == 0:
-        return 0
+    need(active)
     traces = own_of_thread(world.running, world.traces)
-    if traces == 0:
-        return 0
+    need(traces)
     waiting = PyList_Size(world.waiting) | PyDict_Size(world.writes) | PyDict_Size(world.changed)
-    if PyList_Size(active) | PyList_Size(traces) | waiting | is_passed():
-        return 0
+    need(not (PyList_Size(active) | PyList_Size(traces) | waiting | is_passed()))
     return PyDict_Size(world.new) <= PyLong_AsLongLong(world.budget)
 
 def flushed():
@@ -57,30 +54,24 @@ def flushed():
 FINDING = """
 def result_below(node: Node):
     "the result of a formula, if that is all that a node reads; else 0"
-    if PyTuple_Size(node.inputs) != 1:
-        return 0
+    need(PyTuple_Size(node.inputs) == 1)
     result: Node = PyTuple_GetItem(node.inputs, 0)
-    if type_of(result) != world.Node or result.op != world.result or result.realized != None:
-        return 0
+    need(type_of(result) == world.Node and result.op == world.result and result.realized == None)
     return result
 
 def memory_below(inputs, held):
     "the memory that an operation reads: how many, or 0"
     count = PyTuple_Size(inputs)
-    if count > MOST_INPUTS:
-        return 0
+    need(count <= MOST_INPUTS)
     for number in range(count):
         child: Node = PyTuple_GetItem(inputs, number)
-        if type_of(child) != world.Node:
-            return 0
+        need(type_of(child) == world.Node)
         held[number] = child.realized
         if child.realized == None:
             storage: Storage = child.arg
-            if child.op != world.buffer or type_of(storage) != world.Storage:
-                return 0
+            need(child.op == world.buffer and type_of(storage) == world.Storage)
             held[number] = storage.buffer
-        if type_of(held[number]) != world.Buffer:
-            return 0
+        need(type_of(held[number]) == world.Buffer)
     return count
 
 def pattern_of(held, count):
@@ -97,8 +88,7 @@ def pattern_of(held, count):
 def known_direct(node: Node, formula, number, inputs, held, count):
     "looks `direct.key_of` up, which may run Python; owned"
     key = PyTuple_New(10 + 2 * count)
-    if key == 0:
-        return 0
+    need(key)
     first: Node = PyTuple_GetItem(inputs, 0)
     PyTuple_SetItem(key, 0, own(PyDict_GetItemWithError(world.settings, world.epoch)))
     PyTuple_SetItem(key, 1, own(node.op))
@@ -126,16 +116,13 @@ SETTLING = """
 def is_alone(node, whole):
     "nothing that is alive, and new, may read what a formula computes; its gradient is the only one"
     live: LiveTable = world.live
-    if PyDict_Size(world.carried):
-        return 0
+    need(not PyDict_Size(world.carried))
     if PyDict_Size(world.gradients):
         reference = PyWeakref_NewRef(whole, 0)
-        if reference == 0:
-            return 0
+        need(reference)
         waiting = PyDict_GetItemWithError(world.gradients, reference)
         Py_DecRef(reference)
-        if waiting and PyList_Size(waiting) > 1:
-            return 0
+        need(not waiting or PyList_Size(waiting) <= 1)
     at = room(1)
     entry = room(2)
     at[0] = 0
@@ -143,10 +130,7 @@ def is_alone(node, whole):
         PyDict_Next(world.new, at, entry, entry + 8)
         reference = PyDict_GetItemWithError(live.data, entry[0])
         if reference and PyLong_AsUnsignedLongLong(entry[0]) != node:
-            tensor = PyObject_CallObject(reference, 0)
-            Py_DecRef(tensor)
-            if tensor != None:
-                return 0
+            need(referred(reference) == None)
     return 1
 
 def forget_gradients(whole):
@@ -159,25 +143,17 @@ def forget_gradients(whole):
 def owner_of(node):
     "the tensor of a node, and the weak reference to it; 0 for none"
     live: LiveTable = world.live
-    key = PyLong_FromVoidPtr(node)
-    if key == 0:
-        return 0
-    reference = PyDict_GetItemWithError(live.data, key)
-    Py_DecRef(key)
-    return reference
+    return at_address(live.data, node)
 
 def is_usual(node: Node, reference):
     "whether the tensor of a node settles as `settle_tensor` does it, or, as it tracks, not at all"
     if reference == 0:
         return 1
-    tensor: Tensor = PyObject_CallObject(reference, 0)
-    Py_DecRef(tensor)
-    if tensor == 0:
-        return 0
+    tensor: Tensor = referred(reference)
+    need(tensor)
     if tensor == None:
         return 1
-    if type_of(tensor) != world.Tensor or tensor._node != node or tensor._history != None:
-        return 0
+    need(type_of(tensor) == world.Tensor and tensor._node == node and tensor._history == None)
     return (tensor._tracks == False) | (node.leaf == None)
 
 def is_tracked(dtype: DType):
@@ -224,13 +200,10 @@ COMPUTING = """
 def compute_known(node: Node, known: Direct, held, whole, enabled, origin):
     "no Python runs here; `whole` is the formula of which the node is the gradient, or 0"
     native: Native = known.native
-    if node.realized != None or native.address == world.zero:
-        return 0
+    need(node.realized == None and native.address != world.zero)
     reference = owner_of(node)
-    if not is_usual(node, reference):
-        return 0
-    if whole and not is_alone(node, whole):
-        return 0
+    need(is_usual(node, reference))
+    need(not whole or is_alone(node, whole))
     plan: plan = PyLong_AsUnsignedLongLong(native.address)
     table = own(native.table)
     found = room(SLOTS)
@@ -280,14 +253,11 @@ def picograd_direct(self, arguments, count):
     if count != 2:
         refuse("direct takes a node and a line")
     node: Node = arguments[0]
-    if type_of(node) != world.Node or node.realized != None or PyDict_Size(world.versions):
-        return own(None)
-    if not sweep_live() or not is_idle():
-        return own(None)
+    need(type_of(node) == world.Node and node.realized == None and not PyDict_Size(world.versions))
+    need(sweep_live() and is_idle())
     enabled = is_enabled()
     if compute_node(node, enabled, arguments[1]):
         return own(True)
-    return own(None)
 """
 
 TEXT = AROUND + FINDING + SETTLING + COMPUTING

@@ -68,8 +68,7 @@ def meet_scalar(graph: graph, scalar):
 PLACING = """
 def is_given(row):
     "whether a range of a slice begins where a user said"
-    if type_of(row) != world.tuple or PyTuple_Size(row) != 3:
-        return 0
+    need(type_of(row) == world.tuple and PyTuple_Size(row) == 3)
     return PyDict_GetItemWithError(world.given, type_of(PyTuple_GetItem(row, 0))) != 0
 
 def placed_range(graph: graph, row):
@@ -92,11 +91,9 @@ def placed_range(graph: graph, row):
 
 def placed(graph: graph, ranges):
     "the argument of a slice as `starts.placed` gives it; a new object, or 0"
-    if type_of(ranges) != world.tuple or graph.scalar_count + PyTuple_Size(ranges) > MOST_NODES:
-        return 0
+    need(type_of(ranges) == world.tuple and graph.scalar_count + PyTuple_Size(ranges) <= MOST_NODES)
     made = PyTuple_New(PyTuple_Size(ranges))
-    if made == 0:
-        return 0
+    need(made)
     for number in range(PyTuple_Size(ranges)):
         each = PyTuple_GetItem(ranges, number)
         if is_given(each):
@@ -111,11 +108,9 @@ def walk_computed(graph: graph, node: Node):
     "the row of a node that is computed; 0 where it may not be in a small graph"
     key = graph.key
     inputs = node.inputs
-    if PyDict_GetItemWithError(world.refused, node.op):
-        return 0
+    need(not PyDict_GetItemWithError(world.refused, node.op))
     read = PyTuple_New(PyTuple_Size(inputs))
-    if read == 0:
-        return 0
+    need(read)
     for number in range(PyTuple_Size(inputs)):
         child = PyTuple_GetItem(inputs, number)
         place = MOST_NODES
@@ -130,8 +125,7 @@ def walk_computed(graph: graph, node: Node):
     if is_alike(node.op, world.slice):
         made = placed(graph, node.arg)
         add(key, made)
-        if made == 0:
-            return 0
+        need(made)
     else:
         PyList_Append(key, node.arg)
     add_kind(key, node)
@@ -161,8 +155,7 @@ def walk_node(graph: graph, place):
     nodes = graph.nodes
     node: Node = nodes[place]
     held = node.realized
-    if type_of(node.inputs) != world.tuple:
-        return 0
+    need(type_of(node.inputs) == world.tuple)
     if held == None:
         if PyTuple_Size(node.inputs):
             computed = graph.computed
@@ -174,8 +167,7 @@ def walk_node(graph: graph, place):
         held = 0
         if type_of(storage) == world.Storage:
             held = storage.buffer
-    if type_of(held) != world.Buffer:
-        return 0
+    need(type_of(held) == world.Buffer)
     add(graph.key, PyLong_FromLongLong(meet_buffer(graph, held)))
     add_kind(graph.key, node)
     return 1
@@ -186,10 +178,8 @@ def walk(graph: graph, tops):
     nodes = graph.nodes
     for number in range(graph.asked):
         node: Node = PyList_GetItem(tops, number)
-        if type_of(node) != world.Node or node.realized != None or node.op == world.result:
-            return 0
-        if meet_node(graph, node) != number:
-            return 0
+        need(type_of(node) == world.Node and node.realized == None and node.op != world.result)
+        need(meet_node(graph, node) == number)
     add(key, own(PyDict_GetItemWithError(world.settings, world.epoch)))
     if graph.asked > 1:
         PyList_Append(key, world.roots)
@@ -197,15 +187,13 @@ def walk(graph: graph, tops):
             add(key, PyLong_FromLongLong(number))
     for place in range(MOST_NODES):
         if place < graph.count:
-            if walk_node(graph, place) == 0:
-                return 0
+            need(walk_node(graph, place))
     return graph.count < MOST_NODES
 
 def known_small(graph: graph):
     "what is known by the key, owned; runs Python"
     key = PyList_AsTuple(graph.key)
-    if key == 0:
-        return 0
+    need(key)
     known = own(PyDict_GetItemWithError(world.known_small, key))
     Py_DecRef(key)
     return known
@@ -233,8 +221,7 @@ def is_gradient_asked(graph: graph, find):
     leaf: Tensor = referred(find)
     if leaf == None:
         return 1
-    if leaf == 0 or not PyType_IsSubtype(type_of(leaf), world.Tensor):
-        return 0
+    need(leaf and PyType_IsSubtype(type_of(leaf), world.Tensor))
     gradient: Tensor = leaf._grad
     if gradient == None:
         return 1
@@ -244,22 +231,18 @@ def are_gradients_asked(graph: graph):
     "no gradients wait, or those of one formula, which are roots"
     if PyDict_Size(world.gradients) == 0:
         return 1
-    if PyDict_Size(world.gradients) > 1:
-        return 0
+    need(PyDict_Size(world.gradients) <= 1)
     at = room(1)
     entry = room(2)
     at[0] = 0
     PyDict_Next(world.gradients, at, entry, entry + 8)
-    if place_in(graph.nodes, graph.count, referred(entry[0])) == graph.count:
-        return 0
+    need(place_in(graph.nodes, graph.count, referred(entry[0])) != graph.count)
     for number in range(PyList_Size(entry[1])):
-        if not is_gradient_asked(graph, PyList_GetItem(entry[1], number)):
-            return 0
+        need(is_gradient_asked(graph, PyList_GetItem(entry[1], number)))
     return 1
 
 def is_alive(reference):
-    if reference == 0:
-        return 0
+    need(reference)
     return referred(reference) != None
 
 def is_view(node: Node):
@@ -270,8 +253,7 @@ def is_view(node: Node):
             return 1
         if node.realized != None:
             return is_cut == 0
-        if PyDict_GetItemWithError(world.views, node.op) == 0:
-            return 0
+        need(PyDict_GetItemWithError(world.views, node.op))
         is_cut = is_cut | is_alike(node.op, world.detach)
         node = PyTuple_GetItem(node.inputs, 0)
     return 0
@@ -279,14 +261,12 @@ def is_view(node: Node):
 def is_all_stored(graph: graph):
     "nothing that is alive has, or may read, what is computed on the way"
     live: LiveTable = world.live
-    if PyDict_Size(world.carried):
-        return 0
+    need(not PyDict_Size(world.carried))
     nodes = graph.nodes
     computed = graph.computed
     for number in range(graph.count):
         if computed[number] and number >= graph.asked and not is_view(nodes[number]):
-            if is_alive(owner_of(nodes[number])):
-                return 0
+            need(not is_alive(owner_of(nodes[number])))
     at = room(1)
     entry = room(2)
     at[0] = 0
@@ -294,8 +274,7 @@ def is_all_stored(graph: graph):
         PyDict_Next(world.new, at, entry, entry + 8)
         reference = PyDict_GetItemWithError(live.data, entry[0])
         if reference and not is_root(graph, PyLong_AsUnsignedLongLong(entry[0])):
-            if is_alive(reference):
-                return 0
+            need(not is_alive(reference))
     return 1
 
 def are_usual(graph: graph, owners):
@@ -303,8 +282,7 @@ def are_usual(graph: graph, owners):
     for number in range(graph.asked):
         node: Node = nodes[number]
         owners[number] = owner_of(node)
-        if node.realized != None or not is_usual(node, owners[number]):
-            return 0
+        need(node.realized == None and is_usual(node, owners[number]))
     return 1
 """
 
@@ -313,13 +291,10 @@ def run_small(graph: graph, known: Known, values, enabled, origin):
     "no Python runs here"
     native: Native = known.native
     owners = room(MOST_NODES)
-    if native.address == world.zero or not are_usual(graph, owners):
-        return 0
-    if not are_gradients_asked(graph) or not is_all_stored(graph):
-        return 0
+    need(native.address != world.zero and are_usual(graph, owners))
+    need(are_gradients_asked(graph) and is_all_stored(graph))
     plan: plan = PyLong_AsUnsignedLongLong(native.address)
-    if PyList_Size(values) != plan.numbers or PyList_Size(known.results) != graph.asked:
-        return 0
+    need(PyList_Size(values) == plan.numbers and PyList_Size(known.results) == graph.asked)
     table = own(native.table)
     found = room(SLOTS)
     buffers = graph.buffers
@@ -364,12 +339,9 @@ def picograd_small(self, arguments, count):
     "`small(nodes, origin)`: True, or None where nothing was done"
     if count != 2:
         refuse("small takes nodes and a line")
-    if type_of(arguments[0]) != world.list or PyDict_Size(world.versions):
-        return own(None)
-    if PyList_Size(arguments[0]) < 1 or PyList_Size(arguments[0]) > MOST_ASKED:
-        return own(None)
-    if not sweep_live() or not is_idle():
-        return own(None)
+    need(type_of(arguments[0]) == world.list and not PyDict_Size(world.versions))
+    need(PyList_Size(arguments[0]) >= 1 and PyList_Size(arguments[0]) <= MOST_ASKED)
+    need(sweep_live() and is_idle())
     enabled = is_enabled()
     graph: graph = room(GRAPH_WORDS)
     graph.count = 0
@@ -384,11 +356,9 @@ def picograd_small(self, arguments, count):
     for number in range(MOST_NODES):
         computed[number] = 0
     graph.key = PyList_New(0)
-    if graph.key == 0:
-        return 0
+    need(graph.key)
     if compute_small(graph, arguments[0], enabled, arguments[1]):
         return own(True)
-    return own(None)
 """
 
 TEXT = MEETING + PLACING + WALKING + LOOKING + COMPUTING

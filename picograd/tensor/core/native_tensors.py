@@ -63,6 +63,20 @@ def new_tensor(node):
 """
 
 LIVING = """
+def referred(find):
+    "what a function gives, a weak reference for example; borrowed: somebody else holds it"
+    found = PyObject_CallObject(find, 0)
+    Py_DecRef(found)
+    return found
+
+def at_address(table, place):
+    "what a dict has for an address, or 0"
+    key = PyLong_FromVoidPtr(place)
+    need(key)
+    found = PyDict_GetItemWithError(table, key)
+    Py_DecRef(key)
+    return found
+
 def drop(table, key):
     if PyDict_GetItemWithError(table, key):
         PyDict_DelItem(table, key)
@@ -79,8 +93,7 @@ def sweep_live():
 def enter_live(node, reference):
     live: LiveTable = world.live
     key = PyLong_FromVoidPtr(node)
-    if key == 0:
-        return 0
+    need(key)
     drop(live.data, key)
     drop(live.waiting, key)
     is_entered = PyDict_SetItem(live.data, key, reference) == 0
@@ -90,11 +103,9 @@ def enter_live(node, reference):
 def computed(buffer, shape, is_made):
     "a new tensor over memory; `is_made` if nothing leads to it"
     node: Node = new_leaf(buffer, shape)
-    if node == 0:
-        return 0
+    need(node)
     tensor = new_tensor(node)
-    if tensor == 0:
-        return 0
+    need(tensor)
     reference = PyWeakref_NewRef(tensor, 0)
     if reference == 0 or not enter_live(node, reference):
         Py_DecRef(reference)
@@ -134,8 +145,7 @@ def picograd_computed(self, arguments, count):
         refuse("computed takes a buffer, a shape and a flag")
     if type_of(arguments[0]) != world.Buffer or type_of(arguments[1]) != world.tuple:
         refuse("computed takes a buffer, a shape and a flag")
-    if not sweep_live():
-        return 0
+    need(sweep_live())
     return computed(arguments[0], arguments[1], arguments[2] == True)
 """
 

@@ -116,27 +116,47 @@ def avg_pool3d() -> None:
     """
 
 
-@composed()
-@within("functional")
-def adaptive_avg_pool1d(input: Same, output_size: Sizes) -> Same:
+def adaptive_average(rank: int) -> Definition:
+    """Make the pool of averages that gives sizes."""
+    op = f"adaptive_avg_pool{rank}d"
+
+    def pool(input: Same, output_size: int | Sequence[int | None] | None) -> Same:
+        need_tensor(op, input)
+        return apply(convolution.adaptive_average_pool, rank, input, output_size)
+
+    return pool
+
+
+def adaptive_extreme(rank: int) -> Definition:
+    """Make the pool of the largest elements that gives sizes."""
+    op = f"adaptive_max_pool{rank}d"
+
+    def pool(
+        input: Same, output_size: int | Sequence[int | None] | None, return_indices: bool = False
+    ) -> Tensor:
+        need_tensor(op, input)
+        pair: Any = several(input, pooling.adaptive_max_pool(rank, read(input), output_size))
+        return pair if return_indices else pair[0]
+
+    return pool
+
+
+@by_rank(adaptive_average)
+def adaptive_avg_pool1d() -> None:
     """Average so that the spatial axes get the given sizes; None keeps a size.
 
     >>> Tensor([[[1.0, 2.0, 3.0, 4.0]]]).adaptive_avg_pool1d(2).tolist()
     [[[1.5, 3.5]]]
     """
-    need_tensor("adaptive_avg_pool1d", input)
-    return apply(convolution.adaptive_average_pool, 1, input, output_size)
 
 
-@composed()
-@within("functional")
-def adaptive_max_pool1d(input: Same, output_size: Sizes, return_indices: bool = False) -> Tensor:
+@by_rank(adaptive_extreme)
+def adaptive_max_pool1d() -> None:
     """Take the largest elements so that the spatial axes get the given sizes.
 
     >>> Tensor([[[1.0, 2.0, 3.0, 4.0]]]).adaptive_max_pool1d(2).tolist()
     [[[2.0, 4.0]]]
     """
-    return adaptive_max_pool(1, input, output_size, return_indices)
 
 
 def max_unpool(rank: int) -> Definition:
@@ -169,29 +189,22 @@ def max_unpool1d() -> None:
     """
 
 
-@composed()
-@within("functional")
-def adaptive_avg_pool2d(input: Same, output_size: int | Sequence[int | None] | None) -> Same:
+@by_rank(adaptive_average)
+def adaptive_avg_pool2d() -> None:
     """Average so that the spatial axes get the given sizes; None keeps a size.
 
     >>> Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]).adaptive_avg_pool2d(1).tolist()
     [[[[2.5]]]]
     """
-    need_tensor("adaptive_avg_pool2d", input)
-    return apply(convolution.adaptive_average_pool, 2, input, output_size)
 
 
-@composed()
-@within("functional")
-def adaptive_max_pool2d(
-    input: Same, output_size: int | Sequence[int | None] | None, return_indices: bool = False
-) -> Tensor:
+@by_rank(adaptive_extreme)
+def adaptive_max_pool2d() -> None:
     """Take the largest elements so that the spatial axes get the given sizes.
 
     >>> Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]).adaptive_max_pool2d(1).tolist()
     [[[[4.0]]]]
     """
-    return adaptive_max_pool(2, input, output_size, return_indices)
 
 
 @by_rank(max_unpool, function=False)
@@ -204,29 +217,22 @@ def max_unpool2d() -> None:
     """
 
 
-@composed()
-@within("functional")
-def adaptive_avg_pool3d(input: Same, output_size: int | Sequence[int | None] | None) -> Same:
+@by_rank(adaptive_average)
+def adaptive_avg_pool3d() -> None:
     """Average so that the spatial axes get the given sizes; None keeps a size.
 
     >>> Tensor([[[[[1.0, 2.0], [3.0, 4.0]]]]]).adaptive_avg_pool3d(1).tolist()
     [[[[[2.5]]]]]
     """
-    need_tensor("adaptive_avg_pool3d", input)
-    return apply(convolution.adaptive_average_pool, 3, input, output_size)
 
 
-@composed()
-@within("functional")
-def adaptive_max_pool3d(
-    input: Same, output_size: int | Sequence[int | None] | None, return_indices: bool = False
-) -> Tensor:
+@by_rank(adaptive_extreme)
+def adaptive_max_pool3d() -> None:
     """Take the largest elements so that the spatial axes get the given sizes.
 
     >>> Tensor([[[[[1.0, 2.0], [3.0, 4.0]]]]]).adaptive_max_pool3d(1).tolist()
     [[[[[4.0]]]]]
     """
-    return adaptive_max_pool(3, input, output_size, return_indices)
 
 
 @by_rank(max_unpool, function=False)
@@ -324,13 +330,3 @@ def fold(
     options = dict(kernel_size=kernel_size, dilation=dilation)
     options |= dict(padding=padding, stride=stride)
     return apply(pooling.overlay, input, output_size, options)
-
-
-# over `rank` axes
-
-
-def adaptive_max_pool(rank: int, x: Any, output_size: Any, has_indices: bool) -> Any:
-    """Pool to sizes, with the positions if they are wanted."""
-    need_tensor(f"adaptive_max_pool{rank}d", x)
-    pair = several(x, pooling.adaptive_max_pool(rank, read(x), output_size))
-    return pair if has_indices else pair[0]

@@ -42,49 +42,34 @@ def is_stated(stated: stated):
         Py_DecRef(now)
     if stated.is_weak == 0:
         return now == stated.expected
-    was = PyObject_CallObject(stated.expected, 0)
-    Py_DecRef(was)
-    if was == None:
-        return 0
+    was = referred(stated.expected)
+    need(was != None)
     return now == was
 
 def is_fitting(replay: replay):
     "whether modes, settings and Python's state are what they were; may run Python"
     state: Changes = world.state
-    if not sweep_live() or is_traced() | PyDict_Size(world.writes):
-        return 0
-    if own_of_thread(world.mode, world.enabled) != replay.is_recording:
-        return 0
-    if PyDict_GetItemWithError(world.settings, world.epoch) != replay.epoch:
-        return 0
+    need(sweep_live() and not (is_traced() | PyDict_Size(world.writes)))
+    need(own_of_thread(world.mode, world.enabled) == replay.is_recording)
+    need(PyDict_GetItemWithError(world.settings, world.epoch) == replay.epoch)
     for number in range(replay.states):
-        if not is_stated(replay.state + number * STATED):
-            return 0
+        need(is_stated(replay.state + number * STATED))
     if replay.holds == 0:
         return state.token == replay.token
-    holds = PyObject_CallObject(replay.holds, 0)
-    Py_DecRef(holds)
-    return holds == True
+    return referred(replay.holds) == True
 """
 
 ARGUMENTS = """
 def is_first(table, value, first):
     "whether the first equal word of a table is at this place"
     for before in range(first):
-        if table[before] == value:
-            return 0
+        need(table[before] != value)
     return table[first] == value
 
 def is_known(tensor, known):
     "whether a tensor is one that the function reaches otherwise, too"
-    if PyDict_Size(known) == 0:
-        return 0
-    key = PyLong_FromVoidPtr(tensor)
-    if key == 0:
-        return 1
-    found = PyDict_GetItemWithError(known, key)
-    Py_DecRef(key)
-    return found
+    need(PyDict_Size(known))
+    return at_address(known, tensor)
 
 def is_wanted(node: Node, wanted: wanted):
     if node.op != world.buffer or node.dtype != wanted.dtype or type_of(node.arg) != world.Storage:
@@ -96,24 +81,14 @@ def memory_of(replay: replay, arguments, memory):
     for number in range(replay.count):
         wanted: wanted = replay.wanted + number * WANTED
         tensor: Tensor = arguments[number]
-        if type_of(tensor) != world.Tensor or tensor._node == 0 or tensor._tracks != False:
-            return 0
-        if tensor._is_frozen != wanted.is_frozen or is_known(tensor, replay.known):
-            return 0
+        need(type_of(tensor) == world.Tensor and tensor._node and tensor._tracks == False)
+        need(tensor._is_frozen == wanted.is_frozen and not is_known(tensor, replay.known))
         node: Node = tensor._node
-        if not is_wanted(node, wanted) or not is_first(arguments, tensor, wanted.tensor):
-            return 0
+        need(is_wanted(node, wanted) and is_first(arguments, tensor, wanted.tensor))
         storage: Storage = node.arg
         memory[number] = storage.buffer
-        if not is_first(memory, storage.buffer, wanted.memory):
-            return 0
+        need(is_first(memory, storage.buffer, wanted.memory))
     return 1
-
-def referred(find):
-    "what a weak reference refers to, borrowed: somebody else holds it"
-    found = PyObject_CallObject(find, 0)
-    Py_DecRef(found)
-    return found
 
 def memory_captured(replay: replay, memory):
     "the buffers of captured tensors, which no views show; 0 if they are not what they were"
@@ -121,13 +96,10 @@ def memory_captured(replay: replay, memory):
     for number in range(replay.captures):
         each: Captured = captured[number]
         tensor: Tensor = referred(each.find)
-        if tensor == 0 or type_of(tensor) != world.Tensor or tensor._tracks != each.tracks:
-            return 0
-        if tensor._views != None or tensor._view != None or tensor._is_frozen != each.is_frozen:
-            return 0
+        need(tensor and type_of(tensor) == world.Tensor and tensor._tracks == each.tracks)
+        need(tensor._views == None and tensor._view == None and tensor._is_frozen == each.is_frozen)
         node: Node = tensor._node
-        if node != each.expected and node.arg != each.expected:
-            return 0
+        need(node == each.expected or node.arg == each.expected)
         memory[number] = node.realized
         if node.realized == None and type_of(each.expected) == world.Storage:
             storage: Storage = each.expected
@@ -135,22 +107,18 @@ def memory_captured(replay: replay, memory):
     missing = replay.missing
     for number in range(replay.losses):
         owner: Tensor = referred(missing[number])
-        if owner == 0 or type_of(owner) != world.Tensor or owner._grad != None:
-            return 0
+        need(owner and type_of(owner) == world.Tensor and owner._grad == None)
     return 1
 """
 
 REPLAYING = """
 def memory_here(replay: replay, arguments, count, memory):
     "all that a trace reads: arguments, captured tensors, what it made itself; 0 for other calls"
-    if count != replay.count or not is_fitting(replay):
-        return 0
+    need(count == replay.count and is_fitting(replay))
     captured = memory + 8 * count
-    if not memory_of(replay, arguments, memory) or not memory_captured(replay, captured):
-        return 0
+    need(memory_of(replay, arguments, memory) and memory_captured(replay, captured))
     made = captured + 8 * replay.captures
-    if PyList_Size(replay.own) != replay.inputs:
-        return 0
+    need(PyList_Size(replay.own) == replay.inputs)
     for number in range(replay.inputs):
         made[number] = PyList_GetItem(replay.own, number)
     return 1
@@ -160,12 +128,10 @@ def picograd_ready(self, arguments, count):
     "a list of the memory that the trace reads, in its order, or None"
     replay: replay = own_table(self)
     memory = room(MOST)
-    if not memory_here(replay, arguments, count, memory):
-        return own(None)
+    need(memory_here(replay, arguments, count, memory))
     order = replay.order
     for number in range(replay.inputs):
-        if type_of(memory[order[number]]) != world.Buffer:
-            return own(None)
+        need(type_of(memory[order[number]]) == world.Buffer)
     listed = PyList_New(replay.inputs)
     if listed:
         for number in range(replay.inputs):
@@ -194,8 +160,7 @@ def picograd_replay(self, arguments, count):
     replay: replay = own_table(self)
     native: Native = replay.native
     memory = room(MOST)
-    if not memory_here(replay, arguments, count, memory) or native.address == world.zero:
-        return own(None)
+    need(memory_here(replay, arguments, count, memory) and native.address != world.zero)
     return replayed(replay, native, memory)
 """
 
