@@ -706,8 +706,13 @@ class Follower:
             if number in way.final and type(standing[at].arg) is Storage:
                 standing[at].arg.version = VERSIONS.get(standing[at], 0)
         for number, steps in way.free.items():
+            at, tensor = self.last(number), self.made[number]()
+            if tensor._tracks and standing[at].leaf is None:  # one graph with what was computed
+                kept[at] = weakref.ref(standing[at])
+                pending.wait(standing[at], tensor)
+                continue
             self.make_free(steps)
-            pending.adopt(standing[self.last(number)], self.made[number]())
+            pending.adopt(standing[at], tensor)
         record.standing, record.kept = {}, kept
 
     def last(self, number: int) -> int:

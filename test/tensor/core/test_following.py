@@ -754,6 +754,21 @@ def added_up(program: Program, number: int) -> Any:
     return total + (program.kept.sum().item() if number == 10 else 0.0)
 
 
+def read_before(program: Program, number: int) -> Any:
+    """A loss is read before its gradients are taken, and what it was computed of is used later."""
+    x, y = program.batch(number)
+    out = program.model(x)
+    loss = F.cross_entropy(out, y)
+    value = loss.item()
+    if number in (8, 11):
+        (slope,) = picograd.grad(loss, out, retain_graph=True)
+        value += slope.abs().sum().item()
+    if number == 9:
+        value += out.sum().item()
+    program.learn(loss)
+    return value + (out.sum().item() if number in (10, 13) else 0.0)
+
+
 def looked_at(program: Program, number: int) -> Any:
     """Answers that are read, of weights that somebody writes now and then."""
     model = program.model
@@ -799,7 +814,7 @@ LOOPS: list[tuple[Loop, int]] = [
     (normed_twice, 4), (exchanged, 2), (shared_views, 4), (moving_pieces, 3),
     (pieces_of_pieces, 0), (shuffled, 1), (drawn_rows, 4), (many_labels, 3), (by_hand, 2),
     (zeroed, 2), (averaged, 2), (activated_in_place, 2), (added_up, 8), (looked_at, 4),
-    (varied, 4),
+    (varied, 4), (read_before, 4),
 ]  # fmt: skip
 
 EARLY = (by_hand, zeroed, averaged, looked_at)  # begin with their second run of a plan
