@@ -150,7 +150,8 @@ def end_way(nodes: Sequence[Node], compute: Callable[[Sequence[Node]], None]) ->
             EVENTS.anchor()
         return
     asked = [node for node in nodes if leaf_buffer(node) is None]
-    way, take = EVENTS.record or EVENTS.learning, EVENTS.take
+    log, take = EVENTS.learning, EVENTS.take
+    way = EVENTS.record or log
     if not asked and way is not None and not way.is_awaited:
         EVENTS.after = after
         return
@@ -158,11 +159,15 @@ def end_way(nodes: Sequence[Node], compute: Callable[[Sequence[Node]], None]) ->
     try:
         follower = None if EVENTS.record is None else getattr(take, "__self__", None)
         if follower is None or not follower.end(asked):
-            is_end = EVENTS.learning is not None and EVENTS.learning.may_end(asked)
+            is_end = log is not None and log.may_end(asked)
             if not is_end and (asked or way is not None):
                 stop()
             compute(nodes)
+            if is_end and log.goes_on():
+                return
             leave()
+        elif EVENTS.record is not None:
+            return  # it was read on the way
     finally:
         EVENTS.after, EVENTS.expected = after, None
     if asked or EVENTS.computed is not None:
@@ -210,7 +215,7 @@ class Template:
             node = standing.get(len(nodes))
             if node is None:
                 node = Node(op, read, drawn.get(id(arg), arg), shape, dtype, device)
-            else:
+            elif type(node) is Standing:  # else it is in memory by now
                 node.inputs = read
             nodes.append(node)
         made = len(nodes)

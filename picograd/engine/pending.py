@@ -209,12 +209,6 @@ def adopt(node: Node, tensor: Any) -> bool:
     return True
 
 
-def wait(node: Node, tensor: Any) -> None:
-    """Enter a tensor that waits to be computed: what its node reads is not looked at."""
-    LIVE.follow(id(node), id(node), tensor)
-    carried.NEW[id(node)] = None
-
-
 def forget(node: Node, tensor: Any) -> None:
     """Drop the entry of a node its tensor no longer has."""
     if LIVE.get(id(node)) is tensor:
