@@ -64,6 +64,7 @@ EVENTS = Events()
 FEWEST = 16  # nodes of a computation that a way begins behind
 CUTTING: set[Any] = set()  # events that may give pieces of memory
 STEADY: set[Any] = set()  # functions that record the same for all floats
+SCALING: set[Any] = set()  # those that do for all factors but 0, 1 and -1
 MISS: Any = object()  # what `take` gives where recording goes on as usual
 
 

@@ -48,7 +48,7 @@ from picograd.graph.node import Node
 from picograd.graph.row import PASSING
 from picograd.graph.starts import starts_of
 from picograd.late_methods import dataclass
-from picograd.number import given
+from picograd.number import LARGEST, given
 from picograd.tensor.core.alone import has_alone
 from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE, TRACKED, WALKS
@@ -56,6 +56,7 @@ from picograd.tensor.core.demands import known_bounds
 from picograd.tensor.core.known_values import below_views
 from picograd.tensor.core.recording import VERSIONS, Recorded, fill, note_view, root_of
 from picograd.tensor.core.ways import (
+    FACTOR,
     IS,
     LISTS,
     MADE,
@@ -71,6 +72,7 @@ from picograd.tensor.core.ways import (
     Read,
     Told,
     Way,
+    is_factor,
     is_same,
     may_cut,
     met_with,
@@ -279,7 +281,8 @@ class Follower:
                     self.draw(event)
                 WALKS.count += event.walks
                 for place, number in event.numbers:
-                    record.drawn[number] = given(args[place])
+                    value = args[place] if isinstance(place, int) else options[place]
+                    record.drawn[number] = given(value)
                 result = self.build(event.result)
                 changes = self.changes(event) if event.is_change else None
             except BaseException:
@@ -374,7 +377,10 @@ class Follower:
                 if self.met[told] is not value:
                     return False
             elif kind == NUMBER:
-                if type(value) is not float:
+                if type(value) is not float or not -LARGEST < value < LARGEST:
+                    return False
+            elif kind == FACTOR:
+                if not is_factor(value):
                     return False
             elif not self.fit_inside(kind, told, value):
                 return False

@@ -6,6 +6,7 @@ An event is a call of a function that records, with what it was given, told as
     NEW     a tensor in memory       MET     one that came before
     MANY    a list or tuple          NAMED   options by name
     NUMBER  a float, which is an argument of the plan and may be another the next time
+    FACTOR  one of those, but none of 0, 1 and -1, which are recorded otherwise
 
 `Log` watches one way. At its end `close` keeps it, if all that the step's plan computes and reads
 was made or met there; following.py then follows it. See engine/followed.py.
@@ -29,6 +30,7 @@ from picograd.engine.followed import (
     CUTTING,
     EVENTS,
     MISS,
+    SCALING,
     STEADY,
     BlockAt,
     Taken,
@@ -46,7 +48,7 @@ from picograd.graph.node import Node, is_plain_leaf
 from picograd.graph.row import PASSING, WRITES
 from picograd.graph.starts import placed, starts_of
 from picograd.late_methods import dataclass
-from picograd.number import GIVEN, Given
+from picograd.number import GIVEN, LARGEST, Given
 from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE, WALKS, leaf_of
 from picograd.tensor.core.known_values import below_views
@@ -55,7 +57,8 @@ from picograd.tensor.core.repeated import is_kept
 from picograd.tensor.core.sizes import Size
 from picograd.tensor.making import random
 
-IS, MADE, MET, NEW, MANY, NAMED, NUMBER = range(7)
+IS, MADE, MET, NEW, MANY, NAMED, NUMBER, FACTOR = range(8)
+VARYING = (NUMBER, FACTOR)
 PLAIN = frozenset((bool, int, str, type(None), EllipsisType, float, DType, FunctionType))
 PLAIN |= {type, device}
 LISTS = (tuple, list, Size)
@@ -146,8 +149,8 @@ class Event:
     offset: int = 0  # of random numbers, before it
     advance: int = 0  # random numbers that it takes
     walks: int = 0  # how often it looks for gradients
-    # arguments, and whose place they take
-    numbers: list[tuple[int, int]] = field(default_factory=list)
+    # arguments or options, and whose place they take
+    numbers: list[tuple[int | str, int]] = field(default_factory=list)
     draws: list[tuple[Any, int]] = field(default_factory=list)  # counters, from that offset on
     is_change: bool = False  # it changes tensors that were met
 
@@ -261,9 +264,13 @@ class Log:
             if threading.get_ident() != self.owner:
                 raise Unlike
             given = [self.told(each) for each in args]
+            named = [(name, self.told(each)) for name, each in options.items()]
             if any(type(x) is FunctionType and x in STEADY for x in args[:2]):
                 given = [(NUMBER, x) if type(x) is float else told for told, x in zip(given, args)]
-            named = [(name, self.told(each)) for name, each in options.items()]
+            elif any(type(x) is FunctionType and x in SCALING for x in args[:2]):
+                given = [as_factor(each) for each in given]
+            elif function in SCALING:
+                named = [(name, as_factor(each)) for name, each in named]
         except Unlike:
             self.spoil()
             return function(*args, **options)
@@ -715,7 +722,10 @@ class Closing:
                 raise Unlike
         if not self.may_vary:
             for event in self.log.events:
-                event.args = [(IS if kind == NUMBER else kind, told) for kind, told in event.args]
+                event.args = [(IS if k in VARYING else k, told) for k, told in event.args]
+                event.options = [
+                    (name, (IS if k in VARYING else k, told)) for name, (k, told) in event.options
+                ]
                 event.numbers = []
         self.check_old_graphs()
 
@@ -724,9 +734,14 @@ class Closing:
 
         None may vary where a number was made of others.
         """
-        floats = [(at, told) for at, (_, told) in enumerate(event.args) if type(told) is float]
-        places = {repr(told): at for at, told in floats}
-        fixed = {repr(told) for _, (_, told) in event.options}
+        kinds: dict[Any, Told] = {**dict(enumerate(event.args)), **dict(event.options)}
+        floats = {at: told for at, (_, told) in kinds.items() if type(told) is float}
+        places = {
+            repr(told): at for at, told in floats.items() if kinds[at][0] != IS or type(at) is int
+        }
+        fixed = {repr(told) for _, (kind, told) in event.options if kind == IS}
+        is_clear = len({*map(repr, floats.values())}) == len(floats)
+        self.may_vary &= is_clear or all(kinds[at][0] not in VARYING for at in floats)
         for node in nodes:
             for part in parts_of(node.arg):
                 if type(part) is not Given or id(part) in self.numbered:
@@ -734,10 +749,10 @@ class Closing:
                 self.numbered.add(id(part))
                 at = places.pop(repr(float(part)), None)
                 self.may_vary &= at is not None or repr(float(part)) in fixed
-                if at is not None and event.args[at][0] == NUMBER:
+                if at is not None and kinds[at][0] in VARYING:
                     self.may_vary &= node.arg is part
                     event.numbers.append((at, id(part)))
-        self.may_vary &= all(event.args[at][0] != NUMBER for at in places.values())
+        self.may_vary &= all(kinds[at][0] not in VARYING for at in places.values())
 
     def add_draws(self, event: Event, nodes: Sequence[Node]) -> None:
         """Note the random numbers of an event: its counters, and the seed, are those of a plan."""
@@ -894,6 +909,16 @@ def parts_of(arg: Any) -> Iterator[Any]:
             yield from parts_of(each)
     else:
         yield arg
+
+
+def as_factor(told: Told) -> Told:
+    """Let a number that was told be another the next time, if that may be."""
+    return (FACTOR, told[1]) if is_factor(told[1]) else told
+
+
+def is_factor(value: Any) -> bool:
+    """Tell whether a value is a float like any other for those who multiply by it."""
+    return type(value) is float and -LARGEST < value < LARGEST and value not in (0.0, 1.0, -1.0)
 
 
 def is_told(value: Any) -> bool:
