@@ -227,8 +227,13 @@ def note(found: GraphKey, live: Any) -> None:
     noted += waiting(found.numbers, live, set())
     line = user_line() if noted else ""
     for node, is_free in noted:
-        PASSED[node], ASKED[node] = is_free, line
-        WAITING.pop(node, None)
+        note_passed(node, is_free, line)
+
+
+def note_passed(node: Node, is_free: int, line: str = "") -> None:
+    """Remember what was computed on the way and not stored, and the line that asked."""
+    PASSED[node], ASKED[node] = is_free, line or user_line()
+    WAITING.pop(node, None)
 
 
 def passing(order: Sequence[Node], live: Any) -> list[tuple[Node, int]]:

@@ -64,6 +64,7 @@ EVENTS = Events()
 FEWEST = 16  # nodes of a computation that a way begins behind
 CUTTING: set[Any] = set()  # events that may give pieces of memory
 STEADY: set[Any] = set()  # functions that record the same for all floats
+SCALING: set[Any] = set()  # those that do for all factors but 0, 1 and -1
 MISS: Any = object()  # what `take` gives where recording goes on as usual
 
 
@@ -150,7 +151,8 @@ def end_way(nodes: Sequence[Node], compute: Callable[[Sequence[Node]], None]) ->
             EVENTS.anchor()
         return
     asked = [node for node in nodes if leaf_buffer(node) is None]
-    way, take = EVENTS.record or EVENTS.learning, EVENTS.take
+    log, take = EVENTS.learning, EVENTS.take
+    way = EVENTS.record or log
     if not asked and way is not None and not way.is_awaited:
         EVENTS.after = after
         return
@@ -158,11 +160,15 @@ def end_way(nodes: Sequence[Node], compute: Callable[[Sequence[Node]], None]) ->
     try:
         follower = None if EVENTS.record is None else getattr(take, "__self__", None)
         if follower is None or not follower.end(asked):
-            is_end = EVENTS.learning is not None and EVENTS.learning.may_end(asked)
+            is_end = log is not None and log.may_end(asked)
             if not is_end and (asked or way is not None):
                 stop()
             compute(nodes)
+            if is_end and log.goes_on():
+                return
             leave()
+        elif EVENTS.record is not None:
+            return  # it was read on the way
     finally:
         EVENTS.after, EVENTS.expected = after, None
     if asked or EVENTS.computed is not None:
@@ -210,7 +216,7 @@ class Template:
             node = standing.get(len(nodes))
             if node is None:
                 node = Node(op, read, drawn.get(id(arg), arg), shape, dtype, device)
-            else:
+            elif type(node) is Standing:  # else it is in memory by now
                 node.inputs = read
             nodes.append(node)
         made = len(nodes)

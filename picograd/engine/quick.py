@@ -19,6 +19,7 @@ from picograd.config import config
 from picograd.engine import foreseen, realize
 from picograd.engine.debug import user_line
 from picograd.engine.executable import CompiledPlan, scalar_values
+from picograd.engine.followed import EVENTS, Taken, check_expected
 from picograd.engine.foreseen import Step
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import GraphKey, add_rows, graph_key, walk_pending, with_key
@@ -130,6 +131,10 @@ def run(
         check_known(known, updates, roots, found)
     buffers = [found.buffers[number] for number in known.buffers]
     scalars = [found.scalars[number] for number in known.scalars]
+    if EVENTS.learning is not None:
+        EVENTS.learning.close(Taken(plan, buffers, scalars, roots), updates)
+    if EVENTS.expected is not None:
+        check_expected(plan, buffers, [each.value for each in scalars], roots)
     if step is not None:
         foreseen.note(step, plan, buffers, scalars, roots)
     return plan.launch(buffers, scalar_values(scalars), user_line())

@@ -14,7 +14,7 @@ from types import FunctionType, UnionType
 from typing import Any, Union, get_args, get_origin
 
 from picograd.dtype import DType, to_dtype
-from picograd.engine.followed import EVENTS, MISS
+from picograd.engine.followed import EVENTS, MISS, SCALING
 from picograd.errors import DTypeError
 from picograd.graph.node import Node
 from picograd.tensor.core.annotations import Axis, DTypeLike, Tensor, TensorLike
@@ -236,6 +236,8 @@ def taking(row: Function, spelling: Spelling, has_out: bool) -> FunctionType:
         return result if out is None else write_out(row.name, result, out)
 
     vars(call)["bind"] = lambda *args, **options: read(args, options)
+    if row.definition in SCALING:
+        SCALING.add(call)
     return call  # type: ignore[return-value]
 
 

@@ -25,7 +25,16 @@ from picograd.engine.below import reads_any
 from picograd.engine.carried import become_leaf, entries
 from picograd.engine.debug import user_line
 from picograd.engine.executable import CompiledPlan
-from picograd.engine.followed import EVENTS, MISS, Record, leave, stand_no_more, standing_node, stop
+from picograd.engine.followed import (
+    EVENTS,
+    MISS,
+    Record,
+    Taken,
+    leave,
+    stand_no_more,
+    standing_node,
+    stop,
+)
 from picograd.engine.foreign import seen_through
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import leaf_buffer
@@ -39,7 +48,7 @@ from picograd.graph.node import RESULT, Node
 from picograd.graph.row import PASSING
 from picograd.graph.starts import starts_of
 from picograd.late_methods import dataclass
-from picograd.number import given
+from picograd.number import LARGEST, given
 from picograd.tensor.core.alone import has_alone
 from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE, TRACKED, WALKS
@@ -47,6 +56,7 @@ from picograd.tensor.core.demands import known_bounds
 from picograd.tensor.core.known_values import below_views
 from picograd.tensor.core.recording import VERSIONS, Recorded, fill, note_view, root_of
 from picograd.tensor.core.ways import (
+    FACTOR,
     IS,
     LISTS,
     MADE,
@@ -59,8 +69,10 @@ from picograd.tensor.core.ways import (
     Facts,
     FreeStep,
     Log,
+    Read,
     Told,
     Way,
+    is_factor,
     is_same,
     may_cut,
     met_with,
@@ -86,6 +98,8 @@ class Known:
     waits: int = field(default_factory=lambda: FIRST)
     missed: int = 0
     leading: int = 0  # events that are recorded before the way begins
+    may_read: bool = True  # on the way: whether what is asked for need not end it
+    turn: int = 0  # which of its computations VERIFY looks at
 
     def keep(self, way: Way | None) -> None:
         """Keep a way that was learnt; None for one that cannot be told.
@@ -94,7 +108,7 @@ class Known:
         """
         self.way = way
         if way is None:
-            self.leading = 0
+            self.leading, self.may_read = 0, not self.may_read
             self.miss()
         elif way.leading and not self.leading:
             self.leading, self.way = way.leading, None
@@ -143,7 +157,7 @@ def begin(owner: Any, count: int = 0) -> None:
         elif known.way is not None:
             EVENTS.take = Start(known).take
         else:
-            EVENTS.learning = log = Log(known.keep, known.leading)
+            EVENTS.learning = log = Log(known.keep, known.leading, known.may_read)
             EVENTS.take = log.take
 
 
@@ -236,6 +250,9 @@ class Follower:
 
     def __init__(self, known: Known, way: Way) -> None:
         self.known, self.way, self.at, self.count = known, way, 0, len(way.events)
+        self.reads = 0  # computations on the way that were made
+        self.due = way.reads[0].at if way.reads else self.count
+        self.computed: dict[int, Any] = {}  # by these
         self.is_busy = False
         self.met: list[Any] = []
         self.made: list[weakref.ref[Any]] = []
@@ -257,14 +274,15 @@ class Follower:
                 if may_cut(function, args) and (cut := self.aside(function, args)) is not None:
                     self.is_busy = False
                     return cut
-                event = self.way.events[at] if at < self.count else None
+                event = self.way.events[at] if at < self.due else None
                 if event is None or not self.is_due(event, function, args, options):
                     return self.miss()
                 if event.advance:
                     self.draw(event)
                 WALKS.count += event.walks
                 for place, number in event.numbers:
-                    record.drawn[number] = given(args[place])
+                    value = args[place] if isinstance(place, int) else options[place]
+                    record.drawn[number] = given(value)
                 result = self.build(event.result)
                 changes = self.changes(event) if event.is_change else None
             except BaseException:
@@ -359,7 +377,10 @@ class Follower:
                 if self.met[told] is not value:
                     return False
             elif kind == NUMBER:
-                if type(value) is not float:
+                if type(value) is not float or not -LARGEST < value < LARGEST:
+                    return False
+            elif kind == FACTOR:
+                if not is_factor(value):
                     return False
             elif not self.fit_inside(kind, told, value):
                 return False
@@ -564,6 +585,10 @@ class Follower:
                 found = [each for each in (node, *node.inputs) if each.op == RESULT]
                 served += [(self.met[met], each) for each in found]
             carried.note_gradients(served)
+        for read in self.way.reads[: self.reads]:
+            for at, is_free in read.passed:
+                if at < len(nodes):
+                    carried.note_passed(nodes[at], is_free)
         pending.RECORDED[0] += len(self.made)
         self.way = self.met = self.made = None  # type: ignore[assignment]
 
@@ -572,18 +597,22 @@ class Follower:
     def end(self, asked: list[Node] | None, optimizer: Any = None) -> bool:
         """Compute a step, or what is asked for; False where all is to be recorded."""
         known = self.known
-        if get_ident() == self.record.owner and not self.is_busy and self.finish(optimizer, asked):
-            known.missed = 0
-            return True
+        if get_ident() == self.record.owner and not self.is_busy:
+            if self.reads < len(self.way.reads):
+                if self.read(self.way.reads[self.reads], asked):
+                    return True
+            elif self.finish(optimizer, asked):
+                known.missed = 0
+                return True
         if self.way is not None:
             if not config.verify and self.at == self.count:
                 known.way = None
             self.miss()
         return False
 
-    def is_asked(self, asked: list[Node] | None) -> bool:
-        """Tell whether what is asked for is what was, at the end of the way."""
-        wanted, standing = self.way.asked, self.record.standing
+    def is_asked(self, asked: list[Node] | None, wanted: list[int] | None) -> bool:
+        """Tell whether what is asked for is what was."""
+        standing = self.record.standing
         if asked is None or wanted is None:
             return asked is wanted
         return len(asked) == len(wanted) and all(
@@ -595,34 +624,78 @@ class Follower:
         way, record = self.way, self.record
         if self.at != self.count or way.events[-1].modes[2] != config.epoch:
             return False
-        if not self.is_asked(asked):
+        if not self.is_asked(asked, way.asked) or not self.is_as_told(optimizer):
             return False
-        if RUNNING.active or RUNNING.traces or pending.DEPTH[0] or not self.is_alone():
+        if (taken := self.taken(way)) is None:
             return False
-        plan = way.plan()
-        if plan is None or not self.is_as_told(optimizer) or not PLANS.touch(plan):
-            return False
-        memory = self.memory(way.buffers)
-        if None in memory or len({id(each) for each in memory}) != len(memory):
-            return False
-        drawn = record.drawn
-        scalars = [drawn.get(id(scalar), scalar).value for scalar in way.scalars]
         if config.verify:
-            self.expect(plan, memory, scalars)
+            self.expect(taken, way.roots)
             return False
-        results = self.launch(plan, memory, scalars)
-        EVENTS.computed = plan
+        results = self.launch(taken)
+        EVENTS.computed = taken.plan
         pending.flushed()
         self.give(results)
         record.settle = None
         return True
 
-    def launch(self, plan: Any, memory: list[Any], scalars: list[Any]) -> Any:
+    def taken(self, wanted: Way | Read) -> Taken | None:
+        """List what a plan takes, if it may run: nothing else is to be computed."""
+        if RUNNING.active or RUNNING.traces or pending.DEPTH[0] or not self.is_alone():
+            return None
+        plan = wanted.plan()
+        if plan is None or not PLANS.touch(plan):
+            return None
+        memory = self.memory(wanted.buffers)
+        if None in memory or len({id(each) for each in memory}) != len(memory):
+            return None
+        drawn = self.record.drawn
+        scalars = [drawn.get(id(scalar), scalar).value for scalar in wanted.scalars]
+        return Taken(plan, memory, scalars, ())
+
+    def read(self, read: Read, asked: list[Node] | None) -> bool:
+        """Compute what is asked for on the way, and go on; False where all is to be recorded."""
+        record = self.record
+        if self.at != read.at or self.way.events[-1].modes[2] != config.epoch:
+            return False
+        if not self.is_asked(asked, read.asked) or self.living() != read.alive:
+            return False
+        if not all(map(operator.is_, map(NODE, self.met), record.found)):
+            return False
+        if (taken := self.taken(read)) is None:
+            return False
+        if config.verify:  # one computation of the way is looked at each time
+            self.known.turn += not self.reads
+            if self.known.turn % (len(self.way.reads) + 1) == self.reads:
+                self.expect(taken, read.roots)
+                return False
+        take, results = EVENTS.take, self.launch(taken)
+        EVENTS.take, EVENTS.record = take, record
+        pending.flushed()
+        computed = dict(zip(read.roots, results))
+        self.computed |= computed
+        for number in read.alive:
+            at = self.way.made[number].at
+            if at in computed:
+                node = record.standing[at]
+                if give_value(self.made[number], node, computed[at]):
+                    record.kept[at] = weakref.ref(node)
+        self.reads += 1
+        later = self.way.reads[self.reads :]
+        self.due = later[0].at if later else self.count
+        if pending.WAITING or entries(pending.WRITES) or entries(pending.CHANGED):
+            stop()  # the handler of a signal wrote meanwhile
+        return True
+
+    def living(self) -> list[int]:
+        """Number the tensors that were made and live."""
+        return [number for number, each in enumerate(self.made) if each() is not None]
+
+    def launch(self, taken: Taken) -> Any:
         """Run the plan. What a handler does meanwhile is recorded; after an error all is."""
         depth, take = pending.DEPTH[0], EVENTS.take
         try:
             pending.DEPTH[0], EVENTS.take, EVENTS.record = depth + 1, None, None
-            return plan.launch(memory, scalars, user_line())
+            return taken.plan.launch(taken.buffers, taken.scalars, user_line())
         except BaseException:
             EVENTS.take, EVENTS.record = take, self.record
             stop()
@@ -630,12 +703,12 @@ class Follower:
         finally:
             pending.DEPTH[0] = depth
 
-    def expect(self, plan: Any, memory: list[Any], scalars: list[Any]) -> None:
+    def expect(self, taken: Taken, numbers: Sequence[int]) -> None:
         """Let the step be recorded, which must ask for the same."""
-        roots = [self.record.standing.get(at) for at in self.way.roots]
+        roots = [self.record.standing.get(at) for at in numbers]
         stop()
         self.known.waits = self.known.missed = 0
-        EVENTS.expected = plan, memory, scalars, roots
+        EVENTS.expected = taken.plan, taken.buffers, taken.scalars, roots
 
     def is_alone(self) -> bool:
         """Tell whether nothing waits, or watches, but what was followed."""
@@ -666,7 +739,7 @@ class Follower:
         for parameter, number in way.gradients:
             if parameter._grad is not (None if number < 0 else made[number]()):
                 return False
-        if [number for number, each in enumerate(made) if each() is not None] != way.alive:
+        if self.living() != way.alive:
             return False
         nodes = [*self.record.found]
         for event in way.events:
@@ -678,14 +751,19 @@ class Follower:
 
     def memory(self, several: Sequence[Told]) -> list[Any]:
         """List the memory that the plan takes."""
-        found = self.record.found
-        nodes = [found[value] if kind == MET else value._node for kind, value in several]
-        return [x.arg.buffer if type(x.arg) is Storage else leaf_buffer(x) for x in nodes]
+        found, memory = self.record.found, []
+        for kind, value in several:
+            if kind == MADE:
+                memory.append(self.computed[value])
+                continue
+            node = found[value] if kind == MET else value._node
+            memory.append(node.arg.buffer if type(node.arg) is Storage else leaf_buffer(node))
+        return memory
 
     def give(self, results: list[Any]) -> None:
         """Give tensors what the plan computed."""
         way, record = self.way, self.record
-        found, standing, kept = record.found, record.standing, {}
+        found, standing, kept = record.found, record.standing, record.kept
         for met in way.old:  # what made them is of an earlier step
             found[met] = as_leaf(found[met])
         record.overwrite(way.written)
@@ -707,9 +785,17 @@ class Follower:
             if number in way.final and type(standing[at].arg) is Storage:
                 standing[at].arg.version = VERSIONS.get(standing[at], 0)
         for number, steps in way.free.items():
+            at, tensor = self.last(number), self.made[number]()
+            if (
+                tensor is not None and tensor._tracks and standing[at].leaf is None
+            ):  # one graph with what was computed
+                kept[at] = weakref.ref(standing[at])
+                pending.LIVE.follow(id(standing[at]), id(standing[at]), tensor)
+                carried.NEW[id(standing[at])] = None
+                continue
             self.make_free(steps)
-            pending.adopt(standing[self.last(number)], self.made[number]())
-        record.standing, record.kept = {}, kept
+            pending.adopt(standing[at], tensor)
+        record.standing = {}
 
     def last(self, number: int) -> int:
         """Give the last node of a tensor that was made."""

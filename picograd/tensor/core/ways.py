@@ -6,6 +6,7 @@ An event is a call of a function that records, with what it was given, told as
     NEW     a tensor in memory       MET     one that came before
     MANY    a list or tuple          NAMED   options by name
     NUMBER  a float, which is an argument of the plan and may be another the next time
+    FACTOR  one of those, but none of 0, 1 and -1, which are recorded otherwise
 
 `Log` watches one way. At its end `close` keeps it, if all that the step's plan computes and reads
 was made or met there; following.py then follows it. See engine/followed.py.
@@ -29,6 +30,7 @@ from picograd.engine.followed import (
     CUTTING,
     EVENTS,
     MISS,
+    SCALING,
     STEADY,
     BlockAt,
     Taken,
@@ -46,7 +48,7 @@ from picograd.graph.node import Node, is_plain_leaf
 from picograd.graph.row import PASSING, WRITES
 from picograd.graph.starts import placed, starts_of
 from picograd.late_methods import dataclass
-from picograd.number import GIVEN, Given
+from picograd.number import GIVEN, LARGEST, Given
 from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE, WALKS, leaf_of
 from picograd.tensor.core.known_values import below_views
@@ -55,12 +57,14 @@ from picograd.tensor.core.repeated import is_kept
 from picograd.tensor.core.sizes import Size
 from picograd.tensor.making import random
 
-IS, MADE, MET, NEW, MANY, NAMED, NUMBER = range(7)
+IS, MADE, MET, NEW, MANY, NAMED, NUMBER, FACTOR = range(8)
+VARYING = (NUMBER, FACTOR)
 PLAIN = frozenset((bool, int, str, type(None), EllipsisType, float, DType, FunctionType))
 PLAIN |= {type, device}
 LISTS = (tuple, list, Size)
 BASIC = frozenset((int, slice, type(None), EllipsisType))
 VIEWS = 8  # of a tensor that is met, of memory
+READS = 4  # computations on a way
 FREE_LIMIT = 64  # nodes of what lives on, and is not computed
 TOLD_NUMBERS = (*GIVEN, RuntimeScalar)
 Told = tuple[int, Any]
@@ -145,10 +149,27 @@ class Event:
     offset: int = 0  # of random numbers, before it
     advance: int = 0  # random numbers that it takes
     walks: int = 0  # how often it looks for gradients
-    # arguments, and whose place they take
-    numbers: list[tuple[int, int]] = field(default_factory=list)
+    # arguments or options, and whose place they take
+    numbers: list[tuple[int | str, int]] = field(default_factory=list)
     draws: list[tuple[Any, int]] = field(default_factory=list)  # counters, from that offset on
     is_change: bool = False  # it changes tensors that were met
+
+
+@dataclass(slots=True)
+class Read:
+    """A computation on the way, of what was asked for while its graph is still needed.
+
+    Nodes are told by their numbers once the way is known.
+    """
+
+    at: int  # how many events come before
+    asked: list[Any]
+    roots: list[Any]
+    alive: list[int]
+    plan: "weakref.ref[CompiledPlan]"
+    buffers: list[Any]
+    scalars: list[Any]
+    passed: list[Any]  # what was computed and not stored: see engine/carried.py
 
 
 @dataclass(slots=True)
@@ -177,6 +198,7 @@ class Way:
     moving: dict[int, list[Any]]  # where users let nodes that are met begin, which may be elsewhere
     stream: Any  # the seed of what was drawn
     leading: int  # events before all that others read, which may as well be recorded
+    reads: list[Read]
 
 
 def modes() -> tuple[Any, ...]:
@@ -202,11 +224,16 @@ def told_of(optimizer: Any) -> tuple[list[Any], list[Any]]:
 class Log:
     """This class watches a way, event by event, but for so many `leading` ones.
 
-    `keep` is given what was learnt, or None.
+    `keep` is given what was learnt, or None. Where it `may_read`, what is asked for does not end it
+    if gradients of that may follow.
     """
 
-    def __init__(self, keep: Callable[[Way | None], None], leading: int = 0) -> None:
-        self.keep, self.leading = keep, leading
+    def __init__(
+        self, keep: Callable[[Way | None], None], leading: int = 0, may_read: bool = False
+    ) -> None:
+        self.keep, self.leading, self.may_read = keep, leading, may_read
+        self.reads_made: list[Read] = []
+        self.is_reading = False
         self.events: list[Event] = []
         self.names: dict[int, tuple[weakref.ref[Any], Told]] = {}
         self.met: list[Node] = []
@@ -237,9 +264,13 @@ class Log:
             if threading.get_ident() != self.owner:
                 raise Unlike
             given = [self.told(each) for each in args]
+            named = [(name, self.told(each)) for name, each in options.items()]
             if any(type(x) is FunctionType and x in STEADY for x in args[:2]):
                 given = [(NUMBER, x) if type(x) is float else told for told, x in zip(given, args)]
-            named = [(name, self.told(each)) for name, each in options.items()]
+            elif any(type(x) is FunctionType and x in SCALING for x in args[:2]):
+                given = [as_factor(each) for each in given]
+            elif function in SCALING:
+                named = [(name, as_factor(each)) for name, each in named]
         except Unlike:
             self.spoil()
             return function(*args, **options)
@@ -449,10 +480,49 @@ class Log:
         if EVENTS.learning is not self:
             return
         EVENTS.learning = EVENTS.take = None
+        if self.asked is not None and self.may_go_on(taken):
+            self.is_reading = True
+            self.add_read(taken, self.asked)
+            return
         try:
             self.keep(Closing(self, taken, updates).way())
         except Unlike:
             self.keep(None)
+
+    def may_go_on(self, taken: Taken) -> bool:
+        """Tell whether a computation is a read on the way: gradients may be taken behind it.
+
+        Nothing was written or checked before, and none but live tensors get values.
+        """
+        if not self.may_read or len(self.reads_made) == READS:
+            return False
+        if any(x.writes or x.checks or x.gradients or x.moves for x in self.events):
+            return False
+        tensors = [tensor for _, each, _ in self.made if (tensor := each()) is not None]
+        nodes = {id(tensor._node) for tensor in tensors}
+        if not nodes.issuperset(map(id, taken.roots)):
+            return False
+        return any(each._tracks and each._node.leaf is None for each in tensors)
+
+    def add_read(self, taken: Taken, asked: list[Node]) -> None:
+        """Note a computation on the way."""
+        alive = [number for number, each in enumerate(self.made) if each[1]() is not None]
+        plan, buffers, scalars = weakref.ref(taken.plan), taken.buffers, taken.scalars
+        found = Read(len(self.events), asked, [*taken.roots], alive, plan, buffers, scalars, [])
+        self.reads_made.append(found)
+
+    def goes_on(self) -> bool:
+        """Learn on behind a read; False where the way ended, or other things happened meanwhile."""
+        is_read, self.is_reading = self.is_reading, False
+        if not is_read or EVENTS.learning is not None or EVENTS.take is not None:
+            return False
+        EVENTS.learning, EVENTS.take, self.asked = self, self.take, None
+        if pending.WAITING or pending.pending_writes() or pending.changed_values():
+            self.spoil()
+            return False
+        passed = carried.PASSED
+        self.reads_made[-1].passed = [(each, passed[each]) for each in carried.nodes_of(passed)]
+        return True
 
 
 def facts_of(tensor: Any) -> Facts | None:
@@ -551,19 +621,20 @@ class Closing:
         moved = {id(node) for node in log.moved.values()}
         if beside - checks - writes or not moved.issuperset(map(id, pending.changed_values())):
             raise Unlike
-        template = self.template()
-        made = [each for _, _, each in log.made]
         for node, _, each in log.made:
             each.at = self.number(node)
+        reads = [*map(self.read, log.reads_made)]
         final = {number: self.number(node) for number, node in log.moved.items()}
         alive = [number for number, each in enumerate(log.made) if each[1]() is not None]
-        roots = [self.number(node) for node in taken.roots]
+        roots = [*map(self.number, taken.roots)]
         asked = None if log.asked is None else [self.number(node) for node in log.asked]
         if not {*(asked or ())} <= {*roots}:
             raise Unlike
+        template = self.template()
         self.number_changes()
-        computed, old = set(roots), [at for at, node in enumerate(log.met) if is_old(node)]
-        places = {n: final.get(n, made[n].at) for n in alive}
+        computed = {*roots, *(at for each in reads for at in each.roots)}
+        old = [at for at, node in enumerate(log.met) if is_old(node)]
+        places = {n: final.get(n, log.made[n][2].at) for n in alive}
         stored = computed.intersection(places.values())
         stored.update({met: at for event in log.events for met, at in event.writes}.values())
         free = {n: self.free(at, stored) for n, at in places.items() if at not in computed}
@@ -572,11 +643,24 @@ class Closing:
         met = [id(log.met[at]) for at in written]
         holders = [met.count(id(leaf)) for leaf in self.targets()]
         return Way(
-            log.events, template, made, weakref.ref(taken.plan), asked, told, self.gradients(),
+            log.events, template, [each for _, _, each in log.made], weakref.ref(taken.plan), asked,
+            told, self.gradients(),
             self.number_of(log.optimizer and log.optimizer.found_inf),
-            self.buffers(), self.shared, self.scalars(), targets, holders, old, written,
-            alive, final, roots, free, moving, random.DEFAULT.named, self.leading(free),
+            self.buffers(taken), self.shared, self.scalars(taken), targets, holders, old, written,
+            alive, final, roots, free, moving, random.DEFAULT.named, self.leading(free), reads,
         )  # fmt: skip
+
+    def read(self, each: Read) -> Read:
+        """Tell a computation on the way by numbers."""
+        taken = Taken(each.plan(), each.buffers, each.scalars, [])
+        asked, roots = ([*map(self.number, nodes)] for nodes in (each.asked, each.roots))
+        changed = {self.log.made[number][2].at for number in self.log.moved}
+        if not set(asked) <= set(roots) or not changed.isdisjoint(roots):
+            raise Unlike
+        passed = [(self.numbers.get(id(node)), is_free) for node, is_free in each.passed]
+        passed = [(at, is_free) for at, is_free in passed if at is not None]
+        buffers, scalars = self.buffers(taken), self.scalars(taken)
+        return Read(each.at, asked, roots, each.alive, each.plan, buffers, scalars, passed)
 
     def number_changes(self) -> None:
         """Let events tell what they change by numbers."""
@@ -591,6 +675,8 @@ class Closing:
     def leading(self, free: Container[int]) -> int:
         """Count the events before all that others read, of which nothing is to be computed."""
         log, count = self.log, 0
+        if log.reads_made:
+            return 0
         for event in log.events:
             is_read = any(number >= log.least for number in event.made)
             lives = any(log.made[n][1]() is not None and n not in free for n in event.made)
@@ -626,15 +712,20 @@ class Closing:
             event.reached = len(self.numbers) - first
             self.add_draws(event, self.order[start:])
             self.add_numbers(event, self.order[start:])
+        stored = {id(node) for each in self.log.reads_made for node in each.roots}
         for node in self.order:
             is_told = is_kept(node.arg) or (node.op == FOLDED and node.arg.is_plain)
-            is_new = node.realized is None and (node.inputs or is_end(node))
+            is_pending = node.realized is None or id(node) in stored
+            is_new = is_pending and (node.inputs or is_end(node))
             is_told = is_told or id(node.arg) in self.drawn
             if not is_told or not is_new or type(node) is not Node:
                 raise Unlike
         if not self.may_vary:
             for event in self.log.events:
-                event.args = [(IS if kind == NUMBER else kind, told) for kind, told in event.args]
+                event.args = [(IS if k in VARYING else k, told) for k, told in event.args]
+                event.options = [
+                    (name, (IS if k in VARYING else k, told)) for name, (k, told) in event.options
+                ]
                 event.numbers = []
         self.check_old_graphs()
 
@@ -643,9 +734,14 @@ class Closing:
 
         None may vary where a number was made of others.
         """
-        floats = [(at, told) for at, (_, told) in enumerate(event.args) if type(told) is float]
-        places = {repr(told): at for at, told in floats}
-        fixed = {repr(told) for _, (_, told) in event.options}
+        kinds: dict[Any, Told] = {**dict(enumerate(event.args)), **dict(event.options)}
+        floats = {at: told for at, (_, told) in kinds.items() if type(told) is float}
+        places = {
+            repr(told): at for at, told in floats.items() if kinds[at][0] != IS or type(at) is int
+        }
+        fixed = {repr(told) for _, (kind, told) in event.options if kind == IS}
+        is_clear = len({*map(repr, floats.values())}) == len(floats)
+        self.may_vary &= is_clear or all(kinds[at][0] not in VARYING for at in floats)
         for node in nodes:
             for part in parts_of(node.arg):
                 if type(part) is not Given or id(part) in self.numbered:
@@ -653,10 +749,10 @@ class Closing:
                 self.numbered.add(id(part))
                 at = places.pop(repr(float(part)), None)
                 self.may_vary &= at is not None or repr(float(part)) in fixed
-                if at is not None and event.args[at][0] == NUMBER:
+                if at is not None and kinds[at][0] in VARYING:
                     self.may_vary &= node.arg is part
                     event.numbers.append((at, id(part)))
-        self.may_vary &= all(event.args[at][0] != NUMBER for at in places.values())
+        self.may_vary &= all(kinds[at][0] not in VARYING for at in places.values())
 
     def add_draws(self, event: Event, nodes: Sequence[Node]) -> None:
         """Note the random numbers of an event: its counters, and the seed, are those of a plan."""
@@ -717,13 +813,17 @@ class Closing:
             raise Unlike
         return known[1][1]  # type: ignore[no-any-return]
 
-    def buffers(self) -> list[Told]:
-        """Tell whose memory the plan takes."""
+    def buffers(self, taken: Taken) -> list[Told]:
+        """Tell whose memory a plan takes."""
         held: dict[int, Told] = {}
         for update in self.updates:
             for node, tensor in zip(update.whole.inputs, update.sources, strict=True):
                 if type(node.arg) is Storage:
+                    if self.log.names.get(id(tensor), (None, (IS, 0)))[1][0] == MADE:
+                        raise Unlike  # it was computed on the way
                     held[id(node.arg.buffer)] = IS, tensor
+        for each in self.log.reads_made:
+            held.update({id(x.realized): (MADE, self.number(x)) for x in each.roots})
         for number, node in enumerate(self.log.met):
             buffer = leaf_buffer(node)
             first = self.numbers[id(node)]
@@ -736,15 +836,15 @@ class Closing:
                 self.shared[number] = name, False
             elif buffer is not None:
                 held[id(buffer)] = MET, number
-        taken = [*map(id, self.taken.buffers)]
-        found = [held.get(each) for each in taken]
-        if None in found or not foreign.SHARED.keys().isdisjoint(taken):
+        wanted = [*map(id, taken.buffers)]
+        found = [held.get(each) for each in wanted]
+        if None in found or not foreign.SHARED.keys().isdisjoint(wanted):
             raise Unlike
         return found  # type: ignore[return-value]
 
-    def scalars(self) -> list[Any]:
-        """List the numbers of the plan, which are those of the template."""
-        found = self.taken.scalars
+    def scalars(self, taken: Taken) -> list[Any]:
+        """List the numbers of a plan, which are those of the template."""
+        found = taken.scalars
         nodes = [*self.log.met, *self.order]
         args = {id(each) for node in nodes for each in parts_of(node.arg)}
         if not all(type(each) in TOLD_NUMBERS and id(each) in args for each in found):
@@ -809,6 +909,16 @@ def parts_of(arg: Any) -> Iterator[Any]:
             yield from parts_of(each)
     else:
         yield arg
+
+
+def as_factor(told: Told) -> Told:
+    """Let a number that was told be another the next time, if that may be."""
+    return (FACTOR, told[1]) if is_factor(told[1]) else told
+
+
+def is_factor(value: Any) -> bool:
+    """Tell whether a value is a float like any other for those who multiply by it."""
+    return type(value) is float and -LARGEST < value < LARGEST and value not in (0.0, 1.0, -1.0)
 
 
 def is_told(value: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from picograd.engine import pending
-from picograd.engine.followed import EVENTS, MISS, STEADY
+from picograd.engine.followed import EVENTS, MISS, SCALING, STEADY
 from picograd.errors import DTypeError
 from picograd.graph import build
 from picograd.graph.node import Node
@@ -34,6 +34,7 @@ from picograd.tensor.math import elementwise, transcendental
 # Of two floats of one dtype and shape: nothing to prepare.
 SIMPLE = (elementwise.arithmetic, elementwise.division)
 STEADY.update(SIMPLE)
+SCALING.add(elementwise.add_scaled)
 
 
 class OperatorMethods(Recorded):

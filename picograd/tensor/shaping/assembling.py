@@ -9,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from picograd.dtype import float64
+from picograd.engine.followed import SCALING
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError, check_known
 from picograd.graph import build
 from picograd.graph.build_composite import custom
@@ -527,6 +528,9 @@ def addcdiv(x: Node, tensor1: Operand, tensor2: Operand, value: Scalar = 1) -> N
     ratio = times(op, elementwise.divide(*parts), value)
     total = elementwise.arithmetic("add", build.cast(x, dtype).accumulated(), ratio)
     return total.cast(dtype)
+
+
+SCALING.update((addcmul, addcdiv))
 
 
 def factors_of(op: str, a: Node, b: Operand, c: Operand) -> tuple[Node, Node]:

@@ -754,6 +754,57 @@ def added_up(program: Program, number: int) -> Any:
     return total + (program.kept.sum().item() if number == 10 else 0.0)
 
 
+def read_before(program: Program, number: int) -> Any:
+    """A loss is read before its gradients are taken, and what it was computed of is used later."""
+    x, y = program.batch(number)
+    out = program.model(x)
+    loss = F.cross_entropy(out, y)
+    value = loss.item()
+    if number in (8, 11):
+        (slope,) = picograd.grad(loss, out, retain_graph=True)
+        value += slope.abs().sum().item()
+    if number == 9:
+        value += out.sum().item()
+    program.learn(loss)
+    return value + (out.sum().item() if number in (10, 13) else 0.0)
+
+
+def read_on_the_way(program: Program, number: int) -> Any:
+    """Nothing is written before loss and accuracy are read, so one way leads through both."""
+    if number == 0:
+        program.model.norm = nn.Dropout(0.3)  # type: ignore[assignment]
+    x, y = program.batch(number)
+    out = program.model(x)
+    value = (out.argmax(1) == y).float().mean().item() if number != 9 else 0.0
+    loss = F.cross_entropy(out, y)
+    shown = loss.detach()
+    value += loss.item() if number != 10 else out.sum().item()
+    if number == 11:
+        loss *= 0.5
+    if number == 12:
+        with picograd.no_grad():
+            program.model.last.weight.mul_(0.5)
+    value += program.learn(loss) + shown.item() if number != 13 else 0.0
+    return value + (out.sum().item() if number in (8, 13) else 0.0)
+
+
+def factors_by_name(program: Program, number: int) -> Any:
+    """Rates by hand that are others each time, one of them a case of its own, or too large."""
+    program.loss(number).backward()
+    special = {8: 1.0, 9: -0.0, 10: -1.0, 12: float("inf"), 13: float("nan")}
+    value = 0.0
+    with picograd.no_grad():
+        for each in program.model.parameters():
+            rate = special.get(number, 0.001 * (number + 1))
+            each.add_(each.grad, alpha=-0.01 * (number + 1))
+            each.addcdiv_(each.grad, each.grad.abs().add_(1.0), value=rate)
+            each.addcmul_(each.grad, each.grad, value=rate)
+            each.sub_(each.grad * rate)
+            value += each.grad.sum() * 0.0
+            each.grad = None
+    return value.item()
+
+
 def looked_at(program: Program, number: int) -> Any:
     """Answers that are read, of weights that somebody writes now and then."""
     model = program.model
@@ -799,10 +850,16 @@ LOOPS: list[tuple[Loop, int]] = [
     (normed_twice, 4), (exchanged, 2), (shared_views, 4), (moving_pieces, 3),
     (pieces_of_pieces, 0), (shuffled, 1), (drawn_rows, 4), (many_labels, 3), (by_hand, 2),
     (zeroed, 2), (averaged, 2), (activated_in_place, 2), (added_up, 8), (looked_at, 4),
-    (varied, 4),
+    (varied, 4), (read_before, 4), (read_on_the_way, 4), (factors_by_name, 5),
 ]  # fmt: skip
 
-EARLY = (by_hand, zeroed, averaged, looked_at)  # begin with their second run of a plan
+EARLY = (
+    factors_by_name,
+    by_hand,
+    zeroed,
+    averaged,
+    looked_at,
+)  # begin with their second run of a plan
 
 
 @pytest.fixture
@@ -861,17 +918,35 @@ def test_steps_that_are_followed_are_recorded_too_and_compared(hits: list[bool])
         plain(program, 9)
 
 
-def test_nothing_is_recorded_where_a_way_is_followed(
+def test_reads_on_the_way_and_its_end_are_compared_in_turns(
     hits: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected: list[int] = []
+    expect = following.Follower.expect
+
+    def noted(follower: Any, *given: Any) -> None:
+        expected.append(follower.reads)
+        expect(follower, *given)
+
+    monkeypatch.setattr(following.Follower, "expect", noted)
+    program = Program()
+    for number in range(10):
+        read_on_the_way(program, number % 8)
+    assert expected == [1, 2, 0, 1]
+
+
+@pytest.mark.parametrize("loop", [plain, read_on_the_way])
+def test_nothing_is_recorded_where_a_way_is_followed(
+    loop: Loop, hits: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(picograd.config, "verify", 0)
     program = Program()
     for number in range(8):
-        plain(program, number)
+        loop(program, number)
     monkeypatch.setattr(foreseen, "step_of", lambda *args: pytest.fail("a step was recorded"))
     monkeypatch.setattr(followed.Template, "make", lambda *args: pytest.fail("nodes were made"))
     for number in range(3):
-        plain(program, number)
+        loop(program, number)
     monkeypatch.undo()
 
 
