@@ -127,7 +127,6 @@ def retain(tensor: Recorded) -> None:
         raise GradientError("retain_grad", text, "set requires_grad=True on what it comes from")
     if tensor.is_leaf or tensor._node in RETAINED:
         return
-    RETAINED.add(tensor._node)
     owner = weakref.ref(tensor)  # the hook must not keep the tensor alive
 
     def keep(gradient: Any) -> None:
@@ -136,4 +135,19 @@ def retain(tensor: Recorded) -> None:
             kept.grad = gradient.detach() if kept.grad is None else kept.grad + gradient.detach()
 
     note_change()
+    keep_with(tensor, keep)
+
+
+def keep_with(tensor: Recorded, keep: Callable[..., Any]) -> None:
+    """Call a function with the gradient of the value that a tensor has now."""
     hooks_of(tensor).keep = keep
+    RETAINED.add(tensor._node)
+
+
+def leave_behind(tensor: Recorded, before: Node) -> None:
+    """Let hooks stay with the value that they saw; what retains gradients goes on to the next."""
+    found, tensor._hooks = tensor._hooks, None
+    if found.keep is not None:
+        RETAINED.discard(before)
+        keep, found.keep = found.keep, None
+        keep_with(tensor, keep)
