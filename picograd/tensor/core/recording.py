@@ -36,7 +36,6 @@ from picograd.graph.check_inputs import check_device
 from picograd.graph.node import Node
 from picograd.graph.room import check_recorded, check_size
 from picograd.graph.row import MEMORY, PAIRS, WRITES
-from picograd.helpers import on_demand
 from picograd.number import GivenInt, given, position_of
 from picograd.tensor.core import aliasing, autograd, running_vmaps, saved_hooks
 from picograd.tensor.core.aliasing import View
@@ -50,8 +49,6 @@ from picograd.tensor.indexing import indexing, selecting, spans
 from picograd.tensor.making import creation, random
 from picograd.tensor.making.random import Generator
 from picograd.tensor.shaping import assembling, bits
-
-leave_behind = on_demand("picograd.tensor.core.gradient_hooks", "leave_behind")
 
 HELD = MEMORY | WRITES  # ops of nodes that have memory
 NUMBERS = (bool, int, float, complex, np.generic)
@@ -776,13 +773,12 @@ def take(target: "Recorded", node: Node, tracks: bool) -> None:
     leave()
     if RUNNING.traces:
         note_changed(target)
-    before = target._node
-    pending.forget(before, target)
+    pending.forget(target._node, target)
     target._node = same_value(node) if is_shared(node) else node
     pending.track(target._node, target)
     target._tracks, target._history = tracks, None
     if target._hooks is not None:
-        leave_behind(target, before)
+        autograd.leave_behind(target)
 
 
 # views
