@@ -50,10 +50,10 @@ from picograd.tensor.core.annotations import (
 from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.function import composed
 from picograd.tensor.core.gradient_hooks import (
-    RETAINED,
     HookHandle,
     add_hook,
     hooks_of,
+    is_retained,
     register,
     retain,
 )
@@ -583,7 +583,7 @@ class Tensor(
         >>> Tensor([1.0]).retains_grad
         False
         """
-        return self._node in RETAINED
+        return is_retained(self)
 
     def detach_(self) -> "Tensor":
         """Cut this tensor itself off from gradients: it becomes a leaf.

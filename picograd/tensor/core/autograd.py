@@ -31,6 +31,7 @@ from picograd.tensor.core.alone import change_gradient
 
 add_step_hook = on_demand("picograd.tensor.core.gradient_hooks", "add_step_hook")
 add_step_prehook = on_demand("picograd.tensor.core.gradient_hooks", "add_step_prehook")
+leave_behind = on_demand("picograd.tensor.core.gradient_hooks", "leave_behind")
 
 TRACKED = ("float", "complex")  # kinds of dtypes of results that track gradients
 UNNOTED = "UnnotedWrite"  # what was written behind the back of gradients, through `.data` say

@@ -12,8 +12,6 @@ from picograd.graph.node import Node
 from picograd.tensor.core.autograd import first
 from picograd.tensor.core.recording import Recorded, wrap
 
-RETAINED: "weakref.WeakSet[Node]" = weakref.WeakSet()  # computed tensors that keep their gradient
-
 
 class HookHandle:
     """This class takes a hook away again."""
@@ -125,9 +123,8 @@ def retain(tensor: Recorded) -> None:
     if not tensor._tracks:
         text = "the tensor does not ask for gradients"
         raise GradientError("retain_grad", text, "set requires_grad=True on what it comes from")
-    if tensor.is_leaf or tensor._node in RETAINED:
+    if tensor.is_leaf or is_retained(tensor):
         return
-    RETAINED.add(tensor._node)
     owner = weakref.ref(tensor)  # the hook must not keep the tensor alive
 
     def keep(gradient: Any) -> None:
@@ -137,3 +134,15 @@ def retain(tensor: Recorded) -> None:
 
     note_change()
     hooks_of(tensor).keep = keep
+
+
+def is_retained(tensor: Any) -> bool:
+    """Tell whether a computed tensor keeps its gradient."""
+    return tensor._hooks is not None and tensor._hooks.keep is not None
+
+
+def leave_behind(tensor: Recorded) -> None:
+    """Let hooks stay with the value that they saw; what retains gradients goes on to the next."""
+    found, tensor._hooks = tensor._hooks, None
+    if found.keep is not None:
+        hooks_of(tensor).keep, found.keep = found.keep, None

@@ -524,8 +524,3 @@ class FamilyMethods(Recorded):
         True
         """
         return bool(self.device == "meta")
-
-    @property
-    def retains_grad(self: Any) -> bool:
-        """Whether a computed tensor keeps its gradient: `retain_grad` was called."""
-        return not self.is_leaf and self._hooks is not None

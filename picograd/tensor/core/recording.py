@@ -777,6 +777,8 @@ def take(target: "Recorded", node: Node, tracks: bool) -> None:
     target._node = same_value(node) if is_shared(node) else node
     pending.track(target._node, target)
     target._tracks, target._history = tracks, None
+    if target._hooks is not None:
+        autograd.leave_behind(target)
 
 
 # views

@@ -16,6 +16,7 @@ import numpy as np
 
 from picograd.errors import TraceError
 from picograd.tensor.tensor import Tensor
+from picograd.tensor.transforms.jit_progress import is_iterator
 from picograd.tensor.transforms.pytree import copy_of, is_named_tuple
 from picograd.traced_number import KINDS, TracedNumber
 
@@ -223,12 +224,15 @@ def tensors_in(value: Any) -> list[Tensor]:
 
 
 def check_returned(value: Any, is_made: Callable[[Tensor], bool]) -> None:
-    """Raise TraceError for a returned object that holds tensors of the trace."""
+    """Raise TraceError for a returned iterator, or object that holds tensors of the trace."""
     inner = parts(value)
     for item in inner or ():
         check_returned(item, is_made)
     if inner is not None or isinstance(value, (Tensor, type)) or type(value) is TracedNumber:
         return
+    if is_iterator(value):
+        text = f"the function returned a {type(value).__name__}, which can be read once"
+        raise TraceError("jit", text, "return a list")
     held = tensors_in(dict(getattr(value, "__dict__", None) or {}))
     if isinstance(value, (set, frozenset)):
         held = [each for each in value if isinstance(each, Tensor)]

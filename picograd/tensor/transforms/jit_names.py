@@ -3,8 +3,9 @@
 `paths` are what it reads by name: ("scale",) for a global or a variable of an outer function,
 ("settings", "scale") for an attribute of one. `own` are paths from the first argument on, which is
 `self` in a method. `attributes` are all attributes read, `loose` those read of anything else: of a
-local variable, or of what a call returned, or by `getattr`. `is_computed` where code computes a
-name (`getattr(x, name)`, `vars(x)`): it may read any. `texts` are what may be names in `globals()`.
+local variable, or of what a call returned, or by `getattr`; of these, `asked`, an attribute may be
+missing. `is_computed` where code computes a name (`getattr(x, name)`, `vars(x)`): it may read any.
+`texts` are what may be names in `globals()`.
 """
 
 import dis
@@ -35,6 +36,7 @@ class Names:
     own: set[Path] = field(default_factory=set)
     attributes: set[str] = field(default_factory=set)
     loose: set[str] = field(default_factory=set)
+    asked: set[str] = field(default_factory=set)
     texts: set[str] = field(default_factory=set)
     is_computed: bool = False
 
@@ -70,6 +72,7 @@ def read(code: CodeType, found: Names, first: Path, outer: Path) -> None:
         elif each.argval in ASKING and each.opname in OUTER:
             name = asked_name(instructions[at + 1 :])
             found.is_computed |= name is None
+            found.asked.add(name or "")
             found.loose.add(name or "")
             found.attributes.add(name or "")
         elif each.argval == "globals" and each.opname in OUTER:

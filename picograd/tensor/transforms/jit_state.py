@@ -13,6 +13,7 @@ another value, the trace is not kept. Containers are the exception: what a funct
 stores there happens when it is traced. What arrays of NumPy hold is compared, up to a megabyte.
 """
 
+import builtins
 import functools
 import operator
 import os
@@ -187,6 +188,7 @@ class Reach:
         self.tensors: list[Tensor] = []
         self.plain: dict[int, tuple[Any, str]] = {}  # objects with attributes
         self.loose: set[str] = set()
+        self.asked: set[str] = set()  # of these, what may be missing
         self.is_computed = False  # some code computes names of attributes
         self.moving: dict[int, tuple[Any, Any, str]] = {}  # iterators, generators of numbers
         self.read: set[int] = set()  # lists of which more is read than a method that adds
@@ -223,7 +225,8 @@ class Reach:
                     self.visit(value, label)
             for value, label in list(self.plain.values()):
                 own = attributes_of(value)
-                for name in sorted(own if self.is_computed else self.loose & own):
+                read = own if self.is_computed else self.loose & own
+                for name in sorted(read | self.asked):
                     if (id(value), name) not in known:
                         known.add((id(value), name))
                         self.follow(value, (name,), label)
@@ -331,11 +334,12 @@ class Reach:
             self.enter(Slot(function.__globals__, text, f"global {text}"), (text,))
         cells = dict(zip(code.co_freevars, function.__closure__ or ()))
         self.loose |= names.loose
+        self.asked |= names.asked
         for path in names.paths:
             root = path[0]
             if root in cells:
                 self.enter(Slot(cells[root], None, root), path)
-            elif root in function.__globals__:
+            elif root in function.__globals__ or not hasattr(builtins, root):
                 self.enter(Slot(function.__globals__, root, f"global {root}"), path)
         given = (function.__defaults__ or (), function.__kwdefaults__ or {})
         self.work += [(each, "a default") for each in given if each]
@@ -378,9 +382,15 @@ class Reach:
             owners = [value] if hasattr(value, "__dict__") else []
             owners += [kind for kind in kinds if not is_foreign_class(kind)]
             first = next((n for n, each in enumerate(owners) if name in vars(each)), -1)
-            if first < 0 or place_of(owners[first], name) in self.followed:
+            if first >= 0 and place_of(owners[first], name) in self.followed:
                 return
             label = f"{label}.{name}"
+            if first < 0:
+                if not hasattr(value, name):  # `getattr` with a default, or `hasattr`, asks
+                    for each in owners:
+                        kind = each if isinstance(each, type) else None
+                        self.slots.setdefault((id(each), name), Slot(vars(each), name, label, kind))
+                return
             if first > 0 or not hasattr(type(value), "_trace_state"):
                 for each in owners[: first + 1]:
                     kind = each if isinstance(each, type) else None

@@ -633,6 +633,8 @@ class Tracer:
                 asks = tensor._tracks, tensor._is_frozen
                 each = Captured(position, weakref.ref(tensor), expected, *asks, state)
                 capture.captured.append(each)
+                if owner is None and id(node) in written:  # a state that the trace began
+                    capture.written.append(each.find)
             elif id(node) in self.before.nodes:
                 capture.refusals.append(f"a tensor {node.shape} that it reads is replaced in it")
             elif buffer is not None and capture.inputs[position] is None:

@@ -118,3 +118,27 @@ def test_hooks_of_a_tensor_come_before_those_of_its_step() -> None:
     assert y.grad is not None and x.grad is not None
     assert seen == [[1.0, 1.0]] and y.grad.tolist() == [1.0, 1.0]
     assert x.grad.tolist() == [6.0, 6.0]
+
+
+def test_hooks_stay_with_the_value_that_a_write_replaces() -> None:
+    x = leaf()
+    y = x * 2
+    y.register_hook(lambda g: g * 5)
+    y.mul_(3)
+    y.register_hook(lambda g: g + 1)  # is called first: it sees the gradient of the new value
+    (y * y).sum().backward()
+    assert np.allclose(x.grad.numpy(), ((12 * X + 1) * 3 * 5) * 2)
+
+
+def test_retained_gradients_are_those_of_the_last_value() -> None:
+    x = leaf()
+    y = x * 2
+    y.register_hook(lambda g: g)
+    assert not y.retains_grad
+    y.retain_grad()
+    y.mul_(3)
+    y.retain_grad()
+    assert y.retains_grad
+    (y * y).sum().backward()
+    assert np.allclose(y.grad.numpy(), 12 * X)
+    assert np.allclose(x.grad.numpy(), 72 * X)

@@ -299,3 +299,9 @@ def test_what_contains_itself_is_refused_by_name():
     inside.append(inside)
     with pytest.raises(TraceError, match="an argument contains itself"):
         picograd.jit(lambda x: x[0] * 2)(inside)
+
+
+def test_an_iterator_is_not_returned() -> None:
+    f = picograd.jit(lambda x: (x * k for k in range(3)))
+    with pytest.raises(TraceError, match="return a list"):
+        f(Tensor([1.0]))

@@ -331,3 +331,50 @@ def test_names_of_code():
     assert {("settings", "scale", "deep"), ("SCALE",)} <= found.paths
     assert ("first",) in found.own and {"last"} <= found.loose
     assert {"scale", "deep", "first", "last"} <= found.attributes
+
+
+@pytest.mark.parametrize("kind", [SimpleNamespace, nn.Identity, type("Plain", (), {})])
+def test_an_attribute_that_was_missing_is_seen_when_it_is_set(kind):
+    owner = kind()
+    f = picograd.jit(lambda x: x * getattr(owner, "scale", 1) + hasattr(owner, "shift"))
+    x = Tensor([1.0])
+    assert [f(x).item(), f(x).item()] == [1.0, 1.0]
+    owner.scale = 4
+    assert f(x).item() == 4.0
+    del owner.scale
+    assert f(x).item() == 1.0
+    owner.scale = owner.shift = 5
+    assert f(x).item() == 6.0
+
+
+def test_a_global_that_was_missing_is_seen_when_it_is_set():
+    @picograd.jit
+    def f(x):
+        try:
+            return x * LATER
+        except NameError:
+            return x
+
+    x = Tensor([1.0])
+    assert [f(x).item(), f(x).item()] == [1.0, 1.0]
+    globals()["LATER"] = 3.0
+    assert f(x).item() == 3.0
+    del globals()["LATER"]
+
+
+def test_copies_of_a_state_that_the_trace_began_are_taken_before_the_next_write():
+    weight = nn.Parameter(Tensor([1.0]))
+    optimizer = nn.optim.SGD([weight], lr=0.1, momentum=0.9)
+
+    @picograd.jit
+    def step():
+        optimizer.zero_grad()
+        (weight * weight).sum().backward()
+        optimizer.step()
+
+    for _ in range(3):
+        step()
+        moved = optimizer.state[weight]["momentum_buffer"]
+        copy, expected = moved.clone(), moved.item()
+        step()
+        assert copy.item() == expected != moved.item()
