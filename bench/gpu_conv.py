@@ -2,8 +2,9 @@
 
 The plan of each is scheduled as inside of a network: operands and results lie channels-last,
 weights (O, *K, C). All kernels of it are launched: sums of parts, sorted weights. cuDNN has its
-benchmark mode and channels-last tensors. Values are compared, on NaN-poisoned results; rivals take
-turns, each a CUDA graph of launches. A ratio is the median over rounds.
+benchmark mode and channels-last tensors; `--tf32` lets both sides read float32 as TF32. Values are
+compared, on NaN-poisoned results; rivals take turns, each a CUDA graph of launches. A ratio is the
+median over rounds.
 
     python bench/gpu_conv.py [--layers resnet depthwise] [--images 256] [--rounds 9] [--kinds data]
 """
@@ -12,6 +13,7 @@ import argparse
 import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import torch
 from gpu_contract import Rival, in_turns, plan_call, target_here
@@ -210,6 +212,7 @@ def main():
     parser.add_argument("--kinds", nargs="+", default=list(KINDS))
     parser.add_argument("--images", type=int, default=256)
     parser.add_argument("--dtype", default="bfloat16")
+    parser.add_argument("--tf32", action="store_true", help="of float32, on both sides")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after so many")
     parser.add_argument("--number", type=int, help="of the only layer to run")
@@ -217,8 +220,8 @@ def main():
     parser.add_argument("--check", action="store_true", help="compare values, time nothing")
     options = parser.parse_args()
     start = time.perf_counter()
-    torch.backends.cudnn.benchmark = True
-    target = target_here()
+    torch.backends.cudnn.benchmark, torch.backends.cudnn.allow_tf32 = True, options.tf32
+    target = replace(target_here(), tf32=options.tf32)
     print(torch.cuda.get_device_name(), torch.__version__, options)
     dtype = to_dtype(options.dtype)
     cases = [

@@ -124,8 +124,8 @@ def set_float32_matmul_precision(precision: str) -> None:
     """Choose how products, attention and convolutions of float32 are computed on a GPU.
 
     "highest" (the default): in float32. "high" and "medium": on the tensor cores of Hopper, which
-    read 10 of the 23 bits of each mantissa (TF32) and sum in float32; other machines, and gradients
-    of convolutions by their weights, stay at float32. Unlike PyTorch's, one setting is for both.
+    read 10 of the 23 bits of each mantissa (TF32) and sum in float32; other machines stay at
+    float32. Unlike PyTorch's, one setting is for both, `backends.cuda.matmul.allow_tf32` too.
     Raises ValueRangeError for another word.
 
     >>> import picograd

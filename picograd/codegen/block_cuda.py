@@ -252,11 +252,15 @@ def is_uniform(condition: Condition, axis: Axis, lanes: int) -> bool:
     return is_whole and is_unit(index, axis) and is_multiple(index, axis, lanes)
 
 
-def loops(block: Block, stack: ExitStack, axes: Sequence[Axis], is_unrolled: bool) -> None:
-    """Open nested loops over axes; unrolled if they index registers or are short."""
-    short = product(axis.size for axis in axes) <= FULL_UNROLL
-    for axis in axes:
-        stack.enter_context(block.emitter.axis_loop(axis, is_unrolled or short))
+def loops(block: Block, stack: ExitStack, found: Sequence[tuple[Axis, int]], held: int = 0) -> None:
+    """Open the nested loops of a walk; unrolled if they are short or index registers.
+
+    Those of the first `held` dimensions index some. Long loops that index none are left to the
+    compiler: written out, one of a hundred rounds compiles for a second.
+    """
+    short = product(axis.size for axis, _ in found) <= FULL_UNROLL
+    for axis, dim in found:
+        stack.enter_context(block.emitter.axis_loop(axis, dim < held or short))
 
 
 def inside(block: Block, stack: ExitStack, found: Walk, mask: int | None) -> None:

@@ -22,7 +22,7 @@ from picograd.codegen.block_cuda import (
 )
 from picograd.codegen.emit import Emitter
 from picograd.codegen.join_cuda import join
-from picograd.codegen.layout import Layout, WgmmaOperand
+from picograd.codegen.layout import Blocked, Layout, WgmmaOperand
 from picograd.codegen.linearize_cuda_dot import simple_dot
 from picograd.codegen.linearize_cuda_mainloop import main_loop
 from picograd.codegen.linearize_cuda_reduce import accumulate, combine, shared_loops
@@ -160,10 +160,10 @@ def assign(block: Block, step: Assign) -> None:
     where = [axis_index(a) for a in step.dims] if step.index is None else list(step.index)
     places = [] if is_register else [block.place(tile, where)]
     found, values = block.walked(layout, step.dims, [step.expr], places, step.conditions)
-    has_registers = is_register or any(reads(block, step.expr))
+    held = len(step.dims) if is_register else held_dims(block, layout, step.expr)
     with ExitStack() as stack:
         mask = None if is_register else write_once(block, layout)
-        loops(block, stack, [axis for axis, _ in found.loops], has_registers)
+        loops(block, stack, found.loops, held)
         tests = [(substitute(index, values), low, high) for index, low, high in step.conditions]
         wanted = emitter.conditions([*found.conditions, *tests])
         inside(block, stack, found, emitter.both(mask, wanted))
@@ -214,6 +214,13 @@ def reads(block: Block, expr: Expr) -> Iterable[Tile]:
             yield block.tiles[node.arg[0]]
 
 
+def held_dims(block: Block, layout: Layout, expr: Expr) -> int:
+    """Count the first dimensions of a walk that index the registers an expression reads."""
+    if not isinstance(layout, Blocked):
+        return 2 if any(reads(block, expr)) else 0  # a fragment is read whole
+    return max((len(tile.shape) for tile in reads(block, expr)), default=0)
+
+
 def layout_of(block: Block, step: Store) -> Layout:
     """Find the layout of a Store: its own, that of a register tile it reads, or the default."""
     if step.layout is not None:
@@ -237,11 +244,10 @@ def store(block: Block, step: Store) -> None:
         return
     emitter, layout = block.emitter, layout_of(block, step)
     found, values = block.walked(layout, step.dims, [step.expr], [step.index], step.conditions)
-    has_registers = any(reads(block, step.expr))
     lanes = found.vector[0] if found.vector else None
     with ExitStack() as stack:
         once = write_once(block, layout)
-        loops(block, stack, [axis for axis, _ in found.loops], has_registers)
+        loops(block, stack, found.loops, held_dims(block, layout, step.expr))
         tests = tests_of(step, lanes, values)
         mask = emitter.conditions([*found.conditions, *tests])
         inside(block, stack, found, emitter.both(once, mask))
@@ -301,7 +307,7 @@ def scatter(block: Block, step: ScatterStep) -> None:
     found, values = block.walked(layout, step.dims, [], [])
     with ExitStack() as stack:
         once = write_once(block, layout)
-        loops(block, stack, [axis for axis, _ in found.loops], False)
+        loops(block, stack, found.loops)
         for axis in step.serial:
             stack.enter_context(emitter.axis_loop(axis))
         tests = [(substitute(i, values), lo, hi) for i, lo, hi in step.conditions]

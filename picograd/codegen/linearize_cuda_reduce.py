@@ -120,8 +120,8 @@ def accumulate(block: Block, *every: Accumulate | Store) -> None:
         is_alone = product(layout.threads[count:]) == 1  # it goes on from what the result holds
         partials = [start(block, each, lanes, found if is_alone else None) for each in steps]
         with ExitStack() as inner:
-            axes = found.loops_of(count, len(layout.shape))
-            loops(block, inner, axes, reads_registers(block, step))
+            held = len(layout.shape) if reads_registers(block, step) else 0
+            loops(block, inner, [loop for loop in found.loops if loop[1] >= count], held)
             mask = emitter.conditions(found.conditions)
             inside(block, inner, found, mask)
             for each, (partial, first) in zip(steps, partials, strict=True):
@@ -179,7 +179,7 @@ def accumulate_fragment(block: Block, step: Accumulate) -> None:
         axes = found.loops_of(1, 2)
         chain = flatten(list(map(axis_index, axes)), [axis.size for axis in axes])
         with ExitStack() as inner:
-            loops(block, inner, axes, True)
+            loops(block, inner, [loop for loop in found.loops if loop[1] == 1], 2)
             inside(block, inner, found, None)
             value = emitter.cast(emitter.value(rewrite(step.expr, values)), dtype)
             for lane in range(found.vector[1] if found.vector else 1):

@@ -28,7 +28,7 @@ def runs_cuda(block: Block, step: RunStep) -> None:
     found, values = block.walked(layout, step.dims, [], [])
     with ExitStack() as stack:
         once = write_once(block, layout)
-        loops(block, stack, [axis for axis, _ in found.loops], False)
+        loops(block, stack, found.loops)
         tests = [(substitute(i, values), lo, hi) for i, lo, hi in step.conditions]
         mask = emitter.both(once, emitter.conditions([*found.conditions, *tests]))
         stack.enter_context(emitter.when(mask))

@@ -52,7 +52,7 @@ def scan_columns(block: Block, step: ScanStep) -> None:
     total, zero = emitter.add("array", dtype, arg=1), emitter.integer(0)
     with ExitStack() as stack:
         once = write_once(block, layout)
-        loops(block, stack, [axis for axis, _ in found.loops], False)
+        loops(block, stack, found.loops)
         tests = [(substitute(i, values), lo, hi) for i, lo, hi in step.conditions]
         uniform = [c for c in tests if step.axis not in emitter.index_axes(c[0])]
         outside = emitter.both(once, emitter.conditions([*found.conditions, *uniform]))
@@ -123,7 +123,7 @@ class RowTile:
 
     def enter(self, stack: ExitStack) -> int | None:
         """Open the loops and the scope of a point; give its mask."""
-        loops(self.block, stack, [axis for axis, _ in self.found.loops], True)
+        loops(self.block, stack, self.found.loops, len(self.found.coordinates))
         mask = self.block.emitter.conditions([*self.found.conditions, *self.tests])
         inside(self.block, stack, self.found, mask)
         return mask

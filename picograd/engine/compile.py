@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # kernels from disk are loaded without what they were made of
 
 generate = on_demand("picograd.codegen.pipeline", "generate")
 canonical_key = on_demand("picograd.schedule.canonical", "canonical_key")
+walk = on_demand("picograd.schedule.loop", "walk")
 assembly_of = on_demand("picograd.engine.assembly", "assembly_of")
 
 
@@ -107,6 +108,13 @@ def generate_code(kernel: "Kernel", device: Device) -> Code:
     return code
 
 
+def size_of_code(kernel: "Kernel") -> tuple[int, bool, int]:
+    """Compare kernels by what they will be as code: parts, then sums and products, then maps."""
+    computes = [each for part in kernel.parts for each in part.computes]
+    is_sum = any(each.monoid is not None for each in computes)
+    return len(kernel.parts), is_sum, sum(len(walk(each.body)) for each in computes)
+
+
 def build(kernels: "Mapping[Name, Kernel]", device: Device) -> dict[Name, Executable]:
     """Generate every kernel, load what the disk cache has, compile and load the rest.
 
@@ -116,8 +124,8 @@ def build(kernels: "Mapping[Name, Kernel]", device: Device) -> dict[Name, Execut
     loaded: dict[Name, Executable] = {}
     missing: list[Name] = []
 
-    # Kernels of many parts first: they compile longest, and nothing should wait for the last one.
-    ordered = sorted(kernels.items(), key=lambda item: -len(item[1].parts))
+    # What compiles longest first: nothing should wait for the last one.
+    ordered = sorted(kernels.items(), key=lambda item: size_of_code(item[1]), reverse=True)
 
     def new_codes() -> Iterator[Code]:
         for key, kernel in ordered:

@@ -47,7 +47,7 @@ BROUGHT = 0.003  # to bring a row, or half a column, of a step to a processor: a
 SHARED_TILE, FULL, SHARED = (128, 192), 1.15, 17
 WRITTEN, SUMMED, LAUNCH = 12.5, 5, 7
 MOST_PARTS = 128
-FEW_SUMMED = 4  # channels: for fewer a CPU takes longer to put phases in order than to add zeros
+FEW_SUMMED = 4  # channels: for fewer it takes longer to put phases in order than to add zeros
 MOST_TOGETHER = 16  # groups: of a product of more nearly all is thrown away
 # Of TF32 without boxes: tiles, the most blocks a processor has at once, windows that are worth a
 # block, and as many times fewer tiles than processors that parts pay (docs/records/0014).
@@ -65,11 +65,12 @@ def expand_conv(node: Node, target: Target) -> Node | None:
     spec = node.arg
     if not node.size or ends_of(node):
         return None
-    if not target.has_blocks and x.shape[2] >= FEW_SUMMED and max(spec.input_dilation) > 1:
+    is_boxed = multiplies(node.dtype, target)
+    if not is_boxed and x.shape[2] >= FEW_SUMMED and max(spec.input_dilation) > 1:
         return by_phases(x, weight, spec, node.shape)
     if not x.size:
         return None
-    if not multiplies(node.dtype, target):
+    if not is_boxed:
         return in_long_parts(x, weight, spec, node, target) if is_weight_gradient(node) else None
     if x.shape[1] > 1 and node.dtype.bits == 16:
         if is_weight_gradient(node):

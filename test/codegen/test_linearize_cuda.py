@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from cuda_tiles import build, run, tile_read, values
-from cuda_tools import load
+from cuda_tools import load, source_of
 
 from picograd.codegen.layout import Blocked
 from picograd.codegen.tile import (
@@ -18,7 +18,7 @@ from picograd.codegen.tile import (
 )
 from picograd.dtype import float32, int32
 from picograd.schedule.index import Axis, Dynamic, axis_index, constant
-from picograd.schedule.loop import Slot
+from picograd.schedule.loop import Expr, Slot
 
 
 def test_parts_are_ranges_of_blocks_and_the_last_block_sums():
@@ -47,6 +47,29 @@ def test_parts_are_ranges_of_blocks_and_the_last_block_sums():
     x, y = values(320), values(320, 1)
     got = run(build("parts", slots, parts, 64), {0: x, 1: y})
     np.testing.assert_allclose([got[2][0], got[3][0]], [x.sum(), y.sum()], rtol=1e-5)
+
+
+def test_long_loops_that_index_no_registers_are_not_written_out():
+    column, row, over = Axis("column", 64), Axis("row", 200), Axis("over", 200)
+    held = Blocked((64,), (64,), (1,))
+    walked = Blocked((64, 200), (64, 2), (1, 1))
+
+    def read(y):
+        return load(0, axis_index(y) * 64 + axis_index(column), float32)
+
+    mean = tile_read("sum", column)
+    less = Expr("sub", (read(row), mean), None, float32)
+    steps = (
+        Accumulate("sum", (column,), (over,), "sum", read(over), True, walked),
+        Store(1, axis_index(row) * 64 + axis_index(column), (column, row), less, layout=walked),
+    )
+    part = TilePart((), (Tile("sum", (64,), float32, "register", held),), steps)
+    slots = [Slot(float32, 12800, "in"), Slot(float32, 12800, "out")]
+    kernel = build("centre", slots, [part], 128)
+    assert "#pragma unroll\n" not in source_of(kernel)[0].split("__global__")[1]
+    x = values(12800)
+    wanted = (x.reshape(200, 64) - x.reshape(200, 64).sum(0)).ravel()
+    np.testing.assert_allclose(run(kernel, {0: x})[1], wanted, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("monoid", [None, "sum", "max"])

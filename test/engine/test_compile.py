@@ -44,6 +44,18 @@ def test_equal_kernels_are_generated_once(monkeypatch):
         assert len(made) == 1
 
 
+def test_what_compiles_longest_is_generated_first(monkeypatch):
+    made = []
+    real = compile.generate
+    monkeypatch.setattr(compile, "generate", lambda k, *rest: made.append(k) or real(k, *rest))
+    with fresh_engine(cache=""):
+        x = Tensor(np.ones((16, 16), np.float32), device="cpu")
+        y = (x + 1).cumsum(0) * 2
+        y.realize(((y @ x).exp() + 1) @ x, x.sort(0).values)
+    sizes = [compile.size_of_code(kernel) for kernel in made]
+    assert len(sizes) > 2 and sizes == sorted(sizes, reverse=True)
+
+
 def test_executables_follow_the_kernels_order():
     with fresh_engine(cache=""):
         kernels = make_plan([small_network("cpu").node]).kernels

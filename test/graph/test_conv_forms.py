@@ -2,11 +2,9 @@
 
 import dataclasses
 
-import numpy as np
 import pytest
 from conv_support import leaf, plain_spec, same_value
 
-from picograd import Tensor
 from picograd.dtype import bfloat16, float32, float64
 from picograd.graph import conv_forms
 from picograd.graph.gradient import gradient
@@ -125,13 +123,14 @@ def test_blocks_share_tiles_rather_than_parts_where_those_are_few():
     assert conv_forms.count_parts((256, 2304), 32, 14 * 14, 132) == 1, "72 of 64 x 128 are not"
 
 
-def test_other_targets_keep_what_was_recorded():
+@pytest.mark.parametrize(("dtype", "target"), [(bfloat16, NO_BOXES), (float32, H100)])
+def test_other_targets_multiply_no_zeros_either(dtype, target):
     spec = plain_spec(1, input_dilation=(2,))
-    node = leaf(2, 1, 16, 4).conv(leaf(1, 3, 16, 3, seed=1), spec)
-    assert conv_forms.expand_conv(node, NO_BOXES) is None
-    wide = Tensor(np.zeros((2, 1, 16, 4), np.float32)).node
-    kept = wide.conv(Tensor(np.zeros((1, 3, 16, 3), np.float32)).node, spec)
-    assert kept.dtype is not bfloat16 and conv_forms.expand_conv(kept, H100) is None
+    x, weight = leaf(2, 1, 16, 4).cast(dtype), leaf(1, 3, 16, 3, seed=1).cast(dtype)
+    (conv,) = same_value(x.conv(weight, spec), target)
+    assert conv.arg.input_dilation == (1,)
+    few = leaf(2, 1, 3, 4).cast(dtype).conv(leaf(1, 3, 3, 3).cast(dtype), spec)
+    assert conv_forms.expand_conv(few, target) is None
 
 
 @pytest.mark.parametrize("channels, outputs", [(32, 32), (16, 32), (8, 4)])
