@@ -12,7 +12,7 @@ from picograd.codegen.decompose import CUDA
 from picograd.codegen.emit import Emitter, compute_dtype, is_unit
 from picograd.codegen.layout import Blocked, Layout, RowsOf, WgmmaOperand
 from picograd.codegen.tile import Store, Tile, TileKernel, TilePart
-from picograd.codegen.unseen import seen_digits
+from picograd.codegen.unseen import greatest_of, seen_digits
 from picograd.codegen.walk_cuda import Walk, replicas_of, walk
 from picograd.dtype import DType, int32, int64, uint32
 from picograd.errors import check
@@ -63,12 +63,14 @@ class Block:
         self.riders: list[Store] = []  # that wait for a rolled one
         self.part = TilePart((), (), ())
         self.seen: dict[str, int] = {}  # how much is seen of tiles
+        self.greatest: dict[str, object] = {}  # of what elements tiles hold the greatest
         self.chosen: int | None = None  # the number of its member that a block belongs to
 
     def enter(self, part: TilePart, first_workspace: int) -> None:
         """Declare the tiles of a part."""
         self.first_workspace, self.scratch, self.exchange = (first_workspace, 0, (0, 0))
         self.tiles, self.seen = {}, seen_digits(part, self.kernel)
+        self.greatest = greatest_of(part)
         self.declare(part.tiles)
 
     def declare(self, tiles: Sequence[Tile]) -> None:

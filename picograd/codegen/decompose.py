@@ -11,7 +11,7 @@ from collections.abc import Callable
 from picograd.codegen import angles, elementary, error_function, logistic, polynomial, portable
 from picograd.codegen.casts import encode_bfloat16
 from picograd.codegen.emit import Emitter, Function
-from picograd.codegen.quick import QUICK, RELAXED, TERMS
+from picograd.codegen.quick import LEAST, QUICK, RELAXED, TERMS
 from picograd.codegen.value import Value
 from picograd.dtype import DType, bool_, float32, float64
 
@@ -281,7 +281,7 @@ def to_bfloat16(emitter: Emitter, dtype: DType, x: int) -> int:
 CUDA: dict[str, Function] = {
     **PORTABLE,
     **{op: in_single(op) for op in ("exp", "tanh", "sin", "cos", "tan", "pow")},
-    **{name: by_formula(formula) for name, formula in {**RELAXED, **TERMS}.items()},
+    **{name: by_formula(formula) for name, formula in {**RELAXED, **TERMS, **LEAST}.items()},
 }
 LLVM: dict[str, Function] = {
     **COMMON,

@@ -167,8 +167,8 @@ def assign(block: Block, step: Assign) -> None:
         tests = [(substitute(index, values), low, high) for index, low, high in step.conditions]
         wanted = emitter.conditions([*found.conditions, *tests])
         inside(block, stack, found, emitter.both(mask, wanted))
-        is_edit = step.is_relaxed
-        expr = relaxed(step.expr, EDITS) if is_edit else quick_enough(step, block.seen)
+        expr = quick_enough(step, block.seen, block.greatest)
+        expr = relaxed(step.expr, EDITS) if step.is_relaxed else expr
         value = emitter.value(in_parts(rewrite(expr, values), found.loops))
         if is_register:
             set_registers(block, found, tile, value)

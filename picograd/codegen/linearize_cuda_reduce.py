@@ -102,7 +102,7 @@ def accumulate(block: Block, *every: Accumulate | Store) -> None:
     steps = [each for each in every if isinstance(each, Accumulate)]
     if len(steps) == len(every):
         every = steps = [  # type: ignore[assignment]
-            replace(each, expr=quick_enough(each, block.seen)) for each in steps
+            replace(each, expr=quick_enough(each, block.seen, block.greatest)) for each in steps
         ]
     step, emitter = steps[0], block.emitter
     layout = step.layout

@@ -93,6 +93,11 @@ def term_exp(x: Value) -> Value:
     return rest.raw("quick_exp2") * power_of_bits(shifted)
 
 
+def least_exp(x: Value) -> Value:
+    """Compute exp(x) of x <= 0, off by 2^-25 at most, which is little beside exp(0)."""
+    return (x * INVERSE_LN2_HIGH).raw("quick_exp2")
+
+
 def relaxed_tanh(x: Value) -> Value:
     """Compute tanh(x): three terms of its series near 0, else 1 - 2 / (exp(2x) + 1)."""
     square = x * x
@@ -130,6 +135,7 @@ RELAXED: dict[str, Callable[..., Value]] = {
 }
 FORMULAS = {"add 1.0 erf": "one_plus_erf"}
 TERMS: dict[str, Callable[..., Value]] = {"term_exp": term_exp, "term_div": relaxed_div}
+LEAST: dict[str, Callable[..., Value]] = {"least_exp": least_exp}
 
 
 def relaxed(root: Expr, names: Iterable[str] = tuple(RELAXED)) -> Expr:

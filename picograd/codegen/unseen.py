@@ -6,7 +6,7 @@ a long sum is off by less than the sum itself is.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from picograd.codegen.quick import RELAXED, TERMS, exact_parts, relaxed
+from picograd.codegen.quick import RELAXED, TERMS, exact_parts, name_of, relaxed
 from picograd.codegen.tile import (
     Accumulate,
     Assign,
@@ -20,11 +20,12 @@ from picograd.codegen.tile import (
     steps_inside,
 )
 from picograd.helpers import product
-from picograd.schedule.loop import Expr, Kernel, dynamics_of, walk
+from picograd.schedule.loop import Expr, Kernel, dynamics_of, rewrite, walk
 
 MANY_TERMS = 16  # of a sum, whose own error is above that of its terms
 ROUNDED, SUMMED, SEEN = 1, 2, 3  # how much is seen of a tile, by the reader that sees the most
 FUNCTIONS: dict[int, Iterable[str]] = {ROUNDED: tuple(RELAXED), SUMMED: tuple(TERMS)}
+LEAST = "term_exp", "relaxed_exp"  # of numbers up to 0 one with fewer instructions will do
 NESTED = For | When | LastBlock | Barrier
 
 
@@ -47,12 +48,61 @@ def seen_digits(part: TilePart, kernel: Kernel) -> dict[str, int]:
     return seen
 
 
-def quick_enough(step: Assign | Accumulate, seen: Mapping[str, int]) -> Expr:
+def quick_enough(
+    step: Assign | Accumulate, seen: Mapping[str, int], greatest: Mapping[str, object]
+) -> Expr:
     """Write what a step computes by functions that are as exact as anybody sees."""
     need = seen.get(step.tile, SEEN)
     if isinstance(step, Accumulate) and is_long_sum(step):
         need = min(need, SUMMED)
-    return relaxed(step.expr, FUNCTIONS.get(need, ()))
+
+    def least(expr: Expr) -> Expr | None:
+        if expr.op not in LEAST or not is_below(expr.args[0], greatest):
+            return None
+        return Expr("least_exp", expr.args, None, expr.dtype)
+
+    names = FUNCTIONS.get(need, ())
+    found = relaxed(step.expr, names)
+    is_seen = need == SEEN or not greatest
+    return found if is_seen else rewrite(found, {}, least)
+
+
+def greatest_of(part: TilePart) -> dict[str, object]:
+    """Find the tiles that hold the greatest of some elements, and what these are read from."""
+    found: dict[str, object] = {}
+    for step in flattened(part.steps):
+        if isinstance(step, Accumulate):
+            if step.monoid == "max":
+                found[step.tile] = sources(step.expr)
+        elif isinstance(step, Assign):
+            source = found.get(finite(step.expr))
+            if source is not None:
+                found[step.tile] = source
+    return found
+
+
+def finite(expr: Expr) -> str:
+    """Name the tile of which an expression is the finite elements, and 0 for others."""
+    if name_of(expr) != "where":
+        return ""
+    last = expr.args[2]
+    return last.arg[0] if last.op == "tile" else ""
+
+
+def sources(expr: Expr) -> set[object]:
+    """List the slots and tiles that an expression reads."""
+    return {each.arg[0] for each in walk(expr) if each.op in ("load", "tile")}
+
+
+def is_below(expr: Expr, greatest: Mapping[str, object]) -> bool:
+    """Tell whether an expression is an element less the greatest of its row."""
+    if name_of(expr) != "sub":
+        return False
+    element, row = expr.args
+    if row.op != "tile":
+        return False
+    name = row.arg[0]
+    return greatest.get(name) == sources(element)
 
 
 def flattened(steps: Sequence[Step]) -> Iterator[Step]:

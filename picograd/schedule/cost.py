@@ -33,9 +33,9 @@ WIDE = 256  # columns of a CPU task: runs of 1 KiB stream, runs of 256 B took 2.
 SHORT_RUN = 8  # fewer neighbouring columns are worked on one after the other, as rows are
 BLOCK_WIDE, BLOCK_NARROW = 128, 8  # columns of a CUDA block; 8 of 4 bytes are a sector
 BLOCK_ELEMENTS = 8192  # that a CUDA block keeps in registers: 32 a thread
-# Threads of a block that work on rows and keep sums over all of them, at least; how many of a
-# multiprocessor have registers for that; sums that a thread keeps; threads of a row, at most.
-SUM_THREADS, SUMMING_THREADS, HELD_SUMS, MOST_ROW_THREADS = 256, 512, 32, 512
+# Of kernels that work on rows and keep sums over all of them: threads of a block, blocks of a
+# multiprocessor, and sums and elements of 4 bytes that registers of a thread hold then.
+SUMMING = ((128, 3, 96), (256, 2, 64), (512, 1, 64))
 WARP, LONG_ROW = 32, 1024  # threads; elements of a row that gets a block of threads
 PACKED = 256  # rows or columns of the other operand that a packed element meets, at least
 PACKED_OPERATION_BYTES = 1.5  # moved in the time of an operation of packing, which hides few
@@ -155,17 +155,24 @@ def column_tile(inner: int, outer: int, length: int, target: Target) -> int:
     return columns
 
 
-def row_threads(length: int, sums: int) -> int:
-    """Choose how many threads of a CUDA block share a row of which they keep sums over all rows."""
-    threads = WARP if length <= LONG_ROW else SUM_THREADS
-    while threads < MOST_ROW_THREADS and length * sums > HELD_SUMS * threads:
-        threads *= 2
-    return threads
+def row_threads(length: int, sums: int, nbytes: int) -> int:
+    """Choose how many threads of a CUDA block share a row of which they keep sums over all rows.
+
+    They hold a row of `nbytes` an element meanwhile. Fewer threads tell one another less.
+    """
+    held = length * (sums + nbytes / 4)
+    for threads, _, most in SUMMING:
+        own = WARP if length <= LONG_ROW else threads
+        while own < threads and held > most * own:
+            own *= 2
+        if held <= most * own:
+            break
+    return own
 
 
-def blocks_with_sums(threads: int, target: Target) -> int:
-    """Count the blocks, of so many threads, that keep sums over all rows side by side."""
-    return max(SUMMING_THREADS // threads, 1) * target.multiprocessors
+def summing_blocks(own: int) -> tuple[int, int]:
+    """Choose the threads of a block whose rows have so many each; how many run side by side."""
+    return next((threads, count) for threads, count, _ in SUMMING if own <= threads)
 
 
 def takes_column_sums(rows: int, length: int, sums: int, nbytes: int, target: Target) -> bool:
@@ -174,11 +181,11 @@ def takes_column_sums(rows: int, length: int, sums: int, nbytes: int, target: Ta
     Else another kernel reads `nbytes` of each element again. Registers have to hold the sums of a
     block, and each block leaves its own in memory, where they are summed.
     """
-    made, own = machine(target), row_threads(length, sums)
-    blocks = blocks_with_sums(max(SUM_THREADS, own), target)
+    made, own = machine(target), row_threads(length, sums, nbytes)
+    blocks = summing_blocks(own)[1] * target.multiprocessors
     moved = PASSES * 4 * sums * length * blocks
     apart = rows * length * nbytes / made.bandwidth + made.launch
-    fits = length * sums <= HELD_SUMS * own
+    fits = length * sums <= SUMMING[-1][2] * own
     return fits and moved / made.bandwidth + 2 * made.launch <= apart
 
 

@@ -13,7 +13,7 @@
 
 #define DEVICE inline
 #define __global__
-#define __launch_bounds__(n)
+#define __launch_bounds__(...)
 #define __align__(n) __attribute__((aligned(n)))
 using std::abs, std::ceil, std::copysign, std::cos, std::erf, std::exp, std::fabs, std::floor;
 using std::fma, std::fmod, std::log, std::pow, std::rint, std::sin, std::sqrt, std::tan, std::tanh;

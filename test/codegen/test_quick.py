@@ -108,6 +108,16 @@ def test_terms_of_sums_are_off_by_two_units(name):
     assert np.nanmax(off[~is_infinite]) < 2
 
 
+def test_terms_up_to_one_are_off_by_little_beside_it():
+    x = -np.abs(points(float32))
+    case = unary("least_exp", float32, len(x))
+    tiles = map_template.build(case.kernel, TARGET)
+    found = run_host(compile_host([tiles]), tiles, {0: x})[1]
+    want = np.exp(np.asarray(x, np.float64))
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(want))
+    assert np.nanmax(np.abs(found - want)) < 2.0**-23
+
+
 @pytest.mark.parametrize("name", QUICK)
 def test_float32(name):
     found, text = computed(name, float32)

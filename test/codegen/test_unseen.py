@@ -60,3 +60,14 @@ def test_what_steps_are_taken_by_is_seen() -> None:
     tiles = tiles_of(build.cast(whole, bfloat16))
     assert seen_of(tiles) == {SEEN: 2}
     assert "quick" not in render(linearize(tiles, H200)).split("__global__")[1]
+
+
+@pytest.mark.parametrize("is_other", [False, True])
+def test_terms_below_the_greatest_take_few_instructions(is_other: bool) -> None:
+    """An error of a term up to 1, of a sum from 1 on; of what else is subtracted nobody knows."""
+    x, y = (Node("buffer", (), Storage(None), (512, 1024), float32, "cpu") for _ in "xy")
+    greatest = build.reshape((y if is_other else x).reduce("max", (1,)), (512, 1))
+    power = (x - build.expand(greatest, (512, 1024))).unary("exp")
+    text = render(linearize(tiles_of(power.reduce("sum", (1,)).unary("log")), H200))
+    assert "quick_exp2(v" in text
+    assert ("<< 23" in text or "shift_left(" in text.partition('extern "C"')[2]) == is_other

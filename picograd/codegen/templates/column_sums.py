@@ -29,9 +29,9 @@ from picograd.codegen.tile import (
 from picograd.dtype import float32
 from picograd.errors import check
 from picograd.helpers import ceil_div, product, round_up
-from picograd.schedule.cost import SUM_THREADS, WARP, blocks_with_sums, row_threads
-from picograd.schedule.index import Axis, Index, axis_index, flatten, unflatten
-from picograd.schedule.loop import Compute, Condition, Expr, Kernel, Part, const, rewrite
+from picograd.schedule.cost import WARP, row_threads, summing_blocks
+from picograd.schedule.index import Axis, Index, axes_of, axis_index, flatten, unflatten
+from picograd.schedule.loop import Compute, Condition, Expr, Kernel, Part, const, rewrite, walk
 from picograd.target import Target
 
 
@@ -42,14 +42,18 @@ def sums_of(part: Part) -> list[Compute]:
 
 def threads_of_row(part: Part) -> int:
     """Count the threads that share a row."""
-    sums = sums_of(part)
-    return row_threads(product(axis.size for axis in sums[0].axes), len(sums))
+    sums, rows = sums_of(part), set(part.rows)
+    exprs = [expr for compute in part.computes for expr in walk(compute.body)]
+    loads = [expr for expr in exprs if expr.op == "load"]
+    read = {expr.arg[0]: expr.dtype for expr in loads if axes_of(expr.arg[1]) > rows}
+    nbytes = sum(dtype.itemsize for dtype in read.values())
+    return row_threads(product(axis.size for axis in sums[0].axes), len(sums), nbytes)
 
 
 def block_threads(kernel: Kernel) -> int:
     """Count the threads of a block, if a part of its kernel has sums over all rows; 0: none has."""
     wanted = [threads_of_row(part) for part in kernel.parts if sums_of(part)]
-    return max((SUM_THREADS, *wanted)) if wanted else 0
+    return summing_blocks(max(wanted))[0] if wanted else 0
 
 
 def build_column_sums(kernel: Kernel, part: Part, target: Target) -> TilePart:
@@ -57,7 +61,8 @@ def build_column_sums(kernel: Kernel, part: Part, target: Target) -> TilePart:
     inner, own, threads = sums_of(part)[0].axes, threads_of_row(part), block_threads(kernel)
     check(all(each.axes == inner for each in sums_of(part)), "sums of other elements", part)
     total, at_once = product(axis.size for axis in part.rows), threads // own
-    groups, blocks = ceil_div(total, at_once), blocks_with_sums(threads, target)
+    groups, (_, together) = ceil_div(total, at_once), summing_blocks(threads)
+    blocks = together * target.multiprocessors
     step = Axis("step", ceil_div(groups, min(groups, blocks)))
     share, lane = Axis("share", ceil_div(groups, step.size)), Axis("row_in", at_once)
     group = axis_index(share) * step.size + axis_index(step)
@@ -75,7 +80,7 @@ def build_column_sums(kernel: Kernel, part: Part, target: Target) -> TilePart:
         rows.tiles.append(Tile("s", shape, float32, "shared"))
     ahead = TilePart((share,), tuple(rows.tiles), (*first, For(step, body), *last))
     whole = sum_shares(part, inner, ahead, threads)
-    return replace(whole, together=blocks // target.multiprocessors)
+    return replace(whole, together=together)
 
 
 def rows_at(part: Part, row: Index) -> dict[Axis, Index]:

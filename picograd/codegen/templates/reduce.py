@@ -50,6 +50,7 @@ BLOCKS_PER_MULTIPROCESSOR = 8  # of 256 threads: all a multiprocessor can hold
 LEAST_OF_BLOCK, LEAST_OF_COLUMNS = 4096, 16384  # elements, the second if BUSY blocks are left
 BUSY = 64
 BLOCKS_OF_COLUMNS = 4  # whose threads read several rows ahead, and leave longer partial results
+BLOCKS_OF_SUMS = 3  # the same, of several sums: all of them are there at once
 
 
 def build(kernel: Kernel, target: Target) -> TileKernel:
@@ -195,6 +196,7 @@ def split_count(part: Part, length: int, is_column: bool, target: Target) -> int
     width = CUDA_COLUMN_THREADS * 4
     tiles = ceil_div(rows, width) if is_column else rows
     blocks = BLOCKS_OF_COLUMNS if is_column else BLOCKS_PER_MULTIPROCESSOR
+    blocks = BLOCKS_OF_SUMS if is_column and is_several(part) else blocks
     wanted = ceil_div(blocks * target.multiprocessors, tiles)
     # A block should reduce as many elements, or the combination costs more than it saves.
     per_tile = length * (min(rows, width) if is_column else 1)
@@ -202,6 +204,11 @@ def split_count(part: Part, length: int, is_column: bool, target: Target) -> int
     if is_column and pieces * tiles > BUSY:  # the last block reads what all left, column by column
         pieces = max(per_tile // LEAST_OF_COLUMNS, BUSY // tiles)
     return max(1, min(wanted, pieces))
+
+
+def is_several(part: Part) -> bool:
+    """Tell whether a part reduces its elements in several ways, which takes registers."""
+    return sum(bool(compute.reduce) for compute in part.computes) > 1
 
 
 def is_narrow(part: Part, target: Target, columns: int) -> bool:
@@ -402,4 +409,7 @@ def build_split(
     points = product(a.size for a in space.grid)
     steps = rows.split(split, (within, *over[1:]), ragged, point, points)
     grid = (*space.grid, split)
-    return TilePart(grid, tuple(rows.tiles), tuple(steps), tuple(rows.workspaces))
+    together = BLOCKS_OF_SUMS if is_column and target.has_blocks and is_several(part) else 0
+    return TilePart(
+        grid, tuple(rows.tiles), tuple(steps), tuple(rows.workspaces), together=together
+    )

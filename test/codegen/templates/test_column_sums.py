@@ -70,10 +70,20 @@ def test_values(shape, dtype):
             assert off < tolerance * np.linalg.norm(right)
 
 
-@pytest.mark.parametrize("dtype", [float32, bfloat16], ids=repr)
-def test_two_blocks_have_room_and_read_everything_once(dtype):
-    kernel = norm_gradients((16384, 4096), dtype, cuda_target("sm_90a"))
+@pytest.mark.parametrize(
+    ("dtype", "width", "bounds"),
+    [
+        (float32, 4096, "256, 2"),
+        (bfloat16, 4096, "128, 3"),
+        (float32, 768, "128, 3"),
+        (bfloat16, 768, "128, 3"),
+    ],
+    ids=repr,
+)
+def test_few_threads_hold_a_row_and_its_sums(dtype, width, bounds):
+    """Rows of 768 were for 64 threads, those of 4096 16-bit floats for 256."""
+    kernel = norm_gradients((16384, width), dtype, cuda_target("sm_90a"))
     text, _ = source_of(tile(kernel, cuda_target("sm_90a")))
-    assert "__launch_bounds__(256, 2)" in text
+    assert f"__launch_bounds__({bounds})" in text
     _, log = compile_cuda(text, "sm_90a")
     assert " 0 bytes spill stores" in log
