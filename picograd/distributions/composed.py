@@ -305,10 +305,8 @@ class RelaxedOneHotCategorical(Choices):
         logits: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        self.take(probs, logits)
         self.temperature = temperature
-        shape = self.logits.shape
-        super().__init__(shape[:-1], shape[-1:], validate_args)
+        super().__init__(probs, logits, validate_args)
 
     def expand(self, batch_shape: Sizes, _instance: Any = None) -> Any:
         """Make the distribution with a larger batch shape; the temperature is one for all."""

@@ -279,11 +279,19 @@ class Choices(Distribution):
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     has_enumerate_support = True
+    is_vector = True  # a draw has the last axis of the parameter
     logits: Tensor
     probs: Tensor
 
-    def __init__(self, batch: Sizes, event: Sizes, validate_args: bool | None) -> None:
-        super().__init__(batch, event, validate_args)
+    def __init__(
+        self,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        self.take(probs, logits)
+        *batch, count = self.logits.shape
+        super().__init__(batch, (count,) if self.is_vector else (), validate_args)
         inside = constraints.real if self._given == "logits" else constraints.nonnegative
         self._check(f"parameter {self._given}", self._own, inside)
 
@@ -326,15 +334,11 @@ class Categorical(Choices):
     1
     """
 
-    def __init__(
-        self,
-        probs: Tensor | None = None,
-        logits: Tensor | None = None,
-        validate_args: bool | None = None,
-    ) -> None:
-        self.take(probs, logits)
-        self._num_events = self.logits.shape[-1]
-        super().__init__(self.logits.shape[:-1], (), validate_args)
+    is_vector = False
+
+    @property
+    def _num_events(self) -> int:
+        return self.logits.shape[-1]
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> Any:
@@ -378,16 +382,6 @@ class OneHotCategorical(Choices):
     """This class is a choice as a vector: 1 at its position, 0 elsewhere."""
 
     support = constraints.one_hot
-
-    def __init__(
-        self,
-        probs: Tensor | None = None,
-        logits: Tensor | None = None,
-        validate_args: bool | None = None,
-    ) -> None:
-        self.take(probs, logits)
-        shape = self.logits.shape
-        super().__init__(shape[:-1], shape[-1:], validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -446,12 +440,10 @@ class Multinomial(Choices):
         logits: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        self.take(probs, logits)
         self.total_count: int = int(total_count)
         if self.total_count < 0:
             raise ValueRangeError("Multinomial", f"total_count={total_count}", "use 0 or more")
-        shape = self.logits.shape
-        super().__init__(shape[:-1], shape[-1:], validate_args)
+        super().__init__(probs, logits, validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> Any:
