@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from picograd.graph.conv_forms import multiplies
 from picograd.late_methods import dataclass
 from picograd.schedule.cost import LINE_BYTES
 from picograd.schedule.group import PRODUCTS
@@ -59,8 +60,8 @@ def rearrange(
     found: dict[int, Step | None] = {}
     for number, step in enumerate(steps):
         copy = copy_of(step, slots)
-        if copy is None:
-            continue
+        if copy is None or (copy.between and not multiplies(slots[copy.target].dtype, target)):
+            continue  # products without boxes would multiply the zeros
         first, *others = touched[copy.source]
         is_lone = others == [number] and touched[copy.target][0] == number
         is_lone = is_lone and copy.source not in read

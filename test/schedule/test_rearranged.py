@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from picograd import Tensor
-from picograd.dtype import float32
+from picograd.dtype import float32, to_dtype
 from picograd.graph import build
 from picograd.graph.gradient import gradient
 from picograd.graph.node import Node
@@ -68,6 +68,17 @@ def test_phases_of_a_gradient_are_stored_between_one_another():
             wanted[:, :, row : row + 6 : 2, column : column + 6 : 2] += part
     wanted = wanted[:, :, 1:7, 1:7].transpose(0, 2, 3, 1)
     np.testing.assert_allclose(result, wanted, rtol=1e-2)
+
+
+@pytest.mark.parametrize(("kind", "last"), [("bfloat16", "conv"), ("float32", "map")])
+def test_zeros_between_phases_are_no_columns_where_they_would_be_multiplied(kind, last):
+    spec = ConvSpec((2, 2), ((0, 0), (0, 0)), (1, 1), (1, 1))
+    x, w = (leaf(*shape)[0].cast(to_dtype(kind)) for shape in ((2, 1, 64, 6, 6), (1, 8, 64, 1, 1)))
+    made = x.conv(w, spec)
+    dy = leaf(*made.shape)[0].cast(made.dtype)
+    (found,) = gradient([(made, dy)], [x])
+    root = found.reshape((2, 64, 6, 6)).permute((0, 2, 3, 1))
+    assert schedule([root], H100).kernels[-1].hero == last
 
 
 @pytest.mark.parametrize("case", ["narrow", "read twice", "computed with", "no boxes"])
