@@ -56,7 +56,7 @@ ELSEWHERE = {
         "are_deterministic_algorithms_enabled", "get_default_device",
         "get_deterministic_debug_mode", "get_float32_matmul_precision", "get_num_interop_threads",
         "get_num_threads", "is_deterministic_algorithms_warn_only_enabled",
-        "is_inference_mode_enabled", "set_default_device", "set_default_dtype",
+        "is_inference", "is_inference_mode_enabled", "set_default_device", "set_default_dtype",
         "set_default_tensor_type", "set_deterministic_debug_mode", "set_float32_matmul_precision",
         "set_flush_denormal", "set_num_interop_threads", "set_num_threads",
         "use_deterministic_algorithms",

@@ -152,6 +152,11 @@ def set_flush_denormal(mode: bool) -> bool:
     return False
 
 
+def is_inference(input: Any) -> bool:
+    """Tell whether a tensor was made in inference mode: never, that is `no_grad`."""
+    return bool(input.is_inference())
+
+
 def is_inference_mode_enabled() -> bool:
     """Tell whether recording for gradients is off."""
     return not MODE.enabled

@@ -135,8 +135,13 @@ class Module(Inner):
         self.__dict__.setdefault("_inside", set()).add(name)
 
     def _holds(self, name: Any, kind: type, places: Set[str]) -> bool:
-        """Tell whether an attribute is of a kind of members, or None in the place of one."""
+        """Tell whether an attribute is of a kind of members, or None in the place of one.
+
+        A None that was assigned, such as `bias` of a layer without, is in that of a parameter.
+        """
         held = self.__dict__.get(name, "")
+        if held is None and kind is Parameter:
+            return name not in self._inside and name not in self._persistence
         return isinstance(held, kind) if held is not None else name in places
 
     def _check_kind(self, name: str, value: Any) -> None:

@@ -238,6 +238,9 @@ def test_registering_again_replaces_a_member_of_the_same_kind():
     model.register_parameter("weight", nn.Parameter(Tensor.ones(3)))
     with pytest.raises(MemberError):
         model.register_buffer("weight", Tensor.ones(2))
+    layer = nn.Linear(2, 2, bias=False)
+    layer.register_parameter("bias", nn.Parameter(Tensor.ones(2)))
+    assert layer(Tensor.zeros(2)).tolist() == [1, 1] and len(layer.state_dict()) == 2
     model.mean = nn.Linear(1, 1)  # a buffer may become a module, a module a parameter
     model.inner = nn.Parameter(Tensor.ones(4))
     assert [name for name, _ in model.named_parameters(recurse=False)][-1] == "inner"

@@ -133,6 +133,11 @@ class Function:
         raise NotImplementedError("a Function defines backward(ctx, ...)")
 
     @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        """Compute the change of the outputs: never called, that is derived from `backward`."""
+        raise NotImplementedError("a Function may define jvp(ctx, ...)")
+
+    @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
         """Compute the outputs for a batch, and their axes of it: (outputs, out_dims).
 

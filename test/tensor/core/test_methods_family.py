@@ -23,7 +23,12 @@ def test_methods_of_families(device: str) -> None:
     assert x.narrow_copy(0, 1, 1).tolist() == [[1.0, 3.0]]
     assert [y.shape for y in x.unsafe_chunk(2)] == [y.shape for y in x.unsafe_split(1)]
     assert len(x.unsafe_split_with_sizes([1, 1])) == 2 and x.storage_offset() == 0
-    assert not x.is_inference() and not x.is_pinned() and not x.retains_grad
+    assert (
+        not x.is_inference()
+        and not picograd.is_inference(x)
+        and not x.is_pinned()
+        and not x.retains_grad
+    )
 
 
 @pytest.mark.parametrize("name", IN_PLACE)

@@ -405,3 +405,23 @@ def test_what_a_rule_saved_ends_with_its_graph():
         del x, middle, product
         gc.collect()
         assert ended() is None
+
+
+def test_classes_may_name_the_rule_of_the_base() -> None:
+    """Programs write `jvp = Function.jvp` in classes that have none."""
+
+    class Halved(picograd.autograd.Function):
+        jvp = picograd.autograd.Function.jvp
+
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Tensor:
+            return x / 2
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Tensor) -> Tensor:
+            return gradient / 2
+
+    value, along = picograd.func.jvp(Halved.apply, (Tensor([4.0]),), (Tensor([1.0]),))
+    assert (value.item(), along.item()) == (2, 0.5)
+    with pytest.raises(NotImplementedError, match="jvp"):
+        Halved.jvp(None, value)
