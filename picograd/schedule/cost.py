@@ -44,7 +44,8 @@ RESULT_POINTS = 16384  # of a CPU task: fewer where tasks share the depth of a p
 MULTIPLIED = 30  # multiply-adds a nanosecond of a CPU core: 16 lanes at 2 GHz, or 8 twice at that
 PACKED_SHARE = 4  # a block of rows takes a fourth of a cache
 PANEL = 64  # columns of a product for which a task reads its packed rows
-UNPACKED = 4  # rows or columns of a product up to which nothing is packed
+UNPACKED = 8  # rows or columns of a product up to which nothing is packed
+FEW_CHANNELS = 4  # of a convolution: the same
 KEPT_ELEMENTS = 8192  # of its rows that a task keeps rather than computes again
 CHEAP = 8  # operations that take no longer than reading what they make
 LINE_BYTES = 128  # of a GPU's cache
@@ -321,9 +322,9 @@ def has_whole_tasks(rows: int, columns: int, depth: int, target: Target) -> bool
     return depth <= SUMMED_DEPTH or rows * columns >= target.threads * RESULT_POINTS
 
 
-def packings(own: int, other: int) -> int:
+def packings(own: int, other: int, few: int = UNPACKED) -> int:
     """Count how often an operand with `own` rows or columns meets a block of the other's."""
-    return other if min(own, other) <= UNPACKED else ceil_div(other, PACKED)
+    return other if min(own, other) <= few else ceil_div(other, PACKED)
 
 
 def is_small(nbytes: int, made: Machine) -> bool:

@@ -4,7 +4,7 @@ from picograd.graph.node import Node
 from picograd.graph.row import VIEWS
 from picograd.graph.shape import ConvSpec
 from picograd.helpers import ceil_div, product, reached
-from picograd.schedule.cost import packings
+from picograd.schedule.cost import FEW_CHANNELS, UNPACKED, packings
 from picograd.schedule.group import Facts
 from picograd.schedule.index import Axis, Index, Indices, axis_index
 from picograd.schedule.loop import Condition, Expr
@@ -96,13 +96,14 @@ def times_packed(node: Node, number: int, size: int) -> int:
         points, taps = product((node.shape[0], *node.shape[3:])), product(w.shape[3:])
         own, other = (points, wanted) if number == 0 else (wanted, points)
         read = points * node.shape[1] * x.shape[2] * taps if number == 0 else w.size
+        few = FEW_CHANNELS
     else:
         mine, others, wanted = node.arg[number], node.arg[1 - number], node.arg[2]
         sizes = dict(zip(wanted, node.shape, strict=True))
         own = product(n for label, n in sizes.items() if label not in others)
         other = product(n for label, n in sizes.items() if label not in mine)
-        read = node.inputs[number].size
-    return ceil_div(read * packings(own, other), max(size, 1))
+        read, few = node.inputs[number].size, UNPACKED
+    return ceil_div(read * packings(own, other, few), max(size, 1))
 
 
 def is_product(hero: Facts) -> bool:

@@ -6,7 +6,7 @@ from picograd.graph.elementwise import ELEMENTWISE
 from picograd.graph.ends import ends_of, sources_of
 from picograd.graph.node import Node
 from picograd.graph.row import Role
-from picograd.schedule.cost import UNPACKED, OperandWork, machine, operand_work
+from picograd.schedule.cost import FEW_CHANNELS, OperandWork, machine, operand_work
 from picograd.schedule.group import (
     FREE,
     GROUP_LIMIT,
@@ -106,7 +106,7 @@ def is_spread(base: Facts, node: Node) -> bool:
     """Tell whether an operand is a number for many channels: its convolution would be windows, each
     summed anew."""
     is_number = not base.is_loaded and not base.node.inputs
-    return is_number and node.row.role is Role.CONV and node.shape[2] > UNPACKED
+    return is_number and node.row.role is Role.CONV and node.shape[2] > FEW_CHANNELS
 
 
 def packed_work(product: Facts, number: int, target: Target) -> OperandWork | None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from picograd.schedule.cost import (
+    FEW_CHANNELS,
     PooledProduct,
     column_tile,
     machine,
@@ -113,3 +114,8 @@ def test_images_that_tasks_walk_down_are_shared_by_workers() -> None:
     assert not alone.is_together and "of 56 rows of 1 images" in str(alone)
     wide = replace(made, columns=1024)
     assert not pool_work(wide, 56, 2, cores(2)).is_together, "columns are packed for each block"
+
+
+def test_eight_vectors_meet_a_matrix_each_and_a_convolution_packs_from_five_channels() -> None:
+    assert packings(1000, 8) == 8 and packings(1000, 9) == 1
+    assert packings(1000, 5, FEW_CHANNELS) == 1 and packings(1000, 4, FEW_CHANNELS) == 4

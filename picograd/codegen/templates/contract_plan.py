@@ -37,7 +37,8 @@ from picograd.schedule.loop import Expr, const, indices_of, walk
 from picograd.target import Target
 
 CACHE_BYTES = 1 << 20  # second-level cache of one core: Zen 4 and 5, Sapphire Rapids have 1 MiB+
-DEPTH = 384  # longest depth block: a 12-row block of A and a panel of B stay in L1 and L2
+DEPTH = 96  # longest depth block: a panel of B, 64 columns of it, stays in L1
+SHARED_DEPTH = 384  # of tasks that share K: sums of each are written and read again
 MOST_ROWS = 384  # of a block of A: more would only grow the block of results
 MOVING = {"cast", "const", "scalar", "index"}  # of an operand: what packing does anyway
 ONE_BY_ONE = 16  # cost of packing an element by itself, against a multiply-add
@@ -349,18 +350,20 @@ def choose(product: Contraction, target: Target, count: int = 1) -> Plan:
     if not packs_all or depth.count > 1:
         wide = min(wide, CACHE_BYTES // 2 // (depth.size * item))
     least = 1 if packs_all and not is_nested(product) else ceil_div(m, tall), ceil_div(n, wide)
-    is_deep = count == 1 and depth.count > 1 and not (packs_all and m > 8 * tall)
+    deep_parts = nested_cut(product.depth, SHARED_DEPTH).count
+    is_deep = count == 1 and deep_parts > 1 and not (packs_all and m > 8 * tall)
     is_deep = is_deep and (walked is None or walked.is_beside)
-    parts = min(wanted, depth.count) if is_deep else 1
+    parts = min(wanted, deep_parts) if is_deep else 1
     most = (min(wanted, ceil_div(m, height)), min(wanted, ceil_div(n, lanes)), max(parts, 1))
     block = height, lanes * vectors
     row_tasks, column_tasks, parts = share_work(product, least, most, block, target.threads)
     part = Axis("part", 1)
     if parts > 1:
         packs_all = False
-        share = max(min(DEPTH, ceil_div(k, parts)), DEPTH // 4)
+        share = max(min(SHARED_DEPTH, ceil_div(k, parts)), SHARED_DEPTH // 4)
         depth = nested_cut(product.depth, share)
         depth, part = split_outer(depth, parts)
+        tall = max(most_rows(product, height, depth.size), window_rows(product))
         row_tasks = max(row_tasks, ceil_div(m, tall))
     share = round_up(ceil_div(m, row_tasks), height)
     rows, task, loop = cut_rows(product, share, tall, height, packs_all)

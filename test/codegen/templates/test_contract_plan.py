@@ -80,3 +80,8 @@ def test_turning_an_operand_costs_less_than_storing_across_rows() -> None:
     """A layer's weights, (1024, 512), are columns of the panels that the result is stored from."""
     case = analyse(matmul((1, 256, 1024, 512), order_b=(0, 2, 1)).kernel)
     assert orient(case, TARGET).sizes == (1, 256, 1024, 512)
+
+
+def test_a_panel_stays_in_the_first_cache_where_no_task_shares_the_depth() -> None:
+    plan = choose(analyse(matmul((1, 512, 512, 1024)).kernel), replace(TARGET, threads=1))
+    assert plan.depth.size * plan.columns.lanes * 4 <= 32 << 10
