@@ -253,6 +253,8 @@ class Follower:
         self.reads = 0  # computations on the way that were made
         self.due = way.reads[0].at if way.reads else self.count
         self.computed: dict[int, Any] = {}  # by these
+        self.written: dict[int, Node] = {}  # by these: what was met, and its leaf since
+        self.begun = 0  # events whose writes were made
         self.is_busy = False
         self.met: list[Any] = []
         self.made: list[weakref.ref[Any]] = []
@@ -561,16 +563,17 @@ class Follower:
         standing, record.standing = record.standing, {}
         for node in standing.values():
             stand_no_more(node)
-        for event in events:
+        for number_of, event in enumerate(events):
             for number in event.made:
                 tensor = self.made[number]() if number < len(self.made) else None
                 if tensor is not None and tensor._node is nodes[self.way.made[number].at]:
                     pending.adopt(tensor._node, tensor)
             for met, at in event.writes:
                 target, older = self.met[met], record.found[met]
-                target._node, target._history = nodes[at], None
-                pending.move_on(older, nodes[at], target)
                 record.found[met] = nodes[at]
+                if number_of >= self.begun:
+                    target._node, target._history = nodes[at], None
+                    pending.move_on(older, nodes[at], target)
             for each in event.moves:
                 tensor, node = self.made[each.number](), nodes[each.at]
                 if tensor is not None and tensor._node is node:
@@ -659,9 +662,7 @@ class Follower:
             return False
         if not self.is_asked(asked, read.asked) or self.living() != read.alive:
             return False
-        if not all(map(operator.is_, map(NODE, self.met), record.found)):
-            return False
-        if (taken := self.taken(read)) is None:
+        if not self.are_current() or (taken := self.taken(read)) is None:
             return False
         if config.verify:  # one computation of the way is looked at each time
             self.known.turn += not self.reads
@@ -673,6 +674,8 @@ class Follower:
         pending.flushed()
         computed = dict(zip(read.roots, results))
         self.computed |= computed
+        self.give_writes(computed)
+        record.is_awaited = False
         for number in read.alive:
             at = self.way.made[number].at
             if at in computed:
@@ -722,7 +725,8 @@ class Follower:
         if not waiting:
             return True
         leaves = {tensor._node for tensor in self.way.targets}
-        leaves.update([self.record.found[m] for each in self.way.events for m, _ in each.writes])
+        written = {met for each in self.way.events for met, _ in each.writes}
+        leaves.update([self.written.get(met, self.record.found[met]) for met in written])
         buffers = {id(leaf_buffer(node)) for node in leaves}
         return not any(reads_any(node, leaves, buffers, leaves) for node in waiting)
 
@@ -741,13 +745,17 @@ class Follower:
                 return False
         if self.living() != way.alive:
             return False
-        nodes = [*self.record.found]
-        for event in way.events:
-            for met, at in event.writes:
-                nodes[met] = self.record.standing[at]
-        if not all(map(operator.is_, map(NODE, self.met), nodes)):
+        if not self.are_current():
             return False
         return have_own_memory(way.targets, map(NODE, way.targets))
+
+    def are_current(self) -> bool:
+        """Tell whether what was met is as it was, but for what was written on the way."""
+        nodes = [*self.record.found]
+        for event in self.way.events[: self.at]:
+            for met, at in event.writes:
+                nodes[met] = self.record.standing[at]
+        return all(map(operator.is_, map(NODE, self.met), nodes))
 
     def memory(self, several: Sequence[Told]) -> list[Any]:
         """List the memory that the plan takes."""
@@ -769,13 +777,8 @@ class Follower:
         record.overwrite(way.written)
         computed = dict(zip(way.roots, results))
         move_on(way.targets, results[len(way.roots) :], way.holders)
-        last = {met: at for event in way.events for met, at in event.writes}
+        self.give_writes(computed)
         for event in way.events:
-            for met, at in event.writes:
-                if last[met] == at:
-                    self.give_write(self.met[met], found[met], at, computed[at])
-                else:
-                    found[met].arg.count_writes()
             for at, error in event.checks:
                 check_later(computed[at], error)
         for number in way.alive:
@@ -796,6 +799,19 @@ class Follower:
             self.make_free(steps)
             pending.adopt(standing[at], tensor)
         record.standing = {}
+
+    def give_writes(self, computed: dict[int, Any]) -> None:
+        """Give what was met and written since the last computation its memory."""
+        events, self.begun = self.way.events[self.begun : self.at], self.at
+        last = {met: at for event in events for met, at in event.writes}
+        for event in events:
+            for met, at in event.writes:
+                older = self.written.get(met, self.record.found[met])
+                if last[met] == at:
+                    self.give_write(self.met[met], older, at, computed[at])
+                    self.written[met] = self.record.standing[at]
+                else:
+                    older.arg.count_writes()
 
     def last(self, number: int) -> int:
         """Give the last node of a tensor that was made."""

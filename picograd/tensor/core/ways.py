@@ -20,7 +20,7 @@ from dataclasses import field
 from types import EllipsisType, FunctionType
 from typing import Any
 
-from picograd.buffer import RuntimeScalar, Storage
+from picograd.buffer import Overwritten, RuntimeScalar, Storage
 from picograd.config import config
 from picograd.device_name import device
 from picograd.dtype import DType
@@ -164,12 +164,13 @@ class Read:
 
     at: int  # how many events come before
     asked: list[Any]
-    roots: list[Any]
-    alive: list[int]
     plan: "weakref.ref[CompiledPlan]"
-    buffers: list[Any]
     scalars: list[Any]
-    passed: list[Any]  # what was computed and not stored: see engine/carried.py
+    buffers: list[Any] = field(default_factory=list)
+    roots: list[Any] = field(default_factory=list)
+    alive: list[int] = field(default_factory=list)
+    # what was computed and not stored: see engine/carried.py
+    passed: list[Any] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -233,6 +234,9 @@ class Log:
     ) -> None:
         self.keep, self.leading, self.may_read = keep, leading, may_read
         self.reads_made: list[Read] = []
+        self.results: list[Node] = []  # of these
+        self.shared: dict[int, tuple[int, bool]] = {}
+        self.before: dict[int, Node] = {}  # writes, as they were before a read on the way ran them
         self.is_reading = False
         self.events: list[Event] = []
         self.names: dict[int, tuple[weakref.ref[Any], Told]] = {}
@@ -312,7 +316,8 @@ class Log:
     @property
     def is_awaited(self) -> bool:
         """Whether something was written, or is to be checked."""
-        return any(event.writes or event.checks for event in self.events)
+        start = self.reads_made[-1].at if self.reads_made else 0
+        return any(event.writes or event.checks for event in self.events[start:])
 
     def spoil(self) -> None:
         """Learn no more: this way cannot be told."""
@@ -480,36 +485,65 @@ class Log:
         if EVENTS.learning is not self:
             return
         EVENTS.learning = EVENTS.take = None
-        if self.asked is not None and self.may_go_on(taken):
-            self.is_reading = True
-            self.add_read(taken, self.asked)
-            return
         try:
+            if self.asked is not None and self.may_go_on(taken):
+                self.add_read(taken, self.asked)
+                self.is_reading = True
+                return
             self.keep(Closing(self, taken, updates).way())
         except Unlike:
             self.keep(None)
 
+    def held(self, held: dict[int, Told]) -> dict[int, Told]:
+        """Tell whose memory there is, by its identity; some of it is told already."""
+        for node in self.results:
+            held[id(present(node))] = MADE, node
+        first: dict[int, int] = {}
+        for number, node in enumerate(self.met):
+            buffer = present(node)
+            kind, name = held.get(id(buffer), (IS, None))
+            if buffer is not None and name is not None and kind == IS and name._node is not node:
+                raise Unlike  # memory of two tensors
+            if first.setdefault(id(node), number) != number:
+                self.shared[number] = first[id(node)], True
+            elif buffer is not None and kind == MET:
+                self.shared[number] = name, False
+            elif buffer is not None and kind != MADE:
+                held[id(buffer)] = MET, number
+        return held
+
     def may_go_on(self, taken: Taken) -> bool:
         """Tell whether a computation is a read on the way: gradients may be taken behind it.
 
-        Nothing was written or checked before, and none but live tensors get values.
+        Nothing was checked before, and none but live tensors get values.
         """
         if not self.may_read or len(self.reads_made) == READS:
             return False
-        if any(x.writes or x.checks or x.gradients or x.moves for x in self.events):
+        if any(x.checks or x.gradients or x.moves for x in self.events):
             return False
         tensors = [tensor for _, each, _ in self.made if (tensor := each()) is not None]
         nodes = {id(tensor._node) for tensor in tensors}
+        nodes.update([id(node) for event in self.events for _, node in event.writes])
         if not nodes.issuperset(map(id, taken.roots)):
             return False
         return any(each._tracks and each._node.leaf is None for each in tensors)
 
     def add_read(self, taken: Taken, asked: list[Node]) -> None:
         """Note a computation on the way."""
-        alive = [number for number, each in enumerate(self.made) if each[1]() is not None]
-        plan, buffers, scalars = weakref.ref(taken.plan), taken.buffers, taken.scalars
-        found = Read(len(self.events), asked, [*taken.roots], alive, plan, buffers, scalars, [])
-        self.reads_made.append(found)
+        written = [node for event in self.events for _, node in event.writes]
+        for x in written:
+            if x.inputs:
+                self.before[id(x)] = Node(x.op, x.inputs, x.arg, x.shape, x.dtype, x.device)
+        read = Read(len(self.events), asked, weakref.ref(taken.plan), taken.scalars)
+        read.buffers = told_buffers(self.held({}), taken)
+        read.alive = self.living()
+        read.roots = [*taken.roots]
+        self.reads_made.append(read)
+        self.results += taken.roots
+
+    def living(self) -> list[int]:
+        """Number the tensors that were made and live."""
+        return [number for number, each in enumerate(self.made) if each[1]() is not None]
 
     def goes_on(self) -> bool:
         """Learn on behind a read; False where the way ended, or other things happened meanwhile."""
@@ -603,7 +637,6 @@ class Closing:
             self.numbers[id(node) if id(node) not in self.numbers else -number] = number
         self.order: list[Node] = []
         self.written = {met for event in log.events for met, _ in event.writes}
-        self.shared: dict[int, tuple[int, bool]] = {}
         self.drawn: dict[int, RuntimeScalar] = {}
         self.numbered: set[int] = set()  # numbers of users in the template
         self.may_vary = True
@@ -623,16 +656,15 @@ class Closing:
             raise Unlike
         for node, _, each in log.made:
             each.at = self.number(node)
-        reads = [*map(self.read, log.reads_made)]
         final = {number: self.number(node) for number, node in log.moved.items()}
-        alive = [number for number, each in enumerate(log.made) if each[1]() is not None]
+        alive = log.living()
         roots = [*map(self.number, taken.roots)]
         asked = None if log.asked is None else [self.number(node) for node in log.asked]
         if not {*(asked or ())} <= {*roots}:
             raise Unlike
         template = self.template()
         self.number_changes()
-        computed = {*roots, *(at for each in reads for at in each.roots)}
+        computed = {*roots, *map(self.number, log.results)}
         old = [at for at, node in enumerate(log.met) if is_old(node)]
         places = {n: final.get(n, log.made[n][2].at) for n in alive}
         stored = computed.intersection(places.values())
@@ -646,24 +678,29 @@ class Closing:
             log.events, template, [each for _, _, each in log.made], weakref.ref(taken.plan), asked,
             told, self.gradients(),
             self.number_of(log.optimizer and log.optimizer.found_inf),
-            self.buffers(taken), self.shared, self.scalars(taken), targets, holders, old, written,
-            alive, final, roots, free, moving, random.DEFAULT.named, self.leading(free), reads,
+            self.buffers(), log.shared, self.scalars(taken.scalars), targets, holders, old, written,
+            alive, final, roots, free, moving, random.DEFAULT.named, self.leading(free),
+            log.reads_made,
         )  # fmt: skip
 
-    def read(self, each: Read) -> Read:
-        """Tell a computation on the way by numbers."""
-        taken = Taken(each.plan(), each.buffers, each.scalars, [])
-        asked, roots = ([*map(self.number, nodes)] for nodes in (each.asked, each.roots))
+    def number_read(self, each: Read) -> None:
+        """Let a computation on the way tell what it takes and gives by numbers."""
+        numbers = self.numbers
+        each.asked = [*map(self.number, each.asked)]
+        each.roots = [*map(self.number, each.roots)]
+        each.buffers = self.by_number(each.buffers)
+        each.passed = [
+            (numbers[id(node)], is_free) for node, is_free in each.passed if id(node) in numbers
+        ]
+        self.scalars(each.scalars)
         changed = {self.log.made[number][2].at for number in self.log.moved}
-        if not set(asked) <= set(roots) or not changed.isdisjoint(roots):
+        if not {*each.asked} <= {*each.roots} or not changed.isdisjoint(each.roots):
             raise Unlike
-        passed = [(self.numbers.get(id(node)), is_free) for node, is_free in each.passed]
-        passed = [(at, is_free) for at, is_free in passed if at is not None]
-        buffers, scalars = self.buffers(taken), self.scalars(taken)
-        return Read(each.at, asked, roots, each.alive, each.plan, buffers, scalars, passed)
 
     def number_changes(self) -> None:
-        """Let events tell what they change by numbers."""
+        """Let events, and reads on the way, tell what they change by numbers."""
+        for read in self.log.reads_made:
+            self.number_read(read)
         for event in self.log.events:
             event.writes = [(met, self.number(node)) for met, node in event.writes]
             event.checks = [(self.number(node), error) for node, error in event.checks]
@@ -703,16 +740,19 @@ class Closing:
         """Number all nodes, in the order of the events that lead to them."""
         first = len(self.numbers)
         for event in self.log.events:
-            roots = [self.log.made[number][0] for number in event.made]
+            before = [x.inputs for _, node in event.writes if (x := self.log.before.get(id(node)))]
+            roots = [each for inputs in before for each in inputs]
+            roots += [self.log.made[number][0] for number in event.made]
             roots += [node for _, node in event.writes]
             roots += [each.at for each in event.moves]
             roots += [node for node, _ in event.checks]
             start = len(self.order)
             add_order(roots, self.numbers, self.order)
+            self.order[start:] = [self.log.before.get(id(x), x) for x in self.order[start:]]
             event.reached = len(self.numbers) - first
             self.add_draws(event, self.order[start:])
             self.add_numbers(event, self.order[start:])
-        stored = {id(node) for each in self.log.reads_made for node in each.roots}
+        stored = {*map(id, self.log.results)}
         for node in self.order:
             is_told = is_kept(node.arg) or (node.op == FOLDED and node.arg.is_plain)
             is_pending = node.realized is None or id(node) in stored
@@ -735,13 +775,16 @@ class Closing:
         None may vary where a number was made of others.
         """
         kinds: dict[Any, Told] = {**dict(enumerate(event.args)), **dict(event.options)}
-        floats = {at: told for at, (_, told) in kinds.items() if type(told) is float}
-        places = {
-            repr(told): at for at, told in floats.items() if kinds[at][0] != IS or type(at) is int
-        }
-        fixed = {repr(told) for _, (kind, told) in event.options if kind == IS}
-        is_clear = len({*map(repr, floats.values())}) == len(floats)
-        self.may_vary &= is_clear or all(kinds[at][0] not in VARYING for at in floats)
+        floats = {at: repr(told) for at, (_, told) in kinds.items() if type(told) is float}
+        varying = {at for at in floats if kinds[at][0] in VARYING}
+        if varying and len({*floats.values()}) < len(floats):
+            self.may_vary = False  # which is which?
+        places, fixed = {}, set()
+        for at, name in floats.items():
+            if type(at) is int or at in varying:
+                places[name] = at
+            else:
+                fixed.add(name)
         for node in nodes:
             for part in parts_of(node.arg):
                 if type(part) is not Given or id(part) in self.numbered:
@@ -749,10 +792,10 @@ class Closing:
                 self.numbered.add(id(part))
                 at = places.pop(repr(float(part)), None)
                 self.may_vary &= at is not None or repr(float(part)) in fixed
-                if at is not None and kinds[at][0] in VARYING:
+                if at in varying:
                     self.may_vary &= node.arg is part
                     event.numbers.append((at, id(part)))
-        self.may_vary &= all(kinds[at][0] not in VARYING for at in places.values())
+        self.may_vary &= varying.isdisjoint(places.values())
 
     def add_draws(self, event: Event, nodes: Sequence[Node]) -> None:
         """Note the random numbers of an event: its counters, and the seed, are those of a plan."""
@@ -813,8 +856,12 @@ class Closing:
             raise Unlike
         return known[1][1]  # type: ignore[no-any-return]
 
-    def buffers(self, taken: Taken) -> list[Told]:
-        """Tell whose memory a plan takes."""
+    def by_number(self, several: Sequence[Told]) -> list[Told]:
+        """Tell what reads on the way computed by numbers."""
+        return [(k, self.number(told) if k == MADE else told) for k, told in several]
+
+    def buffers(self) -> list[Told]:
+        """Tell whose memory the plan takes."""
         held: dict[int, Told] = {}
         for update in self.updates:
             for node, tensor in zip(update.whole.inputs, update.sources, strict=True):
@@ -822,29 +869,10 @@ class Closing:
                     if self.log.names.get(id(tensor), (None, (IS, 0)))[1][0] == MADE:
                         raise Unlike  # it was computed on the way
                     held[id(node.arg.buffer)] = IS, tensor
-        for each in self.log.reads_made:
-            held.update({id(x.realized): (MADE, self.number(x)) for x in each.roots})
-        for number, node in enumerate(self.log.met):
-            buffer = leaf_buffer(node)
-            first = self.numbers[id(node)]
-            kind, name = held.get(id(buffer), (IS, None))
-            if buffer is not None and name is not None and kind == IS and name._node is not node:
-                raise Unlike  # memory of two tensors
-            if first != number:
-                self.shared[number] = first, True
-            elif buffer is not None and kind == MET:
-                self.shared[number] = name, False
-            elif buffer is not None:
-                held[id(buffer)] = MET, number
-        wanted = [*map(id, taken.buffers)]
-        found = [held.get(each) for each in wanted]
-        if None in found or not foreign.SHARED.keys().isdisjoint(wanted):
-            raise Unlike
-        return found  # type: ignore[return-value]
+        return self.by_number(told_buffers(self.log.held(held), self.taken))
 
-    def scalars(self, taken: Taken) -> list[Any]:
-        """List the numbers of a plan, which are those of the template."""
-        found = taken.scalars
+    def scalars(self, found: list[Any]) -> list[Any]:
+        """Give the numbers of a plan, which are those of the template; raises Unlike."""
         nodes = [*self.log.met, *self.order]
         args = {id(each) for node in nodes for each in parts_of(node.arg)}
         if not all(type(each) in TOLD_NUMBERS and id(each) in args for each in found):
@@ -890,6 +918,20 @@ def met_with(node: Node, views: Sequence[Any]) -> list[Node]:
     for _ in views:
         found += found[-1].inputs
     return found
+
+
+def present(node: Node) -> Any:
+    """Give the memory of a node, None where that was overwritten."""
+    return None if type(node.arg) is Overwritten else leaf_buffer(node)
+
+
+def told_buffers(held: dict[int, Told], taken: Taken) -> list[Told]:
+    """Tell whose memory a plan takes."""
+    wanted = [*map(id, taken.buffers)]
+    found = [held.get(each) for each in wanted]
+    if None in found or not foreign.SHARED.keys().isdisjoint(wanted):
+        raise Unlike
+    return found  # type: ignore[return-value]
 
 
 def is_end(node: Node) -> bool:

@@ -788,6 +788,28 @@ def read_on_the_way(program: Program, number: int) -> Any:
     return value + (out.sum().item() if number in (8, 13) else 0.0)
 
 
+def read_and_written_twice(program: Program, number: int) -> Any:
+    """Statistics are written before each of two reads on the way; what comes behind breaks it."""
+    first = program.loss(number)
+    value = first.item()
+    second = program.loss(number + 20)
+    value += second.item()
+    model = program.model
+    if number in (8, 14):
+        value += model.norm.running_mean.sum().item()
+    hook = model.first.weight.register_hook(lambda grad: grad * 0.5) if number == 9 else None
+    if number == 11:
+        model.norm.running_var.mul_(0.5)
+    before, program.kept = program.kept, first
+    loss = first + second * (before.detach() if number else 1.0)
+    value += program.learn(loss)
+    if hook is not None:
+        hook.remove()
+    if number in (11, 12):
+        value += model.norm.running_var.sum().item() + first.item()
+    return value
+
+
 def factors_by_name(program: Program, number: int) -> Any:
     """Rates by hand that are others each time, one of them a case of its own, or too large."""
     program.loss(number).backward()
@@ -851,6 +873,7 @@ LOOPS: list[tuple[Loop, int]] = [
     (pieces_of_pieces, 0), (shuffled, 1), (drawn_rows, 4), (many_labels, 3), (by_hand, 2),
     (zeroed, 2), (averaged, 2), (activated_in_place, 2), (added_up, 8), (looked_at, 4),
     (varied, 4), (read_before, 4), (read_on_the_way, 4), (factors_by_name, 5),
+    (read_and_written_twice, 2),
 ]  # fmt: skip
 
 EARLY = (
