@@ -109,8 +109,43 @@ def is_library(value: Any) -> bool:
     if isinstance(value, type):
         return is_foreign_class(value)
     if isinstance(value, FunctionType):
-        return is_foreign(value.__code__.co_filename)
+        return is_foreign(value.__code__.co_filename) and not wrapped(value)
     return isinstance(value, BuiltinFunctionType)
+
+
+USERS = FunctionType, MethodType, functools.partial
+
+
+def wrapped(function: FunctionType, depth: int = 4) -> list[Any]:
+    """List the user's functions and modules that one of a library was made of: by `no_grad()`."""
+    cells = map(content, function.__closure__ or ())
+    found: list[Any] = []
+    for each in (*cells, getattr(function, "__wrapped__", None)):
+        if isinstance(each, FunctionType) and is_foreign(each.__code__.co_filename):
+            found += wrapped(each, depth - 1) if depth else []
+        elif isinstance(each, (FunctionType, MethodType, functools.partial)) or hasattr(
+            type(each), "_trace_state"
+        ):
+            found.append(each)
+    return found
+
+
+def content(cell: Any) -> Any:
+    """Give the value of a variable of an outer function."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return MISSING
+
+
+def inside(member: Any) -> Any:
+    """Find the function of a member of a class: behind a property, `jit`, or what wraps it."""
+    function = getattr(member, "fget", getattr(member, "__func__", member))
+    if hasattr(type(function), "_jitted"):
+        function = function._jitted()
+    if isinstance(function, FunctionType) and is_foreign(function.__code__.co_filename):
+        return next((e for e in wrapped(function) if isinstance(e, FunctionType)), function)
+    return function
 
 
 class Every(set[str]):
@@ -153,10 +188,7 @@ class Slot:
         """Read what is there now."""
         if self.key is not None:
             return self.holder.get(self.key, MISSING)
-        try:
-            return self.holder.cell_contents
-        except ValueError:
-            return MISSING
+        return content(self.holder)
 
 
 def members_of(value: Any) -> set[str]:
@@ -314,9 +346,7 @@ class Reach:
             if is_foreign_class(kind):
                 continue
             for member in vars(kind).values():
-                function = getattr(member, "fget", getattr(member, "__func__", member))
-                if hasattr(type(function), "_jitted"):
-                    function = function._jitted()
+                function = inside(member)
                 if isinstance(function, FunctionType):
                     self.work.append((function, label))
                     for path in names_of(function.__code__).own:
@@ -326,6 +356,7 @@ class Reach:
         """Follow what the code of a function names."""
         code = function.__code__
         if is_foreign(code.co_filename):
+            self.work += [(each, function.__name__) for each in wrapped(function)]
             return
         names = names_of(code)
         self.asks_class |= ("type",) in names.paths
@@ -442,7 +473,7 @@ def read_attributes(kind: type) -> frozenset[str]:
         found: set[str] = set()
         for each in kind.__mro__[:-1]:
             for member in vars(each).values():
-                function = getattr(member, "fget", getattr(member, "__func__", member))
+                function = inside(member)
                 if isinstance(function, FunctionType):
                     found |= names_of(function.__code__).attributes
         known = ATTRIBUTES[kind] = frozenset(found)

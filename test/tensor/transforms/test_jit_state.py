@@ -1,5 +1,7 @@
 """What a trace depends on beside its arguments: it is seen, it is said, and it is let go."""
 
+import contextlib
+import functools
 import gc
 import weakref
 from types import SimpleNamespace
@@ -378,3 +380,62 @@ def test_copies_of_a_state_that_the_trace_began_are_taken_before_the_next_write(
         copy, expected = moved.clone(), moved.item()
         step()
         assert copy.item() == expected != moved.item()
+
+
+WRAPPERS = {
+    "no_grad": picograd.no_grad(),
+    "autocast": picograd.autocast("cpu", enabled=False),
+    "vmap": picograd.vmap,
+    "singledispatch": functools.singledispatch,
+    "twice": lambda function: picograd.no_grad()(picograd.enable_grad()(function)),
+}
+
+
+@pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)
+def test_state_is_seen_that_a_wrapped_function_reads(wrap):
+    scale, counted = [1.0], [0]
+
+    @wrap
+    def scaled(x):
+        counted[0] += 1
+        return x * scale[0]
+
+    f = picograd.jit(lambda x: scaled(x) + counted[0])
+    for k in range(4):
+        scale[0] = k * 3.0
+        assert f(Tensor([1.0])).item() == k * 3.0 + k + 1
+
+
+@pytest.mark.parametrize("kind", [object, nn.Module])
+def test_state_is_seen_that_wrapped_methods_read(kind):
+    class Counting(kind):
+        def __init__(self):
+            super().__init__()
+            self.scale, self.calls = 1.0, 0
+
+        @picograd.no_grad()
+        def scaled(self, x):
+            self.calls += 1
+            return x * self.scale + self.calls
+
+    owner = Counting()
+    f = picograd.jit(lambda x: owner.scaled(x))
+    for k in range(4):
+        owner.scale = k * 3.0
+        assert f(Tensor([1.0])).item() == k * 3.0 + k + 1
+
+
+def test_state_of_a_context_manager_is_seen():
+    entered = [0]
+
+    @contextlib.contextmanager
+    def counting():
+        entered[0] += 1
+        yield entered[0]
+
+    @picograd.jit
+    def f(x):
+        with counting() as number:
+            return x * number
+
+    assert [f(Tensor([1.0])).item() for _ in range(4)] == [1.0, 2.0, 3.0, 4.0]
