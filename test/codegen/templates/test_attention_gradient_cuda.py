@@ -170,6 +170,13 @@ def test_gradients_of_a_bias_are_stored(run, window):
     check(partial(biased, window=window), shapes, run)
 
 
+@pytest.mark.parametrize("run", [run_tiles, run_program])
+def test_gradients_of_a_bias_that_a_batch_shares(run):
+    """They are stored as bfloat16, and summed behind."""
+    shapes = *[(2, 1, 136, 64)] * 3, (1, 136, 136)
+    check(biased, shapes, run)
+
+
 def test_a_bias_beside_documents(monkeypatch):
     """Ranges that are found leave out blocks of what is kept, too: it is 0 there."""
     monkeypatch.setattr(score_ranges, "LEAST", 64)
