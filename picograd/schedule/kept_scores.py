@@ -23,7 +23,7 @@ from picograd.schedule.readers import PASSING
 from picograd.schedule.score_forms import streamed
 from picograd.schedule.scores import EXPONENTIALS
 from picograd.schedule.values import is_leaf
-from picograd.schedule.weighted_sums import replaced
+from picograd.schedule.weighted_sums import is_sum, replaced
 from picograd.target import Target
 
 
@@ -83,7 +83,7 @@ def is_rounded_later(number: int, read_by: Mapping[int, Sequence[Facts]]) -> boo
     def is_rounded(each: Facts) -> bool:
         node = each.node
         if node.dtype is bfloat16:
-            return node.op == "cast"
+            return node.row.keeps_value
         is_through = is_sum(node) or node.op in PASSING
         others = read_by.get(each.number, ())
         return is_through and bool(others) and all(map(is_rounded, others))
@@ -91,11 +91,6 @@ def is_rounded_later(number: int, read_by: Mapping[int, Sequence[Facts]]) -> boo
     every = read_by.get(number, ())
     sums = [each for each in every if is_sum(each.node)]
     return bool(sums) and len(sums) == len(every) and all(map(is_rounded, sums))
-
-
-def is_sum(node: Node) -> bool:
-    """Tell whether a node sums its input."""
-    return node.op == "reduce" and node.arg[0] == "sum"
 
 
 def copied(facts: Facts, is_rounded: bool) -> Node:
