@@ -10,7 +10,7 @@ warpgroup of the team has read it, `turn[team]` when the team before has begun i
 team must not wait for stages of points that are not its next one, as a wait tells two phases apart.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -43,8 +43,8 @@ from picograd.codegen.linearize_cuda_rings import (
 from picograd.codegen.linearize_cuda_streams import is_under_way, late_boxes, run_streams
 from picograd.codegen.products_cuda import add, dot, swizzled
 from picograd.codegen.program_async import Role
-from picograd.codegen.tile import Dot, Store
-from picograd.codegen.tile_pipeline import BoxStore, CopyBox, Join, Persistent, Pipeline
+from picograd.codegen.tile import Dot, Step, Store
+from picograd.codegen.tile_pipeline import BoxStore, CopyBox, Persistent, Pipeline
 from picograd.dtype import bool_
 from picograd.errors import check
 from picograd.schedule.index import Axis, axis_index, constant, substitute
@@ -366,11 +366,18 @@ def multiply_stages(
 
 def finish_boxes(block: Block, step: Persistent) -> None:
     """Wait until the copy engine has read the last boxes: then shared memory may go."""
-    ends = [inner for each in step.body if isinstance(each, Join) for inner in each.body]
-    stores = [each for each in (*step.body, *ends) if isinstance(each, Store)]
-    if any(isinstance(each.box, BoxStore) for each in stores):
+    if any(isinstance(each.box, BoxStore) for each in stores_in(step.body)):
         with block.emitter.when(first_lane(block)):
             add(block, "store_box_wait", (), 0)
+
+
+def stores_in(steps: Iterable[Step]) -> Iterator[Store]:
+    """List the stores of steps, and of those inside them."""
+    for step in steps:
+        if isinstance(step, Store):
+            yield step
+        inside = getattr(step, "body", getattr(step, "consume", ()))
+        yield from stores_in(inside)
 
 
 def first_lane(block: Block) -> int | None:

@@ -6,17 +6,24 @@ A bias that has a value for every place, as a table of relative positions, has a
 sum over a side gives. The kernel that streams over these scores anyway, that of the gradients of
 queries, stores them: one matrix leaves, and none is read, where scores in memory are read and
 written by every step of a softmax and its gradient.
+
+    cast(sum(kept, batch), bfloat16)    ->    cast(sum(kept as bfloat16, batch), bfloat16)
+
+What only sums read whose results become bfloat16 is stored as bfloat16, as the products beside it
+read it: all who sum it wait for memory. The sum itself has the digits that it had.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from itertools import chain
+from itertools import chain, repeat
 
+from picograd.dtype import bfloat16
 from picograd.graph.node import Node, toposort
 from picograd.schedule.group import Facts
+from picograd.schedule.readers import PASSING
 from picograd.schedule.score_forms import streamed
 from picograd.schedule.scores import EXPONENTIALS
 from picograd.schedule.values import is_leaf
-from picograd.schedule.weighted_sums import replaced
+from picograd.schedule.weighted_sums import is_sum, replaced
 from picograd.target import Target
 
 
@@ -25,13 +32,15 @@ def keep_scores(roots: Sequence[Node], order: Sequence[Node], target: Target) ->
     if not any(node.op in EXPONENTIALS for node in order):
         return list(roots)
     facts, streams = streamed(roots, order, target)
+    inside = set(chain.from_iterable(stream.at for stream in streams))
+    inside.update(sink.facts.number for stream in streams for sink in stream.sinks)
+    read_by = outer_readers(roots, order, facts, inside)
     made: dict[int, Node] = {}
     for stream in streams:
         for number, each in stream.region.shared.items():
             if type(each.node) is Node:  # else it says where sizes end
-                made.setdefault(number, copied(each))
-    inside = set(chain.from_iterable(stream.at for stream in streams))
-    inside.update(sink.facts.number for stream in streams for sink in stream.sinks)
+                is_rounded = is_rounded_later(number, read_by)
+                made.setdefault(number, copied(each, is_rounded))
     while made:
         changed = with_kept(roots, order, facts, made, inside)
         found, streams = streamed(changed, toposort(changed, is_leaf), target)
@@ -47,9 +56,46 @@ def keep_scores(roots: Sequence[Node], order: Sequence[Node], target: Target) ->
     return list(roots)
 
 
-def copied(facts: Facts) -> Node:
+def outer_readers(
+    roots: Sequence[Node],
+    order: Sequence[Node],
+    facts: Mapping[int, Facts],
+    inside: Collection[int],
+) -> dict[int, list[Facts]]:
+    """Map values to those who read them and are in no stream; what is wanted as it is to none."""
+    found: dict[int, list[Facts]] = {}
+    every = dict.fromkeys(facts[id(node)] for node in order)
+    for own in every:
+        if own.number in inside:
+            continue
+        for source in own.inputs:
+            known = found.setdefault(source.number, [])
+            known.append(own)
+    for root in roots:
+        number = facts[id(root)].number
+        found[number] = []
+    return found
+
+
+def is_rounded_later(number: int, read_by: Mapping[int, Sequence[Facts]]) -> bool:
+    """Tell whether only sums read a value, of which each is bfloat16 in the end."""
+
+    def is_rounded(each: Facts) -> bool:
+        node = each.node
+        if node.dtype is bfloat16:
+            return node.row.keeps_value
+        is_through = is_sum(node) or node.op in PASSING
+        others = read_by.get(each.number, ())
+        return is_through and bool(others) and all(map(is_rounded, others))
+
+    every = read_by.get(number, ())
+    sums = [each for each in every if is_sum(each.node)]
+    return bool(sums) and len(sums) == len(every) and all(map(is_rounded, sums))
+
+
+def copied(facts: Facts, is_rounded: bool) -> Node:
     """Ask for a score in memory."""
-    node = facts.node
+    node = facts.node.cast(bfloat16) if is_rounded else facts.node
     return Node("contiguous", (node,), None, node.shape, node.dtype, node.device)
 
 
@@ -66,8 +112,16 @@ def with_kept(
         own = facts[id(node)]
         if own.is_source or own.number in inside:
             continue
-        inputs = tuple([made.get(facts[id(child)].number, child) for child in node.inputs])
+        sources = map(facts.__getitem__, map(id, node.inputs))
+        read = map(read_from, repeat(made), sources, node.inputs)
+        inputs = tuple(read)
         if inputs != node.inputs:
             new[id(node)] = node.with_inputs(inputs)
-    asked = [made.get(facts[id(root)].number, root) for root in roots]
+    asked = [read_from(made, facts[id(root)], root) for root in roots]
     return replaced(asked, order, new)
+
+
+def read_from(made: Mapping[int, Node], facts: Facts, node: Node) -> Node:
+    """Read what is kept of a node, if it is."""
+    kept = made.get(facts.number)
+    return node if kept is None else kept.cast(node.dtype)

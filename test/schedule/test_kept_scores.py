@@ -1,10 +1,10 @@
 """What others read of scores is stored by a stream: gradients of a bias of every place."""
 
 import pytest
-from attention_forms import biased, plain, product, weigh, with_gradients
+from attention_forms import biased, plain, product, spread, weigh, with_gradients
 from plan_support import TARGET, check_plan, leaf
 
-from picograd.dtype import bfloat16
+from picograd.dtype import bfloat16, float16, float32
 from picograd.graph import build
 from picograd.graph.expand import expand_composites
 from picograd.graph.gradient import gradient
@@ -44,6 +44,27 @@ def test_of_16_bit_floats(axes):
     found = gradient([(output, leaf(*output.shape, dtype=bfloat16))], leaves)
     count = 3 if len(axes) == 4 else 4
     assert len(heroes([output, *found])) == count
+
+
+@pytest.mark.parametrize(
+    ("axes", "dtype", "expected"),
+    [
+        ((3, 40, 40), bfloat16, bfloat16),
+        ((2, 1, 40, 40), bfloat16, bfloat16),
+        ((3, 40, 40), float32, float32),
+        ((3, 40, 40), float16, float32),  # small ones would be lost before they are summed
+    ],
+)
+def test_what_is_summed_to_bfloat16_is_stored_so(axes, dtype, expected):
+    leaves = [leaf(2, 3, 40, 64, dtype=bfloat16) for _ in range(3)]
+    bias = leaf(*axes, dtype=dtype)
+    scores = product(*leaves[:2]).cast(float32)
+    scores = scores + spread(bias.cast(float32), scores.shape)
+    output = weigh(build.softmax(scores, 3).cast(bfloat16), leaves[2])
+    found = gradient([(output, leaf(*output.shape, dtype=bfloat16))], [*leaves, bias])
+    kernels = schedule([output, *found], HOPPER).kernels
+    (last,) = (each for each in kernels if each.hero != "attention")
+    assert [slot.dtype for slot in last.slots] == [expected, dtype]
 
 
 def test_weights_that_are_wanted_beside_the_result_stay_in_memory():

@@ -430,22 +430,22 @@ class Frame:
         slot, target, value = left(self.stream, number, roles, held)
         value = self.undivided(value, steps)
         conditions = (*self.rows.conditions, *beside.conditions)
-        box = None if each is None else self.box_of(compute, each)
+        box = None if each is None else self.box_of(compute, each.columns, constant(0))
         store = Store(slot, target, dims, value, conditions, layout, box)
         steps.append(store)
 
-    def box_of(self, compute: Compute, each: Product) -> BoxStore | None:
-        """Describe how a product leaves in boxes; None if it cannot, or is of few rows."""
+    def box_of(self, compute: Compute, columns: tuple[Axis, ...], first: Index) -> BoxStore | None:
+        """Describe how columns leave in boxes; None if they cannot, or are of few rows."""
         slot, index = compute.store or internal("a stream leaves what is stored", compute)
         stream, dtype = self.stream, compute.dtype
         is_half = dtype is self.half and dtype.bits == 16
         if not is_half or size_of(stream.rows) <= ROWS:
             return None
-        view = view_of(index, each.columns, stream.rows, stream.batch, dtype.itemsize)
+        view = view_of(index, columns, stream.rows, stream.batch, dtype.itemsize)
         if view is None:
             return None
         box = [SPAN, WARP_ROWS]
-        places = [constant(0), self.start]
+        places = [first, self.start]
         for axis in view.wide:
             box.append(1)
             places.append(place_of(view, axis, self.batch.values[axis]))
@@ -459,6 +459,7 @@ class Frame:
             return
         shape = self.height // WARP_ROWS, WARP_ROWS, SPAN
         slabs = [ceil_div(self.width(each), SPAN) for each in self.stream.products]
+        slabs += [1 for _ in self.stream.kept]  # asked for before the rings have their memory
         stages = min(slabs)
         held = [name for name, tile in self.tiles.items() if tile.space == "shared"]
         used = sum(self.bytes_of([name]) * self.tiles[name].stages for name in held)

@@ -333,7 +333,9 @@ class Writer:
         compute = self.stream.computes[number]
         slot, index = placed_in(compute, frame.rows, frame.over)
         conditions = frame.conditions
-        return Store(slot, index, frame.dims, value, conditions, frame.scored)
+        is_wide = frame.size >= SPAN  # else a box has columns of the next block too
+        box = frame.box_of(compute, self.stream.over, frame.first) if is_wide else None
+        return Store(slot, index, frame.dims, value, conditions, frame.scored, box)
 
     def clear_hidden(self) -> list[Step]:
         """Store 0 of what is kept in blocks that masks hide: nothing is brought for them."""

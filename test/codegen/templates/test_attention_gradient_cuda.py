@@ -37,7 +37,7 @@ from picograd.codegen.program import verify as verify_program
 from picograd.codegen.render.cuda import render
 from picograd.codegen.streams import analyse
 from picograd.codegen.templates import attention_cuda, attention_frame, attention_gradient_cuda
-from picograd.codegen.tile import verify
+from picograd.codegen.tile import format_tiles, verify
 from picograd.conversion import from_bits, to_bits
 from picograd.dtype import bfloat16, float16
 from picograd.graph import build
@@ -170,6 +170,32 @@ def test_gradients_of_a_bias_are_stored(run, window):
     """Of all places: what the mask hides is 0, also in blocks that are not brought."""
     shapes = (*shapes_of(150, 150, 64, 64), (2, 150, 150))
     check(partial(biased, window=window), shapes, run)
+
+
+@pytest.mark.parametrize("run", [run_tiles, run_program])
+def test_gradients_of_a_bias_that_a_batch_shares(run):
+    """They are stored as bfloat16, and summed behind."""
+    shapes = *[(2, 1, 136, 64)] * 3, (1, 136, 136)
+    check(biased, shapes, run)
+
+
+@pytest.mark.parametrize(
+    "places, depth, expected",
+    [
+        (136, 64, True),
+        (150, 64, False),  # rows do not begin at 16 bytes
+        (136, 256, False),  # a box is wider than the block of the stream
+    ],
+)
+def test_what_is_kept_leaves_in_boxes(places, depth, expected):
+    shapes = *[(2, 1, places, depth)] * 3, (1, places, places)
+    plan = schedule(gradients_of(biased, shapes), FEW)
+    (kernel,) = (each for each in streams_of(plan) if each.slots[-1].size == 2 * places**2)
+    text = format_tiles(attention_cuda.build(kernel, FEW))
+    number = len(kernel.slots) - 1
+    stores = [line for line in text.splitlines() if f" s{number}[" in line and "] = " in line]
+    assert len(stores) == 3  # of hidden blocks, and of others without and with the mask
+    assert {"in boxes of leaving" in each for each in stores} == {expected}
 
 
 def test_a_bias_beside_documents(monkeypatch):
