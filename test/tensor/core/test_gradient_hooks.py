@@ -118,3 +118,13 @@ def test_hooks_of_a_tensor_come_before_those_of_its_step() -> None:
     assert y.grad is not None and x.grad is not None
     assert seen == [[1.0, 1.0]] and y.grad.tolist() == [1.0, 1.0]
     assert x.grad.tolist() == [6.0, 6.0]
+
+
+def test_a_handle_is_a_context() -> None:
+    """Left as a context, a hook is called no more."""
+    x, seen = Tensor([1.0], requires_grad=True), []
+    with x.register_hook(seen.append) as handle:
+        assert isinstance(handle.id, int)
+        x.sum().backward()
+    x.sum().backward()
+    assert len(seen) == 1
