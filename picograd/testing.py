@@ -1,13 +1,15 @@
 """PyTorch's `torch.testing`: tensors are compared with the tolerances of their dtypes."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from picograd.dtype import DType, bfloat16, complex64, complex128, float16, float32, float64
-from picograd.errors import DTypeError
+from picograd.dtype import DType, bfloat16, bool_, complex64, complex128, float16, float32, float64
+from picograd.errors import DTypeError, ValueRangeError
 from picograd.late_methods import dataclass
+from picograd.tensor.core.type_info import finfo, iinfo
 from picograd.tensor.tensor import Tensor
 
 # PyTorch's: relative, absolute
@@ -52,6 +54,78 @@ def assert_close(
     if problem is not None:
         text = msg(problem) if callable(msg) else msg
         raise AssertionError(text or problem)
+
+
+def make_tensor(
+    *shape: Any,
+    dtype: DType,
+    device: Any = None,
+    low: float | None = None,
+    high: float | None = None,
+    requires_grad: bool = False,
+    noncontiguous: bool = False,
+    exclude_zero: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """Draw a tensor from [low, high): of any dtype, at will in memory with gaps.
+
+    Bools are 0 or 1, unsigned integers 0 to 9, others from [-9, 9) or, signed integers, to 9. A
+    zero becomes the smallest normal number (1 of integers) where `exclude_zero` asks for it.
+
+    >>> import picograd
+    >>> x = picograd.testing.make_tensor(2, 3, dtype=picograd.int64, low=5, high=6)
+    >>> x.tolist()
+    [[5, 5, 5], [5, 5, 5]]
+    """
+    if noncontiguous and memory_format is not None:
+        raise ValueRangeError("make_tensor", "memory is given both gaps and a format", "give one")
+    sizes = tuple(shape[0]) if len(shape) == 1 and is_listed(shape[0]) else shape
+    has_gaps = noncontiguous and math.prod(sizes) > 1
+    least, most = drawn_range(dtype, low, high)
+    wide_sizes = (*sizes[:-1], sizes[-1] * 2) if has_gaps else sizes
+    drawn = draw(wide_sizes, dtype, device, least, most)
+    if has_gaps:
+        drawn = drawn[..., ::2]
+    if memory_format is not None:
+        drawn = drawn.contiguous(memory_format=memory_format)
+    if exclude_zero:
+        tiny = finfo(dtype).tiny if dtype.is_differentiable else 1
+        one = complex(tiny, tiny) if dtype.is_complex else tiny
+        drawn.masked_fill_(drawn == 0, one)
+    return drawn.requires_grad_(requires_grad)
+
+
+def drawn_range(dtype: DType, low: float | None, high: float | None) -> tuple[float, float]:
+    """Choose the numbers that are drawn between, within those that a dtype has."""
+    op, is_float = "make_tensor", dtype.is_differentiable
+    if dtype is bool_:
+        lowest, highest, usual = 0.0, 2.0, (0.0, 2.0)
+    elif is_float:
+        lowest, highest, usual = finfo(dtype).min, finfo(dtype).max, (-9.0, 9.0)
+    else:
+        lowest, highest = iinfo(dtype).min, iinfo(dtype).max + 1
+        usual = (-9.0, 10.0) if lowest else (0.0, 10.0)
+    least, most = usual[0] if low is None else low, usual[1] if high is None else high
+    if not (least < most or (least == most and is_float)):  # NaN is refused, too
+        raise ValueRangeError(op, f"low {least} is not below high {most}", "give a lower low")
+    if most < lowest or least >= highest:
+        text = f"no {dtype.name} is in [{least}, {most})"
+        raise ValueRangeError(op, text, f"stay within [{lowest}, {highest})")
+    least, most = max(least, lowest), min(most, highest)
+    return (least, most) if is_float else (math.ceil(least), math.ceil(most))
+
+
+def draw(sizes: tuple[int, ...], dtype: DType, device: Any, low: float, high: float) -> Tensor:
+    """Draw a tensor between two numbers."""
+    if dtype.is_complex:
+        parts = float32 if dtype is complex64 else float64
+        real, imaginary = (draw(sizes, parts, device, low, high) for _ in range(2))
+        return (real + imaginary * 1j).to(dtype)
+    if not dtype.is_differentiable:
+        return Tensor.empty(sizes, dtype=dtype, device=device).random_(low, high)
+    if high - low > finfo(float64).max:
+        return Tensor.empty(sizes, dtype=dtype, device=device).uniform_(low / 2, high / 2).mul_(2)
+    return Tensor.empty(sizes, dtype=float64, device=device).uniform_(low, high).to(dtype)
 
 
 @dataclass(frozen=True, slots=True)

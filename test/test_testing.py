@@ -50,3 +50,36 @@ def test_containers_and_messages() -> None:
     with pytest.raises(picograd.errors.DTypeError, match="give both"):
         testing.assert_close(x, x, rtol=1.0)
     testing.assert_close(np.float32(1.0), 1.0)
+
+
+@pytest.mark.parametrize("name", ["bool", "uint8", "int16", "int64", "float16", "float64"])
+def test_drawn_tensors_are_in_range(name: str) -> None:
+    """Each dtype has its own range; gaps, a format and places without zeros are as asked."""
+    dtype = getattr(picograd, name)
+    x = testing.make_tensor(40, 5, dtype=dtype)
+    low, high = (0, 1) if name == "bool" else (0 if name == "uint8" else -9, 9)
+    assert x.dtype is dtype
+    assert x.shape == (40, 5)
+    assert x.int().min().item() >= low
+    assert x.int().max().item() <= high
+    apart = testing.make_tensor((4, 6), dtype=dtype, noncontiguous=True, exclude_zero=True)
+    assert apart.shape == (4, 6)
+    assert not apart.is_contiguous()
+    assert (apart != 0).all().item()
+
+
+def test_drawn_complex_numbers_and_gradients() -> None:
+    """Both parts of complex numbers are drawn; a gradient is asked for."""
+    x = testing.make_tensor((3,), dtype=picograd.complex64, low=2, high=3, requires_grad=True)
+    assert x.requires_grad
+    assert (x.detach().imag >= 2).all().item()
+    whole = testing.make_tensor((3,), dtype=picograd.int8, low=-1000, high=-127)
+    assert whole.tolist() == [-128] * 3
+
+
+@pytest.mark.parametrize(
+    "options", [{"low": 2, "high": 1}, {"low": float("nan")}, {"low": 300}, {"high": -1}]
+)
+def test_a_range_without_numbers_is_refused(options: dict) -> None:
+    with pytest.raises(ValueError, match="make_tensor"):
+        testing.make_tensor(2, dtype=picograd.uint8, **options)

@@ -163,7 +163,7 @@ class Dirichlet(ExponentialFamily):
         """Compute the sum of (a - 1) log(x), and the normaliser."""
         self._validate_sample(value)
         a = self.concentration
-        powers = (a - 1.0) * value.log()
+        powers = (a - 1.0).xlogy(value)  # 0 where a is 1, at 0 too
         return powers.sum(-1) + a.sum(-1).lgamma() - a.lgamma().sum(-1)
 
     def entropy(self) -> Tensor:

@@ -186,6 +186,14 @@ class ComposeTransform(Transform):
         super().__init__(cache_size)
         self.parts = [part.with_cache(cache_size) if cache_size else part for part in parts]
 
+    @property
+    def inv(self) -> Transform:
+        """The inverses of the parts, the last one first."""
+        if self._inv is None:
+            self._inv = ComposeTransform([part.inv for part in reversed(self.parts)])
+            self._inv._inv = self
+        return self._inv  # type: ignore[no-any-return]
+
     def with_cache(self, cache_size: int = 1) -> Transform:
         """Make the same chain, each part with or without a memory."""
         same = self._cache_size == cache_size

@@ -119,7 +119,12 @@ class Methods(Recorded):
         keepdims: bool = ...,
     ) -> Tensor: ...
     def argsort(
-        self, dim: int = -1, descending: bool = False, stable: bool = True, *, axis: int = ...
+        self,
+        dim: int = -1,
+        descending: bool = False,
+        stable: bool | None = True,
+        *,
+        axis: int = ...,
     ) -> Tensor: ...
     def argwhere(self) -> Tensor: ...
     def as_strided(
@@ -1063,7 +1068,12 @@ class Methods(Recorded):
     def softshrink(self, lambd: float = 0.5) -> Tensor: ...
     def softsign(self) -> Tensor: ...
     def sort(
-        self, dim: int = -1, descending: bool = False, stable: bool = True, *, axis: int = ...
+        self,
+        dim: int = -1,
+        descending: bool = False,
+        stable: bool | None = True,
+        *,
+        axis: int = ...,
     ) -> Ordered: ...
     def sparse_categorical_crossentropy(
         self,

@@ -45,3 +45,11 @@ def test_fisher_snedecor_draws() -> None:
     shape = Tensor([3.0, 8.0], requires_grad=True)
     distributions.FisherSnedecor(shape, 12.0).rsample((3,)).sum().backward()
     assert np.isfinite(shape.grad.numpy()).all() and shape.grad.abs().sum().item() > 0
+
+
+def test_dirichlet_at_zero() -> None:
+    """0 to the power of 0 is 1: the density where a concentration is 1 has a value there."""
+    for value in ([0.0, 1.0], [0.5, 0.5]):
+        ours = distributions.Dirichlet(Tensor([1.0, 2.0])).log_prob(Tensor(value))
+        theirs = torch.distributions.Dirichlet(torch.tensor([1.0, 2.0]))
+        assert ours.item() == pytest.approx(theirs.log_prob(torch.tensor(value)).item())

@@ -118,3 +118,20 @@ def test_a_transform_of_a_program() -> None:
     check_same(
         flow.log_prob(Tensor(value)), wide.log_prob(torch.from_numpy(value)).sum(-1).expand(3)
     )
+
+
+def test_the_inverse_of_a_chain_is_a_chain() -> None:
+    """The inverses of the parts in turn: nothing's is itself, and what is remembered is found."""
+    nothing = distributions.ComposeTransform([])
+    assert nothing == nothing.inv
+    exp, shift = distributions.ExpTransform(), distributions.AffineTransform(1.0, 2.0)
+    chain = distributions.ComposeTransform([exp, shift], cache_size=1)
+    assert isinstance(chain.inv, distributions.ComposeTransform) and chain.inv.inv is chain
+    x = Tensor(X)
+    y = chain(x)
+    assert chain.inv(y) is x
+    picograd.testing.assert_close(
+        chain.inv.log_abs_det_jacobian(y, x), -chain.log_abs_det_jacobian(x, y)
+    )
+    copied = pickle.loads(pickle.dumps(chain))
+    picograd.testing.assert_close(copied.inv(y.detach()), x)

@@ -67,7 +67,7 @@ def as_float(x: Tensor) -> Tensor:
 
 def from_host(array: Any, like: Tensor) -> Tensor:
     """Bring host values to the device of a tensor."""
-    return Recorded.kind.of(np.ascontiguousarray(array), device=like.device)
+    return Recorded.kind.of(np.asarray(array, order="C"), device=like.device)
 
 
 def along(values: Any, axis: int, like: Tensor) -> Tensor:

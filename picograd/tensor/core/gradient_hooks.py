@@ -18,12 +18,18 @@ class HookHandle:
 
     def __init__(self, hooks: dict[int, Any], number: int) -> None:
         self.hooks: dict[int, Any] = hooks
-        self.number: int = number
+        self.id: int = number
 
     def remove(self) -> None:
         """Stop calling the hook."""
         note_change()
-        self.hooks.pop(self.number, None)
+        self.hooks.pop(self.id, None)
+
+    def __enter__(self) -> "HookHandle":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.remove()
 
 
 class Hooks:

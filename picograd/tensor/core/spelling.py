@@ -89,6 +89,8 @@ def spelled(function: Callable[..., Any], name: str, is_method: bool = False) ->
         if not options:
             return function(*args)
         out = None if is_method else options.pop("out", None)
+        if name in MAKING and isinstance(out, Recorded):
+            options.setdefault("dtype", out.dtype)
         args = translated(name, first, renames, args, options)
         if has_reduction and ("size_average" in options or "reduce" in options):
             read_reduction(options)
@@ -97,6 +99,13 @@ def spelled(function: Callable[..., Any], name: str, is_method: bool = False) ->
 
     vars(call)["takes_out"] = not is_method
     return call
+
+
+# what makes tensors of nothing makes them of the dtype of `out`
+MAKING = (
+    "arange", "eye", "full", "linspace", "logspace", "ones", "rand", "randint", "randn", "range",
+    "zeros",
+)  # fmt: skip
 
 
 def parameter_names(function: Callable[..., Any]) -> list[str]:

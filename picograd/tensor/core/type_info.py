@@ -96,13 +96,9 @@ def result_type(tensor1: TensorLike, tensor2: TensorLike) -> DType:
     result = found[max(found)]
     for rank in sorted(found, reverse=True):
         if category(found[rank]) > category(result):
-            result = found[rank] if rank else scalar_result(found[rank])
+            kind = found[rank]
+            result = result.complex if kind.is_complex and result.is_float else kind
     return result
-
-
-def scalar_result(kind: DType) -> DType:
-    """Find the dtype a Python number brings: float32 for floats."""
-    return default_float() if kind.is_float else kind
 
 
 @composed(method=False)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from picograd.dtype import to_dtype
+from picograd.dtype import default_float, to_dtype
 from picograd.engine.foreign import share
 from picograd.engine.realize import node_over_numpy
 from picograd.errors import ValueRangeError
@@ -28,12 +28,12 @@ from picograd.tensor.making import creation
 def scalar_tensor(
     s: Scalar, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
 ) -> Tensor:
-    """Make a zero-dim tensor of a number, float32 unless told otherwise.
+    """Make a zero-dim tensor of a number, a float unless told otherwise.
 
     >>> picograd.scalar_tensor(3).item()
     3.0
     """
-    return Recorded.kind.full((), s, dtype=dtype or "float32", device=device, **more)
+    return Recorded.kind.full((), s, dtype=dtype or default_float(), device=device, **more)
 
 
 @composed(method=False)

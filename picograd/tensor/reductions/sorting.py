@@ -46,7 +46,7 @@ INTERPOLATIONS = ("linear", "lower", "higher", "nearest", "midpoint")
 
 
 @recorded()
-def argsort(x: Node, dim: int = -1, descending: bool = False, stable: bool = True) -> Node:
+def argsort(x: Node, dim: int = -1, descending: bool = False, stable: bool | None = True) -> Node:
     """Compute the indices that sort an axis.
 
     >>> Tensor([3.0, 1.0, 2.0]).argsort().tolist()
@@ -57,7 +57,7 @@ def argsort(x: Node, dim: int = -1, descending: bool = False, stable: bool = Tru
 
 @recorded(returns=Ordered)
 def sort(
-    x: Node, dim: int = -1, descending: bool = False, stable: bool = True
+    x: Node, dim: int = -1, descending: bool = False, stable: bool | None = True
 ) -> tuple[Node, Node]:
     """Sort along an axis: values and indices. Always stable; NaN is the greatest.
 

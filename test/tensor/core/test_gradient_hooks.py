@@ -142,3 +142,13 @@ def test_retained_gradients_are_those_of_the_last_value() -> None:
     (y * y).sum().backward()
     assert np.allclose(y.grad.numpy(), 12 * X)
     assert np.allclose(x.grad.numpy(), 72 * X)
+
+
+def test_a_handle_is_a_context() -> None:
+    """Left as a context, a hook is called no more."""
+    x, seen = Tensor([1.0], requires_grad=True), []
+    with x.register_hook(seen.append) as handle:
+        assert isinstance(handle.id, int)
+        x.sum().backward()
+    x.sum().backward()
+    assert len(seen) == 1

@@ -93,3 +93,11 @@ def test_data_that_is_written_in_place_stays_where_it_is() -> None:
     for number in (2.0, 1.0):
         weight.data -= 1
         assert weight.tolist() == [number] and weight._view is None and weight.is_leaf
+
+
+def test_a_view_names_the_tensor_whose_memory_it_shows() -> None:
+    x = Tensor([[1.0, 2.0], [3.0, 4.0]])
+    row = x[0]
+    assert row._is_view() and row._base is x and row[1:]._base is x
+    assert not x._is_view() and x._base is None
+    assert not (x + 1)._is_view() and not x[[0]]._is_view()

@@ -170,3 +170,22 @@ def test_parameters_are_named_as_signatures_name_them() -> None:
         if hasattr(function, "__signature__"):  # said of what takes anything, as `celu_`
             continue
         assert parameter_names(function) == list(signature(function).parameters), function
+
+
+@pytest.mark.parametrize("name", ["int64", "float64", "uint8"])
+def test_what_makes_tensors_takes_the_dtype_of_out(name: str) -> None:
+    """A result of the default dtype would be refused by `out` of integers, or rounded before."""
+    calls: list[tuple[str, tuple[Any, ...]]] = [
+        ("eye", (2,)),
+        ("full", ((2,), 1.0)),
+        ("arange", (1, 10, 2.5)),
+        ("linspace", (0, 9, 4)),
+        ("zeros", (2, 3)),
+    ]
+    for function, arguments in calls:
+        ours = getattr(picograd, function)(*arguments, out=picograd.empty(0, dtype=name))
+        theirs = getattr(torch, function)(
+            *arguments, out=torch.empty(0, dtype=getattr(torch, name))
+        )
+        assert ours.dtype.name == name
+        assert ours.tolist() == theirs.tolist(), function

@@ -52,3 +52,19 @@ def test_mistakes() -> None:
         picograd.finfo("int32")
     with pytest.raises(DTypeError):
         picograd.iinfo("float32")
+
+
+@pytest.mark.parametrize("name", ["float32", "float64", "int32"])
+def test_a_complex_number_keeps_the_width_of_floats(name: str) -> None:
+    """A complex number beside floats is as wide as they are, as a sum of the two has it."""
+    for kind in ("complex64", "complex128"):
+        ours = picograd.ones(2, dtype=name), picograd.tensor(1, dtype=getattr(picograd, kind))
+        theirs = (
+            torch.ones(2, dtype=getattr(torch, name)),
+            torch.tensor(1, dtype=getattr(torch, kind)),
+        )
+        for a, b in zip((*ours, 1j), (*ours[1:], 1j, ours[0]), strict=True):
+            found = picograd.result_type(a, b).name
+            pair = [theirs[0] if x is ours[0] else theirs[1] if x is ours[1] else x for x in (a, b)]
+            assert found == str(torch.result_type(*pair))[6:]
+    assert picograd.result_type(ours[0], 2j).name == str(torch.result_type(theirs[0], 2j))[6:]

@@ -109,3 +109,11 @@ def test_ranges_end_exactly() -> None:
         picograd.arange(0, 3, 0.5, dtype="int64")
     with pytest.raises(PicogradError, match="300 cannot be converted to uint8"):
         picograd.linspace(0, 300, 5, dtype="uint8")
+
+
+def test_a_scalar_is_of_the_default_float() -> None:
+    picograd.set_default_dtype(picograd.float64)
+    try:
+        assert picograd.scalar_tensor(3).dtype is picograd.float64
+    finally:
+        picograd.set_default_dtype(picograd.float32)

@@ -42,3 +42,13 @@ def test_augmented_assignment_keeps_dtype(device: str) -> None:
 def test_unknown_operand_type_is_a_type_error() -> None:
     with pytest.raises(TypeError):
         Tensor.ones(3) + "x"
+
+
+def test_functions_take_two_numbers() -> None:
+    """PyTorch's sums, products and quotients of two Python numbers are tensors without axes."""
+    for name in ("add", "sub", "mul", "div"):
+        for a, b in ((7, 2), (1.5, 2), (3, 0.5)):
+            ours, theirs = getattr(picograd, name)(a, b), getattr(torch, name)(a, b)
+            assert (ours.item(), ours.dtype.name) == (theirs.item(), str(theirs.dtype)[6:])
+    with pytest.raises(TypeError):
+        picograd.maximum(1, 2)

@@ -172,3 +172,7 @@ def test_the_gradient_of_a_few_goes_to_them(device: str, monkeypatch: pytest.Mon
     x.topk(3)[0].sum().backward()
     assert x.grad is not None
     np.testing.assert_array_equal(x.grad.numpy(), (x.numpy() >= 397).astype("f"))
+
+
+def test_stability_may_be_left_open() -> None:
+    assert Tensor([2.0, 1.0]).sort(stable=None).values.tolist() == [1.0, 2.0]

@@ -173,3 +173,8 @@ def test_mistakes(device: str) -> None:
     ):
         with pytest.raises(PicogradError):
             wrong()
+
+
+def test_a_number_has_no_axes_among_others() -> None:
+    assert picograd.isin(1, picograd.tensor([1, 2])).shape == ()
+    assert picograd.bucketize(3, picograd.tensor([1, 4])).shape == ()
