@@ -60,8 +60,11 @@ def rearrange(
     found: dict[int, Step | None] = {}
     for number, step in enumerate(steps):
         copy = copy_of(step, slots)
-        if copy is None or (copy.between and not multiplies(slots[copy.target].dtype, target)):
-            continue  # products without boxes would multiply the zeros
+        if copy is None:
+            continue
+        has_boxes = multiplies(slots[copy.target].dtype, target)
+        if copy.between and not has_boxes:  # it would multiply the zeros
+            continue
         first, *others = touched[copy.source]
         is_lone = others == [number] and touched[copy.target][0] == number
         is_lone = is_lone and copy.source not in read
