@@ -87,7 +87,7 @@ def make_tensor(
     if has_gaps:
         drawn = drawn[..., ::2]
     if memory_format is not None:
-        drawn = drawn.contiguous(memory_format=memory_format)
+        drawn = drawn.to(memory_format=memory_format)
     if exclude_zero:
         tiny = finfo(dtype).tiny if dtype.is_differentiable else 1
         one = complex(tiny, tiny) if dtype.is_complex else tiny
@@ -122,7 +122,7 @@ def draw(sizes: tuple[int, ...], dtype: DType, device: Any, low: float, high: fl
         real, imaginary = (draw(sizes, parts, device, low, high) for _ in range(2))
         return (real + imaginary * 1j).to(dtype)
     if not dtype.is_differentiable:
-        return Tensor.empty(sizes, dtype=dtype, device=device).random_(low, high)
+        return Tensor.empty(sizes, dtype=dtype, device=device).random_(int(low), int(high))
     if high - low > finfo(float64).max:
         return Tensor.empty(sizes, dtype=dtype, device=device).uniform_(low / 2, high / 2).mul_(2)
     return Tensor.empty(sizes, dtype=float64, device=device).uniform_(low, high).to(dtype)
