@@ -83,16 +83,17 @@ def make_tensor(
     has_gaps = noncontiguous and math.prod(sizes) > 1
     least, most = drawn_range(dtype, low, high)
     wide_sizes = (*sizes[:-1], sizes[-1] * 2) if has_gaps else sizes
-    drawn = draw(wide_sizes, dtype, device, least, most)
+    drawn: Any = draw(wide_sizes, dtype, device, least, most)
     if has_gaps:
         drawn = drawn[..., ::2]
     if memory_format is not None:
-        drawn = drawn.to(memory_format=memory_format)
+        drawn = drawn.contiguous(memory_format=memory_format)
     if exclude_zero:
         tiny = finfo(dtype).tiny if dtype.is_differentiable else 1
         one = complex(tiny, tiny) if dtype.is_complex else tiny
         drawn.masked_fill_(drawn == 0, one)
-    return drawn.requires_grad_(requires_grad)
+    found: Tensor = drawn.requires_grad_(requires_grad)
+    return found
 
 
 def drawn_range(dtype: DType, low: float | None, high: float | None) -> tuple[float, float]:
