@@ -83,7 +83,7 @@ def make_tensor(
     has_gaps = noncontiguous and math.prod(sizes) > 1
     least, most = drawn_range(dtype, low, high)
     wide_sizes = (*sizes[:-1], sizes[-1] * 2) if has_gaps else sizes
-    drawn = draw(wide_sizes, dtype, device, least, most)
+    drawn: Any = draw(wide_sizes, dtype, device, least, most)
     if has_gaps:
         drawn = drawn[..., ::2]
     if memory_format is not None:
@@ -92,7 +92,8 @@ def make_tensor(
         tiny = finfo(dtype).tiny if dtype.is_differentiable else 1
         one = complex(tiny, tiny) if dtype.is_complex else tiny
         drawn.masked_fill_(drawn == 0, one)
-    return drawn.requires_grad_(requires_grad)
+    found: Tensor = drawn.requires_grad_(requires_grad)
+    return found
 
 
 def drawn_range(dtype: DType, low: float | None, high: float | None) -> tuple[float, float]:
@@ -122,7 +123,7 @@ def draw(sizes: tuple[int, ...], dtype: DType, device: Any, low: float, high: fl
         real, imaginary = (draw(sizes, parts, device, low, high) for _ in range(2))
         return (real + imaginary * 1j).to(dtype)
     if not dtype.is_differentiable:
-        return Tensor.empty(sizes, dtype=dtype, device=device).random_(low, high)
+        return Tensor.empty(sizes, dtype=dtype, device=device).random_(int(low), int(high))
     if high - low > finfo(float64).max:
         return Tensor.empty(sizes, dtype=dtype, device=device).uniform_(low / 2, high / 2).mul_(2)
     return Tensor.empty(sizes, dtype=float64, device=device).uniform_(low, high).to(dtype)

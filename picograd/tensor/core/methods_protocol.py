@@ -21,7 +21,7 @@ from picograd.runtime.dlpack import device_pair
 from picograd.target import is_host
 from picograd.tensor.core import autograd, copying, exchange, numpy_calls, printing
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike, TensorLike
-from picograd.tensor.core.recording import NUMBERS, Recorded, Same, restored
+from picograd.tensor.core.recording import NUMBERS, Recorded, Same, is_view, restored, root_of
 from picograd.tensor.core.tensor_html import tensor_html
 
 
@@ -161,6 +161,15 @@ class ProtocolMethods(Recorded):
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return device_pair(self.device)
+
+    @property
+    def _base(self) -> "Recorded | None":
+        """The tensor whose memory this one shows; None of one with memory of its own."""
+        return root_of(self) if is_view(self) else None
+
+    def _is_view(self) -> bool:
+        """Tell whether it shows another tensor's memory."""
+        return is_view(self)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         """Give the functions of the Python array API standard, by their names there.

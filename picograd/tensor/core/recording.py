@@ -238,15 +238,6 @@ class Recorded:
         stored: int = node.arg.version if node.op in MEMORY else VERSIONS.get(node, 0)
         return stored + count
 
-    @property
-    def _base(self) -> "Recorded | None":
-        """The tensor whose memory this one shows; None of one with memory of its own."""
-        return root_of(self) if is_view(self) else None
-
-    def _is_view(self) -> bool:
-        """Tell whether it shows another tensor's memory."""
-        return is_view(self)
-
     def settle(self) -> None:
         """Let the graph go once the value is computed; the engine calls this."""
         node = self._node

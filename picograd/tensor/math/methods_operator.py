@@ -455,9 +455,6 @@ def wrap_plain(node: Node, tracks: bool) -> Any:
     return tensor
 
 
-OF_NUMBERS = ("add", "sub", "mul", "div")  # PyTorch takes two numbers
-
-
 def operate(function: Callable[..., Node], op: str, a: Any, b: Any, *more: Any) -> Any:
     """Record an operator; other types than tensors, numbers and arrays are left to Python."""
     if EVENTS.take is not None:
@@ -476,6 +473,6 @@ def operate(function: Callable[..., Node], op: str, a: Any, b: Any, *more: Any) 
         if not hasattr(a, "__array__") and not isinstance(a, (list, tuple)):
             return NotImplemented
         a = as_tensor(a, b)
-    if op in OF_NUMBERS and not isinstance(a, Recorded) and not isinstance(b, Recorded):
-        a = Recorded.kind.full((), a)
+    if function in SIMPLE and not isinstance(a, Recorded) and not isinstance(b, Recorded):
+        a = Recorded.kind.full((), a)  # sums, products, quotients of two numbers
     return apply(function, op, a, b, *more)
