@@ -147,13 +147,17 @@ def met(seen: Container[Node]) -> list[Node]:
     return found
 
 
-def gradients_beside(seen: Container[Node]) -> list[Node]:
-    """List the gradients to store with a graph whose nodes were seen: each formula's once."""
+def gradients_beside(seen: Container[Node], asked: Sequence[Node]) -> list[Node]:
+    """List the gradients to store with a graph whose nodes were seen: each formula's once.
+
+    Those that are asked for are left out: they keep their order.
+    """
     found = []
     for whole in met(seen):
         found += gradients_of(whole)
         GRADIENTS.pop(whole, None)
-    return list(dict.fromkeys(found))
+    known = set(asked)
+    return [each for each in dict.fromkeys(found) if each not in known]
 
 
 def gradients_of(whole: Node) -> list[Node]:

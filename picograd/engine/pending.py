@@ -457,8 +457,7 @@ def compute_all(
         again += carried.read_ahead(order, roots, LIVE)
         again += carried.kept_sources(pending_writes(), order, LIVE)
         if entries(carried.GRADIENTS) and not updates:
-            asked = set(wanted)  # they come in the order in which they were asked for
-            again += [each for each in carried.gradients_beside(walk.seen) if each not in asked]
+            again += carried.gradients_beside(walk.seen, wanted)
         if again:
             graph = graph if isinstance(graph, SmallGraph) else None
             wanted = [*again, *wanted]
