@@ -124,8 +124,11 @@ def build(kernels: "Mapping[Name, Kernel]", device: Device) -> dict[Name, Execut
     loaded: dict[Name, Executable] = {}
     missing: list[Name] = []
 
-    # What compiles longest first: nothing should wait for the last one.
-    ordered = sorted(kernels.items(), key=lambda item: size_of_code(item[1]), reverse=True)
+    # Who watches wants to know what each part took: one after the other, as a kernel by itself.
+    is_beside = config.debug < 2 and len(kernels) > 1
+    ordered = list(kernels.items())
+    if is_beside:  # what compiles longest first: nothing should wait for the last one
+        ordered.sort(key=lambda item: size_of_code(item[1]), reverse=True)
 
     def new_codes() -> Iterator[Code]:
         for key, kernel in ordered:
@@ -141,8 +144,6 @@ def build(kernels: "Mapping[Name, Kernel]", device: Device) -> dict[Name, Execut
 
     began = time.perf_counter()
     with progress(len(kernels)) as bar:
-        # Who watches wants to know what each part took: one after the other, as a kernel by itself.
-        is_beside = config.debug < 2 and len(kernels) > 1
         new = new_codes() if is_beside else list(new_codes())
         start = time.perf_counter()
         for number, binary in device.compile_many(new):

@@ -51,12 +51,19 @@ def contract_vjp(gradient: Node, output: Node, a: Node, b: Node) -> Gradients:
     return tuple(results)
 
 
+WORTH_A_LAUNCH = 1 << 15  # multiply-adds
+
+
 def expand_contract(node: Node, target: Target) -> Node | None:
     """Compute rows that are all alike once: those of an operand that is one number everywhere.
 
-    The gradient of a sum is such an operand.
+    The gradient of a sum is such an operand. On a CPU small products take less than the launch
+    that repeats the rows.
     """
     *operands, out = node.arg
+    depth = product([size for n, size in zip(operands[0], node.inputs[0].shape) if n not in out])
+    if not target.has_blocks and node.size * depth < WORTH_A_LAUNCH:
+        return None
     for number, (own, other) in enumerate((operands, operands[::-1])):
         x = node.inputs[number]
         alike = {n for n, size in zip(own, x.shape) if n in out and n not in other and size > 1}

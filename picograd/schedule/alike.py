@@ -14,7 +14,7 @@ from typing import Any
 from picograd.dtype import DType, int64
 from picograd.graph.ends import End, EndedNode
 from picograd.graph.node import Node
-from picograd.graph.row import NUMBERS, SCALARS
+from picograd.graph.row import NUMBERS, SCALARS, Role
 from picograd.graph.starts import MOVING, placed
 from picograd.late_methods import dataclass
 from picograd.number import GivenInt
@@ -84,7 +84,8 @@ class Outline:
         if is_loaded:
             row: Row = ("load", self.place(facts), node.shape, node.dtype)
         else:
-            is_base = group is not None and group.depth > depth  # a scatter's updates come later
+            is_later = group is not None and group.depth > depth
+            is_base = is_later and node.row.role is Role.SCATTER  # its updates are a later launch
             sources = facts.inputs[:1] if is_base else facts.inputs
             inputs = tuple([self.node(source, depth) for source in sources])
             row = (node.op, inputs, self.argument(node), node.shape, node.dtype)
