@@ -75,8 +75,6 @@ def test_many_waiting_tensors_cost_little():
 
     seconds()
     few = seconds()
-    start = time.thread_time()
     others = [(Tensor([float(n)]) + 1).exp() * 2 for n in range(300)]
-    recorded = time.thread_time() - start  # what this machine takes for one walk and more
     seconds()
-    assert seconds() < few + recorded / 8 and len(others) == 300
+    assert seconds() < few + 2e-3 and len(others) == 300
