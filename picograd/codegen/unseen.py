@@ -20,7 +20,7 @@ from picograd.codegen.tile import (
     steps_inside,
 )
 from picograd.helpers import product
-from picograd.schedule.loop import Expr, Kernel, dynamics_of, rewrite, walk
+from picograd.schedule.loop import Expr, Kernel, dynamics_of, indices_of, rewrite, walk
 
 MANY_TERMS = 16  # of a sum, whose own error is above that of its terms
 ROUNDED, SUMMED, SEEN = 1, 2, 3  # how much is seen of a tile, by the reader that sees the most
@@ -68,12 +68,12 @@ def quick_enough(
 
 
 def greatest_of(part: TilePart) -> dict[str, object]:
-    """Find the tiles that hold the greatest of some elements, and what these are read from."""
+    """Find the tiles that hold the greatest of some elements, and how these are computed."""
     found: dict[str, object] = {}
     for step in flattened(part.steps):
         if isinstance(step, Accumulate):
             if step.monoid == "max":
-                found[step.tile] = sources(step.expr)
+                found[step.tile] = outline(step.expr)
         elif isinstance(step, Assign):
             source = found.get(finite(step.expr))
             if source is not None:
@@ -89,20 +89,27 @@ def finite(expr: Expr) -> str:
     return last.arg[0] if last.op == "tile" else ""
 
 
-def sources(expr: Expr) -> set[object]:
-    """List the slots and tiles that an expression reads."""
-    return {each.arg[0] for each in walk(expr) if each.op in ("load", "tile")}
+def outline(expr: Expr) -> list[object]:
+    """List what an expression does and reads, wherever: slots and tiles, numbers, operations."""
+    return [(each.op, each.dtype, held(each)) for each in walk(expr)]
+
+
+def held(expr: Expr) -> object:
+    """Tell what an operation has beside its arguments: of what is read the name, not the place."""
+    if indices_of(expr):
+        return expr.arg[0] if expr.op in ("load", "tile") else None
+    return repr(expr.arg)
 
 
 def is_below(expr: Expr, greatest: Mapping[str, object]) -> bool:
-    """Tell whether an expression is an element less the greatest of its row."""
+    """Tell whether an expression is an element less the greatest of all that are made as it is."""
     if name_of(expr) != "sub":
         return False
     element, row = expr.args
     if row.op != "tile":
         return False
     name = row.arg[0]
-    return greatest.get(name) == sources(element)
+    return greatest.get(name) == outline(element)
 
 
 def flattened(steps: Sequence[Step]) -> Iterator[Step]:

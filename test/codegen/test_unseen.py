@@ -62,6 +62,15 @@ def test_what_steps_are_taken_by_is_seen() -> None:
     assert "quick" not in render(linearize(tiles, H200)).split("__global__")[1]
 
 
+def test_elements_of_another_formula_may_be_above_the_greatest() -> None:
+    x = Node("buffer", (), Storage(None), (512, 1024), float32, "cpu")
+    greatest = build.expand(build.reshape(x.reduce("max", (1,)), (512, 1)), (512, 1024))
+    tripled = x * build.const(3.0, (512, 1024), float32, "cpu")
+    power = (tripled - greatest).unary("exp")
+    text = render(linearize(tiles_of(power.reduce("sum", (1,)).unary("log")), H200))
+    assert "<< 23" in text or "shift_left(" in text.partition('extern "C"')[2]
+
+
 @pytest.mark.parametrize("is_other", [False, True])
 def test_terms_below_the_greatest_take_few_instructions(is_other: bool) -> None:
     """An error of a term up to 1, of a sum from 1 on; of what else is subtracted nobody knows."""
