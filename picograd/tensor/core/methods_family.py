@@ -17,7 +17,15 @@ from picograd.target import is_gpu, is_host
 from picograd.tensor.core import aliasing
 from picograd.tensor.core.annotations import Scalar, Tensor, TensorLike
 from picograd.tensor.core.function import composed
-from picograd.tensor.core.recording import Recorded, Same, apply, show_memory, showing, start
+from picograd.tensor.core.recording import (
+    Recorded,
+    Same,
+    apply,
+    root_of,
+    show_memory,
+    showing,
+    start,
+)
 from picograd.tensor.linalg import decompositions
 from picograd.tensor.math import complex_functions
 from picograd.tensor.shaping import assembling
@@ -97,13 +105,6 @@ class UntypedStorage:
         if size == 0:
             RELEASED[id(self.base)] = self.base
         return self
-
-
-def shown_by(tensor: Any) -> Any:
-    """Find the tensor whose memory a view shows."""
-    while tensor._view is not None:
-        tensor = tensor._view.base
-    return tensor
 
 
 class FamilyMethods(Recorded):
@@ -334,7 +335,7 @@ class FamilyMethods(Recorded):
         >>> x[1:].untyped_storage().nbytes()
         8
         """
-        return UntypedStorage(shown_by(self), 1)
+        return UntypedStorage(root_of(self), 1)
 
     def storage(self: Any) -> "UntypedStorage":
         """Describe the memory it shows, in elements.
@@ -342,7 +343,7 @@ class FamilyMethods(Recorded):
         >>> len(Tensor([1.0, 2.0])[1:].storage())
         2
         """
-        return UntypedStorage(shown_by(self), self.element_size())
+        return UntypedStorage(root_of(self), self.element_size())
 
     def storage_offset(self: Any) -> int:
         """Give the place of the first element in the memory that this tensor shows.

@@ -123,9 +123,7 @@ def wrapped(function: FunctionType, depth: int = 4) -> list[Any]:
     for each in (*cells, getattr(function, "__wrapped__", None)):
         if isinstance(each, FunctionType) and is_foreign(each.__code__.co_filename):
             found += wrapped(each, depth - 1) if depth else []
-        elif isinstance(each, (FunctionType, MethodType, functools.partial)) or hasattr(
-            type(each), "_trace_state"
-        ):
+        elif isinstance(each, USERS) or hasattr(type(each), "_trace_state"):
             found.append(each)
     return found
 
