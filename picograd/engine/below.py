@@ -7,8 +7,11 @@ once, and again when some of it was computed meanwhile.
 """
 
 import weakref
-from collections.abc import Container
+from collections.abc import Container, Sequence, Set
+from itertools import chain
 from operator import attrgetter
+from typing import Any
+from weakref import ref
 
 from picograd.engine.plan_key import leaf_buffer
 from picograd.graph.node import Node
@@ -18,6 +21,7 @@ from picograd.late_methods import dataclass
 
 NEAR = 16  # nodes that are looked at
 INPUTS, REALIZED = attrgetter("inputs"), attrgetter("realized")
+INNER, MEMORY = attrgetter("inner"), attrgetter("memory")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +34,19 @@ class Below:
 
     def is_present(self) -> bool:
         """Tell whether nothing of it was computed meanwhile."""
-        return all(map(INPUTS, self.inner)) and not any(map(REALIZED, self.inner))
+        inner = self.inner
+        return all(map(INPUTS, inner)) and not any(map(REALIZED, inner))
+
+    def reads(self, written: Set[Node], buffers: Set[int]) -> bool:
+        """Tell whether it reads memory by some nodes, or of buffers, which are given by id."""
+        memory = self.memory
+        held = map(id, map(leaf_buffer, memory))
+        return not (written.isdisjoint(memory) and buffers.isdisjoint(held))
 
 
 KNOWN: "weakref.WeakKeyDictionary[Node, Below]" = weakref.WeakKeyDictionary()
+# Looking there takes no Python.
+ENTRIES: dict[Any, Below] = KNOWN.data  # type: ignore[attr-defined]
 
 
 def below(node: Node) -> Below:
@@ -42,6 +55,15 @@ def below(node: Node) -> Below:
     if found is None or not found.is_present():
         found = KNOWN[node] = look_below(node)
     return found
+
+
+def may_read(reference: "weakref.ref[Node]", computed: Set[int]) -> bool:
+    """Tell from what is known of a waiting node whether it may be made of nodes, given by id.
+
+    What was computed since only takes nodes away.
+    """
+    known = ENTRIES.get(reference)
+    return known is None or not known.names.isdisjoint(computed)
 
 
 def look_below(node: Node, told: Container[Node] = ()) -> Below:
@@ -59,19 +81,33 @@ def look_below(node: Node, told: Container[Node] = ()) -> Below:
     return Below(tuple(inner), frozenset(names), tuple(memory))
 
 
-def reads_any(
-    node: Node, written: Container[Node], buffers: Container[int], told: Container[Node] = ()
-) -> bool:
-    """Tell whether a waiting node is made of some nodes, or of buffers, which are given by id.
+def readers_among(
+    nodes: Sequence[Node], written: Set[Node], buffers: Set[int], told: Container[Node] = ()
+) -> list[Node]:
+    """List the waiting nodes that are made of some nodes, or of buffers, which are given by id.
 
     Which of the nodes that are `told` are is said by `written`: it does not look below them.
     """
+    known = [ENTRIES.get(ref(node)) for node in nodes]
+    if None not in known:  # most often nothing is read: all are asked at once
+        together = Below(
+            tuple(chain.from_iterable(map(INNER, known))),
+            frozenset(),
+            tuple(chain.from_iterable(map(MEMORY, known))),
+        )
+        if together.is_present() and not together.reads(written, buffers):
+            return []
+    return [node for node in nodes if kept_or_looked(node, told).reads(written, buffers)]
+
+
+def kept_or_looked(node: Node, told: Container[Node]) -> Below:
+    """Find what a waiting node is made of as far as the nodes that are told."""
     found = KNOWN.get(node)
     if found is None or not found.is_present():
         found = look_below(node, told)
         if not any(each in told for each in found.memory):
             KNOWN[node] = found
-    return any(each in written or id(leaf_buffer(each)) in buffers for each in found.memory)
+    return found
 
 
 def is_near(node: Node, before: Node) -> bool:

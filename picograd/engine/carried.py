@@ -25,7 +25,7 @@ from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from picograd.buffer import Storage
-from picograd.engine.below import below
+from picograd.engine.below import below, may_read
 from picograd.engine.debug import user_line
 from picograd.engine.live import pairs_of
 from picograd.engine.plan_key import GraphKey, leaf_buffer, walk_pending
@@ -277,6 +277,7 @@ def waiting(numbers: Mapping[int, int], live: Any, stored: set[int]) -> list[tup
         for reference, (is_free, owner) in pairs_of(entries(WAITING))
         if (node := reference()) is not None
         and node.realized is None
+        and may_read(reference, computed)
         and is_shown(node, owner(), bases)
         and not computed.isdisjoint(below(node).names)
     ]

@@ -23,7 +23,7 @@ from typing import Any
 from picograd.buffer import Buffer, RuntimeScalar, Storage
 from picograd.config import config
 from picograd.engine import carried, realize, update
-from picograd.engine.below import INPUTS, REALIZED, reads_any
+from picograd.engine.below import INPUTS, REALIZED, readers_among
 from picograd.engine.carried import entries
 from picograd.engine.debug import user_line
 from picograd.engine.executable import CompiledPlan
@@ -209,7 +209,7 @@ def readers_of(
     written.update([each.inputs[0] for each in beside if each.op in WRITES])
     buffers = {id(leaf_buffer(leaf)) for leaf in written} - {id(None)}
     told = set(nodes)
-    return [node for node in waiting if reads_any(node, told | written, buffers, told)]
+    return readers_among(waiting, told | written, buffers, told)
 
 
 def sharing(held: Sequence[Any]) -> Any:

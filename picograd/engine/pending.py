@@ -27,7 +27,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from picograd.buffer import Overwritten, Storage
 from picograd.engine import carried, direct, foreseen, quick, realize, small, update
-from picograd.engine.below import reads_any
+from picograd.engine.below import readers_among
 from picograd.engine.carried import FREE, LEAVES_OF_THE_GRAPH, become_leaf, entries
 from picograd.engine.collector import undisturbed
 from picograd.engine.debug import PACKAGE, user_line
@@ -593,7 +593,7 @@ def readers_of(written: Sequence[Node], pending: Sequence[Node], walk: Walk) -> 
         elif id(leaf_buffer(node)) in buffers:
             marked.add(node)
     beside = [node for node in pending if node not in walk.seen]
-    marked.update([node for node in beside if reads_any(node, marked, buffers, walk.seen)])
+    marked.update(readers_among(beside, marked, buffers, walk.seen))
     return [node for node in pending if node in marked]
 
 

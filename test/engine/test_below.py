@@ -6,7 +6,7 @@ import numpy as np
 
 from picograd import Tensor, nn
 from picograd.engine import pending
-from picograd.engine.below import KNOWN, below, look_below, reads_any
+from picograd.engine.below import KNOWN, below, look_below, readers_among
 
 
 def test_what_a_node_is_made_of():
@@ -16,8 +16,9 @@ def test_what_a_node_is_made_of():
     assert {node.op for node in found.inner} == {"add", "exp"}
     assert set(found.memory) == {x._node, y._node}
     assert below(z._node) is found
-    assert reads_any(z._node, {x._node}, ()) and not reads_any(z._node, {z._node}, ())
-    assert reads_any(z._node, (), {id(y._node.arg.buffer)})
+    assert readers_among([z._node], {x._node}, set()) == [z._node]
+    assert readers_among([z._node], {z._node}, set()) == []
+    assert readers_among([z._node], set(), {id(y._node.arg.buffer)}) == [z._node]
 
 
 def test_what_was_computed_meanwhile_is_memory():

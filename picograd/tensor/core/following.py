@@ -21,7 +21,7 @@ from typing import Any
 from picograd.buffer import Overwritten, RuntimeScalar, Storage
 from picograd.config import config
 from picograd.engine import carried, foreign, pending
-from picograd.engine.below import reads_any
+from picograd.engine.below import readers_among
 from picograd.engine.carried import become_leaf, entries
 from picograd.engine.debug import user_line
 from picograd.engine.executable import CompiledPlan
@@ -728,7 +728,7 @@ class Follower:
         written = {met for each in self.way.events for met, _ in each.writes}
         leaves.update([self.written.get(met, self.record.found[met]) for met in written])
         buffers = {id(leaf_buffer(node)) for node in leaves}
-        return not any(reads_any(node, leaves, buffers, leaves) for node in waiting)
+        return not readers_among(waiting, leaves, buffers, leaves)
 
     def is_as_told(self, optimizer: Any) -> bool:
         """Tell whether an optimizer steps as it did, and the same tensors are alive."""
