@@ -80,7 +80,7 @@ class Fuser:
         self.entered: dict[Sink, set[int]] = {}  # values that it reads
         self.loops: dict[int, Group] = {}  # of the outcomes of each loop
         self.open: dict[tuple[object, ...], Group] = {}  # newest reduce group of a domain
-        self.maps = Maps(self.new_group)
+        self.maps = Maps()
         self.pairs = Pairs(target)
 
     def visit(self, facts: Facts) -> None:
@@ -275,7 +275,8 @@ class Fuser:
             return
         if reason:
             self.reasons.note(f"stored {facts.node.op} {facts.node.shape}: {reason}", facts.number)
-        self.join(facts, self.maps.group_of(facts), "row", identity_labels(facts.node.shape))
+        group = self.maps.group_of(facts, self.new_group)
+        self.join(facts, group, "row", identity_labels(facts.node.shape))
 
     def new_group(
         self, kind: str, depth: int, shape: tuple[int, ...], reduced: tuple[int, ...], device: str

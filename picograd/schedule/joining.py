@@ -62,18 +62,17 @@ class Maps:
     Values that read the same are stored by one group: what reads several of them may join it.
     """
 
-    def __init__(self, opened: Callable[..., Group]) -> None:
-        self.opened = opened  # makes a group
+    def __init__(self) -> None:
         self.newest: dict[tuple[object, ...], tuple[Group, frozenset[int]]] = {}
 
-    def group_of(self, facts: Facts) -> Group:
-        """Find the maps beside which a value is stored, or open a group of them."""
+    def group_of(self, facts: Facts, opened: Callable[..., Group]) -> Group:
+        """Find the maps beside which a value is stored, or open a group of them by a function."""
         node, depth = facts.node, facts.depth + 1
         domain = node.shape, depth, node.device
         group, reads = self.newest.get(domain, (None, NOTHING))
         is_apart = facts.is_moved or facts.has_window or reads.isdisjoint(facts.loads)
         if group is None or is_apart or not group.is_adoptable or not has_room(group, facts):
-            group, reads = self.opened("map", depth, node.shape, (), node.device), NOTHING
+            group, reads = opened("map", depth, node.shape, (), node.device), NOTHING
         self.newest[domain] = group, reads | facts.loads
         return group
 

@@ -39,8 +39,8 @@ def keep_scores(roots: Sequence[Node], order: Sequence[Node], target: Target) ->
     for stream in streams:
         for number, each in stream.region.shared.items():
             if type(each.node) is Node:  # else it says where sizes end
-                is_rounded = is_rounded_later(number, read_by)
-                made.setdefault(number, copied(each, is_rounded))
+                rounds = is_rounded_later(number, read_by)
+                made.setdefault(number, copied(each, rounds))
     while made:
         changed = with_kept(roots, order, facts, made, inside)
         found, streams = streamed(changed, toposort(changed, is_leaf), target)
@@ -77,25 +77,28 @@ def outer_readers(
     return found
 
 
+def is_rounded(facts: Facts, read_by: Mapping[int, Sequence[Facts]]) -> bool:
+    """Tell whether a value ends in bfloat16 wherever sums, and what passes it on, take it."""
+    node = facts.node
+    if node.dtype is bfloat16:
+        return node.row.keeps_value
+    others = read_by.get(facts.number, ())
+    is_through = is_sum(node) or node.op in PASSING
+    return is_through and bool(others) and all(is_rounded(each, read_by) for each in others)
+
+
 def is_rounded_later(number: int, read_by: Mapping[int, Sequence[Facts]]) -> bool:
     """Tell whether only sums read a value, of which each is bfloat16 in the end."""
-
-    def is_rounded(each: Facts) -> bool:
-        node = each.node
-        if node.dtype is bfloat16:
-            return node.row.keeps_value
-        is_through = is_sum(node) or node.op in PASSING
-        others = read_by.get(each.number, ())
-        return is_through and bool(others) and all(map(is_rounded, others))
-
     every = read_by.get(number, ())
     sums = [each for each in every if is_sum(each.node)]
-    return bool(sums) and len(sums) == len(every) and all(map(is_rounded, sums))
+    return (
+        bool(sums) and len(sums) == len(every) and all(is_rounded(each, read_by) for each in sums)
+    )
 
 
-def copied(facts: Facts, is_rounded: bool) -> Node:
+def copied(facts: Facts, rounds: bool) -> Node:
     """Ask for a score in memory."""
-    node = facts.node.cast(bfloat16) if is_rounded else facts.node
+    node = facts.node.cast(bfloat16) if rounds else facts.node
     return Node("contiguous", (node,), None, node.shape, node.dtype, node.device)
 
 

@@ -31,14 +31,8 @@ from picograd.schedule.merge import merge_launches
 from picograd.schedule.moved_factors import move_factors
 from picograd.schedule.partwise import aside_kernel
 from picograd.schedule.plan import (
-    CopyStep,
-    HostStep,
-    KernelLaunch,
-    Plan,
-    PlanSlot,
-    Step,
-    hold_complex,
-)
+    CopyStep, HostStep, KernelLaunch, Plan, PlanSlot, Step, hold_complex,
+)  # fmt: skip
 from picograd.schedule.race import has_race
 from picograd.schedule.readers import find_readers
 from picograd.schedule.rearranged import rearrange
@@ -51,7 +45,7 @@ from picograd.schedule.score_ranges import find_ranges
 from picograd.schedule.turned_products import edit_weights
 from picograd.schedule.uncross import uncross
 from picograd.schedule.updates import take_updates
-from picograd.schedule.values import facts_of, is_leaf, leaf_key
+from picograd.schedule.values import facts_of, is_leaf, leaf_key, let_go
 from picograd.schedule.verify import verify as verify_kernel
 from picograd.schedule.wide_scores import widen_scores
 from picograd.target import Target
@@ -98,6 +92,7 @@ def schedule(roots: Sequence[Node], target: Target, verify: bool = True) -> Plan
     steps = (*draft.steps, *draft.copies)
     parts = (tuple(draft.slots), steps, tuple(draft.inputs), tuple(draft.scalars))
     reasons = draft.fuser.reasons.told(draft.locations)
+    let_go(draft.values)
     return Plan(*parts, tuple(draft.outputs), draft.arenas, *reasons, tuple(draft.joined))
 
 

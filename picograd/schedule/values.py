@@ -73,3 +73,9 @@ def structural_key(node: Node, inputs: tuple[Facts, ...]) -> Any:
         arg = placed(node, id)
     ends = ends_of(node), sources_of(node)
     return (node.op, inputs, arg, node.shape, node.dtype, node.device, ends)
+
+
+def let_go(values: Iterable[Facts]) -> None:
+    """Undo what refers to itself: the memory that a graph reads would wait for the collector."""
+    for facts in values:
+        facts.group = facts.home = facts.stream = None

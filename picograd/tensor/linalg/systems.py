@@ -433,6 +433,13 @@ def chain_order(sizes: list[int]) -> Any:
     return tree(0, count - 1)
 
 
+def multiplied(listed: Sequence[Tensor], tree: Any) -> Tensor:
+    """Multiply matrices in the order of a tree of pairs."""
+    if isinstance(tree, int):
+        return listed[tree]
+    return multiplied(listed, tree[0]) @ multiplied(listed, tree[1])
+
+
 def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     """Multiply several matrices in the cheapest order; the first and last may be vectors.
 
@@ -448,10 +455,7 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     is_row, is_column = listed[0].ndim == 1, listed[-1].ndim == 1
     listed[0] = listed[0].unsqueeze(0) if is_row else listed[0]
     listed[-1] = listed[-1].unsqueeze(1) if is_column else listed[-1]
-
-    def multiply(tree: Any) -> Tensor:
-        return listed[tree] if isinstance(tree, int) else multiply(tree[0]) @ multiply(tree[1])
-
-    result = multiply(chain_order([listed[0].shape[0], *(x.shape[-1] for x in listed)]))
+    tree = chain_order([listed[0].shape[0], *(x.shape[-1] for x in listed)])
+    result = multiplied(listed, tree)
     result = result.squeeze(0) if is_row else result
     return result.squeeze(-1) if is_column else result
