@@ -31,8 +31,14 @@ from picograd.schedule.merge import merge_launches
 from picograd.schedule.moved_factors import move_factors
 from picograd.schedule.partwise import aside_kernel
 from picograd.schedule.plan import (
-    CopyStep, HostStep, KernelLaunch, Plan, PlanSlot, Step, hold_complex,
-)  # fmt: skip
+    CopyStep,
+    HostStep,
+    KernelLaunch,
+    Plan,
+    PlanSlot,
+    Step,
+    hold_complex,
+)
 from picograd.schedule.race import has_race
 from picograd.schedule.readers import find_readers
 from picograd.schedule.rearranged import rearrange
@@ -58,7 +64,7 @@ class Draft:
     roots: list[Node]
     target: Target
     is_verified: bool
-    fuser: Fuser = field(init=False)
+    fuser: Fuser
     order: list[Node] = field(default_factory=list)  # as recorded, inputs first
     facts: dict[int, Facts] = field(default_factory=dict)  # of each node, by identity
     values: list[Facts] = field(default_factory=list)  # each once
@@ -78,13 +84,10 @@ class Draft:
     joined: list[tuple[int, int]] = field(default_factory=list)  # a slot, and what it is a part of
     shared: dict[Any, Shared] = field(default_factory=dict)  # kernels by their outlines
 
-    def __post_init__(self) -> None:
-        self.fuser = Fuser(self.target)
-
 
 def schedule(roots: Sequence[Node], target: Target, verify: bool = True) -> Plan:
     """Turn the graph under `roots` into a plan; `verify` checks every kernel built."""
-    draft = Draft(list(roots), target, verify)
+    draft = Draft(list(roots), target, verify, Fuser(target))
     with paused_collection():
         for stage in STAGES:
             stage(draft)

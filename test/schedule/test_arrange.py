@@ -8,13 +8,14 @@ from picograd.graph import build
 from picograd.graph.node import Node
 from picograd.schedule import arrange as module
 from picograd.schedule.arrange import LARGE, arrange, is_sink, reads_of
+from picograd.schedule.fuse import Fuser
 from picograd.schedule.group import Group
 from picograd.schedule.schedule import Draft, fuse, number_inputs
 from picograd.target import cuda_target
 
 
 def fused(*roots: Node) -> list[Group]:
-    draft = Draft(list(roots), TARGET, True)
+    draft = Draft(list(roots), TARGET, True, Fuser(TARGET))
     number_inputs(draft)
     fuse(draft)
     return draft.fuser.groups
