@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from picograd.dtype import float32, float64
-from picograd.errors import DTypeError, ValueRangeError
+from picograd.errors import DTypeError, ValueRangeError, check_least, check_positive
 from picograd.tensor.tensor import Tensor
 from picograd.typed import strided
 
@@ -117,8 +117,7 @@ def exponential(
     M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, **more: Any
 ) -> Tensor:
     """Make exp(-|n - center| / tau); only a window that repeats has another center."""
-    if tau <= 0:
-        raise ValueRangeError("exponential", f"tau={tau} is not positive", "make it positive")
+    check_positive("exponential", "tau", tau)
     if sym and center is not None:
         problem = "a symmetric window has its center in the middle"
         raise ValueRangeError("exponential", problem, "leave center out, or pass sym=False")
@@ -130,8 +129,7 @@ def exponential(
 
 def gaussian(M: int, *, std: float = 1.0, sym: bool = True, **more: Any) -> Tensor:
     """Make exp(-((n - middle) / std)^2 / 2)."""
-    if std <= 0:
-        raise ValueRangeError("gaussian", f"std={std} is not positive", "make it positive")
+    check_positive("gaussian", "std", std)
     at, last = points("gaussian", M, sym)
     middle = last / 2
     distance = (at - middle) / std
@@ -141,8 +139,7 @@ def gaussian(M: int, *, std: float = 1.0, sym: bool = True, **more: Any) -> Tens
 
 def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, **more: Any) -> Tensor:
     """Make Kaiser's window: I0(beta sqrt(1 - t^2)) / I0(beta) over t from -1 to 1."""
-    if beta < 0:
-        raise ValueRangeError("kaiser", f"beta={beta} is negative", "use 0 or more")
+    check_least("kaiser", "beta", beta)
     at, last = points("kaiser", M, sym)
     place = 2 * at / last
     inside = 1 - (place - 1) ** 2

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from picograd.errors import ValueRangeError
+from picograd.errors import check_probability
 from picograd.nn.family import Family
 from picograd.tensor.network import dropout as functional
 from picograd.tensor.tensor import Tensor
@@ -22,10 +22,7 @@ class Dropout(Family):
     _shown = "p={self.p}, inplace={self.inplace}"
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
-        is_number = isinstance(p, (int, float))
-        if not is_number or not 0.0 <= p <= 1.0:
-            problem = f"p={p!r} is not a probability"
-            raise ValueRangeError(type(self).__name__, problem, "use 0 <= p <= 1")
+        check_probability(type(self).__name__, "p", p)
         self.p = p
         self.inplace = inplace
 
