@@ -112,8 +112,7 @@ def convolution(
         return convolve(input, weight, bias, stride, padding, dilation, groups)
     adjoint = getattr(functional, f"conv_transpose{axes}d")
     more = {"output_padding": output_padding, "groups": groups, "dilation": dilation}
-    found = adjoint(input, weight, bias, stride, padding, **more)
-    return found
+    return adjoint(input, weight, bias, stride, padding, **more)
 
 
 def _assert_async(input: Tensor, assert_msg: str | None = None) -> None:

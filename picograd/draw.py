@@ -23,7 +23,7 @@ import numpy as np
 from picograd.engine import pending
 from picograd.engine.inspect import PlanView
 from picograd.engine.realize import make_plan, pending_roots
-from picograd.errors import DataError, PicogradError, ValueRangeError, check_known
+from picograd.errors import PicogradError, ValueRangeError, check_known, writing
 from picograd.graph.interpret import interpret
 from picograd.graph.node import Node, toposort
 from picograd.graph.row import Role
@@ -132,12 +132,9 @@ def draw_dot(
     target = PicturePath(_target(path))
     picture = picture_of(tensor_or_plan, level, inputs, values)
     source = PicturePath(target.with_suffix(".dot"))
-    try:
+    with writing("draw_dot", source):
         target.parent.mkdir(parents=True, exist_ok=True)
         source.write_text(picture.text())
-    except OSError as error:
-        problem = f"cannot write {source}: {error.strerror}"
-        raise DataError("draw_dot", problem, "check the folder") from error
     if target == source:
         return source
     if picture.count > LAYOUT_LIMIT:

@@ -8,8 +8,9 @@ without opening picograd. `check` guards invariants of picograd itself and raise
 """
 
 import re
-from collections.abc import Collection
-from typing import NoReturn
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
 
 ARTICLE = re.compile(r"\ba (?=[AEIO]|int)")  # of names that are put into a message
 
@@ -127,6 +128,42 @@ def check_known(op: str, name: str, value: object, known: Collection[object]) ->
         *most, last = (f'"{each}"' if isinstance(each, str) else str(each) for each in known)
         fix = f"{', '.join(most)} or {last}" if most else last
         raise ValueRangeError(op, f"{name}={value!r} is unknown", f"use {fix}")
+
+
+def check_least(op: str, name: str, value: Any, least: int = 0) -> None:
+    """Raise ValueRangeError where an argument is below 0, or below another number."""
+    if not value >= least:
+        text = f"{name}={value} is {'less than ' + str(least) if least else 'negative'}"
+        raise ValueRangeError(op, text, f"use {least} or more")
+
+
+def check_positive(op: str, name: str, value: Any) -> None:
+    """Raise ValueRangeError where an argument is not above 0."""
+    if not value > 0:
+        raise ValueRangeError(op, f"{name}={value} is not positive", "use more than 0")
+
+
+def check_probability(op: str, name: str, value: Any) -> None:
+    """Raise ValueRangeError where an argument is no number from 0 to 1."""
+    if not isinstance(value, (int, float)) or not 0.0 <= value <= 1.0:
+        raise ValueRangeError(op, f"{name}={value!r} is not a probability", f"use 0 <= {name} <= 1")
+
+
+def check_callable(op: str, value: object, fix: str = "pass a function") -> None:
+    """Raise DTypeError where an argument cannot be called."""
+    if not callable(value):
+        raise DTypeError(op, f"{type(value).__name__} is no function", fix)
+
+
+@contextmanager
+def writing(
+    op: str, path: object, fix: str = "check the folder, its permissions and the free space"
+) -> Iterator[None]:
+    """Raise DataError where a file cannot be written in this block."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(op, f"cannot write {path}: {error.strerror}", fix) from error
 
 
 def no_data(op: str) -> NoDataError:

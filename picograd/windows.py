@@ -1,14 +1,14 @@
 """PyTorch's `torch.signal.windows`: windows of M points, symmetric unless told otherwise."""
 
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from picograd.dtype import float32, float64
-from picograd.errors import DTypeError, ValueRangeError
+from picograd.errors import DTypeError, ValueRangeError, check_least, check_positive
+from picograd.tensor.making.tensors_like import bessel, cosines, points, triangle, window
 from picograd.tensor.tensor import Tensor
 from picograd.typed import strided
 
@@ -21,41 +21,17 @@ Array = Any
 Window = Callable[..., Tensor]
 
 
-def points(op: str, M: Any, sym: bool) -> tuple[Array, int]:
-    """Number the points; and the last of them, where a window that repeats has one more."""
-    count = operator.index(M)
-    if count < 0:
-        raise ValueRangeError(op, f"{count} points are negative", "use 0 or more")
-    last = count - 1 if sym else count
-    at: Array = np.arange(count, dtype=np.float64)
-    return at, max(last, 1)
-
-
 def made(op: str, values: Array, more: dict[str, Any]) -> Tensor:
     """Make the tensor; `more` are dtype, device and requires_grad. One point is 1."""
-    if len(values) == 1:
-        values = np.ones(1)
     if more.pop("layout", None) not in (None, strided):
         raise ValueRangeError(op, "the layout is not strided", "leave it out")
     if more.get("dtype") is None:
         more["dtype"] = "float32"
-    found = Tensor.of(values, **more)
+    found = window(values, more)
     if found.dtype not in (float32, float64):
         text = f"takes float32 or float64, not {found.dtype.name}"
         raise ValueRangeError(op, text, "cast the window")
     return found
-
-
-def cosines(op: str, M: int, a: Sequence[float], sym: bool, more: dict[str, Any]) -> Tensor:
-    """Sum a0 - a1 cos(t) + a2 cos(2 t) ... over t from 0 to 2 pi."""
-    at, last = points(op, M, sym)
-    step = 2 * math.pi / last
-    angle = at * step
-    values = np.zeros(len(at))
-    for number, weight in enumerate(a):
-        wave = np.cos(number * angle)
-        values += (-1) ** number * weight * wave
-    return made(op, values, more)
 
 
 def general_cosine(M: int, *, a: Sequence[float], sym: bool = True, **more: Any) -> Tensor:
@@ -71,20 +47,20 @@ def general_cosine(M: int, *, a: Sequence[float], sym: bool = True, **more: Any)
     weights = list(a)
     if not weights:
         raise ValueRangeError("general_cosine", "there are no coefficients", "give some as a")
-    return cosines("general_cosine", M, weights, sym, more)
+    return made("general_cosine", cosines("general_cosine", M, not sym, weights), more)
 
 
 def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, **more: Any) -> Tensor:
     """Make a window alpha - (1 - alpha) cos(t)."""
     weights = (alpha, 1 - alpha)
-    return cosines("general_hamming", M, weights, sym, more)
+    return made("general_hamming", cosines("general_hamming", M, not sym, weights), more)
 
 
 def of_cosines(name: str, *weights: float) -> Window:
     """Make the function of one sum of cosines."""
 
     def make(M: int, *, sym: bool = True, **more: Any) -> Tensor:
-        return cosines(name, M, weights, sym, more)
+        return made(name, cosines(name, M, not sym, weights), more)
 
     make.__name__ = make.__qualname__ = name
     make.__doc__ = f"Make a window of cosines whose weights are {weights}."
@@ -99,15 +75,12 @@ nuttall = of_cosines("nuttall", 0.3635819, 0.4891775, 0.1365995, 0.0106411)
 
 def bartlett(M: int, *, sym: bool = True, **more: Any) -> Tensor:
     """Make a triangle."""
-    at, last = points("bartlett", M, sym)
-    place = 2 * at / last
-    distance = np.abs(place - 1)
-    return made("bartlett", 1 - distance, more)
+    return made("bartlett", triangle("bartlett", M, not sym), more)
 
 
 def cosine(M: int, *, sym: bool = True, **more: Any) -> Tensor:
     """Make half a wave, whose ends are half a point outside."""
-    at, last = points("cosine", M, sym)
+    at, last = points("cosine", M, not sym)
     step = math.pi / (last + 1)
     angle = (at + 0.5) * step
     return made("cosine", np.sin(angle), more)
@@ -117,12 +90,11 @@ def exponential(
     M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, **more: Any
 ) -> Tensor:
     """Make exp(-|n - center| / tau); only a window that repeats has another center."""
-    if tau <= 0:
-        raise ValueRangeError("exponential", f"tau={tau} is not positive", "make it positive")
+    check_positive("exponential", "tau", tau)
     if sym and center is not None:
         problem = "a symmetric window has its center in the middle"
         raise ValueRangeError("exponential", problem, "leave center out, or pass sym=False")
-    at, last = points("exponential", M, sym)
+    at, last = points("exponential", M, not sym)
     middle = last / 2 if center is None else center
     distance = np.abs(at - middle)
     return made("exponential", np.exp(-distance / tau), more)
@@ -130,9 +102,8 @@ def exponential(
 
 def gaussian(M: int, *, std: float = 1.0, sym: bool = True, **more: Any) -> Tensor:
     """Make exp(-((n - middle) / std)^2 / 2)."""
-    if std <= 0:
-        raise ValueRangeError("gaussian", f"std={std} is not positive", "make it positive")
-    at, last = points("gaussian", M, sym)
+    check_positive("gaussian", "std", std)
+    at, last = points("gaussian", M, not sym)
     middle = last / 2
     distance = (at - middle) / std
     square = distance**2
@@ -141,11 +112,5 @@ def gaussian(M: int, *, std: float = 1.0, sym: bool = True, **more: Any) -> Tens
 
 def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, **more: Any) -> Tensor:
     """Make Kaiser's window: I0(beta sqrt(1 - t^2)) / I0(beta) over t from -1 to 1."""
-    if beta < 0:
-        raise ValueRangeError("kaiser", f"beta={beta} is negative", "use 0 or more")
-    at, last = points("kaiser", M, sym)
-    place = 2 * at / last
-    inside = 1 - (place - 1) ** 2
-    root = np.sqrt(np.maximum(inside, 0))
-    values = np.i0(beta * root)
-    return made("kaiser", values / np.i0(beta), more)
+    check_least("kaiser", "beta", beta)
+    return made("kaiser", bessel("kaiser", M, not sym, beta), more)

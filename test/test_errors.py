@@ -4,13 +4,20 @@ import pytest
 
 from picograd import errors
 from picograd.errors import (
+    DataError,
+    DTypeError,
     InternalError,
     PicogradError,
     ShapeError,
     ValueRangeError,
     check,
+    check_callable,
     check_known,
+    check_least,
+    check_positive,
+    check_probability,
     internal,
+    writing,
 )
 
 
@@ -53,3 +60,24 @@ def test_a_word_is_one_of_those_that_are_known() -> None:
         check_known("qr", "mode", "x", ("reduced", "r"))
     with pytest.raises(ValueRangeError, match=r"use None, 1 or 2\."):
         check_known("qr", "mode", [3], (None, 1, 2))
+
+
+def test_arguments_out_of_range_are_named() -> None:
+    with pytest.raises(ValueRangeError, match="f: beta=-1 is negative. Fix: use 0 or more"):
+        check_least("f", "beta", -1)
+    with pytest.raises(ValueRangeError, match="f: count=0 is less than 1. Fix: use 1 or more"):
+        check_least("f", "count", 0, 1)
+    with pytest.raises(ValueRangeError, match="f: std=nan is not positive"):
+        check_positive("f", "std", float("nan"))
+    with pytest.raises(
+        ValueRangeError, match="f: p=1.5 is not a probability. Fix: use 0 <= p <= 1"
+    ):
+        check_probability("f", "p", 1.5)
+    with pytest.raises(DTypeError, match="f: int is no function. Fix: pass a function"):
+        check_callable("f", 1)
+
+
+def test_a_file_that_cannot_be_written_is_a_data_error() -> None:
+    problem = "f: cannot write x: No space left. Fix: check the folder"
+    with pytest.raises(DataError, match=problem), writing("f", "x"):
+        raise OSError(28, "No space left")

@@ -50,9 +50,7 @@ def is_turn(step: Step) -> bool:
 
     Its dims are the rows and their elements.
     """
-    if not isinstance(step, Assign | Store):
-        return False
-    if step.conditions or len(step.dims) != 2:
+    if not isinstance(step, Assign | Store) or step.conditions or len(step.dims) != 2:
         return False
     row, element = step.dims
     crossed = axis_index(element), axis_index(row)

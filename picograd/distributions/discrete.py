@@ -15,7 +15,7 @@ from picograd.distributions.distribution import (
     need_one,
 )
 from picograd.distributions.univariate import uniform
-from picograd.errors import ValueRangeError
+from picograd.errors import check_least
 from picograd.tensor.core.autograd import no_grad
 from picograd.tensor.making.distributions import binomial, poisson
 from picograd.tensor.public import broadcast_tensors
@@ -441,8 +441,7 @@ class Multinomial(Choices):
         validate_args: bool | None = None,
     ) -> None:
         self.total_count: int = int(total_count)
-        if self.total_count < 0:
-            raise ValueRangeError("Multinomial", f"total_count={total_count}", "use 0 or more")
+        check_least("Multinomial", "total_count", self.total_count)
         super().__init__(probs, logits, validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)

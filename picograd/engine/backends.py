@@ -76,9 +76,8 @@ def normalize_device(name: str) -> str:
 def get_device(name: str = "") -> Device:
     """Find a device by name, opening it at first use; without a name, the default device."""
     device = OPEN.get(name)
-    if device is not None:
-        if name != "cpu" or device.target.threads == config.threads:
-            return device
+    if device is not None and (name != "cpu" or device.target.threads == config.threads):
+        return device
     with LOCK:
         known = normalize_device(name) if name else default_device()
         device = OPEN.get(known)

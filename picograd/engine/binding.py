@@ -127,8 +127,7 @@ def plain_value(number: Any) -> int | float:
     source = number if type(number) is TracedNumber else getattr(number, "source", None)
     if source is not None:
         return plain(source)
-    found = getattr(number, "value", number)
-    return found
+    return getattr(number, "value", number)
 
 
 def as_traced(number: Any) -> Any:

@@ -16,7 +16,7 @@ from typing import Any
 from picograd.engine.debug import Totals, user_line
 from picograd.engine.held_back import by_line, held_back, spent
 from picograd.engine.watch import PROFILES
-from picograd.errors import DataError
+from picograd.errors import writing
 from picograd.helpers import on_demand
 from picograd.runtime.device import Device, Tape
 from picograd.runtime.log import say
@@ -162,9 +162,5 @@ def profile(path: str | os.PathLike[str] | None = "profile.json") -> Iterator[Pr
 
 def write(path: str | os.PathLike[str], text: str) -> None:
     """Write a file; DataError if it cannot be written."""
-    try:
-        with open(path, "w") as file:
-            file.write(text)
-    except OSError as error:
-        problem = f"cannot write {path}: {error.strerror}"
-        raise DataError("profile", problem, "check the folder") from error
+    with writing("profile", path), open(path, "w") as file:
+        file.write(text)

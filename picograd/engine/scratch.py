@@ -33,8 +33,7 @@ def place_workspaces(plan: Plan, loaded: Loaded) -> Plan:
         nbytes = sum(each.bytes for each in found)
         if isinstance(step, KernelLaunch) and nbytes >= LEAST:
             added = range(len(slots), len(slots) + len(found))
-            for each in found:
-                slots.append(space_slot(each.bytes, step.device))
+            slots += [space_slot(each.bytes, step.device) for each in found]
             wider = *step.slots, *added
             steps[number] = replace(step, slots=wider)
             devices.add(step.device)

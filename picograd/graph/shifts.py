@@ -132,9 +132,7 @@ def moved(change: Change, node: Node) -> Change:
     """Number dimensions as a view shows them."""
     rule = node.row.dimensions
     found = None if rule is None else rule(node)
-    if found is None:
-        raise Unknown
-    if not set(change.own) <= set(found):
+    if found is None or not set(change.own) <= set(found):
         raise Unknown
     return replace(change, own=tuple(map(found.index, change.own)))
 

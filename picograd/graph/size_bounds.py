@@ -151,9 +151,8 @@ def window_bound(axes: Axes, node: Node, bounds: Bounds) -> list[tuple[int, int]
 def conv_bound(axes: Axes, node: Node, bounds: Bounds) -> list[tuple[int, int]]:
     """Apply the rule of sizes of a convolution."""
     x, weight = node.inputs
-    wide = []
-    for axis in range(3, len(x.shape)):
-        wide.append(bounds.get(axes.find(x, axis), x.shape[axis]))
+    spatial = range(3, len(x.shape))
+    wide = [bounds.get(axes.find(x, axis), x.shape[axis]) for axis in spatial]
     sizes = conv_sizes(tuple(wide), weight.shape[3:], node.arg)
     found = []
     for axis, size in enumerate(sizes, 3):

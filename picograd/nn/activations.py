@@ -3,10 +3,12 @@
 `inplace` writes the result over the input, as in PyTorch; a result of its own costs no more.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from picograd.errors import DTypeError
 from picograd.nn import functional
+from picograd.nn.family import Family
 from picograd.nn.init import constant, constant_
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
@@ -14,8 +16,20 @@ from picograd.tensor.core.annotations import DeviceLike, DTypeLike
 from picograd.tensor.tensor import Tensor
 
 
-class Activation(Module):
+class Plain(Family):
+    """This class is the base of activations without settings."""
+
+    function: Callable[..., Tensor]
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Apply the function of the class."""
+        return self.function(input)
+
+
+class Activation(Family):
     """This class is the base of activations that may write their result over the input."""
+
+    function: Callable[..., Tensor]
 
     def __init__(self, inplace: bool = False) -> None:
         self.inplace = inplace
@@ -24,6 +38,10 @@ class Activation(Module):
         """Describe the settings, and `inplace` where it was asked for."""
         settings = [super().extra_repr()] if self._shown else []
         return ", ".join(settings + ["inplace=True"] * bool(self.inplace))
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Apply the function of the class."""
+        return self.function(input, self.inplace)
 
 
 def whole_or_none(module: Any, dim: Any) -> Any:
@@ -34,25 +52,35 @@ def whole_or_none(module: Any, dim: Any) -> Any:
     return dim
 
 
-class Shrink(Module):
+class Shrink(Family):
     """This class is the base of activations that change what is within `lambd` of 0."""
 
+    function: Callable[..., Tensor]
     _shown = "{self.lambd}"
 
     def __init__(self, lambd: float = 0.5) -> None:
         self.lambd = lambd
 
+    def forward(self, input: Tensor) -> Tensor:
+        """Apply the function of the class."""
+        return self.function(input, self.lambd)
 
-class AlongAxis(Module):
+
+class AlongAxis(Family):
     """This class is the base of activations along an axis; None chooses one by the rank."""
 
+    function: Callable[..., Tensor]
     _shown = "dim={self.dim}"
 
     def __init__(self, dim: int | None = None) -> None:
         self.dim = whole_or_none(self, dim)
 
+    def forward(self, input: Tensor) -> Tensor:
+        """Apply the function of the class."""
+        return self.function(input, self.dim)
 
-class ReLU(Activation):
+
+class ReLU(Activation, function=functional.relu):
     """This class computes max(x, 0).
 
     >>> from picograd import Tensor, nn
@@ -60,22 +88,14 @@ class ReLU(Activation):
     [0.0, 0.0, 2.0]
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply ReLU to each element."""
-        return functional.relu(input, self.inplace)
 
-
-class ReLU6(Activation):
+class ReLU6(Activation, function=functional.relu6):
     """This class computes min(max(x, 0), 6).
 
     >>> from picograd import Tensor, nn
     >>> nn.ReLU6()(Tensor([-1.0, 3.0, 8.0])).tolist()
     [0.0, 3.0, 6.0]
     """
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Limit each element to [0, 6]."""
-        return functional.relu6(input, self.inplace)
 
 
 class LeakyReLU(Activation):
@@ -187,17 +207,13 @@ class CELU(Activation):
         return functional.celu(input, self.alpha, self.inplace)
 
 
-class SELU(Activation):
+class SELU(Activation, function=functional.selu):
     """This class is the scaled ELU, which keeps mean 0 and variance 1.
 
     >>> from picograd import Tensor, nn
     >>> nn.SELU()(Tensor([-1.0, 0.0, 2.0])).tolist()
     [-1.1113..., 0.0, 2.1014...]
     """
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply SELU to each element."""
-        return functional.selu(input, self.inplace)
 
 
 class GELU(Module):
@@ -218,7 +234,7 @@ class GELU(Module):
         return functional.gelu(input, approximate=self.approximate)
 
 
-class SiLU(Activation):
+class SiLU(Activation, function=functional.silu):
     """This class computes x * sigmoid(x).
 
     >>> from picograd import Tensor, nn
@@ -226,12 +242,8 @@ class SiLU(Activation):
     [-0.2689..., 0.0, 1.7615...]
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply SiLU to each element."""
-        return functional.silu(input, self.inplace)
 
-
-class Mish(Activation):
+class Mish(Activation, function=functional.mish):
     """This class computes x * tanh(softplus(x)).
 
     >>> from picograd import Tensor, nn
@@ -239,12 +251,8 @@ class Mish(Activation):
     [-0.3034..., 0.0, 1.9439...]
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply Mish to each element."""
-        return functional.mish(input, self.inplace)
 
-
-class Hardswish(Activation):
+class Hardswish(Activation, function=functional.hardswish):
     """This class computes x * relu6(x + 3) / 6.
 
     >>> from picograd import Tensor, nn
@@ -252,22 +260,14 @@ class Hardswish(Activation):
     [0.0, 1.125, 4.0]
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply hardswish to each element."""
-        return functional.hardswish(input, self.inplace)
 
-
-class Hardsigmoid(Activation):
+class Hardsigmoid(Activation, function=functional.hardsigmoid):
     """This class computes relu6(x + 3) / 6.
 
     >>> from picograd import Tensor, nn
     >>> nn.Hardsigmoid()(Tensor([-4.0, 0.0, 4.0])).tolist()
     [0.0, 0.5, 1.0]
     """
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply hardsigmoid to each element."""
-        return functional.hardsigmoid(input, self.inplace)
 
 
 class Hardtanh(Activation):
@@ -309,7 +309,7 @@ class Softplus(Module):
         return functional.softplus(input, self.beta, self.threshold)
 
 
-class Softsign(Module):
+class Softsign(Plain, function=functional.softsign):
     """This class computes x / (1 + |x|).
 
     >>> from picograd import Tensor, nn
@@ -317,12 +317,8 @@ class Softsign(Module):
     [-0.5, 0.0, 0.75]
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply softsign to each element."""
-        return functional.softsign(input)
 
-
-class Softshrink(Shrink):
+class Softshrink(Shrink, function=functional.softshrink):
     """This class moves elements by lambd towards 0, not past it.
 
     >>> from picograd import Tensor, nn
@@ -330,12 +326,8 @@ class Softshrink(Shrink):
     [-0.5, 0.0, 1.5]
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Shrink each element."""
-        return functional.softshrink(input, self.lambd)
 
-
-class Hardshrink(Shrink):
+class Hardshrink(Shrink, function=functional.hardshrink):
     """This class zeroes elements in [-lambd, lambd].
 
     >>> from picograd import Tensor, nn
@@ -343,22 +335,14 @@ class Hardshrink(Shrink):
     [-1.0, 0.0, 2.0]
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Shrink each element."""
-        return functional.hardshrink(input, self.lambd)
 
-
-class Tanhshrink(Module):
+class Tanhshrink(Plain, function=functional.tanhshrink):
     """This class computes x - tanh(x).
 
     >>> from picograd import Tensor, nn
     >>> nn.Tanhshrink()(Tensor([-1.0, 0.0, 2.0])).tolist()
     [-0.2384..., 0.0, 1.0359...]
     """
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Shrink each element."""
-        return functional.tanhshrink(input)
 
 
 class Threshold(Activation):
@@ -381,7 +365,7 @@ class Threshold(Activation):
         return functional.threshold(input, self.threshold, self.value, self.inplace)
 
 
-class Tanh(Module):
+class Tanh(Plain, function=functional.tanh):
     """This class computes tanh(x).
 
     >>> from picograd import Tensor, nn
@@ -389,12 +373,8 @@ class Tanh(Module):
     [-0.7615..., 0.0, 0.9640...]
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply tanh to each element."""
-        return functional.tanh(input)
 
-
-class Sigmoid(Module):
+class Sigmoid(Plain, function=functional.sigmoid):
     """This class computes 1 / (1 + exp(-x)).
 
     >>> from picograd import Tensor, nn
@@ -402,12 +382,8 @@ class Sigmoid(Module):
     [0.2689..., 0.5, 0.8807...]
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the sigmoid to each element."""
-        return functional.sigmoid(input)
 
-
-class LogSigmoid(Module):
+class LogSigmoid(Plain, function=functional.logsigmoid):
     """This class computes log(1 / (1 + exp(-x))).
 
     >>> from picograd import Tensor, nn
@@ -415,12 +391,8 @@ class LogSigmoid(Module):
     [-1.3132..., -0.6931..., -0.1269...]
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply the logarithm of the sigmoid to each element."""
-        return functional.logsigmoid(input)
 
-
-class GLU(Module):
+class GLU(AlongAxis, function=functional.glu):
     """This class halves an axis and computes a * sigmoid(b): (..., 2 N) -> (..., N).
 
     >>> from picograd import Tensor, nn
@@ -428,17 +400,11 @@ class GLU(Module):
     [0.5, 1.0]
     """
 
-    _shown = "dim={self.dim}"
-
     def __init__(self, dim: int = -1) -> None:
         self.dim = whole_or_none(self, dim)
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Gate the first half by the second."""
-        return functional.glu(input, self.dim)
 
-
-class Softmax(AlongAxis):
+class Softmax(AlongAxis, function=functional.softmax):
     """This class normalises exp(x) to sum 1 along one axis (None: see `functional.softmax`).
 
     >>> from picograd import Tensor, nn
@@ -446,22 +412,14 @@ class Softmax(AlongAxis):
     [0.25, 0.25, 0.25, 0.25]
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply softmax along the axis."""
-        return functional.softmax(input, self.dim)
 
-
-class Softmin(AlongAxis):
+class Softmin(AlongAxis, function=functional.softmin):
     """This class normalises exp(-x) to sum 1 along one axis.
 
     >>> from picograd import Tensor, nn
     >>> nn.Softmin(0)(Tensor([1.0, 1.0, 1.0, 1.0])).tolist()
     [0.25, 0.25, 0.25, 0.25]
     """
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply softmin along the axis."""
-        return functional.softmin(input, self.dim)
 
 
 class Softmax2d(Module):
@@ -477,14 +435,10 @@ class Softmax2d(Module):
         return functional.softmax(input, -3)
 
 
-class LogSoftmax(AlongAxis):
+class LogSoftmax(AlongAxis, function=functional.log_softmax):
     """This class computes log(softmax(x)) along one axis without overflow.
 
     >>> from picograd import Tensor, nn
     >>> nn.LogSoftmax(0)(Tensor([1.0, 1.0, 1.0])).tolist()
     [-1.0986..., -1.0986..., -1.0986...]
     """
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Apply log-softmax along the axis."""
-        return functional.log_softmax(input, self.dim)

@@ -5,7 +5,7 @@ from typing import Any
 from picograd.errors import ShapeError, ValueRangeError, check_known
 from picograd.helpers import product
 from picograd.nn import init
-from picograd.nn.module import Module
+from picograd.nn.family import Family
 from picograd.nn.parameter import Parameter
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike
 from picograd.tensor.core.arguments import need_tensor
@@ -33,7 +33,7 @@ def _padding_mode(op: str, mode: str) -> str:
     return mode
 
 
-class ConvSettings(Module):
+class ConvSettings(Family):
     """This class holds what convolutions share: sizes, weight and bias.
 
     The weight is (O, C/groups, *K), of adjoint convolutions (C, O/groups, *K).
@@ -174,7 +174,7 @@ class Conv1d(Conv):
     """
 
 
-class Conv2d(Conv):
+class Conv2d(Conv, axes=2):
     """This class slides kernels over images: (B, C, H, W) -> (B, O, H', W').
 
     >>> from picograd import Tensor, nn
@@ -182,15 +182,11 @@ class Conv2d(Conv):
     (2, 4, 8, 8)
     """
 
-    axes = 2
 
-
-class Conv3d(Conv):
+class Conv3d(Conv, axes=3):
     """This class slides kernels over volumes: (B, C, D, H, W) -> (B, O, D', H', W').
 
     >>> from picograd import Tensor, nn
     >>> nn.Conv3d(1, 4, 3)(Tensor.ones(2, 1, 4, 4, 4)).shape
     (2, 4, 2, 2, 2)
     """
-
-    axes = 3

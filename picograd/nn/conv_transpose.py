@@ -92,7 +92,7 @@ class ConvTranspose1d(AdjointConv):
     """
 
 
-class ConvTranspose2d(AdjointConv):
+class ConvTranspose2d(AdjointConv, axes=2):
     """This class is the adjoint of Conv2d over images: (B, C, H, W) -> (B, O, H', W').
 
     >>> from picograd import Tensor, nn
@@ -100,15 +100,11 @@ class ConvTranspose2d(AdjointConv):
     (2, 4, 8, 8)
     """
 
-    axes = 2
 
-
-class ConvTranspose3d(AdjointConv):
+class ConvTranspose3d(AdjointConv, axes=3):
     """This class is the adjoint of Conv3d over volumes: (B, C, D, H, W) -> (B, O, D', H', W').
 
     >>> from picograd import Tensor, nn
     >>> nn.ConvTranspose3d(1, 4, 2, stride=2)(Tensor.ones(2, 1, 2, 2, 2)).shape
     (2, 4, 4, 4, 4)
     """
-
-    axes = 3

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from picograd.config import config
-from picograd.errors import DataError
+from picograd.errors import DataError, writing
 from picograd.late_methods import dataclass
 
 TIMEOUT = 20  # seconds without an answer before the next mirror is tried
@@ -86,12 +86,9 @@ def download(op: str, file: Published, target: Path, timeout: float = TIMEOUT) -
 def open_partial(target: Path) -> Iterator[BinaryIO]:
     """Open `NAME.part` for appending, once no other process has it."""
     path = target.with_name(f"{target.name}.part")
-    try:
+    with writing("download", path, "set PICOGRAD_DATA to a folder you own"):
         target.parent.mkdir(parents=True, exist_ok=True)
         part = path.open("ab")
-    except OSError as error:
-        problem = f"cannot write {path}: {error.strerror}"
-        raise DataError("download", problem, "set PICOGRAD_DATA to a folder you own") from error
     with part:
         fcntl.flock(part, fcntl.LOCK_EX)
         yield part

@@ -1,13 +1,14 @@
 """Dropout: zeroes a random part of its input while training."""
 
-from picograd.errors import ValueRangeError
-from picograd.nn.module import Module
+from collections.abc import Callable
+
+from picograd.errors import check_probability
+from picograd.nn.family import Family
 from picograd.tensor.network import dropout as functional
-from picograd.tensor.network.dropout import dropout
 from picograd.tensor.tensor import Tensor
 
 
-class Dropout(Module):
+class Dropout(Family):
     """This class zeroes each element with probability p and scales the others by 1/(1-p).
 
     Srivastava et al. (2014). Evaluation returns the input.
@@ -17,22 +18,20 @@ class Dropout(Module):
     [1.0, 2.0, 3.0]
     """
 
+    drop: Callable[..., Tensor] = staticmethod(functional.dropout)
     _shown = "p={self.p}, inplace={self.inplace}"
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
-        is_number = isinstance(p, (int, float))
-        if not is_number or not 0.0 <= p <= 1.0:
-            problem = f"p={p!r} is not a probability"
-            raise ValueRangeError(type(self).__name__, problem, "use 0 <= p <= 1")
+        check_probability(type(self).__name__, "p", p)
         self.p = p
         self.inplace = inplace
 
     def forward(self, input: Tensor) -> Tensor:
-        """Drop elements in training mode; do nothing in evaluation mode."""
-        return dropout(input, self.p, self.training, self.inplace)
+        """Drop elements, or channels, in training mode; do nothing in evaluation mode."""
+        return self.drop(input, self.p, self.training, self.inplace)
 
 
-class Dropout1d(Dropout):
+class Dropout1d(Dropout, drop=functional.dropout1d):
     """This class zeroes whole channels of (B, C, L), or (C, L) (Tompson et al., 2015).
 
     >>> from picograd import Tensor, nn
@@ -40,12 +39,8 @@ class Dropout1d(Dropout):
     [[[1.0, 2.0]]]
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Drop channels in training mode."""
-        return functional.dropout1d(input, self.p, self.training, self.inplace)
 
-
-class Dropout2d(Dropout):
+class Dropout2d(Dropout, drop=functional.dropout2d):
     """This class zeroes whole channels of (B, C, H, W) (Tompson et al., 2015).
 
     Other numbers of axes are read as (B, C, ...), with a warning: (B, C) drops elements.
@@ -55,12 +50,8 @@ class Dropout2d(Dropout):
     [[[[1.0, 2.0]]]]
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Drop channels in training mode."""
-        return functional.dropout2d(input, self.p, self.training, self.inplace)
 
-
-class Dropout3d(Dropout):
+class Dropout3d(Dropout, drop=functional.dropout3d):
     """This class zeroes whole channels of (B, C, D, H, W), or (C, D, H, W).
 
     >>> from picograd import Tensor, nn
@@ -68,12 +59,8 @@ class Dropout3d(Dropout):
     [[[[[1.0, 2.0]]]]]
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Drop channels in training mode."""
-        return functional.dropout3d(input, self.p, self.training, self.inplace)
 
-
-class AlphaDropout(Dropout):
+class AlphaDropout(Dropout, drop=functional.alpha_dropout):
     """This class drops to SELU's negative limit and keeps mean 0 and variance 1.
 
     Klambauer et al. (2017).
@@ -83,19 +70,11 @@ class AlphaDropout(Dropout):
     [1.0, 2.0, 3.0]
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Drop elements in training mode."""
-        return functional.alpha_dropout(input, self.p, self.training, self.inplace)
 
-
-class FeatureAlphaDropout(Dropout):
+class FeatureAlphaDropout(Dropout, drop=functional.feature_alpha_dropout):
     """This class is AlphaDropout of whole channels (axes 0 and 1 are drawn for).
 
     >>> from picograd import Tensor, nn
     >>> nn.FeatureAlphaDropout().eval()(Tensor([[[1.0, 2.0]]])).tolist()
     [[[1.0, 2.0]]]
     """
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Drop channels in training mode."""
-        return functional.feature_alpha_dropout(input, self.p, self.training, self.inplace)

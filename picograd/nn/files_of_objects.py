@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from picograd.device_name import device
 from picograd.engine.tracing import check_not_tracing
-from picograd.errors import DataError, DTypeError, StateError
+from picograd.errors import DataError, DTypeError, StateError, writing
 from picograd.nn import state, torch_file
 from picograd.nn.files import unread
 from picograd.nn.torch_pickle import CALLABLE, Machine, PickleProblem
@@ -45,11 +45,8 @@ def save(
         if os.fspath(f).endswith(".safetensors"):
             state.save(obj, f)
             return
-        try:
+        with writing("save", f):
             state.replace_file(Path(f), lambda file: write_torch(obj, file))
-        except OSError as error:
-            fix = "check the folder, its permissions and the free space"
-            raise DataError("save", f"cannot write {f}: {error.strerror}", fix) from error
     elif hasattr(f, "write"):
         write_torch(obj, f)
     else:

@@ -112,7 +112,7 @@ class InstanceNorm(BatchNorm):
         self._track(mean.mean(0), var.mean(0), count)
 
 
-class InstanceNorm1d(InstanceNorm):
+class InstanceNorm1d(InstanceNorm, ranks=(3,)):
     """This class normalises sequences (B, C, L).
 
     >>> from picograd import Tensor, nn
@@ -120,10 +120,8 @@ class InstanceNorm1d(InstanceNorm):
     [[[-1.0, 1.0]]]
     """
 
-    ranks = (3,)
 
-
-class InstanceNorm2d(InstanceNorm):
+class InstanceNorm2d(InstanceNorm, ranks=(4,)):
     """This class normalises images (B, C, H, W).
 
     >>> from picograd import Tensor, nn
@@ -131,18 +129,14 @@ class InstanceNorm2d(InstanceNorm):
     [[[[-1.0, 1.0]]]]
     """
 
-    ranks = (4,)
 
-
-class InstanceNorm3d(InstanceNorm):
+class InstanceNorm3d(InstanceNorm, ranks=(5,)):
     """This class normalises volumes (B, C, D, H, W).
 
     >>> from picograd import Tensor, nn
     >>> nn.InstanceNorm3d(1)(Tensor([[[[[-1.0, 1.0]]]]])).round().tolist()
     [[[[[-1.0, 1.0]]]]]
     """
-
-    ranks = (5,)
 
 
 class RMSNorm(Module):

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from picograd.errors import StateError
 from picograd.nn.conv import Conv1d, Conv2d, Conv3d
 from picograd.nn.conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from picograd.nn.family import Family
 from picograd.nn.group_norm import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
 from picograd.nn.linear import Linear
 from picograd.nn.module import Module
@@ -60,7 +61,7 @@ class LazyModuleMixin:
         return any(isinstance(each, Uninitialized) for each in vars(self).values())
 
 
-class Lazy(LazyModuleMixin, Module):
+class Lazy(LazyModuleMixin, Family):
     """This class waits for an input; `kind` is the layer it becomes, `axis` what it measures."""
 
     kind: ClassVar[type[Module]]
@@ -103,7 +104,7 @@ class Lazy(LazyModuleMixin, Module):
         return self.forward(input)
 
 
-class LazyLinear(Lazy):
+class LazyLinear(Lazy, kind=Linear, axis=-1):
     """This class becomes a Linear: LazyLinear(out_features, bias).
 
     >>> from picograd import Tensor, nn
@@ -112,11 +113,8 @@ class LazyLinear(Lazy):
     ((2, 3), Linear(in_features=5, out_features=3, bias=True))
     """
 
-    kind = Linear
-    axis = -1
 
-
-class LazyConv1d(Lazy):
+class LazyConv1d(Lazy, kind=Conv1d, axis=-2):
     """This class becomes a Conv1d with the channels of its first input.
 
     >>> from picograd import Tensor, nn
@@ -124,11 +122,8 @@ class LazyConv1d(Lazy):
     (2, 4, 4)
     """
 
-    kind = Conv1d
-    axis = -2
 
-
-class LazyConv2d(Lazy):
+class LazyConv2d(Lazy, kind=Conv2d, axis=-3):
     """This class becomes a Conv2d with the channels of its first input.
 
     >>> from picograd import Tensor, nn
@@ -136,11 +131,8 @@ class LazyConv2d(Lazy):
     (2, 4, 4, 4)
     """
 
-    kind = Conv2d
-    axis = -3
 
-
-class LazyConv3d(Lazy):
+class LazyConv3d(Lazy, kind=Conv3d, axis=-4):
     """This class becomes a Conv3d with the channels of its first input.
 
     >>> from picograd import Tensor, nn
@@ -148,11 +140,8 @@ class LazyConv3d(Lazy):
     (2, 4, 4, 4, 4)
     """
 
-    kind = Conv3d
-    axis = -4
 
-
-class LazyConvTranspose1d(Lazy):
+class LazyConvTranspose1d(Lazy, kind=ConvTranspose1d, axis=-2):
     """This class becomes a ConvTranspose1d with the channels of its first input.
 
     >>> from picograd import Tensor, nn
@@ -160,11 +149,8 @@ class LazyConvTranspose1d(Lazy):
     (2, 4, 4)
     """
 
-    kind = ConvTranspose1d
-    axis = -2
 
-
-class LazyConvTranspose2d(Lazy):
+class LazyConvTranspose2d(Lazy, kind=ConvTranspose2d, axis=-3):
     """This class becomes a ConvTranspose2d with the channels of its first input.
 
     >>> from picograd import Tensor, nn
@@ -172,11 +158,8 @@ class LazyConvTranspose2d(Lazy):
     (2, 4, 4, 4)
     """
 
-    kind = ConvTranspose2d
-    axis = -3
 
-
-class LazyConvTranspose3d(Lazy):
+class LazyConvTranspose3d(Lazy, kind=ConvTranspose3d, axis=-4):
     """This class becomes a ConvTranspose3d with the channels of its first input.
 
     >>> from picograd import Tensor, nn
@@ -184,11 +167,8 @@ class LazyConvTranspose3d(Lazy):
     (2, 4, 4, 4, 4)
     """
 
-    kind = ConvTranspose3d
-    axis = -4
 
-
-class LazyBatchNorm1d(Lazy):
+class LazyBatchNorm1d(Lazy, kind=BatchNorm1d):
     """This class becomes a BatchNorm1d with the channels of its first input.
 
     >>> from picograd import Tensor, nn
@@ -196,10 +176,8 @@ class LazyBatchNorm1d(Lazy):
     (2, 3, 4)
     """
 
-    kind = BatchNorm1d
 
-
-class LazyBatchNorm2d(Lazy):
+class LazyBatchNorm2d(Lazy, kind=BatchNorm2d):
     """This class becomes a BatchNorm2d with the channels of its first input.
 
     >>> from picograd import Tensor, nn
@@ -207,10 +185,8 @@ class LazyBatchNorm2d(Lazy):
     (2, 3, 4, 4)
     """
 
-    kind = BatchNorm2d
 
-
-class LazyBatchNorm3d(Lazy):
+class LazyBatchNorm3d(Lazy, kind=BatchNorm3d):
     """This class becomes a BatchNorm3d with the channels of its first input.
 
     >>> from picograd import Tensor, nn
@@ -218,10 +194,8 @@ class LazyBatchNorm3d(Lazy):
     (2, 3, 4, 4, 4)
     """
 
-    kind = BatchNorm3d
 
-
-class LazyInstanceNorm1d(Lazy):
+class LazyInstanceNorm1d(Lazy, kind=InstanceNorm1d, axis=-2, defaults=INSTANCE):
     """This class becomes an InstanceNorm1d with the channels of its first input.
 
     >>> from picograd import Tensor, nn
@@ -229,12 +203,8 @@ class LazyInstanceNorm1d(Lazy):
     (2, 3, 4)
     """
 
-    kind = InstanceNorm1d
-    axis = -2
-    defaults = INSTANCE
 
-
-class LazyInstanceNorm2d(Lazy):
+class LazyInstanceNorm2d(Lazy, kind=InstanceNorm2d, axis=-3, defaults=INSTANCE):
     """This class becomes an InstanceNorm2d with the channels of its first input.
 
     >>> from picograd import Tensor, nn
@@ -242,19 +212,11 @@ class LazyInstanceNorm2d(Lazy):
     (2, 3, 4, 4)
     """
 
-    kind = InstanceNorm2d
-    axis = -3
-    defaults = INSTANCE
 
-
-class LazyInstanceNorm3d(Lazy):
+class LazyInstanceNorm3d(Lazy, kind=InstanceNorm3d, axis=-4, defaults=INSTANCE):
     """This class becomes an InstanceNorm3d with the channels of its first input.
 
     >>> from picograd import Tensor, nn
     >>> nn.LazyInstanceNorm3d()(Tensor.ones(2, 3, 4, 4, 4)).shape
     (2, 3, 4, 4, 4)
     """
-
-    kind = InstanceNorm3d
-    axis = -4
-    defaults = INSTANCE

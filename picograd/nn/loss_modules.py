@@ -12,8 +12,8 @@ from picograd.errors import DTypeError, ShapeError
 from picograd.helpers import product
 from picograd.nn import losses_ctc, losses_margin, losses_regression
 from picograd.nn.distances import PairwiseDistance
+from picograd.nn.family import Family
 from picograd.nn.linear import Linear
-from picograd.nn.module import Module
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike
 from picograd.tensor.core.guard import guarded
 from picograd.tensor.core.spelling import read_reduction
@@ -21,7 +21,7 @@ from picograd.tensor.network import losses
 from picograd.tensor.tensor import Tensor
 
 
-class Criterion(Module):
+class Criterion(Family):
     """This class is the base of losses that programs write themselves: it keeps `reduction`.
 
     `size_average` and `reduce` are PyTorch's older words for it.
@@ -65,8 +65,9 @@ class Loss(WeightedCriterion):
     inputs = 2  # the function's tensors, before its options
     hidden: tuple[str, ...] = ()  # options that only the function takes
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, **own: Any) -> None:
         """Show the options of the function as the class's signature; its errors name it."""
+        super().__init_subclass__(**own)
         cls.compute = staticmethod(guarded(cls.compute))  # type: ignore[method-assign]
         cls.__signature__ = Signature(cls.options())
 
@@ -108,15 +109,13 @@ class Loss(WeightedCriterion):
         return self.compute(*tensors, **named, **options)
 
 
-class CrossEntropyLoss(Loss):
+class CrossEntropyLoss(Loss, compute=losses.cross_entropy):
     """This class compares scores (B, C, ...) with class numbers or probabilities.
 
     >>> from picograd import Tensor, nn
     >>> nn.CrossEntropyLoss()(Tensor([[0.0, 0.0]]), Tensor([1])).item()
     0.6931...
     """
-
-    compute = staticmethod(losses.cross_entropy)
 
 
 class LinearCrossEntropyLoss(WeightedCriterion):
@@ -176,7 +175,7 @@ class LinearCrossEntropyLoss(WeightedCriterion):
         )
 
 
-class NLLLoss(Loss):
+class NLLLoss(Loss, compute=losses.nll_loss):
     """This class takes the negative log-probability of the target class.
 
     >>> from picograd import Tensor, nn
@@ -184,10 +183,8 @@ class NLLLoss(Loss):
     2.0
     """
 
-    compute = staticmethod(losses.nll_loss)
 
-
-class BCELoss(Loss):
+class BCELoss(Loss, compute=losses.binary_cross_entropy):
     """This class compares probabilities with targets from 0 to 1.
 
     >>> from picograd import Tensor, nn
@@ -195,10 +192,8 @@ class BCELoss(Loss):
     0.6931...
     """
 
-    compute = staticmethod(losses.binary_cross_entropy)
 
-
-class BCEWithLogitsLoss(Loss):
+class BCEWithLogitsLoss(Loss, compute=losses.binary_cross_entropy_with_logits):
     """This class compares scores with targets from 0 to 1, without overflow.
 
     >>> from picograd import Tensor, nn
@@ -206,10 +201,8 @@ class BCEWithLogitsLoss(Loss):
     0.6931...
     """
 
-    compute = staticmethod(losses.binary_cross_entropy_with_logits)
 
-
-class MSELoss(Loss):
+class MSELoss(Loss, compute=losses_regression.mse_loss, hidden=("weight",)):
     """This class squares differences.
 
     >>> from picograd import Tensor, nn
@@ -217,11 +210,8 @@ class MSELoss(Loss):
     4.5
     """
 
-    compute = staticmethod(losses_regression.mse_loss)
-    hidden = ("weight",)
 
-
-class L1Loss(Loss):
+class L1Loss(Loss, compute=losses_regression.l1_loss, hidden=("weight",)):
     """This class takes absolute differences.
 
     >>> from picograd import Tensor, nn
@@ -229,11 +219,8 @@ class L1Loss(Loss):
     1.5
     """
 
-    compute = staticmethod(losses_regression.l1_loss)
-    hidden = ("weight",)
 
-
-class SmoothL1Loss(Loss):
+class SmoothL1Loss(Loss, compute=losses_regression.smooth_l1_loss):
     """This class squares small differences and takes large ones absolutely.
 
     >>> from picograd import Tensor, nn
@@ -241,10 +228,8 @@ class SmoothL1Loss(Loss):
     1.25
     """
 
-    compute = staticmethod(losses_regression.smooth_l1_loss)
 
-
-class HuberLoss(Loss):
+class HuberLoss(Loss, compute=losses_regression.huber_loss, hidden=("weight",)):
     """This class squares small differences and takes large ones times delta.
 
     >>> from picograd import Tensor, nn
@@ -252,11 +237,8 @@ class HuberLoss(Loss):
     1.25
     """
 
-    compute = staticmethod(losses_regression.huber_loss)
-    hidden = ("weight",)
 
-
-class KLDivLoss(Loss):
+class KLDivLoss(Loss, compute=losses_regression.kl_div):
     """This class is the Kullback-Leibler divergence of log-probabilities.
 
     >>> from picograd import Tensor, nn
@@ -264,18 +246,14 @@ class KLDivLoss(Loss):
     -0.6931...
     """
 
-    compute = staticmethod(losses_regression.kl_div)
 
-
-class PoissonNLLLoss(Loss):
+class PoissonNLLLoss(Loss, compute=losses_regression.poisson_nll_loss):
     """This class fits counts with a Poisson distribution.
 
     >>> from picograd import Tensor, nn
     >>> nn.PoissonNLLLoss()(Tensor([0.0, 0.0]), Tensor([1.0, 2.0])).item()
     1.0
     """
-
-    compute = staticmethod(losses_regression.poisson_nll_loss)
 
     def forward(self, *tensors: Tensor, **named: Tensor) -> Tensor:
         """Compute the loss of (log_input, target); the function has an option `log_input`."""
@@ -284,7 +262,7 @@ class PoissonNLLLoss(Loss):
         return super().forward(*tensors, **named)
 
 
-class GaussianNLLLoss(Loss):
+class GaussianNLLLoss(Loss, compute=losses_regression.gaussian_nll_loss, inputs=3):
     """This class fits values with a normal distribution of given variance.
 
     >>> from picograd import Tensor, nn
@@ -292,11 +270,8 @@ class GaussianNLLLoss(Loss):
     0.25
     """
 
-    compute = staticmethod(losses_regression.gaussian_nll_loss)
-    inputs = 3
 
-
-class MarginRankingLoss(Loss):
+class MarginRankingLoss(Loss, compute=losses_margin.margin_ranking_loss, inputs=3):
     """This class orders two scores.
 
     >>> from picograd import Tensor, nn
@@ -304,11 +279,8 @@ class MarginRankingLoss(Loss):
     0.5
     """
 
-    compute = staticmethod(losses_margin.margin_ranking_loss)
-    inputs = 3
 
-
-class HingeEmbeddingLoss(Loss):
+class HingeEmbeddingLoss(Loss, compute=losses_margin.hinge_embedding_loss):
     """This class keeps distances small or above a margin.
 
     >>> from picograd import Tensor, nn
@@ -316,10 +288,8 @@ class HingeEmbeddingLoss(Loss):
     1.25
     """
 
-    compute = staticmethod(losses_margin.hinge_embedding_loss)
 
-
-class SoftMarginLoss(Loss):
+class SoftMarginLoss(Loss, compute=losses_margin.soft_margin_loss):
     """This class computes log(1 + exp(-y x)).
 
     >>> from picograd import Tensor, nn
@@ -327,10 +297,8 @@ class SoftMarginLoss(Loss):
     0.6931...
     """
 
-    compute = staticmethod(losses_margin.soft_margin_loss)
 
-
-class MultiLabelSoftMarginLoss(Loss):
+class MultiLabelSoftMarginLoss(Loss, compute=losses_margin.multilabel_soft_margin_loss):
     """This class is the mean of two-class losses over classes.
 
     >>> from picograd import Tensor, nn
@@ -338,10 +306,8 @@ class MultiLabelSoftMarginLoss(Loss):
     0.6931...
     """
 
-    compute = staticmethod(losses_margin.multilabel_soft_margin_loss)
 
-
-class MultiMarginLoss(Loss):
+class MultiMarginLoss(Loss, compute=losses_margin.multi_margin_loss):
     """This class keeps the target's score a margin above the others.
 
     >>> from picograd import Tensor, nn
@@ -349,10 +315,8 @@ class MultiMarginLoss(Loss):
     1.0
     """
 
-    compute = staticmethod(losses_margin.multi_margin_loss)
 
-
-class CosineEmbeddingLoss(Loss):
+class CosineEmbeddingLoss(Loss, compute=losses_margin.cosine_embedding_loss, inputs=3):
     """This class turns vectors towards each other or apart.
 
     >>> from picograd import Tensor, nn
@@ -360,11 +324,8 @@ class CosineEmbeddingLoss(Loss):
     1.0
     """
 
-    compute = staticmethod(losses_margin.cosine_embedding_loss)
-    inputs = 3
 
-
-class TripletMarginLoss(Loss):
+class TripletMarginLoss(Loss, compute=losses_margin.triplet_margin_loss, inputs=3):
     """This class keeps the anchor nearer to the positive than to the negative.
 
     >>> from picograd import Tensor, nn
@@ -373,11 +334,10 @@ class TripletMarginLoss(Loss):
     0.5
     """
 
-    compute = staticmethod(losses_margin.triplet_margin_loss)
-    inputs = 3
 
-
-class TripletMarginWithDistanceLoss(Loss):
+class TripletMarginWithDistanceLoss(
+    Loss, compute=losses_margin.triplet_margin_with_distance_loss, inputs=3
+):
     """This class is TripletMarginLoss with a distance of your own, Euclidean unless given.
 
     >>> from picograd import Tensor, nn
@@ -388,16 +348,13 @@ class TripletMarginWithDistanceLoss(Loss):
 
     distance_function: PairwiseDistance | Any
 
-    compute = staticmethod(losses_margin.triplet_margin_with_distance_loss)
-    inputs = 3
-
     def __init__(self, *values: Any, **options: Any) -> None:
         super().__init__(*values, **options)
         given: Any = vars(self)["distance_function"]
         self.distance_function = PairwiseDistance() if given is None else given
 
 
-class MultiLabelMarginLoss(Loss):
+class MultiLabelMarginLoss(Loss, compute=losses_margin.multilabel_margin_loss):
     """This class keeps the scores of all labels a margin above those of other classes.
 
     >>> from picograd import Tensor, nn
@@ -405,16 +362,11 @@ class MultiLabelMarginLoss(Loss):
     1.0
     """
 
-    compute = staticmethod(losses_margin.multilabel_margin_loss)
 
-
-class CTCLoss(Loss):
+class CTCLoss(Loss, compute=losses_ctc.ctc_loss, inputs=4):
     """This class compares log-probabilities (T, B, C) with unaligned targets.
 
     >>> from picograd import Tensor, nn
     >>> nn.CTCLoss()(Tensor([[[-1.0, -1.0]]]), Tensor([[1]]), Tensor([1]), Tensor([1])).item()
     1.0
     """
-
-    compute = staticmethod(losses_ctc.ctc_loss)
-    inputs = 4

@@ -2,7 +2,7 @@
 
 import math
 
-from picograd.errors import DTypeError, ShapeError, ValueRangeError
+from picograd.errors import DTypeError, ShapeError, check_least, check_positive
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.autocast import listed
 from picograd.tensor.core.function import within
@@ -69,8 +69,7 @@ def smooth_l1_loss(
     """
     op = "smooth_l1_loss"
     same_shape(op, input, target)
-    if beta < 0.0:
-        raise ValueRangeError(op, f"beta={beta} is negative", "use 0 or more")
+    check_least(op, "beta", beta)
     difference = input - target
     distance = difference.abs()
     if beta == 0.0:
@@ -96,8 +95,7 @@ def huber_loss(
     """
     op = "huber_loss"
     same_shape(op, input, target)
-    if delta <= 0.0:
-        raise ValueRangeError(op, f"delta={delta} is not positive", "use more than 0")
+    check_positive(op, "delta", delta)
     difference = input - target
     distance = difference.abs()
     line = (distance - 0.5 * delta) * delta

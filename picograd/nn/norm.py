@@ -6,6 +6,7 @@ from picograd.dtype import int64
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.helpers import product
 from picograd.nn import functional, init
+from picograd.nn.family import Family
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike
@@ -14,7 +15,7 @@ from picograd.tensor.network import normalization
 from picograd.tensor.tensor import Tensor
 
 
-class BatchNorm(Module):
+class BatchNorm(Family):
     """This class normalises each channel (axis 1) over all other axes, then scales and shifts.
 
     Training uses the batch's biased variance and moves the running mean and unbiased variance by
@@ -119,7 +120,7 @@ class BatchNorm(Module):
         return f"{text}, track_running_stats={self.track_running_stats}"
 
 
-class BatchNorm1d(BatchNorm):
+class BatchNorm1d(BatchNorm, ranks=(2, 3)):
     """This class normalises features of (B, C), or channels of (B, C, L).
 
     >>> from picograd import Tensor, nn
@@ -127,10 +128,8 @@ class BatchNorm1d(BatchNorm):
     [[-1.0], [1.0]]
     """
 
-    ranks = (2, 3)
 
-
-class BatchNorm2d(BatchNorm):
+class BatchNorm2d(BatchNorm, ranks=(4,)):
     """This class normalises the channels of images (B, C, H, W).
 
     >>> from picograd import Tensor, nn
@@ -138,10 +137,8 @@ class BatchNorm2d(BatchNorm):
     [[[[-1.0, 1.0]]]]
     """
 
-    ranks = (4,)
 
-
-class BatchNorm3d(BatchNorm):
+class BatchNorm3d(BatchNorm, ranks=(5,)):
     """This class normalises the channels of volumes (B, C, D, H, W).
 
     >>> from picograd import Tensor, nn
@@ -149,18 +146,14 @@ class BatchNorm3d(BatchNorm):
     [[[[[-1.0, 1.0]]]]]
     """
 
-    ranks = (5,)
 
-
-class SyncBatchNorm(BatchNorm):
+class SyncBatchNorm(BatchNorm, ranks=(2, 3, 4, 5)):
     """This class normalises channels over all processes that train together: here there is one.
 
     >>> from picograd import Tensor, nn
     >>> nn.SyncBatchNorm(1)(Tensor([[-1.0], [1.0]])).round().tolist()
     [[-1.0], [1.0]]
     """
-
-    ranks = (2, 3, 4, 5)
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ from typing import Any
 from picograd.errors import ValueRangeError
 from picograd.nn import init
 from picograd.nn.conv import per_axis
-from picograd.nn.module import Module
+from picograd.nn.family import Family
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.network import pooling_functions as functional
 from picograd.tensor.tensor import Tensor
@@ -18,7 +18,7 @@ from picograd.tensor.tensor import Tensor
 Sizes = int | tuple[int, ...]
 
 
-class Pool(Module):
+class Pool(Family):
     """This class holds the sizes of windows."""
 
     _shown = "kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
@@ -61,7 +61,7 @@ class MaxPool(Pool):
         return self.pool(input, *sizes, self.ceil_mode, self.return_indices)
 
 
-class MaxPool1d(MaxPool):
+class MaxPool1d(MaxPool, pool=functional.max_pool1d):
     """This class takes the maximum of each window of (B, C, L).
 
     >>> from picograd import Tensor, nn
@@ -69,10 +69,8 @@ class MaxPool1d(MaxPool):
     [[[2.0, 4.0]]]
     """
 
-    pool = staticmethod(functional.max_pool1d)
 
-
-class MaxPool2d(MaxPool):
+class MaxPool2d(MaxPool, pool=functional.max_pool2d):
     """This class takes the maximum of each window: (B, C, H, W) -> (B, C, H', W').
 
     >>> from picograd import Tensor, nn
@@ -80,18 +78,14 @@ class MaxPool2d(MaxPool):
     [[[[4.0]]]]
     """
 
-    pool = staticmethod(functional.max_pool2d)
 
-
-class MaxPool3d(MaxPool):
+class MaxPool3d(MaxPool, pool=functional.max_pool3d):
     """This class takes the maximum of each window of (B, C, D, H, W).
 
     >>> from picograd import Tensor, nn
     >>> nn.MaxPool3d((1, 2, 2))(Tensor([[[[[1.0, 2.0], [3.0, 4.0]]]]])).tolist()
     [[[[[4.0]]]]]
     """
-
-    pool = staticmethod(functional.max_pool3d)
 
 
 class MaxUnpool(Pool):
@@ -115,7 +109,7 @@ class MaxUnpool(Pool):
         return self.pool(input, indices, *sizes, output_size)
 
 
-class MaxUnpool1d(MaxUnpool):
+class MaxUnpool1d(MaxUnpool, pool=functional.max_unpool1d):
     """This class undoes MaxPool1d: (B, C, L) -> (B, C, L').
 
     >>> from picograd import Tensor, nn
@@ -124,10 +118,8 @@ class MaxUnpool1d(MaxUnpool):
     [[[0.0, 3.0, 0.0, 4.0]]]
     """
 
-    pool = staticmethod(functional.max_unpool1d)
 
-
-class MaxUnpool2d(MaxUnpool):
+class MaxUnpool2d(MaxUnpool, axes=2, pool=functional.max_unpool2d):
     """This class undoes MaxPool2d: (B, C, H, W) -> (B, C, H', W').
 
     >>> from picograd import Tensor, nn
@@ -136,11 +128,8 @@ class MaxUnpool2d(MaxUnpool):
     [[[[0.0, 0.0], [0.0, 4.0]]]]
     """
 
-    axes = 2
-    pool = staticmethod(functional.max_unpool2d)
 
-
-class MaxUnpool3d(MaxUnpool):
+class MaxUnpool3d(MaxUnpool, axes=3, pool=functional.max_unpool3d):
     """This class undoes MaxPool3d: (B, C, D, H, W) -> (B, C, D', H', W').
 
     >>> from picograd import Tensor, nn
@@ -148,9 +137,6 @@ class MaxUnpool3d(MaxUnpool):
     >>> nn.MaxUnpool3d((1, 1, 2))(values, places).tolist()
     [[[[[0.0, 2.0]]]]]
     """
-
-    axes = 3
-    pool = staticmethod(functional.max_unpool3d)
 
 
 class AvgPool1d(Pool):
@@ -217,7 +203,7 @@ class AvgPool2d(Pool):
         return self.pool(input, *sizes, self.count_include_pad, self.divisor_override)
 
 
-class AvgPool3d(AvgPool2d):
+class AvgPool3d(AvgPool2d, pool=functional.avg_pool3d):
     """This class averages each window of (B, C, D, H, W).
 
     >>> from picograd import Tensor, nn
@@ -225,10 +211,8 @@ class AvgPool3d(AvgPool2d):
     [[[[[2.5]]]]]
     """
 
-    pool = staticmethod(functional.avg_pool3d)
 
-
-class LPPool(Module):
+class LPPool(Family):
     """This class takes (sum of x ** p) ** (1 / p) of each window."""
 
     _shown = (
@@ -258,7 +242,7 @@ class LPPool(Module):
         return self.pool(input, *sizes, self.ceil_mode)
 
 
-class LPPool1d(LPPool):
+class LPPool1d(LPPool, pool=functional.lp_pool1d):
     """This class takes the p-norm of each window of (B, C, L).
 
     >>> from picograd import Tensor, nn
@@ -266,10 +250,8 @@ class LPPool1d(LPPool):
     [[[5.0]]]
     """
 
-    pool = staticmethod(functional.lp_pool1d)
 
-
-class LPPool2d(LPPool):
+class LPPool2d(LPPool, pool=functional.lp_pool2d):
     """This class takes the p-norm of each window of (B, C, H, W).
 
     >>> from picograd import Tensor, nn
@@ -277,10 +259,8 @@ class LPPool2d(LPPool):
     [[[[5.0]]]]
     """
 
-    pool = staticmethod(functional.lp_pool2d)
 
-
-class LPPool3d(LPPool):
+class LPPool3d(LPPool, pool=functional.lp_pool3d):
     """This class takes the p-norm of each window of (B, C, D, H, W).
 
     >>> from picograd import Tensor, nn
@@ -288,10 +268,8 @@ class LPPool3d(LPPool):
     [[[[[5.0]]]]]
     """
 
-    pool = staticmethod(functional.lp_pool3d)
 
-
-class AdaptiveAvgPool(Module):
+class AdaptiveAvgPool(Family):
     """This class averages so that the spatial axes get given sizes; None keeps a size."""
 
     _shown = "output_size={self.output_size}"
@@ -322,7 +300,7 @@ class AdaptiveMaxPool(AdaptiveAvgPool):
         return self.pool(input, self.output_size, self.return_indices)
 
 
-class AdaptiveAvgPool1d(AdaptiveAvgPool):
+class AdaptiveAvgPool1d(AdaptiveAvgPool, pool=functional.adaptive_avg_pool1d):
     """This class averages so that the last axis gets the given size.
 
     >>> from picograd import Tensor, nn
@@ -330,10 +308,8 @@ class AdaptiveAvgPool1d(AdaptiveAvgPool):
     [[[1.5, 3.5]]]
     """
 
-    pool = staticmethod(functional.adaptive_avg_pool1d)
 
-
-class AdaptiveMaxPool1d(AdaptiveMaxPool):
+class AdaptiveMaxPool1d(AdaptiveMaxPool, pool=functional.adaptive_max_pool1d):
     """This class takes maxima so that the last axis gets the given size.
 
     >>> from picograd import Tensor, nn
@@ -341,10 +317,8 @@ class AdaptiveMaxPool1d(AdaptiveMaxPool):
     [[[2.0, 4.0]]]
     """
 
-    pool = staticmethod(functional.adaptive_max_pool1d)
 
-
-class AdaptiveAvgPool2d(AdaptiveAvgPool):
+class AdaptiveAvgPool2d(AdaptiveAvgPool, pool=functional.adaptive_avg_pool2d):
     """This class averages so that the last two axes get the given sizes.
 
     >>> from picograd import Tensor, nn
@@ -352,10 +326,8 @@ class AdaptiveAvgPool2d(AdaptiveAvgPool):
     [[[[2.5]]]]
     """
 
-    pool = staticmethod(functional.adaptive_avg_pool2d)
 
-
-class AdaptiveMaxPool2d(AdaptiveMaxPool):
+class AdaptiveMaxPool2d(AdaptiveMaxPool, pool=functional.adaptive_max_pool2d):
     """This class takes maxima so that the last two axes get the given sizes.
 
     >>> from picograd import Tensor, nn
@@ -363,10 +335,8 @@ class AdaptiveMaxPool2d(AdaptiveMaxPool):
     [[[[4.0]]]]
     """
 
-    pool = staticmethod(functional.adaptive_max_pool2d)
 
-
-class AdaptiveAvgPool3d(AdaptiveAvgPool):
+class AdaptiveAvgPool3d(AdaptiveAvgPool, pool=functional.adaptive_avg_pool3d):
     """This class averages so that the last three axes get the given sizes.
 
     >>> from picograd import Tensor, nn
@@ -374,15 +344,11 @@ class AdaptiveAvgPool3d(AdaptiveAvgPool):
     [[[[[2.5]]]]]
     """
 
-    pool = staticmethod(functional.adaptive_avg_pool3d)
 
-
-class AdaptiveMaxPool3d(AdaptiveMaxPool):
+class AdaptiveMaxPool3d(AdaptiveMaxPool, pool=functional.adaptive_max_pool3d):
     """This class takes maxima so that the last three axes get the given sizes.
 
     >>> from picograd import Tensor, nn
     >>> nn.AdaptiveMaxPool3d(1)(Tensor([[[[[1.0, 2.0], [3.0, 4.0]]]]])).tolist()
     [[[[[4.0]]]]]
     """
-
-    pool = staticmethod(functional.adaptive_max_pool3d)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from picograd.dtype import DType, float32
-from picograd.errors import ShapeError, ValueRangeError
+from picograd.errors import ShapeError, ValueRangeError, check_probability
 from picograd.graph.room import check_pieces
 from picograd.nn import init
 from picograd.nn.module import Module
@@ -67,9 +67,7 @@ class Recurrent(Module):
 
     def _check_options(self) -> None:
         name = type(self).__name__
-        if not 0.0 <= self.dropout <= 1.0:
-            problem = f"dropout={self.dropout} is not a probability"
-            raise ValueRangeError(name, problem, "use 0 <= dropout <= 1")
+        check_probability(name, "dropout", self.dropout)
         if self.proj_size and self.mode != "LSTM":
             raise ValueRangeError(name, f"proj_size={self.proj_size}", "use it with LSTM only")
         if not 0 <= self.proj_size < self.hidden_size:

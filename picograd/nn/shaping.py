@@ -5,6 +5,7 @@ from typing import Any
 
 from picograd.errors import DTypeError
 from picograd.nn import functional_shape as functional
+from picograd.nn.family import Family
 from picograd.nn.module import Module
 from picograd.tensor.core.annotations import Sizes
 from picograd.tensor.core.arguments import need_tensor
@@ -195,7 +196,7 @@ class UpsamplingBilinear2d(Upsample):
         super().__init__(size, scale_factor, "bilinear", True)
 
 
-class Pad(Module):
+class Pad(Family):
     """This class pads the last axes of (B, C, *S) or (C, *S): (low, high) per axis, last first."""
 
     _shown = "{self.padding}"
@@ -230,7 +231,7 @@ class ConstantPad1d(Pad):
         self.value = value
 
 
-class ConstantPad2d(ConstantPad1d):
+class ConstantPad2d(ConstantPad1d, axes=2):
     """This class pads the last two axes with a value.
 
     >>> from picograd import Tensor, nn
@@ -238,18 +239,14 @@ class ConstantPad2d(ConstantPad1d):
     [[[[9.0, 1.0, 2.0, 3.0, 9.0]]]]
     """
 
-    axes = 2
 
-
-class ConstantPad3d(ConstantPad1d):
+class ConstantPad3d(ConstantPad1d, axes=3):
     """This class pads the last three axes with a value.
 
     >>> from picograd import Tensor, nn
     >>> nn.ConstantPad3d((1, 1, 0, 0, 0, 0), 9.0)(Tensor([[[[[1.0, 2.0, 3.0]]]]])).tolist()
     [[[[[9.0, 1.0, 2.0, 3.0, 9.0]]]]]
     """
-
-    axes = 3
 
 
 class ZeroPad1d(Pad):
@@ -261,7 +258,7 @@ class ZeroPad1d(Pad):
     """
 
 
-class ZeroPad2d(Pad):
+class ZeroPad2d(Pad, axes=2):
     """This class pads the last two axes with zeros.
 
     >>> from picograd import Tensor, nn
@@ -269,10 +266,8 @@ class ZeroPad2d(Pad):
     [[[[0.0, 1.0, 2.0, 3.0, 0.0]]]]
     """
 
-    axes = 2
 
-
-class ZeroPad3d(Pad):
+class ZeroPad3d(Pad, axes=3):
     """This class pads the last three axes with zeros.
 
     >>> from picograd import Tensor, nn
@@ -280,10 +275,8 @@ class ZeroPad3d(Pad):
     [[[[[0.0, 1.0, 2.0, 3.0, 0.0]]]]]
     """
 
-    axes = 3
 
-
-class ReflectionPad1d(Pad):
+class ReflectionPad1d(Pad, mode="reflect"):
     """This class pads the last axis with its mirror image, the border not repeated.
 
     >>> from picograd import Tensor, nn
@@ -291,10 +284,8 @@ class ReflectionPad1d(Pad):
     [[[2.0, 1.0, 2.0, 3.0, 2.0]]]
     """
 
-    mode: str = "reflect"
 
-
-class ReflectionPad2d(Pad):
+class ReflectionPad2d(Pad, axes=2, mode="reflect"):
     """This class pads the last two axes with their mirror image, the border not repeated.
 
     >>> from picograd import Tensor, nn
@@ -302,11 +293,8 @@ class ReflectionPad2d(Pad):
     [[[[2.0, 1.0, 2.0, 3.0, 2.0]]]]
     """
 
-    axes = 2
-    mode: str = "reflect"
 
-
-class ReplicationPad1d(Pad):
+class ReplicationPad1d(Pad, mode="replicate"):
     """This class pads the last axis with its border.
 
     >>> from picograd import Tensor, nn
@@ -314,10 +302,8 @@ class ReplicationPad1d(Pad):
     [[[1.0, 1.0, 2.0, 3.0, 3.0]]]
     """
 
-    mode: str = "replicate"
 
-
-class ReplicationPad2d(Pad):
+class ReplicationPad2d(Pad, axes=2, mode="replicate"):
     """This class pads the last two axes with their border.
 
     >>> from picograd import Tensor, nn
@@ -325,11 +311,8 @@ class ReplicationPad2d(Pad):
     [[[[1.0, 1.0, 2.0, 3.0, 3.0]]]]
     """
 
-    axes = 2
-    mode: str = "replicate"
 
-
-class ReflectionPad3d(Pad):
+class ReflectionPad3d(Pad, axes=3, mode="reflect"):
     """This class pads the last three axes with their mirror image, the border not repeated.
 
     >>> from picograd import Tensor, nn
@@ -337,11 +320,8 @@ class ReflectionPad3d(Pad):
     [[[[[2.0, 1.0, 2.0, 3.0, 2.0]]]]]
     """
 
-    axes = 3
-    mode: str = "reflect"
 
-
-class ReplicationPad3d(Pad):
+class ReplicationPad3d(Pad, axes=3, mode="replicate"):
     """This class pads the last three axes with their border.
 
     >>> from picograd import Tensor, nn
@@ -349,11 +329,8 @@ class ReplicationPad3d(Pad):
     [[[[[1.0, 1.0, 2.0, 3.0, 3.0]]]]]
     """
 
-    axes = 3
-    mode: str = "replicate"
 
-
-class CircularPad1d(Pad):
+class CircularPad1d(Pad, mode="circular"):
     """This class pads the last axis with its other end.
 
     >>> from picograd import Tensor, nn
@@ -361,10 +338,8 @@ class CircularPad1d(Pad):
     [[[3.0, 1.0, 2.0, 3.0, 1.0]]]
     """
 
-    mode: str = "circular"
 
-
-class CircularPad2d(Pad):
+class CircularPad2d(Pad, axes=2, mode="circular"):
     """This class pads the last two axes with their other ends.
 
     >>> from picograd import Tensor, nn
@@ -372,20 +347,14 @@ class CircularPad2d(Pad):
     [[[[3.0, 1.0, 2.0, 3.0, 1.0]]]]
     """
 
-    axes = 2
-    mode: str = "circular"
 
-
-class CircularPad3d(Pad):
+class CircularPad3d(Pad, axes=3, mode="circular"):
     """This class pads the last three axes with their other ends.
 
     >>> from picograd import Tensor, nn
     >>> nn.CircularPad3d((1, 1, 0, 0, 0, 0))(Tensor([[[[[1.0, 2.0, 3.0]]]]])).tolist()
     [[[[[3.0, 1.0, 2.0, 3.0, 1.0]]]]]
     """
-
-    axes = 3
-    mode: str = "circular"
 
 
 class Unfold(Module):

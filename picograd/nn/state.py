@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from picograd.engine.tracing import check_not_tracing
-from picograd.errors import DataError, DTypeError, PicogradError, StateError
+from picograd.errors import DTypeError, PicogradError, StateError, writing
 from picograd.nn.file_kinds import LONGEST, kind_of
 from picograd.nn.files import opened
 from picograd.nn.nested import flatten, is_nested, unflatten
@@ -45,11 +45,8 @@ def save(
     """
     header, flat = prepared(state, metadata)
     target = _path("save", path)
-    try:
+    with writing("save", target):
         replace_file(target, lambda file: write(file, header, flat))
-    except OSError as error:
-        fix = "check the folder, its permissions and the free space"
-        raise DataError("save", f"cannot write {target}: {error.strerror}", fix) from error
 
 
 def prepared(

@@ -146,8 +146,6 @@ def summed_places(facts: Facts, axes: tuple[int, ...]) -> tuple[tuple[int, ...],
     kept = set(home.kept) - over
     is_side = bool(kept) and kept in product_sides(hero.node)
     is_wanted = set(home.summed) == over if home.summed else is_side
-    if not is_wanted or not is_product(hero):
-        return None
-    if not has_every_axis(hero.inputs[1]):
+    if not is_wanted or not is_product(hero) or not has_every_axis(hero.inputs[1]):
         return None
     return tuple(sorted(over)), placed[1]

@@ -142,9 +142,7 @@ def suits(windows: Windows) -> bool:
     is_single = sum(member.level == "hero" for member in home.members) == 1
     if home.summed or not is_single or ends_of(hero.node):
         return False
-    if hero.node.dtype.is_narrow_float:
-        return False
-    if home.pooled not in ((), windows.along):
+    if hero.node.dtype.is_narrow_float or home.pooled not in ((), windows.along):
         return False
     rows = product_sides(hero.node)[0]
     is_small = 1 < windows.count <= WINDOW_POINTS

@@ -374,9 +374,7 @@ class Added:
 
         if value not in self.plan_slots:
             return part
-        changed = []
-        for compute in part.computes:
-            changed.append(replace(compute, body=rewrite(compute.body, {}, known)))
+        changed = [replace(e, body=rewrite(e.body, {}, known)) for e in part.computes]
         return replace(part, computes=tuple(changed))
 
 

@@ -56,9 +56,7 @@ def count_hops(facts: Facts, kind: str) -> int:
     rows = product(facts.node.shape[1:]) if kind == "x" else facts.node.size
     base = below(facts, len(hops))
     is_whole = all(is_row_cut(each.node, rows) for each in hops if is_cut(each.node))
-    if is_whole and base.is_loaded:
-        return len(hops)
-    if kind == "x" and base.node.op in NUMBERS:
+    if (is_whole and base.is_loaded) or (kind == "x" and base.node.op in NUMBERS):
         return len(hops)
     return len(list(chain(facts, keeps_bytes)))
 

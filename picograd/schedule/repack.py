@@ -229,10 +229,7 @@ def sizes_of(node: Node) -> tuple[int, int, int, int]:
     first, second, kept = map(set, node.arg)
     both = first & second
     roles = both & kept, first - second, second - first, both - kept
-    counts = []
-    for names in roles:
-        counts.append(product(sizes[name] for name in names))
-    batch, m, n, k = counts
+    batch, m, n, k = [product(sizes[name] for name in names) for names in roles]
     return batch, m, n, k
 
 

@@ -191,8 +191,7 @@ class Checker:
             self.visit_node(expr, tests)
             if expr.op == "guard":
                 check(len(expr.args) == 2, "guard takes (value, fill)", self.kernel)
-                stack.append((expr.args[0], tests + expr.arg))
-                stack.append((expr.args[1], tests))
+                stack += [(expr.args[0], tests + expr.arg), (expr.args[1], tests)]
             else:
                 stack += [(child, tests) for child in expr.args]
             stack += [(child, tests) for child in dynamic_children(expr)]

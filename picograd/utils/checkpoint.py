@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from picograd.errors import ValueRangeError
+from picograd.errors import check_least
 from picograd.nn.containers import Sequential
 from picograd.nn.module import Module
 from picograd.tensor.transforms.custom import checkpoint
@@ -25,8 +25,7 @@ def checkpoint_sequential(
     >>> checkpoint_sequential(layers, 2, picograd.Tensor([-1.0])).tolist()
     [0.0]
     """
-    if segments < 1:
-        raise ValueRangeError("checkpoint_sequential", f"segments={segments}", "use 1 or more")
+    check_least("checkpoint_sequential", "segments", segments, 1)
     layers = list(functions)
     size = max(1, math.floor(len(layers) / segments))
     for number in range(segments - 1):

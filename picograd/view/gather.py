@@ -15,7 +15,7 @@ from picograd.engine.inspect import PlanView
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import pending_roots, realize
 from picograd.engine.recorder import PlanRuns, Recorder, recorded
-from picograd.errors import DataError, DTypeError, MissingFileError, ValueRangeError
+from picograd.errors import DataError, DTypeError, MissingFileError, ValueRangeError, writing
 from picograd.graph.node import Node
 from picograd.nn.module import Module
 from picograd.schedule.plan import Plan
@@ -186,8 +186,5 @@ def read_run(path: Path) -> Run:
 
 def save_run(run: Run, path: str | os.PathLike[str]) -> None:
     """Write a run with all of its kernels' stages."""
-    try:
+    with writing("view", path):
         Path(path).write_text(json.dumps(run.everything()))
-    except OSError as error:
-        problem = f"cannot write {path}: {error.strerror}"
-        raise DataError("view", problem, "check the folder") from error

@@ -15,7 +15,7 @@ from types import FunctionType
 from typing import Any
 
 from picograd.engine.tracing import RUNNING, birth, is_born_here, note_undo
-from picograd.errors import DTypeError, StateError, ValueRangeError
+from picograd.errors import DTypeError, StateError, ValueRangeError, check_callable
 from picograd.nn.optim.base import Optimizer
 from picograd.number import converted
 from picograd.tensor.transforms.jit_variables import follow
@@ -518,8 +518,7 @@ def functions(op: str, optimizer: Optimizer, given: Any) -> list[Factor]:
     """Read one function, or one for every group."""
     listed = per_group(op, "lr_lambda", optimizer, given)
     for function in listed:
-        if not callable(function):
-            raise DTypeError(op, f"{function!r} is no function", "pass lambda epoch: 0.9**epoch")
+        check_callable(op, function, "pass lambda epoch: 0.9**epoch")
     return listed
 
 

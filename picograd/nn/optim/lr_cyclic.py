@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from picograd.errors import ValueRangeError, check_known
+from picograd.errors import ValueRangeError, check_known, check_least
 from picograd.nn.optim.base import Optimizer
 from picograd.nn.optim.group import ParameterGroup
 from picograd.nn.optim.lr import LRScheduler, check_optimizer, per_group, positive
@@ -73,9 +73,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     def _find(self, epoch: float) -> None:
         """Find the fall that an epoch is in, and the place in it."""
-        if epoch < 0:
-            problem = f"epoch={epoch} is negative"
-            raise ValueRangeError("CosineAnnealingWarmRestarts", problem, "count from 0")
+        check_least("CosineAnnealingWarmRestarts", "epoch", epoch)
         first, growth = self.T_0, self.T_mult
         if growth == 1 or epoch < first:
             self.T_i, self.T_cur = first, epoch % first if epoch >= first else epoch

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from picograd.errors import DTypeError, ShapeError, ValueRangeError
+from picograd.errors import DTypeError, ShapeError, ValueRangeError, check_least
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.making.random import Generator
 from picograd.tensor.tensor import Tensor
@@ -93,8 +93,7 @@ def read_range(
 ) -> tuple[float, float]:
     """Read (low, high), or one number: that much around a centre."""
     if isinstance(value, (int, float)):
-        if value < 0:
-            raise ValueRangeError(op, f"{name}={value} is negative", "use 0 or more")
+        check_least(op, name, value)
         return centre - value, centre + value
     low, high = value
     if low > high:

@@ -7,7 +7,7 @@ from typing import Any
 
 from picograd.buffer import RuntimeScalar
 from picograd.engine.tracing import note_draw
-from picograd.errors import DTypeError, ShapeError, ValueRangeError
+from picograd.errors import DTypeError, ShapeError, ValueRangeError, check_positive
 from picograd.nn.samplers import host_stream
 from picograd.nn.transforms.base import Transform, check_chance, read_size
 from picograd.nn.transforms.values import choose
@@ -119,9 +119,7 @@ class MixUp:
     def __init__(
         self, num_classes: int, alpha: float = 1.0, generator: Generator | None = None
     ) -> None:
-        if not alpha > 0:
-            problem = f"alpha={alpha} is not positive"
-            raise ValueRangeError(type(self).__name__, problem, "use a number above 0")
+        check_positive(type(self).__name__, "alpha", alpha)
         self.num_classes = num_classes
         self.alpha = alpha
         self.generator = generator

@@ -6,7 +6,7 @@ from typing import Any
 
 from picograd.engine.followed import leave
 from picograd.engine.tracing import note_change
-from picograd.errors import DTypeError, GradientError
+from picograd.errors import GradientError, check_callable
 from picograd.graph.gradient import AFTER, HOOKS
 from picograd.graph.node import Node
 from picograd.tensor.core.autograd import first
@@ -108,8 +108,7 @@ def add_step_prehook(node: Node, hook: Callable[..., Any]) -> HookHandle:
 
 def register(hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> HookHandle:
     """Add a hook after those there are."""
-    if not callable(hook):
-        raise DTypeError("register_hook", f"{type(hook).__name__} is no function", "pass one")
+    check_callable("register_hook", hook)
     number = max(hooks, default=-1) + 1
     note_change()
     hooks[number] = hook

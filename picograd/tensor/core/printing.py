@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from picograd.dtype import DType, bool_, default_float, int64
-from picograd.errors import ValueRangeError, check_known
+from picograd.errors import check_known, check_least
 from picograd.late_methods import dataclass
 from picograd.target import is_host
 
@@ -68,8 +68,7 @@ def set_printoptions(
              "linewidth": linewidth, "sci_mode": sci_mode}  # fmt: skip
     for name, number in given.items():
         if number is not None:
-            if number < 0:
-                raise ValueRangeError("set_printoptions", f"{name}={number}", "use 0 or more")
+            check_least("set_printoptions", name, number)
             setattr(OPTIONS, name, number)
 
 

@@ -55,9 +55,7 @@ def region_of(shape: Shape, items: Sequence[Any]) -> Region | None:
     """Find the region of an index expression with one mask of unknown values; else None."""
     masks = [item for item in items if is_unknown(item)]
     rest = [item for item in items if not is_unknown(item)]
-    if len(masks) != 1 or not masks[0].shape:
-        return None
-    if not all(map(is_basic, rest)):
+    if len(masks) != 1 or not masks[0].shape or not all(map(is_basic, rest)):
         return None
     mask = masks[0]
     covered = len(mask.shape)

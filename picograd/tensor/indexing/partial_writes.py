@@ -8,7 +8,7 @@ from typing import Any
 
 from picograd.dtype import bool_
 from picograd.engine.tracing import is_tracing
-from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
+from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError, check_least
 from picograd.graph.shape import broadcast_shapes
 from picograd.tensor.core.annotations import Scalar, Tensor, TensorLike
 from picograd.tensor.core.arguments import need_tensor
@@ -213,8 +213,7 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     if not isinstance(fill_value, int):
         text = f"fill_value must be an int, not {type(fill_value).__name__}"
         raise DTypeError(op, text, "positions are whole numbers")
-    if size < 0:
-        raise ValueRangeError(op, f"size={size} is negative", "use 0 or more")
+    check_least(op, "size", size)
     flat = (input != 0).reshape(input.numel()) if input.dtype is not bool_ else input.reshape(-1)
     places = first_places(flat, size, input.numel())
     found, rest = [], places

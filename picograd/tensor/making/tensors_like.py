@@ -5,6 +5,7 @@ Functions of tensors made of `Tensor.zeros` and its neighbours.
 
 import math
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ from picograd.tensor.core.function import composed
 from picograd.tensor.core.recording import Recorded, fresh
 from picograd.tensor.core.recording import made as made_leaf
 from picograd.tensor.making import creation
+
+Array = Any
 
 
 @composed(method=False)
@@ -212,22 +215,38 @@ def linear_range(
 # windows for signals: N points of a cosine series, periodic unless told otherwise
 
 
-def points(op: str, length: Any) -> int:
-    """Read the length of a window."""
+def points(op: str, length: Any, is_periodic: bool) -> tuple[Array, int]:
+    """Number the points of a window; and the last of them, where one that repeats has one more."""
     count = operator.index(length)
     if count < 0:
-        raise ValueRangeError(op, f"length {count} is negative", "use 0 or more")
+        raise ValueRangeError(op, f"{count} points are negative", "use 0 or more")
     check_host(op, count)
-    return count
+    return np.arange(count, dtype=np.float64), max(count if is_periodic else count - 1, 1)
 
 
-def window(op: str, length: Any, periodic: bool, terms: tuple[float, ...], more: Any) -> Tensor:
-    """Sum a0 - a1 cos(t) + a2 cos(2 t) ... over one period."""
-    count = points(op, length)
-    span = count if periodic else count - 1
-    angle = np.arange(count) * (2 * math.pi / max(span, 1))
-    values = sum((-1) ** n * a * np.cos(n * angle) for n, a in enumerate(terms))
-    values = np.ones(count) if count == 1 else values
+def cosines(op: str, length: Any, is_periodic: bool, weights: Sequence[float]) -> Array:
+    """Sum a0 - a1 cos(t) + a2 cos(2 t) ... over t from 0 to 2 pi."""
+    at, last = points(op, length, is_periodic)
+    angle = at * (2 * math.pi / last)
+    return sum((-1) ** n * a * np.cos(n * angle) for n, a in enumerate(weights))
+
+
+def triangle(op: str, length: Any, is_periodic: bool) -> Array:
+    """Rise from 0 to 1 in the middle, and fall again."""
+    at, last = points(op, length, is_periodic)
+    return 1 - np.abs(2 * at / last - 1)
+
+
+def bessel(op: str, length: Any, is_periodic: bool, beta: float) -> Array:
+    """Compute I0(beta sqrt(1 - t^2)) / I0(beta) over t from -1 to 1."""
+    at, last = points(op, length, is_periodic)
+    inside = 1 - (2 * at / last - 1) ** 2
+    return np.i0(beta * np.sqrt(np.maximum(inside, 0))) / np.i0(beta)
+
+
+def window(values: Array, more: Any) -> Tensor:
+    """Make the tensor; one point is 1."""
+    values = np.ones(1) if len(values) == 1 else values
     return Recorded.kind.of(values, **{"dtype": "float32", **more})
 
 
@@ -238,7 +257,7 @@ def hann_window(window_length: int, periodic: bool = True, **more: Any) -> Tenso
     >>> picograd.hann_window(4).tolist()
     [0.0, 0.5, 1.0, 0.5]
     """
-    return window("hann_window", window_length, periodic, (0.5, 0.5), more)
+    return window(cosines("hann_window", window_length, periodic, (0.5, 0.5)), more)
 
 
 @composed(method=False)
@@ -250,7 +269,7 @@ def hamming_window(
     >>> round(picograd.hamming_window(4)[0].item(), 3)
     0.08
     """
-    return window("hamming_window", window_length, periodic, (alpha, beta), more)
+    return window(cosines("hamming_window", window_length, periodic, (alpha, beta)), more)
 
 
 @composed(method=False)
@@ -260,7 +279,7 @@ def blackman_window(window_length: int, periodic: bool = True, **more: Any) -> T
     >>> round(picograd.blackman_window(4)[2].item(), 3)
     1.0
     """
-    return window("blackman_window", window_length, periodic, (0.42, 0.5, 0.08), more)
+    return window(cosines("blackman_window", window_length, periodic, (0.42, 0.5, 0.08)), more)
 
 
 @composed(method=False)
@@ -270,10 +289,7 @@ def bartlett_window(window_length: int, periodic: bool = True, **more: Any) -> T
     >>> picograd.bartlett_window(4).tolist()
     [0.0, 0.5, 1.0, 0.5]
     """
-    count = points("bartlett_window", window_length)
-    span = max(count if periodic else count - 1, 1)
-    values = 1 - np.abs(2 * np.arange(count) / span - 1) if count != 1 else np.ones(1)
-    return Recorded.kind.of(values, **{"dtype": "float32", **more})
+    return window(triangle("bartlett_window", window_length, periodic), more)
 
 
 @composed(method=False)
@@ -285,10 +301,7 @@ def kaiser_window(
     >>> picograd.kaiser_window(4, beta=0.0).tolist()
     [1.0, 1.0, 1.0, 1.0]
     """
-    count = points("kaiser_window", window_length)
-    is_cut = periodic and count > 1
-    values = np.kaiser(count + is_cut, beta)[:count]
-    return Recorded.kind.of(values, **{"dtype": "float32", **more})
+    return window(bessel("kaiser_window", window_length, periodic, beta), more)
 
 
 # like another tensor

@@ -4,7 +4,7 @@ All are elementwise but `glu`, `softmin` and `gumbel_softmax`, keep shape and dt
 the kernel before them. `inplace` writes the result over the input.
 """
 
-from picograd.errors import ShapeError, ValueRangeError
+from picograd.errors import ShapeError, ValueRangeError, check_least
 from picograd.tensor.core.annotations import DTypeLike, Tensor
 from picograd.tensor.core.autocast import listed
 from picograd.tensor.core.function import composed, within
@@ -107,8 +107,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     >>> nn.functional.softshrink(Tensor([-1.0, 0.25, 2.0])).tolist()
     [-0.5, 0.0, 1.5]
     """
-    if lambd < 0.0:
-        raise ValueRangeError("softshrink", f"lambd={lambd} is negative", "use 0 or more")
+    check_least("softshrink", "lambd", lambd)
     below = (input < -lambd).where(input + lambd, input * 0.0)
     return (input > lambd).where(input - lambd, below)
 

@@ -4,10 +4,9 @@
 """
 
 import warnings
-from typing import Any
 
 from picograd.engine.followed import event
-from picograd.errors import ShapeError, ValueRangeError
+from picograd.errors import ShapeError, check_probability
 from picograd.tensor.core.annotations import Tensor
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.function import composed, within
@@ -28,7 +27,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     [1.0, 2.0, 3.0]
     """
     need_tensor("dropout", input)
-    check_probability("dropout", p)
+    check_probability("dropout", "p", p)
     if not training or p == 0.0:
         return input
     if p == 1.0:
@@ -39,7 +38,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 
 def drop_features(op: str, input: Tensor, p: float, training: bool, leading: int) -> Tensor:
     """Zero whole slices behind the `leading` axes, which are drawn for."""
-    check_probability(op, p)
+    check_probability(op, "p", p)
     if not training or p == 0.0:
         return input
     rank = len(input.shape)
@@ -49,12 +48,6 @@ def drop_features(op: str, input: Tensor, p: float, training: bool, leading: int
     shape = (*input.shape[:leading], *(1,) * (rank - leading))
     ones = Recorded.kind.ones(*shape, device=input.device, dtype=input.dtype)
     return input * dropout(ones, p)
-
-
-def check_probability(op: str, p: Any) -> None:
-    """Raise unless a number lies between 0 and 1."""
-    if not 0.0 <= p <= 1.0:
-        raise ValueRangeError(op, f"p={p} is not a probability", "use 0 <= p <= 1")
 
 
 def warn_rank(op: str, input: Tensor, meaning: str) -> None:
@@ -152,7 +145,7 @@ def drop_to_limit(
     op: str, input: Tensor, p: float, training: bool, shape: tuple[int, ...]
 ) -> Tensor:
     """Drop with a mask of a shape that broadcasts to the input's."""
-    check_probability(op, p)
+    check_probability(op, "p", p)
     if not training or p == 0.0:
         return input
     if p == 1.0:

@@ -1,7 +1,7 @@
 """Losses of classification. Reductions: "mean", "sum" or "none"."""
 
 from picograd.engine.followed import event
-from picograd.errors import DTypeError, ShapeError, ValueRangeError, check_known
+from picograd.errors import DTypeError, ShapeError, ValueRangeError, check_known, check_probability
 from picograd.graph import build_composite as composite
 from picograd.graph.build_composite import custom
 from picograd.graph.node import Node
@@ -49,7 +49,7 @@ def cross_entropy(
     """
     op = "cross_entropy"
     need_tensor(op, input=input, target=target)
-    _check_smoothing(op, label_smoothing)
+    check_probability(op, "label_smoothing", label_smoothing)
     _check_weight(op, input, weight)
     ignored = check_labels(op, input, target, ignore_index)
     if weight is None and not target.dtype.is_float:
@@ -139,12 +139,6 @@ def check_labels(op: str, scores: Tensor, target: Tensor, ignore_index: int | No
         return None
     is_met = answer(target.node, lambda labels: bool((labels == ignore_index).any()))
     return None if is_met is False else ignore_index
-
-
-def _check_smoothing(op: str, smoothing: float) -> None:
-    if not 0.0 <= smoothing <= 1.0:
-        problem = f"label_smoothing={smoothing} is not a probability"
-        raise ValueRangeError(op, problem, "use 0 <= label_smoothing <= 1")
 
 
 def _check_weight(op: str, scores: Tensor, weight: Tensor | None) -> None:

@@ -180,6 +180,14 @@ def size_along(node: Node, axis: int) -> int:
     return node.shape[axis] if node.rank else 1
 
 
+def need_elements(op: str, node: Node, position: int) -> int:
+    """Count the elements along an axis; AxisError for none."""
+    size = size_along(node, position)
+    if not size:
+        raise AxisError(op, f"an axis of {node.shape} is empty", "check .numel() first")
+    return size
+
+
 def top_indices(node: Node, k: int, axis: Any, is_largest: bool) -> Node:
     """Compute the indices of the k largest or smallest elements, best first."""
     position = axis_of("topk", node, axis)
@@ -205,10 +213,7 @@ foremost = repeated(graph_sorting.foremost)
 def kth_index(node: Node, k: int, axis: Any) -> Node:
     """Compute the index of the k-th smallest element, counted from 1; the axis keeps size 1."""
     position = axis_of("kthvalue", node, axis)
-    size = size_along(node, position)
-    if not size:
-        text = f"an axis of {node.shape} is empty"
-        raise AxisError("kthvalue", text, "check .numel() first")
+    size = need_elements("kthvalue", node, position)
     if not 1 <= k <= size:
         raise ValueRangeError("kthvalue", f"k={k} does not fit size {size}", f"use 1 to {size}")
     first = once_varied(k - 1, "kthvalue", size) if size > 1 else 0
@@ -218,9 +223,7 @@ def kth_index(node: Node, k: int, axis: Any) -> Node:
 def median_index(node: Node, axis: Any) -> Node:
     """Compute the index of the lower median, or of a NaN if there is one; the axis keeps size 1."""
     position = axis_of("median", node, axis)
-    size = size_along(node, position)
-    if not size:
-        raise AxisError("median", f"an axis of {node.shape} is empty", "check .numel() first")
+    size = need_elements("median", node, position)
     found = order("median", node, position)
     middle = part(found, position, (size - 1) // 2, 1)
     if not node.dtype.is_float or not node.rank:
@@ -254,8 +257,7 @@ def quantile(node: Node, q: Any, axis: Any, keepdim: bool, interpolation: str) -
         raise ValueRangeError("quantile", f"q={q} is not in 0..1", "use fractions")
     shape = (1,) * node.rank
     row, position = (flat(node), 0) if axis is None else (node, axis_of("quantile", node, axis))
-    if not size_along(row, position):
-        raise AxisError("quantile", f"an axis of {node.shape} is empty", "check .numel() first")
+    need_elements("quantile", row, position)
     values = picked(row, order("quantile", row, position), position)
     found = [one_quantile(values, position, each, interpolation) for each in wanted]
     found = [without_axis(each, position, keepdim) for each in found]

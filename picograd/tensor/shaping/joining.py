@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from picograd.errors import AxisError, GradientError, ShapeError, ValueRangeError
+from picograd.errors import AxisError, GradientError, ShapeError, check_least
 from picograd.graph import shape as shapes
 from picograd.graph.room import ABSURD, check_host, check_size
 from picograd.helpers import product
@@ -204,8 +204,7 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
 
 def powers_of(x: Tensor, count: int) -> Tensor:
     """List x ** 0, x ** 1, ... along a new last axis, by running products."""
-    if count < 0:
-        raise ValueRangeError("vander", f"N={count} is negative", "use 0 or more")
+    check_least("vander", "N", count)
     x = x if x.dtype.is_differentiable else x.long()
     column = x.reshape(*x.shape, 1)
     ones = column.detach() * 0 + 1

@@ -41,7 +41,7 @@ from picograd.engine.realize import find_plan
 from picograd.engine.realize import settle as hang
 from picograd.engine.sizes import FOR_EVER, PATIENCE
 from picograd.engine.tracing import Trace, is_tracing
-from picograd.errors import DTypeError, TraceError
+from picograd.errors import TraceError, check_callable
 from picograd.runtime.log import log
 from picograd.tensor.core import autocast
 from picograd.tensor.core.autocast import REGIONS
@@ -711,7 +711,5 @@ def jit(function: Any = None, *, dynamic: Any = None) -> Any:
     """
     if function is None:
         return functools.partial(jit, dynamic=dynamic)
-    if not callable(function):
-        problem = f"{type(function).__name__} is no function"
-        raise DTypeError("jit", problem, "write @picograd.jit above a function")
+    check_callable("jit", function, "write @picograd.jit above a function")
     return Jitted(function, dynamic)

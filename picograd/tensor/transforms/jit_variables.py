@@ -156,9 +156,7 @@ def is_followable(value: Any) -> bool:
 def follow(owner: Any, table: Callable[[Any], Any], key: Any, label: str) -> bool:
     """Follow a number of Python's state in the trace that runs; tells whether it is followed."""
     trace = RUNNING.traces[-1] if RUNNING.traces else None
-    if trace is None or trace.numbers is None:
-        return False
-    if owner is None:
+    if trace is None or trace.numbers is None or owner is None:
         return False
     variable = Variable(owner, table, key, label)
     identity = variable.identity()

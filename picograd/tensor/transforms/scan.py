@@ -19,6 +19,7 @@ from picograd.errors import (
     ShapeError,
     TraceError,
     ValueRangeError,
+    check_callable,
 )
 from picograd.graph.composites import CustomGradient
 from picograd.graph.host_call import may_fail
@@ -78,9 +79,7 @@ def scan(
     >>> total.item(), sums.tolist()
     (6.0, [0.0, 1.0, 3.0, 6.0])
     """
-    if not callable(f):
-        problem = f"{type(f).__name__} is no function"
-        raise DTypeError("scan", problem, "pass a function (carry, x) -> (carry, y)")
+    check_callable("scan", f, "pass a function (carry, x) -> (carry, y)")
     rows = [as_rows(leaf) for leaf in leaves_of(xs)]
     given = [row for row in rows if row is not None]
     count = count_steps(given, length)
