@@ -79,7 +79,14 @@ from picograd.tensor.transforms.jit_replay import (
     spread_writes,
 )
 from picograd.tensor.transforms.jit_sizes import Marked, Sizes, marks_of, read_dynamic
-from picograd.tensor.transforms.jit_state import Guard, Reach, hooks_of, name_of
+from picograd.tensor.transforms.jit_state import (
+    Guard,
+    Reach,
+    asked_of,
+    hooks_of,
+    name_of,
+    noted_on,
+)
 from picograd.tensor.transforms.jit_trace import Capture, Result, Tracer
 from picograd.tensor.transforms.jit_variables import Holders, Variable
 from picograd.tensor.transforms.jit_varying import Varying
@@ -118,6 +125,7 @@ class Jitted(Generic[P, R]):
         self.stored: set[Any] = set()  # keys of which a trace stored tensors
         self.places: dict[Any, Places] = {}  # of tensors in state, by objects among arguments
         self.moving: dict[Any, Variable] = {}  # numbers of Python's state that it changes itself
+        self.asked: set[str] = set()  # of tensors among its arguments, beside their values
         self.count: int = 0  # traces made
         self.closure: Closure | None = None  # the short way of the last call
 
@@ -161,7 +169,8 @@ class Jitted(Generic[P, R]):
             return self.function(*bound, *args, **kwargs)
         flattener = Flattener()
         structure = flattener.flatten_call(args, kwargs)
-        arguments, objects = flattener.tensors, [*bound, *flattener.objects]
+        arguments = flattener.tensors
+        objects = [*bound, *flattener.objects, *noted_on(arguments)]
         numbers, identities = flattener.numbers, tuple(map(id, objects))
         if identities in self.places:
             part, flattener.opened = self.places[identities].open(flattener)
@@ -323,10 +332,12 @@ class Jitted(Generic[P, R]):
         """Say what of a tensor argument a trace depends on."""
         node = tensor._node
         known = id(tensor) if id(tensor) in self.captured else 0
+        facts = node.shape, node.dtype.name, node.device, known
+        asked = asked_of(tensor, self.asked) if self.asked or vars(tensor) else ()
         if not tensor._tracks:
-            return node.shape, node.dtype.name, node.device, known, tensor._is_frozen
+            return *facts, tensor._is_frozen, *asked
         hooks = () if tensor._hooks is None else tuple(map(id, hooks_of(tensor)))
-        return node.shape, node.dtype.name, node.device, known, "tracks", tensor.is_leaf, hooks
+        return *facts, "tracks", tensor.is_leaf, hooks, *asked
 
     def is_captured(self, tensor: Tensor) -> bool:
         """Tell whether an argument is known to be reached otherwise too."""
@@ -353,6 +364,9 @@ class Jitted(Generic[P, R]):
         function = functools.partial(self.function, *bound)
         tracer.run(function, args, kwargs, reach, self.moving.values(), opened)
         noted = tracer.trace
+        if not self.asked.issuperset(noted.asked):
+            self.asked |= noted.asked
+            key = key[0], masked(tuple(map(self.describe, arguments)), marked), *key[2:]
         try:
             guard = Guard(reach, noted)
             self.moving |= {each.identity(): each for each in guard.moving}
@@ -364,6 +378,7 @@ class Jitted(Generic[P, R]):
         except BaseException:
             tracer.before.undo(noted)
             raise
+        capture.asked = noted.asked
         del noted, known
         capture.set_guard(guard)
         key = self.settled(key, capture, numbers)
