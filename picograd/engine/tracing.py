@@ -159,6 +159,12 @@ def caller_of(tensor: Any, asked: str = "") -> Any:
     return tensor
 
 
+def is_leaf_outside(tensor: Any) -> bool:
+    """Tell whether what the caller passed is a leaf: a trace's stand-in of it always is."""
+    passed = caller_of(tensor)
+    return passed is tensor or passed.is_leaf
+
+
 def note_change() -> None:
     """Tell the traces that state was changed which they may depend on."""
     STATE.token = object()

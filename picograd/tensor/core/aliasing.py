@@ -175,7 +175,7 @@ def as_passed(tensor: Any, asked: str) -> Any:
         views.append(root._view)
         root = root._view.base
     passed = caller_of(root, asked) if RUNNING.traces else root
-    if passed is root or strides_of(passed) == row_major(passed.shape) and not offset_of(passed):
+    if passed is root or (strides_of(passed) == row_major(passed.shape) and not offset_of(passed)):
         return tensor
     if not views:
         return passed

@@ -79,14 +79,7 @@ from picograd.tensor.transforms.jit_replay import (
     spread_writes,
 )
 from picograd.tensor.transforms.jit_sizes import Marked, Sizes, marks_of, read_dynamic
-from picograd.tensor.transforms.jit_state import (
-    Guard,
-    Reach,
-    asked_of,
-    hooks_of,
-    name_of,
-    noted_on,
-)
+from picograd.tensor.transforms.jit_state import Guard, Reach, asked_of, hooks_of, name_of, noted_on
 from picograd.tensor.transforms.jit_trace import Capture, Result, Tracer
 from picograd.tensor.transforms.jit_variables import Holders, Variable
 from picograd.tensor.transforms.jit_varying import Varying
@@ -339,6 +332,10 @@ class Jitted(Generic[P, R]):
         hooks = () if tensor._hooks is None else tuple(map(id, hooks_of(tensor)))
         return *facts, "tracks", tensor.is_leaf, hooks, *asked
 
+    def described(self, key: Any, arguments: list[Tensor], marked: Marked | None) -> Any:
+        """Describe the arguments in a key as they are asked for now."""
+        return key[0], masked(tuple(map(self.describe, arguments)), marked), *key[2:]
+
     def is_captured(self, tensor: Tensor) -> bool:
         """Tell whether an argument is known to be reached otherwise too."""
         return id(tensor) in self.captured
@@ -351,22 +348,19 @@ class Jitted(Generic[P, R]):
         self.count += 1
         sizes = sizes_to_follow(numbers, marked, places_of(key[-1]), bool(self.dynamic))
         arguments, opened = found.tensors, found.opened
-        followed = set() if opened is None else opened.identities()
-        reach = Reach(self.function, objects, followed)
+        reach = Reach(self.function, objects, () if opened is None else opened.identities())
         opened = with_lists(opened, reach)
         if self.note_captured(reach.tensors, arguments):
-            described = tuple(map(self.describe, arguments))
-            key = key[0], masked(described, marked), *key[2:]
+            key = self.described(key, arguments, marked)
         key = self.fix_all(key, numbers) if reach.asks_class and key[-1] else key
         realize_live()
         tracer = Tracer(arguments, self.is_captured, numbers, places_of(key[-1]), sizes)
-        bound, args, kwargs = call
-        function = functools.partial(self.function, *bound)
-        tracer.run(function, args, kwargs, reach, self.moving.values(), opened)
+        function = functools.partial(self.function, *call[0])
+        tracer.run(function, call[1], call[2], reach, self.moving.values(), opened)
         noted = tracer.trace
-        if not self.asked.issuperset(noted.asked):
+        if noted.asked:
             self.asked |= noted.asked
-            key = key[0], masked(tuple(map(self.describe, arguments)), marked), *key[2:]
+            key = self.described(key, arguments, marked)
         try:
             guard = Guard(reach, noted)
             self.moving |= {each.identity(): each for each in guard.moving}
@@ -378,7 +372,6 @@ class Jitted(Generic[P, R]):
         except BaseException:
             tracer.before.undo(noted)
             raise
-        capture.asked = noted.asked
         del noted, known
         capture.set_guard(guard)
         key = self.settled(key, capture, numbers)

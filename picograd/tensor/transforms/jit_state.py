@@ -54,6 +54,7 @@ BAGS = (("types", "SimpleNamespace"), ("argparse", "Namespace"))  # attributes o
 ADDING = ("append", "extend", "appendleft")  # methods of a list that read nothing of it
 ADDED = tuple((name,) for name in ADDING)
 MEMBER = MemberDescriptorType
+REPLACED = FunctionType, staticmethod, property  # members of a class that tests and tools replace
 DEFINING = "__code__", "__defaults__", "__kwdefaults__"  # of a function: a reload replaces them
 MISSING = object()
 FOLLOWED = object()  # a number that the trace follows
@@ -347,10 +348,13 @@ class Reach:
         for kind in type(value).__mro__:
             if is_foreign_class(kind):
                 continue
-            for member in vars(kind).values():
+            for member_name, member in vars(kind).items():
                 function = inside(member)
                 if isinstance(function, FunctionType):
                     self.work.append((function, label))
+                    if isinstance(member, REPLACED) and member_name != "__init__":
+                        found = getattr(kind, member_name)
+                        self.definitions.append((weakref.ref(kind), member_name, found))
                     for path in names_of(function.__code__).own:
                         self.follow(value, path, label)
 
@@ -401,7 +405,9 @@ class Reach:
     def follow(self, value: Any, path: Path, label: str) -> None:
         """Read attributes one after the other, each a slot unless its owner tells changes."""
         for at, name in enumerate(path):
-            if not has_attributes(value) or (isinstance(value, Tensor) and hasattr(type(value), name)):
+            if not has_attributes(value) or (
+                isinstance(value, Tensor) and hasattr(type(value), name)
+            ):
                 return
             if not hasattr(type(value), "_trace_state") and name in members_of(value):
                 label = f"{label}.{name}"
@@ -441,10 +447,10 @@ def noted_on(tensors: Iterable[Tensor]) -> list[Any]:
     return [each for each in noted if not is_plain(each)]
 
 
-def asked_of(tensor: Tensor, asked: Iterable[str]) -> tuple[Any, ...]:
+def asked_of(tensor: Tensor, asked: set[str]) -> tuple[Any, ...]:
     """Say what code may ask of an argument beside its values: attributes, and of its layout."""
     found = [(n, type(e), e if is_plain(e) else id(e)) for n, e in vars(tensor).items()]
-    if "strides" in asked and tensor.numel() and not tensor.is_contiguous():
+    if {"strides", "offset"} & asked and tensor.numel() and not tensor.is_contiguous():
         found.append(("strides", tuple, tensor.stride()))
     if "offset" in asked and tensor.storage_offset():
         found.append(("offset", int, tensor.storage_offset()))

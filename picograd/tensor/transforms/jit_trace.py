@@ -467,7 +467,7 @@ class Tracer:
         capture = Capture(
             drawn=self.trace.drawn, refusals=list(self.trace.refusals), stores=self.stores
         )
-        capture.opened = self.opened
+        capture.opened, capture.asked = self.opened, self.trace.asked
         outputs = self.find_outputs(capture)
         kept = set(map(id, self.find_kept()))
         self.find_places(known, kept)
