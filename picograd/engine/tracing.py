@@ -61,6 +61,8 @@ class Trace:
     numbers: Any = None  # the numbers that are followed; None where all are what they are
     variables: dict[Any, Any] = field(default_factory=dict)  # places of Python's state among them
     undo: list[Any] = field(default_factory=list)  # what to call after an error, the last first
+    callers: dict[int, Any] = field(default_factory=dict)  # the tensors that stand-ins stand for
+    asked: set[str] = field(default_factory=set)  # what code asks of tensors, beside their values
 
 
 class Running(threading.local):
@@ -146,6 +148,21 @@ def note_constant(leaf: Any) -> Any:
 def is_constant(leaf: Any) -> bool:
     """Tell whether the function that is traced makes a leaf of numbers that it spells out."""
     return bool(RUNNING.traces) and id(leaf) in RUNNING.traces[-1].constants
+
+
+def caller_of(tensor: Any, asked: str = "") -> Any:
+    """Find what the caller passed where a trace has a stand-in; notes what is asked of it."""
+    for trace in RUNNING.traces:
+        if asked:
+            trace.asked.add(asked)
+        tensor = trace.callers.get(id(tensor), tensor)
+    return tensor
+
+
+def is_leaf_outside(tensor: Any) -> bool:
+    """Tell whether what the caller passed is a leaf: a trace's stand-in of it always is."""
+    passed = caller_of(tensor)
+    return passed is tensor or passed.is_leaf
 
 
 def note_change() -> None:

@@ -31,7 +31,7 @@ from picograd.engine.followed import EVENTS, cutting, event
 from picograd.engine.foreign import share
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_to_numpy, node_over_numpy, number_in
-from picograd.engine.tracing import check_not_tracing, is_tracing
+from picograd.engine.tracing import RUNNING, caller_of, check_not_tracing, is_tracing
 from picograd.errors import DTypeError, GradientError, ShapeError
 from picograd.graph import build
 from picograd.graph.node import Node
@@ -234,7 +234,7 @@ class Tensor(
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).stride()
         (2, 1)
         """
-        strides = aliasing.strides_of(self)
+        strides = aliasing.strides_of(aliasing.as_passed(self, "strides"))
         return strides if dim is None else strides[as_axis(dim, self.ndim, "stride")]
 
     def is_floating_point(self) -> bool:
@@ -249,6 +249,11 @@ class Tensor(
         """
         self.requires_grad = requires_grad
         return self
+
+    def __getattr__(self, name: str) -> Any:
+        if RUNNING.traces and not name.startswith("__"):
+            caller_of(self, "attributes")
+        return object.__getattribute__(self, name)  # for its message
 
     # values
 

@@ -13,14 +13,15 @@ The steps of a view are found by recording it on a stand-in for its base: a chai
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import field, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from picograd.buffer import Storage
 from picograd.dtype import int64
-from picograd.engine.tracing import RUNNING
+from picograd.engine.tracing import RUNNING, caller_of
 from picograd.errors import ShapeError
 from picograd.graph import build, parts
 from picograd.graph.node import Node
@@ -165,6 +166,21 @@ def strides_of(tensor: Any) -> Strides:
     """Find the strides of a tensor as PyTorch's would be; that of a copy are row-major."""
     found = None if tensor._view is None else tensor._view.strides()
     return row_major(tensor.shape) if found is None else found
+
+
+def as_passed(tensor: Any, asked: str) -> Any:
+    """Find what has the layout that code asks for: an argument of a trace has the caller's."""
+    views, root = [], tensor
+    while root._view is not None:
+        views.append(root._view)
+        root = root._view.base
+    passed = caller_of(root, asked) if RUNNING.traces else root
+    if passed is root or (strides_of(passed) == row_major(passed.shape) and not offset_of(passed)):
+        return tensor
+    if not views:
+        return passed
+    view = replace(composed(views), base=passed)
+    return SimpleNamespace(_view=view, shape=tensor.shape, dtype=tensor.dtype)
 
 
 def is_repeating(tensor: Any) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from picograd.engine.followed import leave
-from picograd.engine.tracing import note_change
+from picograd.engine.tracing import RUNNING, caller_of, note_change, note_refusal
 from picograd.errors import GradientError, check_callable
 from picograd.graph.gradient import AFTER, HOOKS
 from picograd.graph.node import Node
@@ -78,8 +78,15 @@ class Hooks:
 
 
 def hooks_of(tensor: Recorded) -> Hooks:
-    """Find the hooks of a tensor; `backward` runs those of leaves, the walk all others."""
+    """Find the hooks of a tensor; `backward` runs those of leaves, the walk all others.
+
+    Those of an argument of a trace are the caller's tensor's.
+    """
     leave()
+    if RUNNING.traces and id(tensor) not in RUNNING.traces[-1].own:
+        note_refusal("it registers a hook on a tensor from outside")
+        if (passed := caller_of(tensor)) is not tensor:
+            tensor._hooks = hooks_of(passed)
     if tensor._hooks is None:
         tensor._hooks = Hooks() if tensor.is_leaf else hooks_at(tensor._node)
     return tensor._hooks
@@ -130,7 +137,7 @@ def retain(tensor: Recorded) -> None:
         raise GradientError("retain_grad", text, "set requires_grad=True on what it comes from")
     if tensor.is_leaf or is_retained(tensor):
         return
-    owner = weakref.ref(tensor)  # the hook must not keep the tensor alive
+    owner = weakref.ref(caller_of(tensor))  # the hook must not keep the tensor alive
 
     def keep(gradient: Any) -> None:
         kept = owner()

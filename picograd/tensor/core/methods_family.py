@@ -351,7 +351,7 @@ class FamilyMethods(Recorded):
         >>> Tensor([1.0, 2.0])[1:].storage_offset()
         1
         """
-        return aliasing.offset_of(self) or 0
+        return aliasing.offset_of(aliasing.as_passed(self, "offset")) or 0
 
     @property
     def H(self: Any) -> Tensor:

@@ -15,7 +15,7 @@ import numpy as np
 from picograd.buffer import Storage
 from picograd.device_name import NAMES, device
 from picograd.dtype import DType, bool_, category, dtype_named, int64, scalar_dtype, uint8
-from picograd.engine import foreign, pending
+from picograd.engine import foreign, pending, tracing
 from picograd.engine.below import is_near
 from picograd.engine.carried import entries
 from picograd.engine.followed import EVENTS, MISS, event, leave, noted
@@ -26,7 +26,6 @@ from picograd.engine.tracing import (
     note_gradient,
     note_made,
     note_moved,
-    trace_error,
 )
 from picograd.errors import DTypeError, GradientError, PicogradError, ShapeError, ValueRangeError
 from picograd.graph import build
@@ -226,7 +225,8 @@ class Recorded:
         >>> x.is_leaf, (x * 2).is_leaf
         (True, False)
         """
-        return not self._tracks or autograd.leaf_of(self._node) is self
+        is_own = not self._tracks or autograd.leaf_of(self._node) is self
+        return is_own and (not RUNNING.traces or tracing.is_leaf_outside(self))
 
     @property
     def _version(self) -> int:
@@ -897,7 +897,7 @@ def become(op: str, tensor: "Recorded", look: Callable[[Any], Any]) -> Any:
     check_leaf_write(op, tensor)
     if any(id(tensor) not in trace.own for trace in RUNNING.traces):
         text = "a tensor from outside keeps its axes, which calls without tracing do not change"
-        raise trace_error(op, text, f"write x = x.{op[:-1]}(...)")
+        raise tracing.trace_error(op, text, f"write x = x.{op[:-1]}(...)")
     if is_view(tensor):
         view: Any = tensor._view
         check_flow(view, view.base)

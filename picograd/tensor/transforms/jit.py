@@ -79,7 +79,7 @@ from picograd.tensor.transforms.jit_replay import (
     spread_writes,
 )
 from picograd.tensor.transforms.jit_sizes import Marked, Sizes, marks_of, read_dynamic
-from picograd.tensor.transforms.jit_state import Guard, Reach, hooks_of, name_of
+from picograd.tensor.transforms.jit_state import Guard, Reach, asked_of, hooks_of, name_of, noted_on
 from picograd.tensor.transforms.jit_trace import Capture, Result, Tracer
 from picograd.tensor.transforms.jit_variables import Holders, Variable
 from picograd.tensor.transforms.jit_varying import Varying
@@ -118,6 +118,7 @@ class Jitted(Generic[P, R]):
         self.stored: set[Any] = set()  # keys of which a trace stored tensors
         self.places: dict[Any, Places] = {}  # of tensors in state, by objects among arguments
         self.moving: dict[Any, Variable] = {}  # numbers of Python's state that it changes itself
+        self.asked: set[str] = set()  # of tensors among its arguments, beside their values
         self.count: int = 0  # traces made
         self.closure: Closure | None = None  # the short way of the last call
 
@@ -161,7 +162,8 @@ class Jitted(Generic[P, R]):
             return self.function(*bound, *args, **kwargs)
         flattener = Flattener()
         structure = flattener.flatten_call(args, kwargs)
-        arguments, objects = flattener.tensors, [*bound, *flattener.objects]
+        arguments = flattener.tensors
+        objects = [*bound, *flattener.objects, *noted_on(arguments)]
         numbers, identities = flattener.numbers, tuple(map(id, objects))
         if identities in self.places:
             part, flattener.opened = self.places[identities].open(flattener)
@@ -323,10 +325,16 @@ class Jitted(Generic[P, R]):
         """Say what of a tensor argument a trace depends on."""
         node = tensor._node
         known = id(tensor) if id(tensor) in self.captured else 0
+        facts = node.shape, node.dtype.name, node.device, known
+        asked = asked_of(tensor, self.asked) if self.asked or vars(tensor) else ()
         if not tensor._tracks:
-            return node.shape, node.dtype.name, node.device, known, tensor._is_frozen
+            return *facts, tensor._is_frozen, *asked
         hooks = () if tensor._hooks is None else tuple(map(id, hooks_of(tensor)))
-        return node.shape, node.dtype.name, node.device, known, "tracks", tensor.is_leaf, hooks
+        return *facts, "tracks", tensor.is_leaf, hooks, *asked
+
+    def described(self, key: Any, arguments: list[Tensor], marked: Marked | None) -> Any:
+        """Describe the arguments in a key as they are asked for now."""
+        return key[0], masked(tuple(map(self.describe, arguments)), marked), *key[2:]
 
     def is_captured(self, tensor: Tensor) -> bool:
         """Tell whether an argument is known to be reached otherwise too."""
@@ -340,19 +348,19 @@ class Jitted(Generic[P, R]):
         self.count += 1
         sizes = sizes_to_follow(numbers, marked, places_of(key[-1]), bool(self.dynamic))
         arguments, opened = found.tensors, found.opened
-        followed = set() if opened is None else opened.identities()
-        reach = Reach(self.function, objects, followed)
+        reach = Reach(self.function, objects, () if opened is None else opened.identities())
         opened = with_lists(opened, reach)
         if self.note_captured(reach.tensors, arguments):
-            described = tuple(map(self.describe, arguments))
-            key = key[0], masked(described, marked), *key[2:]
+            key = self.described(key, arguments, marked)
         key = self.fix_all(key, numbers) if reach.asks_class and key[-1] else key
         realize_live()
         tracer = Tracer(arguments, self.is_captured, numbers, places_of(key[-1]), sizes)
-        bound, args, kwargs = call
-        function = functools.partial(self.function, *bound)
-        tracer.run(function, args, kwargs, reach, self.moving.values(), opened)
+        function = functools.partial(self.function, *call[0])
+        tracer.run(function, call[1], call[2], reach, self.moving.values(), opened)
         noted = tracer.trace
+        if noted.asked:
+            self.asked |= noted.asked
+            key = self.described(key, arguments, marked)
         try:
             guard = Guard(reach, noted)
             self.moving |= {each.identity(): each for each in guard.moving}

@@ -32,6 +32,7 @@ MISSED = object()  # the call is none of a closure's
 # What a trace does that needs the long way.
 MORE = (
     "copies", "replaced", "escapes", "sizes", "graph", "traced", "stores", "opened", "refusals",
+    "asked",
 )  # fmt: skip
 CHANGES = "drawn", "gradients", "written", "written_gradients", "early"
 
@@ -193,7 +194,7 @@ def closure_of(capture: Capture, plan: Any, key: Any, known: dict[int, Any]) -> 
     structure, described, _, _, modes, numbers = key
     if structure != (structure_of_tensors(len(described)), ()) or modes[1] or numbers:
         return None
-    if any(each[3] or each[4] == "tracks" for each in described):
+    if any(each[3] or each[4] == "tracks" or each[5:] for each in described):
         return None
     if type(plan) is not CompiledPlan or any(getattr(capture, name) for name in MORE):
         return None

@@ -6,6 +6,7 @@ numbers of this call. The kept graph holds no memory: its leaves are stand-ins.
 """
 
 from collections.abc import Sequence
+from dataclasses import field
 from typing import Any
 
 from picograd.buffer import Buffer, RuntimeScalar, Storage
@@ -13,7 +14,7 @@ from picograd.engine.plan_key import GraphKey, leaf_buffer
 from picograd.engine.realize import leaf
 from picograd.graph import build
 from picograd.graph.build_composite import custom
-from picograd.graph.gradient import gradient
+from picograd.graph.gradient import AFTER, HOOKS, gradient
 from picograd.graph.node import Node, substituted, toposort
 from picograd.graph.row import NUMBERS, SCALARS, WRITES
 from picograd.graph.starts import moved, starts_of
@@ -37,6 +38,7 @@ class KeptGraph:
     fixed: list[tuple[Node, Node]]
     scalars: list[tuple[Node, int]]
     starts: dict[int, int]
+    hooked: list[Node] = field(default_factory=list)  # of which hooks see the gradients
 
 
 def stand_in(node: Node) -> Node:
@@ -70,8 +72,19 @@ def keep_graph(
                 kept.captured.append((made, tensor))
             else:
                 kept.fixed.append((made, leaf(buffer, node.shape)))
-    kept.roots = dict(zip(roots, substituted(list(roots.values()), values)))
+    kept.hooked = [node for node in nodes if node in HOOKS and id(node) not in values]
+    ends = [*roots.values(), *kept.hooked]
+    copies = with_hooks(ends, substituted(ends, values))
+    kept.roots, kept.hooked = dict(zip(roots, copies)), copies[len(roots) :]
     return kept
+
+
+def with_hooks(nodes: Sequence[Node], copies: list[Node]) -> list[Node]:
+    """Let the hooks of nodes see the gradients of their copies too; gives the copies."""
+    tables: tuple[Any, ...] = HOOKS, AFTER
+    for table in tables:
+        table.update({now: table[was] for was, now in zip(nodes, copies) if was in table})
+    return copies
 
 
 class Recording:
@@ -95,9 +108,9 @@ class Recording:
 
     def output(self, number: int, buffer: Buffer, shape: tuple[int, ...]) -> Any:
         """Make one output, computed already, whose gradient is that of the trace."""
-        root = self.kept.roots[number]
+        ends = [self.kept.roots[number], *self.kept.hooked]
         if self.starts:
-            root = moved([root], lambda start: self.starts[id(start)])[0]
+            ends = with_hooks(ends, moved(ends, lambda start: self.starts[id(start)]))
 
         def vjp(flowing: Node, node: Node, *nodes: Node) -> list[Node | None]:
             values = {id(made): given for made, given in self.leaves}
@@ -105,9 +118,10 @@ class Recording:
                 scalar = RuntimeScalar(value)
                 number = build.scalar(scalar, made.device, made.dtype)
                 values[id(made)] = number.broadcast_to(made.shape)
-            ends = [same_value(each) for each in nodes]  # no path leads from one to another
-            values.update(zip(map(id, self.made), ends))
-            return gradient([(substituted([root], values)[0], flowing)], ends)
+            targets = [same_value(each) for each in nodes]  # no path leads from one to another
+            values.update(zip(map(id, self.made), targets))
+            root, *_ = with_hooks(ends, substituted(ends, values))
+            return gradient([(root, flowing)], targets)
 
         node = custom(leaf(buffer, shape), self.inputs, vjp)
         node.realized = buffer

@@ -26,7 +26,7 @@ REPLAY = (
 # what an argument must be, and the first that is the same tensor, and the same memory
 WANTED = "shape", "dtype", "device", "is_frozen", "tensor", "memory"
 # what Python's state must be: an entry of a dict, or (0) the content of a cell; itself, or (1) what
-# a weak reference refers to
+# a weak reference refers to; (2) an attribute of what a weak reference refers to, itself
 STATED = "holder", "key", "expected", "is_weak"
 CAPTURED = "find", "expected", "tracks", "is_frozen"
 MOST = 32  # arguments, captured tensors, and other memory that a trace reads
@@ -35,6 +35,12 @@ MOST = 32  # arguments, captured tensors, and other memory that a trace reads
 FITTING = """
 def is_stated(stated: stated):
     "whether an entry of a dict, or the content of a cell, is what it was"
+    if stated.is_weak == 2:
+        holder = referred(stated.holder)
+        need(holder != None)
+        now = PyObject_GetAttr(holder, stated.key)
+        Py_DecRef(now)
+        return now == stated.expected
     if stated.key:
         now = PyDict_GetItemWithError(stated.holder, stated.key)
     else:
@@ -187,6 +193,8 @@ def state_rows(guard: Any, table: Table) -> list[int]:
     for holder, key, find in guard.links:
         place = 0 if key is None else table.name(key)
         rows += [table.name(holder), place, table.name(find), 1]
+    for find, name, was in guard.definitions:
+        rows += [table.name(find), table.name(name), table.name(was), 2]
     return rows
 
 

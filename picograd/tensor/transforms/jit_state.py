@@ -54,6 +54,8 @@ BAGS = (("types", "SimpleNamespace"), ("argparse", "Namespace"))  # attributes o
 ADDING = ("append", "extend", "appendleft")  # methods of a list that read nothing of it
 ADDED = tuple((name,) for name in ADDING)
 MEMBER = MemberDescriptorType
+REPLACED = FunctionType, staticmethod, property  # members of a class that tests and tools replace
+DEFINING = "__code__", "__defaults__", "__kwdefaults__"  # of a function: a reload replaces them
 MISSING = object()
 FOLLOWED = object()  # a number that the trace follows
 
@@ -224,6 +226,7 @@ class Reach:
         self.read: set[int] = set()  # lists of which more is read than a method that adds
         self.added: set[int] = set()  # lists of which such a method is read
         self.math: list[tuple[dict[str, Any], str]] = []  # variables: `from math import exp`
+        self.definitions: list[tuple[Any, str, Any]] = []  # functions, and what they are made of
         self.asks_class: bool = False  # some code reads `type`: a number there must be what it says
         self.seen: dict[int, Any] = {}
         self.work: list[tuple[Any, str]] = [(function, name_of(function))]
@@ -256,7 +259,7 @@ class Reach:
             for value, label in list(self.plain.values()):
                 own = attributes_of(value)
                 read = own if self.is_computed else self.loose & own
-                for name in sorted(read | self.asked):
+                for name in sorted(read if isinstance(value, Tensor) else read | self.asked):
                     if (id(value), name) not in known:
                         known.add((id(value), name))
                         self.follow(value, (name,), label)
@@ -267,6 +270,8 @@ class Reach:
         """Find out what a value is, and what it leads to."""
         if isinstance(value, Tensor):
             self.tensors.append(value)
+            if vars(value):
+                self.plain[id(value)] = value, label
             self.work += [(hook, "a hook") for hook in hooks_of(value)]
         elif isinstance(value, FunctionType):
             self.function(value)
@@ -343,10 +348,13 @@ class Reach:
         for kind in type(value).__mro__:
             if is_foreign_class(kind):
                 continue
-            for member in vars(kind).values():
+            for member_name, member in vars(kind).items():
                 function = inside(member)
                 if isinstance(function, FunctionType):
                     self.work.append((function, label))
+                    if isinstance(member, REPLACED) and member_name != "__init__":
+                        found = getattr(kind, member_name)
+                        self.definitions.append((weakref.ref(kind), member_name, found))
                     for path in names_of(function.__code__).own:
                         self.follow(value, path, label)
 
@@ -370,8 +378,10 @@ class Reach:
                 self.enter(Slot(cells[root], None, root), path)
             elif root in function.__globals__ or not hasattr(builtins, root):
                 self.enter(Slot(function.__globals__, root, f"global {root}"), path)
-        given = (function.__defaults__ or (), function.__kwdefaults__ or {})
-        self.work += [(each, "a default") for each in given if each]
+        given = {name: getattr(function, name) for name in DEFINING}
+        self.work += [(given[name], "a default") for name in DEFINING[1:] if given[name]]
+        found = weakref.ref(function)
+        self.definitions += [(found, n, each) for n, each in given.items() if each is not None]
 
     def enter(self, slot: Slot, path: Path) -> None:
         """Take a slot up, and follow the attributes that are read of its value."""
@@ -395,7 +405,9 @@ class Reach:
     def follow(self, value: Any, path: Path, label: str) -> None:
         """Read attributes one after the other, each a slot unless its owner tells changes."""
         for at, name in enumerate(path):
-            if isinstance(value, (Tensor, FunctionType)) or not has_attributes(value):
+            if not has_attributes(value) or (
+                isinstance(value, Tensor) and hasattr(type(value), name)
+            ):
                 return
             if not hasattr(type(value), "_trace_state") and name in members_of(value):
                 label = f"{label}.{name}"
@@ -427,6 +439,22 @@ class Reach:
             value = vars(owners[first])[name]
             self.work.append((value, label))
             self.note_read(value, path[at + 1 :])
+
+
+def noted_on(tensors: Iterable[Tensor]) -> list[Any]:
+    """List the attributes of tensors that are compared by identity, or by what they hold."""
+    noted = [each for tensor in tensors if vars(tensor) for each in vars(tensor).values()]
+    return [each for each in noted if not is_plain(each)]
+
+
+def asked_of(tensor: Tensor, asked: set[str]) -> tuple[Any, ...]:
+    """Say what code may ask of an argument beside its values: attributes, and of its layout."""
+    found = [(n, type(e), e if is_plain(e) else id(e)) for n, e in vars(tensor).items()]
+    if {"strides", "offset"} & asked and tensor.numel() and not tensor.is_contiguous():
+        found.append(("strides", tuple, tensor.stride()))
+    if "offset" in asked and tensor.storage_offset():
+        found.append(("offset", int, tensor.storage_offset()))
+    return tuple(found)
 
 
 def place_of(owner: Any, name: str) -> tuple[int, str]:
@@ -590,6 +618,7 @@ class Guard:
         for each, was, label in reach.moving.values():
             if progress_of(each) != was:
                 self.refusals.append(f"{label} moves on in it")
+        self.definitions = reach.definitions
         self.arrays: list[tuple[Any, bytes, str]] = []
         for each, was, label in reach.arrays.values():
             if bytes_of(each) == was:
@@ -705,6 +734,9 @@ class Guard:
             now = holder.cell_contents if name is None else holder.get(name)
             if now is not find() or now is None:
                 return self.difference() is None
+        for find, name, expected in self.definitions:
+            if getattr(find(), name, expected) is not expected:
+                return False
         for find, size in self.sized:
             if has_other_size(find(), size):
                 return False
@@ -735,6 +767,9 @@ class Guard:
         for value, was, label in self.arrays:
             if bytes_of(value) != was:
                 return f"what {label} holds changed"
+        for find, name, expected in self.definitions:
+            if getattr(find(), name, expected) is not expected:
+                return f"{name} of {name_of(find())} was replaced"
         if any(has_other_size(find(), size) for find, size in self.sized):
             return "the state of an optimizer was cleared"
         token = STATE.token

@@ -117,6 +117,7 @@ class Capture:
     stores: list[Any] = field(default_factory=list)  # places of Python's state that it sets
     opened: Any = None  # the places that hold tensors, if there are some (jit_places)
     guard: Any = None
+    asked: set[str] = field(default_factory=set)  # what code asks of tensors beside their values
     refusals: list[str] = field(default_factory=list)
     recorded: int = -1  # operations recorded until the last call
     closure: Any = None  # the short way of its replays (jit_closure), None until that was asked
@@ -336,6 +337,7 @@ class Tracer:
         try:
             with tracing(), noting() as noted, math_followed(reach.math):
                 noted.numbers = self.numbers if self.numbers.follows_state else None
+                noted.callers = {id(t): self.arguments[n] for n, t in enumerate(self.twins)}
                 for each in followed:
                     if each.identity()[:2] not in reach.followed:
                         follow(each.owner(), each.table, each.key, each.label)
@@ -465,7 +467,7 @@ class Tracer:
         capture = Capture(
             drawn=self.trace.drawn, refusals=list(self.trace.refusals), stores=self.stores
         )
-        capture.opened = self.opened
+        capture.opened, capture.asked = self.opened, self.trace.asked
         outputs = self.find_outputs(capture)
         kept = set(map(id, self.find_kept()))
         self.find_places(known, kept)

@@ -1,0 +1,110 @@
+"""What code asks of arguments beside their values, and what functions and classes are made of."""
+
+import pytest
+
+import picograd
+from picograd import Tensor, nn
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda x: x.is_contiguous(),
+        lambda x: x.stride(0),
+        lambda x: x.stride()[1],
+        lambda x: x.storage_offset(),
+        lambda x: x.t().stride(0),
+        lambda x: x.t()[1:].storage_offset(),
+        lambda x: x.is_leaf,
+        lambda x: getattr(x, "scale", 1),
+        lambda x: hasattr(x, "scale"),
+    ],
+)
+def test_what_lies_beside_the_values_is_asked_at_every_call(ask):
+    traced, whole = picograd.jit(lambda x: x * int(ask(x))), picograd.arange(32.0).reshape(4, 8)
+    noted = picograd.ones(3, 3)
+    noted.scale = 3
+    tracking = picograd.ones(3, 3, requires_grad=True)
+    given = [whole[:3, :3], whole[:3, :3].t(), whole[1:, 2:5], noted, picograd.ones(3, 3)]
+    for x in (*given, tracking, tracking * 1, *given):
+        assert traced(x).tolist() == (x * int(ask(x))).tolist()
+
+
+def test_attributes_of_arguments_and_captured_tensors_may_change():
+    weight, x = picograd.ones(2), picograd.ones(2)
+    weight.scale, x.mask = 2.0, Tensor([1.0, 0.0])
+    traced = picograd.jit(lambda x: x * weight * weight.scale * x.mask)
+    assert traced(x).tolist() == [2.0, 0.0]
+    weight.scale = 5.0
+    assert traced(x).tolist() == [5.0, 0.0]
+    x.mask = Tensor([0.0, 1.0])
+    assert traced(x).tolist() == [0.0, 5.0]
+    x.mask.add_(1)
+    assert traced(x).tolist() == [5.0, 10.0]
+
+
+def doubled(x, by=2.0, *, more=0.0):
+    return x * by + more
+
+
+def tripled(x, by=3.0, *, more=0.0):
+    return x * by * 10 + more
+
+
+@pytest.mark.parametrize("name", ["__defaults__", "__kwdefaults__", "__code__"])
+@pytest.mark.parametrize("is_inner", [False, True])
+def test_a_function_that_is_reloaded_is_traced_again(name, is_inner):
+    def function(x, by=2.0, *, more=0.0):
+        return doubled(x, by, more=more)
+
+    def outer(x):
+        return function(x)
+
+    traced, x = picograd.jit(outer if is_inner else function), picograd.ones(2)
+    assert [traced(x).tolist() for _ in range(20)] == [[2.0, 2.0]] * 20
+    other = {"__defaults__": (5.0,), "__kwdefaults__": {"more": 3.0}, "__code__": tripled.__code__}
+    setattr(function, name, other[name])
+    assert traced(x).tolist() == function(x).tolist() != [2.0, 2.0]
+
+
+def test_attributes_of_functions_and_methods_of_classes_may_be_replaced():
+    class Scale(nn.Module):
+        def forward(self, x):
+            return x * 2
+
+    def function(x):
+        return model(x) * function.factor
+
+    function.factor, model, x = 1.0, Scale(), picograd.ones(2)
+    traced = picograd.jit(function)
+    assert [traced(x).tolist() for _ in range(20)] == [[2.0, 2.0]] * 20
+    function.factor = 3.0
+    assert traced(x).tolist() == [6.0, 6.0]
+    Scale.forward = lambda self, x: x * 5
+    assert traced(x).tolist() == [15.0, 15.0]
+
+
+def test_hooks_that_a_traced_function_registers_see_gradients():
+    def on_made(x):
+        made = weight * x
+        made.register_hook(lambda gradient: gradient * 10)
+        return made.sum()
+
+    def on_argument(weight):
+        weight.register_hook(lambda gradient: gradient * 3)
+        return (weight * 2).sum()
+
+    weight = picograd.ones(3, requires_grad=True)
+    traced = picograd.jit(on_made)
+    for k in (1.0, 2.0, 3.0):
+        weight.grad = None
+        traced(picograd.ones(3) * k).backward()
+        assert weight.grad.tolist() == [10 * k] * 3
+    traced = picograd.jit(on_argument)
+    for _ in range(3):
+        leaf = picograd.ones(3, requires_grad=True)
+        traced(leaf).backward()
+        assert leaf.grad.tolist() == [6.0] * 3
+        leaf.grad = None
+        traced(leaf * 1).backward()
+        assert leaf.grad.tolist() == [18.0] * 3
