@@ -199,6 +199,9 @@ class OperatorMethods(Recorded):
         """
         return operate(elementwise.bitwise, "shift_left", self, other)
 
+    def __rlshift__(self: Same, other: TensorLike) -> Same:
+        return operate(elementwise.bitwise, "shift_left", other, self)
+
     @composed("bitwise_right_shift", in_place=True)
     def __rshift__(self: Same, other: TensorLike) -> Same:
         """Shift the bits of integers to the right, the sign stays.
@@ -207,6 +210,9 @@ class OperatorMethods(Recorded):
         [1, 2, -2]
         """
         return operate(elementwise.bitwise, "shift_right", self, other)
+
+    def __rrshift__(self: Same, other: TensorLike) -> Same:
+        return operate(elementwise.bitwise, "shift_right", other, self)
 
     def __iadd__(self: Same, other: TensorLike) -> Same:
         """Add in place.
