@@ -8,6 +8,7 @@ from contextlib import ContextDecorator, nullcontext
 from typing import Any, NoReturn
 
 from picograd.errors import StateError
+from picograd.tensor.core.subclasses import ask, asked_kinds, not_asking
 from picograd.tensor.tensor import Tensor
 
 __all__: list[str] = []
@@ -24,18 +25,25 @@ class TorchFunctionMode(ContextDecorator):
 
 
 BaseTorchFunctionMode = TorchDispatchMode = TorchFunctionMode
-DisableTorchFunction = DisableTorchFunctionSubclass = TransformGetItemToIndex = nullcontext
+DisableTorchFunction = DisableTorchFunctionSubclass = not_asking
+TransformGetItemToIndex = nullcontext
 unset_fake_temporarily = _ExcludeDispatchKeyGuard = nullcontext
 
 
 def has_torch_function(*operands: Any) -> bool:
-    """Tell that no operand defines `__torch_function__` that would be called."""
+    """Tell whether an operand, or one of a list, defines `__torch_function__`, which is asked."""
+    return bool(asked_kinds(operands))
+
+
+has_torch_function_unary = has_torch_function_variadic = has_torch_function
+
+
+def is_fake(*operands: Any) -> bool:
+    """Tell that no operand stands for others."""
     return False
 
 
-is_compile_supported = has_torch_function
-has_torch_function_unary = has_torch_function_variadic = is_fake = has_torch_function
-_is_tracing = _are_functorch_transforms_active = has_torch_function
+is_compile_supported = _is_tracing = _are_functorch_transforms_active = is_fake
 
 
 class BroadcastingList:
@@ -54,16 +62,21 @@ BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = BroadcastingList
 
 
 def is_tensor_like(value: Any) -> bool:
-    """Tell whether a value is a tensor."""
-    return isinstance(value, Tensor)
+    """Tell whether a value is a tensor, or is asked as one."""
+    return isinstance(value, Tensor) or bool(asked_kinds([value]))
 
 
 def handle_torch_function(function: Any, operands: Any, *args: Any, **options: Any) -> Any:
-    """Call a function as it is."""
-    return function(*args, **options)
+    """Ask the classes of operands what a function gives."""
+    return ask(function, asked_kinds(operands), args, options)
 
 
-_disabled_torch_function_impl = handle_torch_function
+def _disabled_torch_function_impl(
+    function: Any, kinds: Any, args: Any = (), options: Any = None
+) -> Any:
+    """Call a function as it is: what a class is set to that is not to be asked."""
+    with not_asking():
+        return function(*args, **(options or {}))
 
 
 class FakeTensor:

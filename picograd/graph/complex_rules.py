@@ -268,13 +268,15 @@ def root(z: Node) -> Node:
 
 
 def power(z: Node, w: Node) -> Node:
-    """e^(w log z); 0 to the power of 0 is 1, to another one 0."""
+    """e^(w log z); 0 to the power of 0 is 1, to one of a positive real part 0, else NaN."""
     base, exponent = modulus(z), modulus(w)
     is_zero = is_nil(base)
     safe = is_zero.where(z.const_like(1), z)
-    at_zero = is_nil(exponent).cast(base.dtype)
+    is_one, real = is_nil(exponent), w.parts()[0]
+    zero = real.const_like(0)
+    rest = is_one.binary("logical_or", zero.binary("less", real)).where(zero, math.nan)
     found = exponential(product(w, logarithm(safe)))
-    return is_zero.where(at_zero.paired(at_zero * 0), found)
+    return is_zero.where(is_one.where(1.0, rest).paired(rest), found)
 
 
 def sine(z: Node) -> Node:

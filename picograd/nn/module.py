@@ -8,7 +8,7 @@ it: a part may know its parent.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Set
-from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from picograd.dtype import DType, bfloat16, float16, float32, float64, to_dtype
 from picograd.engine.tracing import RUNNING, note_change, note_object
@@ -21,8 +21,12 @@ from picograd.nn.parameter import Buffer, Parameter, as_tensor, overwrite, rebin
 from picograd.nn.walks import (
     Above,
     Inner,
+    LoadResult,
+    add_younger,
     after_children,
+    check_names,
     check_shapes,
+    empty_state,
     load_own,
     members_of,
     named_lines,
@@ -44,18 +48,6 @@ Self = TypeVar("Self", bound="Module")
 P = ParamSpec("P")  # arguments of a `forward`
 R = TypeVar("R", covariant=True)  # its result
 EXTRA_STATE = "_extra_state"  # the name, in a state dict, of what `get_extra_state` gives
-
-
-class LoadResult(NamedTuple):
-    """Names that `load_state_dict(strict=False)` passed over."""
-
-    missing_keys: list[str]
-    unexpected_keys: list[str]
-
-    def __repr__(self) -> str:
-        if not self.missing_keys and not self.unexpected_keys:
-            return "<All keys matched successfully>"
-        return f"LoadResult(missing_keys={self.missing_keys}, unexpected_keys={self[1]})"
 
 
 class Forward(Protocol[P, R]):
@@ -299,7 +291,7 @@ class Module(Inner):
         return hooks.register(self._own_hooks().state_before, Registered(hook), False)
 
     def register_state_dict_post_hook(self, hook: Callable[..., None]) -> HookHandle:
-        """Call hook(module, state, prefix, {}) once the module is in the state; may change it.
+        """Call hook(module, state, prefix, version) once the module is in the state; may change it.
 
         >>> from picograd import nn
         >>> layer = nn.Linear(2, 3)
@@ -408,7 +400,7 @@ class Module(Inner):
         module's own, cut off from gradients; with `keep_vars` they are the module's own. A dict
         given as `destination` takes them.
         """
-        return _save(self, prefix, {} if destination is None else destination, keep_vars)
+        return _save(self, prefix, empty_state() if destination is None else destination, keep_vars)
 
     def get_extra_state(self) -> Any:
         """Give what else belongs into the state dict, under "_extra_state"; classes define it.
@@ -420,7 +412,7 @@ class Module(Inner):
         ...         return self.count
         ...     def set_extra_state(self, state):
         ...         self.count = state
-        >>> Counter().state_dict()
+        >>> dict(Counter().state_dict())
         {'_extra_state': 3}
         """
         raise StateError("get_extra_state", "there is none", "define the method in the class")
@@ -449,7 +441,7 @@ class Module(Inner):
         result.unexpected_keys.extend(name for name in given if name not in known)
         watching = [x for x in after_children(self) if x._hooks and x._hooks.load_after]
         if strict and not watching:
-            _check_names(result)
+            check_names(result)
         values = {name: as_tensor(given[name], name) for name in own if name in given}
         check_shapes(own, values)
         pairs = [(own[name], value) for name, value in values.items()]
@@ -463,7 +455,7 @@ class Module(Inner):
         for module in watching:
             hooks.show(module._own_hooks().load_after, "load_state_dict", module, result)
         if strict:
-            _check_names(result)
+            check_names(result)
         return result
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
@@ -613,6 +605,9 @@ def _save(
     module: Module, prefix: str, state: dict[str, Any], keep_vars: bool, above: Above = ()
 ) -> dict[str, Any]:
     """Write the state of a module and of those inside it, calling their hooks; give it back."""
+    version = {"version": module._version}
+    if hasattr(state, "_metadata"):
+        state._metadata[prefix[:-1]] = version
     if module._hooks is not None:
         hooks.show(module._hooks.state_before, "state_dict", module, prefix, keep_vars)
     for name, value, is_state, _ in named_tensors(module, prefix, recurse=False):
@@ -624,7 +619,7 @@ def _save(
     for name, child in named_lines(module, above):
         _save(child, f"{prefix}{name}.", state, keep_vars, above)
     if module._hooks is not None:
-        hooks.show(module._hooks.state_after, "state_dict", module, state, prefix, {})
+        hooks.show(module._hooks.state_after, "state_dict", module, state, prefix, version)
     return state
 
 
@@ -633,16 +628,22 @@ def _prepared(
 ) -> tuple[dict[str, Any], LoadResult]:
     """Copy a state, and let hooks change the copy and note what is missing or unexpected."""
     given, result, errors = dict(state), LoadResult([], []), list[str]()
+    versions = getattr(state, "_metadata", {})
     for path, module in walk(root, ""):
-        version = {"version": module._version}
-        shown = given, f"{path}." if path else "", version, strict, *result, errors
-        if module._hooks is not None:
+        prefix, version = f"{path}." if path else "", versions.get(path, {})
+        add_younger(module, given, prefix, version)
+        is_own = type(module)._load_from_state_dict is not Module._load_from_state_dict
+        if not (module._hooks or is_own):
+            continue
+        part = {name: given.pop(name) for name in list(given) if name.startswith(prefix)}
+        shown = part, prefix, version, strict, *result, errors
+        if module._hooks:
             hooks.show(module._hooks.load_before, "load_state_dict", module, *shown)
-        if type(module)._load_from_state_dict is not Module._load_from_state_dict:
+        if is_own:
             module._load_from_state_dict(*shown)
+        given |= part
     if errors:
-        problem = "; ".join(errors)
-        raise StateError("load_state_dict", problem, "see the hooks that say so")
+        raise StateError("load_state_dict", "; ".join(errors), "see the hooks that say so")
     return given, result
 
 
@@ -653,11 +654,3 @@ def _with_extra_state(root: Module) -> dict[str, Module]:
         for path, module in walk(root, "")
         if type(module).set_extra_state is not Module.set_extra_state
     }
-
-
-def _check_names(result: LoadResult) -> None:
-    kinds = (("missing", result.missing_keys), ("unexpected", result.unexpected_keys))
-    problems = [f"{kind} {', '.join(names)}" for kind, names in kinds if names]
-    if problems:
-        fix = "load a state made by the same model, or pass strict=False"
-        raise StateError("load_state_dict", "; ".join(problems), fix)

@@ -22,6 +22,7 @@ class BatchNorm(Family):
     `momentum` (None: plain average over all batches); evaluation uses the running statistics.
     """
 
+    _version, _added = 2, {"num_batches_tracked": 2}
     ranks: tuple[int, ...] = (2, 3, 4, 5)
     running_mean: Tensor
     running_var: Tensor

@@ -15,11 +15,11 @@ from picograd.nn.hooks import of_every_module
 from picograd.nn.lazy import LazyModuleMixin as LazyModuleMixin
 from picograd.nn.linear import Linear
 from picograd.nn.loss_modules import Criterion, WeightedCriterion
-from picograd.nn.module import LoadResult
 from picograd.nn.norm import BatchNorm
 from picograd.nn.pooling import AdaptiveAvgPool, AdaptiveMaxPool, LPPool, MaxPool, MaxUnpool, Pool
 from picograd.nn.recurrent import Recurrent
 from picograd.nn.recurrent_cells import Cell
+from picograd.nn.walks import LoadResult
 from picograd.tensor.core.gradient_hooks import HookHandle
 
 T = TypeVar("T")

@@ -3,10 +3,11 @@
 A walk does not enter a module again from what is inside it, so that a part may know its parent.
 """
 
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NamedTuple
 
 from picograd.errors import StateError
 from picograd.nn.parameter import Parameter, as_tensor, overwrite
@@ -17,9 +18,47 @@ class Inner:
     """This class is what walks enter: the base of modules."""
 
     _version: int = 1  # of the state dict, which subclasses of PyTorch's modules count
+    _added: Mapping[str, int] = {}  # names that a state lacks if it is older than a version
     _inside: Set[str] = frozenset()  # names of the modules that were assigned, in the usual way
     _placed: Set[str] = frozenset()  # names of tensors that were put among the parameters
     _persistence: Mapping[str, bool] = {}  # attribute name -> is it part of the state dict?
+
+
+class LoadResult(NamedTuple):
+    """Names that `load_state_dict(strict=False)` passed over."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+    def __repr__(self) -> str:
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return f"LoadResult(missing_keys={self.missing_keys}, unexpected_keys={self[1]})"
+
+
+def check_names(result: LoadResult) -> None:
+    """Raise StateError where names are missing, or nobody has a place for them."""
+    kinds = (("missing", result.missing_keys), ("unexpected", result.unexpected_keys))
+    problems = [f"{kind} {', '.join(names)}" for kind, names in kinds if names]
+    if problems:
+        fix = "load a state made by the same model, or pass strict=False"
+        raise StateError("load_state_dict", "; ".join(problems), fix)
+
+
+def add_younger(
+    module: Inner, state: dict[str, Any], prefix: str, version: Mapping[str, Any]
+) -> None:
+    """Add to the state of a module what those of older versions lack: its own tensors."""
+    for name, since in module._added.items():
+        if version.get("version", 0) < since and name in vars(module):
+            state.setdefault(prefix + name, getattr(module, name))
+
+
+def empty_state() -> dict[str, Any]:
+    """Make a state dict, which notes the version of each module beside its tensors."""
+    state: dict[str, Any] = OrderedDict()
+    vars(state)["_metadata"] = OrderedDict()
+    return state
 
 
 HELD = (Inner, Tensor)  # what attributes are searched for

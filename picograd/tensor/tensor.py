@@ -89,6 +89,7 @@ from picograd.tensor.core.recording import (
 )
 from picograd.tensor.core.size_attribute import SizeAttribute
 from picograd.tensor.core.spelling import spell_methods
+from picograd.tensor.core.subclasses import adopt, answer
 from picograd.tensor.indexing import indexing, masking, selecting
 from picograd.tensor.linalg import products
 from picograd.tensor.linalg.methods_product import ProductMethods
@@ -125,6 +126,17 @@ class Tensor(
     """
 
     __slots__ = ("__dict__",)  # programs note things on tensors: `p.is_bias = True`
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        adopt(cls)
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Call a function of tensors; results have the class, which may override this."""
+        return answer(cls, func, types, args, kwargs)
 
     def __init__(
         self,

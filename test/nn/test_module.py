@@ -400,3 +400,31 @@ def test_a_dict_that_is_given_takes_the_state() -> None:
     model = nn.Sequential(nn.Linear(1, 1, bias=False))
     assert model.state_dict(destination=given, prefix="model.") is given
     assert list(given) == ["epoch", "model.0.weight"] and model._version == 1
+
+
+def test_a_state_dict_notes_versions():
+    torch = pytest.importorskip("torch")
+
+    def described(framework):
+        layers = framework.nn
+        model = layers.Sequential(layers.Linear(2, 2), layers.BatchNorm1d(2))
+        seen = []
+
+        def look(module, state, prefix, version, *others):
+            seen.append((list(state), prefix, version))
+
+        model[1]._register_load_state_dict_pre_hook(look, with_module=True)
+        state = model.state_dict()
+        model.load_state_dict(state)
+        return type(state).__name__, dict(state._metadata), seen
+
+    assert described(picograd) == described(torch)
+
+
+def test_an_older_state_lacks_the_count_of_batches():
+    for framework in (picograd, pytest.importorskip("torch")):
+        norm = framework.nn.BatchNorm1d(2)
+        norm(framework.ones(3, 2))
+        older = {k: v for k, v in norm.state_dict().items() if k != "num_batches_tracked"}
+        assert framework.nn.Sequential(norm)[0].load_state_dict(older).missing_keys == []
+        assert norm.num_batches_tracked.item() == 1

@@ -54,6 +54,7 @@ from picograd.nn.optim.group import (
     math_dtype,
     of_parts,
     turns_of,
+    write_tracked,
 )
 from picograd.nn.optim.states import export_state, import_own, import_state
 from picograd.nn.parameter import overwrite, realize
@@ -188,7 +189,8 @@ class Optimizer:
         if any(("param_names" in group) != bool(names) for group in self.param_groups):
             problem = "some groups have names of their parameters and some have not"
             raise ValueRangeError("optim", problem, "pass model.named_parameters() for all")
-        check_members(members, {id(p) for group in self.param_groups for p in group.parameters})
+        seen = {id(p) for group in self.param_groups for p in group.parameters}
+        check_members(members, seen, options.get("differentiable"))
         formula = self.numbers if self.is_formula else None
         self.param_groups.append(ParameterGroup(members, options, formula))
         note_change()
@@ -342,6 +344,10 @@ class Optimizer:
 
         The rules of picograd compute the same at every step: what was recorded is stamped out.
         """
+        if group.options.get("differentiable"):
+            with enable_grad():
+                write_tracked(self._recorded(group, batch))
+            return []
         sources = self._sources(group, batch)
         nodes = [tensor._node for tensor in sources]
         if self.is_own_rule() or not is_plain(nodes):
@@ -378,16 +384,17 @@ class Optimizer:
     def _recorded(self, group: ParameterGroup, batch: Batch) -> list[tuple[Tensor, Tensor]]:
         """Record the update of one batch by the formula of the class."""
         options, names = group.options, list(self.slots(group.options))
+        is_tracked = options.get("differentiable")
         numbers, new_shared = self.prepare(batch.numbers, batch.shared)
         changed = [(batch.shared[name], value) for name, value in new_shared.items()]
         expanded: dict[tuple[int, ...], Numbers] = {}
         for parameter in batch.members:
-            gradient = in_parts(gradient_of(parameter), batch.dtype)
+            gradient = in_parts(gradient_of(parameter), batch.dtype, is_tracked)
             n = expanded.setdefault(gradient.shape, Expanded(numbers, gradient.shape))
             gradient = -gradient if options.get("maximize") else gradient
             own = {name: self.state[parameter][name] for name in names}
-            wide = {name: in_parts(value, batch.dtype) for name, value in own.items()}
-            value = in_parts(parameter, batch.dtype)
+            wide = {k: in_parts(x, batch.dtype, is_tracked) for k, x in own.items()}
+            value = in_parts(parameter, batch.dtype, is_tracked)
             value, gradient = self.decay(value, gradient, n, options)
             value, new = self.update(value, gradient, wide, n, options)
             changed += [(own[name], of_parts(new[name], own[name])) for name in own]

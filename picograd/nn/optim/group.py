@@ -26,7 +26,7 @@ from picograd.helpers import Key
 from picograd.late_methods import dataclass
 from picograd.nn.init import constant
 from picograd.nn.parameter import overwrite
-from picograd.tensor.core.recording import apply, root_of
+from picograd.tensor.core.recording import apply, check_leaf_write, check_write, root_of, write
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_variables import follow, is_followable, plain_of
 from picograd.traced_number import TracedNumber
@@ -283,9 +283,6 @@ def check_options(options: Options) -> None:
             elif name == "step_sizes":
                 problem = f"step_sizes={value} are no pair of numbers"
             raise ValueRangeError("optim", problem, f"use {example}")
-    if options.get("differentiable"):
-        problem = "differentiable=True: a step is not recorded for gradients"
-        raise ValueRangeError("optim", problem, "write the update with tensor operations")
     if options.get("foreach") and options.get("fused"):
         problem = "foreach and fused cannot both be True"
         raise ValueRangeError("optim", problem, "leave both out: a step is always fused")
@@ -312,8 +309,8 @@ def check_rate(name: str, value: Any) -> None:
         raise ValueRangeError("optim", f"{name}={value} is {what}", "use 0 or more")
 
 
-def check_members(members: Sequence[Any], seen: set[int]) -> None:
-    """Raise unless the members of a group are floating leaves, each seen once."""
+def check_members(members: Sequence[Any], seen: set[int], is_any: Any = False) -> None:
+    """Raise unless the members of a group are floating leaves (or any), each seen once."""
     if not members:
         raise ValueRangeError("optim", "a parameter group is empty", "pass at least one tensor")
     for member in members:
@@ -322,7 +319,7 @@ def check_members(members: Sequence[Any], seen: set[int]) -> None:
             raise DTypeError("optim", problem, "pass floating tensors")
         if not member.dtype.is_differentiable:
             raise ValueRangeError("optim", f"cannot train {member!r}", "pass floating tensors")
-        if not member.is_leaf:
+        if not (is_any or member.is_leaf):
             problem = "a parameter was computed from others"
             raise ValueRangeError("optim", problem, "pass leaf tensors, such as nn.Parameter")
         if id(member) in seen:
@@ -360,9 +357,9 @@ def turns_of(groups: Iterable[ParameterGroup]) -> dict[int, int]:
     return turns if any(turns.values()) else {}
 
 
-def in_parts(tensor: Tensor, dtype: DType) -> Tensor:
+def in_parts(tensor: Tensor, dtype: DType, is_tracked: Any = False) -> Tensor:
     """Give what an update computes with: complex numbers are trained as their parts are."""
-    value = tensor.detach()
+    value = tensor.clone() if is_tracked else tensor.detach()
     if value.dtype.is_complex:
         value = apply(view_as_real, value)
     return value.cast(dtype)
@@ -373,6 +370,15 @@ def of_parts(value: Tensor, like: Tensor) -> Tensor:
     if not like.dtype.is_complex:
         return value
     return apply(view_as_complex, value.cast(like.dtype.real))
+
+
+def write_tracked(changed: Sequence[tuple[Tensor, Tensor]]) -> None:
+    """Write what a step gave that gradients pass through: `differentiable=True`."""
+    for tensor, value in changed:
+        check_leaf_write("step", tensor)
+        node = value.node.cast(tensor.dtype)
+        check_write("step", tensor, node)
+        write(tensor, node, value.requires_grad)
 
 
 def gradient_of(parameter: Tensor) -> Tensor:

@@ -34,6 +34,7 @@ from picograd.tensor.core.recording import (
 )
 from picograd.tensor.core.repeated import repeated
 from picograd.tensor.core.spelling import IDLE, RENAMED, parameter_names, spelled, write_out
+from picograd.tensor.core.subclasses import ask, asked_kinds
 
 OTHER = {"axis": "dim", "keepdims": "keepdim"}  # a second name of a parameter -> its own
 REQUIRED: Any = object()  # the default of a parameter that has none
@@ -62,9 +63,11 @@ def function_of(row: Function, module: str) -> Any:
     if row.is_recorded:
         call = taking(row, Spelling(row, "input"), True)
         made = named(taking_older(call, row.name), row, row.name)
+        vars(call)["shown"] = made
         made = writing_over(made, row) if row.inplace else made
     elif parameter_names(made):
-        made = taking_older(spelled(made, row.name), row.name)
+        inner, made = made, taking_older(spelled(made, row.name), row.name)
+        vars(inner)["shown"] = made
     made.__module__, made.__qualname__, made.__name__ = module, row.name, row.name
     return made
 
@@ -232,6 +235,8 @@ def taking(row: Function, spelling: Spelling, has_out: bool) -> FunctionType:
                 listed = check_arguments(row.name, checks, listed)
             result = record(core, *listed)
         except RAW as error:
+            if kinds := asked_kinds((*args, *options.values())):
+                return ask(call, kinds, args, options)
             raise explained(call, error, args, options, row.name)  # noqa: B904
         return result if out is None else write_out(row.name, result, out)
 

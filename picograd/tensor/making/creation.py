@@ -191,7 +191,7 @@ def list_array(data: Any, dtype: DType | None) -> "np.ndarray[Any, Any]":
     while isinstance(leaf, (list, tuple, range)) and len(leaf):
         leaf = leaf[0]
     try:
-        array = np.asarray([as_host(each) for each in data] if has_tensors(data) else data)
+        array = array_of(data)
         if dtype is uint64 and array.dtype.kind == "f" and type(leaf) is int:
             array = np.asarray(data, np.uint64)  # some beyond int64: NumPy made floats of them
     except (ValueError, OverflowError) as error:
@@ -206,6 +206,22 @@ def list_array(data: Any, dtype: DType | None) -> "np.ndarray[Any, Any]":
     if isinstance(odd, int):
         text = f"{odd} does not fit int64"
     raise DTypeError("Tensor", text, "pass numbers, nested lists or arrays")
+
+
+def array_of(data: Any) -> "np.ndarray[Any, Any]":
+    """Make an array of nested lists; beside numbers a tensor of one element is a number, too."""
+    try:
+        return np.asarray([as_host(each) for each in data] if has_tensors(data) else data)
+    except ValueError:
+        return np.asarray(with_numbers(data))
+
+
+def with_numbers(data: Any) -> Any:
+    """Turn tensors of one element inside nested lists into arrays without axes."""
+    if isinstance(data, (list, tuple)):
+        return [with_numbers(each) for each in data]
+    found = as_host(data)
+    return found.reshape(()) if getattr(found, "size", 0) == 1 else found
 
 
 def check_width(array: "np.ndarray[Any, Any]", leaf: Any, dtype: DType | None) -> None:

@@ -65,7 +65,7 @@ def check_difference(a: Operand, b: Operand) -> None:
     if isinstance(a, (int, float)) and not isinstance(a, bool):
         return
     for each in (a, b):
-        if isinstance(each, Node) and each.dtype is bool_:
+        if isinstance(each, bool) or (isinstance(each, Node) and each.dtype is bool_):
             text = "is not defined for bool tensors"
             raise DTypeError("sub", text, "use ^ or logical_xor, or call .int() first")
 
@@ -98,7 +98,10 @@ def power(op: str, a: Operand, b: Operand) -> Node:
     """Compute a ** b; squares, cubes, roots and reciprocals take short cuts."""
     if isinstance(a, Node) and not isinstance(b, Node):
         exponent = read_scalar("pow", b)
-        if a.dtype.is_integer and isinstance(exponent, int) and exponent < 0:
+        if a.dtype is bool_ and isinstance(exponent, bool):  # only False to the 0 differs
+            return a if exponent else a.const_like(True)
+        is_whole_base = a.dtype.is_integer or a.dtype is bool_
+        if is_whole_base and isinstance(exponent, int) and exponent < 0:
             text = "integers to negative integer powers are not allowed"
             raise DTypeError("pow", text, "call .float() first")
         if a.dtype.is_integer and isinstance(exponent, int):

@@ -28,6 +28,7 @@ from picograd.tensor.core.recording import (
     rewrite,
     update,
 )
+from picograd.tensor.core.subclasses import ask, asked_kinds, is_asked
 from picograd.tensor.linalg import products
 from picograd.tensor.math import elementwise, transcendental
 
@@ -199,6 +200,9 @@ class OperatorMethods(Recorded):
         """
         return operate(elementwise.bitwise, "shift_left", self, other)
 
+    def __rlshift__(self: Same, other: TensorLike) -> Same:
+        return operate(elementwise.bitwise, "shift_left", other, self)
+
     @composed("bitwise_right_shift", in_place=True)
     def __rshift__(self: Same, other: TensorLike) -> Same:
         """Shift the bits of integers to the right, the sign stays.
@@ -207,6 +211,9 @@ class OperatorMethods(Recorded):
         [1, 2, -2]
         """
         return operate(elementwise.bitwise, "shift_right", self, other)
+
+    def __rrshift__(self: Same, other: TensorLike) -> Same:
+        return operate(elementwise.bitwise, "shift_right", other, self)
 
     def __iadd__(self: Same, other: TensorLike) -> Same:
         """Add in place.
@@ -455,6 +462,12 @@ def wrap_plain(node: Node, tracks: bool) -> Any:
     return tensor
 
 
+def ask_operator(op: str, *operands: Any) -> Any:
+    """Ask the class of an operand that is no tensor."""
+    method = getattr(Recorded.kind, op, getattr(Recorded.kind, f"__{op}__", operate))
+    return ask(method, asked_kinds(operands), operands, {})
+
+
 def operate(function: Callable[..., Node], op: str, a: Any, b: Any, *more: Any) -> Any:
     """Record an operator; other types than tensors, numbers and arrays are left to Python."""
     if EVENTS.take is not None:
@@ -467,7 +480,7 @@ def operate(function: Callable[..., Node], op: str, a: Any, b: Any, *more: Any) 
             return made
     if not isinstance(b, (Recorded, int, float, complex, np.generic)):
         if not hasattr(b, "__array__") and not isinstance(b, (list, tuple)):
-            return NotImplemented
+            return NotImplemented if not is_asked(type(b)) else ask_operator(op, a, b)
         b = as_tensor(b, a)
     if not isinstance(a, (Recorded, int, float, complex, np.generic)):
         if not hasattr(a, "__array__") and not isinstance(a, (list, tuple)):

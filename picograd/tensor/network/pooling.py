@@ -97,8 +97,7 @@ def max_unpool(rank: int, x: Node, index: Node, options: dict[str, Any]) -> Node
         text = f"indices {index.shape} do not fit the input {x.shape}"
         raise ShapeError(op, text, "pass those that return_indices=True gave")
     first = len(x.shape) - rank
-    size = options["output_size"]
-    spatial = tuple(size)[-rank:] if size is not None else unpool_sizes(op, rank, x, options)
+    spatial = unpool_sizes(op, rank, x, options)
     index, inside = selecting.placed(op, index, product(spatial), 1, wraps=False)
     lead, count = product(x.shape[:first]), product(x.shape[first:])
     values, places = x.reshape((lead, count)), index.reshape((lead, count))
@@ -111,13 +110,22 @@ def max_unpool(rank: int, x: Node, index: Node, options: dict[str, Any]) -> Node
 
 
 def unpool_sizes(op: str, rank: int, x: Node, options: dict[str, Any]) -> Shape:
-    """Invert the size rule of max pooling."""
+    """Invert the size rule of max pooling; `output_size` chooses among what pools to the input."""
     kernel = per_axis(op, "kernel_size", options["kernel_size"], rank)
     stride = window_stride(op, options["stride"], kernel)
     margin = per_axis(op, "padding", options["padding"], rank, 0)
     spatial = x.shape[len(x.shape) - rank :]
     each = zip(spatial, stride, margin, kernel)
-    return tuple((n - 1) * step - 2 * low + k for n, step, low, k in each)
+    usual = tuple((n - 1) * step - 2 * low + k for n, step, low, k in each)
+    if options["output_size"] is None:
+        return usual
+    given = tuple(options["output_size"])[-rank:]
+    for axis, (size, middle, step) in enumerate(zip(given, usual, stride)):
+        if not middle - step < size < middle + step:
+            bounds = f"{middle - step + 1} to {middle + step - 1}"
+            text = f"output_size {given} is not possible: axis {axis} may have {bounds}"
+            raise ShapeError(op, text, "pass the shape that was pooled")
+    return given
 
 
 def norm_pool(rank: int, x: Node, order: float, options: dict[str, Any]) -> Node:

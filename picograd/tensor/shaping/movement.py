@@ -357,7 +357,7 @@ def cat(nodes: Sequence[Node], axis: Any = 0) -> Node:
     if not rank:
         text = "zero-dim tensors cannot be joined"
         raise ShapeError("cat", text, "use picograd.stack")
-    position = as_axis(axis, rank, "cat")
+    position = 0 if parts[0].shape == (0,) else as_axis(axis, rank, "cat")
     check_joinable(parts, position)
     joined = parts[0] if len(parts) == 1 else place(parts, position)
     empty = [part for part in given if not part.size and part is not joined]
@@ -450,10 +450,10 @@ def split(x: Node, sizes: Sizes, dim: int = 0) -> list[Node]:
         sizes = operator.index(cast(Any, sizes))
     is_listed = not isinstance(sizes, int)
     if isinstance(sizes, int):
-        if sizes <= 0:
+        if sizes < (1 if size else 0):
             raise ShapeError("split", f"piece size {sizes} is not positive", "use at least 1")
-        check_pieces("split", size // sizes)
-        sizes = [min(sizes, size - start) for start in range(0, size, sizes)] or [0]
+        check_pieces("split", size and size // sizes)
+        sizes = [min(sizes, size - start) for start in range(0, size, sizes or 1)] or [0]
     sizes = as_sizes((sizes,), "split")
     if sum(sizes) != size or min(sizes, default=0) < 0:
         text = f"sizes {described(sizes)} do not add up to {size}"
@@ -569,10 +569,15 @@ def unfold(x: Node, dimension: int, size: int, step: int) -> Node:
     """
     position = as_axis(dimension, len(x.shape), "unfold")
     if not x.shape:  # PyTorch takes a number for a row of one
-        return unfold(x.reshape((1,)), dimension, size, step).reshape((size,))
-    if not 0 < size <= x.shape[position] or step <= 0:
-        text = f"window {size} with step {step} does not fit an axis of {x.shape[position]}"
-        raise ShapeError("unfold", text, "use 1 <= size <= length and step >= 1")
+        one = unfold(x.reshape((1,)), dimension, size, step)
+        return cut(one, 0, 0, 1).reshape((size,))
+    length = x.shape[position]
+    if not 0 <= size <= length or step <= 0:
+        text = f"window {size} with step {step} does not fit an axis of {length}"
+        raise ShapeError("unfold", text, "use 0 <= size <= length and step >= 1")
+    if not size:
+        windows = (*x.shape[:position], length // step + 1, *x.shape[position + 1 :], 0)
+        return cut(x, position, 0, 0).reshape(windows)
     return x.window(((position, size, step, 1),))
 
 

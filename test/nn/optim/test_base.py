@@ -9,7 +9,7 @@ from optim_support import array, compare, compare_states, set_gradients, start, 
 import picograd
 from picograd import Tensor, nn
 from picograd.engine import pending, quick
-from picograd.errors import StateError, ValueRangeError
+from picograd.errors import GradientError, StateError, ValueRangeError
 from picograd.nn.optim.group import FORMULAS
 
 JITTED = {
@@ -305,8 +305,11 @@ def test_wrong_use_is_named(device):
         nn.optim.Adam([weight], lr=-1.0)
     with pytest.raises(ValueRangeError, match="a parameter appears twice"):
         nn.optim.SGD([{"params": [weight]}, {"params": [weight]}])
-    with pytest.raises(ValueRangeError, match="differentiable=True"):
-        nn.optim.SGD([weight], differentiable=True)
+    with pytest.raises(ValueRangeError, match="computed from others"):
+        nn.optim.SGD([weight * 2])
+    weight.grad = Tensor([1.0])
+    with pytest.raises(GradientError, match="a leaf that requires gradients"):
+        nn.optim.SGD([weight], differentiable=True).step()
     with pytest.raises(ValueRangeError, match="foreach and fused"):
         nn.optim.SGD([weight], foreach=True, fused=True)
     with pytest.raises(StateError, match="0 parameters, not 1|groups, not 1"):
@@ -535,3 +538,42 @@ def test_parameters_of_one_memory_each_add_their_update(name: str) -> None:
         run()
     steps = 0.125 * 6 * (1 + 1.5 + 1.75)
     assert first.tolist() == second.tolist() == [1 - steps, 2 - steps]
+
+
+DIFFERENTIABLE = {
+    "SGD": dict(lr=0.1, weight_decay=0.01),
+    "Adam": dict(lr=0.1, amsgrad=True, weight_decay=0.01),
+    "AdamW": dict(lr=0.1),
+    "RMSprop": dict(lr=0.1, momentum=0.5, centered=True),
+    "Adagrad": dict(lr=0.1, weight_decay=0.01),
+    "Adadelta": dict(lr=0.1),
+    "Adamax": dict(lr=0.1),
+    "NAdam": dict(lr=0.1),
+    "RAdam": dict(lr=0.1),
+    "ASGD": dict(lr=0.1),
+    "Rprop": dict(lr=0.1),
+}
+
+
+def through_a_step(framework, name, options):
+    """A step of what is computed, and the gradients of its square by start and gradient."""
+    start, slope = (
+        framework.tensor(values, dtype=framework.float64, requires_grad=True)
+        for values in ([1.0, -2.0], [0.3, 0.4])
+    )
+    moved = start * 1.0
+    optimizer = getattr(framework.optim, name)([moved], differentiable=True, **options)
+    moved.grad = slope
+    optimizer.step()
+    loss = (moved * moved).sum()
+    found = framework.autograd.grad(loss, [start, slope], allow_unused=True)
+    return [moved.detach(), *found]
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_gradients_pass_through_a_differentiable_step(name, device):
+    ours, theirs = (through_a_step(f, name, DIFFERENTIABLE[name]) for f in (picograd, torch))
+    for own, other in zip(ours, theirs, strict=True):
+        assert (own is None) == (other is None)
+        if own is not None:
+            np.testing.assert_allclose(own.numpy(), other.numpy(), rtol=1e-6, atol=1e-9)

@@ -5,7 +5,7 @@ import pytest
 
 import picograd
 from picograd import Tensor
-from picograd.errors import ExportError
+from picograd.errors import ExportError, PicogradError
 
 
 def test_asarray_and_as_tensor(device: str) -> None:
@@ -37,3 +37,20 @@ def test_lists_of_tensors_and_numbers_have_the_dtype_of_the_tensors() -> None:
         )]  # fmt: skip
         texts = " ".join(str(kind).rpartition(".")[2] for kind in kinds)
         assert texts == "float32 float32 float64 float64 complex64 float32 int64"
+
+
+def test_tensors_of_one_element_are_numbers_beside_numbers() -> None:
+    def made(framework):
+        tensor, float64 = framework.tensor, framework.float64
+        return [
+            tensor([tensor([1.0]), 2.0]),
+            tensor([True, tensor([2])]),
+            tensor([[tensor([[1.0]])], [2.0]]),
+            tensor([tensor([1j]), 2]),
+            tensor([tensor([1.0], dtype=float64), 2.0]),
+        ]
+
+    for ours, theirs in zip(made(picograd), made(pytest.importorskip("torch"))):
+        assert ours.tolist() == theirs.tolist() and ours.dtype.name == str(theirs.dtype)[6:]
+    with pytest.raises(PicogradError, match="ragged list"):
+        picograd.tensor([picograd.tensor([1.0, 2.0]), 2.0])

@@ -1,11 +1,13 @@
 """Operators: what is promoted, and what is written in place."""
 
+import operator
 from typing import Any
 
 import pytest
 
 import picograd
 from picograd import Tensor
+from picograd.errors import DTypeError
 
 torch = pytest.importorskip("torch")
 DTYPES = ["bool", "uint8", "int8", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
@@ -52,3 +54,37 @@ def test_functions_take_two_numbers() -> None:
             assert (ours.item(), ours.dtype.name) == (theirs.item(), str(theirs.dtype)[6:])
     with pytest.raises(TypeError):
         picograd.maximum(1, 2)
+
+
+@pytest.mark.parametrize("number", [True, 2, -3])
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int32", "int64"])
+@pytest.mark.parametrize("shift", [operator.lshift, operator.rshift])
+def test_numbers_are_shifted_by_tensors(shift: Any, dtype: str, number: int, device: str) -> None:
+    if dtype == "bool" and number is True:
+        with pytest.raises(DTypeError):
+            shift(number, picograd.tensor([True]))
+        return
+    ours, theirs = (
+        shift(number, framework.tensor([1, 0, 3]).to(getattr(framework, dtype)))
+        for framework in (picograd, torch)
+    )
+    assert ours.tolist() == theirs.tolist() and ours.dtype.name in str(theirs.dtype)
+
+
+def test_powers_of_masks_and_of_complex_zeros(device: str) -> None:
+    masks = [framework.tensor([True, False]) for framework in (picograd, torch)]
+    for exponent in (True, False):
+        ours, theirs = (mask**exponent for mask in masks)
+        assert ours.tolist() == theirs.tolist() and ours.dtype is picograd.bool
+    with pytest.raises(DTypeError, match="negative"):
+        masks[0] ** -1
+    zero = picograd.tensor([0j])
+    assert (zero**2.5).tolist() == [0] and (zero**0.0).tolist() == [1]
+    assert (zero**1j).isnan().all() and (zero**-3.0).isnan().all()
+
+
+def test_flags_are_not_subtracted() -> None:
+    x = picograd.tensor([1, 2])
+    for a, b in ((x, True), (True, x)):
+        with pytest.raises(DTypeError, match="sub: is not defined for bool"):
+            a - b

@@ -229,3 +229,19 @@ def test_extremes_of_computed_16_bit_values_are_found_again(name: str, device: s
     assert x.grad is not None and x.grad.float().sum().item() == pytest.approx(32 * 0.2, rel=0.01)
     top = (x.detach() * 0.2).amax(1, keepdim=True).realize()
     assert (x.detach() * 0.2 == top).sum().item() == 4
+
+
+def test_unpooled_sizes_are_among_those_that_pool_to_the_input(device: str) -> None:
+    def unpooled(framework: Any, size: Any) -> Any:
+        x = framework.arange(30.0).reshape(1, 1, 5, 6)
+        layers = framework.nn
+        values, places = layers.MaxPool2d(2, 2, return_indices=True)(x)
+        return layers.MaxUnpool2d(2, 2)(values, places, output_size=size).tolist()
+
+    for size in (None, (5, 6), (1, 1, 5, 6), [4, 7]):
+        assert unpooled(picograd, size) == unpooled(torch, size)
+    for size in ((9, 9), (5, 8), (2, 6)):
+        with pytest.raises(ValueError):
+            unpooled(torch, size)
+        with pytest.raises(ValueError, match="max_unpool2d: output_size .* is not possible: axis"):
+            unpooled(picograd, size)

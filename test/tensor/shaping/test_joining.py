@@ -102,3 +102,33 @@ def test_as_strided_of_a_leaf_that_shares_memory() -> None:
 
 def test_no_tensors_have_no_axes() -> None:
     assert picograd.atleast_1d() == picograd.atleast_3d() == ()
+
+
+EMPTY: dict[str, Any] = {
+    "cat skips": lambda f: f.cat([f.zeros(0), f.ones(2, 3), f.zeros(0)], 1),
+    "cat of nothing": lambda f: f.cat([f.zeros(0), f.zeros(0)], 1),
+    "cat of dtypes": lambda f: f.cat([f.zeros(0, dtype=f.float64), f.ones(2, 3)], -1),
+    "hstack": lambda f: f.hstack([f.zeros(0), f.ones(2, 3)]),
+    "stack": lambda f: f.stack([f.zeros(0, 3), f.zeros(0, 3)], -1),
+    "split by nothing": lambda f: f.zeros(3, 0).split(0, 1)[0],
+    "split to nothing": lambda f: f.zeros(0).split([0, 0])[1],
+    "chunk": lambda f: f.zeros(5, 0).chunk(3, 1)[2],
+    "tensor_split": lambda f: f.ones(5).tensor_split([0, 0, 5, 7])[3],
+    "unfold": lambda f: f.ones(3).unfold(0, 0, 1),
+    "unfold by steps": lambda f: f.ones(2, 7).unfold(1, 0, 3),
+    "unfold of nothing": lambda f: f.zeros(0).unfold(0, 0, 1),
+    "unfold of a number": lambda f: f.tensor(2.0).unfold(0, 0, 1),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_what_is_empty_is_joined_and_cut_as_in_pytorch(name: str, device: str) -> None:
+    ours, theirs = (EMPTY[name](framework) for framework in (picograd, torch))
+    assert ours.shape == tuple(theirs.shape) and ours.dtype.name == str(theirs.dtype)[6:]
+    assert ours.tolist() == theirs.tolist()
+
+
+def test_pieces_of_no_size_need_an_empty_axis() -> None:
+    for size in (0, -1):
+        with pytest.raises(PicogradError, match="split: piece size"):
+            Tensor([1.0, 2.0]).split(size)

@@ -1,0 +1,242 @@
+"""Classes of users that derive from Tensor: results have the class, `__torch_function__` is asked.
+
+    class Named(Tensor): ...
+    (Named([1.0]) + 1).sum()                  is a Named, as in PyTorch
+
+Nothing of this is there before the first such class is defined: then `Watched`, which asks, stands
+before `Tensor` among its bases, and the public functions of modules look for its tensors. Objects
+that are no tensors and define `__torch_function__` are asked where a function cannot read them.
+"""
+
+import functools
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import FunctionType
+from typing import Any
+
+from picograd.tensor.core.recording import Recorded
+
+ASKS = "__torch_function__"
+MODULES = (
+    "picograd", "picograd.nn.functional", "picograd.tensor.math.special",
+    "picograd.tensor.linalg.decompositions", "picograd.tensor.linalg.fourier",
+)  # fmt: skip
+WHOLE = ("checkpoint", "hessian", "jacobian", "jit", "jvp", "scan", "vjp", "vmap")  # of functions
+ASKING: ContextVar[bool] = ContextVar("ASKING", default=True)
+# what operators are called in PyTorch, where a class is asked about them
+NAMED = {
+    "__abs__": "abs", "__add__": "add", "__ge__": "ge", "__gt__": "gt",
+    "__iadd__": "add_", "__imul__": "mul_", "__invert__": "bitwise_not", "__isub__": "sub_",
+    "__itruediv__": "div_", "__le__": "le", "__lt__": "lt", "__matmul__": "matmul",
+    "__mod__": "remainder", "__mul__": "mul", "__ne__": "ne", "__neg__": "neg", "__pow__": "pow",
+    "__radd__": "add", "__rmul__": "mul", "__sub__": "sub", "__truediv__": "div",
+}  # fmt: skip
+OPERATORS = (
+    *NAMED, "__and__", "__eq__", "__floordiv__", "__getitem__", "__iand__", "__ifloordiv__",
+    "__imod__", "__ior__", "__ipow__", "__ixor__", "__lshift__", "__or__", "__rand__",
+    "__rfloordiv__",
+    "__rlshift__", "__rmatmul__", "__rmod__", "__ror__", "__rpow__", "__rrshift__", "__rshift__",
+    "__rsub__", "__rtruediv__", "__rxor__", "__setitem__", "__xor__",
+)  # fmt: skip
+BETWEEN = (  # methods of two tensors, of which the first may be a plain one
+    "add", "add_", "addcdiv", "addcmul", "atan2", "bmm", "copy_", "cross", "div", "div_", "dot",
+    "eq", "ge", "gt", "le", "lerp", "lt", "masked_fill", "matmul", "maximum", "minimum", "mm",
+    "mul", "mul_", "mv", "ne", "outer", "pow", "sub", "sub_", "where",
+)  # fmt: skip
+NOT_ASKED = ("as_subclass", "requires_grad_", "size")
+
+
+@contextmanager
+def not_asking() -> Iterator[None]:
+    """Let functions give plain tensors, and ask no class: PyTorch's DisableTorchFunctionSubclass.
+
+    >>> from picograd.tensor.core.subclasses import not_asking
+    >>> class Named(Tensor): ...
+    >>> with not_asking():
+    ...     type(Named([1.0]) + 1).__name__
+    'Tensor'
+    """
+    token = ASKING.set(False)
+    try:
+        yield
+    finally:
+        ASKING.reset(token)
+
+
+class Watched:
+    """This class stands before `Tensor` among the bases of a user's class; `fill` adds methods."""
+
+    __slots__ = ()
+
+    def __new__(cls, *args: Any, **options: Any) -> Any:
+        """Make the tensor here if a `__new__` of the user's passes data on."""
+        made: Any = Recorded.__new__(cls)  # type: ignore[type-var]
+        if args or options:
+            Recorded.kind.__init__(made, *args, **options)
+        return made
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        if not hasattr(self, "_node"):
+            super().__init__(*args, **options)
+
+    def __iter__(self: Any) -> Iterator[Any]:
+        return iter(self.unbind(0))
+
+
+def asked_kinds(values: Any) -> list[Any]:
+    """List the classes to ask about operands, also in lists: a derived one before its base."""
+    found: list[Any] = []
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            kinds = asked_kinds(value)
+        else:
+            kinds = [type(value)] if is_asked(type(value)) else []
+        for kind in kinds:
+            if kind not in found:
+                before = [at for at, each in enumerate(found) if issubclass(kind, each)]
+                found.insert(before[0] if before else len(found), kind)
+    return found
+
+
+def is_asked(kind: Any) -> bool:
+    """Tell whether the class of an operand is to be asked."""
+    if kind is Recorded.kind or kind in (int, float, bool, str):
+        return False
+    return issubclass(kind, Watched) or (not issubclass(kind, Recorded) and hasattr(kind, ASKS))
+
+
+def ask(function: Callable[..., Any], kinds: Any, args: Any, options: Any) -> Any:
+    """Ask classes in turn what a function gives; as it is, if there are none."""
+    if not kinds:
+        return function(*args, **options)
+    function = getattr(function, "shown", function)
+    for kind in kinds:
+        found = getattr(kind, ASKS)(function, tuple(kinds), args, options)
+        if found is not NotImplemented:
+            return found
+    name = getattr(function, "__name__", function)
+    names = ", ".join(each.__name__ for each in kinds)
+    raise TypeError(f"{name}: {names} implement no __torch_function__ for it")
+
+
+def answer(cls: Any, function: Any, types: Any, args: Any = (), options: Any = None) -> Any:
+    """Call a function as it is on plain tensors; what is new gets the class."""
+    if not all(issubclass(cls, kind) for kind in types):
+        return NotImplemented
+    with not_asking():
+        found = function(*args, **(options or {}))
+    if function == Recorded.kind.grad.__get__ or not issubclass(cls, Watched):
+        return found
+    return with_class(found, cls, args)
+
+
+def with_class(found: Any, cls: Any, args: Any) -> Any:
+    """Give tensors a class; one that was given stays as it is, and another shows its memory."""
+    if isinstance(found, Recorded):
+        if isinstance(found, cls):
+            return found
+        is_new = type(found) is Recorded.kind and not any(found is each for each in args)
+        made: Any = found if is_new else found.view(found.shape)  # type: ignore[attr-defined]
+        made.__class__ = cls
+        return made
+    if isinstance(found, (list, tuple)) and any(map(is_nest, found)):
+        values = [with_class(each, cls, args) for each in found]
+        return type(found)(*values) if hasattr(found, "_fields") else type(found)(values)
+    return found
+
+
+def is_nest(value: Any) -> bool:
+    """Tell whether an entry of a result is a tensor, or has some."""
+    return isinstance(value, (Recorded, tuple))
+
+
+def watched(function: Any, is_operator: bool = False, name: str = "") -> Any:
+    """Make a method or function that asks the classes of its operands first."""
+    shown = getattr(Recorded.kind, name) if name else None
+
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        if not ASKING.get():
+            return function(*args, **options)
+        kinds = asked_kinds((*args, *options.values()) if options else args)
+        if not kinds:
+            return function(*args, **options)
+        if is_operator and len(kinds) < 2 and is_unknown(args[1:2]):
+            return NotImplemented
+        return ask(shown or call, kinds, args, options)
+
+    vars(call).pop("shown", None)
+    return call
+
+
+def is_unknown(others: Any) -> bool:
+    """Tell whether an operator leaves its other operand to Python."""
+    known = (Recorded, int, float, complex, list, tuple)
+    return any(not isinstance(each, known) and not hasattr(each, "__array__") for each in others)
+
+
+def watched_property(name: str, plain: Any) -> Any:
+    """Make a property that asks the class, as `x.T` does."""
+
+    def get(tensor: Any) -> Any:
+        kind = type(tensor)
+        is_plain = getattr(kind, ASKS).__func__ is PLAIN and name not in TENSORS
+        if is_plain or not ASKING.get():
+            return plain.__get__(tensor, kind)
+        return ask(plain.__get__, (kind,), (tensor,), {})
+
+    return property(get, plain.fset, plain.fdel, plain.__doc__)
+
+
+TENSORS = ("T", "H", "mT", "mH", "data", "real", "imag")  # properties that give tensors
+PLAIN: Any = None  # the `__torch_function__` of Tensor
+
+
+@functools.cache
+def fill() -> None:
+    """Give `Watched` the methods of Tensor, and let functions of modules look for its tensors."""
+    kind: Any = Recorded.kind
+    global PLAIN
+    PLAIN = kind.__torch_function__.__func__
+    for name in BETWEEN:
+        setattr(kind, name, watched(getattr(kind, name)))
+    for name in (*dir(kind), *OPERATORS):
+        is_public = not name.startswith("_") and name not in NOT_ASKED
+        value = inspect.getattr_static(kind, name, None)
+        if isinstance(value, property) and is_public:
+            setattr(Watched, name, watched_property(name, value))
+        elif isinstance(value, FunctionType) and (is_public or name in OPERATORS):
+            named = NAMED.get(name, name)
+            setattr(Watched, name, watched(value, name in OPERATORS and "item" not in name, named))
+    Watched.__hash__ = kind.__hash__  # type: ignore[method-assign]
+    for path in MODULES:
+        space = vars(importlib.import_module(path))
+        for name in space["__all__"]:
+            value = space.get(name)
+            if isinstance(value, FunctionType) and name not in WHOLE:
+                home = vars(sys.modules[value.__module__])  # where pickle looks for it
+                made = space[name] = watched(value)
+                home.update({name: made} if home.get(name) is value else {})
+    for own in kind.__subclasses__():  # `weight * x`: Python asks the class of x last
+        for name in OPERATORS if own.__module__ == "picograd.nn.parameter" else ():
+            setattr(own, name, watched(getattr(own, name), True, NAMED.get(name, name)))
+
+
+def adopt(cls: Any) -> None:
+    """Let a class of the user's be asked: `Watched` comes before Tensor among its bases.
+
+    Parameters are not, as in PyTorch, unless they say so.
+    """
+    is_ours = cls.__module__.partition(".")[0] == "picograd"
+    if is_ours or issubclass(cls, Watched):
+        return
+    bases = cls.__bases__
+    place = next(at for at, each in enumerate(bases) if issubclass(each, Recorded))
+    if bases[place] is not Recorded.kind and ASKS not in vars(cls):
+        return
+    fill()
+    cls.__bases__ = (*bases[:place], Watched, *bases[place:])

@@ -1,0 +1,202 @@
+"""Classes that derive from Tensor, and objects that define `__torch_function__`: as in PyTorch."""
+
+import copy
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import picograd
+from picograd import Tensor, nn
+
+torch = pytest.importorskip("torch")
+
+
+class Saved(Tensor):
+    pass
+
+
+def name(x):
+    return type(x).__name__
+
+
+def alike(program):
+    """Run a program on both sides: what it returns is equal."""
+    ours, theirs = program(picograd), program(torch)
+    assert ours == theirs
+
+
+def test_results_keep_the_class():
+    def program(torch):
+        class Named(torch.Tensor):
+            pass
+
+        functional, layers, ones = torch.nn.functional, torch.nn, torch.ones(2)
+        x = torch.tensor([1.0, 2.0]).as_subclass(Named)
+        weight = layers.Parameter(torch.ones(2))
+        made = [
+            x + 1, 1 + x, 1 - x, ones + x, ones @ x, weight * x, x * weight, weight @ x, -x,
+            ~(x > 1), x == x, x.sum(), x[0], x[None], x.T, ones.mul(x), ones.matmul(x),
+            x.data, x.detach(), x.clone(), x.to(torch.float64),
+            x.double(), x.view(1, 2), x.expand(2, 2), x.new_zeros(2), *x.max(0), *x.split(1), *x,
+            torch.sin(x), torch.stack([x, x]), torch.cat([ones, x]), torch.where(x > 1, x, 0),
+            torch.einsum("i,i->", x, x), torch.linalg.norm(x), torch.fft.fft(x), torch.add(ones, x),
+            torch.special.expm1(x), torch.zeros_like(x), functional.relu(x),
+            functional.linear(x, torch.ones(3, 2)), functional.mse_loss(x, ones),
+            layers.Linear(2, 3)(x), layers.Sequential(layers.LayerNorm(2), layers.Tanh())(x),
+        ]  # fmt: skip
+        plain = [weight + 1, ones + 1, torch.sin(ones), torch.zeros(2), x.as_subclass(torch.Tensor)]
+        return [name(each) for each in (*made, *plain)]
+
+    alike(program)
+
+
+def test_writes_and_gradients():
+    def program(torch):
+        class Named(torch.Tensor):
+            pass
+
+        x = torch.ones(3)
+        shown = x.as_subclass(Named)
+        shown[0] = 7.0
+        before = shown
+        shown += 1
+        other = torch.ones(3)
+        written = other.add_(shown)
+        leaf = torch.ones(2, requires_grad=True)
+        square = leaf.as_subclass(Named) ** 2
+        square.sum().backward()
+        assert shown is before and type(other) is torch.Tensor
+        values = [x.tolist(), other.tolist(), leaf.grad.tolist()]
+        return values, name(shown), name(written), name(leaf.grad), square.requires_grad
+
+    alike(program)
+
+
+def test_classes_make_their_own():
+    def program(torch):
+        class Marked(torch.Tensor):
+            @staticmethod
+            def __new__(cls, data, mark, *more, **options):
+                return super().__new__(cls, data, *more, **options)
+
+            def __init__(self, data, mark):
+                self.mark = mark
+
+        class Shifted(torch.Tensor):
+            def sin(self):
+                return super().sin() + 1
+
+            def twice(self):
+                return self.sum() * 2
+
+        marked, shifted = Marked([1.0, 2.0], "here"), Shifted([0.0, 0.0])
+        made = [marked, marked + 1, shifted, shifted.twice(), shifted.sin()]
+        values = shifted.sin().tolist(), torch.sin(shifted).tolist(), marked.tolist()
+        return [name(each) for each in made], values, marked.mark, hasattr(marked + 1, "mark")
+
+    alike(program)
+
+
+def test_derived_classes_come_first_and_strangers_do_not_mix():
+    def program(torch):
+        class First(torch.Tensor):
+            pass
+
+        class Second(First):
+            pass
+
+        class Stranger(torch.Tensor):
+            pass
+
+        class Silent(torch.Tensor):
+            __torch_function__ = torch._C._disabled_torch_function_impl
+
+        class Trained(torch.nn.Parameter):
+            pass
+
+        kinds = First, Second, Stranger, Silent
+        first, second, stranger, silent = (torch.ones(2).as_subclass(kind) for kind in kinds)
+        trained = Trained(torch.ones(2))
+        with pytest.raises(TypeError):
+            first + stranger
+        with torch._C.DisableTorchFunctionSubclass():
+            inside = first + 1
+        made = [first + second, second + first, torch.add(first, second), silent, silent + 1]
+        return [name(each) for each in (*made, trained, trained + 1, inside)]
+
+    alike(program)
+
+
+def test_a_class_is_asked_about_each_function():
+    def program(torch):
+        seen = []
+
+        class Watching(torch.Tensor):
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                options = sorted({*(kwargs or {})} & {"dim", "keepdim"})
+                seen.append((func.__name__, [each.__name__ for each in types], len(args), options))
+                if func in (torch.mean, torch.Tensor.mean, torch.Tensor.shape.__get__):
+                    return func.__name__
+                return super().__torch_function__(func, types, args, kwargs)
+
+        x = torch.ones(2, 2).as_subclass(Watching)
+        seen.clear()
+        found = torch.mean(x), x.mean(), x.shape
+        x + x, x * 2, 2 * x, x / 2, x - 1, 1 - x, x @ x, -x, abs(x), x > 0, x == 1, x[0], x.T
+        x.sum(dim=0), torch.sum(x, dim=0, keepdim=True), torch.matmul(x, torch.ones(2, 2))
+        x.add_(1), torch.cat([x, x], dim=0), torch.nn.functional.softmax(x, dim=-1), x.tolist()
+        return found, seen
+
+    alike(program)
+
+
+def test_objects_are_asked():
+    def program(torch):
+        class Diagonal:
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                return NotImplemented if func.__name__ == "cos" else (func.__name__, len(args))
+
+        x, ones, told = Diagonal(), torch.ones(1), torch.overrides
+        with pytest.raises(TypeError, match="__torch_function__"):
+            torch.cos(x)
+        calls = [
+            torch.sin(x), torch.add(ones, x), ones + x, ones.add(x), torch.stack([ones, x]),
+            torch.nn.functional.relu(x)[0], torch.einsum("i->", x), torch.where(ones > 0, x, x),
+            told.handle_torch_function(torch.sin, [x], x),
+        ]  # fmt: skip
+        asked = told.has_torch_function([x]), told.has_torch_function([ones])
+        return calls, asked, told.is_tensor_like(x), told.is_tensor_like(3)
+
+    alike(program)
+
+
+def test_copies_and_training(device):
+    saved = picograd.ones(2, device=device).as_subclass(Saved)
+    for each in (copy.copy(saved), copy.deepcopy(saved), pickle.loads(pickle.dumps(saved))):
+        assert type(each) is Saved and each.tolist() == [1.0, 1.0]
+    layer = nn.Linear(2, 1).to(device)
+    optimizer = nn.optim.SGD(layer.parameters(), lr=0.1)
+    for _ in range(3):
+        loss = layer(saved).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert type(loss) is Saved and type(layer.weight.grad) is Tensor
+    assert np.isfinite(loss.item())
+
+
+def test_nothing_is_watched_before_a_class_is_defined():
+    program = (
+        "import picograd; before = picograd.sin; picograd.nn.Parameter(picograd.ones(1)) * 2\n"
+        "from picograd.tensor.core.subclasses import Watched\n"
+        "assert 'sin' not in vars(Watched) and picograd.sin is before\n"
+        "class Named(picograd.Tensor): ...\n"
+        "assert 'sin' in vars(Watched) and type(picograd.sin(Named([0.0]))) is Named\n"
+        "assert 'Watched' not in [kind.__name__ for kind in picograd.Tensor.__mro__]\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
