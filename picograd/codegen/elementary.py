@@ -23,12 +23,15 @@ from picograd.codegen.pairs import (
     two_sum,
 )
 from picograd.codegen.polynomial import (
+    BASE_2,
+    BASE_10,
     LN2_HIGH64,
     LN2_LOW64,
     ROUND64,
     clamp,
     horner,
     log_edges,
+    log_to_base,
     power_of_two,
 )
 from picograd.codegen.value import Value
@@ -249,15 +252,19 @@ def log(x: Value) -> Value:
 
 def log2(x: Value) -> Value:
     """Compute log(x) / log(2), exactly for powers of two."""
-    exponent, part = log_core(widened(x), x.dtype is float32)
-    return log_edges(x, finished(part * constant(INVERSE_LN2, part) + exponent, x))
+    if x.dtype is float32:
+        return log_to_base(x, BASE_2)
+    exponent, part = log_core(as_pair(x), False)
+    return log_edges(x, rounded(part * constant(INVERSE_LN2, part) + exponent))
 
 
 def log10(x: Value) -> Value:
     """Compute log(x) / log(10), exactly for powers of ten."""
-    exponent, part = log_core(widened(x), x.dtype is float32)
+    if x.dtype is float32:
+        return log_to_base(x, BASE_10)
+    exponent, part = log_core(as_pair(x), False)
     result = part * constant(LOG10_E, part) + exponent * LOG10_2[1] + exponent * LOG10_2[0]
-    return log_edges(x, finished(result, x))
+    return log_edges(x, rounded(result))
 
 
 def log1p(x: Value) -> Value:

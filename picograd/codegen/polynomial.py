@@ -97,6 +97,13 @@ SIN_HALF_TURN = (
 SIN_SHORT = (-0.1666665457314762, 0.008332158410258741, -0.00019514957699675014)
 
 LN2_HIGH32, LN2_LOW32 = (0.693145751953125, 1.42860682030941723212e-06)  # the first has 17 bits
+# 1 / log(b) and log(2) / log(b) as sums of two float32; the second's first has 16 bits, so that
+# its product with an exponent is exact.
+BASE_2 = ((1.4426950216293335, 1.9259629911266175e-08), (1.0, 0.0))
+BASE_10 = (
+    (0.4342944920063019, -1.0103050052231683e-08),
+    (0.30103302001953125, -3.0243555500547862e-06),
+)
 LN2_HIGH64, LN2_LOW64 = (0.6931471803691238, 1.9082149292705877e-10)  # the first has 32 bits
 ROUND32, ROUND64 = (1.5 * 2.0**23, 1.5 * 2.0**52)  # adding it rounds to an integer in the low bits
 PI_LOW = 1.2246467991473532e-16  # of pi, beyond float64
@@ -168,11 +175,30 @@ def shifted_powers(shifted: Value, half: Value) -> tuple[Value, Value]:
 
 def log_natural(x: Value) -> Value:
     """Compute log(x) in float32: e log(2) + log(m) with m near 1."""
+    e, f = exponent_of(x)
+    return log_edges(x, log_sum(e, f, e * LN2_LOW32))
+
+
+def log_to_base(x: Value, base: tuple[tuple[float, float], tuple[float, float]]) -> Value:
+    """Compute log(x) / log(b) in float32, of sums of two: exactly where the result is whole."""
+    (scale, scale_low), (double, double_low) = base
+    e, f = exponent_of(x)
+    square = f * f
+    head = square.fma(-0.5, f)
+    low = square.fma(-0.5, f - head) - f.fma(f, -square) * 0.5  # head + low = f - f^2/2
+    rest = (square * f).fma(horner(LOG32, f), low)
+    near, far = head * scale, e * double
+    total = far + near
+    less = head.fma(scale, -near) + (near - (total - far))  # |far| > |near|, or far is 0
+    return log_edges(x, total + rest.fma(scale, head.fma(scale_low, e.fma(double_low, less))))
+
+
+def exponent_of(x: Value) -> tuple[Value, Value]:
+    """Write a positive float32 as 2^e (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2)."""
     is_small = x < 2.0**-126  # a denormal: scale it up
     whole, mantissa = split_float(is_small.where(x * 2.0**23, x))
     e = whole.cast(float32)
-    e = is_small.where(e - 23.0, e)
-    return log_edges(x, log_sum(e, mantissa - 1.0, e * LN2_LOW32))
+    return is_small.where(e - 23.0, e), mantissa - 1.0
 
 
 def split_float(x: Value) -> tuple[Value, Value]:

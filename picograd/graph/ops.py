@@ -5,7 +5,8 @@ contractions in graph/product_ops.py, gather and scatter in graph/indexing.py an
 graph/scattering.py, writes of parts in graph/parts.py, scans and sorts in graph/scanning.py and
 graph/sorting.py, gradients of products in graph/factors.py, loops over time in
 graph/recurrence.py, host calls in graph/host_call.py, complex numbers in
-graph/complex_numbers.py, and composites in graph/composites.py and graph/norms.py.
+graph/complex_numbers.py, and composites in graph/composites.py,
+graph/joining.py and graph/norms.py.
 """
 
 from picograd.graph.complex_numbers import COMPLEX_ROWS
@@ -16,6 +17,7 @@ from picograd.graph.host_call import FUNCTIONS, HOST_ROWS
 from picograd.graph.host_fourier import TRANSFORMS
 from picograd.graph.host_gamma import INCOMPLETE
 from picograd.graph.host_matrices import MATRICES
+from picograd.graph.joining import JOINS
 from picograd.graph.norms import NORMS
 from picograd.graph.parts import PART_ROWS
 from picograd.graph.recurrence import RECURRENCE_ROWS
@@ -32,6 +34,7 @@ TABLES = (  # each has added its rows to OPS
     STRUCTURE,
     COMPOSITES,
     NORMS,
+    JOINS,
     FACTOR_ROWS,
     SCAN_ROWS,
     SORT_ROWS,

@@ -276,6 +276,13 @@ def arg_extreme(e: Any, node: Node, x: Written) -> Written:
     return one(e, node, kind, x, axis=node.arg, keepdims=0)
 
 
+@row("cat")
+def joined_parts(e: Any, node: Node, *values: Written) -> Written:
+    """Put arrays one behind another."""
+    first, *rest = map(e.whole, node.inputs)
+    return one(e, node, "Concat", first, *(each.name for each in rest), axis=node.arg)
+
+
 @row("sort")
 def sort(e: Any, node: Node, x: Written) -> Written:
     """Find the order of an axis; equal elements stay in theirs."""

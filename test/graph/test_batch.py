@@ -18,6 +18,7 @@ from picograd.graph.expand import expand_composites
 from picograd.graph.factors import product_gradient
 from picograd.graph.gradient import gradient
 from picograd.graph.host_call import host_call
+from picograd.graph.joining import join
 from picograd.graph.node import Node
 from picograd.graph.ops import OPS
 from picograd.graph.parts import put
@@ -119,6 +120,7 @@ CASES: dict[str, tuple[Builder, tuple[np.ndarray, ...]]] = {
     ),
     "copy": (lambda x: Node("copy", (x,), x.device, x.shape, x.dtype, x.device), (floats(2),)),
     "contiguous": (build.contiguous, (floats(2),)),
+    "cat": (lambda a, b: join([a, b], 1), (floats(2, 3), floats(2, 1))),
     "host_call": (
         lambda a, b: host_call("solve", a.iota(0).binary("equal", a.iota(1)).cast(a.dtype) + a, b),
         (floats(3, 3), floats(3, 2)),

@@ -8,6 +8,7 @@ from graph_support import Build, check_both_orders, gradients_of, leaf, value
 
 from picograd.dtype import bfloat16, float16, float32
 from picograd.graph import build
+from picograd.graph.joining import join
 from picograd.graph.node import Node
 from picograd.graph.ops import OPS
 from picograd.graph.row import Role
@@ -29,6 +30,7 @@ POOL = ((2, 2, 1, 1), (3, 3, 2, 1))
 # name -> (ours, PyTorch's, inputs)
 Case = tuple[Build, Any, tuple[Array, ...]]
 CASES: dict[str, Case] = {
+    "cat": (lambda *n: join(n, 1), lambda *t: torch.cat(t, 1), (X, X[:, :2], X[:, :0])),
     "relu": (build.relu, torch.relu, (X,)),
     "sigmoid": (build.sigmoid, torch.sigmoid, (X,)),
     "silu": (build.silu, F.silu, (X,)),

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from picograd.dtype import DType, int64
-from picograd.graph import build, complex_numbers, parts, scanning, sorting
+from picograd.graph import build, complex_numbers, joining, parts, scanning, sorting
 from picograd.graph.node import Node
 from picograd.graph.ops import OPS
 from picograd.graph.row import Op
@@ -335,6 +335,12 @@ SAMPLES: dict[str, list[Sample]] = {
     "batch_norm": [
         Sample("channels", build.batch_norm, data((4, 3, 2), (3,), (3,)),
                lambda x, w, b: functional.batch_norm(x, None, None, w, b, True), special=(0,)),
+    ],
+    "cat": [
+        Sample("parts", lambda *x: joining.join(x, 1), data((3, 2), (3, 4), (3, 1)),
+               lambda *x: torch.cat(x, 1)),
+        Sample("empty", lambda *x: joining.join(x, 0), data((0, 2), (3, 2), (0, 2)),
+               lambda *x: torch.cat(x, 0)),
     ],
     "scan": scans(),
     "sort": forms(along(sorting.sort, 1), lambda x: x.argsort(dim=1, stable=True), (3, 7), (0, 4),

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from picograd.dtype import bool_
 from picograd.errors import AxisError, DTypeError, ShapeError
-from picograd.graph import build
+from picograd.graph import build, joining
 from picograd.graph.build_composite import custom
 from picograd.graph.node import Node, ends_of
 from picograd.graph.room import check_pieces, check_size, described
@@ -27,8 +27,6 @@ from picograd.tensor.core.operands import (
 from picograd.tensor.core.repeated import repeated
 from picograd.tensor.math import elementwise
 
-TOGETHER = 64  # arrays that one kernel joins: CUDA has room for 400 pointers
-FEW = 16  # of more: 64 of 0.4 MB take 104 ms so, and 619 ms at once (measured, one thread)
 Pads = Sequence[tuple[int, int]]
 
 
@@ -345,10 +343,7 @@ def roll(x: Node, shifts: Sizes, dims: Axes = None) -> Node:
 
 @repeated
 def cat(nodes: Sequence[Node], axis: Any = 0) -> Node:
-    """Join along an axis: every part is padded with zeros to its place, and the parts are added.
-
-    Bools are joined by `or`. Parts are combined pairwise, so that depth is logarithmic.
-    """
+    """Join along an axis."""
     parts = promote_all("cat", nodes)
     # PyTorch lets an empty 1-d tensor stand for "nothing" beside tensors of any rank
     given = parts
@@ -359,7 +354,7 @@ def cat(nodes: Sequence[Node], axis: Any = 0) -> Node:
         raise ShapeError("cat", text, "use picograd.stack")
     position = 0 if parts[0].shape == (0,) else as_axis(axis, rank, "cat")
     check_joinable(parts, position)
-    joined = parts[0] if len(parts) == 1 else place(parts, position)
+    joined = parts[0] if len(parts) == 1 else joining.join(parts, position)
     empty = [part for part in given if not part.size and part is not joined]
     return with_empty(joined, empty) if empty and joined.dtype.is_differentiable else joined
 
@@ -382,46 +377,6 @@ def check_joinable(parts: Sequence[Node], axis: int) -> None:
         if len(part.shape) != len(first) or differs:
             text = f"shapes {first} and {part.shape} differ outside axis {axis}"
             raise ShapeError("cat", text, f"make all sizes but axis {axis} equal")
-
-
-def place(parts: Sequence[Node], axis: int) -> Node:
-    """Choose each element from its part: a `where` on the position, a binary tree over parts.
-
-    A kernel looks for each element in all of its parts. So many are joined in groups, which are
-    stored and joined again.
-    """
-    while len(parts) > TOGETHER:
-        starts = range(0, len(parts), FEW)
-        groups = [place_range(parts[start : start + FEW], axis) for start in starts]
-        parts = [build.contiguous(group) for group in groups]
-    return place_range(parts, axis)
-
-
-def place_range(parts: Sequence[Node], axis: int) -> Node:
-    """Join parts pairwise: pad both halves to the joined size and select by position."""
-    if len(parts) == 1:
-        return parts[0]
-    half = len(parts) // 2
-    left = place_range(parts[:half], axis)
-    right = place_range(parts[half:], axis)
-    a, b = left.shape[axis], right.shape[axis]
-    if not a or not b:
-        return right if not a else left
-    pads = [(0, 0)] * len(left.shape)
-    pads[axis] = (0, b)
-    low = build.pad(left, tuple(pads), zero_of(left))
-    pads[axis] = (a, 0)
-    high = build.pad(right, tuple(pads), zero_of(right))
-    place = low.iota(axis)
-    is_low = build.binary("less", place, place.const_like(a))
-    return build.elementwise("where", is_low, low, high)
-
-
-def zero_of(node: Node) -> Scalar:
-    """Zero as a constant of the node's dtype."""
-    if node.dtype.is_float:
-        return 0.0
-    return False if node.dtype is bool_ else 0
 
 
 @repeated
@@ -530,7 +485,9 @@ def triangle(node: Node, diagonal: int, is_lower: bool) -> Node:
     columns = node.iota(rank - 1)
     edge = elementwise.arithmetic("add", rows, diagonal)
     low, high = (columns, edge) if is_lower else (edge, columns)
-    return elementwise.where(elementwise.compare("less_equal", low, high), node, zero_of(node))
+    return elementwise.where(
+        elementwise.compare("less_equal", low, high), node, joining.zero_of(node)
+    )
 
 
 @recorded(view="always")
@@ -556,7 +513,7 @@ def square_diagonal(node: Node, size: int) -> Node:
     before: Shape = node.shape[:-2]
     flat = build.reshape(node, (*before, size * size))
     pads = ((0, 0),) * len(before) + ((0, size),)
-    rows = build.reshape(build.pad(flat, pads, zero_of(node)), (*before, size, size + 1))
+    rows = build.reshape(build.pad(flat, pads, joining.zero_of(node)), (*before, size, size + 1))
     return build.reshape(cut(rows, len(before) + 1, 0, 1), (*before, size))
 
 

@@ -5,7 +5,6 @@ import pytest
 from graph_support import leaf, value
 
 from picograd.errors import PicogradError
-from picograd.graph.node import toposort
 from picograd.tensor.shaping import movement as m
 
 A = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
@@ -76,12 +75,3 @@ def test_pieces(found, wanted) -> None:
 def test_mistakes(make) -> None:
     with pytest.raises(PicogradError):
         make()
-
-
-@pytest.mark.parametrize("count", [m.TOGETHER, m.TOGETHER + 1, 300])
-def test_many_arrays_are_joined_in_groups(count: int) -> None:
-    arrays = [np.full((n % 3, 2), n, np.float32) for n in range(count)]
-    found = m.cat([leaf(array) for array in arrays])
-    np.testing.assert_array_equal(value(found), np.concatenate(arrays))
-    stored = [node for node in toposort([found]) if node.op == "contiguous"]
-    assert bool(stored) == (count > m.TOGETHER)
