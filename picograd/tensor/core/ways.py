@@ -515,15 +515,16 @@ class Log:
     def may_go_on(self, taken: Taken) -> bool:
         """Tell whether a computation is a read on the way: gradients may be taken behind it.
 
-        Nothing was checked before, and none but live tensors get values.
+        None but live tensors, and what is checked, get values.
         """
         if not self.may_read or len(self.reads_made) == READS:
             return False
-        if any(x.checks or x.gradients or x.moves for x in self.events):
+        if any(x.gradients or x.moves for x in self.events):
             return False
         tensors = [tensor for _, each, _ in self.made if (tensor := each()) is not None]
         nodes = {id(tensor._node) for tensor in tensors}
         nodes.update([id(node) for event in self.events for _, node in event.writes])
+        nodes.update([id(node) for event in self.events for node, _ in event.checks])
         if not nodes.issuperset(map(id, taken.roots)):
             return False
         return any(each._tracks and each._node.leaf is None for each in tensors)
