@@ -584,9 +584,11 @@ class Follower:
             if number_of >= self.begun:
                 pending.WAITING += [(nodes[at], error) for at, error in event.checks]
             served = []
-            for met, number, _ in event.gradients:
+            for met, number, before in event.gradients:
                 node = nodes[self.way.made[number].at].inputs[-1]  # or of what was added to another
                 found = [each for each in (node, *node.inputs) if each.op == RESULT]
+                if not found and before == (IS, None):  # it has no formula
+                    found = [node]
                 served += [(self.met[met], each) for each in found]
             carried.note_gradients(served)
         for read in self.way.reads[: self.reads]:

@@ -874,6 +874,76 @@ def varied(program: Program, number: int) -> Any:
     return loss.item() + read
 
 
+def recurrent(program: Program, number: int, kind: str = "LSTM") -> Any:
+    """Sequences by a network whose loop over time has no formula of gradients."""
+    options = {"num_layers": 2, "batch_first": True} if kind == "GRU" else {"bidirectional": True}
+    if number == 0:
+        layer = getattr(nn, kind)(4, 3, **options)
+        drawn = np.random.default_rng(2)
+        for parameter in layer.parameters():
+            values = drawn.standard_normal(parameter.shape).astype(np.float32)
+            parameter.data = Tensor(values * 0.4).realize()
+        program.kept = layer, nn.optim.Adam(layer.parameters(), lr=0.05), []
+    layer, optimizer, read = program.kept
+    x = program.batch(number, 6 if number != 8 else 9)[0].reshape(-1, 3, 4)
+    if number == 9:
+        read.append(layer.weight_hh_l0.register_hook(lambda grad: grad * 0.5))
+    if number == 11:
+        read.pop().remove()
+        layer.bias_hh_l0.requires_grad_(False)
+    if number == 13:
+        with picograd.no_grad():
+            read.append(layer(x)[0].sum().item())
+            layer.weight_ih_l0.mul_(0.5)
+    out, last = layer(x)
+    state = last if isinstance(last, Tensor) else last[-1]
+    loss = (out * out).sum() + state.sum() * 0.1
+    value = loss.item() if kind == "GRU" else 0.0
+    loss.backward()
+    if number in (7, 10):
+        value += layer.weight_hh_l0.grad.sum().item()
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=number != 12)
+    return value + loss.item() + sum(each for each in read if isinstance(each, float))
+
+
+def pieces_of_made(program: Program, number: int) -> Any:
+    """Pieces of constants that a step makes itself, elsewhere at times."""
+    x, y = program.batch(number)
+    at = 1 if number == 10 else 0
+    out = program.model(x)
+    zeros, ones = Tensor.zeros(2, 5, 3), Tensor.ones(2, 3)
+    out = (out + zeros[at]) * ones[1 - at]
+    return program.learn(F.cross_entropy(out, y)) + (zeros.sum().item() if number == 8 else 0.0)
+
+
+def gated(program: Program, number: int) -> Any:
+    return recurrent(program, number, "GRU")
+
+
+def carried_on(program: Program, number: int) -> Any:
+    """A state that each step hands to the next, which is started anew, read, or kept."""
+    if number == 0:
+        layer = nn.RNN(4, 6, nonlinearity="relu")
+        drawn = np.random.default_rng(2)
+        for parameter in layer.parameters():
+            values = drawn.standard_normal(parameter.shape).astype(np.float32)
+            parameter.data = Tensor(values * 0.3).realize()
+        program.kept = [layer, nn.optim.SGD(layer.parameters(), lr=0.01), None, None]
+    layer, optimizer, state, kept = program.kept
+    x = program.batch(number, 6)[0].reshape(-1, 3, 4)
+    state = None if number in (0, 9) else state
+    out, last = layer(x, state)
+    loss = (out - 1.0).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    program.kept[2] = last.detach()
+    value = loss.item() + (0.0 if kept is None else kept.sum().item())
+    program.kept[3] = out if number in (7, 10) else None
+    return value + (last.sum().item() if number in (8, 11) else 0.0)
+
+
 LOOPS: list[tuple[Loop, int]] = [
     (plain, 8), (detached, 7), (kept_outputs, 7), (rates, 6), (branches, 4), (factors, 3),
     (kinds_of_factors, 3), (sizes, 3), (read_inside, 0), (statistics_read, 1), (evaluated, 5),
@@ -891,6 +961,7 @@ LOOPS: list[tuple[Loop, int]] = [
     (zeroed, 2), (averaged, 2), (activated_in_place, 2), (added_up, 8), (looked_at, 4),
     (varied, 4), (read_before, 4), (read_on_the_way, 4), (factors_by_name, 5),
     (read_and_written_twice, 2), (wrong_on_the_way, 3),
+    (recurrent, 1), (gated, 1), (carried_on, 2), (pieces_of_made, 2),
 ]  # fmt: skip
 
 EARLY = (
