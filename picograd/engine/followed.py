@@ -118,6 +118,12 @@ def leave() -> None:
         stop()
 
 
+def leave_unless_inside() -> None:
+    """Let what is not expected happen, unless it is part of an event that is learnt."""
+    if EVENTS.learning is None or EVENTS.learning.event is None:
+        leave()
+
+
 def is_unwatched() -> bool:
     """Tell whether nothing is learnt: places are told by calls, which are others there."""
     is_learnt = EVENTS.learning is not None

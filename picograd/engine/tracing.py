@@ -18,7 +18,7 @@ from typing import Any
 
 from picograd.buffer import RuntimeScalar
 from picograd.engine.debug import user_line
-from picograd.engine.followed import leave
+from picograd.engine.followed import leave, leave_unless_inside
 from picograd.errors import PicogradError, TraceError
 from picograd.late_methods import dataclass
 
@@ -111,7 +111,7 @@ def trace_error(op: str, problem: str, fix: str) -> TraceError:
 @contextmanager
 def tracing(what: str = "picograd.jit") -> Iterator[None]:
     """Trace inside this block: realizations wait until it ends."""
-    leave()
+    leave() if what != "picograd.scan" else leave_unless_inside()
     RUNNING.active.append(what)
     try:
         yield

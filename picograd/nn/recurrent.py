@@ -5,12 +5,13 @@ of the graph (`picograd.scan`), recorded once for any number of steps.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from picograd.dtype import DType, float32
+from picograd.engine.followed import event
 from picograd.errors import ShapeError, ValueRangeError, check_probability
 from picograd.graph.room import check_pieces
 from picograd.nn import init
@@ -25,6 +26,34 @@ from picograd.tensor.core.autocast import get_autocast_dtype, is_autocast_enable
 from picograd.tensor.network.dropout import dropout
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.scan import scan
+
+
+@event
+def over_time(
+    mode: str,
+    rows: tuple[Tensor, Tensor | None],
+    state: State,
+    weights: tuple[Tensor, Tensor | None, Tensor | None],
+    is_reverse: bool,
+) -> tuple[State, Tensor]:
+    """Run the loop of one direction: the input's part (T, B, G*H), and whether it counts.
+
+    The weights are those of the state, its bias, and the projection.
+    """
+    move, (weight, bias, projection) = STEPS[mode], weights
+
+    def step(state: State, x: Any) -> tuple[State, Tensor]:
+        given, inside = x
+        moved = move(given, state[0].linear(weight, bias), state)
+        if projection is not None:
+            moved = (moved[0].linear(projection), *moved[1:])
+        # inside autocast a GRU on the CPU multiplies in 16 bits; its state keeps its dtype
+        moved = tuple(new.cast(old.dtype) for new, old in zip(moved, state))
+        if inside is not None:
+            moved = tuple(inside.where(a, b) for a, b in zip(moved, state))
+        return moved, moved[0]
+
+    return scan(step, state, rows, reverse=is_reverse)
 
 
 class Recurrent(Module):
@@ -218,29 +247,16 @@ class Recurrent(Module):
         if self.bias and self.mode != "GRU":  # a GRU's second bias is inside its reset gate
             bias = bias + getattr(self, "bias_hh" + suffix)
         given = x.linear(getattr(self, "weight_ih" + suffix), bias)  # T B G*H
-        is_reverse = suffix.endswith("_reverse")
-        last, y = scan(self._step(suffix), state, (given, inside), reverse=is_reverse)
-        return (y if inside is None else inside.where(y, 0.0)), last
-
-    def _step(self, suffix: str) -> Callable[[State, Any], tuple[State, Tensor]]:
-        """Make the function of one step for `scan`."""
-        weight, move = getattr(self, "weight_hh" + suffix), STEPS[self.mode]
+        weight, projection = getattr(self, "weight_hh" + suffix), None
+        if self.proj_size:
+            projection = getattr(self, "weight_hr" + suffix)
         has_bias = self.bias and self.mode == "GRU"
         bias = getattr(self, "bias_hh" + suffix) if has_bias else None
-        projection = getattr(self, "weight_hr" + suffix) if self.proj_size else None
-
-        def step(state: State, x: Any) -> tuple[State, Tensor]:
-            given, inside = x
-            moved = move(given, state[0].linear(weight, bias), state)
-            if projection is not None:
-                moved = (moved[0].linear(projection), *moved[1:])
-            # inside autocast a GRU on the CPU multiplies in 16 bits; its state keeps its dtype
-            moved = tuple(new.cast(old.dtype) for new, old in zip(moved, state))
-            if inside is not None:
-                moved = tuple(inside.where(a, b) for a, b in zip(moved, state))
-            return moved, moved[0]
-
-        return step
+        is_reverse = suffix.endswith("_reverse")
+        last, y = over_time(
+            self.mode, (given, inside), state, (weight, bias, projection), is_reverse
+        )
+        return (y if inside is None else inside.where(y, 0.0)), last
 
     def extra_repr(self) -> str:
         """Describe the settings."""

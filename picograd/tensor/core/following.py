@@ -88,6 +88,7 @@ LONGEST = 12  # powers of two of steps that nothing is tried for
 NODE = operator.attrgetter("_node")
 NEW_TENSOR = object.__new__
 FARTHEST = 8  # computations behind a step
+Check = tuple[Any, PicogradError]  # a bool in memory, and what is raised where it is true
 
 
 @dataclass(eq=False)
@@ -254,7 +255,7 @@ class Follower:
         self.due = way.reads[0].at if way.reads else self.count
         self.computed: dict[int, Any] = {}  # by these
         self.written: dict[int, Node] = {}  # by these: what was met, and its leaf since
-        self.begun = 0  # events whose writes were made
+        self.begun = 0  # events whose writes and checks were made
         self.is_busy = False
         self.met: list[Any] = []
         self.made: list[weakref.ref[Any]] = []
@@ -580,12 +581,14 @@ class Follower:
                     pending.adopt(node, tensor)
                     if each.is_changed:
                         pending.note_write(node, VERSIONS.get(node, 1) - 1)
-            for at, error in event.checks:
-                pending.WAITING.append((nodes[at], error))
+            if number_of >= self.begun:
+                pending.WAITING += [(nodes[at], error) for at, error in event.checks]
             served = []
-            for met, number, _ in event.gradients:
+            for met, number, before in event.gradients:
                 node = nodes[self.way.made[number].at].inputs[-1]  # or of what was added to another
                 found = [each for each in (node, *node.inputs) if each.op == RESULT]
+                if not found and before == (IS, None):  # it has no formula
+                    found = [node]
                 served += [(self.met[met], each) for each in found]
             carried.note_gradients(served)
         for read in self.way.reads[: self.reads]:
@@ -637,8 +640,9 @@ class Follower:
         results = self.launch(taken)
         EVENTS.computed = taken.plan
         pending.flushed()
-        self.give(results)
+        checks = self.give(results)
         record.settle = None
+        check_later_all(checks)
         return True
 
     def taken(self, wanted: Way | Read) -> Taken | None:
@@ -674,7 +678,7 @@ class Follower:
         pending.flushed()
         computed = dict(zip(read.roots, results))
         self.computed |= computed
-        self.give_writes(computed)
+        checks = self.give_writes(computed)
         record.is_awaited = False
         for number in read.alive:
             at = self.way.made[number].at
@@ -687,6 +691,7 @@ class Follower:
         self.due = later[0].at if later else self.count
         if pending.WAITING or entries(pending.WRITES) or entries(pending.CHANGED):
             stop()  # the handler of a signal wrote meanwhile
+        check_later_all(checks)
         return True
 
     def living(self) -> list[int]:
@@ -768,8 +773,8 @@ class Follower:
             memory.append(node.arg.buffer if type(node.arg) is Storage else leaf_buffer(node))
         return memory
 
-    def give(self, results: list[Any]) -> None:
-        """Give tensors what the plan computed."""
+    def give(self, results: list[Any]) -> list[Check]:
+        """Give tensors what the plan computed, and list what it checked."""
         way, record = self.way, self.record
         found, standing, kept = record.found, record.standing, record.kept
         for met in way.old:  # what made them is of an earlier step
@@ -777,10 +782,7 @@ class Follower:
         record.overwrite(way.written)
         computed = dict(zip(way.roots, results))
         move_on(way.targets, results[len(way.roots) :], way.holders)
-        self.give_writes(computed)
-        for event in way.events:
-            for at, error in event.checks:
-                check_later(computed[at], error)
+        checks = self.give_writes(computed)
         for number in way.alive:
             at = self.last(number)
             if at in computed and give_value(self.made[number], standing[at], computed[at]):
@@ -799,9 +801,13 @@ class Follower:
             self.make_free(steps)
             pending.adopt(standing[at], tensor)
         record.standing = {}
+        return checks
 
-    def give_writes(self, computed: dict[int, Any]) -> None:
-        """Give what was met and written since the last computation its memory."""
+    def give_writes(self, computed: dict[int, Any]) -> list[Check]:
+        """Give what was met and written since the last computation its memory.
+
+        Lists what was checked since then.
+        """
         events, self.begun = self.way.events[self.begun : self.at], self.at
         last = {met: at for event in events for met, at in event.writes}
         for event in events:
@@ -812,6 +818,7 @@ class Follower:
                     self.written[met] = self.record.standing[at]
                 else:
                     older.arg.count_writes()
+        return [(computed[at], error) for event in events for at, error in event.checks]
 
     def last(self, number: int) -> int:
         """Give the last node of a tensor that was made."""
@@ -861,6 +868,12 @@ def as_leaf(node: Node) -> Node:
     if node.realized is None:
         return node
     return Node("buffer", (), Storage(node.realized), node.shape, node.dtype, node.device)
+
+
+def check_later_all(checks: Sequence[Check]) -> None:
+    """Raise errors at the next look at the device, where bools are true."""
+    for buffer, error in checks:
+        check_later(buffer, error)
 
 
 def holders(tensor: Any) -> int:

@@ -45,6 +45,7 @@ from picograd.errors import PicogradError
 from picograd.graph.formula import FOLDED, reader
 from picograd.graph.gradient_formula import BLOCKS
 from picograd.graph.node import Node, is_plain_leaf
+from picograd.graph.recurrence import Recurrence
 from picograd.graph.row import PASSING, WRITES
 from picograd.graph.starts import placed, starts_of
 from picograd.late_methods import dataclass
@@ -261,9 +262,10 @@ class Log:
                 return function(*args, **options)
             finally:
                 self.go_on()
-        if may_cut(function, args) and (found := piece(function, args)) is not None:
-            self.go_on()
-            return found
+        if may_cut(function, args) and not self.is_made(args[0]):
+            if (found := piece(function, args)) is not None:
+                self.go_on()
+                return found
         try:
             if threading.get_ident() != self.owner:
                 raise Unlike
@@ -395,11 +397,14 @@ class Log:
         else:
             event.writes.append((known[1][1], node))
 
+    def is_made(self, tensor: Any) -> bool:
+        """Tell whether an event made a tensor."""
+        known = self.names.get(id(tensor))
+        return known is not None and known[0]() is tensor and known[1][0] == MADE
+
     def may_move(self, target: Any) -> bool:
         """Tell whether an event may give a tensor that was made its next value."""
-        known = self.names.get(id(target))
-        is_made = known is not None and known[0]() is target and known[1][0] == MADE
-        return self.event is not None and is_made
+        return self.event is not None and self.is_made(target)
 
     def note_move(self, target: Any) -> None:
         """Note that a tensor that was made was given its next value, unless that was computed."""
@@ -515,15 +520,16 @@ class Log:
     def may_go_on(self, taken: Taken) -> bool:
         """Tell whether a computation is a read on the way: gradients may be taken behind it.
 
-        Nothing was checked before, and none but live tensors get values.
+        None but live tensors, and what is checked, get values.
         """
         if not self.may_read or len(self.reads_made) == READS:
             return False
-        if any(x.checks or x.gradients or x.moves for x in self.events):
+        if any(x.gradients or x.moves for x in self.events):
             return False
         tensors = [tensor for _, each, _ in self.made if (tensor := each()) is not None]
         nodes = {id(tensor._node) for tensor in tensors}
         nodes.update([id(node) for event in self.events for _, node in event.writes])
+        nodes.update([id(node) for event in self.events for node, _ in event.checks])
         if not nodes.issuperset(map(id, taken.roots)):
             return False
         return any(each._tracks and each._node.leaf is None for each in tensors)
@@ -655,7 +661,7 @@ class Closing:
         if beside - checks - writes or not moved.issuperset(map(id, pending.changed_values())):
             raise Unlike
         for node, _, each in log.made:
-            each.at = self.number(node)
+            each.at = self.number_made(node)
         final = {number: self.number(node) for number, node in log.moved.items()}
         alive = log.living()
         roots = [*map(self.number, taken.roots)]
@@ -754,10 +760,14 @@ class Closing:
             self.add_numbers(event, self.order[start:])
         stored = {*map(id, self.log.results)}
         for node in self.order:
-            is_told = is_kept(node.arg) or (node.op == FOLDED and node.arg.is_plain)
+            is_told = (
+                type(node.arg) is Recurrence
+                or is_kept(node.arg)
+                or (node.op == FOLDED and node.arg.is_plain)
+            )
             is_pending = node.realized is None or id(node) in stored
             is_new = is_pending and (node.inputs or is_end(node))
-            is_told = is_told or id(node.arg) in self.drawn
+            is_told |= id(node.arg) in self.drawn or type(node.arg) is Recurrence
             if not is_told or not is_new or type(node) is not Node:
                 raise Unlike
         if not self.may_vary:
@@ -822,6 +832,13 @@ class Closing:
         """Give the number of a node."""
         found = self.numbers.get(id(node))
         if found is None:
+            raise Unlike
+        return found
+
+    def number_made(self, node: Node) -> int:
+        """Give the number of a node that an event made; raises Unlike where that was met."""
+        found = self.number(node)
+        if found < len(self.log.met):
             raise Unlike
         return found
 

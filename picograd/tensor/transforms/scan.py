@@ -10,7 +10,7 @@ from typing import Any
 
 from picograd.dtype import int64
 from picograd.engine import pending
-from picograd.engine.followed import leave
+from picograd.engine.followed import leave_unless_inside
 from picograd.engine.tracing import noting_checks, tracing
 from picograd.errors import (
     DeviceError,
@@ -233,7 +233,7 @@ def check_carry(before: Any, after: Any, leaves: Sequence[Node], carries: Sequen
 @contextmanager
 def guarded(leaves: Sequence[Node]) -> Iterator[None]:
     """See to it that nothing outside depends on the stand-ins of a step afterwards."""
-    leave()
+    leave_unless_inside()
     before = {id(t._node): (t, t._node, t._tracks) for t in pending.live_tensors()}
     try:
         yield

@@ -5,6 +5,7 @@ import gc
 import signal
 import threading
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,11 +15,12 @@ import pytest
 import picograd
 from picograd import Tensor, nn
 from picograd.engine import carried, followed, foreseen
+from picograd.engine import sizes as engine_sizes
 from picograd.engine.followed import EVENTS
 from picograd.engine.plan_cache import PLANS
 from picograd.errors import AxisError, GradientError, InternalError
 from picograd.nn import functional as F
-from picograd.tensor.core import following, ways
+from picograd.tensor.core import demands, following, known_values, ways
 
 STEPS = 14
 Loop = Callable[["Program", int], Any]
@@ -810,6 +812,21 @@ def read_and_written_twice(program: Program, number: int) -> Any:
     return value
 
 
+def wrong_on_the_way(program: Program, number: int) -> Any:
+    """Labels that are wrong where the loss is read before `backward`, which comes nevertheless."""
+    x, y = program.batch(number)
+    y = Tensor([0, 1, 2, 3, 0]).realize() if number in (7, 8, 12) else y
+    loss, value = None, 0.0
+    try:
+        loss = F.cross_entropy(program.model(x), y)
+        value = loss.item()
+    except AxisError as error:
+        value = float(len(str(error)))
+    if loss is not None and number != 12:
+        program.learn(loss)
+    return value + program.model.norm.running_mean.sum().item()
+
+
 def factors_by_name(program: Program, number: int) -> Any:
     """Rates by hand that are others each time, one of them a case of its own, or too large."""
     program.loss(number).backward()
@@ -857,6 +874,76 @@ def varied(program: Program, number: int) -> Any:
     return loss.item() + read
 
 
+def recurrent(program: Program, number: int, kind: str = "LSTM") -> Any:
+    """Sequences by a network whose loop over time has no formula of gradients."""
+    options = {"num_layers": 2, "batch_first": True} if kind == "GRU" else {"bidirectional": True}
+    if number == 0:
+        layer = getattr(nn, kind)(4, 3, **options)
+        drawn = np.random.default_rng(2)
+        for parameter in layer.parameters():
+            values = drawn.standard_normal(parameter.shape).astype(np.float32)
+            parameter.data = Tensor(values * 0.4).realize()
+        program.kept = layer, nn.optim.Adam(layer.parameters(), lr=0.05), []
+    layer, optimizer, read = program.kept
+    x = program.batch(number, 6 if number != 8 else 9)[0].reshape(-1, 3, 4)
+    if number == 9:
+        read.append(layer.weight_hh_l0.register_hook(lambda grad: grad * 0.5))
+    if number == 11:
+        read.pop().remove()
+        layer.bias_hh_l0.requires_grad_(False)
+    if number == 13:
+        with picograd.no_grad():
+            read.append(layer(x)[0].sum().item())
+            layer.weight_ih_l0.mul_(0.5)
+    out, last = layer(x)
+    state = last if isinstance(last, Tensor) else last[-1]
+    loss = (out * out).sum() + state.sum() * 0.1
+    value = loss.item() if kind == "GRU" else 0.0
+    loss.backward()
+    if number in (7, 10):
+        value += layer.weight_hh_l0.grad.sum().item()
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=number != 12)
+    return value + loss.item() + sum(each for each in read if isinstance(each, float))
+
+
+def pieces_of_made(program: Program, number: int) -> Any:
+    """Pieces of constants that a step makes itself, elsewhere at times."""
+    x, y = program.batch(number)
+    at = 1 if number == 10 else 0
+    out = program.model(x)
+    zeros, ones = Tensor.zeros(2, 5, 3), Tensor.ones(2, 3)
+    out = (out + zeros[at]) * ones[1 - at]
+    return program.learn(F.cross_entropy(out, y)) + (zeros.sum().item() if number == 8 else 0.0)
+
+
+def gated(program: Program, number: int) -> Any:
+    return recurrent(program, number, "GRU")
+
+
+def carried_on(program: Program, number: int) -> Any:
+    """A state that each step hands to the next, which is started anew, read, or kept."""
+    if number == 0:
+        layer = nn.RNN(4, 6, nonlinearity="relu")
+        drawn = np.random.default_rng(2)
+        for parameter in layer.parameters():
+            values = drawn.standard_normal(parameter.shape).astype(np.float32)
+            parameter.data = Tensor(values * 0.3).realize()
+        program.kept = [layer, nn.optim.SGD(layer.parameters(), lr=0.01), None, None]
+    layer, optimizer, state, kept = program.kept
+    x = program.batch(number, 6)[0].reshape(-1, 3, 4)
+    state = None if number in (0, 9) else state
+    out, last = layer(x, state)
+    loss = (out - 1.0).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    program.kept[2] = last.detach()
+    value = loss.item() + (0.0 if kept is None else kept.sum().item())
+    program.kept[3] = out if number in (7, 10) else None
+    return value + (last.sum().item() if number in (8, 11) else 0.0)
+
+
 LOOPS: list[tuple[Loop, int]] = [
     (plain, 8), (detached, 7), (kept_outputs, 7), (rates, 6), (branches, 4), (factors, 3),
     (kinds_of_factors, 3), (sizes, 3), (read_inside, 0), (statistics_read, 1), (evaluated, 5),
@@ -873,7 +960,8 @@ LOOPS: list[tuple[Loop, int]] = [
     (pieces_of_pieces, 0), (shuffled, 1), (drawn_rows, 4), (many_labels, 3), (by_hand, 2),
     (zeroed, 2), (averaged, 2), (activated_in_place, 2), (added_up, 8), (looked_at, 4),
     (varied, 4), (read_before, 4), (read_on_the_way, 4), (factors_by_name, 5),
-    (read_and_written_twice, 2),
+    (read_and_written_twice, 2), (wrong_on_the_way, 3),
+    (recurrent, 1), (gated, 1), (carried_on, 2), (pieces_of_made, 2),
 ]  # fmt: skip
 
 EARLY = (
@@ -898,10 +986,18 @@ def hits(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
     monkeypatch.setattr(following.Follower, "finish", noted)
     monkeypatch.setattr(following.Known, "miss", lambda known: setattr(known, "waits", 1))
     monkeypatch.setattr(carried, "LINES", {})
+    monkeypatch.setattr(engine_sizes, "FAMILIES", OrderedDict())  # other loops have other sizes
     monkeypatch.setattr(following, "KNOWN", weakref.WeakKeyDictionary())
     yield found
     followed.stop()
     EVENTS.after = None
+
+
+@pytest.fixture
+def checks_beside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let values be checked by the next computation, as off the CPU, and not looked at."""
+    monkeypatch.setattr(demands, "is_host", lambda device: False)
+    monkeypatch.setattr(known_values, "is_host", lambda device: False)
 
 
 def run(loop: Loop) -> list[Any]:
@@ -930,6 +1026,22 @@ def test_what_is_followed_is_what_is_recorded(
         np.testing.assert_allclose(one, other, rtol=rounding, atol=rounding)
 
 
+@pytest.mark.parametrize(
+    ("loop", "few"),
+    [
+        (plain, 8), (wrong_labels, 3), (ignored_labels, 3), (kept_outputs, 7), (statistics_read, 1),
+        (read_before, 4), (read_on_the_way, 3), (read_and_written_twice, 2), (wrong_on_the_way, 4),
+        (added_up, 8), (shuffled, 1), (drawn_rows, 4), (many_labels, 2), (two_optimizers, 10),
+    ],
+    ids=lambda each: getattr(each, "__name__", ""),
+)  # fmt: skip
+def test_what_is_checked_beside_is_followed_as_well(
+    loop: Loop, few: int, hits: list[bool], checks_beside: None, monkeypatch: pytest.MonkeyPatch,
+    device: str,
+) -> None:  # fmt: skip
+    test_what_is_followed_is_what_is_recorded(loop, few, hits, monkeypatch, device)
+
+
 def test_steps_that_are_followed_are_recorded_too_and_compared(hits: list[bool]) -> None:
     program = Program()
     for number in range(9):
@@ -941,9 +1053,11 @@ def test_steps_that_are_followed_are_recorded_too_and_compared(hits: list[bool])
         plain(program, 9)
 
 
+@pytest.mark.parametrize("place", [None, "null"])
 def test_reads_on_the_way_and_its_end_are_compared_in_turns(
-    hits: list[bool], monkeypatch: pytest.MonkeyPatch
+    place: str | None, hits: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(picograd.config, "device", place or picograd.config.device)
     expected: list[int] = []
     expect = following.Follower.expect
 
@@ -958,10 +1072,12 @@ def test_reads_on_the_way_and_its_end_are_compared_in_turns(
     assert expected == [1, 2, 0, 1]
 
 
-@pytest.mark.parametrize("loop", [plain, read_on_the_way])
+@pytest.mark.parametrize("place", [None, "null"])
+@pytest.mark.parametrize("loop", [plain, read_on_the_way, read_before])
 def test_nothing_is_recorded_where_a_way_is_followed(
-    loop: Loop, hits: list[bool], monkeypatch: pytest.MonkeyPatch
+    loop: Loop, place: str | None, hits: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(picograd.config, "device", place or picograd.config.device)
     monkeypatch.setattr(picograd.config, "verify", 0)
     program = Program()
     for number in range(8):
