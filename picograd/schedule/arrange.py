@@ -11,7 +11,7 @@ from picograd.late_methods import dataclass
 from picograd.schedule.column_sums import join_column_sums
 from picograd.schedule.early import update_early
 from picograd.schedule.gather import gather
-from picograd.schedule.group import GROUP_LIMIT, Group
+from picograd.schedule.group import GROUP_LIMIT, Facts, Group
 from picograd.schedule.ties import Ties
 from picograd.schedule.write_order import order_updates, overwritten, reads_of
 from picograd.target import Target
@@ -166,22 +166,75 @@ def delay(groups: list[Group]) -> None:
 
     This puts the gradients of a norm's weight and bias into one kernel.
     """
-    needed: dict[int, int] = {}
+    needed: dict[int, int] = {}  # the least depth at which each value is read
     for group in groups:
         for facts in reads_of(group):
-            if facts.group:
-                number = facts.group.number
-                needed[number] = min(needed.get(number, group.depth), group.depth)
+            needed[facts.number] = min(needed.get(facts.number, group.depth), group.depth)
     found: dict[tuple[object, ...], list[Group]] = {}
     for group in sorted((g for g in groups if g.kind == "reduce"), key=lambda g: -g.depth):
         bucket = found.setdefault((group.shape, group.reduced, group.device), [])
         for other in bucket[-4:]:
-            is_near = group.depth < other.depth <= group.depth + DELAY_LIMIT
-            is_free = other.depth < needed.get(group.number, 1 << 60)
-            if is_near and is_free and shared_loads(group, other):
+            if not group.depth < other.depth <= group.depth + DELAY_LIMIT:
+                continue
+            if is_free(group.members, other, needed) and shared_loads(group, other):
                 group.depth = other.depth
                 break
+            for members in free_pieces(group, other, needed):
+                move(members, group, other)
         bucket.append(group)
+
+
+def is_free(members: list[Facts], other: Group, needed: dict[int, int]) -> bool:
+    """Tell whether nobody reads members before, or where, another group runs."""
+    return all(other.depth < needed.get(member.number, 1 << 60) for member in members)
+
+
+def free_pieces(group: Group, other: Group, needed: dict[int, int]) -> list[list[Facts]]:
+    """List members that share no large array with the rest, if another group reads theirs anyway.
+
+    So it is with the sum of a gradient beside the statistics of the values before a norm.
+    """
+    if group.is_row or other.is_row:
+        return []
+    size, there = product(group.shape), large_loads(other)
+    pieces: list[tuple[set[int], list[Facts]]] = []
+    for member in group.members:
+        loads, members = large_reads(member, size), [member]
+        for each in [each for each in pieces if each[0] & loads]:
+            pieces.remove(each)
+            loads, members = each[0] | loads, each[1] + members
+        pieces.append((loads, members))
+    if len(pieces) == 1:
+        return []
+    return [m for loads, m in pieces if loads and loads <= there and is_free(m, other, needed)]
+
+
+def large_reads(member: Facts, size: int) -> set[int]:
+    """Numbers of the arrays of so many elements that a member reads, or what it is made of."""
+    found: set[int] = set()
+    stack, seen = [member], {member.number}
+    while stack:
+        for facts in stack.pop().inputs:
+            if facts.is_source or facts.group not in (None, member.group):
+                found |= {facts.number} if facts.size >= size else set()
+            elif facts.number not in seen:
+                seen.add(facts.number)
+                stack.append(facts)
+    return found
+
+
+def move(members: list[Facts], group: Group, other: Group) -> None:
+    """Make members of one group those of another, if it has room."""
+    operations = group.operations * len(members) // len(group.members)
+    if other.operations + operations > GROUP_LIMIT:
+        return
+    for member in members:
+        member.group, member.depth = other, other.depth
+    group.members = [member for member in group.members if member not in members]
+    other.members += members
+    group.operations -= operations
+    other.operations += operations
+    group.reads = other.reads = (-1, [])
 
 
 def shared_loads(group: Group, other: Group) -> bool:

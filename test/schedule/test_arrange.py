@@ -1,17 +1,20 @@
 """Launches: what shares a kernel, and that everything is computed before it is read."""
 
 import pytest
-from plan_support import TARGET, leaf, spread
+from plan_support import TARGET, check_plan, leaf, spread
 
-from picograd.dtype import float32, int64
+from picograd.dtype import float16, float32, int64
 from picograd.graph import build
 from picograd.graph.node import Node
 from picograd.schedule import arrange as module
 from picograd.schedule.arrange import LARGE, arrange, is_sink, reads_of
 from picograd.schedule.fuse import Fuser
 from picograd.schedule.group import Group
+from picograd.schedule.loop import Kernel, Slot
 from picograd.schedule.schedule import Draft, fuse, number_inputs
 from picograd.target import cuda_target
+
+GPU = cuda_target("sm_90a")
 
 
 def fused(*roots: Node) -> list[Group]:
@@ -108,3 +111,35 @@ def test_groups_that_are_alike_add_no_text_on_a_gpu() -> None:
     groups = [group(number, operations=300) for number in range(100)]
     assert [len(each.parts) for each in arrange(groups, TARGET)] == [1] * 100
     assert [len(each.parts) for each in arrange(groups, cuda_target("sm_90a"))] == [100]
+
+
+def norm_gradients(reads_again: bool) -> list[Node]:
+    """Sums of a gradient `g`, of which one waits for the statistics of `x`, and what reads them."""
+    x, g = leaf(4000, 16), leaf(4000, 16)
+    mean = x.reduce("sum", (0,)) / 4000.0
+    total = g.reduce("sum", (0,))
+    slope = (g * (x - spread(mean, x.shape))).reduce("sum", (0,))
+    read = spread(total, (8, 16)).reduce("sum", (1,)) if reads_again else total.cast(float16)
+    return [mean, read, slope]
+
+
+def test_a_sum_moves_to_the_kernel_that_reads_its_array_anyway() -> None:
+    plan = check_plan(norm_gradients(False), 2, 1e-2, GPU)
+    assert [len(reads(kernel)) for kernel in plan.kernels] == [1, 3], "x; g, x and its mean"
+
+
+def test_a_sum_that_others_wait_for_stays() -> None:
+    plan = check_plan(norm_gradients(True), 2, 1e-2, GPU)
+    assert len(reads(plan.kernels[0])) == 2, "x and g"
+
+
+def test_sums_that_share_an_array_stay_together() -> None:
+    x, g = leaf(4000, 16), leaf(4000, 16)
+    mean, both = x.reduce("sum", (0,)), (x * g).reduce("sum", (0,))
+    later = (g * (x - spread(mean, x.shape))).reduce("sum", (0,))
+    plan = check_plan([mean, both, later], 2, 1e-2, GPU)
+    assert [sum(bool(c.reduce) for c in k.parts[0].computes) for k in plan.kernels] == [2, 1]
+
+
+def reads(kernel: Kernel) -> list[Slot]:
+    return [slot for slot in kernel.slots if slot.role == "in"]
