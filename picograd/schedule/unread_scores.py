@@ -15,7 +15,7 @@ from picograd.errors import internal
 from picograd.helpers import product, row_major
 from picograd.schedule.in_place import slots_of
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, substitute, unflatten
-from picograd.schedule.loop import Compute, Expr, Kernel, const, dynamics_of, rewrite
+from picograd.schedule.loop import Compute, Condition, Expr, Kernel, const, dynamics_of, rewrite
 from picograd.schedule.plan import KernelLaunch, PlanSlot, Step
 from picograd.schedule.score_masks import needed_where, weighing
 
@@ -26,30 +26,36 @@ READERS = "map", "reduce.row", "reduce.col", "reduce.all"  # which may guard wha
 def leave_unread(slots: Sequence[PlanSlot], steps: Sequence[Step]) -> list[Step]:
     """Let streams keep only what masks may show, where those who read it ask for no more."""
     launches = {n: step for n, step in enumerate(steps) if isinstance(step, KernelLaunch)}
-    for number, launch in list(launches.items()):
-        if launch.kernel.hero != "attention":
-            continue
-        for compute in kept_in(launch.kernel):
+    streams = {n: each for n, each in launches.items() if each.kernel.hero == "attention"}
+    for number, launch in streams.items():
+        kept = kept_in(launch.kernel)
+        for compute in kept:
             slot, place = compute.store or internal("what is kept is stored", compute)
             memory = launch.slots[slot]
             others = [n for n, step in enumerate(steps) if memory in slots_of(step)]
             others.remove(number)
-            is_ours = slots[memory].kind == "temporary"
-            is_ours = is_ours and all(is_reader(launches.get(n), memory) for n in others)
+            held = slots[memory]
+            are_readers = [is_reader(launches.get(n), memory) for n in others]
+            is_ours = held.kind == "temporary" and all(are_readers)
             shown = shown_in(compute, place)
-            axes = axes_in_order(place, slots[memory].size)
-            if is_ours and shown and axes:
-                launches[number] = with_seen(launches[number], compute, shown)
-                for n in others:
-                    launches[n] = guarded(launches[n], memory, axes, shown)
+            axes = axes_in_order(place, held.size)
+            if not (is_ours and shown and axes):
+                continue
+            own = launches[number]
+            launches[number] = with_seen(own, compute, shown)
+            for n in others:
+                reader = launches[n]
+                launches[n] = guarded(reader, memory, axes, shown)
     return [launches.get(n, step) for n, step in enumerate(steps)]
 
 
 def kept_in(kernel: Kernel) -> list[Compute]:
     """List what a stream stores of every place."""
     computes = kernel.parts[-1].computes
-    over = [set(each.reduce) for each in computes if each.reduce][-1]
-    return [each for each in computes if each.store and not each.reduce and over <= {*each.axes}]
+    summed = [each.reduce for each in computes if each.reduce]
+    over = set(summed[-1])
+    stored = [each for each in computes if each.store and not each.reduce]
+    return [each for each in stored if over.issubset(each.axes)]
 
 
 def shown_in(compute: Compute, place: Index) -> list[Index]:
@@ -62,12 +68,14 @@ def shown_in(compute: Compute, place: Index) -> list[Index]:
     needed = [index for each in weighing(compute.body) for index in needed_where(each)]
     found: dict[Index, None] = {}
     for index in needed:
-        step = dict(index.terms).get(near, 0)
-        rest = index - axis_index(near) * step
+        steps = dict(index.terms)
+        step = steps.get(near, 0)
+        own = axis_index(near) * step
+        rest = index - own
         if near in axes_of(rest) or any(dynamics_of(index)):
             continue
-        last = first + (RUN - 1 if step > 0 else 0)
-        most = substitute(index, {near: last})
+        further = RUN - 1 if step > 0 else 0
+        most = substitute(index, {near: first + further})
         if most.lo < 0:
             found[most] = None
     return list(found)
@@ -88,7 +96,8 @@ def is_reader(launch: KernelLaunch | None, memory: int) -> bool:
     if launch is None or launch.kernel.hero not in READERS:
         return False
     kernel = launch.kernel
-    is_plain = all(part.scatter is None and part.along is None for part in kernel.parts)
+    more = [(part.scatter, part.along) for part in kernel.parts]
+    is_plain = all(each == (None, None) for each in more)
     slots = zip(launch.slots, kernel.slots, strict=True)
     roles = {slot.role for number, slot in slots if number == memory}
     return is_plain and roles == {"in"}
@@ -96,13 +105,22 @@ def is_reader(launch: KernelLaunch | None, memory: int) -> bool:
 
 def with_seen(launch: KernelLaunch, compute: Compute, shown: Sequence[Index]) -> KernelLaunch:
     """Say that nobody looks at what a stream keeps but where all of some indices are 0 or more."""
-    seen = tuple([(index, 0, index.hi) for index in shown])
+    seen = tests_of(shown)
     changed = replace(compute, seen=seen)
     *before, part = launch.kernel.parts
     computes = [changed if each is compute else each for each in part.computes]
     own = replace(part, computes=tuple(computes))
     kernel = replace(launch.kernel, parts=(*before, own))
     return replace(launch, kernel=kernel)
+
+
+def tests_of(shown: Sequence[Index]) -> tuple[Condition, ...]:
+    """Ask whether indices are all 0 or more."""
+    found = []
+    for index in shown:
+        test = index, 0, index.hi
+        found.append(test)
+    return tuple(found)
 
 
 def guarded(
@@ -113,18 +131,27 @@ def guarded(
     sizes = tuple([axis.size for axis in axes])
 
     def load(expr: Expr) -> Expr | None:
-        if expr.op != "load" or expr.arg[0] not in own:
+        if expr.op != "load":
             return None
-        places = unflatten(expr.arg[1], sizes)
+        slot, index = expr.arg
+        if slot not in own:
+            return None
+        places = unflatten(index, sizes)
         there = dict(zip(axes, places, strict=True))
         moved = [substitute(index, there) for index in shown]
-        tests = tuple([(index, 0, index.hi) for index in moved])
-        zero = const(0, expr.dtype)
-        return Expr("guard", (expr, zero), tests, expr.dtype)
+        tests = tests_of(moved)
+        dtype = expr.dtype
+        zero = const(0, dtype)
+        return Expr("guard", (expr, zero), tests, dtype)
 
     parts = []
     for part in launch.kernel.parts:
-        computes = [replace(each, body=rewrite(each.body, {}, load)) for each in part.computes]
-        parts.append(replace(part, computes=tuple(computes)))
+        computes = []
+        for each in part.computes:
+            body = rewrite(each.body, {}, load)
+            changed = replace(each, body=body)
+            computes.append(changed)
+        new = replace(part, computes=tuple(computes))
+        parts.append(new)
     kernel = replace(launch.kernel, parts=tuple(parts))
     return replace(launch, kernel=kernel)
