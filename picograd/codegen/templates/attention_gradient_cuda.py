@@ -87,7 +87,7 @@ class Writer:
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
         self.stream = frame.stream
-        self.vectors = Vectors(frame)
+        self.vectors = Vectors(frame, has_boxes=True)
         self.names: dict[int, str] = {}
         for score in self.stream.scores:
             number = score.number
@@ -351,7 +351,8 @@ class Writer:
         mosts = {frame.bounded(index, True) for index in emptied(self.stream)}
         for number in self.stream.kept:
             compute = self.stream.computes[number]
-            if mosts <= {frame.bounded(index, True) for index, _, _ in compute.seen}:
+            seen = {frame.bounded(index, True) for index, _, _ in compute.seen}
+            if mosts <= seen:
                 continue
             dtype = compute.dtype
             zero = const(0.0, dtype)

@@ -199,6 +199,24 @@ def test_what_is_kept_leaves_in_boxes(places, depth, expected, count):
     assert {"in boxes of leaving" in each for each in stores} == {expected}
 
 
+@pytest.mark.parametrize("places, expected", [(136, True), (150, False)])
+def test_a_bias_comes_in_boxes(places, expected):
+    """Rows that begin at 16 bytes: threads read its elements beside the rows of the products."""
+    shapes = *[(2, 1, places, 64)] * 3, (1, places, places)
+    plan = schedule(gradients_of(biased, shapes), FEW)
+    texts = [format_tiles(attention_cuda.build(each, FEW)) for each in streams_of(plan)[1:]]
+    assert ["tile='spread0'" in text for text in texts] == [expected] * 2
+
+
+def test_those_who_share_a_bias_are_beside_one_another():
+    plan = schedule(gradients_of(biased, (*[(2, 3, 136, 64)] * 3, (3, 136, 136))), FEW)
+    for kernel in streams_of(plan):
+        stream = analyse(kernel, kernel.parts[0])
+        assert [axis.size for axis in stream.batch] == [2, 3]
+        batch = attention_cuda.with_sharers_beside(stream).batch
+        assert [axis.size for axis in batch] == [3, 2]
+
+
 def test_a_bias_beside_documents(monkeypatch):
     """Ranges that are found leave out blocks of what is kept, too: it is 0 there."""
     monkeypatch.setattr(score_ranges, "LEAST", 64)
@@ -244,6 +262,19 @@ def test_resources(form, depth):
     target = cuda_target("sm_90a")
     plan = schedule(gradients_of(form, shapes_of(1024, 1024, depth, depth)), target)
     assert len(plan.kernels) == 3
+    for kernel in streams_of(plan)[1:]:
+        text = render(linearize(attention_cuda.build(kernel, target), target))
+        _, log = compile_cuda(text, "sm_90a")
+        assert re.search(r"\b0 bytes stack frame, 0 bytes spill stores", log), log
+        assert "C75" not in log and "serialized" not in log, log
+
+
+@pytest.mark.parametrize("depth, few", [(64, 1024), (64, 0), (128, 0)])
+def test_resources_beside_a_bias(depth, few, monkeypatch):
+    monkeypatch.setattr(attention_frame, "FEW_PLACES", few)
+    target = cuda_target("sm_90a")
+    shapes = *[(2, 1, 1024, depth)] * 3, (1, 1024, 1024)
+    plan = schedule(gradients_of(biased, shapes), target)
     for kernel in streams_of(plan)[1:]:
         text = render(linearize(attention_cuda.build(kernel, target), target))
         _, log = compile_cuda(text, "sm_90a")
