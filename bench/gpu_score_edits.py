@@ -235,7 +235,8 @@ def main():
     if options.check:
         for edit in options.edits:
             for depth in options.heads:
-                check(edit, (2, 3, 1027, depth), target)
+                for length in (1027, 1032):  # of these, boxes bring the second
+                    check(edit, (2, 3, length, depth), target)
         return
     for mode in options.modes:
         for edit in options.edits:

@@ -21,6 +21,8 @@ from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, 
 from picograd.schedule.loop import Condition, Expr
 from picograd.schedule.loop import walk as walk_expr
 
+CHUNK_BYTES, ROW_BYTES, TURN = 16, 128, 8  # of a box: chunks of rows, which eight rows permute
+
 GIVEN = "given"  # the name of a value that is at hand
 FULL_UNROLL = 32  # longest loop that is unrolled for instruction-level parallelism alone
 
@@ -173,7 +175,21 @@ class Block:
             return emitter.add("get", emitter.dtype(array), (array, emitter.index(where)))
         lanes = vector[1] if vector and is_varying else 1
         mask = emitter.scopes[-1].mask
-        return emitter.load(self.places[name], emitter.index(where), mask, lanes)
+        place = self.permuted(tile, index) if tile.swizzle else emitter.index(where)
+        return emitter.load(self.places[name], place, mask, lanes)
+
+    def permuted(self, tile: Tile, index: Sequence[Index]) -> int:
+        """Find where an element of a box is: see `Swizzled`."""
+        emitter = self.emitter
+        row, column = index
+        many = CHUNK_BYTES // tile.dtype.itemsize
+        span = ROW_BYTES // tile.dtype.itemsize
+        before = axis_index(self.stages[tile.name]) * product(tile.shape)
+        before += column // span * (tile.shape[0] * span) + row * span + column % many
+        chunk = emitter.index(column % span // many)
+        moved = emitter.raw("bitwise_xor", emitter.index_dtype, chunk, emitter.index(row % TURN))
+        far = emitter.arithmetic("mul", moved, emitter.integer(many))
+        return emitter.arithmetic("add", far, emitter.index(before))
 
     def register(self, tile: Tile, index: Sequence[Index]) -> Index:
         """Find the register of a coordinate: that of the present point, or of one near to it.

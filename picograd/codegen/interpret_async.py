@@ -59,6 +59,13 @@ class Traffic:
         check(not self.is_leaving[first].any(), "a box is overwritten before it left", self.program)
         self.is_unfenced[first] = True
 
+    def read(self, first: Array, itemsize: int) -> None:
+        """Note an ordinary load of elements of shared memory, by the first byte of each."""
+        every = first.reshape(-1, 1) + np.arange(itemsize)
+        state = self.state[every]
+        check((state != ARRIVED).all(), "a stage is read before it arrived", self.program)
+        self.state[every] = np.where(state == SEEN, READ, state)
+
     def finish(self, barrier: Barrier) -> None:
         """End the phase of a barrier if nothing is missing."""
         self.events += 1

@@ -315,6 +315,8 @@ class Run:
         array, space, places = self.places(pointer, index, held)
         if space == "shared":
             self.check_race(pointer, places, held)
+            (first,) = self.bytes_of(pointer, places)
+            self.traffic.read(first[held], array.dtype.itemsize)
         value = np.zeros(places.shape, array.dtype)
         value[held] = array[places[held]]
         return from_bits(value, bfloat16) if instr.dtype is bfloat16 else value

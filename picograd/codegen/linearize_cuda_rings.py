@@ -6,6 +6,7 @@ Place   the stage that a role is at, and the parity of its phase
 
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from picograd.codegen.block_cuda import Block
 from picograd.codegen.products_cuda import add
@@ -38,11 +39,17 @@ class Ring:
     together: int = 1  # blocks that bring boxes to one another
     rank: int = -1  # the number of this one among them
     is_multiplied: bool = False  # by threads, which read boxes
+    is_read: bool = False  # by threads, under work on elements
 
     @property
     def apart(self) -> bool:
         """Tell whether warps read stages, and not the tensor cores for all of a warpgroup."""
-        return bool(self.values) or self.is_multiplied
+        return self.is_worked_on or self.is_multiplied
+
+    @property
+    def is_worked_on(self) -> bool:
+        """Tell whether work on elements reads stages."""
+        return bool(self.values) or self.is_read
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +65,12 @@ def pointer(block: Block, count: int) -> int:
     return block.emitter.add("shared", uint64, arg=block.reserve(8 * count))
 
 
-def make_ring(block: Block, steps: Sequence[Step], at_once: Container[str] = ()) -> Ring:
+def make_ring(
+    block: Block,
+    steps: Sequence[Step],
+    at_once: Container[str] = (),
+    worked_on: Container[str] = (),
+) -> Ring:
     """Reserve the barriers of what some steps fill; without steps there is no ring.
 
     Tiles that threads read, or multiply `at_once`, warps read apart.
@@ -72,7 +84,9 @@ def make_ring(block: Block, steps: Sequence[Step], at_once: Container[str] = ())
     size = sum(bytes_of(*each) for each in zip(boxes, tiles, strict=True))
     together = max((each.together for each in boxes), default=1)
     is_multiplied = any(each.tile in at_once for each in boxes)
-    return Ring(boxes, values, stages, size, full, empty, together, is_multiplied=is_multiplied)
+    ring = Ring(boxes, values, stages, size, full, empty, together, is_multiplied=is_multiplied)
+    is_read = any(each.tile in worked_on for each in boxes)
+    return replace(ring, is_read=is_read)
 
 
 def fillers(ring: Ring) -> int:
@@ -205,7 +219,7 @@ def release(block: Block, ring: Ring, stage: int) -> None:
     """
     emitter = block.emitter
     size = WARP if ring.apart else GROUP
-    if ring.is_multiplied:
+    if ring.is_multiplied or ring.is_read:
         add(block, "async_fence")
     if ring.apart:
         add(block, "warp_barrier")

@@ -40,7 +40,12 @@ from picograd.codegen.linearize_cuda_rings import (
     stages_of,
     variable,
 )
-from picograd.codegen.linearize_cuda_streams import is_under_way, late_boxes, run_streams
+from picograd.codegen.linearize_cuda_streams import (
+    is_under_way,
+    late_boxes,
+    run_streams,
+    tiles_worked_on,
+)
 from picograd.codegen.products_cuda import add, dot, swizzled
 from picograd.codegen.program_async import Role
 from picograd.codegen.tile import Dot, Step, Store
@@ -61,7 +66,9 @@ def persistent(block: Block, step: Persistent, write: Write) -> None:
     kept_ones = [each for each in pipeline.produce if isinstance(each, CopyBox) and each.is_kept]
     others = [each for each in pipeline.produce if each not in (*late_ones, *kept_ones)]
     every = others, late_ones, kept_ones
-    ring, late, kept = (make_ring(block, each, at_once) for each in every)
+    work = [each for each in pipeline.consume if not isinstance(each, Dot)]
+    worked_on = tiles_worked_on(work)
+    ring, late, kept = (make_ring(block, each, at_once, worked_on) for each in every)
     held = make_ring(block, [each for each in step.body if isinstance(each, CopyBox)])
     turn = pointer(block, step.teams.count)
     is_first = emitter.conditions([(axis_index(block.thread), 0, 0)])

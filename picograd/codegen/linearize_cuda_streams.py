@@ -107,7 +107,7 @@ def stream_stages(block: Block, pipeline: Pipeline, ring: Ring, place: Place, wr
             names = touched(each)
             needed = [n for n, x in enumerate(waiting, 1) if x.acc in names or x.a in names]
             finish(block, waiting, max(needed, default=0), stage, made)
-            if not (left or waiting or ring.values or is_released):
+            if not (left or waiting or ring.is_worked_on or is_released):
                 release(block, ring, stage)
                 is_released = True
             write(block, (each,))
@@ -151,6 +151,12 @@ def touched(step: Step) -> set[str]:
         internal("work on elements is assignments, sums of rows, and what is stored of them", step)
     found = tiles_read(step.expr)
     return found if isinstance(step, Store) else {step.tile, *found}
+
+
+def tiles_worked_on(steps: Sequence[Step]) -> set[str]:
+    """List the tiles that work on elements reads, or writes."""
+    plain = [each for each in steps if isinstance(each, When | Assign | Accumulate | Store)]
+    return set().union(*map(touched, plain))
 
 
 def has_two_places(block: Block, pipeline: Pipeline) -> bool:
@@ -284,7 +290,7 @@ class Rotated:
         stage = self.begin(self.first, ring, self.place)
         late = self.begin(before, self.consumer.late, self.late) if before else -1
         self.finish(self.first, stage, len(before) and 1)
-        if not ring.values:
+        if not ring.is_worked_on:
             release(block, ring, stage)
         waits = {name for each in before for name in (each.acc, each.a)}
         for each in self.work:
@@ -294,6 +300,6 @@ class Rotated:
             self.consumer.write(block, (each,))
         if waits:
             self.finish(before, late)
-        if ring.values:
+        if ring.is_worked_on:
             release(block, ring, stage)
         advance(block, ring, self.place, stage)

@@ -500,6 +500,7 @@ def verify_pipeline(
     filled = [each.tile for each in step.produce if isinstance(each, CopyBox | Assign)]
     read = {name for each in step.consume if isinstance(each, Dot) for name in (each.a, each.b)}
     read = {name for name in read if known[name].space == "shared"} - held
+    read |= elements_read(step.consume).intersection(boxes)
     kept = {each.tile for each in step.produce if isinstance(each, CopyBox) and each.is_kept}
     if any(known[name].stages != step.axis.size for name in kept):
         internal(f"{sorted(kept)} have a stage for each step", format_tiles(tiles))
@@ -507,6 +508,13 @@ def verify_pipeline(
     is_same = sorted(boxes) == sorted(read) and len(filled) == len(step.produce)
     if not is_same or len(set(filled)) != len(filled) or len(stages) != 1:
         internal(f"a pipeline fills {filled} and reads {sorted(read)}", format_tiles(tiles))
+
+
+def elements_read(steps: Sequence[Step]) -> set[str]:
+    """List the tiles whose elements steps read."""
+    bodies = [step.expr for step in steps if isinstance(step, Assign | Accumulate | Store)]
+    found = {part.arg[0] for body in bodies for part in walk(body) if part.op == "tile"}
+    return found.union(*[elements_read(steps_inside(step)) for step in steps])
 
 
 def verify_join(tiles: TileKernel, known: Mapping[str, Tile], step: Join, bound: set[Axis]) -> None:

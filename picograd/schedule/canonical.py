@@ -98,7 +98,8 @@ class Numbering:
                 self.expression(atom.expr)
             store = self.slot(slot), self.index(place)
         body = self.expression(compute.body)
-        return axes, over, compute.monoid, body, compute.dtype.name, store
+        seen = self.tests(compute.seen)
+        return axes, over, compute.monoid, body, compute.dtype.name, store, seen
 
     def target(self, index: Index, expr: Expr) -> int:
         """A place to store to, as the number of an expression."""

@@ -17,6 +17,7 @@ from picograd.schedule.index import Axis, Index, axes_of, evaluate
 from picograd.schedule.loop import (
     DIGITS,
     Compute,
+    Condition,
     Expr,
     Kernel,
     Part,
@@ -86,7 +87,7 @@ class PartInterpreter:
                 slot, index = compute.store
                 places, _ = self.places(compute.axes)
                 at = evaluate(index, places, lambda expr: self.scalars[expr.arg])
-                at, seen = np.broadcast_to(at, value.shape), self.seen(compute.axes)
+                at, seen = np.broadcast_to(at, value.shape), self.seen(compute.axes, compute.seen)
                 self.slots[slot][at[seen]] = value[seen]
         if self.part.scatter:
             self.scatter(self.part.scatter)
@@ -99,11 +100,12 @@ class PartInterpreter:
         elif self.part.along:
             self.runs(self.part.along)
 
-    def seen(self, axes: Sequence[Axis]) -> Array:
-        """Tell at which points of a space no end fails: elsewhere nothing is stored."""
+    def seen(self, axes: Sequence[Axis], conditions: Sequence[Condition] = ()) -> Array:
+        """Tell at which points of a space no end fails, and none of more conditions: elsewhere
+        nothing is stored."""
         places, shape = self.places(axes)
         held: Array = np.ones(shape, bool)
-        for index, lo, hi in self.part.ends:
+        for index, lo, hi in (*self.part.ends, *conditions):
             if axes_of(index) <= places.keys():
                 at = evaluate(index, places, lambda expr: self.scalars[expr.arg])
                 held = held & (at >= lo) & (at <= hi)

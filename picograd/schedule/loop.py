@@ -35,7 +35,8 @@ Expr operations:
 
 Ends. `part.ends` are conditions on the axes of the part, with runtime scalars in them: nobody sees
 what is computed where one of them fails, and reductions over the axis of one leave it out by a
-guard. So loops may stop there, before the bound that the axis has in memory, and need not.
+guard. So loops may stop there, before the bound that the axis has in memory, and need not. What a
+compute stores where one of the conditions `seen` fails, nobody looks at: it need not be stored.
 
 Not allowed: views, broadcasting, a load outside a slot's bounds (guard it), an axis not bound.
 
@@ -127,6 +128,7 @@ class Compute:
     body: Expr
     dtype: DType  # of the value, and of the accumulator of a reduction
     store: tuple[int, Index] | None = None
+    seen: tuple[Condition, ...] = ()  # what is stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,7 +446,8 @@ def format_compute(number: int, compute: Compute) -> str:
     over = f" {compute.monoid}[{', '.join(map(repr, compute.reduce))}]" if compute.reduce else ""
     line = f"  %{number} [{space}]{over} {compute.dtype.name} = {format_expr(compute.body)}"
     if compute.store:
-        line += f"\n      -> s{compute.store[0]}[{compute.store[1]}]"
+        seen = "".join(f" if {lo}<={i}<={hi}" for i, lo, hi in compute.seen)
+        line += f"\n      -> s{compute.store[0]}[{compute.store[1]}]{seen}"
     return line
 
 

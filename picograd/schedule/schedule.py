@@ -50,6 +50,7 @@ from picograd.schedule.score_forms import fit_streams
 from picograd.schedule.score_ranges import find_ranges
 from picograd.schedule.turned_products import edit_weights
 from picograd.schedule.uncross import uncross
+from picograd.schedule.unread_scores import leave_unread
 from picograd.schedule.updates import take_updates
 from picograd.schedule.values import facts_of, is_leaf, leaf_key, let_go
 from picograd.schedule.verify import verify as verify_kernel
@@ -343,8 +344,7 @@ def lower(draft: Draft) -> None:
         for member in members:
             if member.number in draft.bases:
                 place = draft.locations[member.number].slot
-                copied = draft.bases[member.number]
-                draft.steps.append(CopyStep(copied, place))
+                draft.steps.append(CopyStep(draft.bases[member.number], place))
         lower_kernel(draft, launch, members)
 
 
@@ -374,8 +374,7 @@ def lower_kernel(draft: Draft, launch: Launch, members: Sequence[Facts]) -> None
 def launch_kernel(draft: Draft, kernel: Kernel, builder: KernelBuilder, device: str) -> Kernel:
     """Add the step that runs a kernel."""
     kernel = verify_kernel(kernel) if draft.is_verified else kernel
-    scalars = tuple(builder.scalars)
-    draft.steps.append(KernelLaunch(kernel, tuple(builder.slots), scalars, device))
+    draft.steps.append(KernelLaunch(kernel, tuple(builder.slots), tuple(builder.scalars), device))
     return kernel
 
 
@@ -433,8 +432,12 @@ def store_aside(draft: Draft, member: Facts, place: Location) -> None:
 
 
 def range_masks(draft: Draft) -> None:
-    """Find which places streams see through masks of numbers in memory, before they run."""
+    """Find which places streams see through masks of numbers in memory, before they run.
+
+    What masks hide of what streams keep is left out.
+    """
     before, draft.steps = draft.steps, find_ranges(draft.slots, draft.steps, draft.target)
+    draft.steps = leave_unread(draft.slots, draft.steps)
     verify_new(draft, before, draft.steps)
 
 

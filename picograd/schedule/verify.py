@@ -80,6 +80,8 @@ def verify_compute(kernel: Kernel, part: Part, number: int, compute: Compute) ->
         slot, index = compute.store
         check(axes_of(index) <= set(compute.axes), f"the store of %{number} is unbound", kernel)
         verify_store(kernel, slot, index, compute.dtype.name)
+    for index, _, _ in compute.seen:
+        check(axes_of(index) <= bound, f"what is seen of %{number} is unbound", kernel)
 
 
 def verify_store(kernel: Kernel, slot: int, index: Index, dtype: str) -> None:

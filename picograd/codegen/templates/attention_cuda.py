@@ -100,7 +100,7 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
 
 def build_stream(kernel: Kernel, part: Part, target: Target) -> TileKernel:
     """Write the part that streams."""
-    stream = with_long_rows(analyse(kernel, with_few_operations(part)))
+    stream = with_sharers_beside(with_long_rows(analyse(kernel, with_few_operations(part))))
     own = attention_gradient_cuda.Writer if stream.peak is None else Writer
     if attention_tf32.is_float32(stream):
         options = attention_tf32.schedules(stream, target)
@@ -164,6 +164,20 @@ def with_long_rows(stream: Stream) -> Stream:
     if size_of(stream.rows) <= ROWS and are_one_dimension(stream):
         return stream
     return replace(stream, batch=(*stream.batch, *stream.rows[:-1]), rows=stream.rows[-1:])
+
+
+def with_sharers_beside(stream: Stream) -> Stream:
+    """Let those of a batch that share a bias of every place be worked on beside one another.
+
+    What is read of it is in the cache for all but the first of them.
+    """
+    parts = [part for compute in stream.computes for part in walk(compute.body)]
+    loads = [expr_axes(part) for part in parts if part.op == "load"]
+    moving = {*stream.rows, *stream.over}
+    biases = [axes for axes in loads if moving <= axes]
+    own = [axis for axis in stream.batch if all(axis in axes for axes in biases)]
+    shared = [axis for axis in stream.batch if axis not in own]
+    return replace(stream, batch=(*own, *shared))
 
 
 def are_one_dimension(stream: Stream) -> bool:

@@ -20,7 +20,7 @@ from dataclasses import replace
 
 from picograd.codegen.layout import WgmmaOperand
 from picograd.codegen.operands import bind_roles, cast, guarded, role, size_of
-from picograd.codegen.stream_masks import settled, shown_of, unmasked
+from picograd.codegen.stream_masks import emptied, settled, shown_of, unmasked
 from picograd.codegen.stream_powers import (
     Power,
     exponentials_of,
@@ -87,7 +87,7 @@ class Writer:
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
         self.stream = frame.stream
-        self.vectors = Vectors(frame)
+        self.vectors = Vectors(frame, has_boxes=True)
         self.names: dict[int, str] = {}
         for score in self.stream.scores:
             number = score.number
@@ -338,15 +338,23 @@ class Writer:
         return Store(slot, index, frame.dims, value, conditions, frame.scored, box)
 
     def clear_hidden(self) -> list[Step]:
-        """Store 0 of what is kept in blocks that masks hide: nothing is brought for them."""
+        """Store 0 of what is kept in blocks that masks hide, if anybody looks at it there.
+
+        Nothing is brought for them.
+        """
         frame = self.frame
         first, stop = frame.shown()
         here = axis_index(frame.block)
         outside = [here - stop] if stop is not None else []
         outside += [first - here - 1] if first is not None else []
         steps: list[Step] = []
+        mosts = {frame.bounded(index, True) for index in emptied(self.stream)}
         for number in self.stream.kept:
-            dtype = self.stream.computes[number].dtype
+            compute = self.stream.computes[number]
+            seen = {frame.bounded(index, True) for index, _, _ in compute.seen}
+            if mosts <= seen:
+                continue
+            dtype = compute.dtype
             zero = const(0.0, dtype)
             store = self.stored(number, zero)
             for where in outside:

@@ -2,28 +2,47 @@
 
 What has one value a row is in registers while the row is worked on. What has one a place is
 computed by a warp of its own as a stage of a ring, 0 behind the end, and arrives with the boxes.
+What is spread over both, as a bias of every place, comes in boxes, whose elements threads read.
 """
 
+from picograd.code import TensorMap
+from picograd.codegen.boxes import View, place_of, view_of
+from picograd.codegen.layout import Swizzled
 from picograd.codegen.operands import bind_roles, expr_axes, guarded
 from picograd.codegen.stream_masks import bared
 from picograd.codegen.stream_powers import outermost
 from picograd.codegen.streams import read
-from picograd.codegen.templates.attention_frame import Frame
+from picograd.codegen.templates.attention_frame import MEMORY, SPAN, Frame
 from picograd.codegen.tile import Assign, Step, Tile
-from picograd.schedule.index import Axis
+from picograd.codegen.tile_pipeline import CopyBox
+from picograd.helpers import round_up
+from picograd.late_methods import dataclass
+from picograd.schedule.index import Axis, Index, axis_index
 from picograd.schedule.loop import Expr, walk
 
 SCORE = Axis("score", 1)  # of what has a value for each row and place
 LEAST_BITS = 32  # of a value: narrower ones are read where they are used
 
 
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Rows or places of a block: their axes, which is the first, and how many there are."""
+
+    axes: tuple[Axis, ...]
+    first: Index
+    size: int
+
+
 class Vectors:
     """This class collects the vectors of a frame, by their expressions."""
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: Frame, has_boxes: bool = False) -> None:
         self.frame = frame
         self.of_rows: dict[Expr, str] = {}
         self.of_places: dict[Expr, str] = {}
+        self.boxed: dict[Expr, str] = {}
+        is_exact = frame.schedule.is_plain or frame.schedule.splits > 1
+        self.is_boxed = has_boxes and not is_exact and frame.half.bits == 16
 
     def read(self, body: Expr) -> Expr:
         """Replace the largest parts that are read from memory, for a row or a place, by reads."""
@@ -43,6 +62,9 @@ class Vectors:
 
         def find(expr: Expr) -> Expr | None:
             key = id(expr)
+            if self.is_boxed and expr.op == "load" and expr.dtype is self.frame.half:
+                is_spread = {*stream.rows, *stream.over} <= axes[key]
+                return self.spread(expr) if is_spread else None
             if not is_loaded[key] or expr.dtype.bits < LEAST_BITS:
                 return None
             if axes[key] <= rows:
@@ -52,6 +74,55 @@ class Vectors:
             return None
 
         return outermost(body, find)
+
+    def spread(self, load: Expr) -> Expr | None:
+        """Read what has a value a row and a place from boxes; None if they cannot bring it.
+
+        Those of the row, or of the place, are beside one another in memory.
+        """
+        frame = self.frame
+        stream = frame.stream
+        row, place = frame.point
+        places = Side(stream.over, frame.first, frame.size)
+        rows = Side(stream.rows, frame.start, frame.height)
+        _, index = load.arg
+        itemsize = load.dtype.itemsize
+        for near, far, at in ((places, rows, (row, place)), (rows, places, (place, row))):
+            view = view_of(index, near.axes, far.axes, stream.batch, itemsize)
+            if view is None:
+                continue
+            name = self.boxed.setdefault(load, f"spread{len(self.boxed)}")
+            if name not in frame.tiles and not self.bring(name, load, view, near, far):
+                return None
+            return read(name, at, load.dtype)
+        return None
+
+    def bring(self, name: str, load: Expr, view: View, near: "Side", far: "Side") -> bool:
+        """Bring boxes of what is spread over rows and places, if two stages have room for them."""
+        frame = self.frame
+        dtype = load.dtype
+        shape = far.size, round_up(near.size, SPAN)
+        layout = Swizzled(shape, dtype.itemsize)
+        held = [each.tile for each in frame.held]
+        ring = [each.tile for each in frame.ring]
+        own = layout.size * dtype.itemsize
+        stage = frame.bytes_of(ring) + own
+        memory = MEMORY // frame.schedule.blocks
+        room = memory - frame.bytes_of(held)
+        if 2 * stage > room:
+            return False
+        box = (layout.span, far.size, *(1 for _ in view.wide))
+        slot, _ = load.arg
+        tensor = TensorMap(slot, dtype, view.offset, view.sizes, view.strides, box)
+        slab = Axis("slab", layout.slabs)
+        column = axis_index(slab) * layout.span + near.first
+        rest = [place_of(view, axis, frame.batch.values[axis]) for axis in view.wide]
+        at = column, far.first, *rest
+        tile = Tile(name, layout.shape, dtype, "shared", swizzle=layout)
+        frame.tiles[name] = tile
+        copy = CopyBox(name, tensor, at, slab)
+        frame.ring.append(copy)
+        return True
 
     def vector(self, expr: Expr, known: dict[Expr, str], kind: str, dim: int) -> Expr:
         """Read what has one value a row, or a place; it is added where it is new."""

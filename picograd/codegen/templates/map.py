@@ -409,11 +409,21 @@ def is_aligned(index: Index, axis: Axis, lanes: int) -> bool:
     """Tell whether an index is the same for all lanes, or theirs in order from a multiple."""
     direct = [c for atom, c in index.terms if atom is axis]
     rest = Index(tuple((a, c) for a, c in index.terms if a is not axis), 0)
-    if axis in axes_of(rest) or (direct and any(axis in axes_read(d) for d in dynamics_of(rest))):
+    if axis in axes_of(rest):
+        return is_shared(index, axis, lanes)
+    if direct and any(axis in axes_read(d) for d in dynamics_of(rest)):
         return False
     return not direct or (
         direct == [1] and index.const % lanes == 0 and all(c % lanes == 0 for _, c in rest.terms)
     )
+
+
+def is_shared(index: Index, axis: Axis, lanes: int) -> bool:
+    """Tell whether an index is the same for the lanes of a vector, as a quotient may be."""
+    lane = Axis("lane", lanes)
+    first = axis_index(Axis("vector", axis.size // lanes)) * lanes
+    found = substitute(index, {axis: first + axis_index(lane)})
+    return lane not in axes_of(found)
 
 
 def axes_read(place: Dynamic) -> set[Axis]:

@@ -93,8 +93,9 @@ def results(roots, run):
     """Run the attention kernels of a plan by `run`, the others as Loop IR."""
     plan = schedule(roots, FEW)
     memory = allocate(plan, [VALUES[node].copy() for node in plan.inputs])
-    for number in plan.outputs:
-        memory[number].fill(np.nan)
+    for array, slot in zip(memory, plan.slots, strict=True):
+        if slot.kind != "input" and slot.dtype.is_float:
+            array.fill(np.nan)
     for step in plan.steps:
         slots = [memory[slot] for slot in step.slots]
         is_stream = step.kernel.hero == "attention"
@@ -172,30 +173,48 @@ def test_gradients_of_a_bias_are_stored(run, window):
     check(partial(biased, window=window), shapes, run)
 
 
-@pytest.mark.parametrize("run", [run_tiles, run_program])
-def test_gradients_of_a_bias_that_a_batch_shares(run):
-    """They are stored as bfloat16, and summed behind."""
+@pytest.mark.parametrize("run, window", [(run_tiles, 0), (run_program, 0), (run_tiles, 9)])
+def test_gradients_of_a_bias_that_a_batch_shares(run, window):
+    """They are stored as bfloat16 where the mask shows any, and summed behind."""
     shapes = *[(2, 1, 136, 64)] * 3, (1, 136, 136)
-    check(biased, shapes, run)
+    check(partial(biased, window=window), shapes, run)
 
 
 @pytest.mark.parametrize(
-    "places, depth, expected",
+    "places, depth, expected, count",
     [
-        (136, 64, True),
-        (150, 64, False),  # rows do not begin at 16 bytes
-        (136, 256, False),  # a box is wider than the block of the stream
+        (136, 64, True, 2),  # with the mask and without; what it hides nobody reads
+        (150, 64, False, 3),  # rows do not begin at 16 bytes, nor with a run of 8
+        (136, 256, False, 2),  # a box is wider than the block of the stream
     ],
 )
-def test_what_is_kept_leaves_in_boxes(places, depth, expected):
+def test_what_is_kept_leaves_in_boxes(places, depth, expected, count):
     shapes = *[(2, 1, places, depth)] * 3, (1, places, places)
     plan = schedule(gradients_of(biased, shapes), FEW)
     (kernel,) = (each for each in streams_of(plan) if each.slots[-1].size == 2 * places**2)
     text = format_tiles(attention_cuda.build(kernel, FEW))
     number = len(kernel.slots) - 1
     stores = [line for line in text.splitlines() if f" s{number}[" in line and "] = " in line]
-    assert len(stores) == 3  # of hidden blocks, and of others without and with the mask
+    assert len(stores) == count
     assert {"in boxes of leaving" in each for each in stores} == {expected}
+
+
+@pytest.mark.parametrize("places, expected", [(136, True), (150, False)])
+def test_a_bias_comes_in_boxes(places, expected):
+    """Rows that begin at 16 bytes: threads read its elements beside the rows of the products."""
+    shapes = *[(2, 1, places, 64)] * 3, (1, places, places)
+    plan = schedule(gradients_of(biased, shapes), FEW)
+    texts = [format_tiles(attention_cuda.build(each, FEW)) for each in streams_of(plan)[1:]]
+    assert ["tile='spread0'" in text for text in texts] == [expected] * 2
+
+
+def test_those_who_share_a_bias_are_beside_one_another():
+    plan = schedule(gradients_of(biased, (*[(2, 3, 136, 64)] * 3, (3, 136, 136))), FEW)
+    for kernel in streams_of(plan):
+        stream = analyse(kernel, kernel.parts[0])
+        assert [axis.size for axis in stream.batch] == [2, 3]
+        batch = attention_cuda.with_sharers_beside(stream).batch
+        assert [axis.size for axis in batch] == [3, 2]
 
 
 def test_a_bias_beside_documents(monkeypatch):
@@ -243,6 +262,19 @@ def test_resources(form, depth):
     target = cuda_target("sm_90a")
     plan = schedule(gradients_of(form, shapes_of(1024, 1024, depth, depth)), target)
     assert len(plan.kernels) == 3
+    for kernel in streams_of(plan)[1:]:
+        text = render(linearize(attention_cuda.build(kernel, target), target))
+        _, log = compile_cuda(text, "sm_90a")
+        assert re.search(r"\b0 bytes stack frame, 0 bytes spill stores", log), log
+        assert "C75" not in log and "serialized" not in log, log
+
+
+@pytest.mark.parametrize("depth, few", [(64, 1024), (64, 0), (128, 0)])
+def test_resources_beside_a_bias(depth, few, monkeypatch):
+    monkeypatch.setattr(attention_frame, "FEW_PLACES", few)
+    target = cuda_target("sm_90a")
+    shapes = *[(2, 1, 1024, depth)] * 3, (1, 1024, 1024)
+    plan = schedule(gradients_of(biased, shapes), target)
     for kernel in streams_of(plan)[1:]:
         text = render(linearize(attention_cuda.build(kernel, target), target))
         _, log = compile_cuda(text, "sm_90a")

@@ -14,7 +14,7 @@ from picograd.codegen.interpret_tile import interpret as interpret_tile
 from picograd.codegen.linearize_cpu import linearize as linearize_cpu
 from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.program import verify as verify_program
-from picograd.codegen.templates.map import build, loads_inside
+from picograd.codegen.templates.map import build, is_aligned, loads_inside
 from picograd.codegen.tile import Accumulate, Barrier, Store, TileKernel, When, verify
 from picograd.dtype import DType, bfloat16, float32, int32, int64
 from picograd.schedule.index import Axis, Dynamic, Index, axis_index
@@ -290,3 +290,11 @@ def test_rows_of_a_table_are_read_in_vectors() -> None:
         chosen = places[np.arange(500)[:, None] if lanes > 1 else np.arange(24)]
         wanted = table[np.broadcast_to(chosen * 24 + np.arange(24), (500, 24))]
         np.testing.assert_array_equal(found, wanted.ravel())
+
+
+def test_vectors_share_what_is_asked_of_runs_of_places() -> None:
+    place = Axis("place", 64)
+    run = axis_index(place) // 8
+    assert is_aligned(run, place, 8) and is_aligned(run + 3, place, 4)
+    assert not is_aligned(run, place, 16)
+    assert not is_aligned(axis_index(place) % 8, place, 8)
