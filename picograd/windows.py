@@ -47,20 +47,23 @@ def general_cosine(M: int, *, a: Sequence[float], sym: bool = True, **more: Any)
     weights = list(a)
     if not weights:
         raise ValueRangeError("general_cosine", "there are no coefficients", "give some as a")
-    return made("general_cosine", cosines("general_cosine", M, not sym, weights), more)
+    values = cosines("general_cosine", M, not sym, weights)
+    return made("general_cosine", values, more)
 
 
 def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, **more: Any) -> Tensor:
     """Make a window alpha - (1 - alpha) cos(t)."""
     weights = (alpha, 1 - alpha)
-    return made("general_hamming", cosines("general_hamming", M, not sym, weights), more)
+    values = cosines("general_hamming", M, not sym, weights)
+    return made("general_hamming", values, more)
 
 
 def of_cosines(name: str, *weights: float) -> Window:
     """Make the function of one sum of cosines."""
 
     def make(M: int, *, sym: bool = True, **more: Any) -> Tensor:
-        return made(name, cosines(name, M, not sym, weights), more)
+        values = cosines(name, M, not sym, weights)
+        return made(name, values, more)
 
     make.__name__ = make.__qualname__ = name
     make.__doc__ = f"Make a window of cosines whose weights are {weights}."
@@ -75,7 +78,8 @@ nuttall = of_cosines("nuttall", 0.3635819, 0.4891775, 0.1365995, 0.0106411)
 
 def bartlett(M: int, *, sym: bool = True, **more: Any) -> Tensor:
     """Make a triangle."""
-    return made("bartlett", triangle("bartlett", M, not sym), more)
+    values = triangle("bartlett", M, not sym)
+    return made("bartlett", values, more)
 
 
 def cosine(M: int, *, sym: bool = True, **more: Any) -> Tensor:
@@ -113,4 +117,5 @@ def gaussian(M: int, *, std: float = 1.0, sym: bool = True, **more: Any) -> Tens
 def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, **more: Any) -> Tensor:
     """Make Kaiser's window: I0(beta sqrt(1 - t^2)) / I0(beta) over t from -1 to 1."""
     check_least("kaiser", "beta", beta)
-    return made("kaiser", bessel("kaiser", M, not sym, beta), more)
+    values = bessel("kaiser", M, not sym, beta)
+    return made("kaiser", values, more)

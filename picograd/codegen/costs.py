@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from math import gcd
 
+from picograd.codegen.operands import expr_axes
 from picograd.helpers import ceil_div, product
 from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Dynamic, Index, axes_of
@@ -290,11 +291,7 @@ def reach(index: Index, box: Box) -> tuple[tuple[Run, ...], int, int]:
 
 def points_of(atom: Dynamic) -> int:
     """Count the points at which an index computed at run time is computed."""
-    axes: set[Axis] = set()
-    for expr in walk(atom.expr):
-        for index in indices_of(expr):
-            axes |= axes_of(index)
-    return product(axis.size for axis in axes)
+    return product(axis.size for axis in expr_axes(atom.expr))
 
 
 def joined(spans: Sequence[tuple[int, int, bool]]) -> list[Run]:

@@ -20,6 +20,7 @@ from typing import Any
 
 from picograd.codegen.casts import decode_float8, encode_float8, round_to_odd
 from picograd.codegen.descend import descend
+from picograd.codegen.operands import expr_axes
 from picograd.codegen.program import Instr
 from picograd.codegen.value import Value
 from picograd.dtype import DType, bfloat16, bool_, float32, float64, int64
@@ -33,7 +34,6 @@ from picograd.schedule.loop import (
     dynamic_children,
     dynamics_of,
     indices_of,
-    walk,
 )
 
 BOOL_RESULT = {"less", "less_equal", "equal", "not_equal", "isnan", "and", "or", "not"}
@@ -460,8 +460,10 @@ class Emitter:
 def is_unit(index: Index, axis: Axis) -> bool:
     """Tell whether an index moves by exactly 1 along an axis and uses it nowhere else."""
     direct = [c for atom, c in index.terms if atom is axis]
-    others = Index(tuple((a, c) for a, c in index.terms if a is not axis), 0)
-    inside = any(axis in axes_of_dynamic(d) for d in dynamics_of(others))
+    rest = tuple((a, c) for a, c in index.terms if a is not axis)
+    others = Index(rest, 0)
+    dynamics = dynamics_of(others)
+    inside = any(axis in expr_axes(each.expr) for each in dynamics)
     return direct == [1] and axis not in axes_of(others) and not inside
 
 
@@ -473,12 +475,3 @@ def is_uniform(condition: Condition, axis: Axis, lanes: int) -> bool:
     steps = [c for atom, c in index.terms if atom is not axis]
     edges = [index.const, hi + 1, lo if index.lo < lo else 0]
     return all(number % lanes == 0 for number in (*steps, *edges))
-
-
-def axes_of_dynamic(dynamic: Dynamic) -> set[Axis]:
-    """Every axis the expression of a Dynamic atom depends on."""
-    found: set[Axis] = set()
-    for expr in walk(dynamic.expr):
-        for index in indices_of(expr):
-            found |= axes_of(index)
-    return found

@@ -26,6 +26,7 @@ from picograd.schedule.loop import (
     const,
     dynamics_of,
     indices_of,
+    needed,
     rewrite,
     walk,
 )
@@ -182,10 +183,10 @@ def cast(expr: Expr, dtype: DType) -> Expr:
     return expr if expr.dtype is dtype else Expr("cast", (expr,), None, dtype)
 
 
-def guarded(expr: Expr, conditions: Iterable[Condition]) -> Expr:
-    """Make an expression 0 where a condition fails; conditions that always hold are dropped."""
-    needed = tuple(c for c in conditions if not (c[1] <= c[0].lo and c[0].hi <= c[2]))
-    return Expr("guard", (expr, const(0, expr.dtype)), needed, expr.dtype) if needed else expr
+def guarded(expr: Expr, conditions: Iterable[Condition], fill: float = 0) -> Expr:
+    """Make an expression a number where a condition fails; what always holds is dropped."""
+    tests = needed(conditions)
+    return Expr("guard", (expr, const(fill, expr.dtype)), tests, expr.dtype) if tests else expr
 
 
 def expr_axes(expr: Expr) -> set[Axis]:

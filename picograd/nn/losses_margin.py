@@ -1,8 +1,9 @@
 """Losses that compare distances and scores. Reductions: "mean", "sum" or "none"."""
 
 from collections.abc import Callable
+from functools import partial
 
-from picograd.errors import DTypeError, ShapeError, ValueRangeError
+from picograd.errors import DTypeError, ShapeError, ValueRangeError, check_positive
 from picograd.nn.functional_basic import pairwise_distance
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.autocast import listed
@@ -12,6 +13,7 @@ from picograd.tensor.core.operands import need_integer
 from picograd.tensor.network.losses import check_labels, reduce_loss, same_shape
 from picograd.tensor.tensor import Tensor
 
+Distance = Callable[[Tensor, Tensor], Tensor]
 # PyTorch adds this to squared norms in cosine_embedding_loss.
 TINY = 1e-12
 
@@ -149,10 +151,18 @@ def cosine_embedding_loss(
     return reduce_loss(op, loss, reduction)
 
 
-def check_margin(op: str, margin: float) -> None:
-    """Raise ValueRangeError for a margin that triplets have anyway."""
-    if margin <= 0:
-        raise ValueRangeError(op, f"margin={margin} is not positive", "use a positive number")
+def triplet_loss(
+    op: str, triplet: tuple[Tensor, Tensor, Tensor], distance: Distance, margin: float, swap: bool
+) -> Tensor:
+    """Compute max(0, d(a, p) - d(a, n) + margin) of (anchor, positive, negative), one by one."""
+    check_positive(op, "margin", margin)
+    anchor, positive, negative = triplet
+    same_shape(op, anchor, positive)
+    same_shape(op, anchor, negative)
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = far.minimum(distance(positive, negative))
+    return (near - far + margin).clamp(min=0.0)
 
 
 @within("functional")
@@ -176,15 +186,9 @@ def triplet_margin_loss(
     ...     Tensor([[0.0, 3.5]])).item()
     0.5
     """
-    op = "triplet_margin_loss"
-    check_margin(op, margin)
-    same_shape(op, anchor, positive)
-    same_shape(op, anchor, negative)
-    near = pairwise_distance(anchor, positive, p, eps)
-    far = pairwise_distance(anchor, negative, p, eps)
-    if swap:
-        far = far.minimum(pairwise_distance(positive, negative, p, eps))
-    return reduce_loss(op, (near - far + margin).clamp(min=0.0), reduction)
+    op, triplet = "triplet_margin_loss", (anchor, positive, negative)
+    distance = partial(pairwise_distance, p=p, eps=eps)
+    return reduce_loss(op, triplet_loss(op, triplet, distance, margin, swap), reduction)
 
 
 @within("functional")
@@ -207,15 +211,9 @@ def triplet_margin_with_distance_loss(
     ...     3.0]]), Tensor([[0.0, 3.5]])).item()
     0.5
     """
-    op = "triplet_margin_with_distance_loss"
-    check_margin(op, margin)
-    same_shape(op, anchor, positive)
-    same_shape(op, anchor, negative)
+    op, triplet = "triplet_margin_with_distance_loss", (anchor, positive, negative)
     distance = pairwise_distance if distance_function is None else distance_function
-    near, far = distance(anchor, positive), distance(anchor, negative)
-    if swap:
-        far = far.minimum(distance(positive, negative))
-    return reduce_loss(op, (near - far + margin).clamp(min=0.0), reduction)
+    return reduce_loss(op, triplet_loss(op, triplet, distance, margin, swap), reduction)
 
 
 @within("functional")

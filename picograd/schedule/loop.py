@@ -50,7 +50,7 @@ K. Epilogue computes follow it, with axes equal to the contract's. Scatter, scan
 runs are a part of their own: see `Scatter`, `Scan`, `Sort`, `Radix` and `Runs`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import is_not
 from typing import Any
 
@@ -338,6 +338,11 @@ def dynamic_children(expr: Expr) -> tuple[Expr, ...]:
             if type(atom) is not Axis:
                 return tuple(d.expr for index in indices for d in dynamics_of(index))
     return ()
+
+
+def needed(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
+    """Leave conditions out that always hold."""
+    return tuple([c for c in conditions if not (c[1] <= c[0].lo and c[0].hi <= c[2])])
 
 
 def rewrite(

@@ -38,6 +38,7 @@ from picograd.schedule.loop import (
     chosen,
     const,
     dynamics_of,
+    needed,
     rewrite,
 )
 from picograd.schedule.monoid import identity
@@ -229,18 +230,18 @@ class PartBuilder:
         self, source: Facts, indices: Indices, tests: tuple[Condition, ...], fill: Expr
     ) -> Expr:
         """The value of `source` where all tests hold, else `fill`."""
-        needed = tuple(t for t in tests if not (t[1] <= t[0].lo and t[0].hi <= t[2]))
-        if any(t[0].lo > t[2] or t[0].hi < t[1] for t in needed):
+        tests = needed(tests)
+        if any(t[0].lo > t[2] or t[0].hi < t[1] for t in tests):
             return fill
         outer = self.conditions
-        self.conditions = outer + tuple(t for t in needed if t not in outer)
+        self.conditions = outer + tuple(t for t in tests if t not in outer)
         value = self.value(source, indices)
         self.conditions = outer
-        if not needed or value == fill:
+        if not tests or value == fill:
             return value
         if value.op == "guard" and value.args[1] == fill and not reads_memory(value.arg):
-            needed, value = needed + value.arg, value.args[0]
-        return Expr("guard", (value, fill), needed, value.dtype)
+            tests, value = tests + value.arg, value.args[0]
+        return Expr("guard", (value, fill), tests, value.dtype)
 
     def gather(self, facts: Facts, indices: Indices) -> Expr:
         """An element whose position along some axes is itself a value."""

@@ -374,7 +374,9 @@ class Added:
 
         if value not in self.plan_slots:
             return part
-        changed = [replace(e, body=rewrite(e.body, {}, known)) for e in part.computes]
+        changed = []
+        for compute in part.computes:
+            changed.append(replace(compute, body=rewrite(compute.body, {}, known)))
         return replace(part, computes=tuple(changed))
 
 

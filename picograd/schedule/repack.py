@@ -229,7 +229,10 @@ def sizes_of(node: Node) -> tuple[int, int, int, int]:
     first, second, kept = map(set, node.arg)
     both = first & second
     roles = both & kept, first - second, second - first, both - kept
-    batch, m, n, k = [product(sizes[name] for name in names) for names in roles]
+    counts = []
+    for names in roles:
+        counts.append(product(sizes[name] for name in names))
+    batch, m, n, k = counts
     return batch, m, n, k
 
 

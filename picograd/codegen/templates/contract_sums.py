@@ -11,13 +11,14 @@ product, its elements, the reductions of elements, and what is computed of those
 from collections.abc import Sequence
 
 from picograd.codegen.cuts import Cut, Piece
-from picograd.codegen.operands import Contraction, element_values, is_element, size_of
+from picograd.codegen.operands import Contraction, element_values, guarded, is_element, size_of
 from picograd.codegen.templates.contract_plan import Plan
-from picograd.codegen.tile import Accumulate, Assign, LastBlock, Step, Store, Tile, When
+from picograd.codegen.templates.contract_thin import guarded_steps
+from picograd.codegen.tile import Accumulate, Assign, LastBlock, Step, Store, Tile
 from picograd.errors import check
 from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axis_index, position_over, substitute
-from picograd.schedule.loop import Compute, Condition, Expr, const, rewrite
+from picograd.schedule.loop import Compute, Expr, const, rewrite
 from picograd.schedule.monoid import identity
 
 PARTS = 2  # workspaces of a product whose K several tasks share
@@ -104,7 +105,7 @@ def begin(sums: Sums) -> list[Step]:
     for number, compute in sums.reductions:
         start = const(identity(compute.monoid or "sum", compute.dtype), compute.dtype)
         for name, piece in sums.named(number):
-            found += when(piece.when, [Assign(name, piece.dims, start)])
+            found += guarded_steps(piece.when, [Assign(name, piece.dims, start)])
     return found
 
 
@@ -121,20 +122,11 @@ def add_block(sums: Sums) -> list[Step]:
             for number, compute in sums.reductions:
                 monoid = compute.monoid or "sum"
                 body = rewrite(compute.body, {**kept.values, **gone.values}, done)
-                body = with_fill(body, (*gone.guards, *kept.guards), monoid)
+                body = guarded(body, (*gone.guards, *kept.guards), identity(monoid, body.dtype))
                 name = f"sum{number}_{place}"
                 steps.append(Accumulate(name, kept.dims, gone.dims, monoid, body, False))
-            found += when((*kept.when, *gone.when), steps)
+            found += guarded_steps((*kept.when, *gone.when), steps)
     return found
-
-
-def with_fill(expr: Expr, conditions: tuple[Condition, ...], monoid: str) -> Expr:
-    """Leave out what lies past the end of a role."""
-    needed = tuple(c for c in conditions if not (c[1] <= c[0].lo and c[0].hi <= c[2]))
-    if not needed:
-        return expr
-    fill = const(identity(monoid, expr.dtype), expr.dtype)
-    return Expr("guard", (expr, fill), needed, expr.dtype)
 
 
 def leave(sums: Sums) -> list[Step]:
@@ -146,7 +138,7 @@ def leave(sums: Sums) -> list[Step]:
             here = tuple(map(axis_index, piece.dims))
             value = Expr("tile", (), (name, here), compute.dtype)
             step = Assign(f"left{number}", piece.dims, value, (block, other, piece.position))
-            found += when(piece.when, [step])
+            found += guarded_steps(piece.when, [step])
     counter = sums.first + len(sums.reductions)
     count = size_of(sums.others)
     return [*found, LastBlock(counter, block, count, tuple(finish(sums, block, count)))]
@@ -163,7 +155,7 @@ def finish(sums: Sums, block: Index, count: int) -> list[Step]:
         found.append(Accumulate(f"total{number}", (place,), (other,), monoid, read))
     for piece in sums.kept.pieces:
         stores = list(final_stores(sums, piece))
-        found += when(piece.when, stores)
+        found += guarded_steps(piece.when, stores)
     return found
 
 
@@ -188,9 +180,3 @@ def final_stores(sums: Sums, piece: Piece) -> list[Step]:
             place, guards = (substitute(index, piece.values), piece.guards)
             found.append(Store(slot, place, piece.dims, done[number], guards))
     return found
-
-
-def when(conditions: Sequence[Condition], steps: Sequence[Step]) -> list[Step]:
-    """Run steps under the conditions that do not always hold."""
-    needed = tuple(c for c in conditions if not (c[1] <= c[0].lo and c[0].hi <= c[2]))
-    return [When(needed, tuple(steps))] if needed and steps else list(steps)

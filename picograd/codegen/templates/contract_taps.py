@@ -31,11 +31,15 @@ PIXELS = 16  # that share weights which a task lays out, at least
 def is_tapped(product: Contraction) -> bool:
     """Tell whether each of several products is one column of few taps, with maps behind it."""
     batch, m, n, k = product.sizes
-    if batch == 1 or min(m, n) != 1 or not 1 < k <= MOST_TAPS:
+    if batch == 1 or min(m, n) != 1:
+        return False
+    if not 1 < k <= MOST_TAPS:
         return False
     first, *others = product.computes
     for compute in others:
-        if compute.reduce or compute.axes != first.axes:
+        if compute.reduce:
+            return False
+        if compute.axes != first.axes:
             return False
     return is_near(product) and has_bounds(product)
 

@@ -14,7 +14,7 @@ from picograd.codegen.templates.grid import balanced
 from picograd.codegen.tile import Accumulate, Assign, For, Step, Store, Tile, TilePart, When
 from picograd.helpers import ceil_div, round_up
 from picograd.schedule.index import Axis, axis_index
-from picograd.schedule.loop import Condition, Expr, const, rewrite
+from picograd.schedule.loop import Condition, Expr, const, needed, rewrite
 
 VECTOR = 16  # elements; shorter axes are better packed
 LONG_DEPTH = 65536  # elements that are summed at once: LLVM keeps about 64 partial sums of them
@@ -133,8 +133,8 @@ def long_sum(product: Contraction, body: Expr) -> tuple[tuple[Tile, ...], list[S
 
 def guarded_steps(conditions: Sequence[Condition], steps: Sequence[Step]) -> tuple[Step, ...]:
     """Run steps under the conditions that do not always hold."""
-    conditions = [c for c in conditions if not (c[1] <= c[0].lo and c[0].hi <= c[2])]
-    return (When(tuple(conditions), tuple(steps)),) if conditions else tuple(steps)
+    tests = needed(conditions)
+    return (When(tests, tuple(steps)),) if tests and steps else tuple(steps)
 
 
 def loops(axes: Sequence[Axis], steps: Sequence[Step]) -> tuple[Step, ...]:

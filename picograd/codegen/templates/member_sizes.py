@@ -93,8 +93,10 @@ def join_sizes(
         if members and members[0] != first:
             key = number
         blocks = ceil_div(vectors, threads)
-        every = members or (first,)
-        sized = tuple([replace(each, size=vectors, blocks=blocks) for each in every])
+        every = []
+        for each in members or (first,):
+            every.append(replace(each, size=vectors, blocks=blocks))
+        sized = tuple(every)
         found.setdefault(key, []).append((vectors, merged, sized))
     return [joined(same) for same in found.values()]
 

@@ -128,7 +128,9 @@ def crossed_axis(part: Part) -> Axis | None:
     """Find the last axis of rows, if what is stored of their elements runs along it in memory."""
     rows = set(part.rows)
     inner = [c for c in part.computes if not set(c.axes) <= rows]
-    if not part.rows or part.ends or any(compute.reduce for compute in inner):
+    if not part.rows or part.ends:
+        return None
+    if any(compute.reduce for compute in inner):
         return None
     last = part.rows[-1]
     is_crossed = any(crosses(compute, last, rows) for compute in inner)
@@ -138,7 +140,9 @@ def crossed_axis(part: Part) -> Axis | None:
 def crosses(compute: Compute, row: Axis, rows: set[Axis]) -> bool:
     """Tell whether elements of a row are stored along the rows."""
     column = compute.axes[-1]
-    if not compute.store or column in rows or min(row.size, column.size) < LEAST:
+    if not compute.store or column in rows:
+        return False
+    if min(row.size, column.size) < LEAST:
         return False
     index = compute.store[1]
     return runs_along(index, row) and not runs_along(index, column)

@@ -104,7 +104,7 @@ def det(A: Tensor) -> Tensor:
     >>> round(picograd.linalg.det(Tensor([[1.0, 2.0], [3.0, 4.0]])).item(), 4)
     -2.0
     """
-    return apply(host.determinant, A)
+    return apply(host.computed, "det", A)
 
 
 @composed()
@@ -125,7 +125,7 @@ def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     >>> picograd.linalg.cholesky(Tensor([[4.0, 2.0], [2.0, 5.0]])).tolist()
     [[2.0, 0.0], [1.0, 2.0]]
     """
-    lower = decided(apply(host.cholesky, A))
+    lower = decided(apply(host.computed, "cholesky", A))
     return lower.mH if upper else lower
 
 
@@ -184,7 +184,7 @@ def svdvals(A: Tensor) -> Tensor:
     """
     if needs_vectors("linalg.svdvals", A):
         return svd(A, full_matrices=False).S
-    return apply(host.singular_values, A)
+    return apply(host.computed, "svdvals", A, False)
 
 
 def needs_vectors(op: str, A: Tensor) -> bool:
@@ -215,7 +215,7 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     if needs_vectors("linalg.eigvalsh", A):
         return eigh(A, UPLO).eigenvalues
     check_known("linalg.eigvalsh", "UPLO", UPLO, ("L", "U"))
-    return apply(host.symmetric_eigenvalues, A.mH if UPLO == "U" else A)
+    return apply(host.computed, "eigvalsh", A.mH if UPLO == "U" else A)
 
 
 @composed("pinverse")

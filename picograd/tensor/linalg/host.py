@@ -26,6 +26,11 @@ def wide(op: str, node: Node, is_square: bool = True) -> Node:
     return floating(op, node).accumulated()
 
 
+def computed(op: str, node: Node, is_square: bool = True) -> Node:
+    """Compute one result of matrices, by the name of the function of `picograd.linalg`."""
+    return host_call(op, wide(op, node, is_square))
+
+
 def inverse(node: Node) -> Node:
     """Invert square matrices."""
     x = wide("inv", node)
@@ -53,11 +58,6 @@ def repeated(node: Node, lead: Sequence[int]) -> Node:
     return build.expand(node.reshape((*ones, *node.shape)), (*lead, *node.shape[-2:]))
 
 
-def determinant(node: Node) -> Node:
-    """Compute determinants."""
-    return host_call("det", wide("det", node))
-
-
 def log_determinant(node: Node) -> list[Node]:
     """Compute the sign of determinants and the logarithm of their size."""
     sign, logarithm = unpacked(host_call("slogdet", wide("slogdet", node)), (), ())
@@ -67,11 +67,6 @@ def log_determinant(node: Node) -> list[Node]:
 def real_part(node: Node) -> Node:
     """Take the real parts of what lay beside complex results."""
     return node.parts()[0] if node.dtype.is_complex else node
-
-
-def cholesky(node: Node) -> Node:
-    """Write positive definite matrices as L L^T; L is lower triangular."""
-    return host_call("cholesky", wide("cholesky", node))
 
 
 def qr(node: Node, mode: str = "reduced") -> list[Node]:
@@ -92,16 +87,6 @@ def eigh(node: Node) -> list[Node]:
     x = wide("eigh", node)
     values, vectors = unpacked(host_call("eigh", x), x.shape[-1:], x.shape[-2:])
     return [real_part(values), vectors]
-
-
-def symmetric_eigenvalues(node: Node) -> Node:
-    """Find the eigenvalues, ascending, of symmetric matrices of real numbers (lower triangle)."""
-    return host_call("eigvalsh", wide("eigvalsh", node))
-
-
-def singular_values(node: Node) -> Node:
-    """Find the singular values of matrices of real numbers, descending."""
-    return host_call("svdvals", wide("svdvals", node, False))
 
 
 def eig(node: Node) -> list[Node]:
