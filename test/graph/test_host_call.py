@@ -27,6 +27,9 @@ POSITIVE = RANDOM.uniform(0.5, 3, (2, 4))
 SAMPLES: dict[str, list[tuple[tuple[Any, ...], list[Any]]]] = {
     "inv": [((), [SQUARE])],
     "solve": [((), [SQUARE, TALL[:, :3]])],
+    "solve_triangular": [
+        ((upper, unit), [SQUARE, TALL[:, :3]]) for upper in (False, True) for unit in (False, True)
+    ],
     "cholesky": [((), [SPD])],
     "pinv": [((1e-9, 0.0), [TALL]), ((1e-9, 0.0), [WIDE])],
     "svd": [((), [TALL]), ((), [WIDE])],

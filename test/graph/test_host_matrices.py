@@ -1,9 +1,11 @@
 """Gradients of functions of matrices where they are delicate."""
 
 import numpy as np
+import pytest
 from graph_support import gradients_of
 
 from picograd.graph.host_call import host_call, unpacked
+from picograd.graph.host_matrices import BLOCK, MANY, solve_rows
 from picograd.graph.node import Node
 
 
@@ -32,3 +34,26 @@ def test_determinant_of_a_singular_matrix_has_a_gradient() -> None:
     x = np.array([[1.0, 2.0], [2.0, 4.0]])
     (found,) = gradients_of(lambda node: host_call("det", node), [x], np.asarray(1.0))
     np.testing.assert_allclose(found, [[4.0, -2.0], [-2.0, 1.0]], atol=1e-12)
+
+
+@pytest.mark.parametrize("count, size", [(MANY + 1, 5), (2, 5), (1, 2 * BLOCK + 3), (3, 0), (0, 3)])
+@pytest.mark.parametrize("is_upper", [False, True])
+@pytest.mark.parametrize("is_unit", [False, True])
+def test_rows_are_solved_from_one_triangle(
+    count: int, size: int, is_upper: bool, is_unit: bool
+) -> None:
+    random = np.random.default_rng(0)
+    a = random.normal(size=(count, size, size)) / 8 + 2 * np.eye(size)
+    b = random.normal(size=(count, size, 2))
+    keep = np.triu if is_upper else np.tril
+    used = keep(a) if not is_unit else keep(a, 1 if is_upper else -1) + np.eye(size)
+    unread = ~keep(np.ones((size, size), bool), int(is_unit) * (1 if is_upper else -1))
+    found = solve_rows(np.where(unread, np.nan, a), b, is_upper, is_unit)
+    np.testing.assert_allclose(used @ found, b, atol=1e-9)
+
+
+def test_a_zero_on_the_diagonal_is_refused_but_where_ones_are_meant() -> None:
+    a, b = np.array([[1.0, 0.0], [3.0, 0.0]]), np.ones((2, 1))
+    with pytest.raises(np.linalg.LinAlgError):
+        solve_rows(a, b, False, False)
+    np.testing.assert_allclose(solve_rows(a, b, False, True), [[1.0], [-2.0]])

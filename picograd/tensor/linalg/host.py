@@ -37,18 +37,22 @@ def inverse(node: Node) -> Node:
     return host_call("inv", x).cast(floating("inv", node).dtype)
 
 
-def solve(a: Node, b: Node) -> Node:
-    """Solve a x = b for square a: (..., N, N) and (..., N, K), or b (..., N)."""
+def solve(a: Node, b: Node, *triangle: bool) -> Node:
+    """Solve a x = b for square a: (..., N, N) and (..., N, K), or b (..., N).
+
+    A triangular a (upper?, ones on its diagonal?) takes matrices b alone.
+    """
     x, right = products.same_dtype("solve", wide("solve", a), floating("solve", b).accumulated())
     check_device("linalg.solve", (x, right))
-    is_vector = len(right.shape) == 1 or right.shape == x.shape[:-1]
+    is_vector = not triangle and (right.rank == 1 or right.shape == x.shape[:-1])
     columns = right.reshape((*right.shape, 1)) if is_vector else right
     if columns.shape[-2] != x.shape[-1]:
         text = f"{a.shape} and {b.shape} do not fit"
         raise ShapeError("linalg.solve", text, "b needs one row per row of a")
     lead = np.broadcast_shapes(x.shape[:-2], columns.shape[:-2])
     x, columns = repeated(x, lead), repeated(columns, lead)
-    result = host_call("solve", x, columns)
+    name = "solve_triangular" if triangle else "solve"
+    result = host_call(name, x, columns, options=triangle)
     return result.reshape(result.shape[:-1]) if is_vector else result
 
 

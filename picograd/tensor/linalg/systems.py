@@ -81,16 +81,7 @@ def solve_triangular(
         raise ShapeError(op, text, "B needs as many rows (left) or columns as A")
     if not left:
         return solve_triangular(A.mT, B.mT, upper=not upper, unitriangular=unitriangular).mT
-    part = A.triu(int(unitriangular)) if upper else A.tril(-int(unitriangular))
-    part = part + eye_like(A) if unitriangular else part
-    return as_matrices(part, B)
-
-
-def as_matrices(A: Tensor, B: Tensor) -> Tensor:
-    """Solve A X = B where B is matrices, never a stack of vectors."""
-    if tuple(B.shape) == tuple(A.shape[:-1]):
-        B = B.reshape(*(1,) * (A.ndim - B.ndim), *B.shape)
-    return decided(apply(host.solve, A, B))
+    return decided(apply(host.solve, A, B, upper, unitriangular))
 
 
 @composed()
