@@ -2,9 +2,11 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 from box_products import results
 
+from picograd.codegen.interpret_async import ARRIVED, READ, SEEN, Traffic
 from picograd.codegen.program import Instr
 from picograd.dtype import bfloat16
 from picograd.errors import InternalError
@@ -80,3 +82,13 @@ def test_races_are_found(name):
 def test_a_whole_program_has_none():
     want, _, found = results(CASE)
     assert abs(found - want).max() < 8e-3 * abs(want).max()
+
+
+def test_elements_of_a_box_are_read_once_it_may_be():
+    traffic = Traffic(None, 8)
+    traffic.state[:] = ARRIVED
+    with pytest.raises(InternalError, match="read before it arrived"):
+        traffic.read(np.array([0]), 2)
+    traffic.state[:] = SEEN
+    traffic.read(np.array([0, 4]), 2)
+    assert traffic.state.tolist() == [READ, READ, SEEN, SEEN] * 2

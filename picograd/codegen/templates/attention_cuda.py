@@ -62,7 +62,7 @@ from picograd.codegen.templates.attention_frame import (
     side_by_side,
 )
 from picograd.codegen.templates.attention_splits import leave_split, split_count
-from picograd.codegen.templates.attention_vectors import Vectors
+from picograd.codegen.templates.attention_vectors import Vectors, is_spread
 from picograd.codegen.tile import Accumulate, Assign, Dot, Step, TileKernel, TilePart
 from picograd.errors import internal
 from picograd.graph.ops import OPS
@@ -213,18 +213,18 @@ def schedules(stream: Stream, target: Target) -> Iterator[Schedule]:
         yield from side_by_side(stream, partial(live_registers, stream))
     least = LONGER if emptied(stream) else LONG
     is_long = width <= SPAN and seen_places(stream) >= least and not stream.shown
-    if is_held and is_long and is_read_beside(stream):
+    if is_held and is_long and any(not is_spread(each, stream) for each in read_beside(stream)):
         yield Schedule(1, PLACES[0], SHARING[2], blocks=2)
     groups = 3 if is_held and is_long and width > SPAN // 2 else 2
     yield Schedule(groups, places_of(stream, groups), REGISTERS[groups])
 
 
-def is_read_beside(stream: Stream) -> bool:
-    """Tell whether scores are edited by what is in memory, beside masks."""
+def read_beside(stream: Stream) -> list[Expr]:
+    """List what in memory edits scores, beside masks."""
     if stream.peak is None:
-        return False
+        return []
     shown = shown_of(stream.computes[stream.peak].body)
-    return any(part.op == "load" for part in walk(shown))
+    return [part for part in walk(shown) if part.op == "load"]
 
 
 def live_registers(stream: Stream, size: int) -> int:
@@ -246,8 +246,10 @@ def places_of(stream: Stream, groups: int) -> int:
             [each.columns for each in stream.products],
         )
     )
+    spread = [each for each in read_beside(stream) if is_spread(each, stream)]
     for size in PLACES:
-        memory = 2 * (ROWS * groups * depth + 2 * size * (depth + width))
+        beside = ROWS * groups * round_up(size, SPAN) * len(spread)
+        memory = 2 * (ROWS * groups * depth + 2 * size * (depth + width) + 2 * beside)
         if live_registers(stream, size) <= MOST_LIVE and memory <= MEMORY:
             return size
     return PLACES[-1]
@@ -322,6 +324,8 @@ class Writer:
         (score,) = self.stream.scores
         depth = frame.depth(score.depth)
         streamed = frame.streamed(score.streamed, score.depth)
+        for each in self.stream.products:
+            frame.streamed(each.value, each.columns)
         is_held = frame.tiles[self.rows].space == "shared"
         unit = "wgmma" if is_held else frame.unit
         dot = Dot(self.score, self.rows, streamed, depth, unit, b_is_nk=True, is_first=True)

@@ -284,18 +284,19 @@ class Frame:
     def fill_memory(self, values: Sequence[str]) -> None:
         """Give the rings, those of values too, as many stages as there is memory for.
 
-        What is held has two where that takes a third of the memory at most.
+        What is held has two where that takes a third of the memory at most, and leaves two for the
+        rings.
         """
         held = [each.tile for each in self.held]
-        size = self.bytes_of(held)
-        memory = MEMORY // self.schedule.blocks
-        is_small = 0 < size <= memory // 6
-        stages = 2 if is_small else 1
-        self.set_stages(held, stages)
         rings = [each.tile for each in self.ring]
         rings += values
+        size, stage = self.bytes_of(held), self.bytes_of(rings)
+        memory = MEMORY // self.schedule.blocks
+        is_small = 0 < size <= memory // 6 and memory >= 2 * (size + stage)
+        stages = 2 if is_small else 1
+        self.set_stages(held, stages)
         left_over = memory - size * stages
-        self.stages = min(left_over // self.bytes_of(rings), MOST_STAGES)
+        self.stages = min(left_over // stage, MOST_STAGES)
         self.set_stages(rings, self.stages)
 
     def bytes_of(self, names: Sequence[str]) -> int:

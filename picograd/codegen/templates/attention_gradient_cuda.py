@@ -87,7 +87,7 @@ class Writer:
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
         self.stream = frame.stream
-        self.vectors = Vectors(frame, has_boxes=True)
+        self.vectors = Vectors(frame)
         self.names: dict[int, str] = {}
         for score in self.stream.scores:
             number = score.number

@@ -8,11 +8,11 @@ What is spread over both, as a bias of every place, comes in boxes, whose elemen
 from picograd.code import TensorMap
 from picograd.codegen.boxes import View, place_of, view_of
 from picograd.codegen.layout import Swizzled
-from picograd.codegen.operands import bind_roles, expr_axes, guarded
+from picograd.codegen.operands import bind_roles, expr_axes, guarded, size_of
 from picograd.codegen.stream_masks import bared
 from picograd.codegen.stream_powers import outermost
-from picograd.codegen.streams import read
-from picograd.codegen.templates.attention_frame import MEMORY, SPAN, Frame
+from picograd.codegen.streams import Stream, read
+from picograd.codegen.templates.attention_frame import MEMORY, ROWS, SPAN, Frame
 from picograd.codegen.tile import Assign, Step, Tile
 from picograd.codegen.tile_pipeline import CopyBox
 from picograd.helpers import round_up
@@ -36,13 +36,13 @@ class Side:
 class Vectors:
     """This class collects the vectors of a frame, by their expressions."""
 
-    def __init__(self, frame: Frame, has_boxes: bool = False) -> None:
+    def __init__(self, frame: Frame) -> None:
         self.frame = frame
         self.of_rows: dict[Expr, str] = {}
         self.of_places: dict[Expr, str] = {}
         self.boxed: dict[Expr, str] = {}
         is_exact = frame.schedule.is_plain or frame.schedule.splits > 1
-        self.is_boxed = has_boxes and not is_exact and frame.half.bits == 16
+        self.is_boxed = not is_exact and size_of(frame.stream.rows) > ROWS
 
     def read(self, body: Expr) -> Expr:
         """Replace the largest parts that are read from memory, for a row or a place, by reads."""
@@ -62,9 +62,8 @@ class Vectors:
 
         def find(expr: Expr) -> Expr | None:
             key = id(expr)
-            if self.is_boxed and expr.op == "load" and expr.dtype is self.frame.half:
-                is_spread = {*stream.rows, *stream.over} <= axes[key]
-                return self.spread(expr) if is_spread else None
+            if self.is_boxed and is_spread(expr, stream):
+                return self.spread(expr)
             if not is_loaded[key] or expr.dtype.bits < LEAST_BITS:
                 return None
             if axes[key] <= rows:
@@ -152,6 +151,19 @@ class Vectors:
             value = guarded(bound, frame.over.conditions)
             steps.append(Assign(name, (frame.place,), value))
         return steps
+
+
+def is_spread(load: Expr, stream: Stream) -> bool:
+    """Tell whether boxes bring what has a value a row and a place."""
+    moving = {*stream.rows, *stream.over}
+    is_half = load.op == "load" and load.dtype.is_float and load.dtype.bits == 16
+    if not is_half or not moving <= own_axes(load):
+        return False
+    _, index = load.arg
+    itemsize = load.dtype.itemsize
+    sides = stream.over, stream.rows
+    views = [view_of(index, *each, stream.batch, itemsize) for each in (sides, sides[::-1])]
+    return any(each is not None for each in views)
 
 
 def own_axes(expr: Expr) -> set[Axis]:
