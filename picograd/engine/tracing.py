@@ -153,9 +153,9 @@ def is_constant(leaf: Any) -> bool:
 def caller_of(tensor: Any, asked: str = "") -> Any:
     """Find what the caller passed where a trace has a stand-in; notes what is asked of it."""
     for trace in RUNNING.traces:
-        if asked:
-            trace.asked.add(asked)
-        tensor = trace.callers.get(id(tensor), tensor)
+        if id(tensor) in trace.callers:
+            trace.asked.update([asked] if asked else ())
+            tensor = trace.callers[id(tensor)]
     return tensor
 
 

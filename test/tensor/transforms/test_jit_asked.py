@@ -30,6 +30,20 @@ def test_what_lies_beside_the_values_is_asked_at_every_call(ask):
         assert traced(x).tolist() == (x * int(ask(x))).tolist()
 
 
+def test_a_copy_in_row_major_order_is_written_alone():
+    def function(x):
+        copy = x.contiguous()
+        copy.add_(1)
+        return copy * 2
+
+    traced = picograd.jit(function)
+    for is_turned in (False, True, False, True):
+        ours, theirs = picograd.ones(2, 3), picograd.ones(2, 3)
+        result = traced(ours.t() if is_turned else ours)
+        assert result.tolist() == function(theirs.t() if is_turned else theirs).tolist()
+        assert ours.tolist() == theirs.tolist()
+
+
 def test_attributes_of_arguments_and_captured_tensors_may_change():
     weight, x = picograd.ones(2), picograd.ones(2)
     weight.scale, x.mask = 2.0, Tensor([1.0, 0.0])
