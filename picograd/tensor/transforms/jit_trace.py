@@ -343,6 +343,7 @@ class Tracer:
                         follow(each.owner(), each.table, each.key, each.label)
                 self.result = function(*inside[0], **inside[1])
             self.trace = noted
+            self.hand_attributes()
             check_arguments(inside, before)
             del inside, before
             for found in tensors_in(self.result):
@@ -356,6 +357,14 @@ class Tracer:
         except BaseException:
             self.before.undo(noted)
             raise
+
+    def hand_attributes(self) -> None:
+        """Give arguments the attributes that the function set: every call must set them anew."""
+        for twin, passed in zip(self.twins, self.arguments):
+            if twin is not passed and not is_unchanged(vars(twin), vars(passed)):
+                vars(passed).clear()
+                vars(passed).update(vars(twin))
+                self.trace.refusals.append("it sets an attribute of an argument")
 
     def shape_of(self, number: int, tensor: Tensor) -> Any:
         """Give the shape of an argument: sizes that are marked are followed."""

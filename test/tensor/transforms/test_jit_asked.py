@@ -122,3 +122,28 @@ def test_hooks_that_a_traced_function_registers_see_gradients():
         leaf.grad = None
         traced(leaf * 1).backward()
         assert leaf.grad.tolist() == [18.0] * 3
+
+
+def test_attributes_that_a_traced_function_sets_are_set_at_every_call():
+    def count(x):
+        x.seen = getattr(x, "seen", 0) + 1
+        x.double = x * 2
+        weight.last = x * 3
+        return x * x.seen
+
+    weight, traced = picograd.ones(2), picograd.jit(count)
+    first, second = Tensor([1.0, 2.0]), Tensor([3.0, 4.0])
+    found = [traced(x).tolist() for x in (first, first, second, first)]
+    assert found == [[1.0, 2.0], [2.0, 4.0], [3.0, 4.0], [3.0, 6.0]]
+    assert (first.seen, second.seen, second.double.tolist()) == (3, 1, [6.0, 8.0])
+    assert weight.last.tolist() == [3.0, 6.0]
+
+
+def test_an_attribute_that_was_missing_may_be_noted_later():
+    layer, x = nn.Linear(2, 2), picograd.ones(1, 2)
+    skipping = picograd.jit(lambda x: x * (0 if getattr(layer.weight, "skip", False) else 2))
+    assert [skipping(x).tolist() for _ in range(20)] == [[[2.0, 2.0]]] * 20
+    layer.weight.skip = True
+    assert skipping(x).tolist() == [[0.0, 0.0]]
+    layer.weight.skip = False
+    assert skipping(x).tolist() == [[2.0, 2.0]]
