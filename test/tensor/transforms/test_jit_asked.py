@@ -147,3 +147,18 @@ def test_an_attribute_that_was_missing_may_be_noted_later():
     assert skipping(x).tolist() == [[0.0, 0.0]]
     layer.weight.skip = False
     assert skipping(x).tolist() == [[2.0, 2.0]]
+
+
+@pytest.mark.parametrize("is_tracking", [False, True])
+def test_attributes_of_what_a_traced_function_returns_are_there(is_tracking):
+    def function(x, tag):
+        double, triple = x * weight, x * 3
+        double.tag, triple.beside = tag, x * 4
+        return double, triple
+
+    weight, traced = picograd.ones(2, requires_grad=is_tracking), picograd.jit(function)
+    for k in range(6):
+        tag = "abc"[k % 3]
+        double, triple = traced(picograd.ones(2) * k, tag)
+        assert (double.tag, double.tolist()) == (tag, [k, k])
+        assert triple.beside.tolist() == [4.0 * k] * 2
