@@ -203,7 +203,8 @@ def closure_of(capture: Capture, plan: Any, key: Any, known: dict[int, Any]) -> 
     program = capture.program
     if program.slots or program.guards or program.variables:
         return None
-    if any(each.kind != "root" or is_leaf_made(each) or each.sizes for each in capture.outputs):
+    outputs = capture.outputs
+    if any(e.kind != "root" or is_leaf_made(e) or e.sizes or e.noted for e in outputs):
         return None
     changes = None
     if any(getattr(capture, name) for name in CHANGES) or renews(capture):

@@ -245,7 +245,8 @@ class Finder:
             if id(holder) in known.tables or "__builtins__" in holder:
                 self.note(holder, as_it_is, holder, ids)
                 return []
-            owner = known.owners.get(id(holder)) or owner_of(holder)
+            owner = known.owners.get(id(holder))
+            owner = owner_of(holder) if owner is None else owner  # which may be false itself
             if owner is None:
                 return [holder]
             self.note(owner, vars, holder, ids)

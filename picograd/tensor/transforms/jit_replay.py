@@ -201,6 +201,13 @@ class Hand:
 
     def tensor(self, result: Result) -> Any:
         """Find or make one tensor; what views show is made once."""
+        made = self.shown_once(result)
+        if result.noted:
+            vars(made).update(result.noted)
+        return made
+
+    def shown_once(self, result: Result) -> Any:
+        """Find or make one tensor, without its attributes."""
         if result.kind == "view":
             base, views = result.source
             return show_again(self.tensor(base), views)

@@ -441,6 +441,13 @@ class Reach:
             self.note_read(value, path[at + 1 :])
 
 
+def absent(tensor: Tensor, name: str) -> Slot:
+    """Make the slot of an attribute that a tensor did not have when code looked for it."""
+    slot = Slot(vars(tensor), name, f"Tensor.{name}")
+    slot.expect(MISSING)
+    return slot
+
+
 def noted_on(tensors: Iterable[Tensor]) -> list[Any]:
     """List the attributes of tensors that are compared by identity, or by what they hold."""
     noted = [each for tensor in tensors if vars(tensor) for each in vars(tensor).values()]
@@ -605,7 +612,9 @@ class Guard:
         states = [(each, getattr(each, "state", None)) for each in owners]
         dicts = [(owner, state) for owner, state in states if isinstance(state, dict)]
         self.sized = [(Reference(owner).find, len(state)) for owner, state in dicts]
-        self.slots: list[Slot] = [slot for slot in reach.slots.values() if self.is_steady(slot)]
+        looked_for = [absent(tensor, name) for (_, name), tensor in trace.missing.items()]
+        slots = *reach.slots.values(), *looked_for
+        self.slots: list[Slot] = [slot for slot in slots if self.is_steady(slot)]
         self.links = [
             (slot.holder, slot.key, slot.reference.find) for slot in self.slots if slot.reference
         ]

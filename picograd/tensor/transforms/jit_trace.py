@@ -46,6 +46,7 @@ from picograd.tensor.transforms.jit_arguments import (
 )
 from picograd.tensor.transforms.jit_checks import Check, Early, is_early
 from picograd.tensor.transforms.jit_places import TWINS, Finder, is_held, is_portable, tensors_of
+from picograd.tensor.transforms.jit_state import is_plain
 from picograd.tensor.transforms.jit_variables import Variable, finish, follow, search
 from picograd.tensor.transforms.masked_choice import Chosen
 from picograd.traced_number import Numbers, TracedNumber, math_followed, plain
@@ -84,6 +85,7 @@ class Result:
     sizes: Any = None  # the shape, with traced numbers in it
     is_shown: bool = False  # views of it are handed out too
     is_moved: bool = False  # in memory of its own: what showed the old goes on showing that
+    noted: dict[str, Any] | None = None  # its attributes
 
 
 @dataclass(slots=True)
@@ -343,6 +345,7 @@ class Tracer:
                         follow(each.owner(), each.table, each.key, each.label)
                 self.result = function(*inside[0], **inside[1])
             self.trace = noted
+            self.hand_attributes()
             check_arguments(inside, before)
             del inside, before
             for found in tensors_in(self.result):
@@ -356,6 +359,14 @@ class Tracer:
         except BaseException:
             self.before.undo(noted)
             raise
+
+    def hand_attributes(self) -> None:
+        """Give arguments the attributes that the function set: every call must set them anew."""
+        for twin, passed in zip(self.twins, self.arguments):
+            if twin is not passed and not is_unchanged(vars(twin), vars(passed)):
+                vars(passed).clear()
+                vars(passed).update(vars(twin))
+                self.trace.refusals.append("it sets an attribute of an argument")
 
     def shape_of(self, number: int, tensor: Tensor) -> Any:
         """Give the shape of an argument: sizes that are marked are followed."""
@@ -525,6 +536,10 @@ class Tracer:
         for key, tensor in found.items():
             if key not in results:
                 results[key] = self.shown(tensor, results)
+            if vars(tensor) and not self.is_from_outside(tensor):
+                noted = results[key].noted = dict(vars(tensor))
+                if not all(map(is_plain, noted.values())):
+                    capture.refusals.append("it sets an attribute of a tensor it returns")
         capture.outputs = [results[key] for key in found]
         capture.structure = template(self.result, lambda tensor: numbers[id(tensor)])
         self.returned = [weakref.ref(tensor) for tensor in found.values()]

@@ -30,6 +30,20 @@ def test_what_lies_beside_the_values_is_asked_at_every_call(ask):
         assert traced(x).tolist() == (x * int(ask(x))).tolist()
 
 
+def test_a_copy_in_row_major_order_is_written_alone():
+    def function(x):
+        copy = x.contiguous()
+        copy.add_(1)
+        return copy * 2
+
+    traced = picograd.jit(function)
+    for is_turned in (False, True, False, True):
+        ours, theirs = picograd.ones(2, 3), picograd.ones(2, 3)
+        result = traced(ours.t() if is_turned else ours)
+        assert result.tolist() == function(theirs.t() if is_turned else theirs).tolist()
+        assert ours.tolist() == theirs.tolist()
+
+
 def test_attributes_of_arguments_and_captured_tensors_may_change():
     weight, x = picograd.ones(2), picograd.ones(2)
     weight.scale, x.mask = 2.0, Tensor([1.0, 0.0])
@@ -108,3 +122,43 @@ def test_hooks_that_a_traced_function_registers_see_gradients():
         leaf.grad = None
         traced(leaf * 1).backward()
         assert leaf.grad.tolist() == [18.0] * 3
+
+
+def test_attributes_that_a_traced_function_sets_are_set_at_every_call():
+    def count(x):
+        x.seen = getattr(x, "seen", 0) + 1
+        x.double = x * 2
+        weight.last = x * 3
+        return x * x.seen
+
+    weight, traced = picograd.ones(2), picograd.jit(count)
+    first, second = Tensor([1.0, 2.0]), Tensor([3.0, 4.0])
+    found = [traced(x).tolist() for x in (first, first, second, first)]
+    assert found == [[1.0, 2.0], [2.0, 4.0], [3.0, 4.0], [3.0, 6.0]]
+    assert (first.seen, second.seen, second.double.tolist()) == (3, 1, [6.0, 8.0])
+    assert weight.last.tolist() == [3.0, 6.0]
+
+
+def test_an_attribute_that_was_missing_may_be_noted_later():
+    layer, x = nn.Linear(2, 2), picograd.ones(1, 2)
+    skipping = picograd.jit(lambda x: x * (0 if getattr(layer.weight, "skip", False) else 2))
+    assert [skipping(x).tolist() for _ in range(20)] == [[[2.0, 2.0]]] * 20
+    layer.weight.skip = True
+    assert skipping(x).tolist() == [[0.0, 0.0]]
+    layer.weight.skip = False
+    assert skipping(x).tolist() == [[2.0, 2.0]]
+
+
+@pytest.mark.parametrize("is_tracking", [False, True])
+def test_attributes_of_what_a_traced_function_returns_are_there(is_tracking):
+    def function(x, tag):
+        double, triple = x * weight, x * 3
+        double.tag, triple.beside = tag, x * 4
+        return double, triple
+
+    weight, traced = picograd.ones(2, requires_grad=is_tracking), picograd.jit(function)
+    for k in range(6):
+        tag = "abc"[k % 3]
+        double, triple = traced(picograd.ones(2) * k, tag)
+        assert (double.tag, double.tolist()) == (tag, [k, k])
+        assert triple.beside.tolist() == [4.0 * k] * 2
