@@ -101,7 +101,7 @@ OUTSIDE = {
     "safetensors.picograd": ("picograd.nn.safetensors_names",),
 }
 # modules of others, and what is imported after them
-AFTER = {"einops._backends": "picograd.einops_backend"}
+AFTER = {"autoray.autoray": "picograd.autoray_names", "einops._backends": "picograd.einops_backend"}
 # files of PyTorch whose names are those of the room above
 FILES = {
     "distributions": (

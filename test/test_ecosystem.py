@@ -158,3 +158,16 @@ def test_functions_of_numpy_take_tensors(package: str, code: str) -> None:
     command = [sys.executable, "-c", code]
     found = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert found.stdout == "equal\n", found.stderr
+
+
+def test_autoray_finds_functions_of_tensors():
+    autoray = pytest.importorskip("autoray")
+    x = picograd.arange(6.0).reshape(2, 3)
+    assert autoray.infer_backend(x) == "picograd" and autoray.shape(x) == (2, 3)
+    assert autoray.do("transpose", x, (1, 0)).tolist() == x.T.tolist()
+    assert autoray.do("max", x, axis=1).tolist() == [2.0, 5.0]
+    assert autoray.do("concatenate", [x, x], axis=1).shape == (2, 6)
+    assert autoray.do("pad", x, ((1, 0), (0, 2)), mode="constant").shape == (3, 5)
+    assert autoray.do("zeros", (2,), dtype="float64", like=x).dtype is picograd.float64
+    assert autoray.do("linalg.svd", x)[0].shape == (2, 2)
+    assert autoray.to_numpy(autoray.astype(x, "float64")).dtype == np.float64

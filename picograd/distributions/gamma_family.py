@@ -7,37 +7,70 @@ A gamma draw follows its shape by implicit differentiation (Figurnov et al., 201
 import math
 from typing import Any
 
+import numpy as np
+
 from picograd.distributions import constraints
 from picograd.distributions.discrete import Trials
 from picograd.distributions.distribution import Distribution, ExponentialFamily, Sizes, as_tensors
 from picograd.tensor.core.autograd import no_grad
+from picograd.tensor.core.type_info import finfo
 from picograd.tensor.making.distributions import host_draw, poisson
 from picograd.tensor.math.special import gammainc
 from picograd.tensor.tensor import Tensor
 
 STEP = 1e-4  # of the central difference, relative to shapes above 1
-LEAST = 1e-37  # a draw is never 0: logarithms of it are finite
+SMALL = -60.0  # the logarithm of draws for which the distribution function is a power
 
 
 def standard_gamma(shape: Tensor) -> Tensor:
     """Draw from gamma distributions of rate 1 whose shapes are the elements; gradients flow."""
+    least = finfo(shape.dtype).tiny  # a draw is never 0: logarithms of it are finite
     with no_grad():
         wide = shape.detach().double()
         values: Any = wide.numpy()
         draws = host_draw("gamma", wide, None, lambda source: source.standard_gamma(values))
-        draws = draws.maximum(LEAST)
+        draws = draws.maximum(finfo(draws.dtype).tiny)
+        drawn = draws.cast(shape.dtype).maximum(least)
         if not shape.requires_grad:
-            return draws.cast(shape.dtype)
-        step = wide.maximum(1.0) * STEP
-        above = wide + step
-        below = (wide - step).maximum(wide * 0.5)
-        rise = gammainc(above, draws) - gammainc(below, draws)
-        slope = rise / (above - below)
-        power = (wide - 1.0) * draws.log()
-        density = (power - draws - wide.lgamma()).exp()
-        follows = (-slope / density).cast(shape.dtype)
+            return drawn
+        follows = draws_slope(wide, draws).cast(shape.dtype)
     zero = shape - shape.detach()  # its gradient is that of the shape
-    return draws.cast(shape.dtype) + zero * follows
+    return drawn + zero * follows
+
+
+def draws_slope(shape: Tensor, draws: Tensor) -> Tensor:
+    """Compute how far draws move with their shapes, in float64."""
+    step = shape.maximum(1.0) * STEP
+    above = shape + step
+    below = (shape - step).maximum(shape * 0.5)
+    rise = gammainc(above, draws) - gammainc(below, draws)
+    slope = rise / (above - below)
+    power = (shape - 1.0) * draws.log()
+    density = (power - draws - shape.lgamma()).exp()
+    return -slope / density
+
+
+def log_gamma(shape: Tensor) -> Tensor:
+    """Draw logarithms of what `standard_gamma` draws, in float64; gradients flow.
+
+    A draw of shape a is one of shape a + 1 times u ** (1 / a), which is too small for floats
+    where a is.
+    """
+    with no_grad():
+        wide = shape.detach().double()
+        values: Any = wide.numpy()
+
+        def draw(source: Any) -> Any:
+            larger = np.log(source.standard_gamma(values + 1.0))
+            return larger + np.log1p(-source.random(values.shape)) / values
+
+        logs = host_draw("gamma", wide, None, draw)
+        if not shape.requires_grad:
+            return logs
+        draws = logs.maximum(SMALL).exp()
+        power_slope = (1.0 / wide + wide.digamma() - logs) / wide
+        follows = (logs < SMALL).where(power_slope, draws_slope(wide, draws) / draws)
+    return logs + (shape - shape.detach()).double() * follows
 
 
 def half_of_squares(df: Tensor, shape: Sizes) -> Tensor:
@@ -154,10 +187,11 @@ class Dirichlet(ExponentialFamily):
         return a * (total - a) / below
 
     def rsample(self, sample_shape: Sizes = ()) -> Tensor:
-        """Draw gamma numbers and divide them by their sum."""
+        """Draw gamma numbers and divide them by their sum; none is 0 or 1, as floats may be."""
         shape = self._extended_shape(sample_shape)
-        draws = standard_gamma(self.concentration.expand(*shape))
-        return draws / draws.sum(-1, keepdim=True)
+        shares = log_gamma(self.concentration.expand(*shape)).softmax(-1)
+        limits = finfo(self.concentration.dtype)
+        return shares.cast(self.concentration.dtype).clamp(limits.tiny, 1.0 - limits.eps / 2.0)
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Compute the sum of (a - 1) log(x), and the normaliser."""
@@ -278,8 +312,8 @@ class FisherSnedecor(Distribution):
         shape = self._extended_shape(sample_shape)
         above = half_of_squares(self.df1, shape) / self.df1
         below = half_of_squares(self.df2, shape) / self.df2
-        ratio = above / below.clamp(min=LEAST)
-        return ratio.clamp(min=LEAST)
+        ratio = above / below  # neither is 0
+        return ratio.clamp(min=finfo(ratio.dtype).tiny)
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Compute the logarithm of the density."""

@@ -60,8 +60,9 @@ class Outline:
         self.plan_slots = plan_slots
         self.scalar_numbers = scalar_numbers
         self.rows: list[Any] = []
-        # of nodes, by the number of their facts: one part may read what another one computes
-        self.numbers: dict[tuple[int, bool], int] = {}
+        # of nodes, by the number of their facts and the depth of a part: one may read, or compute
+        # what it is made of, where another one does not
+        self.numbers: dict[tuple[int, int], int] = {}
         self.slots: dict[int, int] = {}  # of the plan -> here
         self.scalars: dict[int, int] = {}
 
@@ -78,7 +79,7 @@ class Outline:
         """Number a node, after adding the rows of what it is made of."""
         node, group = facts.node, facts.group
         is_loaded = facts.is_source or (group is not None and group.depth < depth)
-        found = self.numbers.get((facts.number, is_loaded))
+        found = self.numbers.get((facts.number, depth))
         if found is not None:
             return found
         if is_loaded:
@@ -89,7 +90,7 @@ class Outline:
             sources = facts.inputs[:1] if is_base else facts.inputs
             inputs = tuple([self.node(source, depth) for source in sources])
             row = (node.op, inputs, self.argument(node), node.shape, node.dtype)
-        number = self.numbers[facts.number, is_loaded] = len(self.numbers)
+        number = self.numbers[facts.number, depth] = len(self.numbers)
         self.rows.append(row)
         return number
 

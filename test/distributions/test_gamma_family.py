@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from distribution_support import A, P, check_against_pytorch, check_divergence, check_moments, torch
 
+import picograd
 from picograd import Tensor, distributions
+from picograd.distributions.gamma_family import log_gamma
 
 ROWS = [
     ("Gamma", (A, P), [0.1, 1.0, 2.0]),
@@ -53,3 +55,33 @@ def test_dirichlet_at_zero() -> None:
         ours = distributions.Dirichlet(Tensor([1.0, 2.0])).log_prob(Tensor(value))
         theirs = torch.distributions.Dirichlet(torch.tensor([1.0, 2.0]))
         assert ours.item() == pytest.approx(theirs.log_prob(torch.tensor(value)).item())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_draws_of_small_concentrations_lie_at_both_ends(dtype: str) -> None:
+    picograd.manual_seed(1)
+    for concentration in (1e-2, 5e-4):
+        both = picograd.full((20000,), concentration, dtype=dtype)
+        draws = distributions.Beta(both, both).sample().numpy()
+        assert draws.min() > 0 and draws.max() < 1
+        assert abs((draws < 0.1).mean() - 0.5) < 0.02 and abs((draws > 0.9).mean() - 0.5) < 0.02
+    shares = distributions.Dirichlet(picograd.full((1000, 3), 1e-2, dtype=dtype)).sample()
+    assert np.allclose(shares.sum(-1).numpy(), 1.0, atol=1e-5)
+
+
+def test_logarithms_of_draws_follow_their_shapes() -> None:
+    shapes = [0.7, 3.0, 0.02, 0.01, 1e-3]
+    for seed in range(4):
+        picograd.manual_seed(seed)
+        shape = Tensor(shapes, dtype="float64", requires_grad=True)
+        logs = log_gamma(shape)
+        logs.sum().backward()
+        draws = torch.from_numpy(logs.detach().exp().numpy())
+        slope = torch._standard_gamma_grad(torch.tensor(shapes, dtype=torch.float64), draws)
+        assert shape.grad is not None
+        is_known = draws.numpy() > 1e-300
+        given = slope.numpy()[is_known] / draws.numpy()[is_known]
+        np.testing.assert_allclose(shape.grad.numpy()[is_known], given, rtol=2e-2)
+        assert np.isfinite(shape.grad.numpy()).all()
+    share = distributions.Beta(Tensor([0.5], requires_grad=True), 2.0).rsample()
+    assert share.requires_grad and share.dtype is picograd.float32

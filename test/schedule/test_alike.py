@@ -145,6 +145,11 @@ def test_what_one_part_reads_and_another_computes_has_both_rows() -> None:
     read, computed = (outline.node(cast(Any, double), depth) for depth in (3, 2))
     assert read != computed and [row[0] for row in outline.rows] == ["load", "load", "exp"]
     assert outline.node(cast(Any, double), 3) == read
+    view = SimpleNamespace(
+        number=2, node=x.unary("exp").reshape((3, 1)), group=None, is_source=False, inputs=(double,)
+    )
+    early, late = (outline.node(cast(Any, view), depth) for depth in (2, 3))
+    assert outline.rows[early][1] == (computed,) and outline.rows[late][1] == (read,)
 
 
 def test_the_outline_of_a_scatters_base_ends_there() -> None:

@@ -26,7 +26,7 @@ MODULES = (
     "picograd.tensor.linalg.decompositions", "picograd.tensor.linalg.fourier",
 )  # fmt: skip
 WHOLE = ("checkpoint", "hessian", "jacobian", "jit", "jvp", "scan", "vjp", "vmap")  # of functions
-ASKING: ContextVar[bool] = ContextVar("ASKING", default=True)
+ASKING: ContextVar[Any] = ContextVar("ASKING", default=True)  # else the function that is called
 # what operators are called in PyTorch, where a class is asked about them
 NAMED = {
     "__abs__": "abs", "__add__": "add", "__ge__": "ge", "__gt__": "gt",
@@ -51,7 +51,7 @@ NOT_ASKED = ("as_subclass", "requires_grad_", "size")
 
 
 @contextmanager
-def not_asking() -> Iterator[None]:
+def not_asking(function: Any = None) -> Iterator[None]:
     """Let functions give plain tensors, and ask no class: PyTorch's DisableTorchFunctionSubclass.
 
     >>> from picograd.tensor.core.subclasses import not_asking
@@ -60,7 +60,7 @@ def not_asking() -> Iterator[None]:
     ...     type(Named([1.0]) + 1).__name__
     'Tensor'
     """
-    token = ASKING.set(False)
+    token = ASKING.set(function)
     try:
         yield
     finally:
@@ -106,7 +106,8 @@ def is_asked(kind: Any) -> bool:
     """Tell whether the class of an operand is to be asked."""
     if kind is Recorded.kind or kind in (int, float, bool, str):
         return False
-    return issubclass(kind, Watched) or (not issubclass(kind, Recorded) and hasattr(kind, ASKS))
+    is_array = issubclass(kind, Recorded) or hasattr(kind, "__dlpack__")  # which functions read
+    return issubclass(kind, Watched) or (not is_array and hasattr(kind, ASKS))
 
 
 def ask(function: Callable[..., Any], kinds: Any, args: Any, options: Any) -> Any:
@@ -125,9 +126,10 @@ def ask(function: Callable[..., Any], kinds: Any, args: Any, options: Any) -> An
 
 def answer(cls: Any, function: Any, types: Any, args: Any = (), options: Any = None) -> Any:
     """Call a function as it is on plain tensors; what is new gets the class."""
-    if not all(issubclass(cls, kind) for kind in types):
+    is_foreign = ASKING.get() == function  # of another library, which asks once more
+    if is_foreign or not all(issubclass(cls, kind) for kind in types):
         return NotImplemented
-    with not_asking():
+    with not_asking(function):
         found = function(*args, **(options or {}))
     if function == Recorded.kind.grad.__get__ or not issubclass(cls, Watched):
         return found
@@ -160,7 +162,7 @@ def watched(function: Any, is_operator: bool = False, name: str = "") -> Any:
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
-        if not ASKING.get():
+        if ASKING.get() is not True:
             return function(*args, **options)
         kinds = asked_kinds((*args, *options.values()) if options else args)
         if not kinds:
@@ -185,7 +187,7 @@ def watched_property(name: str, plain: Any) -> Any:
     def get(tensor: Any) -> Any:
         kind = type(tensor)
         is_plain = getattr(kind, ASKS).__func__ is PLAIN and name not in TENSORS
-        if is_plain or not ASKING.get():
+        if is_plain or ASKING.get() is not True:
             return plain.__get__(tensor, kind)
         return ask(plain.__get__, (kind,), (tensor,), {})
 

@@ -200,3 +200,11 @@ def test_nothing_is_watched_before_a_class_is_defined():
         "assert 'Watched' not in [kind.__name__ for kind in picograd.Tensor.__mro__]\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
+
+
+def test_functions_of_another_library_refuse_tensors():
+    for x in (picograd.ones(2), picograd.ones(2).as_subclass(Saved)):
+        for call in (torch.sin, torch.nn.functional.relu):
+            with pytest.raises(TypeError):
+                call(x)
+        assert (x + np.ones(2)).tolist() == [2.0, 2.0]
