@@ -20,9 +20,12 @@ def held(owner: Any, name: str) -> int:
 ALONE = held(Alone(object()), "_node")  # differs between versions of Python
 
 
-def has_alone(owner: Any) -> bool:
-    """Tell whether no variable, view, hook or array of others leads to a tensor's gradient."""
-    if held(owner, "_grad") != ALONE:
+def has_alone(owner: Any, known: int = 0) -> bool:
+    """Tell whether no variable, view, hook or array of others leads to a tensor's gradient.
+
+    So many references to it are `known`, and lead nowhere.
+    """
+    if held(owner, "_grad") != ALONE + known:
         return False
     found = owner._grad
     if found._view is not None or found._hooks is not None or found._tracks:
