@@ -30,7 +30,10 @@ def has_alone(owner: Any, known: int = 0) -> bool:
     found = owner._grad
     if found._view is not None or found._hooks is not None or found._tracks:
         return False
-    return not foreign.is_shared(found._node) and all(e() is None for e in found._views or ())
+    views = found._views or ()
+    if any(each() is not None for each in views):
+        return False
+    return not foreign.is_shared(found._node)
 
 
 def change_gradient(owner: Any, change: Callable[[Any], Any]) -> Any:
