@@ -917,6 +917,28 @@ def pieces_of_made(program: Program, number: int) -> Any:
     return program.learn(F.cross_entropy(out, y)) + (zeros.sum().item() if number == 8 else 0.0)
 
 
+def packed(program: Program, number: int) -> Any:
+    """Sequences of several lengths, which are others at times, once in 16 bits."""
+    if number == 0:
+        layer = nn.LSTM(4, 3, batch_first=True)
+        drawn = np.random.default_rng(2)
+        for parameter in layer.parameters():
+            values = drawn.standard_normal(parameter.shape).astype(np.float32)
+            parameter.data = Tensor(values * 0.4).realize()
+        program.kept = layer, nn.optim.Adam(layer.parameters(), lr=0.05)
+    layer, optimizer = program.kept
+    x = program.batch(number, 15)[0].reshape(3, 5, 4)
+    lengths = [4, 4, 1] if number in (8, 11) else [5, 3, 2]
+    with picograd.autocast("cpu", enabled=number in (9, 10)):
+        given = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True)
+        out, sizes = nn.utils.rnn.pad_packed_sequence(layer(given)[0], batch_first=True)
+        loss = out.float().square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss.item() + sizes.sum().item()
+
+
 def zeroed_before(program: Program, number: int) -> Any:
     """Gradients that are zeroed through `data` before the next, held, shown, read or replaced."""
     loss = program.loss(number)
@@ -985,7 +1007,7 @@ LOOPS: list[tuple[Loop, int]] = [
     (varied, 4), (read_before, 4), (read_on_the_way, 4), (factors_by_name, 5),
     (read_and_written_twice, 2), (wrong_on_the_way, 3),
     (recurrent, 1), (gated, 1), (carried_on, 2), (pieces_of_made, 2),
-    (zeroed_before, 2),
+    (zeroed_before, 2), (packed, 2),
 ]  # fmt: skip
 
 EARLY = (
