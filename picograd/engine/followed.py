@@ -120,7 +120,8 @@ def leave() -> None:
 
 def leave_unless_inside() -> None:
     """Let what is not expected happen, unless it is part of an event that is learnt."""
-    if EVENTS.learning is None or EVENTS.learning.event is None:
+    learning = EVENTS.learning
+    if learning is None or learning.event is None or learning.owner != threading.get_ident():
         leave()
 
 

@@ -1,5 +1,7 @@
 """Nodes that stand in for others become what they stand for as soon as somebody looks."""
 
+import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -58,6 +60,22 @@ def test_an_event_is_shown_before_it_is_called() -> None:
         assert (double(2), double(3)) == (4, 5)
     finally:
         EVENTS.take = None
+
+
+@pytest.mark.parametrize(
+    ("event", "is_mine", "spoilt"), [(None, True, 1), ("loop", False, 1), ("loop", True, 0)]
+)
+def test_a_trace_is_part_of_an_event_of_its_thread_alone(
+    event: Any, is_mine: bool, spoilt: int
+) -> None:
+    owner, calls = threading.get_ident() if is_mine else -1, []  # type: ignore[var-annotated]
+    before = EVENTS.learning
+    EVENTS.learning = SimpleNamespace(event=event, owner=owner, spoil=lambda: calls.append(1))
+    try:
+        followed.leave_unless_inside()
+    finally:
+        EVENTS.learning = before
+    assert len(calls) == spoilt
 
 
 def test_nodes_are_listed_inputs_first() -> None:

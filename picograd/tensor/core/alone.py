@@ -20,14 +20,20 @@ def held(owner: Any, name: str) -> int:
 ALONE = held(Alone(object()), "_node")  # differs between versions of Python
 
 
-def has_alone(owner: Any) -> bool:
-    """Tell whether no variable, view, hook or array of others leads to a tensor's gradient."""
-    if held(owner, "_grad") != ALONE:
+def has_alone(owner: Any, known: int = 0) -> bool:
+    """Tell whether no variable, view, hook or array of others leads to a tensor's gradient.
+
+    So many references to it are `known`, and lead nowhere.
+    """
+    if held(owner, "_grad") != ALONE + known:
         return False
     found = owner._grad
     if found._view is not None or found._hooks is not None or found._tracks:
         return False
-    return not foreign.is_shared(found._node) and all(e() is None for e in found._views or ())
+    views = found._views or ()
+    if any(each() is not None for each in views):
+        return False
+    return not foreign.is_shared(found._node)
 
 
 def change_gradient(owner: Any, change: Callable[[Any], Any]) -> Any:

@@ -917,6 +917,51 @@ def pieces_of_made(program: Program, number: int) -> Any:
     return program.learn(F.cross_entropy(out, y)) + (zeros.sum().item() if number == 8 else 0.0)
 
 
+def packed(program: Program, number: int) -> Any:
+    """Sequences of several lengths, which are others at times, once in 16 bits."""
+    if number == 0:
+        layer = nn.LSTM(4, 3, batch_first=True)
+        drawn = np.random.default_rng(2)
+        for parameter in layer.parameters():
+            values = drawn.standard_normal(parameter.shape).astype(np.float32)
+            parameter.data = Tensor(values * 0.4).realize()
+        program.kept = layer, nn.optim.Adam(layer.parameters(), lr=0.05)
+    layer, optimizer = program.kept
+    x = program.batch(number, 15)[0].reshape(3, 5, 4)
+    lengths = [4, 4, 1] if number in (8, 11) else [5, 3, 2]
+    with picograd.autocast("cpu", enabled=number in (9, 10)):
+        given = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True)
+        out, sizes = nn.utils.rnn.pad_packed_sequence(layer(given)[0], batch_first=True)
+        loss = out.float().square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss.item() + sizes.sum().item()
+
+
+def zeroed_before(program: Program, number: int) -> Any:
+    """Gradients that are zeroed through `data` before the next, held, shown, read or replaced."""
+    loss = program.loss(number)
+    value, kept, weight = 0.0, None, program.model.last.weight
+    for each in program.model.parameters():
+        if each.grad is not None and number != 11:
+            each.grad.data.zero_()
+    if number == 8:
+        kept = weight.grad
+    if number == 9:
+        kept = weight.grad.data
+    if number == 10:
+        kept = weight.grad[1]
+    if number == 12:
+        program.model.last.bias.grad = Tensor.ones(3).realize()
+    loss.backward()
+    for each in program.model.parameters():
+        each.data -= 0.1 * each.grad.data
+    if number in (7, 13):
+        value += weight.grad.sum().item()
+    return value + loss.item() + (0.0 if kept is None else kept.sum().item())
+
+
 def gated(program: Program, number: int) -> Any:
     return recurrent(program, number, "GRU")
 
@@ -962,6 +1007,7 @@ LOOPS: list[tuple[Loop, int]] = [
     (varied, 4), (read_before, 4), (read_on_the_way, 4), (factors_by_name, 5),
     (read_and_written_twice, 2), (wrong_on_the_way, 3),
     (recurrent, 1), (gated, 1), (carried_on, 2), (pieces_of_made, 2),
+    (zeroed_before, 2), (packed, 2),
 ]  # fmt: skip
 
 EARLY = (
@@ -970,6 +1016,7 @@ EARLY = (
     zeroed,
     averaged,
     looked_at,
+    zeroed_before,
 )  # begin with their second run of a plan
 
 
