@@ -202,6 +202,7 @@ DEVICE void flag_wait(int* flag) {
 }
 """
 CLAIMS = """\
+#ifndef CUDA_SHIM
 DEVICE int claim(int* cells, int* shared, int before) {
   __syncthreads();
   if (threadIdx.x == 0) {
@@ -225,6 +226,7 @@ DEVICE void claims_wait(int* cells, int count, int blocks) {
   }
   __syncthreads();
 }
+#endif
 """
 TYPES = {
     "bfloat16": "bf16",

@@ -290,3 +290,21 @@ def test_rows_of_a_table_are_read_in_vectors() -> None:
         chosen = places[np.arange(500)[:, None] if lanes > 1 else np.arange(24)]
         wanted = table[np.broadcast_to(chosen * 24 + np.arange(24), (500, 24))]
         np.testing.assert_array_equal(found, wanted.ravel())
+
+
+def test_statistics_of_channels_do_not_narrow_vectors() -> None:
+    i, j = Axis("i", 64), Axis("j", 32)
+    here = axis_index(i) * 32 + axis_index(j)
+    wide = Expr("cast", (load(0, bfloat16, here),), None, float32)
+    body = Expr("mul", (wide, load(1, float32, axis_index(j))), None, float32)
+    narrow = Expr("cast", (body,), None, bfloat16)
+    compute = Compute((i, j), (), None, narrow, bfloat16, (2, here))
+    slots = [(bfloat16, 2048, "in"), (float32, 32, "in"), (bfloat16, 2048, "out")]
+    tiles = build(kernel("scaled", "map", slots, Part((i, j), (compute,))), GPU)
+    assert verify(tiles).parts[0].steps[0].layout.vector[-1] == 8
+    values = np.random.default_rng(0).standard_normal(2048)
+    x, scale = to_raw(values, bfloat16), np.arange(32, dtype=np.float32)
+    found = np.zeros(2048, np.uint16)
+    interpret(verify_program(linearize(tiles, GPU)), [x, scale, found])
+    wanted = from_raw(x, bfloat16).reshape(64, 32) * scale
+    np.testing.assert_array_equal(found, to_raw(wanted.ravel(), bfloat16))
