@@ -370,7 +370,7 @@ def apart_part(
     begun = (When(wanted, (main, keep)),) if wanted else (main, keep)
     ahead = TilePart((*outputs, grid.split), (acc,), begun)
     body = (When((*wanted, is_piece), steps),)
+    grid_of_sums, tiles = (*outputs, piece), (total, partial)
     spaces = ((product(shape) * c.dtype.itemsize, False),)
-    return TilePart(
-        (*outputs, piece), (total, partial), body, spaces, ahead=(ahead,), together=schedule.resident
-    )
+    found = TilePart(grid_of_sums, tiles, body, spaces, ahead=(ahead,))
+    return replace(found, together=schedule.resident)
