@@ -20,6 +20,7 @@ class Tf32Schedule(WarpSchedule):
     """How a block multiplies float32 on tensor cores."""
 
     vector: int = 4  # elements of one copy
+    resident: int = 1  # blocks of a multiprocessor
 
     @property
     def shared_bytes(self) -> int:

@@ -62,6 +62,22 @@ template <int bits> static inline unsigned match_any(unsigned a) {
   warp_meet();
   return result;
 }
+static inline int claim(int* cells, int* shared, int before) {
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    if (before >= 0) cells[1]++;
+    *shared = cells[0]++;
+  }
+  __syncthreads();
+  return *shared;
+}
+static inline void claims_wait(int* cells, int count, int blocks) {  // the first block claims all
+  if (threadIdx.x == 0) {
+    if (cells[1] != count) abort();
+    if (++cells[2] == blocks) cells[0] = cells[1] = cells[2] = 0;
+  }
+  __syncthreads();
+}
 template <typename T, typename V> static inline T atomicAdd(T* p, V v) { T old = *p; *p += v; return old; }
 static inline float __uint_as_float(unsigned a) { float r; memcpy(&r, &a, 4); return r; }
 static inline float __int_as_float(int a) { float r; memcpy(&r, &a, 4); return r; }

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from cuda.bindings import nvrtc
 
+from picograd.codegen.ahead_cuda import CELLS
 from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.program import verify as verify_program
 from picograd.codegen.render.c import type_name
@@ -98,11 +99,17 @@ def aligned(raw: np.ndarray) -> np.ndarray:
     return copy
 
 
+def spaces_of(tile_kernel: TileKernel) -> list[tuple[int, bool]]:
+    """List the workspaces of a kernel: those of parts, and the cells of what is ahead of each."""
+    parts = tile_kernel.parts
+    return [w for p in parts for w in (*p.workspaces * p.count, *[CELLS] * len(p.ahead))]
+
+
 def call_text(tile_kernel: TileKernel, shared: int) -> str:
     """Host function that runs all blocks of a kernel; arguments in the order of the signature."""
     kernel = tile_kernel.kernel
     name = kernel.name
-    slots, count = len(kernel.slots), sum(len(p.workspaces) * p.count for p in tile_kernel.parts)
+    slots, count = len(kernel.slots), len(spaces_of(tile_kernel))
     args = [f"({type_name(s.dtype)}*)given[{n}]" for n, s in enumerate(kernel.slots)]
     args += [f"(unsigned char*)given[{slots + n}]" for n in range(count)]
     args += [f"*({type_name(d)}*)given[{slots + count + n}]" for n, d in enumerate(kernel.scalars)]
@@ -153,7 +160,7 @@ def run_host(library, tile_kernel: TileKernel, inputs: dict, scalars=(), is_reve
         else:
             raw = np.full(slot.size * slot.dtype.itemsize, 0xFF, np.uint8)
             buffers.append(aligned(raw.view(slot.dtype.storage)))
-    spaces = [w for part in tile_kernel.parts for w in part.workspaces * part.count]
+    spaces = spaces_of(tile_kernel)
     buffers += [aligned(np.full(n, 0 if z else 0xFF, np.uint8)) for n, z in spaces]
     buffers += [np.array([s], d.numpy) for s, d in zip(scalars, kernel.scalars, strict=True)]
     pointers = (ctypes.c_void_p * len(buffers))(*(b.ctypes.data for b in buffers))

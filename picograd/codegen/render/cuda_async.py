@@ -202,6 +202,7 @@ DEVICE void flag_wait(int* flag) {
 }
 """
 CLAIMS = """\
+#ifndef CUDA_SHIM
 DEVICE int claim(int* cells, int* shared, int before) {
   __syncthreads();
   if (threadIdx.x == 0) {
@@ -216,15 +217,14 @@ DEVICE int claim(int* cells, int* shared, int before) {
 }
 DEVICE void claims_wait(int* cells, int count, int blocks) {
   if (threadIdx.x == 0) {
-    int done;
-    do {
+    for (int done = -1; done < count;)
       asm volatile("ld.acquire.gpu.global.b32 %0, [%1];" : "=r"(done) : "l"(cells + 1) : "memory");
-    } while (done < count);
     if (atomicAdd(cells + 2, 1) == blocks - 1) cells[0] = cells[1] = cells[2] = 0;
     __threadfence();
   }
   __syncthreads();
 }
+#endif
 """
 TYPES = {
     "bfloat16": "bf16",

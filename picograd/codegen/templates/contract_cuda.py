@@ -6,13 +6,15 @@ convolution an implicit matrix product. 16-bit floats go to the tensor cores, fl
 is allowed, everything else to `SimtSchedule`.
 
 When the output has too few tiles for the GPU and K is long (a weight gradient), K is split over
-blocks: each writes its partial tile to a workspace, the last one adds them up in order.
+blocks: each writes its partial tile to a workspace, the last one adds them up in order; in TF32 all
+blocks do, a few rows each, when all are done.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
+from picograd.codegen.layout import Blocked, Layout
 from picograd.codegen.mainloop_operands import Schedule, operands_of, plain_load
 from picograd.codegen.operands import (
     Contraction,
@@ -33,6 +35,7 @@ from picograd.codegen.templates.contract_patches import split_windows, store_win
 from picograd.codegen.tensor_core import MmaSchedule, SimtSchedule
 from picograd.codegen.tensor_core_tf32 import Tf32Schedule
 from picograd.codegen.tile import (
+    Accumulate,
     Assign,
     For,
     LastBlock,
@@ -57,6 +60,7 @@ MOST_SPLITS = 64
 # The tile of long sums with no more rows and columns: gradients of kernels of a few channels.
 SMALL = 32, 32, 64
 LONG = 32  # steps of K of a block from which a processor has two
+WARP = 32
 
 Arranged = tuple[Contraction, DType, tuple[bool, bool]]  # with operands' dtype and majors
 
@@ -184,11 +188,7 @@ def tf32_options(m: int, n: int, majors: tuple[bool, bool]) -> list[Schedule]:
     """List schedules of TF32 for operands that are no boxes: gradients of convolutions' weights."""
     if max(m, n) <= SMALL[0]:
         return [Tf32Schedule(SMALL, (2, 4), 2, *majors)]
-    wide = Tf32Schedule((64, 96, 32), (1, 4), 3, *majors)
-    narrow = Tf32Schedule((64, 64, 32), (2, 4), 2, *majors)
-    is_full = ceil_div(n, 96) * 96 <= ceil_div(n, 64) * 64
-    large = Tf32Schedule((128, 128, 16), (2, 4), 2, *majors)
-    return [large, wide if is_full else narrow]
+    return [Tf32Schedule((64, 96, 32), (1, 4), 3, *majors, resident=2)]
 
 
 def fits(s: Schedule, c: Contraction, target: Target) -> bool:
@@ -215,7 +215,7 @@ def make_grid(c: Contraction, schedule: Schedule, target: Target) -> Grid:
     if isinstance(schedule, SimtSchedule) and schedule.block != SMALL:
         splits = contract_simt.split_count(c, schedule, target)
     else:
-        splits = split_count(batch * rows * columns, depth, schedule.block == SMALL, target)
+        splits = split_count(batch * rows * columns, depth, schedule, target)
     tiles = ceil_div(depth, splits)
     group = next(g for g in (8, 4, 2, 1) if rows % g == 0)
     tile, split = (Axis("tile", rows * columns), Axis("split", ceil_div(depth, tiles)))
@@ -225,9 +225,11 @@ def make_grid(c: Contraction, schedule: Schedule, target: Target) -> Grid:
     return Grid(c.batch, tile, split, row, inside // group, tiles)
 
 
-def split_count(tiles: int, depth: int, is_small: bool, target: Target) -> int:
+def split_count(tiles: int, depth: int, schedule: Schedule, target: Target) -> int:
     """Count the blocks that share one tile: enough for one wave, each with at least 4 steps."""
-    blocks = target.multiprocessors
+    blocks, is_small = target.multiprocessors, schedule.block == SMALL
+    if isinstance(schedule, Tf32Schedule):
+        blocks *= schedule.resident
     if is_small and depth >= 2 * LONG * blocks:
         blocks *= 2
     most = blocks if is_small else MOST_SPLITS
@@ -250,12 +252,14 @@ def write_part(c: Contraction, schedule: Schedule, grid: Grid, dtype: DType) -> 
     first = axis_index(grid.split) * k.size
     main = MainLoop("acc", (m, n, k), bound[0], bound[1], schedule, stops_of(c, first))
     acc = Tile("acc", (block_m, block_n), c.dtype, "register", schedule.layout)
-    ends = epilogue(c, (m, n), rows, columns, schedule)
+    ends = epilogue(c, (m, n), rows, columns, schedule.layout)
     if isinstance(schedule, SimtSchedule):
         ends += tuple(store_windows(c, schedule, (grid.row, grid.column)))
     axes = (*grid.batch, grid.tile, grid.split)
     if grid.split.size == 1:
         part = TilePart(axes, (acc,), (main, *ends))
+    elif isinstance(schedule, Tf32Schedule) and schedule.block != SMALL:
+        return apart_part(c, grid, acc, schedule, main)
     else:
         part = split_part(c, grid, acc, (m, n), main, ends)
     wanted = wanted_of(c, grid, schedule)
@@ -287,14 +291,19 @@ def limits_of(axes: tuple[Axis, ...], ends: Iterable[Condition]) -> list[Index]:
 
 
 def epilogue(
-    c: Contraction, dims: tuple[Axis, Axis], rows: Role, columns: Role, schedule: Schedule
+    c: Contraction,
+    dims: tuple[Axis, Axis],
+    rows: Role,
+    columns: Role,
+    layout: Layout,
+    name: str = "acc",
 ) -> tuple[Step, ...]:
     """Write the stores: the epilogue's expressions over the accumulator registers."""
-    acc = Expr("tile", (), ("acc", tuple(axis_index(axis) for axis in dims)), c.dtype)
+    acc = Expr("tile", (), (name, tuple(axis_index(axis) for axis in dims)), c.dtype)
     values = {**rows.values, **columns.values}
     conditions = (*rows.conditions, *columns.conditions)
     return tuple(
-        Store(out.slot, out.index, dims, out.expr, conditions, schedule.layout)
+        Store(out.slot, out.index, dims, out.expr, conditions, layout)
         for out in stores(c, values, {c.number: acc})
     )
 
@@ -326,3 +335,42 @@ def split_part(
     workspaces = ((product(shape) * c.dtype.itemsize, False), (cells * 4, True))
     axes = (*grid.batch, grid.tile, grid.split)
     return TilePart(axes, (acc, partial), (main, keep, last), workspaces)
+
+
+def apart_part(
+    c: Contraction, grid: Grid, acc: Tile, schedule: Tf32Schedule, main: MainLoop
+) -> TilePart:
+    """Write the sum over splits, of a few rows by each block, after all blocks left their tiles."""
+    (block_m, block_n), splits = acc.shape, grid.split.size
+    outputs = (*grid.batch, grid.tile)
+    cells, cell = product(axis.size for axis in outputs), position_over(outputs)
+    height = schedule.threads // WARP
+    pieces = block_m // height
+    piece, m, n = Axis("piece", max(pieces, splits)), Axis("m", height), Axis("n", block_n)
+    lanes = next(lanes for lanes in (4, 2, 1) if block_n % (lanes * WARP) == 0)
+    layout = Blocked((height, block_n), (height, WARP), (1, lanes))
+    shape = (cells, splits, block_m, block_n)
+    partial = Tile("partial", shape, c.dtype, "workspace", workspace=0)
+    own = Expr("tile", (), ("acc", tuple(map(axis_index, main.dims[:2]))), c.dtype)
+    here = (cell, axis_index(grid.split), *map(axis_index, main.dims[:2]))
+    keep = Assign("partial", main.dims[:2], own, here, acc.layout)
+    row, number = axis_index(piece) * height + axis_index(m), Axis("number", splits)
+    left = "partial", (cell, axis_index(number), row, axis_index(n))
+    added = Expr("tile", (), left, c.dtype)
+    every = layout.with_alone((splits,))
+    total = Tile("total", layout.shape, c.dtype, "register", layout)
+    rows = role(c.rows, grid.row * block_m + row)
+    columns = role(c.columns, grid.column * block_n + axis_index(n))
+    steps = (
+        Accumulate("total", (m, n), (number,), "sum", added, True, every),
+        *epilogue(c, (m, n), rows, columns, layout, total.name),
+    )
+    wanted = wanted_of(c, grid, schedule)
+    is_piece = (axis_index(piece), 0, pieces - 1)
+    begun = (When(wanted, (main, keep)),) if wanted else (main, keep)
+    ahead = TilePart((*outputs, grid.split), (acc,), begun)
+    body = (When((*wanted, is_piece), steps),)
+    grid_of_sums, tiles = (*outputs, piece), (total, partial)
+    spaces = ((product(shape) * c.dtype.itemsize, False),)
+    found = TilePart(grid_of_sums, tiles, body, spaces, ahead=(ahead,))
+    return replace(found, together=schedule.resident)

@@ -104,7 +104,7 @@ def build_part(kernel: Kernel, part: Part, target: Target, extent: Axis | None =
         return build_transpose(part, axes, across, target)
     has_windows = any(compute.reduce for compute in part.computes)
     is_wide = target.has_blocks and axes
-    lanes = vector_lanes(kernel, part, axes[-1]) if is_wide else 1
+    lanes = vector_lanes(kernel, part, axes[-1], axes) if is_wide else 1
     is_single = is_wide and lanes == 1 and extent is None and not has_windows
     rounds = count_rounds(kernel, part, axes, target) if is_single else 1
     space = cut_space(axes, target, lanes, rounds)
@@ -383,9 +383,10 @@ def count_rounds(kernel: Kernel, part: Part, axes: Sequence[Axis], target: Targe
     return max(1, min(16 // widest, most))
 
 
-def vector_lanes(kernel: Kernel, part: Part, last: Axis) -> int:
+def vector_lanes(kernel: Kernel, part: Part, last: Axis, axes: Sequence[Axis] = ()) -> int:
     """Choose how many neighbours one CUDA thread handles: 16 bytes if every access allows it.
 
+    If `axes` are given, of what lies along all of them: statistics of a channel stay in the cache.
     What lies beyond an end may be computed: a vector that begins before one is computed whole.
     What neighbours share, as the label of a row, narrows nothing. Where much is computed from no
     array, as random numbers are, memory waits for arithmetic: one element, a quarter of the text.
@@ -397,7 +398,8 @@ def vector_lanes(kernel: Kernel, part: Part, last: Axis) -> int:
     if len(expressions) > DEAR and not any(last in axes_of(index) for _, index in loads):
         return 1
     places += loads
-    slots = [slot for slot, index in places if last in axes_of(index)]
+    along = {*axes, last}
+    slots = [slot for slot, index in places if along <= axes_of(index)]
     lanes = 16 // max((kernel.slots[s].dtype.itemsize for s in slots), default=4)
     while lanes > 1 and last.size % lanes:
         lanes //= 2

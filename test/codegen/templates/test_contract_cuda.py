@@ -231,7 +231,9 @@ def test_tf32_of_what_is_no_boxes():
 def test_a_weight_gradient_of_tf32_is_of_tensor_cores(tmp_path):
     kernel = conv_weight_gradient((64, 16, 16, 64), 64, 3).kernel
     tiles = contract_cuda.build(kernel, dataclasses.replace(H200, tf32=True))
-    assert isinstance(tiles.parts[0].steps[0].schedule, Tf32Schedule)
+    (ahead,) = tiles.parts[0].ahead
+    assert isinstance(ahead.steps[0].schedule, Tf32Schedule) and ahead.blocks > 132
+    assert tiles.parts[0].blocks >= ahead.blocks, "who sums multiplies before"
     cubin, log = compile_cuda(source_of(tiles)[0], "sm_90a")
     assert "0 bytes spill stores" in log, log
     assert "HMMA.1688.F32.TF32" in disassemble(cubin, tmp_path)

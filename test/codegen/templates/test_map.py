@@ -298,3 +298,21 @@ def test_vectors_share_what_is_asked_of_runs_of_places() -> None:
     assert is_aligned(run, place, 8) and is_aligned(run + 3, place, 4)
     assert not is_aligned(run, place, 16)
     assert not is_aligned(axis_index(place) % 8, place, 8)
+
+
+def test_statistics_of_channels_do_not_narrow_vectors() -> None:
+    i, j = Axis("i", 64), Axis("j", 32)
+    here = axis_index(i) * 32 + axis_index(j)
+    wide = Expr("cast", (load(0, bfloat16, here),), None, float32)
+    body = Expr("mul", (wide, load(1, float32, axis_index(j))), None, float32)
+    narrow = Expr("cast", (body,), None, bfloat16)
+    compute = Compute((i, j), (), None, narrow, bfloat16, (2, here))
+    slots = [(bfloat16, 2048, "in"), (float32, 32, "in"), (bfloat16, 2048, "out")]
+    tiles = build(kernel("scaled", "map", slots, Part((i, j), (compute,))), GPU)
+    assert verify(tiles).parts[0].steps[0].layout.vector[-1] == 8
+    values = np.random.default_rng(0).standard_normal(2048)
+    x, scale = to_raw(values, bfloat16), np.arange(32, dtype=np.float32)
+    found = np.zeros(2048, np.uint16)
+    interpret(verify_program(linearize(tiles, GPU)), [x, scale, found])
+    wanted = from_raw(x, bfloat16).reshape(64, 32) * scale
+    np.testing.assert_array_equal(found, to_raw(wanted.ravel(), bfloat16))
