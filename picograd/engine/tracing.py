@@ -63,7 +63,6 @@ class Trace:
     undo: list[Any] = field(default_factory=list)  # what to call after an error, the last first
     callers: dict[int, Any] = field(default_factory=dict)  # the tensors that stand-ins stand for
     asked: set[str] = field(default_factory=set)  # what code asks of tensors, beside their values
-    missing: dict[tuple[int, str], Any] = field(default_factory=dict)  # attributes looked for
 
 
 class Running(threading.local):
@@ -158,14 +157,6 @@ def caller_of(tensor: Any, asked: str = "") -> Any:
             trace.asked.update([asked] if asked else ())
             tensor = trace.callers[id(tensor)]
     return tensor
-
-
-def note_missing(tensor: Any, name: str) -> None:
-    """Remember that code looks for an attribute that a tensor does not have."""
-    passed = caller_of(tensor, "attributes")
-    for trace in RUNNING.traces:
-        if passed is tensor and id(tensor) not in trace.own:
-            trace.missing[id(tensor), name] = tensor
 
 
 def is_leaf_outside(tensor: Any) -> bool:

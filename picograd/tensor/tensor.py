@@ -31,7 +31,7 @@ from picograd.engine.followed import EVENTS, cutting, event
 from picograd.engine.foreign import share
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_to_numpy, node_over_numpy, number_in
-from picograd.engine.tracing import RUNNING, check_not_tracing, is_tracing, note_missing
+from picograd.engine.tracing import check_not_tracing, is_tracing
 from picograd.errors import DTypeError, GradientError, ShapeError
 from picograd.graph import build
 from picograd.graph.node import Node
@@ -261,11 +261,6 @@ class Tensor(
         """
         self.requires_grad = requires_grad
         return self
-
-    def __getattr__(self, name: str) -> Any:
-        if RUNNING.traces and not name.startswith("__"):
-            note_missing(self, name)
-        return object.__getattribute__(self, name)  # for its message
 
     # values
 

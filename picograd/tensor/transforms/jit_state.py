@@ -55,7 +55,6 @@ ADDING = ("append", "extend", "appendleft")  # methods of a list that read nothi
 ADDED = tuple((name,) for name in ADDING)
 MEMBER = MemberDescriptorType
 REPLACED = FunctionType, staticmethod, property  # members of a class that tests and tools replace
-DEFINING = "__code__", "__defaults__", "__kwdefaults__"  # of a function: a reload replaces them
 MISSING = object()
 FOLLOWED = object()  # a number that the trace follows
 
@@ -226,7 +225,7 @@ class Reach:
         self.read: set[int] = set()  # lists of which more is read than a method that adds
         self.added: set[int] = set()  # lists of which such a method is read
         self.math: list[tuple[dict[str, Any], str]] = []  # variables: `from math import exp`
-        self.definitions: list[tuple[Any, str, Any]] = []  # functions, and what they are made of
+        self.definitions: dict[tuple[int, str], Any] = {}  # what functions and classes are made of
         self.asks_class: bool = False  # some code reads `type`: a number there must be what it says
         self.seen: dict[int, Any] = {}
         self.work: list[tuple[Any, str]] = [(function, name_of(function))]
@@ -352,9 +351,8 @@ class Reach:
                 function = inside(member)
                 if isinstance(function, FunctionType):
                     self.work.append((function, label))
-                    if isinstance(member, REPLACED) and member_name != "__init__":
-                        found = getattr(kind, member_name)
-                        self.definitions.append((weakref.ref(kind), member_name, found))
+                    if isinstance(member, REPLACED):
+                        self.define(kind, member_name)
                     for path in names_of(function.__code__).own:
                         self.follow(value, path, label)
 
@@ -378,10 +376,16 @@ class Reach:
                 self.enter(Slot(cells[root], None, root), path)
             elif root in function.__globals__ or not hasattr(builtins, root):
                 self.enter(Slot(function.__globals__, root, f"global {root}"), path)
-        given = {name: getattr(function, name) for name in DEFINING}
-        self.work += [(given[name], "a default") for name in DEFINING[1:] if given[name]]
-        found = weakref.ref(function)
-        self.definitions += [(found, n, each) for n, each in given.items() if each is not None]
+        self.define(function, "__code__")
+        given = [self.define(function, name) for name in ("__defaults__", "__kwdefaults__")]
+        self.work += [(each, "a default") for each in given if each]
+
+    def define(self, owner: Any, name: str) -> Any:
+        """Take up what a function or class is made of, once; gives it."""
+        value = getattr(owner, name)
+        if value is not None and "__init__" not in (name, owner.__name__):
+            self.definitions[id(owner), name] = weakref.ref(owner), name, value
+        return value
 
     def enter(self, slot: Slot, path: Path) -> None:
         """Take a slot up, and follow the attributes that are read of its value."""
@@ -439,13 +443,6 @@ class Reach:
             value = vars(owners[first])[name]
             self.work.append((value, label))
             self.note_read(value, path[at + 1 :])
-
-
-def absent(tensor: Tensor, name: str) -> Slot:
-    """Make the slot of an attribute that a tensor did not have when code looked for it."""
-    slot = Slot(vars(tensor), name, f"Tensor.{name}")
-    slot.expect(MISSING)
-    return slot
 
 
 def noted_on(tensors: Iterable[Tensor]) -> list[Any]:
@@ -612,9 +609,9 @@ class Guard:
         states = [(each, getattr(each, "state", None)) for each in owners]
         dicts = [(owner, state) for owner, state in states if isinstance(state, dict)]
         self.sized = [(Reference(owner).find, len(state)) for owner, state in dicts]
-        looked_for = [absent(tensor, name) for (_, name), tensor in trace.missing.items()]
-        slots = *reach.slots.values(), *looked_for
-        self.slots: list[Slot] = [slot for slot in slots if self.is_steady(slot)]
+        if any(not hasattr(Tensor, name) for name in reach.asked):
+            trace.asked.add("attributes")  # what an argument lacks now it may have later
+        self.slots: list[Slot] = [slot for slot in reach.slots.values() if self.is_steady(slot)]
         self.links = [
             (slot.holder, slot.key, slot.reference.find) for slot in self.slots if slot.reference
         ]
@@ -627,7 +624,7 @@ class Guard:
         for each, was, label in reach.moving.values():
             if progress_of(each) != was:
                 self.refusals.append(f"{label} moves on in it")
-        self.definitions = reach.definitions
+        self.definitions = [*reach.definitions.values()]
         self.arrays: list[tuple[Any, bytes, str]] = []
         for each, was, label in reach.arrays.values():
             if bytes_of(each) == was:

@@ -139,16 +139,6 @@ def test_attributes_that_a_traced_function_sets_are_set_at_every_call():
     assert weight.last.tolist() == [3.0, 6.0]
 
 
-def test_an_attribute_that_was_missing_may_be_noted_later():
-    layer, x = nn.Linear(2, 2), picograd.ones(1, 2)
-    skipping = picograd.jit(lambda x: x * (0 if getattr(layer.weight, "skip", False) else 2))
-    assert [skipping(x).tolist() for _ in range(20)] == [[[2.0, 2.0]]] * 20
-    layer.weight.skip = True
-    assert skipping(x).tolist() == [[0.0, 0.0]]
-    layer.weight.skip = False
-    assert skipping(x).tolist() == [[2.0, 2.0]]
-
-
 @pytest.mark.parametrize("is_tracking", [False, True])
 def test_attributes_of_what_a_traced_function_returns_are_there(is_tracking):
     def function(x, tag):
