@@ -50,7 +50,7 @@ from picograd.codegen.tile import (
 from picograd.codegen.wgmma import WgmmaSchedule
 from picograd.dtype import DType, float16, float32
 from picograd.errors import check
-from picograd.helpers import ceil_div, product
+from picograd.helpers import ceil_div, product, round_up
 from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, position_over
 from picograd.schedule.loop import Condition, Expr, Kernel, const
@@ -60,6 +60,7 @@ MOST_SPLITS = 64
 # The tile of long sums with no more rows and columns: gradients of kernels of a few channels.
 SMALL = 32, 32, 64
 LONG = 32  # steps of K of a block from which a processor has two
+LEAST_TF32 = 512  # of K, for which a block of TF32 leaves a part of a sum
 WARP = 32
 
 Arranged = tuple[Contraction, DType, tuple[bool, bool]]  # with operands' dtype and majors
@@ -188,7 +189,8 @@ def tf32_options(m: int, n: int, majors: tuple[bool, bool]) -> list[Schedule]:
     """List schedules of TF32 for operands that are no boxes: gradients of convolutions' weights."""
     if max(m, n) <= SMALL[0]:
         return [Tf32Schedule(SMALL, (2, 4), 2, *majors)]
-    return [Tf32Schedule((64, 96, 32), (1, 4), 3, *majors, resident=2)]
+    large = Tf32Schedule((128, 128, 16), (2, 2), 3, *majors, resident=2)
+    return [large, Tf32Schedule((64, 96, 32), (1, 4), 2, *majors, resident=3)]
 
 
 def fits(s: Schedule, c: Contraction, target: Target) -> bool:
@@ -201,6 +203,11 @@ def fits(s: Schedule, c: Contraction, target: Target) -> bool:
     if m <= s.block[0] // 2 or n <= s.block[1] // 2:
         return False
     tiles = batch * ceil_div(m, s.block[0]) * ceil_div(n, s.block[1])
+    if isinstance(s, Tf32Schedule):
+        wave = s.resident * target.multiprocessors
+        points = tiles * max(1, wave // tiles)
+        is_even = 4 * points >= 3 * round_up(points, wave)
+        return is_even and k * tiles >= 2 * LEAST_TF32 * target.multiprocessors
     # Three quarters of a wave of large tiles beat a whole wave of small ones; so much of K for each
     # processor is enough for splitting K to hide the sum over the parts.
     blocks = target.multiprocessors
@@ -228,8 +235,9 @@ def make_grid(c: Contraction, schedule: Schedule, target: Target) -> Grid:
 def split_count(tiles: int, depth: int, schedule: Schedule, target: Target) -> int:
     """Count the blocks that share one tile: enough for one wave, each with at least 4 steps."""
     blocks, is_small = target.multiprocessors, schedule.block == SMALL
-    if isinstance(schedule, Tf32Schedule):
-        blocks *= schedule.resident
+    if isinstance(schedule, Tf32Schedule) and not is_small:
+        least = LEAST_TF32 // schedule.block[2]
+        return max(1, min(schedule.resident * blocks // tiles, depth // least, MOST_SPLITS))
     if is_small and depth >= 2 * LONG * blocks:
         blocks *= 2
     most = blocks if is_small else MOST_SPLITS
@@ -344,11 +352,13 @@ def apart_part(
     (block_m, block_n), splits = acc.shape, grid.split.size
     outputs = (*grid.batch, grid.tile)
     cells, cell = product(axis.size for axis in outputs), position_over(outputs)
-    height = schedule.threads // WARP
-    pieces = block_m // height
-    piece, m, n = Axis("piece", max(pieces, splits)), Axis("m", height), Axis("n", block_n)
+    warps = schedule.threads // WARP
+    pieces = 1 << min(splits, block_m // warps).bit_length() - 1
+    height = block_m // pieces
+    # As many blocks sum as multiply: all are there at once.
+    piece, m, n = Axis("piece", splits), Axis("m", height), Axis("n", block_n)
     lanes = next(lanes for lanes in (4, 2, 1) if block_n % (lanes * WARP) == 0)
-    layout = Blocked((height, block_n), (height, WARP), (1, lanes))
+    layout = Blocked((height, block_n), (warps, WARP), (1, lanes))
     shape = (cells, splits, block_m, block_n)
     partial = Tile("partial", shape, c.dtype, "workspace", workspace=0)
     own = Expr("tile", (), ("acc", tuple(map(axis_index, main.dims[:2]))), c.dtype)
