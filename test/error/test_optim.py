@@ -150,11 +150,6 @@ CASES = [
         "nn.Parameter.",
     ),
     Case(
-        "differentiable", lambda: optim.Adam([WEIGHT], differentiable=True), ValueRangeError,
-        "optim: differentiable=True: a step is not recorded for gradients. Fix: write the update "
-        "with tensor operations.",
-    ),
-    Case(
         "foreach and fused", lambda: optim.Adam([WEIGHT], foreach=True, fused=True),
         ValueRangeError,
         "optim: foreach and fused cannot both be True. Fix: leave both out: a step is always "

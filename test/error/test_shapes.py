@@ -159,7 +159,7 @@ CASES = [
     ),
     Case(
         "unfold", lambda: Tensor.ones(3).unfold(0, 5, 1), ShapeError,
-        "unfold: window 5 with step 1 does not fit an axis of 3. Fix: use 1 <= size <= "
+        "unfold: window 5 with step 1 does not fit an axis of 3. Fix: use 0 <= size <= "
         "length and step >= 1.",
     ),
     Case(
