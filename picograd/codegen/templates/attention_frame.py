@@ -141,6 +141,7 @@ class Frame:
         self.factors: dict[int, float] = {}  # of results, that their tiles are without
         self.workspaces: list[tuple[int, bool]] = []
         self.stages = 0  # of the rings
+        self.is_crowded = False  # a bias has no room beside them
 
     def cut_batch(self) -> Role:
         """Find the values of the axes of the batch: of a head in a group."""

@@ -109,6 +109,7 @@ class Vectors:
         memory = MEMORY // frame.schedule.blocks
         room = memory - frame.bytes_of(held)
         if 2 * stage > room:
+            frame.is_crowded = True
             return False
         box = (layout.span, far.size, *(1 for _ in view.wide))
         slot, _ = load.arg

@@ -199,10 +199,13 @@ def test_what_is_kept_leaves_in_boxes(places, depth, expected, count):
     assert {"in boxes of leaving" in each for each in stores} == {expected}
 
 
-@pytest.mark.parametrize("places, expected", [(136, True), (150, False)])
-def test_a_bias_comes_in_boxes(places, expected):
+@pytest.mark.parametrize(
+    "places, depth, expected",
+    [(136, 64, True), (150, 64, False), (136, 128, True)],  # the last in narrower blocks
+)
+def test_a_bias_comes_in_boxes(places, depth, expected):
     """Rows that begin at 16 bytes: threads read its elements beside the rows of the products."""
-    shapes = *[(2, 1, places, 64)] * 3, (1, places, places)
+    shapes = *[(2, 1, places, depth)] * 3, (1, places, places)
     plan = schedule(gradients_of(biased, shapes), FEW)
     texts = [format_tiles(attention_cuda.build(each, FEW)) for each in streams_of(plan)[1:]]
     assert ["tile='spread0'" in text for text in texts] == [expected] * 2
