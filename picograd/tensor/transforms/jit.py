@@ -326,7 +326,9 @@ class Jitted(Generic[P, R]):
         node = tensor._node
         known = id(tensor) if id(tensor) in self.captured else 0
         facts = node.shape, node.dtype.name, node.device, known
-        asked = asked_of(tensor, self.asked) if self.asked or vars(tensor) else ()
+        asked: tuple[Any, ...] = ()
+        if self.asked or vars(tensor):
+            asked = asked_of(tensor, self.asked)
         if not tensor._tracks:
             return *facts, tensor._is_frozen, *asked
         hooks = () if tensor._hooks is None else tuple(map(id, hooks_of(tensor)))
