@@ -1,9 +1,23 @@
 """Layers that differ in data alone: a class says what is its own in its first line."""
 
+import sys
 from types import FunctionType
 from typing import Any
 
 from picograd.nn.module import Module
+
+
+class Looked:
+    """This class finds a function in its module at each call: a program may replace it."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: FunctionType) -> None:
+        self.function = function
+
+    def __get__(self, module: Any, kind: Any = None) -> Any:
+        function = self.function
+        return getattr(sys.modules[function.__module__], function.__name__, function)
 
 
 class Family(Module):
@@ -16,4 +30,4 @@ class Family(Module):
         """Take on what the class says of itself."""
         super().__init_subclass__()
         for name, each in own.items():
-            setattr(cls, name, staticmethod(each) if isinstance(each, FunctionType) else each)
+            setattr(cls, name, Looked(each) if isinstance(each, FunctionType) else each)

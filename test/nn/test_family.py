@@ -1,5 +1,7 @@
 """Layers that differ in data alone."""
 
+import pytest
+
 from picograd import Tensor, nn
 from picograd.nn.family import Family
 
@@ -33,3 +35,8 @@ def test_classes_of_programs_keep_what_they_inherit() -> None:
 
     assert Mine(2)(Tensor([[[[1.0, 2.0], [3.0, 4.0]]]])).tolist() == [[[[4.0]]]]
     assert Other()(Tensor([-1.0, 2.0])).tolist() == [0.0, 2.0]
+
+
+def test_functions_that_a_program_replaces_are_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nn.functional, "tanh", double)
+    assert nn.Tanh()(Tensor([1.0])).tolist() == [2.0]
