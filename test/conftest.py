@@ -1,11 +1,13 @@
 """Options and fixtures of every test: the device, golden files, fixed seeds."""
 
 import contextlib
+import importlib
 import os
 import random
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import FunctionType
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from picograd.engine import pending
 from picograd.engine.followed import EVENTS, stop
 from picograd.engine.plan_key import leaf_buffer
 from picograd.errors import PicogradError
+from picograd.tensor.core import subclasses
 from picograd.tensor.core.following import KNOWN
 
 sys.path.insert(0, str(Path(__file__).parent))  # for the files that tests of several rooms share
@@ -68,6 +71,27 @@ def fixed_seeds() -> Iterator[None]:
         torch.default_generator.manual_seed(0)  # that of all devices notes a stack at each call
     compute_what_is_left()
     yield
+    if subclasses.fill.cache_info().currsize:
+        forget_classes()
+
+
+# What the first class that derives from Tensor puts other functions in: modules and classes.
+for path in subclasses.MODULES:
+    importlib.import_module(path)
+MODULES = [each for name, each in sys.modules.items() if name.partition(".")[0] == "picograd"]
+KINDS = [picograd.Tensor, picograd.nn.Parameter, *picograd.Tensor.__subclasses__()]
+BEFORE = [(owner, dict(vars(owner))) for owner in (*MODULES, *KINDS)]
+
+
+def forget_classes() -> None:
+    """Put functions back: what a test finds must not hang on the classes that others define."""
+    for owner, before in BEFORE:
+        for name, value in list(vars(owner).items()):
+            if isinstance(value, FunctionType) and before.get(name, value) is not value:
+                setattr(owner, name, before[name])
+            elif owner in KINDS and name not in before:
+                delattr(owner, name)
+    subclasses.fill.cache_clear()
 
 
 def compute_what_is_left() -> None:
