@@ -43,7 +43,7 @@ class Allocation:
 
     def __del__(self) -> None:
         pool = getattr(self, "pool", None)  # Ctrl-C may end `__init__` before
-        if pool is not None:
+        if pool is not None and config is not None:  # at the end of a process names are gone
             pool.release(self.address, self.size)
 
 

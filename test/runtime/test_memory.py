@@ -1,4 +1,5 @@
 import gc
+import sys
 
 import pytest
 
@@ -6,6 +7,7 @@ from picograd.buffer import Buffer
 from picograd.code import Workspace
 from picograd.dtype import float32
 from picograd.errors import OutOfMemoryError
+from picograd.runtime import memory
 from picograd.runtime.memory import Allocation, Pool, Workspaces, format_bytes, size_class
 
 
@@ -125,3 +127,13 @@ def test_blocks_are_handed_out_by_address_once_they_are_sorted():
 
 def test_a_block_that_was_never_made_gives_nothing_back():
     Allocation.__new__(Allocation).__del__()  # as after Ctrl-C in its beginning
+
+
+def test_a_block_that_outlives_the_names_of_modules_says_nothing(monkeypatch):
+    said = []
+    monkeypatch.setattr(sys, "unraisablehook", said.append)
+    pool, _ = make_pool()
+    block = pool.allocate(1000)
+    monkeypatch.setattr(memory, "config", None)
+    del block
+    assert not said
