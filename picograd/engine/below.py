@@ -34,8 +34,7 @@ class Below:
 
     def is_present(self) -> bool:
         """Tell whether nothing of it was computed meanwhile."""
-        inner = self.inner
-        return all(map(INPUTS, inner)) and not any(map(REALIZED, inner))
+        return all(map(INPUTS, self.inner)) and not any(map(REALIZED, self.inner))
 
     def reads(self, written: Set[Node], buffers: Set[int]) -> bool:
         """Tell whether it reads memory by some nodes, or of buffers, which are given by id."""
@@ -49,11 +48,13 @@ KNOWN: "weakref.WeakKeyDictionary[Node, Below]" = weakref.WeakKeyDictionary()
 ENTRIES: dict[Any, Below] = KNOWN.data  # type: ignore[attr-defined]
 
 
-def below(node: Node) -> Below:
-    """Find what a waiting node is made of."""
+def below(node: Node, told: Container[Node] = ()) -> Below:
+    """Find what a waiting node is made of, as far as memory, writes, and what is told elsewhere."""
     found = KNOWN.get(node)
     if found is None or not found.is_present():
-        found = KNOWN[node] = look_below(node)
+        found = look_below(node, told)
+        if not any(each in told for each in found.memory):
+            KNOWN[node] = found
     return found
 
 
@@ -97,17 +98,7 @@ def readers_among(
         )
         if together.is_present() and not together.reads(written, buffers):
             return []
-    return [node for node in nodes if kept_or_looked(node, told).reads(written, buffers)]
-
-
-def kept_or_looked(node: Node, told: Container[Node]) -> Below:
-    """Find what a waiting node is made of as far as the nodes that are told."""
-    found = KNOWN.get(node)
-    if found is None or not found.is_present():
-        found = look_below(node, told)
-        if not any(each in told for each in found.memory):
-            KNOWN[node] = found
-    return found
+    return [node for node in nodes if below(node, told).reads(written, buffers)]
 
 
 def is_near(node: Node, before: Node) -> bool:

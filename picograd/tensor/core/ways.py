@@ -767,7 +767,7 @@ class Closing:
             )
             is_pending = node.realized is None or id(node) in stored
             is_new = is_pending and (node.inputs or is_end(node))
-            is_told |= id(node.arg) in self.drawn or type(node.arg) is Recurrence
+            is_told |= id(node.arg) in self.drawn
             if not is_told or not is_new or type(node) is not Node:
                 raise Unlike
         if not self.may_vary:
