@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from picograd.codegen.block_cuda import Block
 from picograd.codegen.deal_cuda import bind_point
 from picograd.codegen.linearize_cuda_roles import role
-from picograd.codegen.program_async import Role
+from picograd.codegen.program import Role
 from picograd.codegen.tile import Step, TilePart
 from picograd.dtype import int32
 from picograd.errors import check

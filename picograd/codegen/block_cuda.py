@@ -10,10 +10,9 @@ from contextlib import ExitStack, contextmanager
 from picograd.code import TensorMap
 from picograd.codegen.decompose import CUDA
 from picograd.codegen.emit import Emitter, compute_dtype, is_unit
-from picograd.codegen.layout import Blocked, Layout, RowsOf, WgmmaOperand
+from picograd.codegen.layout import Blocked, Layout, RowsOf, Walk, WgmmaOperand, replicas_of, walk
 from picograd.codegen.tile import Store, Tile, TileKernel, TilePart
 from picograd.codegen.unseen import greatest_of, seen_digits
-from picograd.codegen.walk_cuda import Walk, replicas_of, walk
 from picograd.dtype import DType, int32, int64, uint32
 from picograd.errors import check
 from picograd.helpers import product, round_up

@@ -18,11 +18,10 @@ from contextlib import contextmanager
 from dataclasses import field
 from typing import Any
 
-from picograd.codegen.casts import decode_float8, encode_float8, round_to_odd
 from picograd.codegen.descend import descend
 from picograd.codegen.operands import expr_axes
 from picograd.codegen.program import Instr
-from picograd.codegen.value import Value
+from picograd.codegen.value import Value, decode_float8, encode_float8, round_to_odd
 from picograd.dtype import DType, bfloat16, bool_, float32, float64, int64
 from picograd.errors import check
 from picograd.late_methods import dataclass

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from picograd.code import TensorMap
-from picograd.codegen.program import Instr, Program
-from picograd.codegen.program_async import Mma, Wgmma
+from picograd.codegen.program import Instr, Mma, Program, Wgmma
 from picograd.conversion import from_bits, to_bits
 from picograd.errors import check
 from picograd.late_methods import dataclass

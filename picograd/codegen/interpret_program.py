@@ -5,7 +5,7 @@ Blocks that see nothing of one another run side by side, as further threads.
 Shared memory remembers who wrote each byte since the last barrier: a read by another thread is an
 error, as it would be a race on the device. Roles take turns: each runs until it waits for another
 (interpret_async.py). bfloat16 is raw bits in memory and float32 as a value;
-8-bit floats are raw bits everywhere (codegen/casts.py computes with those).
+8-bit floats are raw bits everywhere (codegen/value.py computes with those).
 """
 
 import copy

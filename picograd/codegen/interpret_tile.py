@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from picograd.codegen.boxes import CopyBox, Join, Persistent, Pipeline
 from picograd.codegen.interpret_async import read_box
 from picograd.codegen.operands import guarded
 from picograd.codegen.tile import (
@@ -33,7 +34,6 @@ from picograd.codegen.tile import (
     TilePart,
     When,
 )
-from picograd.codegen.tile_pipeline import CopyBox, Join, Persistent, Pipeline
 from picograd.conversion import convert
 from picograd.dtype import DType
 from picograd.errors import check, internal

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from picograd.codegen.block_cuda import Block
+from picograd.codegen.boxes import Join
+from picograd.codegen.deal_cuda import add
 from picograd.codegen.layout import WgmmaAccumulator
 from picograd.codegen.linearize_cuda_roles import first_lane
-from picograd.codegen.products_cuda import add
 from picograd.codegen.tile import Step
-from picograd.codegen.tile_pipeline import Join
 from picograd.dtype import int32
 from picograd.errors import internal
 from picograd.helpers import product

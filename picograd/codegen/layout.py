@@ -2,14 +2,23 @@
 
 A layout is a bijection (thread, register) <-> coordinate, written as `coordinate`; the list of
 layouts is closed. On a CPU a block is one worker, so every tile there is `Blocked` on one thread.
+
+Walks: how the threads of a CUDA block step through the coordinates of a layout.
+
+A `Walk` turns a layout into loops, and the coordinates into indices over the loop axes, one thread
+axis and at most one vector axis; the registers a thread uses are an index over the same axes. The
+substitution of these indices for a step's dims lets every division by a tile size cancel.
 """
 
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Union
 
+from picograd.errors import check, internal
 from picograd.helpers import product
 from picograd.late_methods import dataclass
+from picograd.schedule.index import Axis, Index, axis_index, constant, flatten, unflatten
+from picograd.schedule.loop import Condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,3 +244,148 @@ def elements(layout: Layout) -> Iterator[tuple[int, int, tuple[int, ...]]]:
     for thread in range(layout.thread_count):
         for register in range(layout.register_count):
             yield thread, register, layout.coordinate(thread, register)
+
+
+LANES = 4  # of a row of a fragment
+RUN = 8  # neighbours that a lane reads in one go
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """One thread's way through a layout.
+
+    `loops` names the dimension each loop belongs to; `steps` and `lanes` are, per dimension, the
+    (index, size) of the step and of the neighbour within a step.
+    """
+
+    loops: tuple[tuple[Axis, int], ...]
+    coordinates: tuple[Index, ...]
+    conditions: tuple[Condition, ...]
+    vector: tuple[Axis, int] | None
+    steps: tuple[tuple[Index, int], ...]
+    lanes: tuple[tuple[Index, int], ...]
+    fragment: Index | None = None  # the register, when the layout is an accumulator fragment
+    vector_dim: int = -1
+    row: Index | None = None  # the register of what each row of a fragment has one of
+
+    def register(self, count: int) -> Index:
+        """Register of the current point in a tile that has the first `count` dimensions."""
+        if self.fragment is not None:
+            if count == 1 and self.row is not None:
+                return self.row
+            check(count in (0, 2), "a fragment is read whole")
+            return self.fragment if count else constant(0)
+        parts = (*self.steps[:count], *self.lanes[:count])
+        return flatten([p[0] for p in parts], [p[1] for p in parts])
+
+    def loops_of(self, first: int, last: int) -> list[Axis]:
+        """Loop axes of the dimensions first..last-1."""
+        return [axis for axis, dim in self.loops if first <= dim < last]
+
+
+def walk(layout: Layout, thread: Axis, is_vector: bool) -> Walk:
+    """Walk a layout; `is_vector` steps along its widest vector dimension in one go."""
+    if isinstance(layout, Blocked):
+        return blocked_walk(layout, thread, is_vector)
+    if isinstance(layout, RowsOf | WgmmaOperand):
+        found = walk(layout.fragment, thread, is_vector and isinstance(layout, WgmmaOperand))
+        return found if isinstance(layout, WgmmaOperand) else rows_walk(found)
+    lane, warp = axis_index(thread) % 32, axis_index(thread) // 32
+    half, pair = Axis("half", 2), Axis("pair", 2)
+    row = lane // 4 + axis_index(half) * 8
+    column = lane % 4 * 2 + axis_index(pair)
+    loops: list[Axis]
+    if isinstance(layout, MmaAccumulator):
+        down, across = (Axis(n, s) for n, s in zip(("down", "across"), layout.fragments))
+        warp_row, warp_column = unflatten(warp, layout.warps)
+        row = row + (warp_row * down.size + axis_index(down)) * 16
+        column = column + (warp_column * across.size + axis_index(across)) * 8
+        loops, sizes = [down, across, half], [down.size, across.size, 2, 2]
+    elif isinstance(layout, WgmmaAccumulator):
+        across, stack = Axis("across", layout.n // 8), Axis("stack", layout.stacked)
+        group = warp // 4 * layout.stacked + axis_index(stack)
+        row, column = row + warp % 4 * 16 + group * 64, column + axis_index(across) * 8
+        loops, sizes = [stack, across, half], [stack.size, across.size, 2, 2]
+        stacked = flatten([axis_index(stack), axis_index(half)], [stack.size, 2])
+    else:
+        internal(f"no walk for layout {layout}")
+    register = flatten([axis_index(a) for a in (*loops, pair)], sizes)
+    inner = () if is_vector else ((pair, 1),)
+    named = (*((axis, 0 if axis.name in ("half", "stack") else 1) for axis in loops), *inner)
+    vector = (pair, 2) if is_vector else None
+    named = tuple(loop for loop in named if loop[0].size > 1)
+    by_row = stacked if isinstance(layout, WgmmaAccumulator) else None
+    return Walk(named, (row, column), (), vector, (), (), register, 1, by_row)
+
+
+def rows_walk(found: Walk) -> Walk:
+    """Walk the rows of a fragment alone."""
+    named = tuple(loop for loop in found.loops if loop[1] == 0)
+    return Walk(named, found.coordinates[:1], (), None, (), (), found.row, -1, found.row)
+
+
+def runs_walk(layout: WgmmaAccumulator, thread: Axis) -> Walk:
+    """Walk the rows of a fragment, and columns by runs of neighbours, in which memory is read."""
+    rows = rows_walk(walk(layout, thread, False))
+    run, lane = Axis("run", layout.n // (LANES * RUN)), Axis("lane", RUN)
+    number = axis_index(run) * LANES + axis_index(thread) % LANES
+    column = number * RUN + axis_index(lane)
+    loops = (*rows.loops, (run, 1)) if run.size > 1 else rows.loops
+    coordinates = (*rows.coordinates, column)
+    return Walk(loops, coordinates, (), (lane, RUN), (), (), rows.row, 1, rows.row)
+
+
+def blocked_walk(layout: Blocked, thread: Axis, is_vector: bool) -> Walk:
+    """Walk a Blocked layout; threads beyond its own replicate it (t acts as t // replicas).
+
+    Where the first dimension is the fastest, replicas are the slowest: t acts as t % threads.
+    """
+    replicas, rest = divmod(thread.size, layout.thread_count)
+    check(rest == 0, f"{thread.size} threads do not replicate {layout}")
+    if layout.is_first_fastest:
+        own = axis_index(thread) % layout.thread_count
+        threads = unflatten(own, layout.threads[::-1])[::-1]
+    else:
+        threads = unflatten(axis_index(thread) // replicas, layout.threads)
+    dims = range(len(layout.shape))
+    steps = [Axis(f"step{d}", layout.steps[d]) for d in dims]
+    lanes = [Axis(f"lane{d}", layout.vector[d]) for d in dims]
+    widest = max(dims, key=lambda d: (layout.vector[d], d), default=-1)
+    is_vector = is_vector and widest >= 0 and layout.vector[widest] > 1
+    is_vector = is_vector and layout.shape[widest] % layout.vector[widest] == 0
+    coordinates, conditions, loops = [], [], []
+    for d in dims:
+        size, vector = layout.shape[d], layout.vector[d]
+        step = axis_index(steps[d]) * layout.threads[d] + threads[d]
+        coordinate = step * vector + axis_index(lanes[d])
+        coordinates.append(coordinate)
+        if coordinate.hi >= size:
+            is_whole = size % vector == 0
+            conditions.append((step if is_whole else coordinate, 0, size // vector - 1))
+            if not is_whole:
+                conditions[-1] = (coordinate, 0, size - 1)
+        loops.append((steps[d], d))
+        if not (is_vector and d == widest):
+            loops.append((lanes[d], d))
+    return Walk(
+        tuple(loop for loop in loops if loop[0].size > 1),
+        tuple(coordinates),
+        tuple(conditions),
+        (lanes[widest], layout.vector[widest]) if is_vector else None,
+        tuple((axis_index(a), a.size) for a in steps),
+        tuple((axis_index(a), a.size) for a in lanes),
+        None,
+        widest if is_vector else -1,
+    )
+
+
+def replicas_of(layout: Layout, threads: int) -> int:
+    """Count the threads of a block that hold the same element."""
+    return threads // layout.thread_count
+
+
+def register_count(layout: Layout, count: int) -> int:
+    """Registers a thread needs for the first `count` dimensions of a layout."""
+    if isinstance(layout, Blocked):
+        return product(layout.steps[:count]) * product(layout.vector[:count])
+    return layout.register_count

@@ -12,13 +12,12 @@ from dataclasses import replace
 from picograd.codegen import (
     linearize_cpu_dot,
     linearize_cpu_pack,
-    linearize_cpu_turn,
     linearize_scan,
     linearize_sort_cpu,
 )
 from picograd.codegen.decompose import LLVM
 from picograd.codegen.emit import Emitter, compute_dtype
-from picograd.codegen.linearize_cpu_turn import flat_position, tile_strides
+from picograd.codegen.linearize_cpu_pack import flat_position, tile_strides
 from picograd.codegen.nests import (
     UNROLLED,
     as_bounds,
@@ -216,8 +215,8 @@ class CpuBuilder:
             linearize_cpu_pack.linearize_pack(self, step)
         elif isinstance(step, Accumulate) and not is_pointwise(step):
             self.accumulate(steps)  # type: ignore[arg-type]
-        elif linearize_cpu_turn.is_turn(step):
-            linearize_cpu_turn.linearize_turn(self, step)  # type: ignore[arg-type]
+        elif linearize_cpu_pack.is_turn(step):
+            linearize_cpu_pack.linearize_turn(self, step)  # type: ignore[arg-type]
         elif isinstance(step, Assign | Store | Accumulate):
             self.pointwise(steps)  # type: ignore[arg-type]
         elif isinstance(step, For):

@@ -10,7 +10,7 @@ element in a register of its own; `a` is loaded one scalar at a time and repeate
 from collections.abc import Iterator
 
 from picograd.codegen.emit import Emitter
-from picograd.codegen.linearize_cpu_turn import Builder, flat_position, tile_strides
+from picograd.codegen.linearize_cpu_pack import Builder, flat_position, tile_strides
 from picograd.codegen.tile import Dot
 from picograd.dtype import DType
 from picograd.errors import check

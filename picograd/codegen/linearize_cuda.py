@@ -20,21 +20,19 @@ from picograd.codegen.block_cuda import (
     tests_of,
     write_once,
 )
+from picograd.codegen.boxes import BoxStore, Join, Persistent
 from picograd.codegen.emit import Emitter
 from picograd.codegen.join_cuda import join
 from picograd.codegen.layout import Blocked, Layout, WgmmaOperand
-from picograd.codegen.linearize_cuda_dot import simple_dot
-from picograd.codegen.linearize_cuda_mainloop import main_loop
+from picograd.codegen.linearize_cuda_mainloop import main_loop, simple_dot
 from picograd.codegen.linearize_cuda_reduce import accumulate, combine, shared_loops
 from picograd.codegen.linearize_cuda_roles import persistent
-from picograd.codegen.linearize_radix_cuda import radix_cuda
 from picograd.codegen.linearize_runs_cuda import runs_cuda
-from picograd.codegen.linearize_scan_cuda import scan_cuda
-from picograd.codegen.linearize_sort_cuda import sort_cuda
+from picograd.codegen.linearize_scan import scan_cuda
+from picograd.codegen.linearize_sort_cuda import radix_cuda, sort_cuda
 from picograd.codegen.program import Program
 from picograd.codegen.quick import relaxed
-from picograd.codegen.store_boxes_cuda import store_boxes
-from picograd.codegen.store_rows_cuda import store_rows
+from picograd.codegen.store_boxes_cuda import store_boxes, store_rows
 from picograd.codegen.tile import (
     Accumulate,
     Assign,
@@ -55,7 +53,6 @@ from picograd.codegen.tile import (
     TilePart,
     When,
 )
-from picograd.codegen.tile_pipeline import BoxStore, Join, Persistent
 from picograd.codegen.unseen import quick_enough
 from picograd.dtype import bool_, float32, int32
 from picograd.errors import check

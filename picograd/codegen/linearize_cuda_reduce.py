@@ -11,11 +11,10 @@ from dataclasses import replace
 
 from picograd.codegen.block_cuda import Block, inside, lane_of, loops, put, write_once
 from picograd.codegen.emit import Emitter, compute_dtype
-from picograd.codegen.layout import Blocked, Layout, WgmmaAccumulator
+from picograd.codegen.layout import LANES, RUN, Blocked, Layout, Walk, WgmmaAccumulator, runs_walk
+from picograd.codegen.layout import walk as walk_layout
 from picograd.codegen.tile import Accumulate, Step, Store, Tile
 from picograd.codegen.unseen import quick_enough, tiles_read
-from picograd.codegen.walk_cuda import LANES, RUN, Walk, runs_walk
-from picograd.codegen.walk_cuda import walk as walk_layout
 from picograd.dtype import float32
 from picograd.errors import check, internal
 from picograd.helpers import product, round_up

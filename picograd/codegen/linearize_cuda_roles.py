@@ -16,8 +16,9 @@ from dataclasses import replace
 from functools import partial
 
 from picograd.codegen.block_cuda import Block
-from picograd.codegen.deal_cuda import points, steps_before
-from picograd.codegen.linearize_cuda_rings import (
+from picograd.codegen.boxes import BoxStore, CopyBox, Persistent, Pipeline
+from picograd.codegen.deal_cuda import add, dot, points, steps_before, swizzled
+from picograd.codegen.linearize_cuda_streams import (
     GROUP,
     WARP,
     WARPS,
@@ -32,24 +33,20 @@ from picograd.codegen.linearize_cuda_rings import (
     enter_stage,
     fillers,
     flip,
+    is_under_way,
+    late_boxes,
     leave_unfilled,
     make_ring,
     pointer,
     read,
     release,
+    run_streams,
     stages_of,
+    tiles_worked_on,
     variable,
 )
-from picograd.codegen.linearize_cuda_streams import (
-    is_under_way,
-    late_boxes,
-    run_streams,
-    tiles_worked_on,
-)
-from picograd.codegen.products_cuda import add, dot, swizzled
-from picograd.codegen.program_async import Role
+from picograd.codegen.program import Role
 from picograd.codegen.tile import Dot, Step, Store
-from picograd.codegen.tile_pipeline import BoxStore, CopyBox, Persistent, Pipeline
 from picograd.dtype import bool_
 from picograd.errors import check
 from picograd.schedule.index import Axis, axis_index, constant, substitute

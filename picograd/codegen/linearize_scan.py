@@ -1,18 +1,41 @@
-"""ScanStep -> Program on the CPU, and what both languages need: combining, and where to start.
+"""ScanStep -> Program of a CUDA block: a thread for each point of the dims, or the block for a row.
+
+A block scans a row in tiles of threads x LANES elements:
+
+    thread   scans its own LANES neighbours
+    warp     a butterfly: after step d every lane knows the total of its group of 2d lanes, and what
+             comes before it inside the group
+    block    the totals of the warps meet in shared memory; every thread adds those before its own
+    row      the total of the tiles so far is carried along
+
+The order of combinations is fixed by the shape, so the same inputs give the same bits.
+
+ScanStep -> Program on the CPU, and what both languages need: combining, and where to start.
 
 One element after the other: a running total for each point of the dims, on the stack. Nothing is
 reassociated, so the same inputs give the same bits.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Protocol
 
+from picograd.codegen.block_cuda import (
+    Block,
+    default_layout,
+    inside,
+    lane_of,
+    loops,
+    put,
+    write_once,
+)
 from picograd.codegen.emit import Emitter, compute_dtype
+from picograd.codegen.layout import Blocked, Walk
 from picograd.codegen.tile import ScanStep
 from picograd.dtype import DType, float64
-from picograd.helpers import product
-from picograd.schedule.index import Axis, axis_index, flatten
-from picograd.schedule.loop import Condition
+from picograd.helpers import ceil_div, product
+from picograd.schedule.index import Axis, Index, axis_index, constant, flatten, substitute
+from picograd.schedule.loop import Condition, rewrite
 from picograd.schedule.monoid import COMBINE, identity
 
 SHORT_ROW = 16  # elements of rows that LLVM scans side by side; longer ones it unrolls for nothing
@@ -135,3 +158,175 @@ def scan_cpu(builder: Nests, step: ScanStep) -> None:
     is_loop = not step.dims and step.axis.size > SHORT_ROW
     is_unrolled = None if is_loop else False
     builder.nest((step.axis, *step.dims), step.conditions, body, is_unrolled)
+
+
+LANES = 4  # 16 bytes of float32
+WARP = 32
+
+
+def scan_cuda(block: Block, step: ScanStep) -> None:
+    """Write a scan: a thread for each point of the dims, or the block for one row."""
+    if step.dims:
+        scan_columns(block, step)
+    else:
+        scan_row(block, step)
+
+
+def scan_columns(block: Block, step: ScanStep) -> None:
+    """Let every thread walk the axis of its own column."""
+    emitter, dtype = block.emitter, compute_dtype(step.expr.dtype)
+    layout = default_layout(block, step.dims)
+    found, values = block.walked(layout, step.dims, [], [])
+    total, zero = emitter.add("array", dtype, arg=1), emitter.integer(0)
+    with ExitStack() as stack:
+        once = write_once(block, layout)
+        loops(block, stack, found.loops)
+        tests = [(substitute(i, values), lo, hi) for i, lo, hi in step.conditions]
+        uniform = [c for c in tests if step.axis not in emitter.index_axes(c[0])]
+        outside = emitter.both(once, emitter.conditions([*found.conditions, *uniform]))
+        inside(block, stack, found, outside)
+        start = None if step.start is None else rewrite(step.start, values)
+        first = nothing(emitter, step.monoid, dtype) if start is None else emitter.value(start)
+        emitter.add("set", None, (total, zero, emitter.cast(first, dtype)))
+        stack.enter_context(emitter.axis_loop(step.axis))
+        mask = emitter.both(outside, emitter.conditions([c for c in tests if c not in uniform]))
+        emitter.scopes[-1].mask = mask
+        value = emitter.cast(emitter.value(rewrite(step.expr, values)), dtype)
+        old = emitter.add("get", dtype, (total, zero))
+        new = combine(emitter, step.monoid, old, value)
+        emitter.add("set", None, (total, zero, new))
+        place = emitter.index(substitute(step.target, values))
+        emitter.store(emitter.slots[step.slot], place, new, mask)
+
+
+def scan_row(block: Block, step: ScanStep) -> None:
+    """Let the block scan a row, tile after tile."""
+    emitter, dtype = block.emitter, compute_dtype(step.expr.dtype)
+    width = block.threads * LANES
+    tile, within = (Axis("tile", ceil_div(step.axis.size, width)), Axis("in", width))
+    layout = Blocked((width,), (block.threads,), (LANES,))
+    held = emitter.add("array", dtype, arg=LANES)
+    carry, zero = emitter.add("array", dtype, arg=1), emitter.integer(0)
+    emitter.add("set", None, (carry, zero, start_of(emitter, step, dtype)))
+    with emitter.axis_loop(tile):
+        place = axis_index(tile) * width + axis_index(within)
+        row = RowTile(block, step, place, within, layout)
+        row.read(held)
+        for lane in range(1, LANES):
+            old = emitter.add("get", dtype, (held, emitter.integer(lane - 1)))
+            new = emitter.add("get", dtype, (held, emitter.integer(lane)))
+            new = combine(emitter, step.monoid, old, new)
+            emitter.add("set", None, (held, emitter.integer(lane), new))
+        total = emitter.add("get", dtype, (held, emitter.integer(LANES - 1)))
+        before, total = across_warp(block, step.monoid, total)
+        carried = emitter.add("get", dtype, (carry, zero))
+        warps, total = across_block(block, step.monoid, carried, total)
+        emitter.add("set", None, (carry, zero, total))
+        row.write(held, combine(emitter, step.monoid, warps, before))
+
+
+class RowTile:
+    """This class walks one tile of a row: to read it into registers, and to write it back."""
+
+    values: dict[Axis, Index]
+
+    def __init__(
+        self, block: Block, step: ScanStep, place: Index, within: Axis, layout: Blocked
+    ) -> None:
+        self.block: Block = block
+        self.step: ScanStep = step
+        self.layout: Blocked = layout
+        at = {step.axis: place}
+        self.expr, target = rewrite(step.expr, at), substitute(step.target, at)
+        tests = [(substitute(i, at), lo, hi) for i, lo, hi in step.conditions]
+        if place.hi >= step.axis.size:
+            tests.append((place, 0, step.axis.size - 1))
+        found, self.values = block.walked(layout, (within,), [self.expr], [target], tests)
+        self.found: Walk = found
+        self.target: Index = substitute(target, self.values)
+        first_lane = {found.vector[0]: constant(0)} if found.vector else {}
+        self.tests: list[tuple[Index, int, int]] = [
+            (substitute(substitute(i, self.values), first_lane), lo, hi) for i, lo, hi in tests
+        ]
+
+    def enter(self, stack: ExitStack) -> int | None:
+        """Open the loops and the scope of a point; give its mask."""
+        loops(self.block, stack, self.found.loops, len(self.found.coordinates))
+        mask = self.block.emitter.conditions([*self.found.conditions, *self.tests])
+        inside(self.block, stack, self.found, mask)
+        return mask
+
+    def registers(self) -> Sequence[Index]:
+        """Registers of the present point: one, or one for each lane."""
+        where, vector = self.found.register(1), self.found.vector
+        if vector is None:
+            return (where,)
+        return [substitute(where, {vector[0]: constant(lane)}) for lane in range(vector[1])]
+
+    def read(self, held: int) -> None:
+        """Fill the registers; what is outside the row is the identity."""
+        emitter = self.block.emitter
+        dtype = emitter.dtype(held)
+        with ExitStack() as stack:
+            mask = self.enter(stack)
+            value = emitter.cast(emitter.value(rewrite(self.expr, self.values)), dtype)
+            if mask is not None:
+                fill = nothing(emitter, self.step.monoid, dtype)
+                value = emitter.apply("where", mask, value, fill, dtype=dtype)
+            for lane, where in enumerate(self.registers()):
+                one = lane_of(emitter, value, lane)
+                emitter.add("set", None, (held, emitter.index(where), one))
+
+    def write(self, held: int, before: int) -> None:
+        """Store the registers, combined with everything before this thread's."""
+        emitter, monoid = self.block.emitter, self.step.monoid
+        dtype = emitter.dtype(held)
+        with ExitStack() as stack:
+            mask = self.enter(stack)
+            made = []
+            for where in self.registers():
+                value = emitter.add("get", dtype, (held, emitter.index(where)))
+                made.append(combine(emitter, monoid, before, value))
+            value = made[0]
+            if len(made) > 1:
+                value = emitter.add("pack", dtype, made, lanes=len(made))
+            put(self.block, emitter.slots[self.step.slot], self.target, value, mask)
+
+
+def across_warp(block: Block, monoid: str, total: int) -> tuple[int, int]:
+    """Scan one value a lane: what comes before the lane, and the total of the warp."""
+    emitter = block.emitter
+    dtype, distance = emitter.dtype(total), 1
+    before = nothing(emitter, monoid, dtype)
+    while distance < WARP:
+        bit = axis_index(block.thread) // distance % 2
+        is_upper = emitter.conditions([(bit, 1, 1)])
+        other = emitter.add("shuffle_xor", dtype, (total,), distance)
+        longer = combine(emitter, monoid, other, before)
+        if is_upper is not None:
+            before = emitter.apply("where", is_upper, longer, before, dtype=dtype)
+        total = combine(emitter, monoid, total, other)
+        distance *= 2
+    return before, total
+
+
+def across_block(block: Block, monoid: str, carried: int, total: int) -> tuple[int, int]:
+    """Combine the warps' totals in order: what comes before this warp, and after the last."""
+    emitter = block.emitter
+    dtype, thread = emitter.dtype(total), axis_index(block.thread)
+    warps = block.threads // WARP
+    if warps == 1:
+        return carried, combine(emitter, monoid, carried, total)
+    offset = block.scratch_for(warps * dtype.itemsize)
+    place = emitter.add("shared", dtype, arg=offset)
+    emitter.add("barrier", None)
+    is_first_lane = emitter.conditions([(thread % WARP, 0, 0)])
+    emitter.store(place, emitter.index(thread // WARP), total, is_first_lane)
+    emitter.add("barrier", None)
+    before = whole = carried
+    for number in range(warps):
+        is_own = emitter.conditions([(thread // WARP, number, number)])
+        if is_own is not None:
+            before = emitter.apply("where", is_own, whole, before, dtype=dtype)
+        whole = combine(emitter, monoid, whole, emitter.load(place, emitter.integer(number)))
+    return before, whole

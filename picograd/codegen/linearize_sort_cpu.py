@@ -6,7 +6,7 @@ each byte, least significant first, every element goes to the next place of its 
 """
 
 from picograd.codegen.emit import Emitter
-from picograd.codegen.linearize_cpu_turn import Builder
+from picograd.codegen.linearize_cpu_pack import Builder
 from picograd.codegen.tile import SortStep
 from picograd.dtype import bool_, int32, int64
 from picograd.errors import check

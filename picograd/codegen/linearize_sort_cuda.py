@@ -1,4 +1,17 @@
-"""SortStep -> Program of a CUDA block: a bitonic network over pairs (key, position).
+"""RadixStep -> Program of a CUDA block: rank the elements of a tile among those of their digit.
+
+Every warp walks a stretch of the tile, 32 neighbours at a time, in order:
+
+    same     the lanes whose digit is the same (`match_any`)
+    rank     elements of this digit that the warp met before, and lanes below in `same`
+    counter  of the digit, in the warp's own row of shared memory, grows by the lanes in `same`
+
+Then thread d adds up digit d over the warps. That is the tile's count; or, after a scan over the
+digits, the place where each warp's elements begin in the sorted tile. The tile is sorted in shared
+memory first: elements of one digit leave it side by side, so that the stores fill whole sectors.
+Ranks follow the order of the elements, so the sort is stable, and nothing is left to chance.
+
+SortStep -> Program of a CUDA block: a bitonic network over pairs (key, position).
 
     for size = 2, 4, ..., n: for stride = size/2, ..., 1:
         all pairs (i, i + stride): order them, upwards where i & size is 0, else downwards
@@ -8,11 +21,194 @@ last. Positions differ, hence no two pairs are equal, and equal keys keep their 
 """
 
 from picograd.codegen.block_cuda import Block
-from picograd.codegen.tile import SortStep
-from picograd.dtype import bool_, int32, int64
+from picograd.codegen.linearize_scan import across_block, across_warp
+from picograd.codegen.tile import RadixStep, SortStep
+from picograd.dtype import bool_, int32, int64, uint32
 from picograd.errors import check
 from picograd.helpers import ceil_div
-from picograd.schedule.index import Axis, axis_index
+from picograd.schedule.index import Axis, Index, axis_index
+from picograd.schedule.loop import DIGITS
+
+WARP = 32
+ROW = DIGITS + 1  # counters of a warp: one a digit, and one for places past the end
+
+
+def radix_cuda(block: Block, step: RadixStep) -> None:
+    """Write one step of a radix sort."""
+    is_fit = block.threads >= DIGITS and step.count % block.threads == 0
+    check(is_fit, "a radix step takes a thread for each digit", step)
+    RadixTile(block, step).write()
+
+
+class RadixTile:
+    """This class writes the program of one tile."""
+
+    block: Block
+    step: RadixStep
+
+    def __init__(self, block: Block, step: RadixStep) -> None:
+        self.block, self.step, self.emitter = block, step, block.emitter
+        self.memory: list[int] = [block.places[name] for name in step.tiles]
+        self.counters: int = self.memory[0]
+        self.warps: int = block.threads // WARP
+        self.turns: int = step.count // block.threads
+        self.thread: Index = axis_index(block.thread)
+        self.held: int = self.emitter.add("array", step.expr.dtype, arg=self.turns)
+        self.ranks: int = self.emitter.add("array", int32, arg=self.turns)
+
+    def write(self) -> None:
+        """Write ranking; then the counts, or the moves."""
+        emitter = self.emitter
+        self.clear()
+        self.read()
+        emitter.add("barrier", None)
+        self.rank()
+        emitter.add("barrier", None)
+        own = emitter.conditions([(self.thread, 0, DIGITS - 1)])
+        places = [self.thread + warp * ROW for warp in range(self.warps)]
+        counts = [emitter.load(self.counters, emitter.index(place), own) for place in places]
+        total = counts[0]
+        for count in counts[1:]:
+            total = emitter.raw("add", int32, total, count)
+        if self.step.start is None:
+            self.store_count(total, own)
+            return
+        self.place_warps(counts, total, own)
+        emitter.add("barrier", None)
+        self.sort()
+        emitter.add("barrier", None)
+        self.store()
+
+    def clear(self) -> None:
+        """Set all counters to zero."""
+        emitter, size = self.emitter, self.warps * ROW
+        turn = Axis("turn", ceil_div(size, self.block.threads))
+        place = axis_index(turn) * self.block.threads + self.thread
+        with emitter.axis_loop(turn, True):
+            inside = emitter.conditions([(place, 0, size - 1)])
+            zero = emitter.const(0, int32)
+            emitter.store(self.counters, emitter.index(place), zero, inside)
+
+    def element(self, turn: Axis) -> tuple[Index, int | None]:
+        """Position in the row of a thread's element, and whether there is one.
+
+        The elements of a warp lie together.
+        """
+        lane, warp = self.thread % WARP, self.thread // WARP
+        within = (warp * self.turns + axis_index(turn)) * WARP + lane
+        place = self.step.place * self.step.count + within
+        last = self.step.axis.size - 1
+        return place, self.emitter.conditions([(place, 0, last)])
+
+    def read(self) -> None:
+        """Load all elements of the thread, so that the loads are in flight together."""
+        emitter, turn = self.emitter, Axis("turn", self.turns)
+        with emitter.axis_loop(turn, True):
+            place, mask = self.element(turn)
+            with emitter.scope({self.step.axis: emitter.index(place)}):
+                emitter.scopes[-1].mask = mask
+                value = emitter.value(self.step.expr)
+            at = emitter.axis_value(turn)
+            emitter.add("set", None, (self.held, at, value))
+
+    def digit(self, value: int) -> int:
+        """Take the digit of a value."""
+        emitter, dtype = self.emitter, self.step.expr.dtype
+        shift, low = (emitter.const(n, dtype) for n in (self.step.shift, DIGITS - 1))
+        shifted = emitter.raw("shift_right", dtype, value, shift)
+        low_byte = emitter.raw("bitwise_and", dtype, shifted, low)
+        return emitter.cast(low_byte, uint32)
+
+    def cell(self, turn: Axis) -> tuple[int, int]:
+        """Give the digit of a turn's element, and where the warp counts that digit."""
+        emitter, at = self.emitter, self.emitter.axis_value(turn)
+        value = emitter.add("get", self.step.expr.dtype, (self.held, at))
+        digit, (_, mask) = self.digit(value), self.element(turn)
+        if mask is not None:
+            outside = emitter.const(DIGITS, uint32)
+            digit = emitter.apply("where", mask, digit, outside, dtype=uint32)
+        own = emitter.index(self.thread // WARP * ROW)
+        place = emitter.cast(digit, emitter.index_dtype)
+        return digit, emitter.arithmetic("add", own, place)
+
+    def rank(self) -> None:
+        """Rank every element among those of its digit that the warp has met."""
+        emitter, turn = self.emitter, Axis("turn", self.turns)
+        lane = emitter.cast(emitter.index(self.thread % WARP), uint32)
+        one, none = emitter.const(1, uint32), emitter.const(0, int32)
+        bit = emitter.raw("shift_left", uint32, one, lane)
+        below = emitter.raw("sub", uint32, bit, one)
+        with emitter.axis_loop(turn, True):
+            digit, cell = self.cell(turn)
+            bits = DIGITS.bit_length()  # one more than a digit has, for places past the end
+            same = emitter.add("match_any", uint32, (digit,), bits)
+            before = emitter.raw("bitwise_and", uint32, same, below)
+            before = emitter.cast(emitter.raw("popcount", uint32, before), int32)
+            met = emitter.load(self.counters, cell)
+            rank = emitter.raw("add", int32, met, before)
+            at = emitter.axis_value(turn)
+            emitter.add("set", None, (self.ranks, at, rank))
+            count = emitter.cast(emitter.raw("popcount", uint32, same), int32)
+            emitter.add("warp_barrier", None)
+            is_first = emitter.raw("equal", bool_, before, none)
+            total = emitter.raw("add", int32, met, count)
+            emitter.store(self.counters, cell, total, is_first)
+            emitter.add("warp_barrier", None)
+
+    def store_count(self, total: int, own: int | None) -> None:
+        """Store how often the thread's digit occurs in the tile."""
+        emitter, step = self.emitter, self.step
+        with emitter.scope({step.digit: emitter.axis_value(self.block.thread)}):
+            place = emitter.index(step.target)
+        emitter.store(emitter.slots[step.slot], place, total, own)
+
+    def place_warps(self, counts: list[int], total: int, own: int | None) -> None:
+        """Turn counters into places in the sorted tile; note how far a digit is from its start."""
+        emitter, step, offsets = self.emitter, self.step, self.memory[1]
+        in_warp, sum_of_warp = across_warp(self.block, "sum", total)
+        zero = emitter.const(0, int32)
+        before, _ = across_block(self.block, "sum", zero, sum_of_warp)
+        place = emitter.raw("add", int32, before, in_warp)
+        thread = emitter.axis_value(self.block.thread)
+        with emitter.scope({step.digit: thread}):
+            emitter.scopes[-1].mask = own
+            start = emitter.cast(emitter.value(step.start), int32)  # type: ignore[arg-type]
+        offset = emitter.raw("sub", int32, start, place)
+        emitter.store(offsets, thread, offset, own)
+        for warp, count in enumerate(counts):
+            at = emitter.index(self.thread + warp * ROW)
+            emitter.store(self.counters, at, place, own)
+            place = emitter.raw("add", int32, place, count)
+
+    def sort(self) -> None:
+        """Put every element at its place in the sorted tile."""
+        emitter, turn = self.emitter, Axis("turn", self.turns)
+        with emitter.axis_loop(turn, True):
+            at = emitter.axis_value(turn)
+            _, cell = self.cell(turn)
+            _, mask = self.element(turn)
+            value = emitter.add("get", self.step.expr.dtype, (self.held, at))
+            rank = emitter.add("get", int32, (self.ranks, at))
+            first = emitter.load(self.counters, cell)
+            place = emitter.cast(emitter.raw("add", int32, first, rank), emitter.index_dtype)
+            emitter.store(self.memory[2], place, value, mask)
+
+    def store(self) -> None:
+        """Store the sorted tile: neighbours of one digit side by side."""
+        emitter, step, turn = (self.emitter, self.step, Axis("turn", self.turns))
+        _, offsets, ordered = self.memory
+        within = axis_index(turn) * self.block.threads + self.thread
+        place = step.place * step.count + within
+        with emitter.axis_loop(turn, True):
+            mask = emitter.conditions([(place, 0, step.axis.size - 1)])
+            at = emitter.index(within)
+            value = emitter.load(ordered, at, mask)
+            digit = emitter.cast(self.digit(value), emitter.index_dtype)
+            offset = emitter.cast(emitter.load(offsets, digit), emitter.index_dtype)
+            moved = emitter.raw("add", emitter.index_dtype, at, offset)
+            with emitter.scope({step.axis: moved}):
+                target = emitter.index(step.target)
+            emitter.store(emitter.slots[step.slot], target, value, mask)
 
 
 def sort_cuda(block: Block, step: SortStep) -> None:

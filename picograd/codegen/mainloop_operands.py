@@ -8,10 +8,15 @@ from typing import Union
 
 from picograd.codegen.block_cuda import is_multiple, is_uniform
 from picograd.codegen.emit import Emitter, is_unit
-from picograd.codegen.tensor_core import CHUNK, MmaSchedule, SharedOperand, SimtSchedule
+from picograd.codegen.tensor_core import (
+    CHUNK,
+    MmaSchedule,
+    SharedOperand,
+    SimtSchedule,
+    WgmmaSchedule,
+)
 from picograd.codegen.tensor_core_tf32 import Tf32Schedule
 from picograd.codegen.tile import MainLoop
-from picograd.codegen.wgmma import WgmmaSchedule
 from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axis_index, substitute
 from picograd.schedule.loop import Condition, Expr, Kernel

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from picograd.codegen.linearize_cpu_turn import is_turn
+from picograd.codegen.linearize_cpu_pack import is_turn
 from picograd.codegen.tile import (
     Accumulate,
     Assign,

@@ -42,7 +42,7 @@ parallel    task (linear block or task number); thread; fence; barrier (arg: thr
             (acquires and releases at the scope of the device)
             warp_barrier; match_any args=(value,) arg=bits -> uint32: the lanes of the warp whose
             value is the same in its lowest bits; popcount args=(value,): bits that are set
-beside      roles, mbarriers, box copies, asynchronous products: codegen/program_async.py
+beside      roles, mbarriers, box copies, asynchronous products: codegen/program.py
 opaque      mma: arg = what the renderer needs (codegen/tensor_core.py)
 
 A bool is a mask as a value (i1, a C bool) and one byte in memory. Constants, params, scalars and
@@ -50,15 +50,183 @@ arrays may be used in every scope after their definition.
 
 Not allowed: a use before its definition or outside the loop that defines it, lanes that differ
 between the arguments of an elementwise op, a store through a load-only parameter.
+
+Program instructions that run beside others: roles, mbarriers, copies of boxes, products.
+
+roles     role arg=Role ... end     some warps of the block; roles that follow one another run at
+          the same time, and outside of them every thread runs
+          uniform args=(value,)     the same value, known to be equal in all lanes of a warp
+          elect -> bool             one lane of each warp, always the same
+barriers  live in shared memory (`shared` of uint64), `index` counts them; a phase ends when all
+          arrivals and all bytes that it waits for have come
+          barrier_init args=(barriers, index) arg=arrivals; barrier_publish
+          barrier_arrive args=(barriers, index); barrier_expect, the same with arg=bytes to come
+          barrier_wait args=(barriers, index, parity): until a phase of that parity has ended
+          barrier_arrive_all, as barrier_arrive, at that of each block of a cluster, arg=how many;
+          cluster_barrier arg=how many: blocks of that number of the grid are a cluster, and wait
+          for one another
+flags     int32 in a zeroed workspace
+          flag_raise args=(flags, index): what this warp stored before its last warp_barrier is
+          there for whoever waits; flag_wait args=(flags, index): until it is raised, and lowers it
+copies    tensor arg=number -> a tensor map of the launch
+          copy_box args=(tensor, shared, place, barriers, index, *at): the bytes arrive there;
+          of windows: args=(..., *at, *offsets) arg=how many offsets
+          copy_box_all args=(tensor, shared, place, barriers, index, rank, *at) arg=(count, rows,
+          span): so many boxes, one below the other; block `rank` of a cluster brings one to all
+          unfilled args=(shared, place) arg=bytes: nothing is copied there, and what is read from
+          there is in no result
+          store_box args=(tensor, shared, place, *at), a group of its own
+          store_box_wait arg=pending: until at most so many groups of this thread are being read
+          async_fence: what this thread stored is seen by `store_box`, and what it read of a box
+          it has, before another box overwrites it
+operands  wgmma_pack args=(packed, array) arg=dtype: pairs of an array, rounded, as uint32; numbers
+          of float32 by themselves, rounded to TF32
+          wgmma_keep args=(packed, small): they stay; `small` is below 256, and no compiler knows
+products  descriptor args=(shared, place) arg=leading -> uint64: where a swizzled operand begins;
+          `leading` bytes lie between slabs, if it does not run along K
+          wgmma args=(acc, a, b) arg=Wgmma: `a` is a descriptor, or packed registers; wgmma_fence
+          before the first, and after packing; wgmma_commit: a group;
+          wgmma_wait args=accs arg=pending: until at most so many groups are under way, the
+          accumulators not among them
+          mma_packed args=(acc, packed, shared, place) arg=Mma, at once: TF32 of packed registers by
+          a swizzled operand that begins at a place, along any of its sides; no group is under way
+
+`verify_async` finds a barrier that somebody waits for and nobody arrives at, a copy into a stage
+that nobody waited to be free, unless it is filled once, an accumulator that is read while a product
+is under way, products at once beside others, and an arrival after such a product without a fence.
+The interpreter finds, for the sizes it runs: deadlocks, a stage overwritten before it was read or
+read before it arrived, and a box overwritten before it left.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from picograd.code import TensorMap
-from picograd.codegen.program_async import SPREAD, verify_async
 from picograd.dtype import DType, bool_
 from picograd.errors import check
 from picograd.late_methods import dataclass
+
+SPREAD = {
+    "uniform", "elect",
+    "barrier_init", "barrier_publish", "barrier_arrive", "barrier_expect",
+    "barrier_wait", "copy_box", "copy_box_all", "barrier_arrive_all", "cluster_barrier",
+    "store_box", "unfilled", "store_box_wait", "async_fence",
+    "descriptor", "wgmma", "wgmma_fence", "wgmma_commit", "wgmma_wait",
+    "wgmma_pack", "wgmma_keep", "mma_packed", "flag_raise", "flag_wait",
+}  # fmt: skip
+K_BYTES = 32  # of each row, that one `wgmma` multiplies
+ARRIVES = ("barrier_arrive", "barrier_arrive_all", "barrier_expect", "flag_raise")
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """`teams` times `threads` threads from `first` on; each team runs the role by itself.
+
+    `registers`: of each thread while it runs. `follows`: another role ends where this one begins.
+    Roles inside of a role are some of its warps.
+    """
+
+    first: int
+    threads: int
+    teams: int = 1
+    registers: int = 0
+    follows: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Wgmma:
+    """One product of 64 x n x 32 bytes of K by a warpgroup, added to registers from `register` on.
+
+    `dtypes` are those of the operands, two of 8 bits may differ. `a_offset`, `b_offset`: bytes from
+    where the descriptors of the operands begin; of packed registers, how many come before.
+    `is_first`: the registers are set, not added to.
+    """
+
+    n: int
+    dtypes: tuple[DType, DType]
+    count: int  # registers of the accumulator
+    register: int
+    a_offset: int
+    b_offset: int
+    a_is_k_major: bool
+    b_is_k_major: bool
+    has_packed: bool = False
+    is_first: bool = False
+
+    @property
+    def dtype(self) -> DType:
+        """Type of the left operand, as wide as the right one."""
+        return self.dtypes[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Mma:
+    """A product of 64 x n x depth by a warpgroup: float32, of which the unit reads TF32.
+
+    The left operand is in registers as an accumulator has it, the right one in a stage of slabs of
+    so many `rows`: [n, k] if `b_is_nk`, else [k, n].
+    """
+
+    n: int
+    depth: int
+    rows: int
+    b_is_nk: bool
+    is_first: bool = False
+
+
+def ended_once(instructions: Sequence[Any]) -> set[int]:
+    """Find the barriers of which only the first phase is waited for: stages are filled once."""
+    waits = [instr.args for instr in instructions if instr.op == "barrier_wait"]
+    later = set()
+    for barriers, _, parity in waits:
+        number = instructions[parity]
+        if number.args or number.arg != 0:
+            later.add(barriers)
+    return {barriers for barriers, *_ in waits} - later
+
+
+def verify_async(program: object, instructions: Sequence[Any]) -> None:
+    """Check the rules of the module docstring that can be seen without running."""
+    waited: dict[int, int] = {}
+    arrived: set[int] = set()
+    once = ended_once(instructions)
+    is_free = [False]  # for each open scope, whether it waited
+    groups: list[set[int]] = [set()]  # of accumulators; the last one is not committed
+    is_fenced = True  # what threads read of boxes
+    for number, instr in enumerate(instructions):
+        is_fenced |= instr.op == "async_fence"
+        if instr.op in ("loop", "if", "role", "claims"):
+            is_free.append(False)
+        elif instr.op == "end":
+            is_free.pop()
+        elif instr.op == "barrier_wait":
+            waited[instr.args[0]], is_free[-1] = number, True
+        elif instr.op == "flag_wait":
+            waited[instr.args[0]] = number
+        elif instr.op in ARRIVES:
+            arrived.add(instr.args[0])
+            check(is_fenced, f"%{number} arrives, and reads of boxes are not fenced", program)
+        elif instr.op in ("copy_box", "copy_box_all"):
+            is_ready = is_free[-1] or instr.args[3] in once
+            check(is_ready, f"%{number} fills a stage without waiting for it", program)
+        elif instr.op == "wgmma":
+            groups[-1].add(instr.args[0])
+        elif instr.op == "mma_packed":
+            check(not any(groups), f"%{number} multiplies beside a product under way", program)
+            is_fenced = False
+        elif instr.op == "wgmma_commit":
+            groups.append(set())
+        elif instr.op == "wgmma_wait":
+            groups = groups[max(len(groups) - 1 - instr.arg, 0) :]
+            early = [acc for acc in instr.args if any(acc in group for group in groups)]
+            check(not early, f"%{number} does not wait for what it names", program)
+        elif instr.op == "get":
+            is_done = all(instr.args[0] not in group for group in groups)
+            check(is_done, f"%{number} reads a product under way", program)
+    for barriers, number in waited.items():
+        check(barriers in arrived, f"%{number} waits, and nothing arrives", program)
+    check(not any(groups), "a product is never waited for", program)
+
 
 EVERYWHERE = {
     "const", "param", "scalar", "workspace", "scratch", "shared", "array", "task", "thread",

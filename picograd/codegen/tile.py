@@ -4,7 +4,7 @@
     Tile       = name, shape, dtype, space, layout
     Step       = Assign | Accumulate | Dot | Store | For | When | Barrier | LastBlock | Scatter
                | ScanStep | SortStep | RadixStep | RunStep | MainLoop
-               | Persistent | Pipeline | CopyBox                (codegen/tile_pipeline.py)
+               | Persistent | Pipeline | CopyBox                (codegen/boxes.py)
 
 A step works on all coordinates of its `dims` (axes of its own, bound to 0..size-1) "at once": the
 threads of the block share the work, and the number of steps does not depend on the tile sizes.
@@ -29,8 +29,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Union
 
+from picograd.codegen.boxes import BoxStore, CopyBox, Join, Persistent, Pipeline, RowStore
 from picograd.codegen.layout import Blocked, Layout, Swizzled
-from picograd.codegen.tile_pipeline import BoxStore, CopyBox, Join, Persistent, Pipeline, RowStore
 from picograd.dtype import DType
 from picograd.errors import internal
 from picograd.helpers import product

@@ -7,7 +7,7 @@ from formula_cases import PLAIN, cases_of, check_bits, check_values
 from harness import run
 
 from picograd.codegen.elementary import EXPONENTIALS
-from picograd.codegen.logistic import LOGISTIC
+from picograd.codegen.quick import LOGISTIC
 from picograd.dtype import DType, float32, float64
 
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from picograd.codegen.erfc_fit import ERFC
+from picograd.codegen.error_function import ERFC
 
 
 def test_it_is_erfc_as_its_comment_says() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from picograd import Tensor
 from picograd.codegen.linearize_cpu import linearize
-from picograd.codegen.linearize_cpu_turn import is_turn
+from picograd.codegen.linearize_cpu_pack import is_turn
 from picograd.codegen.tile import Assign, Store, Tile, TileKernel, TilePart
 from picograd.dtype import DType, float32, float64
 from picograd.schedule.index import Axis, axis_index

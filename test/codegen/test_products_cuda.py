@@ -3,8 +3,8 @@
 from box_products import program_of, tiles_of
 from cuda_tools import matmul_kernel
 
+from picograd.codegen.deal_cuda import across, along
 from picograd.codegen.layout import Swizzled
-from picograd.codegen.products_cuda import across, along
 from picograd.dtype import bfloat16
 
 

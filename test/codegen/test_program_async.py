@@ -3,8 +3,7 @@
 import pytest
 
 from picograd.code import TensorMap
-from picograd.codegen.program import Instr, Program, verify
-from picograd.codegen.program_async import Mma, Role, Wgmma
+from picograd.codegen.program import Instr, Mma, Program, Role, Wgmma, verify
 from picograd.dtype import bfloat16, float32, int32, uint64
 from picograd.errors import InternalError
 

@@ -4,8 +4,7 @@ import itertools
 
 import pytest
 
-from picograd.codegen.cuts import nested_cut, range_cut
-from picograd.codegen.reach import Reach, exist, inside, reaches, starts
+from picograd.codegen.cuts import Reach, exist, inside, nested_cut, range_cut, reaches, starts
 from picograd.dtype import int64
 from picograd.helpers import ceil_div, product
 from picograd.schedule.index import (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from picograd.codegen.stream_formulas import gathered
+from picograd.codegen.stream_masks import gathered
 from picograd.dtype import bfloat16, float32, float64
 from picograd.schedule.loop import Expr, const, rewrite
 

@@ -2,7 +2,7 @@
 
 import math
 
-from picograd.codegen.stream_powers import (
+from picograd.codegen.stream_masks import (
     exponentials_of,
     is_multiple,
     parts_of,

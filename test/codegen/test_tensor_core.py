@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from picograd.codegen.layout import Blocked, MmaAccumulator, WgmmaAccumulator, elements
+from picograd.codegen.layout import Blocked, MmaAccumulator, WgmmaAccumulator, elements, walk
 from picograd.codegen.tensor_core import MmaSchedule, SimtSchedule, multiply_tiles, shared_operand
-from picograd.codegen.walk_cuda import walk
 from picograd.dtype import bfloat16, float32
 from picograd.errors import InternalError
 from picograd.schedule.index import Axis, evaluate

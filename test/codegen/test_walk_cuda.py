@@ -3,8 +3,16 @@
 import numpy as np
 import pytest
 
-from picograd.codegen.layout import Blocked, Layout, MmaAccumulator, WgmmaAccumulator
-from picograd.codegen.walk_cuda import register_count, replicas_of, runs_walk, walk
+from picograd.codegen.layout import (
+    Blocked,
+    Layout,
+    MmaAccumulator,
+    WgmmaAccumulator,
+    register_count,
+    replicas_of,
+    runs_walk,
+    walk,
+)
 from picograd.errors import InternalError
 from picograd.schedule.index import Axis, evaluate
 

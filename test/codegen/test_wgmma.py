@@ -2,7 +2,7 @@
 
 import pytest
 
-from picograd.codegen.wgmma import (
+from picograd.codegen.tensor_core import (
     WgmmaSchedule,
     instruction_text,
     multiply_warpgroup,

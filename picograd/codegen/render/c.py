@@ -78,7 +78,7 @@ TYPE_NAMES = {
     "int16": "short",
     "int32": "int",
     "int64": "int64",
-    "float8_e4m3fn": "uint8",  # bytes: codegen/casts.py converts them
+    "float8_e4m3fn": "uint8",  # bytes: codegen/value.py converts them
     "float8_e5m2": "uint8",
     "float16": "half",
     "bfloat16": "bfloat16",

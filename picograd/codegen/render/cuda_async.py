@@ -1,4 +1,4 @@
-"""Spelling of the instructions of codegen/program_async.py in CUDA C: one PTX instruction each.
+"""Spelling of the instructions of codegen/program.py in CUDA C: one PTX instruction each.
 
 A qualifier too many costs a memory barrier of the whole GPU in every step of a pipeline: `.release`
 on an arrival, or a `fence.proxy.async` that is not limited to `.shared::cta`.
@@ -6,8 +6,7 @@ on an arrival, or a `fence.proxy.async` that is not limited to `.shared::cta`.
 
 from collections.abc import Callable
 
-from picograd.codegen.program import Instr
-from picograd.codegen.program_async import K_BYTES, Mma, Role, Wgmma
+from picograd.codegen.program import K_BYTES, Instr, Mma, Role, Wgmma
 
 HELPERS = """\
 struct __align__(64) TensorMap { uint64 words[16]; };

@@ -455,7 +455,7 @@ class Renderer:
         """Convert between dtypes; float to integer saturates and NaN gives 0."""
         source, target = self.dtype(instr.args[0]), self.dtype(number)
         value, result = self.of(instr.args[0]), type_name(target, instr.lanes)
-        check(target is not bfloat16, "codegen/casts.py rounds to bfloat16", self.program)
+        check(target is not bfloat16, "codegen/value.py rounds to bfloat16", self.program)
         if source is bfloat16:
             return self.widen_bfloat16(number, value, result, instr.lanes)
         if source.is_float and not target.is_float:

@@ -22,17 +22,18 @@ from typing import Protocol
 from picograd.codegen.boxes import view_of
 from picograd.codegen.layout import WgmmaOperand
 from picograd.codegen.operands import bind_roles, cast, expr_axes, guarded, narrow, role, size_of
-from picograd.codegen.stream_formulas import with_few_operations
 from picograd.codegen.stream_masks import (
     emptied,
+    refs_of,
     scaled,
     seen_places,
     settled,
     shown_of,
     unmasked,
+    unrounded,
     unscaled,
+    with_few_operations,
 )
-from picograd.codegen.stream_powers import refs_of, unrounded
 from picograd.codegen.streams import (
     Stream,
     analyse,

@@ -20,15 +20,18 @@ from dataclasses import replace
 
 from picograd.codegen.layout import WgmmaOperand
 from picograd.codegen.operands import bind_roles, cast, guarded, role, size_of
-from picograd.codegen.stream_masks import emptied, settled, shown_of, unmasked
-from picograd.codegen.stream_powers import (
+from picograd.codegen.stream_masks import (
     Power,
+    emptied,
     exponentials_of,
     is_multiple,
     needs_guard,
     power_of,
     power_of_two,
     refs_of,
+    settled,
+    shown_of,
+    unmasked,
     unrounded,
     without_factor,
 )

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from picograd.codegen.cuts import Cut, Piece
+from picograd.codegen.cuts import Cut, Piece, exist, inside, starts
 from picograd.codegen.layout import Blocked
 from picograd.codegen.operands import (
     Contraction,
@@ -27,7 +27,6 @@ from picograd.codegen.operands import (
     stores,
     strides,
 )
-from picograd.codegen.reach import exist, inside, starts
 from picograd.codegen.templates import contract_taps, contract_thin
 from picograd.codegen.templates.contract_plan import Plan, alongside, choose, nearest, orient
 from picograd.codegen.templates.contract_sums import (

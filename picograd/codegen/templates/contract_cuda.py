@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
+from picograd.codegen.cuts import below, depth_ends, single_axis
 from picograd.codegen.layout import Blocked, Layout
 from picograd.codegen.mainloop_operands import Schedule, operands_of, plain_load
 from picograd.codegen.operands import (
@@ -29,10 +30,9 @@ from picograd.codegen.operands import (
     size_of,
     stores,
 )
-from picograd.codegen.reach import below, depth_ends, single_axis
-from picograd.codegen.templates import contract_simt, contract_tma
-from picograd.codegen.templates.contract_patches import split_windows, store_windows, windows_last
-from picograd.codegen.tensor_core import MmaSchedule, SimtSchedule
+from picograd.codegen.templates import contract_steps, contract_tma
+from picograd.codegen.templates.contract_windows import split_windows, store_windows, windows_last
+from picograd.codegen.tensor_core import MmaSchedule, SimtSchedule, WgmmaSchedule
 from picograd.codegen.tensor_core_tf32 import Tf32Schedule
 from picograd.codegen.tile import (
     Accumulate,
@@ -47,7 +47,6 @@ from picograd.codegen.tile import (
     TilePart,
     When,
 )
-from picograd.codegen.wgmma import WgmmaSchedule
 from picograd.dtype import DType, float16, float32
 from picograd.errors import check
 from picograd.helpers import ceil_div, product, round_up
@@ -155,9 +154,9 @@ def choices(
     if target.tf32 and dtype is float32:
         options = tf32_options(m, n, majors)
     elif not is_half:
-        options = [*contract_simt.sorted_options(c, dtype, majors, target)]
+        options = [*contract_steps.sorted_options(c, dtype, majors, target)]
         if is_small:
-            options.insert(0, SimtSchedule(SMALL, contract_simt.THREADS, 2, 2, *majors))
+            options.insert(0, SimtSchedule(SMALL, contract_steps.THREADS, 2, 2, *majors))
     options = [schedule for schedule in options if select(schedule)]
     return [*(s for s in options if fits(s, c, target)), options[-1]]
 
@@ -220,7 +219,7 @@ def make_grid(c: Contraction, schedule: Schedule, target: Target) -> Grid:
     rows, columns = ceil_div(m, schedule.block[0]), ceil_div(n, schedule.block[1])
     depth = ceil_div(k, schedule.block[2])
     if isinstance(schedule, SimtSchedule) and schedule.block != SMALL:
-        splits = contract_simt.split_count(c, schedule, target)
+        splits = contract_steps.split_count(c, schedule, target)
     else:
         splits = split_count(batch * rows * columns, depth, schedule, target)
     tiles = ceil_div(depth, splits)

@@ -3,7 +3,17 @@
 from dataclasses import replace
 from math import gcd
 
-from picograd.codegen.cuts import Cut, Piece, nested_cut, range_cut, split_outer
+from picograd.codegen.cuts import (
+    Cut,
+    Piece,
+    Reach,
+    depth_ends,
+    nested_cut,
+    range_cut,
+    reaches,
+    single_axis,
+    split_outer,
+)
 from picograd.codegen.operands import (
     Contraction,
     Windows,
@@ -18,7 +28,6 @@ from picograd.codegen.operands import (
     strides,
     swap,
 )
-from picograd.codegen.reach import Reach, depth_ends, reaches, single_axis
 from picograd.dtype import DType
 from picograd.errors import internal
 from picograd.helpers import ceil_div, round_up

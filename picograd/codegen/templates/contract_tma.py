@@ -4,26 +4,37 @@ Blocks stay: as many as there are processors walk the tiles of the output. A war
 stages of both operands ahead, teams of warpgroups multiply them; the epilogue is ordinary Tile IR
 on the accumulator, and its stores leave in boxes where the output's rows allow it. Nothing is
 guarded: what lies outside of an array is copied in as 0 and not copied out.
+
+Order of the tiles of a product that blocks stay for: which run together, and what they share.
 """
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import gcd
 
 from picograd.code import TensorMap
 from picograd.codegen.boxes import (
     ROW_BYTES,
+    BoxStore,
+    CopyBox,
     Depth,
+    Join,
     Operand,
+    Persistent,
+    Pipeline,
+    RowStore,
+    Shares,
     Side,
+    Teams,
     depths,
     fitting_box,
     place_of,
+    rounded_product,
     side_of,
     view_of,
     whole_chunks,
 )
 from picograd.codegen.operands import Contraction, role, size_of, step_of, stores
-from picograd.codegen.templates.contract_order import GROUP_ROWS, order, order_of_shares
 from picograd.codegen.templates.contract_schedules import (
     MOST_REGISTERS,
     MOST_REGISTERS_BUSY,
@@ -39,23 +50,71 @@ from picograd.codegen.templates.contract_schedules import (
 )
 from picograd.codegen.templates.contract_steps import Reach, reach_of
 from picograd.codegen.tile import Assign, Dot, Step, Store, Tile, TileKernel, TilePart
-from picograd.codegen.tile_pipeline import (
-    BoxStore,
-    CopyBox,
-    Join,
-    Persistent,
-    Pipeline,
-    RowStore,
-    Shares,
-    Teams,
-    rounded_product,
-)
-from picograd.dtype import DType
+from picograd.dtype import DType, int64
 from picograd.helpers import ceil_div, product, round_up
 from picograd.late_methods import dataclass
-from picograd.schedule.index import Axis, Index, axis_index, flatten, substitute, unflatten
-from picograd.schedule.loop import Expr, Kernel, const, walk
+from picograd.schedule.index import (
+    Axis,
+    Dynamic,
+    Index,
+    atom_index,
+    axis_index,
+    flatten,
+    substitute,
+    unflatten,
+)
+from picograd.schedule.loop import Condition, Expr, Kernel, const, walk
 from picograd.target import Target
+
+GROUP_ROWS = 8  # tiles of rows that run together, for the L2 cache
+
+
+def order(
+    position: Index, rows: int, columns: int, blocks: int, group: int = 0
+) -> tuple[Index, Index]:
+    """Number tiles so that those that run together share operands in the L2 cache.
+
+    Rows of tiles that are left when all groups are full are a group of their own.
+    """
+    if not group:
+        group = next(g for g in (GROUP_ROWS, 4, 2, 1) if rows % g == 0)
+        if group < 4 and columns * GROUP_ROWS > blocks:  # else any group is soon done with
+            group = min(GROUP_ROWS, rows)
+    inside = position % (group * columns)
+    first = position // (group * columns) * group
+    row = first + inside % group
+    column = inside // group
+    rest = rows % group
+    full = rows - rest
+    if not rest:
+        return row, column
+    inside = position - full * columns
+    is_full = position, 0, full * columns - 1
+    row = either(is_full, row, inside % rest + full, rows)
+    return row, either(is_full, column, inside // rest, columns)
+
+
+def either(condition: Condition, index: Index, other: Index, size: int) -> Index:
+    """Choose an index where a condition holds, else another, of 0 .. size - 1."""
+    here = Expr("index", (), index, int64)
+    there = Expr("index", (), other, int64)
+    found = Expr("guard", (here, there), (condition,), int64)
+    chosen = Dynamic(found, 0, size - 1)
+    return atom_index(chosen)
+
+
+def order_of_shares(position: Index, rows: int, columns: int, blocks: int) -> tuple[Index, Index]:
+    """Number tiles that blocks share so that those at one place of K read few long operands.
+
+    Tiles a `period` apart begin at the same place, and are neighbours along the shorter side.
+    """
+    count = gcd(rows * columns, blocks)
+    period = rows * columns // count
+    number = position % period * count + position // period
+    if columns <= rows:
+        return number // columns, number % columns
+    return number % rows, number // rows
+
 
 WARP = 32  # threads of a warp
 WHOLE = 8  # columns of 16 bytes

@@ -23,8 +23,7 @@ from picograd.codegen.templates.grid import (
     rebind,
     substitute_part,
 )
-from picograd.codegen.templates.member_sizes import join_sizes
-from picograd.codegen.templates.members import alike_parts
+from picograd.codegen.templates.members import alike_parts, join_sizes
 from picograd.codegen.templates.patches import build_patches, over_layout
 from picograd.codegen.tile import (
     Accumulate,

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+from picograd.codegen.cuts import compares_counts
 from picograd.codegen.layout import Blocked
-from picograd.codegen.reach import compares_counts
 from picograd.codegen.templates.grid import balanced, in_piece, rebind
 from picograd.codegen.templates.threads import EXPENSIVE, Threads, loads_free_of
 from picograd.codegen.templates.transposed import write_out

@@ -8,7 +8,7 @@ a kernel of its own (graph/sorting.py).
 
 from collections.abc import Sequence
 
-from picograd.codegen.reach import single_axis
+from picograd.codegen.cuts import single_axis
 from picograd.codegen.templates.grid import cut, merge_part, rebind
 from picograd.codegen.tile import For, RadixStep, SortStep, Step, Tile, TileKernel, TilePart, When
 from picograd.dtype import int32

@@ -7,7 +7,7 @@ in [0, 1), in float32 or float64; narrower floats are rounded once, at the end.
 
 import math
 
-from picograd.codegen.erfc_fit import ERFC
+from picograd.codegen.error_function import ERFC
 from picograd.dtype import DType, float32, float64
 from picograd.graph.node import Node
 from picograd.tensor.math.transcendental import ROOT_PI, polynomial, with_sign

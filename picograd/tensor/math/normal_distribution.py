@@ -7,7 +7,7 @@ Functions, 7.2 and 7.12.
 import math
 from collections.abc import Sequence
 
-from picograd.codegen.erfc_fit import ERFC
+from picograd.codegen.error_function import ERFC
 from picograd.dtype import float32, float64
 from picograd.graph.node import Node
 from picograd.tensor.core.function import recorded, within

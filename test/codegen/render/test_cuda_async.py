@@ -1,7 +1,6 @@
 """The text of asynchronous instructions: one PTX instruction each, with no qualifier too many."""
 
-from picograd.codegen.program import Instr
-from picograd.codegen.program_async import Role, Wgmma
+from picograd.codegen.program import Instr, Role, Wgmma
 from picograd.codegen.render import cuda_async
 from picograd.dtype import bfloat16, float16, int32
 

@@ -19,9 +19,8 @@ from cuda_tools import (
 from structured import moved_part
 
 from picograd.codegen.templates import contract_cuda
-from picograd.codegen.tensor_core import MmaSchedule, SimtSchedule
+from picograd.codegen.tensor_core import MmaSchedule, SimtSchedule, WgmmaSchedule
 from picograd.codegen.tensor_core_tf32 import Tf32Schedule
-from picograd.codegen.wgmma import WgmmaSchedule
 from picograd.dtype import bfloat16, bool_, float16, float32, float64, int8, int32, int64
 from picograd.schedule.index import Dynamic, atom_index, axis_index
 from picograd.schedule.loop import Compute, Expr, rewrite

@@ -2,7 +2,7 @@
 
 import pytest
 
-from picograd.codegen.templates.contract_order import order, order_of_shares
+from picograd.codegen.templates.contract_tma import order, order_of_shares
 from picograd.schedule.index import Axis, axis_index, evaluate
 
 

@@ -5,7 +5,7 @@ from cuda_tools import matmul_kernel
 
 from picograd.codegen.operands import analyse
 from picograd.codegen.templates import contract_cuda
-from picograd.codegen.templates.contract_simt import SCHEDULES, cost, sorted_options, split_count
+from picograd.codegen.templates.contract_steps import SCHEDULES, cost, sorted_options, split_count
 from picograd.dtype import float32, float64
 from picograd.target import cuda_target
 

@@ -8,7 +8,7 @@ from structured import adam
 
 from picograd.codegen.pipeline import linearize, tile
 from picograd.codegen.templates.grid import merge_part
-from picograd.codegen.templates.member_sizes import only_axis
+from picograd.codegen.templates.members import only_axis
 from picograd.codegen.tile import Member, TileKernel
 from picograd.dtype import float32, int32
 from picograd.schedule.index import Axis, Index, axis_index, constant
