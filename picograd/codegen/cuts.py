@@ -9,7 +9,7 @@ role evenly there is a piece for full blocks and one for the last: inner loops s
 
 Reach: how far into the blocks of a role (M, N, K) the elements go that anybody sees.
 
-An end of a kernel (schedule/ends.py) is `axis < count`. Where the blocks of a `Cut` divide that
+An end of a kernel (schedule/assemble.py) is `axis < count`. Where the blocks of a `Cut` divide that
 axis, a block that begins at `count` or beyond is left out, and of one that begins before it only
 the first `limit` positions are wanted. An axis that is not the slowest of its block comes back to
 0 again and again (`cycle`): stretches of the block are left out that lie beyond it as a whole.

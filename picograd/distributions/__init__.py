@@ -2,11 +2,10 @@
 
 distribution: the base. constraints: what values may be. univariate, gamma_family, discrete,
 continuous_bernoulli, von_mises, multivariate, matrices: formulas. transforms, composed,
-transformed: distributions made of others. kl, kl_pairs: divergences.
+transformed: distributions made of others. kl: divergences.
 """
 
 from picograd.distributions import constraint_registry, constraints, transforms, utils
-from picograd.distributions import kl_pairs as kl_pairs
 from picograd.late_names import gather
 
 # What this package shows, by the module that has it. Type checkers read `__init__.pyi`.

@@ -20,11 +20,11 @@ from picograd.engine.executable import CompiledPlan
 from picograd.engine.plan_key import GraphKey, leaf_buffer
 from picograd.graph.axes import Axes, Degenerate, Parts, memory_of
 from picograd.graph.bounded import Bounded, Origin
+from picograd.graph.bounded_rules import Bounds, holds
 from picograd.graph.node import Node
 from picograd.graph.recurrence import steps_of
 from picograd.graph.row import SCALARS, WRITES, Role
 from picograd.graph.shape import Shape
-from picograd.graph.size_bounds import Bounds, holds
 from picograd.graph.starts import MOVING
 from picograd.helpers import product
 from picograd.late_methods import dataclass

@@ -34,10 +34,10 @@ from picograd.engine.stored_plan import find_stored, store_plan
 from picograd.engine.tracing import is_tracing
 from picograd.engine.watch import PROFILES, tell_span
 from picograd.errors import PicogradError, ShapeError
+from picograd.graph.complex_numbers import has_complex
 from picograd.graph.formula import FOLDED, unfolded
 from picograd.graph.node import RESULT, Node
 from picograd.graph.room import check_values
-from picograd.graph.split_complex import has_complex
 from picograd.helpers import on_demand
 from picograd.runtime.log import log_action
 from picograd.schedule.plan import Plan

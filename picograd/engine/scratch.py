@@ -12,8 +12,7 @@ from picograd.dtype import uint8
 from picograd.runtime.device import Executable, TapeLaunch
 from picograd.schedule.in_place import lives_of
 from picograd.schedule.memory import place_slots
-from picograd.schedule.plan import KernelLaunch, Plan, PlanSlot, Step
-from picograd.schedule.waits import find_waits
+from picograd.schedule.plan import KernelLaunch, Plan, PlanSlot, Step, find_waits
 from picograd.target import is_host
 
 Loaded = Mapping[tuple[str, int], Executable]  # by device and kernel

@@ -36,11 +36,10 @@ from picograd.graph.axes import (
     record,
 )
 from picograd.graph.bounded import Bounded
-from picograd.graph.bounded_rules import bounded
+from picograd.graph.bounded_rules import NEAR, Bounds, bounded, choose_bounds, fits, is_near
 from picograd.graph.expand import expand_composites
 from picograd.graph.node import Node
 from picograd.graph.recurrence import Recurrence
-from picograd.graph.size_bounds import NEAR, Bounds, choose_bounds, fits, is_near
 from picograd.graph.starts import placed, starts_of
 from picograd.helpers import product
 from picograd.late_methods import dataclass

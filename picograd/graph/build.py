@@ -19,6 +19,9 @@ from picograd.graph.build_composite import (
     argmin,
     batch_norm,
     batch_stats,
+    check_device,
+    check_dtype,
+    check_same,
     cross_entropy,
     gelu,
     layer_norm,
@@ -32,7 +35,6 @@ from picograd.graph.build_composite import (
     softmax,
     var,
 )
-from picograd.graph.check_inputs import check_device, check_dtype, check_same
 from picograd.graph.node import Node, Number, constant
 from picograd.graph.ops import OPS
 from picograd.graph.random import signed

@@ -1,18 +1,58 @@
-"""Constructors of checked composite nodes. 16-bit floats are computed in float32, rounded once."""
+"""Constructors of checked composite nodes. 16-bit floats are computed in float32, rounded once.
+
+Checks of what an op is applied to; each raises under the name of the op the user called.
+"""
 
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from picograd.dtype import float64, int32, int64
-from picograd.errors import DTypeError, ShapeError, check_known
-from picograd.graph.check_inputs import check_device, check_dtype
-from picograd.graph.composites import COMPOSITES, CustomGradient, widen
+from picograd.errors import DeviceError, DTypeError, ShapeError, check_known
+from picograd.graph.composites import (
+    COMPOSITES,
+    CustomGradient,
+    batch_axes,
+    count_of,
+    mean_of,
+    widen,
+)
 from picograd.graph.node import Node, Number
-from picograd.graph.norms import batch_axes, count_of, mean_of
 from picograd.graph.ops import OPS
-from picograd.graph.row import FLOAT
+from picograd.graph.row import FLOAT, DTypeRule
 from picograd.graph.shape import Window, normalise_axes, normalise_axis, reduce_shape, window_count
+
+
+def check_device(op: str, inputs: Sequence[Node]) -> None:
+    """Raise DeviceError unless all inputs are on one device."""
+    first = inputs[0].device
+    for node in inputs:
+        if node.device != first:
+            text = f"operands are on different devices: {first} and {node.device}"
+            raise DeviceError(op, text, f'move one with .to("{first}")')
+
+
+def check_dtype(op: str, rule: DTypeRule, inputs: Sequence[Node]) -> None:
+    """Raise DTypeError unless all inputs have one dtype and the rule takes it."""
+    dtype = inputs[0].dtype
+    if dtype.kind not in rule.kinds:
+        is_stored = dtype.kind == "float8"  # for storage: PyTorch computes little with it too
+        fix = "call .float() first" if is_stored else "cast the operand first"
+        raise DTypeError(op, f"takes {rule.wanted}, not {dtype.name}", fix)
+    for node in inputs:
+        if node.dtype is not dtype:
+            raise DTypeError(
+                op, f"operands are {dtype.name} and {node.dtype.name}", "cast one of them first"
+            )
+
+
+def check_same(op: str, inputs: Sequence[Node]) -> None:
+    """Raise ShapeError or DeviceError unless shapes and devices are equal."""
+    shape = inputs[0].shape
+    for node in inputs:
+        if node.shape != shape:
+            raise ShapeError(op, f"shapes differ: {shape} and {node.shape}", "broadcast them first")
+    check_device(op, inputs)
 
 
 def activation(op: str, node: Node, arg: object = None) -> Node:
@@ -156,7 +196,7 @@ def layer_norm(
     wide = x.accumulated()
     average = mean_of(wide, last)
     away = wide - widen(average, x.shape, last)
-    missed = mean_of(away, last)  # 0 but for rounding; see graph/norms.py, `expand_var`
+    missed = mean_of(away, last)  # 0 but for rounding; see graph/composites.py, `expand_var`
     spread = (mean_of(away * away, last) - missed * missed).binary("maximum", 0)
     average = average + missed
     scale = (spread + spread_out(eps, spread)).unary("rsqrt")

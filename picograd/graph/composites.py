@@ -3,21 +3,40 @@
 Expansion happens before scheduling, so fusion sees primitives only. Composites of float inputs
 work in float32 or float64: graph/build_composite.py casts 16-bit floats around them, so that a
 softmax rounds once.
+
+Composite row of `cat`: arrays one behind another along an axis.
+
+One node, whatever the number of parts: recording, keys of plans and gradients look at each once.
+
+Composite rows of variance, layer norm and batch norm.
+
+The statistics of a norm are inputs of its node, so that forward and backward share them; its VJP
+returns the whole derivative with respect to x, statistics included, and none for the statistics.
 """
 
 import math
-from functools import partial
+from collections.abc import Sequence
+from functools import partial, reduce
 from types import FunctionType
 from typing import Any
 
-from picograd.dtype import int32, int64
-from picograd.graph.batch_rules import Found, next_axis, next_windows, same
-from picograd.graph.bounds import place_of_extreme
+from picograd.dtype import bool_, int32, int64
+from picograd.graph.batch_rules import (
+    Found,
+    batch_batch_norm,
+    first_axes_next,
+    next_axes,
+    next_axis,
+    next_windows,
+    same,
+)
+from picograd.graph.bounds import Bounds, Look, place_of_extreme, union
 from picograd.graph.complex_rules import conjugate
 from picograd.graph.formula import is_text
-from picograd.graph.node import Node
+from picograd.graph.node import Node, Number
 from picograd.graph.row import ANY, FLOAT, NUMBER, OPS, ORDERED, PLACES, DTypeRule, Op, Role, table
 from picograd.graph.shape import Shape, first_shape, reduce_shape, window_shape
+from picograd.helpers import product
 
 Gradients = tuple[Node | None, ...]
 ROOT_HALF = math.sqrt(0.5)
@@ -352,4 +371,194 @@ COMPOSITES = table(
         lambda windows, x: window_shape(x, windows)[: len(x)],
         batch_arg=next_windows,
     ),
+)
+
+
+TOGETHER = 64  # arrays that one kernel joins: CUDA has room for 400 pointers
+FEW = 16  # of more: 64 of 0.4 MB take 104 ms so, and 619 ms at once (measured, one thread)
+
+
+def joined_shape(axis: int, *shapes: Shape) -> Shape:
+    """Shape of parts joined along an axis; a size that is traced stays one."""
+    size: Any = shapes[0][axis]
+    for shape in shapes[1:]:
+        size = size + shape[axis]
+    return (*shapes[0][:axis], size, *shapes[0][axis + 1 :])
+
+
+def join(parts: Sequence[Node], axis: int) -> Node:
+    """Join parts of one dtype and rank along an axis."""
+    first = parts[0]
+    if first.dtype.kind == "complex":
+        real, imag = zip(*(part.parts() for part in parts))
+        return join(real, axis).paired(join(imag, axis))
+    shape = joined_shape(axis, *[part.shape for part in parts])
+    return Node("cat", tuple(parts), axis, shape, first.dtype, first.device)
+
+
+def expand_join(node: Node) -> Node:
+    """Choose each element from its part: a `where` on the position, a binary tree over parts.
+
+    A kernel looks for each element in all of its parts. So many are joined in groups, which are
+    stored and joined again.
+    """
+    parts: Sequence[Node] = node.inputs
+    while len(parts) > TOGETHER:
+        starts = range(0, len(parts), FEW)
+        groups = [place_range(parts[start : start + FEW], node.arg) for start in starts]
+        parts = [each.composite("contiguous") for each in groups]
+    return place_range(parts, node.arg)
+
+
+def place_range(parts: Sequence[Node], axis: int) -> Node:
+    """Join parts pairwise: pad both halves to the joined size and select by position."""
+    if len(parts) == 1:
+        return parts[0]
+    half = len(parts) // 2
+    left, right = place_range(parts[:half], axis), place_range(parts[half:], axis)
+    a, b = left.shape[axis], right.shape[axis]
+    if not a or not b:
+        return right if not a else left
+    low, high = padded(left, axis, (0, b)), padded(right, axis, (a, 0))
+    place = low.iota(axis)
+    return place.binary("less", place.const_like(a)).where(low, high)
+
+
+def padded(part: Node, axis: int, ends: tuple[int, int]) -> Node:
+    """Add zeros to both ends of an axis."""
+    pads = tuple(ends if at == axis else (0, 0) for at in range(part.rank))
+    return part.pad(pads, zero_of(part))
+
+
+def zero_of(node: Node) -> Number:
+    """Zero as a constant of the node's dtype."""
+    if node.dtype.is_float:
+        return 0.0
+    return False if node.dtype is bool_ else 0
+
+
+def join_vjp(gradient: Node, output: Node, *parts: Node) -> tuple[Node, ...]:
+    """Cut the gradient of each part out."""
+    found, start, axis = [], 0, output.arg
+    whole = [(0, size, 1) for size in output.shape]
+    for part in parts:
+        end = start + part.shape[axis]
+        found.append(gradient.slice((*whole[:axis], (start, end, 1), *whole[axis + 1 :])))
+        start = end
+    return tuple(found)
+
+
+def joined_bounds(node: Node, look: Look) -> Bounds | None:
+    """An element of one of the parts."""
+    return reduce(union, map(look, node.inputs))
+
+
+JOINS = table(
+    composite(
+        "cat",
+        -1,
+        expand_join,
+        join_vjp,
+        ANY,
+        joined_shape,
+        batch_arg=next_axis,
+        bounds=joined_bounds,
+    )
+)
+
+
+def count_of(x: Node, axes: tuple[int, ...]) -> int:
+    """Number of elements reduced into one."""
+    return product(x.shape[axis] for axis in axes)
+
+
+def mean_of(x: Node, axes: tuple[int, ...]) -> Node:
+    """Mean over axes, which are dropped."""
+    return x.reduce("sum", axes) / count_of(x, axes)
+
+
+def deviation(x: Node, axes: tuple[int, ...]) -> Node:
+    """Subtract the mean over axes."""
+    return x - widen(mean_of(x, axes), x.shape, axes)
+
+
+def expand_var(node: Node) -> Node:
+    """Two passes: the mean, then the squared distances from it, less what the mean is off by.
+
+    The mean of the distances, 0 but for rounding, is how far the first pass missed the mean.
+    Source: Chan, Golub and LeVeque (1983), the corrected two-pass algorithm.
+    """
+    x, (axes, correction) = node.inputs[0], node.arg
+    away, count = deviation(x, axes), count_of(x, axes)
+    missed = away.reduce("sum", axes)
+    squares = (away * away).reduce("sum", axes)
+    total = (squares - missed * missed / max(count, 1)).binary("maximum", 0)
+    return total / max(count - correction, 0)
+
+
+def var_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
+    """2 g (x - mean) / (n - correction); the path through the mean adds up to zero."""
+    axes, correction = output.arg
+    scale = widen(gradient * 2 / max(count_of(x, axes) - correction, 0), x.shape, axes)
+    return (deviation(x, axes) * scale,)
+
+
+def standardised(x: Node, mean: Node, scale: Node, axes: tuple[int, ...]) -> Node:
+    """(x - mean) scale, with `scale` = 1 / standard deviation."""
+    return (x - widen(mean, x.shape, axes)) * widen(scale, x.shape, axes)
+
+
+def expand_layer_norm(node: Node) -> Node:
+    """Standardise; the affine part is separate, because weight varies along the reduced axes."""
+    x, mean, scale = node.inputs
+    return standardised(x, mean, scale, node.arg)
+
+
+def layer_norm_vjp(gradient: Node, output: Node, x: Node, mean: Node, scale: Node) -> Gradients:
+    """scale (g - mean(g) - y mean(g y))."""
+    axes = output.arg
+    level = widen(mean_of(gradient, axes), x.shape, axes)
+    slope = widen(mean_of(gradient * output, axes), x.shape, axes)
+    return ((gradient - level - output * slope) * widen(scale, x.shape, axes), None, None)
+
+
+def batch_axes(x: Node) -> tuple[int, ...]:
+    """Every axis but the channels."""
+    return tuple(axis for axis in range(len(x.shape)) if axis != 1)
+
+
+def expand_batch_norm(node: Node) -> Node:
+    """Standardise each channel, then weight and bias."""
+    x, weight, bias, mean, scale = node.inputs
+    axes = batch_axes(x)
+    y = standardised(x, mean, scale, axes)
+    return y * widen(weight, x.shape, axes) + widen(bias, x.shape, axes)
+
+
+def batch_norm_vjp(
+    gradient: Node, output: Node, x: Node, weight: Node, bias: Node, mean: Node, scale: Node
+) -> Gradients:
+    """With y standardised: weight scale (g - sum(g)/n - y sum(g y)/n), sum(g y), sum(g)."""
+    axes = batch_axes(x)
+    count = count_of(x, axes)
+    y = standardised(x, mean, scale, axes)
+    for_bias = gradient.reduce("sum", axes)
+    for_weight = (gradient * y).reduce("sum", axes)
+    level = widen(for_bias / count, x.shape, axes)
+    slope = widen(for_weight / count, x.shape, axes)
+    factor = widen(weight * scale, x.shape, axes)
+    return (factor * (gradient - level - y * slope), for_weight, for_bias, None, None)
+
+
+NORMS = table(
+    composite(
+        "var",
+        1,
+        expand_var,
+        var_vjp,
+        shape=lambda arg, x: reduce_shape(x, arg[0]),
+        batch_arg=first_axes_next,
+    ),
+    composite("layer_norm", 3, expand_layer_norm, layer_norm_vjp, batch_arg=next_axes),
+    composite("batch_norm", 5, expand_batch_norm, batch_norm_vjp, batch=batch_batch_norm),
 )

@@ -11,8 +11,19 @@ them, and names axes by negative numbers, so that `vmap` adds an axis in front a
 else. What a function gives as several arrays lies one behind the other in the last axis of one
 (`packed`), and is cut apart by views (`unpacked`): their gradients are joined where they meet.
 Adding a function is adding a row to the table of host_matrices.py, host_fourier.py, host_gamma.py.
+
+Host calls of Fourier transforms along one axis, named by a negative number.
+
+A complex array has a last axis more, of (real, imaginary), which axes do not count. A transform is
+linear: its gradient is the transform back, with the normalisation of the other direction.
+
+Host calls of the incomplete gamma functions of float64, element by element.
+
+Definitions: NIST Digital Library of Mathematical Functions, 8.2. They take as many steps as their
+arguments need. Their gradient is made of other operations (tensor/math/gamma.py).
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -159,4 +170,143 @@ HOST_ROWS = table(
         shape=lambda call, *shapes: call.shape(*shapes),
         batch_arg=same,
     )
+)
+
+
+FLIPPED = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
+
+
+def fft(pairs: Array, axis: int, is_inverse: bool, norm: Any) -> Array:
+    """Transform complex numbers."""
+    turn = np.fft.ifft if is_inverse else np.fft.fft
+    return as_pairs(turn(as_complex(pairs), axis=axis, norm=norm))
+
+
+def fft_vjp(g: Node, y: Node, x: Node) -> list[Node]:
+    """Transform back."""
+    axis, is_inverse, norm = y.arg.options
+    return [host_call("fft", g, options=(axis, not is_inverse, FLIPPED[norm]))]
+
+
+def rfft(x: Array, axis: int, norm: Any) -> Array:
+    """Transform real numbers to the first n // 2 + 1 frequencies."""
+    return as_pairs(np.fft.rfft(x, axis=axis, norm=norm))
+
+
+def rfft_shape(x: Shape, axis: int, norm: str) -> Shape:
+    """Halve the axis."""
+    at = len(x) + axis
+    return (*x[:at], x[at] // 2 + 1, *x[at + 1 :], 2)
+
+
+def rfft_vjp(g: Node, y: Node, x: Node) -> list[Node]:
+    """Transform back; the frequencies that stand for two count half."""
+    axis, norm = y.arg.options
+    size = x.shape[axis]
+    halved = is_twofold(g, axis, size).where(g * 0.5, g)
+    return [host_call("irfft", halved, options=(axis, size, FLIPPED[norm]))]
+
+
+def irfft(pairs: Array, axis: int, size: int, norm: Any) -> Array:
+    """Transform size // 2 + 1 frequencies back to real numbers."""
+    return np.fft.irfft(as_complex(pairs), size, axis, norm)
+
+
+def irfft_shape(x: Shape, axis: int, size: int, norm: str) -> Shape:
+    """Give the axis its size."""
+    at = len(x) - 1 + axis
+    return (*x[:at], size, *x[at + 1 : -1])
+
+
+def irfft_vjp(g: Node, y: Node, x: Node) -> list[Node]:
+    """Transform forwards; the frequencies that stand for two count double."""
+    axis, size, norm = y.arg.options
+    found = host_call("rfft", g, options=(axis, FLIPPED[norm]))
+    return [is_twofold(found, axis, size).where(found * 2.0, found)]
+
+
+def is_twofold(node: Node, axis: int, size: int) -> Node:
+    """Tell which frequencies have a mirror image: not the first, nor the last of an even size."""
+    place = node.iota(node.rank - 1 + axis)
+    is_inner = (place * 2).binary("less", size)
+    return is_inner.binary("logical_and", place.binary("not_equal", 0))
+
+
+TRANSFORMS = functions(
+    HostFunction("fft", fft, lambda x, *options: x, fft_vjp),
+    HostFunction("rfft", rfft, rfft_shape, rfft_vjp),
+    HostFunction("irfft", irfft, irfft_shape, irfft_vjp),
+)
+
+
+STEPS = 100_000  # more than an incomplete gamma function of any argument below 1e8 takes
+TINY = 1e-300
+CLOSE = 4 * np.finfo(np.float64).eps  # a factor that has settled still moves by one or two
+
+
+def lower_series(a: Array, x: Array) -> Array:
+    """Sum x^n / ((a + 1) ... (a + n)): the series of the lower function, good for x < a + 1."""
+    term = np.ones_like(a)
+    total = term.copy()
+    for step in range(1, STEPS):
+        term = term * x / (a + step)
+        total = total + term
+        if not (np.abs(term) > 1e-17 * np.abs(total)).any():
+            break
+    return total / a
+
+
+def upper_fraction(a: Array, x: Array) -> Array:
+    """Evaluate the continued fraction of the upper function, good for x >= a + 1 (Lentz, 1976)."""
+    b = x + 1 - a
+    c = np.full_like(b, 1 / TINY)
+    d = 1 / np.where(b == 0, TINY, b)
+    total = d.copy()
+    for step in range(1, STEPS):
+        factor = step * (a - step)
+        b = b + 2
+        d = factor * d + b
+        c = b + factor / c
+        d = 1 / np.where(d == 0, TINY, d)
+        change = d * np.where(c == 0, TINY, c)
+        total = total * change
+        if not (np.abs(change - 1) > CLOSE).any():
+            break
+    return total
+
+
+def log_gamma(a: Array) -> Array:
+    """Compute log(gamma(a)) of every element."""
+    return np.vectorize(math.lgamma, otypes=[float])(a)
+
+
+def lower_share(a: Array, x: Array) -> tuple[Array, Array]:
+    """Compute the regularised lower and upper incomplete gamma functions of float64 arrays."""
+    if not a.ndim:  # NumPy's arithmetic makes numbers of these
+        lower, upper = lower_share(a.reshape(1), x.reshape(1))
+        return lower.reshape(()), upper.reshape(())
+    finite_a = np.isfinite(a)
+    finite_x = np.isfinite(x)
+    lower = np.full(a.shape, np.nan)
+    lower[(a > 0) & (x == 0)] = 0.0
+    lower[(a >= 0) & finite_a & (x == np.inf)] = 1.0
+    lower[(a == 0) & (x > 0)] = 1.0
+    lower[(a == np.inf) & (x >= 0) & finite_x] = 0.0
+    upper = 1 - lower
+    inside = (a > 0) & (x > 0) & finite_a & finite_x
+    for is_low in (True, False):
+        here = inside & ((x < a + 1) == is_low)
+        if here.any():
+            each, at = a[here], x[here]
+            with np.errstate(all="ignore"):
+                scale = np.exp(each * np.log(at) - at - log_gamma(each))
+                share = scale * (lower_series if is_low else upper_fraction)(each, at)
+            lower[here] = share if is_low else 1 - share
+            upper[here] = 1 - share if is_low else share
+    return lower, upper
+
+
+INCOMPLETE = functions(
+    HostFunction("igamma", lambda a, x: lower_share(a, x)[0], lambda a, x: x),
+    HostFunction("igammac", lambda a, x: lower_share(a, x)[1], lambda a, x: x),
 )

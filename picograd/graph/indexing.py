@@ -2,6 +2,24 @@
 
 A scatter that overwrites has one more input than its axes need if not every update is wanted: a
 bool, true where one is.
+
+Scatter on a GPU: updates are sorted by destination, then every run of them is reduced.
+
+A CPU applies updates one after the other (`scatter`). With more than a few updates on CUDA the op
+expands, so that the work is parallel, proportional to the updates, and the same in every run:
+
+    keys    the number of each update's destination slice, sorted: a stable radix sort
+    first   where the run of equal keys around each position begins: a running maximum
+    levels  `FAN` neighbouring updates combined, then `FAN` such groups, ...
+    out     scatter_runs(base, updates in order, keys, first, *levels)
+
+Sums at fewer destinations than updates, if not many, are masked sums of all updates, one for each
+destination: one kernel, as for the gradient of a table of relative positions.
+
+A run is combined in the order of its updates, whole groups of a long one from the levels, so that
+a million updates of one slice do not wait for each other. Runs of fewer than `FAN` updates give the
+bits that the CPU gives, except in 16-bit floats, which a run adds up in float32. Masked sums add
+in an order of their own, the same in every run.
 """
 
 from collections.abc import Sequence
@@ -9,17 +27,199 @@ from typing import Any
 
 import numpy as np
 
-from picograd.dtype import bool_
+from picograd.dtype import accumulate_dtype, bool_, int32, int64, uint32
 from picograd.graph.axes import link_gather, link_scatter
-from picograd.graph.batch_rules import batch_gather, batch_scatter
+from picograd.graph.batch_rules import batch_gather, batch_scatter, refused
 from picograd.graph.bounded_rules import bound_gather, bound_scatter
 from picograd.graph.bounds import same_element
-from picograd.graph.node import Node
+from picograd.graph.node import Node, constant, toposort
 from picograd.graph.row import ANY, Op, Role, Sizes, table
-from picograd.graph.scattering import UPDATES, axes_first, expand_scatter
+from picograd.graph.scanning import scan
 from picograd.graph.shape import first_shape, gather_shape
+from picograd.graph.sorting import BLOCK_RUN, along, ordered, radix_sorted
+from picograd.helpers import product
+from picograd.target import Target
 
 Array = Any
+FAN = 32  # updates of a group
+FEW = 32  # so many updates are applied one after the other
+FEW_OPERATIONS = 16  # that each destination may do again to number an update
+# Of updates by destinations: sorting takes about as long as so many (docs/records/0012).
+MOST_VISITS = 1 << 26
+UPDATES: dict[str, Any] = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
+
+
+def axes_first(x: Array, axes: tuple[int, ...]) -> Array:
+    """Move the indexed axes to the front."""
+    return np.moveaxis(x, axes, range(len(axes)))
+
+
+def expand_scatter(node: Node, target: Target) -> Node:
+    """Sort the updates by destination and reduce the runs; few of them, or a CPU's, stay."""
+    base, values, *rest = node.inputs
+    axes, monoid = node.arg
+    indices, inside = rest[: len(axes)], rest[len(axes) :]
+    shape, sizes = indices[0].shape, tuple(base.shape[axis] for axis in axes)
+    count = product(shape)
+    is_small = count <= FEW or not values.size or not base.size
+    if is_small or not target.has_blocks or max(count, product(sizes) << len(inside)) >= 1 << 31:
+        return node
+    flat = [each.reshape((count,)) for each in rest]
+    is_few = product(sizes) <= count and product(sizes) * values.size <= MOST_VISITS
+    if monoid == "sum" and is_few:
+        return masked_sums(node, flat, sizes)
+    keys, order = sorted_keys(flat[: len(axes)], sizes, *flat[len(axes) :])
+    for each in inside:
+        values = kept(each, values, base.gather(tuple(indices), axes))
+    rows = values.reshape((count, *values.shape[len(shape) :]))
+    inputs = [base, rows.gather((order,), (0,)), keys, run_starts(keys)]
+    if monoid is not None:
+        inputs += levels_of(rows, keys, order, monoid)
+    arg = (axes, monoid, FAN)
+    return Node("scatter_runs", tuple(inputs), arg, node.shape, node.dtype, node.device)
+
+
+def masked_sums(node: Node, flat: list[Node], sizes: tuple[int, ...]) -> Node:
+    """Add up the updates of each destination by itself: all are looked at."""
+    base, values, *_ = node.inputs
+    axes, monoid = node.arg
+    count = flat[0].size
+    rows = values.accumulated().reshape((1, count, values.size // count))
+    wide = (product(sizes), *rows.shape[1:])
+    number = stored_if_dear(numbered(flat[: len(axes)], sizes).cast(int32))
+    number = number.reshape((1, count, 1)).expand(wide)
+    is_own = number.binary("equal", number.iota(0, int32))
+    for inside in flat[len(axes) :]:
+        is_wanted = inside.reshape((1, count, 1)).expand(wide)
+        is_own = is_own.binary("logical_and", is_wanted)
+    total = is_own.where(rows.expand(wide), 0).reduce(monoid, (1,))
+    others = [axis for axis in range(base.rank) if axis not in axes]
+    order = [*axes, *others]
+    first = total.reshape(tuple([base.shape[axis] for axis in order]))
+    back = tuple([order.index(axis) for axis in range(base.rank)])
+    return (base.accumulated() + first.permute(back)).cast(node.dtype)
+
+
+def stored_if_dear(number: Node) -> Node:
+    """Ask for what every destination looks at in memory, unless it is made by a few operations."""
+    below = toposort([number], lambda node: node.realized is not None)
+    cost = sum(each.row.cost for each in below if each.inputs)
+    if cost <= FEW_OPERATIONS:
+        return number
+    return Node("contiguous", (number,), None, number.shape, number.dtype, number.device)
+
+
+def kept(inside: Node, values: Node, there: Node) -> Node:
+    """Let an update that is not wanted write what is there; it comes before the others."""
+    rest = values.rank - inside.rank
+    wide = inside.reshape((*inside.shape, *(1,) * rest))
+    return wide.expand(values.shape).where(values, there)
+
+
+def sorted_keys(
+    indices: list[Node], sizes: tuple[int, ...], inside: Node | None = None
+) -> tuple[Node, Node]:
+    """Number the destinations and sort them: the ascending keys, and their permutation.
+
+    Of updates with one destination those that are not `inside` come first.
+    """
+    if inside is not None:
+        twice, order = sorted_keys([*indices, inside], (*sizes, 2))
+        keys = twice.binary("shift_right", 1)
+        return keys, order
+    keys = numbered(indices, sizes).cast(uint32)
+    bits = max(product(sizes) - 1, 1).bit_length()
+    if keys.size <= BLOCK_RUN:
+        order = ordered(keys, 0, bits, True)
+        return along(keys, order, 0), order
+    pairs = radix_sorted(keys, bits)
+    return pairs.binary("shift_right", 32).cast(uint32), pairs.cast(uint32).cast(int64)
+
+
+def numbered(indices: list[Node], sizes: tuple[int, ...]) -> Node:
+    """Number the destinations."""
+    number = indices[0].cast(int64)
+    for index, size in zip(indices[1:], sizes[1:], strict=True):
+        number = number * size + index.cast(int64)
+    return number
+
+
+def run_starts(keys: Node) -> Node:
+    """Find where the run of equal keys around each position begins."""
+    before = keys.slice(((0, keys.size - 1, 1),)).pad(((1, 0),))
+    is_first = keys.binary("not_equal", before)
+    return scan(is_first.where(keys.iota(0, int32), 0), "max", 0)
+
+
+def levels_of(rows: Node, keys: Node, order: Node, monoid: str) -> list[Node]:
+    """Combine groups of neighbours, level above level.
+
+    A group of several keys is never asked for: it reads update 0 again and again, which costs no
+    memory traffic, and only the keys at its ends.
+    """
+    found: list[Node] = []
+    count, rest = rows.shape[0] // FAN, rows.shape[1:]
+    if count < 2:
+        return found
+    groups = order.slice(((0, count * FAN, 1),)).reshape((count, FAN))
+    ends = keys.slice(((0, count * FAN, 1),)).reshape((count, FAN))
+    first, last = (
+        ends.slice(((0, count, 1), (n, n + 1, 1))).expand((count, FAN)) for n in (0, FAN - 1)
+    )
+    chosen = first.binary("equal", last).where(groups, 0)
+    level = rows.accumulated().gather((chosen,), (0,)).reduce(monoid, (1,))
+    found.append(level)
+    while count >= 2 * FAN:
+        count //= FAN
+        whole = ((0, count * FAN, 1), *((0, size, 1) for size in rest))
+        level = level.slice(whole).reshape((count, FAN, *rest)).reduce(monoid, (1,))
+        found.append(level)
+    return found
+
+
+def last_of_runs(values: Node, keys: Node, count: int, target: Target) -> Node:
+    """Take the last value of each run of equal keys: out[key] = value, for keys below `count`.
+
+    The keys 0..count-1 come in runs, each key in one of them; so a permutation will do.
+    """
+    zeros = constant(0, (count,), values.dtype, values.device)
+    if not target.has_blocks or keys.size >= 1 << 31:
+        return zeros.scatter(values, (keys,), (0,), None)
+    inputs = (zeros, values, keys.cast(uint32), keys.iota(0, int32))
+    arg = ((0,), None, FAN)
+    return Node("scatter_runs", inputs, arg, (count,), values.dtype, values.device)
+
+
+def scatter_runs(node: Node, base: Array, rows: Array, keys: Array, *rest: Array) -> Array:
+    """Update a copy by the rows of each run of keys, in order."""
+    axes, monoid, _ = node.arg
+    wide = rows.dtype if rows.dtype == np.float64 else accumulate_dtype(node.dtype).numpy
+    out = base.astype(wide)
+    turned = axes_first(out, axes)
+    indices = np.unravel_index(keys.astype(np.int64), turned.shape[: len(axes)])
+    if monoid is not None:
+        UPDATES[monoid].at(turned, indices, rows.astype(wide))
+        return out
+    for row, place in zip(rows, zip(*indices, strict=True), strict=True):
+        turned[place] = row
+    return out
+
+
+SCATTER_ROWS = table(
+    Op(
+        "scatter_runs",
+        Role.SCATTER,
+        -1,
+        ANY,
+        scatter_runs,
+        hero="runs",
+        shape=first_shape,
+        data=(0, 1),
+        batch=refused("it is what a scatter becomes on CUDA"),
+    )
+)
+
+
 Gradients = tuple[Node | None, ...]
 
 

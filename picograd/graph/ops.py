@@ -2,28 +2,24 @@
 
 Elementwise rows are in graph/elementwise.py, views, reductions and effects in graph/structure.py,
 contractions in graph/product_ops.py, gather and scatter in graph/indexing.py and
-graph/scattering.py, writes of parts in graph/parts.py, scans and sorts in graph/scanning.py and
+graph/indexing.py, writes of parts in graph/parts.py, scans and sorts in graph/scanning.py and
 graph/sorting.py, gradients of products in graph/factors.py, loops over time in
 graph/recurrence.py, host calls in graph/host_call.py, complex numbers in
 graph/complex_numbers.py, and composites in graph/composites.py,
-graph/joining.py and graph/norms.py.
+graph/composites.py and graph/composites.py.
 """
 
 from picograd.graph.complex_numbers import COMPLEX_ROWS
-from picograd.graph.composites import COMPOSITES
+from picograd.graph.composites import COMPOSITES, JOINS, NORMS
 from picograd.graph.elementwise import ELEMENTWISE
 from picograd.graph.factors import FACTOR_ROWS
-from picograd.graph.host_call import FUNCTIONS, HOST_ROWS
-from picograd.graph.host_fourier import TRANSFORMS
-from picograd.graph.host_gamma import INCOMPLETE
+from picograd.graph.host_call import FUNCTIONS, HOST_ROWS, INCOMPLETE, TRANSFORMS
 from picograd.graph.host_matrices import MATRICES
-from picograd.graph.joining import JOINS
-from picograd.graph.norms import NORMS
+from picograd.graph.indexing import SCATTER_ROWS
 from picograd.graph.parts import PART_ROWS
 from picograd.graph.recurrence import RECURRENCE_ROWS
 from picograd.graph.row import OPS, Op
 from picograd.graph.scanning import SCAN_ROWS
-from picograd.graph.scattering import SCATTER_ROWS
 from picograd.graph.sorting import SORT_ROWS
 from picograd.graph.structure import STRUCTURE
 

@@ -163,7 +163,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What an op does where sizes vary (graph/axes.py, graph/bounded.py, graph/size_bounds.py).
+    """What an op does where sizes vary (graph/axes.py, graph/bounded.py, graph/bounded_rules.py).
 
     link       `link(axes, node)` joins axes of one size
     bounded    `bounded(graph, node)` makes the node laid out for the largest sizes

@@ -48,6 +48,9 @@ from picograd.graph.bounded_rules import (
     bound_reshape,
     bound_slice,
     bound_window,
+    pad_bound,
+    reshape_bound,
+    window_bound,
 )
 from picograd.graph.bounds import padded_bounds, same_element
 from picograd.graph.node import Node
@@ -65,7 +68,6 @@ from picograd.graph.shape import (
     slice_shape,
     window_shape,
 )
-from picograd.graph.size_bounds import pad_bound, reshape_bound, window_bound
 from picograd.helpers import product
 from picograd.number import GivenInt, is_given
 

@@ -2,19 +2,160 @@
 
 Groups are ordered by depth, so every group runs after those it reads. Groups of maps nobody in the
 plan reads sink to the last depth, where they share one kernel: the whole optimizer step.
+
+gather: small maps whose readers come later run at one depth, where they share a kernel.
+
+gradient 3, update 3, gradient 2, update 2, gradient 1, update 1, next step
+gradient 3, gradient 2, gradient 1, updates 1 to 3, next step
+
+early: large updates run as soon as they can, so that the gradients they read end.
+
+    gradient 3, gradient 2, gradient 1, updates 1 to 3     three gradients live at once
+    gradient 3, update 3, gradient 2, update 2, ...        one does
+
+Small ones wait for one another and share a kernel. An update runs after all that read the memory it
+writes; those that read what another of them writes, an optimizer's averages say, stay together.
+
+Ties: which groups belong together, one tie after the other.
 """
 
+from collections.abc import Iterable
 from dataclasses import field
 
 from picograd.helpers import product
 from picograd.late_methods import dataclass
 from picograd.schedule.column_sums import join_column_sums
-from picograd.schedule.early import update_early
-from picograd.schedule.gather import gather
+from picograd.schedule.cost import is_small, machine
 from picograd.schedule.group import GROUP_LIMIT, Facts, Group
-from picograd.schedule.ties import Ties
+from picograd.schedule.in_place import LEAST
 from picograd.schedule.write_order import order_updates, overwritten, reads_of
 from picograd.target import Target
+
+ARRAYS = 4  # that an element of an update is read from and written to, about
+
+
+def gather(groups: list[Group], target: Target) -> None:
+    """Move small maps to depths where they are together, none beyond what reads them.
+
+    Every depth is passed once. What is ready waits until one of those that wait is needed: all of
+    them run then, and what reads them is ready for the next depth.
+    """
+    last = last_depths(groups, target)
+    moved = [group for group in groups if group.number in last]
+    sources: dict[int, set[int]] = {}
+    readers: dict[int, list[Group]] = {}
+    ready: dict[int, list[Group]] = {}
+    for group in moved:
+        makers = [facts.group.number for facts in reads_of(group) if facts.group]
+        found = sources[group.number] = {number for number in makers if number in last}
+        for source in found:
+            readers.setdefault(source, []).append(group)
+        if not found:
+            ready.setdefault(group.depth, []).append(group)
+    waiting: list[Group] = []
+    for depth in range(max(last.values(), default=-1) + 1):
+        waiting += ready.pop(depth, ())
+        if not any(last[group.number] == depth for group in waiting):
+            continue
+        for group in waiting:
+            if len(waiting) > 1:
+                group.depth = depth
+            for reader in readers.get(group.number, ()):
+                left = sources[reader.number]
+                left.discard(group.number)
+                reader.depth = max(reader.depth, group.depth + 1)
+                if not left:
+                    ready.setdefault(max(reader.depth, depth + 1), []).append(reader)
+        waiting = []
+
+
+def last_depths(groups: list[Group], target: Target) -> dict[int, int]:
+    """Find the depths before those that read them, of small maps that anything reads."""
+    made = machine(target)
+    last: dict[int, int] = {}
+    needed: dict[int, int] = {}
+    for group in sorted(groups, key=lambda group: -group.depth):
+        number, depth = group.number, group.depth
+        is_light = group.kind == "map" and is_small(4 * ARRAYS * product(group.shape), made)
+        if is_light and number in needed:
+            depth = last[number] = needed[number]
+        for facts in reads_of(group):
+            if facts.group:
+                source = facts.group.number
+                needed[source] = min(needed.get(source, depth - 1), depth - 1)
+    return last
+
+
+class Ties:
+    """Numbers that belong together."""
+
+    def __init__(self, numbers: Iterable[int]) -> None:
+        self.above = {number: number for number in numbers}
+
+    def head(self, number: int) -> int:
+        """Find the number that stands for those it belongs to."""
+        above = self.above
+        while above[number] != number:
+            farther = above[above[number]]
+            above[number] = farther
+            number = farther
+        return number
+
+    def tie(self, one: int, other: int) -> None:
+        """Let two numbers belong together."""
+        heads = self.head(one), self.head(other)
+        first, second = sorted(heads)
+        self.above[second] = first
+
+
+LONE = ("host", "loop")  # kinds of groups that may fail: nothing is written before
+
+
+def update_early(groups: list[Group]) -> None:
+    """Move large updates up to behind what they read, and what reads what they write."""
+    if any(group.kind in LONE for group in groups):
+        return
+    updates = {group.number: group for group in groups if is_large_update(group)}
+    writers: dict[int, list[Group]] = {}  # of each leaf
+    for group in updates.values():
+        for leaf in overwritten(group):
+            writers.setdefault(leaf, []).append(group)
+    least = dict.fromkeys(updates, 0)
+    ties = Ties(least)
+    for group in groups:
+        for facts in reads_of(group):
+            for writer in writers.get(facts.number, ()):
+                number = writer.number
+                if group.number in updates:
+                    ties.tie(group.number, number)
+                else:
+                    least[number] = max(least[number], group.depth + 1)
+    together: dict[int, int] = {}
+    for number, group in updates.items():
+        head = ties.head(number)
+        depth = max(least[number], ready(group))
+        together[head] = max(together.get(head, 0), depth)
+    for number, group in updates.items():
+        earliest = together[ties.head(number)]
+        group.depth = min(group.depth, earliest)
+
+
+def ready(group: Group) -> int:
+    """Find the depth from which all that a group reads is there."""
+    makers = [facts.group for facts in reads_of(group) if facts.group]
+    return max((maker.depth + 1 for maker in makers), default=0)
+
+
+def is_large_update(group: Group) -> bool:
+    """Tell whether all that a group of maps does is to write whole arrays in place, long ones."""
+    if group.kind != "map" or group.has_readers:
+        return False
+    if any(each.is_update or each.overwrites < 0 for each in group.members):
+        return False
+    dtypes = [each.node.dtype for each in group.members]
+    itemsize = max((dtype.itemsize for dtype in dtypes), default=0)
+    return product(group.shape) * itemsize >= LEAST
+
 
 PART_LIMIT = 64  # parts of one kernel
 ALIKE_LIMIT = 256  # and where those that are alike are written once

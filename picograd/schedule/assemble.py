@@ -1,16 +1,18 @@
-"""assemble: lower the groups of one launch to a Loop IR kernel."""
+"""assemble: lower the groups of one launch to a Loop IR kernel.
+
+ends: where all that a kernel stores ends, as conditions on its axes.
+"""
 
 from collections.abc import Iterable
 
 from picograd.dtype import accumulate_dtype, int32
 from picograd.errors import check
-from picograd.graph.ends import ends_of
+from picograd.graph.ends import End, ends_of
 from picograd.graph.node import Node, is_move
 from picograd.graph.row import WRITES, Role
 from picograd.late_methods import dataclass
 from picograd.schedule.arrange import Launch
 from picograd.schedule.cost import SHORT_RUN
-from picograd.schedule.ends import common_ends, is_left_out
 from picograd.schedule.group import (
     AFTER,
     FREE,
@@ -38,11 +40,44 @@ from picograd.schedule.loop import (
 from picograd.schedule.lower import KernelBuilder, PartBuilder, apply, as_index, flat_index
 from picograd.schedule.monoid import identity
 from picograd.schedule.normalize import normalize_part
-from picograd.schedule.partwise import lower_update
 from picograd.schedule.pooling import computed_sizes, inside_windows, pooled_domain
 from picograd.schedule.rowwise import lower_radix, lower_runs, lower_scan, lower_sort
 from picograd.schedule.score_lowering import stream_computes
-from picograd.schedule.updates import place_of
+from picograd.schedule.updates import lower_update, place_of
+
+Placed = tuple[int, End]  # a dimension of the domain, and an end along it
+
+
+def place_ends(member: Facts) -> set[Placed]:
+    """Say along which dimensions of its domain a member ends, and where."""
+    labels = member.labels or ()
+    axes = range(len(labels))
+    ends = [end for end in ends_of(member.node) if end.axis in axes]
+    found = [(labels[end.axis], end) for end in ends]
+    return {(label, End(0, end.step, end.size, end.count)) for label, end in found if label != FREE}
+
+
+def common_ends(stored: Iterable[Facts]) -> list[Placed]:
+    """List the ends along dimensions that all members stored along them share."""
+    members = [(set(member.labels or ()), place_ends(member)) for member in stored]
+    every = dict.fromkeys(placed for _, own in members for placed in own)
+    return [
+        placed
+        for placed in every
+        if all(placed in own or placed[0] not in labels for labels, own in members)
+    ]
+
+
+def is_left_out(end: Condition, computes: Iterable[Compute]) -> bool:
+    """Tell whether every reduction along the axes of an end has it as a guard."""
+    axes = axes_of(end[0])
+    for compute in computes:
+        if not axes.isdisjoint(compute.reduce):
+            body = compute.body
+            if body.op != "guard" or end not in body.arg:
+                return False
+    return True
+
 
 Domain = dict[int, Index]
 

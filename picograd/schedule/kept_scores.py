@@ -20,7 +20,7 @@ from picograd.dtype import bfloat16
 from picograd.graph.node import Node, toposort
 from picograd.schedule.group import Facts
 from picograd.schedule.readers import PASSING
-from picograd.schedule.score_forms import streamed
+from picograd.schedule.score_boxes import streamed
 from picograd.schedule.scores import EXPONENTIALS
 from picograd.schedule.values import is_leaf
 from picograd.schedule.weighted_sums import is_sum, replaced

@@ -36,7 +36,7 @@ from picograd.schedule.loop import (
     rewrite,
     walk,
 )
-from picograd.schedule.random import DRAWN, written_out
+from picograd.schedule.lower import DRAWN, written_out
 
 LARGEST_WINDOW = 16  # elements that a map commonly reduces where it stores the result
 

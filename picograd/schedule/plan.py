@@ -8,6 +8,15 @@ Slots 0..len(inputs)-1 are the inputs: distinct leaf buffers in order of first a
 over the graph, inputs first. Runtime scalars are numbered the same way. Inputs and outputs are
 row-major; a temporary is stored in the order of its `strides`, at `offset` bytes in the arena of
 its device. A root that is an assignment has its target's input slot as its output slot.
+
+waits: which launches of a stretch must be done before which others begin.
+
+A launch waits for those that write what it reads, and for those that touch what it writes, also
+where temporaries that live at different times share memory. The rest may run beside it:
+
+    a: x -> t      b: x -> u      c: t, u -> y        waits: (), (), (0, 1)
+
+What a launch waits for by way of another is left out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +26,7 @@ from typing import TYPE_CHECKING, Union
 from picograd.dtype import DType
 from picograd.graph.host_call import HostCall
 from picograd.graph.node import Node
-from picograd.helpers import row_major
+from picograd.helpers import direct, row_major
 from picograd.late_methods import dataclass
 
 if TYPE_CHECKING:  # a plan from disk runs without its kernels
@@ -269,3 +278,49 @@ def format_plan(plan: Plan) -> str:
         lines += format_step(step)
     lines.append(f"  roots: {' '.join(f'p{s}' for s in plan.outputs)}")
     return "\n".join([*lines, *(f"  {reason}" for reason in plan.reasons)])
+
+
+def find_waits(
+    slots: Sequence[PlanSlot], launches: Sequence[KernelLaunch]
+) -> list[tuple[int, ...]]:
+    """List for each launch the numbers of those that it waits for."""
+    touched = sorted({slot for launch in launches for slot in launch.slots})
+    sharing = shared_memory(slots, touched)
+    writer: dict[int, int] = {}  # the last launch that wrote a slot
+    readers: dict[int, list[int]] = {}  # and those that read it since
+    found: list[set[int]] = []
+    for number, launch in enumerate(launches):
+        waited: set[int] = set()
+        roles = [(slot, each.role) for slot, each in zip(launch.slots, launch.kernel.slots)]
+        for slot, role in roles:
+            for other in sharing[slot]:
+                waited.update([writer[other]] if other in writer else [])
+                waited.update(readers.get(other, ()) if role != "in" else ())
+        for slot, role in roles:
+            if role == "in":
+                readers.setdefault(slot, []).append(number)
+            else:
+                writer[slot], readers[slot] = number, []
+        found.append(waited - {number})
+    return direct(found)
+
+
+def shared_memory(slots: Sequence[PlanSlot], touched: Sequence[int]) -> dict[int, list[int]]:
+    """List for each slot those that share bytes with it, itself among them."""
+    sharing = {slot: [slot] for slot in touched}
+    placed = [slot for slot in touched if slots[slot].kind == "temporary" and slots[slot].nbytes]
+    placed.sort(key=lambda slot: (slots[slot].device, slots[slot].offset))
+    open_slots: list[int] = []
+    for slot in placed:
+        own = slots[slot]
+        open_slots = [
+            other
+            for other in open_slots
+            if slots[other].device == own.device
+            and slots[other].offset + slots[other].nbytes > own.offset
+        ]
+        for other in open_slots:
+            sharing[slot].append(other)
+            sharing[other].append(slot)
+        open_slots.append(slot)
+    return sharing

@@ -18,9 +18,8 @@ from picograd.graph.conv_forms import multiplies
 from picograd.late_methods import dataclass
 from picograd.schedule.cost import LINE_BYTES
 from picograd.schedule.group import PRODUCTS
-from picograd.schedule.in_place import slots_of
+from picograd.schedule.in_place import is_zero, slots_of
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, substitute
-from picograd.schedule.joins import is_zero
 from picograd.schedule.loop import Compute, Condition, Expr, Part, const, indices_of, rewrite, walk
 from picograd.schedule.plan import CopyStep, KernelLaunch, PlanSlot, Step
 from picograd.target import Target

@@ -6,12 +6,12 @@ from typing import Any
 
 from picograd.dtype import DType, int64
 from picograd.errors import internal
+from picograd.graph.complex_numbers import has_complex, split_complex
 from picograd.graph.ends import every_end
 from picograd.graph.expand import expand_composites, realized
 from picograd.graph.host_call import may_fail
 from picograd.graph.node import Node, toposort
 from picograd.graph.row import SCALARS, WRITES
-from picograd.graph.split_complex import has_complex, split_complex
 from picograd.graph.starts import MOVING, fixed_graph, starts_of
 from picograd.helpers import paused_collection, product, row_major
 from picograd.late_methods import dataclass
@@ -21,15 +21,13 @@ from picograd.schedule.assemble import assemble
 from picograd.schedule.channels_last import lay_out
 from picograd.schedule.fuse import Fuser
 from picograd.schedule.group import Facts, is_stored
-from picograd.schedule.in_place import lives_of, write_in_place
-from picograd.schedule.joins import find_joins
+from picograd.schedule.in_place import find_joins, lives_of, write_in_place
 from picograd.schedule.kept_scores import keep_scores
 from picograd.schedule.loop import Kernel
 from picograd.schedule.lower import KernelBuilder, Location, scalar_key
 from picograd.schedule.memory import place_slots
 from picograd.schedule.merge import merge_launches
-from picograd.schedule.moved_factors import move_factors
-from picograd.schedule.partwise import aside_kernel
+from picograd.schedule.moved_factors import move_factors, widen_scores
 from picograd.schedule.plan import (
     CopyStep,
     HostStep,
@@ -45,16 +43,14 @@ from picograd.schedule.rearranged import rearrange
 from picograd.schedule.recompute_apart import lower_peaks
 from picograd.schedule.recurrence import Binder
 from picograd.schedule.repack import repack
-from picograd.schedule.score_boxes import stream_scores
-from picograd.schedule.score_forms import fit_streams
+from picograd.schedule.score_boxes import fit_streams, stream_scores
 from picograd.schedule.score_ranges import find_ranges
 from picograd.schedule.turned_products import edit_weights
 from picograd.schedule.uncross import uncross
 from picograd.schedule.unread_scores import leave_unread
-from picograd.schedule.updates import take_updates
+from picograd.schedule.updates import aside_kernel, take_updates
 from picograd.schedule.values import facts_of, is_leaf, leaf_key, let_go
 from picograd.schedule.verify import verify as verify_kernel
-from picograd.schedule.wide_scores import widen_scores
 from picograd.target import Target
 
 

@@ -14,11 +14,11 @@ from picograd.errors import GradientError, TraceError
 from picograd.graph import build, build_composite
 from picograd.graph.batch import Batch
 from picograd.graph.complex_numbers import view_as_complex, view_as_real
+from picograd.graph.composites import join
 from picograd.graph.expand import expand_composites
 from picograd.graph.factors import product_gradient
 from picograd.graph.gradient import gradient
 from picograd.graph.host_call import host_call
-from picograd.graph.joining import join
 from picograd.graph.node import Node
 from picograd.graph.ops import OPS
 from picograd.graph.parts import put

@@ -7,7 +7,7 @@ from graph_support import leaf
 from picograd.dtype import float32, float64
 from picograd.errors import DeviceError, DTypeError, ShapeError
 from picograd.graph import build
-from picograd.graph.check_inputs import check_device, check_dtype, check_same
+from picograd.graph.build_composite import check_device, check_dtype, check_same
 from picograd.graph.row import ANY, FLOAT
 
 X = leaf(np.zeros((2, 3), np.float32))

@@ -8,7 +8,7 @@ from graph_support import Build, check_both_orders, gradients_of, leaf, value
 
 from picograd.dtype import bfloat16, float16, float32
 from picograd.graph import build
-from picograd.graph.joining import join
+from picograd.graph.composites import join
 from picograd.graph.node import Node
 from picograd.graph.ops import OPS
 from picograd.graph.row import Role

@@ -7,9 +7,16 @@ import pytest
 from graph_support import check_gradients, leaf, value
 
 from picograd.errors import LinAlgError
-from picograd.graph.host_call import FUNCTIONS, HostCall, host_call, may_fail, packed, unpacked
-from picograd.graph.host_fourier import TRANSFORMS
-from picograd.graph.host_gamma import INCOMPLETE
+from picograd.graph.host_call import (
+    FUNCTIONS,
+    INCOMPLETE,
+    TRANSFORMS,
+    HostCall,
+    host_call,
+    may_fail,
+    packed,
+    unpacked,
+)
 from picograd.graph.host_matrices import MATRICES
 from picograd.graph.node import Node
 from picograd.graph.recurrence import make_body, placeholder, recur

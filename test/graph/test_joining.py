@@ -5,8 +5,8 @@ import pytest
 from graph_support import leaf, value
 
 from picograd.graph.bounds import bounds
+from picograd.graph.composites import TOGETHER, join, joined_shape
 from picograd.graph.expand import expand_composites
-from picograd.graph.joining import TOGETHER, join, joined_shape
 from picograd.graph.node import toposort
 
 

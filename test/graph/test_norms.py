@@ -3,17 +3,17 @@
 import numpy as np
 from graph_support import check_both_orders, leaf, value
 
-from picograd.graph import build, norms
+from picograd.graph import build, composites
 
 X = np.random.default_rng(0).normal(size=(3, 4, 5))
 
 
 def test_parts() -> None:
     x = leaf(X)
-    assert norms.count_of(x, (0, 2)) == 15 and norms.count_of(x, ()) == 1
-    assert norms.batch_axes(x) == (0, 2)
-    np.testing.assert_allclose(value(norms.mean_of(x, (1,))), X.mean(1))
-    np.testing.assert_allclose(value(norms.deviation(x, (2,))), X - X.mean(2, keepdims=True))
+    assert composites.count_of(x, (0, 2)) == 15 and composites.count_of(x, ()) == 1
+    assert composites.batch_axes(x) == (0, 2)
+    np.testing.assert_allclose(value(composites.mean_of(x, (1,))), X.mean(1))
+    np.testing.assert_allclose(value(composites.deviation(x, (2,))), X - X.mean(2, keepdims=True))
 
 
 def test_expansions_equal_numpy() -> None:

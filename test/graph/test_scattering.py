@@ -7,7 +7,7 @@ import pytest
 
 from picograd.buffer import Buffer, Storage
 from picograd.dtype import DType, bool_, dtype_named, float32, int64, uint32
-from picograd.graph import scattering, sorting
+from picograd.graph import indexing, sorting
 from picograd.graph.expand import expand_composites
 from picograd.graph.interpret import interpret
 from picograd.graph.node import Node, toposort
@@ -20,9 +20,9 @@ PATTERNS = ("random", "same", "sorted", "reversed", "distinct", "two")
 
 @pytest.fixture(autouse=True)
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scattering, "FAN", 4)
-    monkeypatch.setattr(scattering, "FEW", 4)
-    monkeypatch.setattr(scattering, "MOST_VISITS", 0)
+    monkeypatch.setattr(indexing, "FAN", 4)
+    monkeypatch.setattr(indexing, "FEW", 4)
+    monkeypatch.setattr(indexing, "MOST_VISITS", 0)
     monkeypatch.setattr(sorting, "BLOCK_RUN", 64)
     monkeypatch.setattr(sorting, "RADIX_TILE", 256)
 
@@ -54,13 +54,13 @@ def wanted(
 ) -> Any:
     """Apply the updates one by one."""
     out = base.copy()
-    turned = scattering.axes_first(out, axes)
+    turned = indexing.axes_first(out, axes)
     for position in np.ndindex(indices[0].shape):
         if inside is not None and not inside[position]:
             continue
         at = tuple(index[position] for index in indices)
         made = values[position]
-        turned[at] = made if monoid is None else scattering.UPDATES[monoid](turned[at], made)
+        turned[at] = made if monoid is None else indexing.UPDATES[monoid](turned[at], made)
     return out
 
 
@@ -128,7 +128,7 @@ def test_updates_that_are_not_wanted(pattern: str, count: int) -> None:
 def test_sums_at_few_destinations_are_one_kernel(
     dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scattering, "MOST_VISITS", 1 << 20)
+    monkeypatch.setattr(indexing, "MOST_VISITS", 1 << 20)
     random = np.random.default_rng(0)
     base, values = (random.integers(0, 3, n).astype(dtype) for n in ((9, 3), (60, 3)))
     node = check(base, values, [places("random", 60, 9)], (0,), "sum")
@@ -152,7 +152,7 @@ def test_what_stays_a_scatter(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "scatter" in ops(100, SERIAL) and "scatter" in ops(4, CUDA)
     assert "scatter" in ops(0, CUDA)
     assert "scatter_runs" in ops(100, CUDA)
-    monkeypatch.setattr(scattering, "MOST_VISITS", 1 << 20)
+    monkeypatch.setattr(indexing, "MOST_VISITS", 1 << 20)
     assert "scatter_runs" in ops(8, CUDA) and "scatter_runs" not in ops(9, CUDA)
     assert "contiguous" not in ops(9, CUDA) and "contiguous" in ops(9, CUDA, 9)
 
@@ -170,7 +170,7 @@ def test_the_last_of_each_run(target: Target) -> None:
     keys = np.repeat(np.arange(5), [3, 1, 4, 1, 2])
     for order in (keys, np.random.default_rng(0).permutation(11)):
         values, key = leaf((11,), int64), leaf((11,), int64)
-        node = scattering.last_of_runs(values, key, int(order.max()) + 1, target)
+        node = indexing.last_of_runs(values, key, int(order.max()) + 1, target)
         arrays = [np.arange(11) * 10, order]
         wanted = np.zeros(node.shape, int)
         wanted[order] = arrays[0]
@@ -197,12 +197,12 @@ def test_levels_combine_the_groups_of_one_key(monoid: str) -> None:
         for number, found in enumerate(level):
             group = slice(number * size, (number + 1) * size)
             if len(set(keys[group])) == 1:
-                wanted = scattering.UPDATES[monoid].reduce(rows[group])
+                wanted = indexing.UPDATES[monoid].reduce(rows[group])
                 np.testing.assert_allclose(found, wanted)
 
 
 def test_where_runs_begin() -> None:
     keys = leaf((7,), uint32)
     values = {keys: np.array([0, 0, 0, 2, 2, 5, 7], np.uint32)}
-    (found,) = interpret([scattering.run_starts(keys)], values=values)
+    (found,) = interpret([indexing.run_starts(keys)], values=values)
     assert found.tolist() == [0, 0, 0, 3, 3, 5, 6]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from picograd.dtype import DType, int64
-from picograd.graph import build, complex_numbers, joining, parts, scanning, sorting
+from picograd.graph import build, complex_numbers, composites, parts, scanning, sorting
 from picograd.graph.node import Node
 from picograd.graph.ops import OPS
 from picograd.graph.row import Op
@@ -337,9 +337,9 @@ SAMPLES: dict[str, list[Sample]] = {
                lambda x, w, b: functional.batch_norm(x, None, None, w, b, True), special=(0,)),
     ],
     "cat": [
-        Sample("parts", lambda *x: joining.join(x, 1), data((3, 2), (3, 4), (3, 1)),
+        Sample("parts", lambda *x: composites.join(x, 1), data((3, 2), (3, 4), (3, 1)),
                lambda *x: torch.cat(x, 1)),
-        Sample("empty", lambda *x: joining.join(x, 0), data((0, 2), (3, 2), (0, 2)),
+        Sample("empty", lambda *x: composites.join(x, 0), data((0, 2), (3, 2), (0, 2)),
                lambda *x: torch.cat(x, 0)),
     ],
     "scan": scans(),

@@ -6,7 +6,7 @@ from plan_support import TARGET, check_plan, leaf
 from picograd.graph import build
 from picograd.graph.gradient import gradient
 from picograd.graph.node import Node
-from picograd.schedule import early
+from picograd.schedule import arrange
 from picograd.schedule.in_place import bytes_alive
 from picograd.schedule.plan import CopyStep, KernelLaunch, Plan
 from picograd.schedule.schedule import schedule
@@ -50,14 +50,14 @@ def peak(plan: Plan) -> int:
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let small updates be large."""
-    monkeypatch.setattr(early, "LEAST", 1)
+    monkeypatch.setattr(arrange, "LEAST", 1)
 
 
 def test_updates_follow_their_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
     roots = trained()
     plan = check_plan(roots)
     assert len(set(updates(plan))) == 4
-    monkeypatch.setattr(early, "LEAST", 1 << 20)
+    monkeypatch.setattr(arrange, "LEAST", 1 << 20)
     late = schedule(roots, TARGET)
     assert len(set(updates(late))) == 1
     assert peak(plan) < peak(late)
@@ -71,12 +71,12 @@ def test_nothing_is_written_before_it_was_read() -> None:
 
 def test_updates_wait_for_what_may_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     """What Python computes may raise: then no weight is written yet."""
-    monkeypatch.setattr(early, "LONE", (*early.LONE, "contract"))
+    monkeypatch.setattr(arrange, "LONE", (*arrange.LONE, "contract"))
     assert len(set(updates(check_plan(trained())))) == 1
 
 
 def test_updates_of_a_whole_array_of_few_bytes_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bound is one of bytes: 6 x 6 elements of 4."""
     for least, places in ((144, 4), (145, 1)):
-        monkeypatch.setattr(early, "LEAST", least)
+        monkeypatch.setattr(arrange, "LEAST", least)
         assert len(set(updates(schedule(trained(), TARGET)))) == places

@@ -10,10 +10,9 @@ from picograd.graph.parts import put, shown
 from picograd.schedule.group import Facts
 from picograd.schedule.interpret import interpret
 from picograd.schedule.lower import KernelBuilder, Location
-from picograd.schedule.partwise import aside_kernel
 from picograd.schedule.plan import PlanSlot
 from picograd.schedule.schedule import schedule
-from picograd.schedule.updates import Update
+from picograd.schedule.updates import Update, aside_kernel
 from picograd.schedule.verify import verify
 from picograd.target import Target
 

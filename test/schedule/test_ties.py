@@ -1,6 +1,6 @@
 """Ties: what belongs together."""
 
-from picograd.schedule.ties import Ties
+from picograd.schedule.arrange import Ties
 
 
 def test_what_is_tied_stays_together() -> None:

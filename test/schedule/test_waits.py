@@ -11,8 +11,7 @@ import picograd
 from picograd import Tensor, nn
 from picograd.dtype import float32
 from picograd.helpers import direct
-from picograd.schedule.plan import KernelLaunch, PlanSlot
-from picograd.schedule.waits import find_waits
+from picograd.schedule.plan import KernelLaunch, PlanSlot, find_waits
 
 
 def network() -> nn.Module:

@@ -8,7 +8,7 @@ from plan_support import TARGET, VALUES, leaf, run
 from picograd.dtype import bfloat16, float32
 from picograd.graph import build
 from picograd.graph.interpret import interpret
-from picograd.schedule import wide_scores
+from picograd.schedule import moved_factors
 from picograd.schedule.schedule import schedule
 
 SHAPES = (1, 2, 3, 8), (1, 2, 40, 8), (1, 2, 40, 8)
@@ -46,5 +46,5 @@ def test_float32_and_products_that_no_exponential_reads_stay():
 
 def test_scores_that_stream_stay(monkeypatch):
     q, k, v = (leaf(1, 2, 40, 8, dtype=bfloat16) for _ in range(3))
-    monkeypatch.setattr(wide_scores, "widened", None)
+    monkeypatch.setattr(moved_factors, "widened", None)
     schedule([plain(q, k, v)], TARGET)

@@ -3,7 +3,7 @@
 Each grid point owns a chunk of the inner elements of a slice and walks all updates for it, one
 after the other; no two grid points write the same element, because the destination's row depends
 on the serial axes only. Many updates on CUDA are sorted by their destination before
-(graph/scattering.py): there a thread owns an element of a run of updates with one destination.
+(graph/indexing.py): there a thread owns an element of a run of updates with one destination.
 """
 
 from picograd.codegen.templates import map as map_template

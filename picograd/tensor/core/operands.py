@@ -16,7 +16,7 @@ from picograd.conversion import convert
 from picograd.dtype import DType, category, default_float, promote, scalar_dtype, to_dtype
 from picograd.errors import AxisError, DTypeError, IndexDTypeError, ShapeError, ValueRangeError
 from picograd.graph import build
-from picograd.graph.check_inputs import check_device
+from picograd.graph.build_composite import check_device
 from picograd.graph.node import Node
 from picograd.graph.ops import OPS
 from picograd.graph.room import described

@@ -30,8 +30,7 @@ from picograd.engine.tracing import (
 from picograd.errors import DTypeError, GradientError, PicogradError, ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.batch import Batch
-from picograd.graph.build_composite import custom
-from picograd.graph.check_inputs import check_device
+from picograd.graph.build_composite import check_device, custom
 from picograd.graph.node import Node
 from picograd.graph.room import check_recorded, check_size
 from picograd.graph.row import MEMORY, PAIRS, WRITES

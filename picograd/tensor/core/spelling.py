@@ -14,7 +14,7 @@ from typing import Any
 from picograd.dtype import category
 from picograd.errors import DTypeError, GradientError
 from picograd.graph import build
-from picograd.graph.check_inputs import check_device
+from picograd.graph.build_composite import check_device
 from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.recording import Recorded, write
 

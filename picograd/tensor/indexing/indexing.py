@@ -12,7 +12,7 @@ from typing import Any
 from picograd.dtype import bool_, int64
 from picograd.errors import AxisError, DTypeError, IndexDTypeError, ShapeError, ValueRangeError
 from picograd.graph import build, parts
-from picograd.graph.check_inputs import check_device
+from picograd.graph.build_composite import check_device
 from picograd.graph.node import Node
 from picograd.graph.scanning import scan_identity
 from picograd.graph.shape import broadcast_shapes, is_size, range_size

@@ -18,10 +18,10 @@ from picograd.engine.realize import buffer_to_numpy, node_from_numpy
 from picograd.engine.tracing import check_not_tracing, is_tracing
 from picograd.errors import AxisError, DTypeError, IndexDTypeError, ShapeError, ValueRangeError
 from picograd.graph import parts
-from picograd.graph.check_inputs import check_device
+from picograd.graph.build_composite import check_device
+from picograd.graph.indexing import last_of_runs
 from picograd.graph.node import Node
 from picograd.graph.scanning import scan
-from picograd.graph.scattering import last_of_runs
 from picograd.graph.shape import Shape, broadcast_shapes
 from picograd.helpers import product, row_major
 from picograd.target import is_host

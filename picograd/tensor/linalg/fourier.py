@@ -10,7 +10,7 @@ import numpy as np
 
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError, check_known
 from picograd.graph.complex_numbers import view_as_complex, view_as_real
-from picograd.graph.host_fourier import FLIPPED
+from picograd.graph.host_call import FLIPPED
 from picograd.graph.node import Node
 from picograd.graph.room import check_host
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Sizes, Tensor

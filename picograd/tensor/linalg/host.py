@@ -1,6 +1,6 @@
 """Decompositions and transforms on nodes: checks of what a user gave, then a host call.
 
-What they compute and their gradients: graph/host_matrices.py and graph/host_fourier.py. Matrices
+What they compute and their gradients: graph/host_matrices.py and graph/host_call.py. Matrices
 are the last two axes, the rest are batches. 16-bit floats compute in float32.
 """
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.graph import build
-from picograd.graph.check_inputs import check_device
+from picograd.graph.build_composite import check_device
 from picograd.graph.host_call import host_call, unpacked
 from picograd.graph.host_matrices import lu_shapes, qr_shapes, svd_shapes
 from picograd.graph.node import Node

@@ -6,7 +6,7 @@ from typing import Any
 from picograd.dtype import DType, bfloat16, float32, int64, promote
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph import build
-from picograd.graph.check_inputs import check_device
+from picograd.graph.build_composite import check_device
 from picograd.graph.node import Node
 from picograd.tensor.core.function import recorded, within
 from picograd.tensor.core.repeated import repeated

@@ -7,7 +7,7 @@ import math
 
 from picograd.errors import DTypeError, ShapeError
 from picograd.graph import complex_numbers
-from picograd.graph.check_inputs import check_dtype
+from picograd.graph.build_composite import check_dtype
 from picograd.graph.complex_rules import angle as angle_of
 from picograd.graph.complex_rules import conjugate, direction
 from picograd.graph.node import Node

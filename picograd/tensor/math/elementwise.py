@@ -9,8 +9,7 @@ import numpy as np
 from picograd.dtype import DType, bool_, complex64, float32, int64, uint8
 from picograd.errors import DTypeError, ValueRangeError
 from picograd.graph import build
-from picograd.graph.build_composite import custom
-from picograd.graph.check_inputs import check_device
+from picograd.graph.build_composite import check_device, custom
 from picograd.graph.node import Node
 from picograd.graph.ops import OPS
 from picograd.graph.shape import broadcast_shapes

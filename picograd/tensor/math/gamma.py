@@ -1,7 +1,7 @@
 """Relatives of the gamma function: Hurwitz's zeta, polygamma, incomplete gamma functions.
 
 Definitions: NIST Digital Library of Mathematical Functions, 5.15 and 8.2. The incomplete gamma
-functions are host calls (graph/host_gamma.py).
+functions are host calls (graph/host_call.py).
 """
 
 import math

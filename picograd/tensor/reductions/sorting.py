@@ -14,9 +14,9 @@ from picograd.engine.tracing import check_not_tracing, is_tracing
 from picograd.errors import AxisError, ShapeError, ValueRangeError, check_known
 from picograd.graph import build_composite as composite
 from picograd.graph import sorting as graph_sorting
+from picograd.graph.indexing import last_of_runs
 from picograd.graph.node import Node, constant
 from picograd.graph.scanning import scan
-from picograd.graph.scattering import last_of_runs
 from picograd.number import given, once_varied
 from picograd.tensor.core.demands import demand_number
 from picograd.tensor.core.function import recorded

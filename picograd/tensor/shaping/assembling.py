@@ -11,7 +11,7 @@ import numpy as np
 from picograd.dtype import float64
 from picograd.engine.followed import SCALING
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError, check_known
-from picograd.graph import build, joining
+from picograd.graph import build, composites
 from picograd.graph.build_composite import custom
 from picograd.graph.complex_rules import conjugate
 from picograd.graph.node import Node
@@ -59,10 +59,10 @@ def diag_embed(x: Node, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Node
     size = x.shape[-1] + abs(offset)
     low, left = max(-offset, 0), max(offset, 0)
     pads = ((0, 0),) * (rank - 2) + ((low, size - low - x.shape[-1]),)
-    column = build.pad(x, pads, joining.zero_of(x)).reshape((*x.shape[:-1], size, 1))
+    column = build.pad(x, pads, composites.zero_of(x)).reshape((*x.shape[:-1], size, 1))
     square = column.expand((*x.shape[:-1], size, size))
     places = square.iota(rank - 1).binary("equal", square.iota(rank - 2) + (left - low))
-    result = places.where(square, joining.zero_of(x))
+    result = places.where(square, composites.zero_of(x))
     return move_last(result, a, b)
 
 
@@ -256,7 +256,7 @@ def block_diag(nodes: Sequence[Node]) -> Node:
     rows, start = [], 0
     for part in parts:
         end = start + part.shape[1]
-        rows.append(build.pad(part, ((0, 0), (start, width - end)), joining.zero_of(part)))
+        rows.append(build.pad(part, ((0, 0), (start, width - end)), composites.zero_of(part)))
         start = end
     return movement.cat(rows, 0)
 

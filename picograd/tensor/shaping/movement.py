@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from picograd.dtype import bool_
 from picograd.errors import AxisError, DTypeError, ShapeError
-from picograd.graph import build, joining
+from picograd.graph import build, composites
 from picograd.graph.build_composite import custom
 from picograd.graph.node import Node, ends_of
 from picograd.graph.room import check_pieces, check_size, described
@@ -354,7 +354,7 @@ def cat(nodes: Sequence[Node], axis: Any = 0) -> Node:
         raise ShapeError("cat", text, "use picograd.stack")
     position = 0 if parts[0].shape == (0,) else as_axis(axis, rank, "cat")
     check_joinable(parts, position)
-    joined = parts[0] if len(parts) == 1 else joining.join(parts, position)
+    joined = parts[0] if len(parts) == 1 else composites.join(parts, position)
     empty = [part for part in given if not part.size and part is not joined]
     return with_empty(joined, empty) if empty and joined.dtype.is_differentiable else joined
 
@@ -486,7 +486,7 @@ def triangle(node: Node, diagonal: int, is_lower: bool) -> Node:
     edge = elementwise.arithmetic("add", rows, diagonal)
     low, high = (columns, edge) if is_lower else (edge, columns)
     return elementwise.where(
-        elementwise.compare("less_equal", low, high), node, joining.zero_of(node)
+        elementwise.compare("less_equal", low, high), node, composites.zero_of(node)
     )
 
 
@@ -513,7 +513,7 @@ def square_diagonal(node: Node, size: int) -> Node:
     before: Shape = node.shape[:-2]
     flat = build.reshape(node, (*before, size * size))
     pads = ((0, 0),) * len(before) + ((0, size),)
-    rows = build.reshape(build.pad(flat, pads, joining.zero_of(node)), (*before, size, size + 1))
+    rows = build.reshape(build.pad(flat, pads, composites.zero_of(node)), (*before, size, size + 1))
     return build.reshape(cut(rows, len(before) + 1, 0, 1), (*before, size))
 
 

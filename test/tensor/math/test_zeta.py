@@ -9,7 +9,7 @@ from op_support import Case, compare, numbers
 import picograd
 from picograd import Tensor
 from picograd.errors import PicogradError
-from picograd.graph.host_gamma import lower_share
+from picograd.graph.host_call import lower_share
 
 torch = pytest.importorskip("torch")
 GAMMA = numbers((3, 5), 0.1, 9)
