@@ -9,7 +9,7 @@ from typing import Any
 from picograd.engine.tracing import is_tracing
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
 from picograd.nn import functional
-from picograd.nn.recurrent_cells import advanced
+from picograd.nn.recurrent import advanced
 from picograd.tensor import public
 from picograd.tensor.tensor import Tensor
 

@@ -83,23 +83,20 @@ PLACES = {name: room for room, names in ELSEWHERE.items() for name in names}
 ROOMS_OF_NN = (
     "clip", "collate", "dataset_types", "datasets", "download", "file_kinds", "files",
     "files_of_objects", "grad_scaler", "loader", "loader_workers", "members", "nested", "parallel",
-    "safetensors_file", "samplers", "state", "stateless", "torch_file", "torch_pickle",
+    "safetensors_file", "state", "stateless", "torch_file", "torch_pickle",
     "torch_writer", "transforms", "utils",
 )  # fmt: skip
 # names of `picograd.nn` by the module that has them
 ELSEWHERE_IN_NN = {
     "collate": ("default_collate",),
     "dataset_types": (
-        "ArrayDataset", "ChainDataset", "ConcatDataset", "Dataset", "IterableDataset",
-        "StackDataset", "Subset", "TensorDataset", "random_split",
+        "ArrayDataset", "BatchSampler", "ChainDataset", "ConcatDataset", "Dataset",
+        "IterableDataset", "RandomSampler", "Sampler", "SequentialSampler", "StackDataset",
+        "Subset", "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler", "random_split",
     ),
     "loader": ("DataLoader",),
     "loader_workers": ("WorkerInfo", "get_worker_info"),
     "parallel": ("DataParallel",),
-    "samplers": (
-        "BatchSampler", "RandomSampler", "Sampler", "SequentialSampler", "SubsetRandomSampler",
-        "WeightedRandomSampler",
-    ),
     "state": ("load", "save"),
     "torch_file": ("load_torch",),
     "torch_names": ("RNNBase", "RNNCellBase"),

@@ -1,10 +1,10 @@
 """Neural networks: modules, losses, optimizers, schedules, state files, data.
 
 module, hooks, parameter, containers, parameter_containers: how a model holds its tensors. linear,
-conv, conv_transpose, pooling, norm, group_norm, embedding, dropout, activations, shaping,
-attention, transformer, recurrent, recurrent_cells: layers. losses*, functional*: functions;
+conv, pooling, norm, group_norm, embedding, dropout, activations, shaping,
+attention, transformer, recurrent: layers. functional*: functions;
 loss_modules: losses as modules. init: initial values. optim, clip, grad_scaler, utils: training.
-state, nested, torch_file: files. datasets, download: data. dataset_types, samplers, collate,
+state, nested, torch_file: files. datasets, download: data. dataset_types, collate,
 loader, loader_workers: batches.
 """
 
@@ -24,8 +24,9 @@ _NAMES = {
     "adaptive_softmax": ("AdaptiveLogSoftmaxWithLoss",),
     "attention": ("MultiheadAttention",),
     "containers": ("ModuleDict", "ModuleList", "Sequential"),
-    "conv": ("Conv1d", "Conv2d", "Conv3d"),
-    "conv_transpose": ("ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"),
+    "conv": (
+        "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
+    ),
     "distances": ("CosineSimilarity", "PairwiseDistance"),
     "dropout": (
         "AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout",
@@ -36,6 +37,7 @@ _NAMES = {
         "CrossMapLRN2d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d",
         "LocalResponseNorm", "RMSNorm",
     ),
+    "functional_losses": ("l1_loss", "mse_loss"),
     "lazy": (
         "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d", "LazyConv1d", "LazyConv2d",
         "LazyConv3d", "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d",
@@ -50,7 +52,6 @@ _NAMES = {
         "SoftMarginLoss",
         "TripletMarginLoss", "TripletMarginWithDistanceLoss",
     ),
-    "losses_regression": ("l1_loss", "mse_loss"),
     "module": ("Module",),
     "norm": ("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LayerNorm", "SyncBatchNorm"),
     "parameter": ("Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter"),
@@ -61,8 +62,7 @@ _NAMES = {
         "LPPool2d", "LPPool3d", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d",
         "MaxUnpool3d",
     ),
-    "recurrent": ("GRU", "LSTM", "RNN"),
-    "recurrent_cells": ("GRUCell", "LSTMCell", "RNNCell"),
+    "recurrent": ("GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNCell"),
     "shaping": (
         "ChannelShuffle", "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d",
         "ConstantPad2d", "ConstantPad3d", "Flatten", "Fold", "Identity", "PixelShuffle",

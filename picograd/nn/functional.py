@@ -2,8 +2,8 @@
 
 Every loss takes `reduction="mean" | "sum" | "none"`. Names come from rows, `@within("functional")`
 above a definition: those of methods of tensors in picograd/tensor/network, the others here, in
-functional_basic, _attention, _embedding and _shape, losses_regression, _margin and _ctc. Checkers
-read functional.pyi, which `docs/stubs.py` writes.
+functional_basic, _attention, _embedding, _losses and _shape. Checkers read functional.pyi, which
+`docs/stubs.py` writes.
 """
 
 import functools
@@ -13,10 +13,8 @@ from picograd.nn import fractional_pooling as fractional_pooling
 from picograd.nn import functional_attention as functional_attention
 from picograd.nn import functional_basic as functional_basic
 from picograd.nn import functional_embedding as functional_embedding
+from picograd.nn import functional_losses as functional_losses
 from picograd.nn import functional_shape as functional_shape
-from picograd.nn import losses_ctc as losses_ctc
-from picograd.nn import losses_margin as losses_margin
-from picograd.nn import losses_regression as losses_regression
 from picograd.tensor.core.calling import function_of, overwriting
 from picograd.tensor.core.function import MODULES
 

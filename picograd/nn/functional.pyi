@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from picograd.nn.fractional_pooling import Ratios
-from picograd.nn.losses_ctc import Lengths
+from picograd.nn.functional_losses import Lengths
 from picograd.tensor.core.annotations import DTypeLike, Scalar, Sizes, Tensor
 
 __all__ = [

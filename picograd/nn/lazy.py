@@ -4,8 +4,14 @@ import inspect
 from typing import Any, ClassVar
 
 from picograd.errors import StateError
-from picograd.nn.conv import Conv1d, Conv2d, Conv3d
-from picograd.nn.conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from picograd.nn.conv import (
+    Conv1d,
+    Conv2d,
+    Conv3d,
+    ConvTranspose1d,
+    ConvTranspose2d,
+    ConvTranspose3d,
+)
 from picograd.nn.family import Family
 from picograd.nn.group_norm import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
 from picograd.nn.linear import Linear

@@ -19,22 +19,20 @@ from picograd.errors import DTypeError, ValueRangeError
 from picograd.nn.collate import computed, holds_tensor, stack, to_tensors
 from picograd.nn.dataset_types import (
     ArrayDataset,
+    BatchSampler,
     GatheringDataset,
     IterableDataset,
-    Rows,
-    Subset,
-    TensorDataset,
-)
-from picograd.nn.loader_workers import END, Feed, Job, Stopped, Worker, WorkerInfo, deliver
-from picograd.nn.samplers import (
-    BatchSampler,
     OfSamples,
     RandomSampler,
+    Rows,
     Sampler,
     SequentialSampler,
+    Subset,
+    TensorDataset,
     batches_of,
     host_random,
 )
+from picograd.nn.loader_workers import END, Feed, Job, Stopped, Worker, WorkerInfo, deliver
 from picograd.tensor.core.annotations import DeviceLike
 from picograd.tensor.making.random import Generator
 from picograd.tensor.tensor import Tensor

@@ -10,7 +10,7 @@ from typing import Any
 
 from picograd.errors import DTypeError, ShapeError
 from picograd.helpers import product
-from picograd.nn import losses_ctc, losses_margin, losses_regression
+from picograd.nn import functional_losses
 from picograd.nn.distances import PairwiseDistance
 from picograd.nn.family import Family
 from picograd.nn.linear import Linear
@@ -202,7 +202,7 @@ class BCEWithLogitsLoss(Loss, compute=losses.binary_cross_entropy_with_logits):
     """
 
 
-class MSELoss(Loss, compute=losses_regression.mse_loss, hidden=("weight",)):
+class MSELoss(Loss, compute=functional_losses.mse_loss, hidden=("weight",)):
     """This class squares differences.
 
     >>> from picograd import Tensor, nn
@@ -211,7 +211,7 @@ class MSELoss(Loss, compute=losses_regression.mse_loss, hidden=("weight",)):
     """
 
 
-class L1Loss(Loss, compute=losses_regression.l1_loss, hidden=("weight",)):
+class L1Loss(Loss, compute=functional_losses.l1_loss, hidden=("weight",)):
     """This class takes absolute differences.
 
     >>> from picograd import Tensor, nn
@@ -220,7 +220,7 @@ class L1Loss(Loss, compute=losses_regression.l1_loss, hidden=("weight",)):
     """
 
 
-class SmoothL1Loss(Loss, compute=losses_regression.smooth_l1_loss):
+class SmoothL1Loss(Loss, compute=functional_losses.smooth_l1_loss):
     """This class squares small differences and takes large ones absolutely.
 
     >>> from picograd import Tensor, nn
@@ -229,7 +229,7 @@ class SmoothL1Loss(Loss, compute=losses_regression.smooth_l1_loss):
     """
 
 
-class HuberLoss(Loss, compute=losses_regression.huber_loss, hidden=("weight",)):
+class HuberLoss(Loss, compute=functional_losses.huber_loss, hidden=("weight",)):
     """This class squares small differences and takes large ones times delta.
 
     >>> from picograd import Tensor, nn
@@ -238,7 +238,7 @@ class HuberLoss(Loss, compute=losses_regression.huber_loss, hidden=("weight",)):
     """
 
 
-class KLDivLoss(Loss, compute=losses_regression.kl_div):
+class KLDivLoss(Loss, compute=functional_losses.kl_div):
     """This class is the Kullback-Leibler divergence of log-probabilities.
 
     >>> from picograd import Tensor, nn
@@ -247,7 +247,7 @@ class KLDivLoss(Loss, compute=losses_regression.kl_div):
     """
 
 
-class PoissonNLLLoss(Loss, compute=losses_regression.poisson_nll_loss):
+class PoissonNLLLoss(Loss, compute=functional_losses.poisson_nll_loss):
     """This class fits counts with a Poisson distribution.
 
     >>> from picograd import Tensor, nn
@@ -262,7 +262,7 @@ class PoissonNLLLoss(Loss, compute=losses_regression.poisson_nll_loss):
         return super().forward(*tensors, **named)
 
 
-class GaussianNLLLoss(Loss, compute=losses_regression.gaussian_nll_loss, inputs=3):
+class GaussianNLLLoss(Loss, compute=functional_losses.gaussian_nll_loss, inputs=3):
     """This class fits values with a normal distribution of given variance.
 
     >>> from picograd import Tensor, nn
@@ -271,7 +271,7 @@ class GaussianNLLLoss(Loss, compute=losses_regression.gaussian_nll_loss, inputs=
     """
 
 
-class MarginRankingLoss(Loss, compute=losses_margin.margin_ranking_loss, inputs=3):
+class MarginRankingLoss(Loss, compute=functional_losses.margin_ranking_loss, inputs=3):
     """This class orders two scores.
 
     >>> from picograd import Tensor, nn
@@ -280,7 +280,7 @@ class MarginRankingLoss(Loss, compute=losses_margin.margin_ranking_loss, inputs=
     """
 
 
-class HingeEmbeddingLoss(Loss, compute=losses_margin.hinge_embedding_loss):
+class HingeEmbeddingLoss(Loss, compute=functional_losses.hinge_embedding_loss):
     """This class keeps distances small or above a margin.
 
     >>> from picograd import Tensor, nn
@@ -289,7 +289,7 @@ class HingeEmbeddingLoss(Loss, compute=losses_margin.hinge_embedding_loss):
     """
 
 
-class SoftMarginLoss(Loss, compute=losses_margin.soft_margin_loss):
+class SoftMarginLoss(Loss, compute=functional_losses.soft_margin_loss):
     """This class computes log(1 + exp(-y x)).
 
     >>> from picograd import Tensor, nn
@@ -298,7 +298,7 @@ class SoftMarginLoss(Loss, compute=losses_margin.soft_margin_loss):
     """
 
 
-class MultiLabelSoftMarginLoss(Loss, compute=losses_margin.multilabel_soft_margin_loss):
+class MultiLabelSoftMarginLoss(Loss, compute=functional_losses.multilabel_soft_margin_loss):
     """This class is the mean of two-class losses over classes.
 
     >>> from picograd import Tensor, nn
@@ -307,7 +307,7 @@ class MultiLabelSoftMarginLoss(Loss, compute=losses_margin.multilabel_soft_margi
     """
 
 
-class MultiMarginLoss(Loss, compute=losses_margin.multi_margin_loss):
+class MultiMarginLoss(Loss, compute=functional_losses.multi_margin_loss):
     """This class keeps the target's score a margin above the others.
 
     >>> from picograd import Tensor, nn
@@ -316,7 +316,7 @@ class MultiMarginLoss(Loss, compute=losses_margin.multi_margin_loss):
     """
 
 
-class CosineEmbeddingLoss(Loss, compute=losses_margin.cosine_embedding_loss, inputs=3):
+class CosineEmbeddingLoss(Loss, compute=functional_losses.cosine_embedding_loss, inputs=3):
     """This class turns vectors towards each other or apart.
 
     >>> from picograd import Tensor, nn
@@ -325,7 +325,7 @@ class CosineEmbeddingLoss(Loss, compute=losses_margin.cosine_embedding_loss, inp
     """
 
 
-class TripletMarginLoss(Loss, compute=losses_margin.triplet_margin_loss, inputs=3):
+class TripletMarginLoss(Loss, compute=functional_losses.triplet_margin_loss, inputs=3):
     """This class keeps the anchor nearer to the positive than to the negative.
 
     >>> from picograd import Tensor, nn
@@ -336,7 +336,7 @@ class TripletMarginLoss(Loss, compute=losses_margin.triplet_margin_loss, inputs=
 
 
 class TripletMarginWithDistanceLoss(
-    Loss, compute=losses_margin.triplet_margin_with_distance_loss, inputs=3
+    Loss, compute=functional_losses.triplet_margin_with_distance_loss, inputs=3
 ):
     """This class is TripletMarginLoss with a distance of your own, Euclidean unless given.
 
@@ -354,7 +354,7 @@ class TripletMarginWithDistanceLoss(
         self.distance_function = PairwiseDistance() if given is None else given
 
 
-class MultiLabelMarginLoss(Loss, compute=losses_margin.multilabel_margin_loss):
+class MultiLabelMarginLoss(Loss, compute=functional_losses.multilabel_margin_loss):
     """This class keeps the scores of all labels a margin above those of other classes.
 
     >>> from picograd import Tensor, nn
@@ -363,7 +363,7 @@ class MultiLabelMarginLoss(Loss, compute=losses_margin.multilabel_margin_loss):
     """
 
 
-class CTCLoss(Loss, compute=losses_ctc.ctc_loss, inputs=4):
+class CTCLoss(Loss, compute=functional_losses.ctc_loss, inputs=4):
     """This class compares log-probabilities (T, B, C) with unaligned targets.
 
     >>> from picograd import Tensor, nn

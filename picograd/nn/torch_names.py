@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, MutableMapping
 from itertools import repeat
 from typing import Any, TypeVar
 
-from picograd.nn.conv import ConvSettings
-from picograd.nn.conv_transpose import AdjointConv
+from picograd.nn.conv import AdjointConv, ConvSettings
 from picograd.nn.dropout import Dropout
 from picograd.nn.group_norm import InstanceNorm
 from picograd.nn.hooks import of_every_module
@@ -17,8 +16,7 @@ from picograd.nn.linear import Linear
 from picograd.nn.loss_modules import Criterion, WeightedCriterion
 from picograd.nn.norm import BatchNorm
 from picograd.nn.pooling import AdaptiveAvgPool, AdaptiveMaxPool, LPPool, MaxPool, MaxUnpool, Pool
-from picograd.nn.recurrent import Recurrent
-from picograd.nn.recurrent_cells import Cell
+from picograd.nn.recurrent import Cell, Recurrent
 from picograd.nn.walks import LoadResult
 from picograd.tensor.core.gradient_hooks import HookHandle
 

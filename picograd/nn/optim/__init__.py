@@ -1,23 +1,18 @@
 """Optimizers with PyTorch's arithmetic, options and state dicts; one file a family.
 
-base: steps and state dicts; group: options, and what of them lives on the device; states: the
+base: steps and state dicts; group: options, what of them lives on the device, and the
 layout of a state dict; lr, lr_cyclic, lr_composed: schedules, all of them in `lr_scheduler`; the
 other files: formulas.
 """
 
 from picograd.nn.optim import lr, lr_scheduler
-from picograd.nn.optim.adafactor import Adafactor
-from picograd.nn.optim.adam import Adam, AdamW
-from picograd.nn.optim.adam_variants import Adamax, NAdam, RAdam
-from picograd.nn.optim.adaptive import Adadelta, Adagrad, RMSprop
-from picograd.nn.optim.asgd import ASGD
+from picograd.nn.optim.adam import LAMB, Adam, Adamax, AdamW, NAdam, RAdam
+from picograd.nn.optim.adaptive import Adadelta, Adafactor, Adagrad, RMSprop
 from picograd.nn.optim.base import Optimizer
 from picograd.nn.optim.group import ParameterGroup
-from picograd.nn.optim.lamb import LAMB
 from picograd.nn.optim.lbfgs import LBFGS
 from picograd.nn.optim.muon import Muon
-from picograd.nn.optim.sgd import SGD
-from picograd.nn.optim.sign import Lion, Rprop
+from picograd.nn.optim.sgd import ASGD, SGD, Lion, Rprop
 
 __all__ = [
     "ASGD", "LAMB", "LBFGS", "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax",

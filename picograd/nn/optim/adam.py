@@ -1,4 +1,9 @@
-"""Adam and AdamW, and the numbers of moving averages that other optimizers share."""
+"""Adam and AdamW, and the numbers of moving averages that other optimizers share.
+
+Descendants of Adam: NAdam (Nesterov), RAdam (rectified), Adamax (infinity norm).
+
+LAMB: Adam with a step length per layer, for large batches.
+"""
 
 import math
 from collections.abc import Iterable
@@ -137,3 +142,224 @@ class AdamW(Adam):
         fused: bool | None = None,
     ) -> None:
         super().__init__(params, **given_options(locals()), decoupled_weight_decay=True)
+
+
+# Dozat (2016) lets the momentum rise as 1 - 0.96^(t * momentum_decay) / 2.
+LOG_RISE = -0.040821994520255166  # log(0.96)
+# Below this length of the approximated average the variance has no finite estimate (Liu et al.).
+SHORTEST = 5.0
+
+
+class NAdam(Averaging):
+    """This class is Adam with Nesterov's momentum (Dozat, 2016).
+
+    mu_t = b1 (1 - 0.96^(t * momentum_decay) / 2); the step mixes the gradient and the first moment
+    that the next step will see: (1 - mu_t) g / (1 - mu_1...mu_t) + mu_t+1 m / (1 - mu_1...mu_t+1).
+
+    >>> from picograd import Tensor, nn
+    >>> x = nn.Parameter(Tensor([1.0, 2.0]))
+    >>> optimizer = nn.optim.NAdam([x], lr=0.1)
+    >>> (x * x).sum().backward()
+    >>> optimizer.step()
+    >>> [round(value, 3) for value in x.tolist()]
+    [0.894, 1.894]
+    """
+
+    _shared = {"step": 0.0, "mu_product": 1.0}
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        super().__init__(params, given_options(locals()))
+
+    def numbers(self, options: Options) -> dict[str, float]:
+        """Add the rise of the momentum."""
+        rise = LOG_RISE * options["momentum_decay"]
+        return super().numbers(options) | {"rise": rise}
+
+    def prepare(self, n: Numbers, shared: Slots) -> tuple[Numbers, Slots]:
+        """Weigh gradient and momentum."""
+        step = shared["step"] + 1.0
+        mu = n["beta1"] * (1.0 - 0.5 * (step * n["rise"]).exp())
+        following = n["beta1"] * (1.0 - 0.5 * ((step + 1.0) * n["rise"]).exp())
+        product = shared["mu_product"] * mu
+        weights = {
+            "of_gradient": n["lr"] * (1.0 - mu) / (1.0 - product),
+            "of_mean": n["lr"] * following / (1.0 - product * following),
+            "scale": correction(step, n["log2"]).rsqrt(),
+        }
+        return {**n, **weights}, {"step": step, "mu_product": product}
+
+    def update(
+        self, value: Tensor, gradient: Tensor, state: Slots, n: Numbers, options: Options
+    ) -> Result:
+        """Record the formula of the class."""
+        mean = average(state["exp_avg"], gradient, n["rest1"])
+        square = state["exp_avg_sq"] * n["beta2"] + gradient * gradient * n["rest2"]
+        move = gradient * n["of_gradient"] + mean * n["of_mean"]
+        value = value - move / (square.sqrt() * n["scale"] + n["eps"])
+        return value, {"exp_avg": mean, "exp_avg_sq": square}
+
+
+class RAdam(Averaging):
+    """This class is Adam without its warm-up: the rate is rectified (Liu et al., 2020).
+
+    While the second moment has seen too few gradients (rho <= 5), p = p - lr m / c1; afterwards
+    the step is Adam's times the rectification, a function of rho = rho_inf - 2 t b2^t / c2.
+
+    >>> from picograd import Tensor, nn
+    >>> x = nn.Parameter(Tensor([1.0, 2.0]))
+    >>> optimizer = nn.optim.RAdam([x], lr=0.1)
+    >>> (x * x).sum().backward()
+    >>> optimizer.step()
+    >>> [round(value, 3) for value in x.tolist()]
+    [0.8, 1.6]
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        super().__init__(params, given_options(locals()))
+
+    def numbers(self, options: Options) -> dict[str, float]:
+        """Add the longest length of the approximated average, and the constant part of the root."""
+        longest = 2.0 / (1.0 - options["betas"][1]) - 1.0
+        bound = (longest - 4.0) * (longest - 2.0)
+        share = longest / bound if bound else 0.0
+        return super().numbers(options) | {"longest": longest, "share": share}
+
+    def prepare(self, n: Numbers, shared: Slots) -> tuple[Numbers, Slots]:
+        """Correct biases, and rectify once the average is long enough."""
+        step = shared["step"] + 1.0
+        bias = correction(step, n["log2"])
+        length = n["longest"] - 2.0 * step * (1.0 - bias) / bias
+        is_long = length > SHORTEST
+        known = is_long.where(length, SHORTEST + 1.0)
+        root = ((known - 4.0) * (known - 2.0) * n["share"] / known * bias).sqrt()
+        rate = n["lr"] / correction(step, n["log1"])
+        more = {"is_long": is_long, "rate": rate, "rectified": rate * root}
+        return {**n, **more}, {"step": step}
+
+    def update(
+        self, value: Tensor, gradient: Tensor, state: Slots, n: Numbers, options: Options
+    ) -> Result:
+        """Record the formula of the class."""
+        mean = average(state["exp_avg"], gradient, n["rest1"])
+        square = state["exp_avg_sq"] * n["beta2"] + gradient * gradient * n["rest2"]
+        adaptive = n["rectified"] / (square.sqrt() + n["eps"])
+        value = value - mean * n["is_long"].where(adaptive, n["rate"])
+        return value, {"exp_avg": mean, "exp_avg_sq": square}
+
+
+class Adamax(Averaging):
+    """This class is Adam with the infinity norm (Kingma and Ba, 2015, section 7).
+
+    u = max(b2 u, |g| + eps); p = p - lr (m / c1) / u.
+
+    >>> from picograd import Tensor, nn
+    >>> x = nn.Parameter(Tensor([1.0, 2.0]))
+    >>> optimizer = nn.optim.Adamax([x], lr=0.1)
+    >>> (x * x).sum().backward()
+    >>> optimizer.step()
+    >>> [round(value, 3) for value in x.tolist()]
+    [0.9, 1.9]
+    """
+
+    second = "exp_inf"
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        super().__init__(params, given_options(locals()))
+
+    def prepare(self, n: Numbers, shared: Slots) -> tuple[Numbers, Slots]:
+        """Correct the bias of the first average."""
+        step = shared["step"] + 1.0
+        return {**n, "step_size": n["lr"] / correction(step, n["log1"])}, {"step": step}
+
+    def update(
+        self, value: Tensor, gradient: Tensor, state: Slots, n: Numbers, options: Options
+    ) -> Result:
+        """Record the formula of the class."""
+        mean = average(state["exp_avg"], gradient, n["rest1"])
+        largest = (state["exp_inf"] * n["beta2"]).maximum(gradient.abs() + n["eps"])
+        value = value - n["step_size"] * mean / largest
+        return value, {"exp_avg": mean, "exp_inf": largest}
+
+
+class LAMB(Adam):
+    """This class scales Adam's direction by |p| / |direction| (You et al., 2020, arXiv 1904.00962).
+
+    r = (m / c1) / (sqrt(v / c2) + eps) + weight_decay p; p = p - lr |p| / |r| r, with a ratio of 1
+    where either norm is 0. The norms are 2-norms over one parameter: a "layer" of the paper.
+
+    >>> from picograd import Tensor, nn
+    >>> x = nn.Parameter(Tensor([1.0, 2.0]))
+    >>> optimizer = nn.optim.LAMB([x], lr=0.1)
+    >>> (x * x).sum().backward()
+    >>> optimizer.step()
+    >>> [round(value, 3) for value in x.tolist()]
+    [0.843, 1.841]
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-6,
+        weight_decay: float = 1e-2,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(params, lr, betas, eps, weight_decay, maximize=maximize)
+
+    def decay(
+        self, value: Tensor, gradient: Tensor, n: Numbers, options: Options
+    ) -> tuple[Tensor, Tensor]:
+        """Leave both: weight decay is part of the direction."""
+        return value, gradient
+
+    def update(
+        self, value: Tensor, gradient: Tensor, state: Slots, n: Numbers, options: Options
+    ) -> Result:
+        """Record the formula of the class."""
+        moved, new = super().update(value * 0.0, gradient, state, n, options)
+        direction = value * n["weight_decay"] - moved / n["lr"]
+        lengths = (value * value).sum().sqrt(), (direction * direction).sum().sqrt()
+        is_usual = (lengths[0] > 0.0) & (lengths[1] > 0.0)
+        ratio = is_usual.where(lengths[0] / lengths[1], 1.0)
+        return value - n["lr"] * ratio * direction, new

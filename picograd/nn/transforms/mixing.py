@@ -8,7 +8,7 @@ from typing import Any
 from picograd.buffer import RuntimeScalar
 from picograd.engine.tracing import note_draw
 from picograd.errors import DTypeError, ShapeError, ValueRangeError, check_positive
-from picograd.nn.samplers import host_stream
+from picograd.nn.dataset_types import host_stream
 from picograd.nn.transforms.base import Transform, check_chance, read_size
 from picograd.nn.transforms.values import choose
 from picograd.tensor.core.arguments import need_tensor

@@ -8,7 +8,7 @@ import numpy as np
 
 from picograd.distributed import get_rank, get_world_size
 from picograd.errors import ValueRangeError
-from picograd.nn.samplers import Sampler
+from picograd.nn.dataset_types import Sampler
 
 __all__ = ["DistributedSampler"]
 

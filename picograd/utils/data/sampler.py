@@ -1,6 +1,6 @@
 """Samplers, where PyTorch's programs import them from."""
 
-from picograd.nn.samplers import (
+from picograd.nn.dataset_types import (
     BatchSampler,
     RandomSampler,
     Sampler,

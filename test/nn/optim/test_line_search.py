@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from picograd.nn.optim.line_search import C1, C2, Point, interpolate, search, trial
+from picograd.nn.optim.lbfgs import C1, C2, Point, interpolate, search, trial
 
 
 def point_of(function, slope, length):
