@@ -294,8 +294,7 @@ def tests_of(step: Store, lanes: Axis | None, values: Mapping[Axis, Index]) -> l
     first = {lanes: constant(0)} if lanes else {}
     tests: list[Condition] = []
     for index, low, high in step.conditions:
-        walked = substitute(index, values)
-        tests.append((substitute(walked, first), low, high))
+        tests.append((substitute(substitute(index, values), first), low, high))
     return tests
 
 

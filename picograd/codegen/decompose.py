@@ -31,8 +31,7 @@ def sign(emitter: Emitter, dtype: DType, x: int) -> int:
         return x
     value = Value(emitter, x)
     zero = value.constant(0)
-    one = value.constant(1)
-    result = (zero < value).where(one, zero)
+    result = (zero < value).where(value.constant(1), zero)
     if dtype.kind == "uint":
         return result.position
     return (value < zero).where(value.constant(-1), result).position

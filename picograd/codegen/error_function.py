@@ -85,8 +85,7 @@ def far_erfc(size: Value, is_single: bool) -> Value:
     else:
         power = -two_product(size, size) + horner(ERFC, t * 2.0 - 1.0)
     whole, m = exp_core(power)
-    product = rounded((m + 1.0) * t)
-    return rounded(scaled(product, whole))
+    return rounded(scaled(rounded((m + 1.0) * t), whole))
 
 
 def erfc(x: Value) -> Value:

@@ -80,8 +80,7 @@ def linearize_turn(builder: Builder, step: Assign | Store) -> None:
     """Append the loops of one turning step."""
     emitter = builder.emitter
     row, element = step.dims
-    itemsize = step.expr.dtype.itemsize
-    lanes = min(MOST, builder.vector_bytes // itemsize)
+    lanes = min(MOST, builder.vector_bytes // step.expr.dtype.itemsize)
     for start, height in strips(builder, row.size, lanes):
         for first, width in strips(builder, element.size, lanes):
             with emitter.scope({row: start, element: first}):

@@ -164,8 +164,7 @@ def fetch(block: Block, copiers: list[Copier], step: Axis, stages: int) -> None:
     for item in copiers:
         with ExitStack() as stack:
             turn, row, chunk = chunks(block, stack, item.operand)
-            plain = plain_load(block.kernel, item.operand)
-            if plain is None:
+            if plain_load(block.kernel, item.operand) is None:
                 fetch_registers(block, item, step, turn, row, chunk)
             else:
                 fetch_async(block, item, step, stages, row, chunk)
@@ -231,8 +230,7 @@ def store_chunk(block: Block, item: Copier, place: int, value: int, dtype: DType
     """Store one chunk: as a vector, or down a column where the tile is stored transposed."""
     emitter, operand = block.emitter, item.operand
     if operand.spread == 1:
-        args = (item.shared, place, value)
-        emitter.add("store", dtype, args, lanes=operand.lanes)
+        emitter.add("store", dtype, (item.shared, place, value), lanes=operand.lanes)
         return
     for lane in range(operand.lanes):
         at = emitter.arithmetic("add", place, emitter.integer(lane * operand.spread))
@@ -394,8 +392,7 @@ def multiply(block: Block, patch: Patch, a: int, b: int) -> None:
     column = Axis("column", patch.columns)
     with ExitStack() as stack:
         for axis in (inner, row, column):
-            loop = emitter.axis_loop(axis, True)
-            stack.enter_context(loop)
+            stack.enter_context(emitter.axis_loop(axis, True))
         left = emitter.index(axis_index(row) * GROUP + axis_index(inner))
         right = emitter.index(axis_index(column) * GROUP + axis_index(inner))
         at = emitter.index(axis_index(row) * patch.columns + axis_index(column))
@@ -413,8 +410,7 @@ def fill_along(block: Block, name: str, places: Sequence[Index], first: Index, s
     pointer = block.places[name]
     for number, place in enumerate(places):
         where = block.place(tile, (place, first))
-        at = emitter.index(where)
-        value = emitter.load(pointer, at, lanes=GROUP)
+        value = emitter.load(pointer, emitter.index(where), lanes=GROUP)
         for inner in range(GROUP):
             put_lane(block, side, number * GROUP + inner, value, inner)
 
@@ -427,8 +423,7 @@ def fill_across(block: Block, name: str, patch: Patch, first: Index, side: int) 
     for inner in range(GROUP):
         for number, place in enumerate(patch.across):
             where = block.place(tile, (first + inner, place))
-            at = emitter.index(where)
-            value = emitter.load(pointer, at, lanes=patch.lanes)
+            value = emitter.load(pointer, emitter.index(where), lanes=patch.lanes)
             for lane in range(patch.lanes):
                 column = number * patch.lanes + lane
                 put_lane(block, side, column * GROUP + inner, value, lane)
@@ -438,5 +433,4 @@ def put_lane(block: Block, side: int, place: int, value: int, lane: int) -> None
     """Put a lane of a vector in a register."""
     emitter = block.emitter
     at = emitter.integer(place)
-    own = lane_of(emitter, value, lane)
-    emitter.add("set", None, (side, at, own))
+    emitter.add("set", None, (side, at, lane_of(emitter, value, lane)))

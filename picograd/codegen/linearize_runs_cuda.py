@@ -67,8 +67,7 @@ class Run:
     def ends_at(self, place: int) -> int:
         """Tell whether the key after a position is another one."""
         emitter, axis = self.emitter, self.step.axis
-        last = emitter.integer(axis.size - 1)
-        has_next = emitter.raw("less", bool_, place, last)
+        has_next = emitter.raw("less", bool_, place, emitter.integer(axis.size - 1))
         following = emitter.raw("add", self.dtype, place, emitter.integer(1))
         with emitter.scope({axis: place}):
             own = emitter.value(self.step.key)

@@ -78,12 +78,10 @@ def running_logaddexp(emitter: Emitter, a: int, b: int) -> int:
         emitter.apply("where", is_less, a, b, dtype=dtype),
     )
     gap = emitter.apply("sub", low, high)
-    exp = steady("exp", dtype)
-    share = emitter.apply(exp, gap)
+    share = emitter.apply(steady("exp", dtype), gap)
     total = emitter.apply("add", high, log_of_one_plus(emitter, share))
     infinite = emitter.const(float("inf"), dtype)  # inf - inf is NaN
-    size = emitter.apply("abs", high)
-    is_infinite = emitter.apply("equal", size, infinite)
+    is_infinite = emitter.apply("equal", emitter.apply("abs", high), infinite)
     is_same = emitter.apply("and", is_infinite, emitter.apply("equal", a, b))
     return emitter.apply("where", is_same, high, total, dtype=dtype)
 
@@ -115,8 +113,7 @@ def log_of_one_plus(emitter: Emitter, share: int) -> int:
     kept = emitter.apply("sub", whole, one)
     is_lost = emitter.apply("equal", kept, emitter.const(0.0, dtype))
     scale = emitter.apply("div", share, emitter.apply("where", is_lost, one, kept, dtype=dtype))
-    log = steady("log", dtype)
-    value = emitter.apply("mul", emitter.apply(log, whole), scale)
+    value = emitter.apply("mul", emitter.apply(steady("log", dtype), whole), scale)
     return emitter.apply("where", is_lost, share, value, dtype=dtype)
 
 
@@ -151,8 +148,7 @@ def scan_cpu(builder: Nests, step: ScanStep) -> None:
         value = emitter.cast(emitter.value(step.expr), dtype)
         new = combine(emitter, step.monoid, old, value)
         emitter.add("set", None, (totals, place, new))
-        pointer = emitter.slots[step.slot]
-        emitter.store(pointer, emitter.index(step.target), new)
+        emitter.store(emitter.slots[step.slot], emitter.index(step.target), new)
 
     builder.nest(step.dims, uniform, clear)
     is_loop = not step.dims and step.axis.size > SHORT_ROW
@@ -317,8 +313,7 @@ def across_block(block: Block, monoid: str, carried: int, total: int) -> tuple[i
     warps = block.threads // WARP
     if warps == 1:
         return carried, combine(emitter, monoid, carried, total)
-    offset = block.scratch_for(warps * dtype.itemsize)
-    place = emitter.add("shared", dtype, arg=offset)
+    place = emitter.add("shared", dtype, arg=block.scratch_for(warps * dtype.itemsize))
     emitter.add("barrier", None)
     is_first_lane = emitter.conditions([(thread % WARP, 0, 0)])
     emitter.store(place, emitter.index(thread // WARP), total, is_first_lane)

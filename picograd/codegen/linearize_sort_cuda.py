@@ -108,8 +108,7 @@ class RadixTile:
             with emitter.scope({self.step.axis: emitter.index(place)}):
                 emitter.scopes[-1].mask = mask
                 value = emitter.value(self.step.expr)
-            at = emitter.axis_value(turn)
-            emitter.add("set", None, (self.held, at, value))
+            emitter.add("set", None, (self.held, emitter.axis_value(turn), value))
 
     def digit(self, value: int) -> int:
         """Take the digit of a value."""
@@ -128,8 +127,7 @@ class RadixTile:
             outside = emitter.const(DIGITS, uint32)
             digit = emitter.apply("where", mask, digit, outside, dtype=uint32)
         own = emitter.index(self.thread // WARP * ROW)
-        place = emitter.cast(digit, emitter.index_dtype)
-        return digit, emitter.arithmetic("add", own, place)
+        return digit, emitter.arithmetic("add", own, emitter.cast(digit, emitter.index_dtype))
 
     def rank(self) -> None:
         """Rank every element among those of its digit that the warp has met."""
@@ -146,8 +144,7 @@ class RadixTile:
             before = emitter.cast(emitter.raw("popcount", uint32, before), int32)
             met = emitter.load(self.counters, cell)
             rank = emitter.raw("add", int32, met, before)
-            at = emitter.axis_value(turn)
-            emitter.add("set", None, (self.ranks, at, rank))
+            emitter.add("set", None, (self.ranks, emitter.axis_value(turn), rank))
             count = emitter.cast(emitter.raw("popcount", uint32, same), int32)
             emitter.add("warp_barrier", None)
             is_first = emitter.raw("equal", bool_, before, none)
@@ -166,8 +163,7 @@ class RadixTile:
         """Turn counters into places in the sorted tile; note how far a digit is from its start."""
         emitter, step, offsets = self.emitter, self.step, self.memory[1]
         in_warp, sum_of_warp = across_warp(self.block, "sum", total)
-        zero = emitter.const(0, int32)
-        before, _ = across_block(self.block, "sum", zero, sum_of_warp)
+        before, _ = across_block(self.block, "sum", emitter.const(0, int32), sum_of_warp)
         place = emitter.raw("add", int32, before, in_warp)
         thread = emitter.axis_value(self.block.thread)
         with emitter.scope({step.digit: thread}):

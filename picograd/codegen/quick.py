@@ -119,8 +119,7 @@ def relaxed_tanh(x: Value) -> Value:
 
 def relaxed_sigmoid(x: Value) -> Value:
     """Compute 1 / (1 + exp(-x))."""
-    power = (x * -INVERSE_LN2_HIGH).raw("quick_exp2")
-    return (power + 1.0).raw("quick_reciprocal")
+    return ((x * -INVERSE_LN2_HIGH).raw("quick_exp2") + 1.0).raw("quick_reciprocal")
 
 
 def relaxed_silu(x: Value) -> Value:

@@ -73,8 +73,7 @@ def store_boxes(block: Block, step: Store) -> None:
         internal("only fragments leave in boxes", step)
     tile = block.tiles[box.tile]
     parts = places_of(layout, tile)
-    tensor = block.tensor(box.tensor)
-    name = block.emitter.add("tensor", None, arg=tensor)
+    name = block.emitter.add("tensor", None, arg=block.tensor(box.tensor))
     if box.is_rolled:
         store_rolled(block, step, layout, tile, name)
         return
@@ -136,8 +135,7 @@ def store_rolled(
         column = turn_index % slices * tile.shape[-1]
         slot = slot_place(block, tile, turn_index)
         fragment_index = turn_index // slices
-        first_row = rows_of(block, layout, fragment_index)
-        compute_slot(block, step, tile, slot, first_row, column)
+        compute_slot(block, step, tile, slot, rows_of(block, layout, fragment_index), column)
         start = corner(block, step, layout, fragment_index, column)
         hand_over(block, (name, slots, slot), start)
     block.riders.clear()
@@ -171,8 +169,7 @@ def compute_slot(
         values = {down: first_row + row, along: first_column + column}
         place = swizzled(block, number, row % 8, chunk)
         row_start = emitter.index(row * tile.shape[-1])
-        place = emitter.arithmetic("add", place, row_start)
-        place = emitter.arithmetic("add", slot, place)
+        place = emitter.arithmetic("add", slot, emitter.arithmetic("add", place, row_start))
         first = emitter.integer(0)
         with emitter.scope({neighbour: first}, (neighbour, chunk)):
             tests = tests_of(step, neighbour, values)
@@ -181,8 +178,7 @@ def compute_slot(
             slots = block.places[tile.name]
             block.given = emitter.load(slots, place, None, chunk)
             value = emitter.value(rewrite(step.expr, values, given))
-            value = before_widening(emitter, value, dtype)
-            value = emitter.cast(value, dtype)
+            value = emitter.cast(before_widening(emitter, value, dtype), dtype)
             # Before any store: what both read is loaded and computed once.
             riding = [emitter.value(rewrite(each.expr, values)) for each in riders]
             emitter.store(slots, place, emitter.splat(value, chunk))
@@ -197,16 +193,14 @@ def swizzled(block: Block, number: Index, row: Index, chunk: int) -> int:
     number_value = emitter.index(number)
     row_value = emitter.index(row)
     permuted = emitter.raw("bitwise_xor", emitter.index_dtype, number_value, row_value)
-    chunk_value = emitter.integer(chunk)
-    return emitter.arithmetic("mul", permuted, chunk_value)
+    return emitter.arithmetic("mul", permuted, emitter.integer(chunk))
 
 
 def slot_place(block: Block, tile: Tile, slot: int | Index) -> int:
     """Find where a slot of this warp begins."""
     rows, columns = tile.shape[-2:]
     size = rows * columns
-    warp = axis_index(block.crew)
-    before = warp * tile.stages + slot
+    before = axis_index(block.crew) * tile.stages + slot
     return block.emitter.index(before * size)
 
 
@@ -239,12 +233,10 @@ def gather(block: Block, step: Store, layout: WgmmaAccumulator, part: Part) -> N
         across = emitter.index(axis_index(piece) + part.first // 8)
         emitter.bind(named["across"], across)
         if "stack" in named:
-            fragment = emitter.integer(part.fragment)
-            emitter.bind(named["stack"], fragment)
+            emitter.bind(named["stack"], emitter.integer(part.fragment))
         for name in ("half", "pair"):
             if name in named:
-                loop = emitter.axis_loop(named[name], True)
-                stack.enter_context(loop)
+                stack.enter_context(emitter.axis_loop(named[name], True))
         inside(block, stack, found, emitter.conditions(conditions))
         value = emitter.value(rewrite(step.expr, values))
         leave(block, part, value, piece, named)
@@ -265,11 +257,9 @@ def leave(block: Block, part: Part, value: int, piece: Axis, named: dict[str, Ax
     if "pair" in named:
         rest = rest + axis_index(named["pair"])
         lanes = 1
-    rest_value = emitter.index(rest)
-    place = emitter.arithmetic("add", place, rest_value)
+    place = emitter.arithmetic("add", place, emitter.index(rest))
     place = emitter.arithmetic("add", part.slot, place)
-    value = before_widening(emitter, value, dtype)
-    value = emitter.cast(value, dtype)
+    value = emitter.cast(before_widening(emitter, value, dtype), dtype)
     value = emitter.splat(value, 2) if lanes == 2 else lane_of(emitter, value, 0)
     slots = block.places[part.tile.name]
     emitter.add("store", dtype, (slots, place, value), lanes=lanes)

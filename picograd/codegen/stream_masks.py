@@ -311,8 +311,7 @@ def refs_of(exprs: Iterable[Expr]) -> set[int]:
 
 def exponentials_of(exprs: Iterable[Expr]) -> set[Expr]:
     """Find the exponentials in expressions: see `exponentials_in`."""
-    found = map(exponentials_in, exprs)
-    return set(chain.from_iterable(found))
+    return set(chain.from_iterable(map(exponentials_in, exprs)))
 
 
 def outermost(root: Expr, find: Callable[[Expr], Expr | None]) -> Expr:
@@ -405,8 +404,7 @@ class Power:
             logarithm = Expr("log", (total,), None, total.dtype)
             total_bits = scaled(logarithm, math.log2(math.e))
             exponent = binary("add", exponent, total_bits)
-        factor = const(scale * bits, peak.dtype)
-        return Power(inner, factor, peak, exponent)
+        return Power(inner, const(scale * bits, peak.dtype), peak, exponent)
 
     def less(self, is_safe: bool) -> Expr:
         """Write what is subtracted; if it is to be safe, so much of a hidden row that 0 is left."""
@@ -416,8 +414,7 @@ class Power:
         lowest = const(-math.inf, dtype)
         highest = const(math.inf, dtype)
         is_low = Expr("equal", (self.peak, lowest), None, bool_)
-        choices = is_low, highest, self.exponent
-        return Expr("where", choices, None, dtype)
+        return Expr("where", (is_low, highest, self.exponent), None, dtype)
 
 
 def without_factor(weight: Expr) -> tuple[Expr, float]:
@@ -456,8 +453,7 @@ def power_of(expr: Expr) -> Expr | None:
         return None
     power = Power.of(expr)
     factor = power.factor
-    score = cast(power.score, factor.dtype)
-    scaled_score = binary("mul", score, factor)
+    scaled_score = binary("mul", cast(power.score, factor.dtype), factor)
     exponent = binary("sub", scaled_score, power.less(False))
     return Expr("quick_exp2", (exponent,), None, exponent.dtype)
 
@@ -503,8 +499,7 @@ def gathered(expr: Expr) -> Expr | None:
     factor = left * right
     if factor == 1:
         return None
-    inner = binary(expr.op, a, b)
-    return scaled(inner, factor)
+    return scaled(binary(expr.op, a, b), factor)
 
 
 def is_computed_in_float32(expr: Expr) -> bool:

@@ -61,8 +61,7 @@ def quick_enough(
             return None
         return Expr("least_exp", expr.args, None, expr.dtype)
 
-    names = FUNCTIONS.get(need, ())
-    found = relaxed(step.expr, names)
+    found = relaxed(step.expr, FUNCTIONS.get(need, ()))
     is_seen = need == SEEN or not greatest
     return found if is_seen else rewrite(found, {}, least)
 
@@ -108,8 +107,7 @@ def is_below(expr: Expr, greatest: Mapping[str, object]) -> bool:
     element, row = expr.args
     if row.op != "tile":
         return False
-    name = row.arg[0]
-    return greatest.get(name) == outline(element)
+    return greatest.get(row.arg[0]) == outline(element)
 
 
 def flattened(steps: Sequence[Step]) -> Iterator[Step]:

@@ -113,8 +113,7 @@ class TransformedDistribution(Distribution):
         need_axes(shape, reads)
         after = chain.forward_shape(shape)
         self.base_dist = taken(base_distribution, chain.inverse_shape(after), reads)
-        events = len(base_distribution.event_shape)
-        cut = len(after) - max(writes, events + writes - reads)
+        cut = len(after) - max(writes, len(base_distribution.event_shape) + writes - reads)
         super().__init__(after[:cut], after[cut:], validate_args)
 
     @property
@@ -212,8 +211,7 @@ class MixtureSameFamily(Distribution):
     @constraints.dependent_property
     def support(self) -> Any:
         """That of the components."""
-        support = self.component_distribution.support
-        return constraints.MixtureSameFamilyConstraint(support)
+        return constraints.MixtureSameFamilyConstraint(self.component_distribution.support)
 
     def weights(self) -> Tensor:
         """Give the probabilities of the components, with the axes of an event."""

@@ -297,8 +297,7 @@ class Choices(Distribution):
 
     def take(self, probs: Tensor | None, logits: Tensor | None) -> None:
         """Keep normalised logits and probabilities of what is given."""
-        op = type(self).__name__
-        self._given = need_one(op, probs=probs, logits=logits)
+        self._given = need_one(type(self).__name__, probs=probs, logits=logits)
         (given,) = as_tensors(logits if probs is None else probs)
         self._own = given
         if probs is not None:

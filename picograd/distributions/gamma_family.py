@@ -75,14 +75,12 @@ def log_gamma(shape: Tensor) -> Tensor:
 
 def half_of_squares(df: Tensor, shape: Sizes) -> Tensor:
     """Draw halves of chi-squared numbers of some degrees of freedom; gradients flow."""
-    half = 0.5 * df
-    return standard_gamma(half.expand(*shape))
+    return standard_gamma((0.5 * df).expand(*shape))
 
 
 def beta_normaliser(a: Tensor, b: Tensor) -> Tensor:
     """Compute -log B(a, b), which the logarithm of a beta density has."""
-    total = a + b
-    return total.lgamma() - a.lgamma() - b.lgamma()
+    return (a + b).lgamma() - a.lgamma() - b.lgamma()
 
 
 class Gamma(ExponentialFamily):
@@ -240,8 +238,7 @@ class Beta(ExponentialFamily):
     @property
     def mean(self) -> Tensor:
         """The first concentration by the sum of both."""
-        total = self.concentration1 + self.concentration0
-        return self.concentration1 / total
+        return self.concentration1 / (self.concentration1 + self.concentration0)
 
     @property
     def mode(self) -> Tensor:
@@ -410,8 +407,7 @@ class NegativeBinomial(Trials):
     @property
     def mode(self) -> Tensor:
         """The most likely number."""
-        odds = self.logits.exp()
-        likeliest = (self.total_count - 1.0) * odds
+        likeliest = (self.total_count - 1.0) * self.logits.exp()
         return likeliest.floor().clamp(min=0.0)
 
     @property
@@ -423,8 +419,7 @@ class NegativeBinomial(Trials):
         """Draw: a Poisson number whose rate is a gamma draw; no gradients."""
         with no_grad():
             shape = self._extended_shape(sample_shape)
-            draws = standard_gamma(self.total_count.expand(shape))
-            return poisson(draws * self.logits.exp())
+            return poisson(standard_gamma(self.total_count.expand(shape)) * self.logits.exp())
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Compute total log(1 - p) + x log(p) and the logarithm of the number of orders."""

@@ -84,8 +84,7 @@ class LKJCholesky(Distribution):
         like = self.concentration
         with no_grad():
             square = self.below_diagonal().sample(sample_shape).unsqueeze(-1)
-            shape = self._extended_shape(sample_shape)
-            normal = normal_below_diagonal(like, shape)
+            normal = normal_below_diagonal(like, self._extended_shape(sample_shape))
             length = normal.square().sum(-1, keepdim=True).sqrt()
             divisor = length.where(length > 0, 1.0)
             row = square.sqrt() * normal / divisor
@@ -182,8 +181,7 @@ class Wishart(Covariance, ExponentialFamily):
         each = Chi2(freedom, validate_args=False)
         least = finfo(like.dtype).eps ** 2
         diagonal = each.rsample(sample_shape).clamp(min=least).sqrt()
-        shape = self._extended_shape(sample_shape)
-        normal = normal_below_diagonal(like, shape)
+        normal = normal_below_diagonal(like, self._extended_shape(sample_shape))
         factor = self._factor @ (normal + diagonal.diag_embed())
         return factor @ factor.mT
 
@@ -193,8 +191,7 @@ class Wishart(Covariance, ExponentialFamily):
 
     def log_det(self) -> Tensor:
         """Compute n log(2) / 2 and half the logarithm of the covariance's determinant."""
-        size = self._event_shape[-1]
-        return half_log_det(self._factor) + 0.5 * size * LOG_2
+        return half_log_det(self._factor) + 0.5 * self._event_shape[-1] * LOG_2
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Compute the logarithm of the density."""
@@ -217,8 +214,7 @@ class Wishart(Covariance, ExponentialFamily):
     def entropy(self) -> Tensor:
         """Compute the entropy, in nats."""
         size = self._event_shape[-1]
-        gammas = multigammaln(self.df / 2.0, size)
-        normaliser = (size + 1.0) * self.log_det() + gammas
+        normaliser = (size + 1.0) * self.log_det() + multigammaln(self.df / 2.0, size)
         power = self.half_count() * self.mean_log_det()
         return normaliser - power + 0.5 * size * self.df
 

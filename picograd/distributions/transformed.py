@@ -25,8 +25,7 @@ class LogNormal(TransformedDistribution):
     base_dist: Normal
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        base = Normal(loc, scale, validate_args)
-        super().__init__(base, ExpTransform(), validate_args)
+        super().__init__(Normal(loc, scale, validate_args), ExpTransform(), validate_args)
 
     @property
     def loc(self) -> Tensor:

@@ -182,8 +182,7 @@ class Gumbel(LocationScale):
 
     def cdf(self, value: Tensor) -> Tensor:
         """Compute exp(-exp(-z))."""
-        z = self.standard(value)
-        return (-(-z).exp()).exp()
+        return (-(-self.standard(value)).exp()).exp()
 
     def inverse(self, chance: Tensor) -> Tensor:
         """Compute the inverse distribution function of the standard distribution."""

@@ -82,8 +82,7 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
         order[row][column] = number
     edges = [(0, 0)] * vec.ndim
     edges[-1] = (0, 1)
-    padded = vec.pad(edges)
-    return padded[..., Tensor.of(order, device=vec.device)]
+    return vec.pad(edges)[..., Tensor.of(order, device=vec.device)]
 
 
 class lazy_property:

@@ -102,23 +102,18 @@ class StickBreakingTransform(SameKind):
     def _call(self, x: Tensor) -> Tensor:
         share = clipped_sigmoid(self.centred(x))
         rest = (1.0 - share).cumprod(-1)
-        shares = padded_by_one(share, (0, 1))
-        rests = padded_by_one(rest, (1, 0))
-        return shares * rests
+        return padded_by_one(share, (0, 1)) * padded_by_one(rest, (1, 0))
 
     def _inverse(self, y: Tensor) -> Tensor:
         cut = y[..., :-1]
         left = 1.0 - cut.cumsum(-1)
         rest = left.clamp(min=finfo(y.dtype).tiny)
         odds = cut.log() - rest.log()
-        zeros = Tensor.zeros_like(odds)
-        return odds - self.centred(zeros)
+        return odds - self.centred(Tensor.zeros_like(odds))
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """Compute log |dy / dx| of all but the last part."""
-        moved = self.centred(x)
-        parts = y[..., :-1]
-        slopes = log_of_rest(moved) + parts.log()
+        slopes = log_of_rest(self.centred(x)) + y[..., :-1].log()
         return slopes.sum(-1)
 
     def forward_shape(self, shape: Sequence[int]) -> Shape:
@@ -162,8 +157,7 @@ class CorrCholeskyTransform(SameKind):
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor, intermediates: Any = None) -> Tensor:
         """Compute log |dy / dx| of the places below the diagonal."""
         rest = 1.0 - y.square().cumsum(-1)
-        left = tril_matrix_to_vec(rest, diag=-2)
-        sticks = 0.5 * left.log().sum(-1)
+        sticks = 0.5 * tril_matrix_to_vec(rest, diag=-2).log().sum(-1)
         log_cosh = x + (-2.0 * x).softplus() - math.log(2.0)
         slopes = -2.0 * log_cosh.sum(-1)
         return sticks + slopes
@@ -172,8 +166,7 @@ class CorrCholeskyTransform(SameKind):
         """Give the shape of results."""
         need_axes(shape, 1)
         *batch, count = shape
-        root = math.sqrt(0.25 + 2 * count)
-        size = round(root + 0.5)
+        size = round(math.sqrt(0.25 + 2 * count) + 0.5)
         if size * (size - 1) // 2 != count:
             text = f"{count} numbers fill no triangle"
             raise ShapeError("CorrCholeskyTransform", text, "pass n (n - 1) / 2 numbers")
@@ -186,8 +179,7 @@ class CorrCholeskyTransform(SameKind):
         if rows != columns:
             text = f"matrices of shape {tuple(shape)} are not square"
             raise ShapeError("CorrCholeskyTransform", text, "pass square matrices")
-        count = rows * (rows - 1) // 2
-        return (*batch, count)
+        return (*batch, (rows * (rows - 1) // 2))
 
 
 class LowerCholeskyTransform(SameKind):
@@ -197,12 +189,10 @@ class LowerCholeskyTransform(SameKind):
     codomain = constraints.lower_cholesky
 
     def _call(self, x: Tensor) -> Tensor:
-        diagonal = diagonal_of(x).exp()
-        return x.tril(-1) + diagonal.diag_embed()
+        return x.tril(-1) + diagonal_of(x).exp().diag_embed()
 
     def _inverse(self, y: Tensor) -> Tensor:
-        diagonal = diagonal_of(y).log()
-        return y.tril(-1) + diagonal.diag_embed()
+        return y.tril(-1) + diagonal_of(y).log().diag_embed()
 
 
 class PositiveDefiniteTransform(SameKind):

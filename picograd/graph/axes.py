@@ -317,8 +317,7 @@ class Axes:
     def groups(self, node: Node) -> list[Group]:
         """Match the axes of a reshape with those of its input, in both recordings."""
         source = node.inputs[0]
-        number = self.numbers[id(node)]
-        was_out = self.first.shapes[number]
+        was_out = self.first.shapes[self.numbers[id(node)]]
         was_in = self.first.shapes[self.numbers[id(source)]]
         ins = [a for a in range(len(source.shape)) if (source.shape[a], was_in[a]) != (1, 1)]
         outs = [a for a in range(len(node.shape)) if (node.shape[a], was_out[a]) != (1, 1)]

@@ -106,8 +106,7 @@ def random_bits(offset: Node, seed: Node | int, shape: Shape) -> Node:
         raise ShapeError("random_bits", "the offset is not an integer scalar", "pass a scalar node")
     if isinstance(seed, int):
         seed = const(signed(seed), (), int64, offset.device)
-    inputs = (offset, seed)
-    return Node("random_bits", inputs, None, tuple(shape), uint32, offset.device)
+    return Node("random_bits", (offset, seed), None, tuple(shape), uint32, offset.device)
 
 
 # elementwise

@@ -135,9 +135,7 @@ def product(z: Node, w: Node) -> Node:
     """(a + bi)(c + di)."""
     a, b = z.parts()
     c, d = w.parts()
-    real = a * c - b * d
-    imag = a * d + b * c
-    return real.paired(imag)
+    return (a * c - b * d).paired(a * d + b * c)
 
 
 def scaled(z: Node, factor: Any) -> Node:
@@ -179,8 +177,7 @@ def modulus(z: Node) -> Node:
     a, b = z.parts()
     no_real, no_imag = is_nil(a), is_nil(b)
     is_zero = together(no_real, no_imag)
-    safe = is_zero.where(1, a)
-    return is_zero.where(0, safe.binary("hypot", b))
+    return is_zero.where(0, is_zero.where(1, a).binary("hypot", b))
 
 
 def angle(z: Node) -> Node:
@@ -414,8 +411,7 @@ def sloped(rule: Rule, slopes: Slopes) -> Rule:
 def power_slopes(found: Node, z: Node, w: Node) -> tuple[Node, Node]:
     """w z^(w - 1) and z^w log z, where z is not 0."""
     is_zero = z.binary("equal", 0)
-    safe = is_zero.where(1, z)
-    grown = found * safe.unary("log")
+    grown = found * is_zero.where(1, z).unary("log")
     return w * z.binary("pow", shifted(w, -1)), is_zero.where(0, grown)
 
 

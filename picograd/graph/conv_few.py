@@ -197,8 +197,7 @@ def packed(x: Node, rows: Sequence[Reach]) -> Node:
         counts.append(count)
         pairs += [count, row.stride]
         pads.append((row.low, row.stride * count - size - row.low))
-    wide = pad_or_cut(x, tuple(pads))
-    wide = wide.reshape((images, channels, *pairs))
+    wide = pad_or_cut(x, tuple(pads)).reshape((images, channels, *pairs))
     places, phases = range(2, wide.rank, 2), range(3, wide.rank, 2)
     wide = wide.permute((0, *places, *phases, 1))
     depth = channels * prod(row.stride for row in rows)

@@ -149,8 +149,7 @@ def in_long_parts(
     is_single = groups == 1 and largest <= LONE_TILE and target.copies_boxes
     if not is_single or node.dtype is not float32:
         return None
-    most = min(images, LOOSE_BLOCKS * target.multiprocessors)
-    parts = most_parts(rows, most, LONG)
+    parts = most_parts(rows, min(images, LOOSE_BLOCKS * target.multiprocessors), LONG)
     return sum_of_parts(columns, rows, spec, parts) if parts >= target.multiprocessors else None
 
 

@@ -181,8 +181,7 @@ def atan2_vjp(gradient: Node, output: Node, y: Node, x: Node) -> Gradients:
     """(x dy - y dx) / (x^2 + y^2); 0 where both are 0, as in PyTorch."""
     square = x * x + y * y
     is_zero = square.binary("equal", 0.0)
-    safe = is_zero.where(1.0, square)
-    share = is_zero.where(0.0, gradient / safe)
+    share = is_zero.where(0.0, gradient / is_zero.where(1.0, square))
     return share * x, -share * y
 
 

@@ -54,8 +54,7 @@ def multiplied_product(node: Node) -> Node:
     behind = reverse(factors_before(reverse(rows, last), last), last)
     others = (before * behind).reshape(turned.shape)
     back = tuple(order.index(axis) for axis in range(x.rank))
-    found = gradient * others.permute(back)
-    return found.cast(node.dtype)
+    return (gradient * others.permute(back)).cast(node.dtype)
 
 
 def factors_before(x: Node, axis: int) -> Node:
@@ -74,8 +73,7 @@ def earlier(x: Node, axis: int, step: int, fill: Number) -> Node:
     step = min(step, size)
     ranges = [(0, n, 1) for n in x.shape]
     ranges[axis] = (0, size - step, 1)
-    first = x.slice(tuple(ranges))
-    return padded(first, axis, step, 0, fill)
+    return padded(x.slice(tuple(ranges)), axis, step, 0, fill)
 
 
 def padded(node: Node, axis: int, low: int, high: int, fill: Number) -> Node:

@@ -464,8 +464,7 @@ def constant(value: Number, shape: Shape, dtype: DType, device: str) -> Node:
         real, imag = (constant(part, shape, dtype.real, device) for part in ends_of(value))
         return real.paired(imag)
     python = {"bool": bool, "float": float, "float8": float}.get(dtype.kind, int)
-    number = for_graph(converted(python, value))
-    return Node("const", (), number, shape, dtype, device)
+    return Node("const", (), for_graph(converted(python, value)), shape, dtype, device)
 
 
 @cache

@@ -23,9 +23,7 @@ MASK = 0xFFFFFFFF
 
 def rotate_left(x: Array, count: int) -> Array:
     """Rotate 32-bit words."""
-    left = np.uint32(count)
-    right = np.uint32(32 - count)
-    return (x << left) | (x >> right)
+    return (x << np.uint32(count)) | (x >> np.uint32(32 - count))
 
 
 def threefry(key: tuple[int, int], low: Array, high: Array) -> Array:

@@ -130,8 +130,7 @@ def derive(
     found = differentiate(outputs, [leaf for _, leaf in wanted])
     parts = {n: part for (n, _), part in zip(wanted, found) if part is not None}
     for n in floats:  # a carry nobody reads passes nothing back
-        zero = body.carries[n].const_like(0)
-        parts.setdefault(n, zero)
+        parts.setdefault(n, body.carries[n].const_like(0))
     derived = Derived(floats)
     replaced = Replaced(body, [*arriving, *slices], is_cheap)
     rewritten = dict(zip(parts, replaced.rewrite(list(parts.values()))))

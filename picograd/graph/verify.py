@@ -61,8 +61,7 @@ def problem_of(node: Node) -> str:
         return "the shape is not a tuple of sizes"
     if row.role is not Role.COPY and any(child.device != node.device for child in node.inputs):
         return "an input is on another device"
-    checks = dtype_problem, shape_problem, problem_of_ends, row.check, problem_inside
-    for check_of in checks:
+    for check_of in dtype_problem, shape_problem, problem_of_ends, row.check, problem_inside:
         problem = check_of(node) if check_of is not None else ""
         if problem:
             return problem

@@ -226,8 +226,7 @@ def permute_strides(step: Node, strides: Strides) -> Strides:
 
 def reshape_strides(step: Node, strides: Strides) -> Strides | None:
     """Cut the strides up for another shape, where that is no copy."""
-    shape = step.inputs[0].shape
-    return reshaped_strides(shape, strides, step.shape)
+    return reshaped_strides(step.inputs[0].shape, strides, step.shape)
 
 
 def slice_strides(step: Node, strides: Strides) -> Strides:
@@ -295,8 +294,7 @@ def inside_range(node: Node, axis: int, start: int, stop: int, step: int) -> Nod
         position = position - number.broadcast_to(node.shape)
         first, last = 0, stop - start
     if start > 0 or is_given(start):
-        before = position.const_like(first - 1)
-        tests.append(before.binary("less", position))
+        tests.append(position.const_like(first - 1).binary("less", position))
     if stop < size or is_given(start):
         tests.append(position.binary("less", last))
     if step > 1:

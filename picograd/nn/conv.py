@@ -33,8 +33,7 @@ def per_axis(op: str, value: Sizes, count: int, name: str, least: int = 1) -> tu
 
 
 def _padding_mode(op: str, mode: str) -> str:
-    known = ("zeros", "reflect", "replicate", "circular")
-    check_known(op, "padding_mode", mode, known)
+    check_known(op, "padding_mode", mode, ("zeros", "reflect", "replicate", "circular"))
     return mode
 
 
@@ -106,8 +105,7 @@ class ConvSettings(Family):
 
     def _conv_forward(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """Convolve (B, C, *S), or (C, *S): subclasses give other weights, or write it anew."""
-        op = type(self).__name__
-        need_tensor(op, x)
+        need_tensor(type(self).__name__, x)
         rank, padding = self.axes, self.padding
         if self.padding_mode != "zeros":
             x, padding = x.pad(self._margins(), mode=self.padding_mode), 0

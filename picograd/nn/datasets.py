@@ -183,8 +183,7 @@ def cifar10(device: DeviceLike | None = None, folder: Folder = None) -> Cifar:
     train = [f"{root}data_batch_{number}.bin" for number in range(1, 6)]
     test, names = f"{root}test_batch.bin", f"{root}batches.meta.txt"
     sizes = dict.fromkeys((*train, test), BATCH * (1 + PIXELS))
-    path = locate("cifar10", CIFAR10, folder)
-    content = read_tar("cifar10", path, {**sizes, names: 0})
+    content = read_tar("cifar10", locate("cifar10", CIFAR10, folder), {**sizes, names: 0})
     training = b"".join(content[name] for name in train)
     return _cifar_set(training, content[test], 1, 0, content[names], device)
 

@@ -48,8 +48,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     """
     left = input1.reshape(-1, input1.shape[-1])  # N I
     right = input2.reshape(-1, input2.shape[-1])  # N J
-    half = Tensor.einsum("ni,oij->noj", left, weight)
-    y = Tensor.einsum("noj,nj->no", half, right)
+    y = Tensor.einsum("noj,nj->no", Tensor.einsum("ni,oij->noj", left, weight), right)
     y = y if bias is None else y + bias
     return y.reshape(*input1.shape[:-1], weight.shape[0])
 

@@ -489,8 +489,7 @@ def ctc_loss(
     targets = (places < sizes.to(targets.device).unsqueeze(1)).where(targets.cast("int64"), blank)
     demand_labels("ctc_loss", targets.node, log_probs.shape[2], None)
     symbols = _with_blanks(targets, blank)  # B L
-    alpha = _forward(log_probs, symbols, times, blank)
-    loss = -_ending(alpha, sizes)
+    loss = -_ending(_forward(log_probs, symbols, times, blank), sizes)
     is_possible = loss < -IMPOSSIBLE / 2
     loss = is_possible.where(loss, 0.0 if zero_infinity else np.inf)
     if reduction == "mean":

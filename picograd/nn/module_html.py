@@ -23,8 +23,7 @@ def module_html(
     parts = [table([], rows)] if rows else []
     above = (*above, module)
     for each, child in once(iter(named_lines(module, above))):
-        inside = module_html(child, each, False, above)
-        parts.append(Markup(inside))
+        parts.append(Markup(module_html(child, each, False, above)))
     if parts:
         return details(title, *parts, is_open=is_open)
     return f"<div>{written(title)}</div>"

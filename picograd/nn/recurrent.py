@@ -58,8 +58,7 @@ def gru_step(given: Tensor, hidden: Tensor, state: State) -> State:
     """Compute h' of given and hidden (B, 3 H) and h (B, H) (Cho et al., 2014)."""
     (reset, update, new), (reset_h, update_h, new_h) = (given.chunk(3, -1), hidden.chunk(3, -1))
     candidate = (new + (reset + reset_h).sigmoid() * new_h).tanh()
-    share = (update + update_h).sigmoid()
-    return (candidate + share * (state[0] - candidate),)
+    return (candidate + (update + update_h).sigmoid() * (state[0] - candidate),)
 
 
 STEPS = {"RNN_TANH": rnn_tanh_step, "RNN_RELU": rnn_relu_step, "LSTM": lstm_step, "GRU": gru_step}

@@ -180,8 +180,7 @@ def cast(call: Call, x: Value, to: int, saturate: int = 1, **_: Any) -> Value:
 def cast_like(call: Call, x: Value, like: Value, saturate: int = 1, **_: Any) -> Value:
     """Convert to the dtype of another tensor."""
     if is_held(x) or is_held(like) or not saturate:
-        settings = narrowing(saturate)
-        return call.on_host("CastLike", x, like, **settings)
+        return call.on_host("CastLike", x, like, **narrowing(saturate))
     return as_dtype(call.tensor(x), like.dtype)
 
 

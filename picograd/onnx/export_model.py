@@ -187,8 +187,7 @@ class Export:
         found = marks_of(marks, names, flattener.tensors) if marks else []
         examples = example_inputs(flattener.tensors, found)
         realize_live()
-        count = len(flattener.numbers)
-        marked = Marked(found, lambda: names, examples, count)
+        marked = Marked(found, lambda: names, examples, len(flattener.numbers))
         for n, axis, dim in found:
             size = marked.axes[n, axis]
             self.dims.setdefault(size, f"{names[n]}_{axis}" if dim is None else dim.name)

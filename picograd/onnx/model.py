@@ -299,9 +299,8 @@ def text_of(schema: Any, node: Any, opset: int, inputs: Sequence[Value]) -> Any:
     if schema.has_context_dependent_function:
         types = [type_of(value).SerializeToString() for value in inputs]
         versions = [v for v in schema.context_dependent_function_opset_versions if v <= opset]
-        version = max(versions, default=schema.since_version)
         text = schema.get_context_dependent_function_with_opset_version(
-            version, node.SerializeToString(), types
+            max(versions, default=schema.since_version), node.SerializeToString(), types
         )
     elif schema.has_function:
         versions = [v for v in schema.function_opset_versions if v <= opset]

@@ -24,8 +24,7 @@ def window(call: Call, count: int, output_datatype: int = 1, periodic: int = 1) 
     first, second, third = WINDOWS[call.node.op_type]
     turns = 2 * math.pi * np.arange(count) / max(count if periodic else count - 1, 1)
     values = first - second * np.cos(turns) + third * np.cos(2 * turns)
-    dtype = dtype_of_onnx(output_datatype)
-    return Tensor(values.astype(np.float32)).to(dtype)
+    return Tensor(values.astype(np.float32)).to(dtype_of_onnx(output_datatype))
 
 
 @operator("DFT", since=20)

@@ -45,8 +45,7 @@ def scored(scores: Tensor, transform: str) -> Tensor:
 def paired(score: Tensor, transform: str, is_probability: bool = False) -> Tensor:
     """Make the scores of two classes of that of the second one (N, 1)."""
     if transform == "LOGISTIC":
-        both = cat([-score, score], 1)
-        return both.sigmoid()
+        return cat([-score, score], 1).sigmoid()
     if is_probability:
         return cat([1 - score, score], 1)
     return scored(cat([-score, score], 1), transform)
@@ -203,8 +202,7 @@ def kernel_of(x: Tensor, vectors: Tensor, kind: str, parameters: Any) -> Tensor:
     gamma, shift, degree = parameters or (0.0, 0.0, 0.0)
     if kind == "RBF":
         gaps = x[:, None] - vectors[None]
-        distances = gaps.square().sum(-1)
-        return (distances * -gamma).exp()
+        return (gaps.square().sum(-1) * -gamma).exp()
     products = x @ vectors.T
     if kind == "LINEAR":
         return products

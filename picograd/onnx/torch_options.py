@@ -55,8 +55,7 @@ def dynamic_of(
 
     Axes in a list get names of their own. Those of outputs follow from the inputs'.
     """
-    function = getattr(model, "forward", model)
-    parameters = list(inspect.signature(function).parameters)[:count]
+    parameters = list(inspect.signature(getattr(model, "forward", model)).parameters)[:count]
     known = dict(zip(names, parameters)) | {each: each for each in parameters}
     found = {}
     for name, named in axes.items():

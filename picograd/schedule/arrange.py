@@ -136,8 +136,7 @@ def update_early(groups: list[Group]) -> None:
         depth = max(least[number], ready(group))
         together[head] = max(together.get(head, 0), depth)
     for number, group in updates.items():
-        earliest = together[ties.head(number)]
-        group.depth = min(group.depth, earliest)
+        group.depth = min(group.depth, together[ties.head(number)])
 
 
 def ready(group: Group) -> int:

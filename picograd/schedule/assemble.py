@@ -257,8 +257,7 @@ def lower_map(member: Facts, part: PartBuilder, axes: tuple[Axis, ...], own: Ind
     finish_member(member, part, compute, own)
     if member.node.op in WRITES:
         # The target is overwritten by now: later members refer to the value instead.
-        source = member.inputs[0].number
-        part.available.setdefault(source, part.available[member.number])
+        part.available.setdefault(member.inputs[0].number, part.available[member.number])
 
 
 def lower_reduce(

@@ -74,8 +74,7 @@ def allocate(plan: Plan, inputs: Sequence[Array]) -> list[Array]:
     for number, slot in enumerate(plan.slots):
         dtype = slot.dtype.numpy
         if slot.kind == "input":
-            array = np.ascontiguousarray(inputs[number], dtype)
-            memory.append(array.reshape(-1))
+            memory.append(np.ascontiguousarray(inputs[number], dtype).reshape(-1))
         elif slot.offset >= 0:
             is_packed = dtype.itemsize == slot.dtype.itemsize
             key = slot.device, None if is_packed else slot.dtype

@@ -39,8 +39,7 @@ def keep_scores(roots: Sequence[Node], order: Sequence[Node], target: Target) ->
     for stream in streams:
         for number, each in stream.region.shared.items():
             if type(each.node) is Node:  # else it says where sizes end
-                rounds = is_rounded_later(number, read_by)
-                made.setdefault(number, copied(each, rounds))
+                made.setdefault(number, copied(each, is_rounded_later(number, read_by)))
     while made:
         changed = with_kept(roots, order, facts, made, inside)
         found, streams = streamed(changed, toposort(changed, is_leaf), target)
@@ -69,8 +68,7 @@ def outer_readers(
         if own.number in inside:
             continue
         for source in own.inputs:
-            known = found.setdefault(source.number, [])
-            known.append(own)
+            found.setdefault(source.number, []).append(own)
     for root in roots:
         number = facts[id(root)].number
         found[number] = []

@@ -159,10 +159,8 @@ class KernelBuilder:
     def argument(self, identity: int, plain: DType) -> int:
         """Kernel scalar number of a number by its identity."""
         number = self.scalar_numbers[identity, plain]
-        dtype = accumulate_dtype(plain)
-        new = len(self.scalars), dtype
-        found = self.scalars.setdefault(number, new)
-        return found[0]
+        new = len(self.scalars), accumulate_dtype(plain)
+        return self.scalars.setdefault(number, new)[0]
 
     def finish(self) -> tuple[Slot, ...]:
         """The kernel's slots, with the roles seen."""
@@ -233,8 +231,7 @@ class PartBuilder:
         if type(start) is not GivenInt:
             return constant(start)
         number = self.kernel.argument(id(start), int64)
-        scalar = Expr("scalar", (), number, int64)
-        place = Dynamic(scalar, 0, room)
+        place = Dynamic(Expr("scalar", (), number, int64), 0, room)
         return atom_index(place)
 
     def load(self, facts: Facts, indices: Indices) -> Expr:
@@ -242,8 +239,7 @@ class PartBuilder:
         place = self.kernel.locations[facts.number]
         slot = self.kernel.slot(place.slot, facts.node.dtype)
         self.kernel.loaded.add(slot)
-        index = self.place(indices, place.strides)
-        arg = slot, index
+        arg = slot, self.place(indices, place.strides)
         return Expr("load", (), arg, facts.node.dtype)
 
     def place(self, indices: Indices, strides: tuple[int, ...]) -> Index:

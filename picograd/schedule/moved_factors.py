@@ -195,8 +195,7 @@ def widen_scores(roots: Sequence[Node], order: Sequence[Node], target: Target) -
     few = {id(node) for node in order if is_few(node)}
     if not few:
         return list(roots)
-    made = made_of_exponentials(order)
-    scores = below_exponentials(order, made)
+    scores = below_exponentials(order, made_of_exponentials(order))
     readers = counted(roots, order)
     wide: dict[int, Node] = {}
     new = {}

@@ -142,8 +142,7 @@ def collect_cuts(index: Index, cuts: dict[Axis, set[int]]) -> None:
         if isinstance(atom, (Div, Mod)):
             axis = single_axis(atom.index)
             if axis is not None:
-                scale = cut_scale(atom.index)
-                cuts.setdefault(axis, set()).add(atom.n * scale)
+                cuts.setdefault(axis, set()).add(atom.n * cut_scale(atom.index))
             collect_cuts(atom.index, cuts)
 
 

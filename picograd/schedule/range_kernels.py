@@ -323,8 +323,7 @@ def both(first: Expr, second: Expr) -> Expr:
 
 def test(op: str, a: Expr, b: Expr) -> Expr:
     """Compare two values."""
-    args = as_number(a), as_number(b)
-    return Expr(op, args, None, bool_)
+    return Expr(op, (as_number(a), as_number(b)), None, bool_)
 
 
 def compared(expr: Expr, parts: Sequence[Range]) -> Range:

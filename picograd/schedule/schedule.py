@@ -423,8 +423,7 @@ def store_aside(draft: Draft, member: Facts, place: Location) -> None:
         draft.steps.append(CopyStep(place.slot, draft.locations[member.number].slot))
         return
     builder = new_builder(draft, {})
-    kernel = aside_kernel(member, place, builder)
-    launch_kernel(draft, kernel, builder, member.node.device)
+    launch_kernel(draft, aside_kernel(member, place, builder), builder, member.node.device)
 
 
 def range_masks(draft: Draft) -> None:

@@ -231,8 +231,7 @@ def streamed_operand(seed: Facts, stream: Stream) -> int:
     """Find which operand of a product of scores is streamed."""
     labels_a, _, out = seed.node.arg
     side = stream.region.sides[stream.side]
-    places = stream.at[seed.number]
-    for name, index in zip(out, places, strict=True):
+    for name, index in zip(out, stream.at[seed.number], strict=True):
         if lone_axis(index) in side:
             return 0 if name in labels_a else 1
     return 1
@@ -323,8 +322,7 @@ def fit_streams(roots: Sequence[Node], order: Sequence[Node], target: Target) ->
             found = with_copies(node, own, copies)
         is_plain = type(node) is Node and node.op == own.node.op  # else it says where sizes end
         if own.number in wide and is_plain:
-            later = wide[own.number]
-            found = summed_later(found, operands[own.number], later)
+            found = summed_later(found, operands[own.number], wide[own.number])
         if found is not node:
             new[id(node)] = found
     return replaced(roots, order, new)
@@ -356,8 +354,7 @@ def can_be_boxed(boxed: Boxed, cuts: set[int]) -> bool:
     """Tell whether boxes can have an operand as it is, or a copy of it."""
     if is_boxed(boxed, cuts):
         return True
-    columns = sum(boxed.near_sizes)
-    row_bytes = columns * boxed.operand.node.dtype.itemsize
+    row_bytes = sum(boxed.near_sizes) * boxed.operand.node.dtype.itemsize
     return has_columns(boxed) and row_bytes % ALIGNMENT == 0
 
 
@@ -393,5 +390,4 @@ def summed_later(node: Node, operand: int, later: Sequence[int]) -> Node:
     now = tuple([d for d in axes if d not in later])
     left = [d for d in range(source.rank) if d not in now]
     made = source.reduce(monoid, now)
-    rest = map(left.index, later)
-    return made.reduce(monoid, tuple(rest))
+    return made.reduce(monoid, tuple(map(left.index, later)))

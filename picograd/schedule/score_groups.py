@@ -53,8 +53,7 @@ def visit_sink(fuser: Fusing, facts: Facts) -> None:
         depth = deepest(stream, own) + 1
         shape = tuple(axis.size for axis in stream.rows)
         stream.group = fuser.new_group("attention", depth, shape, (), facts.node.device)
-    labels = identity_labels(facts.node.shape)
-    fuser.join(facts, stream.group, "hero", labels)
+    fuser.join(facts, stream.group, "hero", identity_labels(facts.node.shape))
     facts.labels = None
 
 

@@ -53,8 +53,7 @@ def score_product(self: PartBuilder, facts: Facts, indices: Indices) -> Expr:
     factors: list[Expr] = []
     for number, at in enumerate((a, b)):
         tests = self.tests_of_source(node, number, at)
-        source = facts.inputs[number]
-        value = self.guarded(source, at, tests, fill)
+        value = self.guarded(facts.inputs[number], at, tests, fill)
         value = apply("cast", (value,), wide)
         factors.append(value)
     self.bound = bound
@@ -82,8 +81,7 @@ def reduced(sink: Sink, stream: Stream, part: PartBuilder) -> Finished:
     part.bound = (*stream.rows, *stream.over)
     value = part.value(source, at)
     tests = part.tests_of_source(node, 0, at)
-    body = apply("cast", (value,), wide)
-    body = ended(body, tests, monoid)
+    body = ended(apply("cast", (value,), wide), tests, monoid)
     kept = tuple(index for d, index in enumerate(at) if d not in over)
     compute = Compute(stream.rows, stream.over, monoid, body, wide)
     return member, compute, kept

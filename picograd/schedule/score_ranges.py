@@ -229,8 +229,7 @@ def guarded(kernel: Kernel) -> Kernel:
         if compute.reduce == (mask.place,):
             fill = const(identity(str(compute.monoid), compute.dtype), compute.dtype)
             args = rewrite(compute.body, {}, looked_at), fill
-            tests = is_behind, is_before
-            body = Expr("guard", args, tests, compute.dtype)
+            body = Expr("guard", args, (is_behind, is_before), compute.dtype)
             compute = replace(compute, body=body)
         computes.append(compute)
     part = replace(part, computes=tuple(computes))

@@ -80,8 +80,7 @@ def permutation_of(node: Node) -> tuple[int, ...] | None:
     mapping = dimension_map(node)
     if mapping is None or node.size != source.size:
         return None
-    every = list(range(source.rank))
-    is_whole = sorted(mapping) == every
+    is_whole = sorted(mapping) == list(range(source.rank))
     return tuple(mapping) if is_whole else None
 
 
@@ -106,12 +105,10 @@ def turn(product: Node, axes: Sequence[int]) -> Node:
     first, second = product.inputs
     first_labels, second_labels, out = product.arg
     turned = tuple([out[axis] for axis in axes])
-    labels = first_labels, second_labels, turned
-    return first.contract(second, labels)
+    return first.contract(second, (first_labels, second_labels, turned))
 
 
 def inverse(axes: Sequence[int]) -> tuple[int, ...]:
     """Invert a permutation."""
-    places = range(len(axes))
-    inverted = sorted(places, key=axes.__getitem__)
+    inverted = sorted(range(len(axes)), key=axes.__getitem__)
     return tuple(inverted)

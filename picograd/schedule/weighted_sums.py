@@ -33,8 +33,7 @@ def shorter_sums(order: Sequence[Node]) -> dict[int, Node]:
             sums.append(node)
         elif node.op in CONTRACTIONS and node.realized is None:
             for operand in set(map(id, node.inputs)):
-                known = products.setdefault(operand, [])
-                known.append(node)
+                products.setdefault(operand, []).append(node)
     shorter = {}
     for node in sums if products else ():
         if is_sum(node):
@@ -109,8 +108,7 @@ def shortened(node: Node, products: dict[int, list[Node]]) -> Node | None:
             found = short_sum(node, gradient, value, output)
             if found is None:
                 continue
-            weights = other_operand(output, value)
-            if factors_of(weights) == +others:
+            if factors_of(other_operand(output, value)) == +others:
                 return found
     return None
 
@@ -168,8 +166,7 @@ def is_reshaped(node: Node) -> bool:
     is_view = row.is_same_bytes and row.role is Role.VIEW
     if node.realized is not None or not is_view:
         return False
-    source = node.inputs[0]
-    return wide(node.shape) == wide(source.shape)
+    return wide(node.shape) == wide(node.inputs[0].shape)
 
 
 def wide(sizes: Sequence[Any], values: Sequence[Any] | None = None) -> tuple[Any, ...]:

@@ -113,14 +113,13 @@ class Renderer:
             "  ret void",
             "}",
         ]
-        attributes = 'attributes #0 = { noinline nounwind "prefer-vector-width"="512" }'
         parts = [
             *body,
             "",
             *self.entry(parameters),
             "",
             *self.declares,
-            attributes,
+            'attributes #0 = { noinline nounwind "prefer-vector-width"="512" }',
             *self.hints.lines,
         ]
         parts += rare_functions(self.rare_ops)
@@ -321,8 +320,7 @@ class Renderer:
 
     def element(self, number: int, array: int, index: int) -> str:
         """Compute the address of an array element."""
-        source = self.instructions[array]
-        element = type_name(self.dtype(array), source.lanes)
+        element = type_name(self.dtype(array), self.instructions[array].lanes)
         self.emit(
             f"%p{number} = getelementptr inbounds {element},"
             f" ptr {self.text[array]}, i64 {self.text[index]}"
@@ -427,8 +425,7 @@ class Renderer:
         if column == 0:
             return name + FLAGS.get(instr.arg or instr.op, "")
         if instr.arg == "nowrap":
-            unsigned = {"quotient": "udiv", "remainder": "urem"}
-            return unsigned.get(instr.op, name + " nsw")
+            return {"quotient": "udiv", "remainder": "urem"}.get(instr.op, name + " nsw")
         return name
 
     def function(self, number: int, instr: Instr, args: list[str]) -> str:

@@ -34,6 +34,4 @@ def build(kernel: Kernel, part: Part, target: Target, threads: int) -> TilePart:
     inner = count // at_once
     shared = Threads(sizes, own, ones, inner, lanes)
     rows = Rows(part, dims, space.axes, space.conditions, shared, False)
-    steps = tuple(rows.whole())
-    tiles = tuple(rows.tiles)
-    return TilePart(space.grid, tiles, steps)
+    return TilePart(space.grid, tuple(rows.tiles), tuple(rows.whole()))

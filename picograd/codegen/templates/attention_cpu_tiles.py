@@ -34,8 +34,7 @@ def pack(tile: str, dims: Sequence[Axis], expr: Expr, index: Indices) -> Assign:
     shape = tuple(axis.size for axis in dims)
     ones = (1,) * len(shape)
     vector = (*ones[:-1], 16)
-    layout = Blocked(shape, ones, vector)
-    return Assign(tile, tuple(dims), expr, index, layout)
+    return Assign(tile, tuple(dims), expr, index, Blocked(shape, ones, vector))
 
 
 def turned_sum(
@@ -47,8 +46,7 @@ def turned_sum(
     width = size_of(compute.reduce)
     column = Axis("column", width)
     place = axis_index(column)
-    beside = role(compute.reduce, place)
-    body = bind_roles(compute.body, rows, beside)
+    body = bind_roles(compute.body, rows, role(compute.reduce, place))
     value = guarded(body, rows.conditions)
     sums = f"value{number}"
     turned = f"early{number}"

@@ -80,8 +80,7 @@ def is_read_twice(stream: Stream) -> bool:
     zero = const(0.0, stream.computes[0].dtype)
     none = dict.fromkeys(powers, zero)
     without = [replaced(weight, none.get) for weight in weights]
-    rest = refs_of(without)
-    return not inside.isdisjoint(rest)
+    return not inside.isdisjoint(refs_of(without))
 
 
 class Writer:

@@ -48,10 +48,8 @@ def plain(part: TilePart) -> TilePart:
         internal("attention is a persistent loop", part)
     packed = {tile.name for tile in part.tiles if isinstance(tile.layout, WgmmaOperand)}
     tiles = {tile.name: plain_tile(tile) for tile in part.tiles}
-    writer = Plain(tiles, packed)
-    steps = tuple(writer.every(loop.body))
-    every = tuple(tiles.values())
-    return TilePart(loop.points, every, steps, part.workspaces)
+    steps = tuple(Plain(tiles, packed).every(loop.body))
+    return TilePart(loop.points, tuple(tiles.values()), steps, part.workspaces)
 
 
 def shared_bytes(part: TilePart) -> int:
@@ -143,8 +141,7 @@ class Plain:
         bounds: list[Condition] = [(column, 0, width - 1), (row, 0, height - 1)]
         load = Expr("load", (), (tensor.slot, index), tensor.dtype)
         layout = Blocked(shape, THREADS, (1, LANES))
-        value = guarded(load, bounds)
-        return Assign(step.tile, (far, near), value, layout=layout)
+        return Assign(step.tile, (far, near), guarded(load, bounds), layout=layout)
 
     def loop(self, step: Pipeline) -> Step:
         """Write a main loop over the blocks that a mask shows."""

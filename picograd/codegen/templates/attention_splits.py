@@ -35,8 +35,7 @@ def split_count(stream: Stream, size: int, target: Target) -> int:
     if any(stream.product_like(compute) is None for compute in stored):
         return 1
     heads = size_of(stream.batch)
-    length = size_of(stream.over)
-    blocks = ceil_div(length, size)
+    blocks = ceil_div(size_of(stream.over), size)
 
     def time(splits: int) -> int:
         points = heads * splits
@@ -45,8 +44,7 @@ def split_count(stream: Stream, size: int, target: Target) -> int:
         last = ADDING if splits > 1 else 0
         return rounds * each + last
 
-    most = min(blocks, MOST_SPLITS)
-    return min(range(1, most + 1), key=time)
+    return min(range(1, min(blocks, MOST_SPLITS) + 1), key=time)
 
 
 def leave_split(frame: Frame, factor: Factor) -> list[Step]:
@@ -62,8 +60,7 @@ class Splits:
         self.stream = frame.stream
         self.factor = factor
         rows = frame.stream.rows
-        lines = round_up(size_of(rows), LINES)
-        self.line = Axis("line", lines)
+        self.line = Axis("line", round_up(size_of(rows), LINES))
         self.part = Axis("part", frame.split.size)
         self.role = frame.in_batch(rows, axis_index(self.line))
         self.heads = size_of(frame.stream.batch)

@@ -22,8 +22,7 @@ ITEMSIZE, STAGES = 4, 2
 
 def is_float32(stream: Stream) -> bool:
     """Tell whether operands have 32 bits."""
-    score = stream.scores[0]
-    return narrow(score.streamed).dtype.bits == 32
+    return narrow(stream.scores[0].streamed).dtype.bits == 32
 
 
 def schedules(stream: Stream, target: Target) -> Iterator[Schedule]:
@@ -44,8 +43,7 @@ def live_registers(stream: Stream, size: int) -> int:
     columns = [size_of(each.columns) for each in stream.products]
     has_sums = bool(stream.sums) and stream.peak is None
     scores = len(stream.scores) + has_sums
-    weights = len(columns)
-    return (sum(columns) + size * (scores + weights)) // 2
+    return (sum(columns) + size * (scores + len(columns))) // 2
 
 
 def bytes_of(stream: Stream, size: int, groups: int) -> int:
@@ -59,5 +57,4 @@ def bytes_of(stream: Stream, size: int, groups: int) -> int:
     own = sum(round_up(n, SPAN) for n in depths)
     others = sum(round_up(n, SPAN) for n in widths) if is_forward else 0
     held = ROWS * groups * own
-    staged = STAGES * size * (own + others)
-    return ITEMSIZE * (held + staged)
+    return ITEMSIZE * (held + (STAGES * size * (own + others)))

@@ -79,8 +79,7 @@ def build_column_sums(kernel: Kernel, part: Part, target: Target) -> TilePart:
         shape = at_once, *(axis.size for axis in inner)
         rows.tiles.append(Tile("s", shape, float32, "shared"))
     ahead = TilePart((share,), tuple(rows.tiles), (*first, For(step, body), *last))
-    whole = sum_shares(part, inner, ahead, threads)
-    return replace(whole, together=together)
+    return replace(sum_shares(part, inner, ahead, threads), together=together)
 
 
 def rows_at(part: Part, row: Index) -> dict[Axis, Index]:

@@ -78,8 +78,7 @@ class BoxSchedule:
         slot_bytes = warps * WARP_ROWS * ROW_BYTES
         stage_bytes = sum(self.block) * ROW_BYTES
         more = max(0, self.parts - self.slots)
-        lost = ceil_div(more * slot_bytes, stage_bytes)
-        stages = self.stages - lost
+        stages = self.stages - ceil_div(more * slot_bytes, stage_bytes)
         return replace(self, slots=self.parts, stages=stages)
 
     @property

@@ -125,8 +125,7 @@ def range_at(tests: list[Condition], fixed: dict[Axis, Index], depth: Depth) -> 
 def holds(test: Condition, values: dict[Axis, Index]) -> bool:
     """Tell whether a condition holds where all of its axes have values."""
     index, low, high = test
-    place = substitute(index, values)
-    return low <= place.const <= high
+    return low <= substitute(index, values).const <= high
 
 
 def choose(number: Index, values: list[int]) -> Index:
@@ -139,10 +138,8 @@ def choose(number: Index, values: list[int]) -> Index:
         if found == here:
             continue
         options = [Expr("index", (), index, int64) for index in (here, found)]
-        test = number, 0, place
-        expr = Expr("guard", tuple(options), (test,), int64)
-        chosen = Dynamic(expr, low, high)
-        found = atom_index(chosen)
+        expr = Expr("guard", tuple(options), ((number, 0, place),), int64)
+        found = atom_index(Dynamic(expr, low, high))
     return found
 
 

@@ -154,8 +154,7 @@ def finish(sums: Sums, block: Index, count: int) -> list[Step]:
         monoid = compute.monoid or "sum"
         found.append(Accumulate(f"total{number}", (place,), (other,), monoid, read))
     for piece in sums.kept.pieces:
-        stores = list(final_stores(sums, piece))
-        found += guarded_steps(piece.when, stores)
+        found += guarded_steps(piece.when, list(final_stores(sums, piece)))
     return found
 
 

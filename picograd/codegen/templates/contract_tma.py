@@ -99,8 +99,7 @@ def either(condition: Condition, index: Index, other: Index, size: int) -> Index
     here = Expr("index", (), index, int64)
     there = Expr("index", (), other, int64)
     found = Expr("guard", (here, there), (condition,), int64)
-    chosen = Dynamic(found, 0, size - 1)
-    return atom_index(chosen)
+    return atom_index(Dynamic(found, 0, size - 1))
 
 
 def order_of_shares(position: Index, rows: int, columns: int, blocks: int) -> tuple[Index, Index]:
@@ -287,8 +286,7 @@ def write_part(
     block_m, block_n = schedule.block
     frame, sides = found
     dims = Axis("m", block_m), Axis("n", block_n)
-    layout = schedule.layout
-    acc = Tile("acc", schedule.block, c.dtype, "register", layout)
+    acc = Tile("acc", schedule.block, c.dtype, "register", schedule.layout)
     a, b = sides
     is_kept = frame.kept_columns > 0
     points = (frame.tile, *c.batch) if is_kept else (*c.batch, frame.tile)
@@ -459,12 +457,10 @@ def is_rolled(c: Contraction, expr: Expr, schedule: BoxSchedule) -> bool:
 
 def has_pieces(index: Index, columns: tuple[Axis, ...], span: int) -> bool:
     """Tell whether so many columns lie next to one another, wherever they begin in a tile."""
-    count = ceil_div(size_of(columns), span)
-    outer = Axis("outer", count)
+    outer = Axis("outer", ceil_div(size_of(columns), span))
     piece = Axis("piece", span)
     position = axis_index(outer) * span + axis_index(piece)
-    values = role(columns, position).values
-    moved = substitute(index, values)
+    moved = substitute(index, role(columns, position).values)
     return step_of(moved, piece) == 1
 
 

@@ -94,8 +94,7 @@ def reduced(block: Block) -> Iterator[Step]:
         return element_of(block, compute, inside, done)
 
     for (slot, index), total in after_product(block.plan.product, value):
-        place = substitute(index, block.values)
-        yield Store(slot, place, block.dims, total, block.guards)
+        yield Store(slot, substitute(index, block.values), block.dims, total, block.guards)
 
 
 def after_product(
@@ -170,8 +169,7 @@ def stretch(windows: Windows, first: Index, count: int) -> Stretch:
     is_known = number.lo >= 0 and number.hi < windows.count
     if windows.is_beside or is_known:
         return Stretch(axis, number)
-    guard = number, 0, windows.count - 1
-    return Stretch(axis, number, guards=(guard,))
+    return Stretch(axis, number, guards=((number, 0, windows.count - 1),))
 
 
 def beginning(row: Piece, axis: Axis) -> tuple[Axis | None, Index]:
@@ -200,8 +198,7 @@ def element_of(block: Block, compute: Compute, inside: Inside, done: Mapping[int
             return done[expr.arg]
         if expr.op != "element":
             return None
-        result = result_at(block, product, expr)
-        return cast(result, expr.dtype)
+        return cast(result_at(block, product, expr), expr.dtype)
 
     return rewrite(compute.body, {**block.values, **inside}, known)
 
@@ -261,9 +258,7 @@ def split_windows(c: Contraction) -> Contraction:
         a=bind(c.a, places),
         b=bind(c.b, places),
     )
-    rows = split_axes(c.rows, places)
-    columns = split_axes(c.columns, places)
-    return reorder(made, rows, columns)
+    return reorder(made, split_axes(c.rows, places), split_axes(c.columns, places))
 
 
 def split_compute(compute: Compute, places: Places) -> Compute:
@@ -279,8 +274,7 @@ def split_compute(compute: Compute, places: Places) -> Compute:
         slot, index = store
         store = slot, substitute(index, places)
     body = rewrite(compute.body, places, here)
-    axes = split_axes(compute.axes, places)
-    return replace(compute, axes=axes, body=body, store=store)
+    return replace(compute, axes=split_axes(compute.axes, places), body=body, store=store)
 
 
 def split_axes(axes: Sequence[Axis], places: Places) -> tuple[Axis, ...]:
@@ -351,8 +345,7 @@ def side_of(name: str, axes: tuple[Axis, ...], inside: set[Axis], tile: Index, s
     within = tuple(axis for axis in axes if axis in inside)
     others = tuple(axis for axis in axes if axis not in inside)
     dim = Axis(name, size // size_of(within))
-    position = tile * dim.size + axis_index(dim)
-    return Side(within, dim, role(others, position))
+    return Side(within, dim, role(others, tile * dim.size + axis_index(dim)))
 
 
 def layout_of(schedule: SimtSchedule, rows: Side, columns: Side) -> Blocked:

@@ -163,8 +163,7 @@ def join_sizes(
         every = []
         for each in members or (first,):
             every.append(replace(each, size=vectors, blocks=blocks))
-        sized = tuple(every)
-        found.setdefault(key, []).append((vectors, merged, sized))
+        found.setdefault(key, []).append((vectors, merged, tuple(every)))
     return [joined(same) for same in found.values()]
 
 

@@ -106,8 +106,7 @@ def cpu_parts(kernel: Kernel, part: Part, target: Target) -> tuple[TilePart, ...
     if not may_scan(scan, target):
         return (cpu_part(scan),)
     blocks, *left = whole_blocks(part, scan.outer[-1])
-    dtype = kernel.slots[scan.slot].dtype
-    whole = turned_part(scan_of(blocks), dtype)
+    whole = turned_part(scan_of(blocks), kernel.slots[scan.slot].dtype)
     rest = [cpu_part(scan_of(each)) for each in left]
     return (whole, *rest)
 

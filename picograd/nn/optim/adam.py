@@ -186,8 +186,7 @@ class NAdam(Averaging):
 
     def numbers(self, options: Options) -> dict[str, float]:
         """Add the rise of the momentum."""
-        rise = LOG_RISE * options["momentum_decay"]
-        return super().numbers(options) | {"rise": rise}
+        return super().numbers(options) | {"rise": (LOG_RISE * options["momentum_decay"])}
 
     def prepare(self, n: Numbers, shared: Slots) -> tuple[Numbers, Slots]:
         """Weigh gradient and momentum."""

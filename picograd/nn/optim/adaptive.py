@@ -290,8 +290,7 @@ def second_moment(state: dict[str, Tensor], g: Tensor, share: Tensor, least: flo
     averaged(state["col_var"], square.mean(-2, keepdim=True), share)
     rows = state["row_var"].to(g.dtype)
     columns = state["col_var"].to(g.dtype)
-    mean = rows.mean(-2, keepdim=True)
-    return rows @ columns / mean.maximum(least)
+    return rows @ columns / rows.mean(-2, keepdim=True).maximum(least)
 
 
 def averaged(average: Tensor, value: Tensor, share: Tensor) -> None:

@@ -136,9 +136,8 @@ def spectral_norm(
     (3, 2)
     """
     axis = output_axis(module, dim)
-    weight = getattr(module, name)
     return register_parametrization(
-        module, name, SpectralNorm(weight, n_power_iterations, axis, eps)
+        module, name, SpectralNorm(getattr(module, name), n_power_iterations, axis, eps)
     )
 
 

@@ -33,16 +33,14 @@ def norm_except(value: Tensor, dim: int | None) -> Tensor:
 
 def scaled(direction: Tensor, size: Tensor, dim: int | None) -> Tensor:
     """Compute size * direction / |direction|."""
-    length = norm_except(direction, dim)
-    return direction * (size / length)
+    return direction * (size / norm_except(direction, dim))
 
 
 def spread_out(weight: Tensor, dim: int) -> Tensor:
     """Write a weight as a matrix whose rows are along one axis."""
     if weight.ndim == 1:
         return weight.unsqueeze(0)
-    rows_first = weight.movedim(dim, 0)
-    return rows_first.flatten(1)
+    return weight.movedim(dim, 0).flatten(1)
 
 
 def unit(vector: Tensor, eps: float) -> Tensor:
@@ -62,8 +60,7 @@ def attach(module: Module, kind: str, name: str, compute: Callable[[Module], Ten
     def before(owner: Module, inputs: Any) -> None:
         setattr(owner, name, compute(owner))
 
-    handle = module.register_forward_pre_hook(before)
-    hooks[key] = compute, handle
+    hooks[key] = compute, module.register_forward_pre_hook(before)
     setattr(module, name, compute(module))
 
 
@@ -103,9 +100,7 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
     module.register_parameter(direction_name, Parameter(weight.detach()))
 
     def compute(owner: Module) -> Tensor:
-        direction = getattr(owner, direction_name)
-        size = getattr(owner, size_name)
-        return scaled(direction, size, dim)
+        return scaled(getattr(owner, direction_name), getattr(owner, size_name), dim)
 
     attach(module, "weight_norm", name, compute)
     return module
@@ -171,8 +166,7 @@ def first_vectors(matrix: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     rows, columns = matrix.shape
     place: dict[str, Any] = dict(device=matrix.device, dtype=matrix.dtype)
     u = Tensor.randn(rows, **place)
-    v = Tensor.randn(columns, **place)
-    return unit(u, eps), unit(v, eps)
+    return unit(u, eps), unit(Tensor.randn(columns, **place), eps)
 
 
 def advance(matrix: Tensor, u: Tensor, v: Tensor, times: int, eps: float) -> None:
@@ -186,8 +180,7 @@ def advance(matrix: Tensor, u: Tensor, v: Tensor, times: int, eps: float) -> Non
 
 def largest(matrix: Tensor, u: Tensor, v: Tensor) -> Tensor:
     """Estimate the largest singular value; later steps do not change what it was computed of."""
-    right = matrix @ v.clone()
-    return u.clone() @ right
+    return u.clone() @ (matrix @ v.clone())
 
 
 def remove_spectral_norm(module: M, name: str = "weight") -> M:
