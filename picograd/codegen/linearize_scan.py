@@ -88,9 +88,7 @@ def running_logaddexp(emitter: Emitter, a: int, b: int) -> int:
 
 def steady(op: str, dtype: DType) -> str:
     """Choose the shorter formula in float64, of 2 units in the last place: the sum rounds more."""
-    if dtype is not float64:
-        return op
-    return f"portable_{op}"
+    return op if dtype is not float64 else f"portable_{op}"
 
 
 def extreme(emitter: Emitter, monoid: str, a: int, b: int) -> int:

@@ -497,9 +497,7 @@ def gathered(expr: Expr) -> Expr | None:
     a, left = parted(first)
     b, right = parted(second)
     factor = left * right
-    if factor == 1:
-        return None
-    return scaled(binary(expr.op, a, b), factor)
+    return None if factor == 1 else scaled(binary(expr.op, a, b), factor)
 
 
 def is_computed_in_float32(expr: Expr) -> bool:
@@ -523,6 +521,4 @@ def parted(expr: Expr) -> tuple[Expr, float]:
     if row is None or row.linear != (0, 1):
         return expr, 1.0
     inner, factor = expr.args
-    if not is_constant(factor):
-        return expr, 1.0
-    return inner, float(factor.arg)
+    return (expr, 1.0) if not is_constant(factor) else (inner, float(factor.arg))

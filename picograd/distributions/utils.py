@@ -29,9 +29,7 @@ def clamp_probs(probs: Tensor) -> Tensor:
 def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
     """Turn probabilities into logits: of one chance each, or of classes along the last axis."""
     known = clamp_probs(probs)
-    if not is_binary:
-        return known.log()
-    return known.log() - (-known).log1p()
+    return known.log() if not is_binary else known.log() - (-known).log1p()
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:

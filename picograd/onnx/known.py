@@ -36,9 +36,7 @@ class Known:
             tensor, version, source = entry
             if tensor is value and version == value._version:
                 return source
-        if self.outer is None:
-            return None
-        return self.outer.find(value)
+        return None if self.outer is None else self.outer.find(value)
 
     def has_all(self, values: Sequence[Any]) -> bool:
         """Tell whether there are values, and all are known."""

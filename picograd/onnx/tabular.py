@@ -37,9 +37,7 @@ def scored(scores: Tensor, transform: str) -> Tensor:
         powers = (scores - scores.amax(-1, True)).exp()
         weights = where(scores == 0, 0.0, powers)
         return weights / weights.sum(-1, True)
-    if transform == "PROBIT":
-        return 2**0.5 * (2 * scores - 1).erfinv()
-    return scores
+    return 2**0.5 * (2 * scores - 1).erfinv() if transform == "PROBIT" else scores
 
 
 def paired(score: Tensor, transform: str, is_probability: bool = False) -> Tensor:
@@ -110,9 +108,7 @@ def imputer(
     if not x.dtype.is_float:
         values = Tensor(np.asarray(imputed_value_int64s, np.int64))
         return where(x == replaced_value_int64, values, x)
-    is_missing = x == replaced_value_float
-    if np.isnan(replaced_value_float):
-        is_missing = x.isnan()
+    is_missing = x.isnan() if np.isnan(replaced_value_float) else x == replaced_value_float
     values = floats(imputed_value_floats).to(x.dtype)
     return where(is_missing, values, x)
 
@@ -229,6 +225,4 @@ def svm_regressor(
         x = kernel_of(x, vectors, kernel_type, kernel_params)
     weights = floats(coefficients).reshape(-1, 1)
     value = x @ weights + rho[0]
-    if one_class:
-        return where(value > 0, 1.0, -1.0)
-    return scored(value, post_transform)
+    return where(value > 0, 1.0, -1.0) if one_class else scored(value, post_transform)

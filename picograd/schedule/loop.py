@@ -440,9 +440,7 @@ def format_node(expr: Expr, texts: list[str]) -> str:
     if expr.op == "guard":
         tests = " & ".join(f"{lo}<={index}<={hi}" for index, lo, hi in expr.arg)
         return f"guard({tests}; {args})"
-    if expr.op == "cast":
-        return f"{expr.dtype.name}({args})"
-    return f"{expr.op}({args})"
+    return f"{expr.dtype.name}({args})" if expr.op == "cast" else f"{expr.op}({args})"
 
 
 def format_compute(number: int, compute: Compute) -> str:

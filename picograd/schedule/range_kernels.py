@@ -311,9 +311,7 @@ def as_truth(value: Expr) -> Expr:
 
 def as_number(value: Expr) -> Expr:
     """Write a truth value as a number."""
-    if value.dtype is not bool_:
-        return value
-    return Expr("cast", (value,), None, int32)
+    return value if value.dtype is not bool_ else Expr("cast", (value,), None, int32)
 
 
 def both(first: Expr, second: Expr) -> Expr:

@@ -258,6 +258,4 @@ class Binder:
     def space(self, plan: Plan) -> int:
         """Add a slot for the temporaries of the body; -1 if it has none."""
         size = plan.arenas.get(self.device, 0)
-        if not size:
-            return -1
-        return self.temporary(uint8, (size,))
+        return -1 if not size else self.temporary(uint8, (size,))

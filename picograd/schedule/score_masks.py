@@ -60,9 +60,7 @@ def seen_where(condition: Expr) -> list[Index] | None:
     if row.least is None:
         return None
     first, second = map(affine, condition.args)
-    if first is None or second is None:
-        return None
-    return [second - first - row.least]
+    return None if first is None or second is None else [second - first - row.least]
 
 
 def joined(parts: Iterable[list[Index] | None]) -> list[Index] | None:

@@ -173,9 +173,7 @@ def below_same(node: Node) -> Node:
 def is_same(node: Node) -> bool:
     """Tell whether a node is its input, element by element, in the same memory or as a value."""
     row = node.row
-    if row.role is Role.PASS:
-        return not row.is_stored
-    return is_renaming(node)
+    return not row.is_stored if row.role is Role.PASS else is_renaming(node)
 
 
 def shown_source(

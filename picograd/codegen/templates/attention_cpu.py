@@ -75,9 +75,7 @@ class Writer:
         count = size_of(stream.rows)
         length = size_of(stream.over)
         vector = max(target.vector_bytes // self.dtype.itemsize, 1)
-        self.lanes = vector
-        if count > vector:
-            self.lanes = vector * VECTORS
+        self.lanes = vector * VECTORS if count > vector else vector
         self.size = min(BLOCK, round_up(length, self.height))
         panels = ceil_div(count, self.lanes)
         tasks = ceil_div(panels, PANELS)

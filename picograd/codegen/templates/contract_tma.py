@@ -169,9 +169,7 @@ def candidates(c: Contraction, dtype: DType) -> list[BoxSchedule]:
     found = [each for each in fitting if each.layout.register_count <= limit]
     of_product = [each for each in exprs if reads_product(each)]
     can_roll = [each.dtype.bits == 16 and rounded_product(each) is not None for each in of_product]
-    if of_product and all(can_roll):
-        return [each.with_slots() for each in found]
-    return found
+    return [each.with_slots() for each in found] if of_product and all(can_roll) else found
 
 
 def heavy(c: Contraction) -> list[Expr]:
@@ -311,9 +309,7 @@ def write_part(
     teams = Teams(schedule.teams, 128 * schedule.groups, schedule.registers)
     loop = Persistent(points, block, teams, (*main, *ends))
     tiles = acc, *stages, *boxes
-    if schedule.is_shared:
-        return shared(loop, tiles)
-    return TilePart((block,), tiles, (loop,))
+    return shared(loop, tiles) if schedule.is_shared else TilePart((block,), tiles, (loop,))
 
 
 def blocks_of(points: tuple[Axis, ...], schedule: BoxSchedule, blocks: int) -> int:

@@ -156,9 +156,7 @@ def spectral_norm(
 
 def output_axis(module: Module, dim: int | None) -> int:
     """Find the axis of a weight that its outputs are along."""
-    if dim is not None:
-        return dim
-    return int(isinstance(module, ADJOINT))
+    return dim if dim is not None else int(isinstance(module, ADJOINT))
 
 
 def first_vectors(matrix: Tensor, eps: float) -> tuple[Tensor, Tensor]:
