@@ -47,9 +47,6 @@ SUFFIX = ".kernel"
 class DiskCache:
     """Entries in a folder, at most `limit` bytes of them (checked every few stores)."""
 
-    written: int
-    room: int
-
     def __init__(self, folder: str, limit: int) -> None:
         self.folder: PrivateFolder = PrivateFolder(folder)
         self.limit: int = limit

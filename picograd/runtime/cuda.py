@@ -61,8 +61,6 @@ RACES, WINS = 8, 0.98  # launches of two graphs, and the share of the time from 
 class CudaDevice(Device):
     """One GPU; see the module docstring."""
 
-    driver: Driver
-
     def __init__(self, driver: Driver, ordinal: int) -> None:
         """Open GPU `ordinal` of an initialised driver."""
         self.driver, self.name = driver, f"cuda:{ordinal}"

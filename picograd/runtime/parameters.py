@@ -45,8 +45,6 @@ class Parameters:
     other ran on.
     """
 
-    known: bytes
-
     def __init__(self, tape: Tape, driver: Driver) -> None:
         self.slot_count = tape.slot_count
         words = tape.slot_count + len(tape.scalar_dtypes)

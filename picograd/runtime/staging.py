@@ -16,8 +16,6 @@ NO_TIMING = 2  # CU_EVENT_DISABLE_TIMING
 class Half:
     """Pinned memory, and the event that says when the GPU is done with it."""
 
-    event: Any
-
     def __init__(self, driver: Driver, stream: Any, address: int) -> None:
         self.call = driver.call
         self.stream = stream
@@ -36,8 +34,6 @@ class Half:
 
 class Staging:
     """The two halves, used in turn."""
-
-    halves: tuple[Half, Half]
 
     def __init__(self, driver: Driver, stream: Any, size: int = HALF) -> None:
         base = driver.call("cuMemHostAlloc", 2 * size, 0)

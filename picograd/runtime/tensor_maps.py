@@ -26,8 +26,6 @@ class EncodedMap:
     """One tensor map of one launch: `address` of the bytes that the kernel gets."""
 
     __slots__ = ("address", "driver", "encoded_for", "keep", "slot", "tensor")
-    encoded_for: int
-    slot: int
 
     def __init__(self, driver: Driver, tensor: TensorMap, slot: int) -> None:
         """Reserve a map of what entry `slot` of the table of addresses points to."""

@@ -158,8 +158,6 @@ class Slot:
     """This class is one variable or attribute: how to read it, and what is expected there."""
 
     __slots__ = ("expected", "holder", "key", "label", "owner", "reference")
-    expected: Any | None
-    reference: Reference | None
 
     def __init__(self, holder: Any, key: str | None, label: str, owner: Any = None) -> None:
         self.holder = holder
@@ -537,8 +535,6 @@ class Watched:
     """This class is what is expected of one watched object."""
 
     __slots__ = ("label", "more", "others", "plain", "reference", "skipped")
-    others: dict[str, Reference]
-    skipped: set[Any]
 
     def __init__(self, value: Any, more: set[str]) -> None:
         self.reference: Reference = Reference(value)
@@ -588,9 +584,6 @@ def shown(value: Any) -> str:
 
 class Guard:
     """This class tells at every call whether the state is that of the trace."""
-
-    cells: list[tuple[Any, Any | None]]
-    entries: list[tuple[Any, str, Any | None]]
 
     def __init__(self, reach: Reach, trace: Trace) -> None:
         self.token: object = STATE.token
