@@ -27,8 +27,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from picograd.buffer import Overwritten, Storage
 from picograd.engine import carried, foreseen, quick, realize, small, update
-from picograd.engine.below import readers_among
-from picograd.engine.carried import FREE, LEAVES_OF_THE_GRAPH, become_leaf, entries
+from picograd.engine.carried import FREE, LEAVES_OF_THE_GRAPH, become_leaf, entries, readers_among
 from picograd.engine.collector import undisturbed
 from picograd.engine.debug import PACKAGE, user_line
 from picograd.engine.followed import EVENTS, end_way, is_unwatched, leave

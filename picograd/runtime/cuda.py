@@ -22,9 +22,7 @@ from picograd.config import config
 from picograd.cores import usable_cores
 from picograd.dtype import float32
 from picograd.errors import DeviceError
-from picograd.runtime.box_kernels import kernel as box_kernel
-from picograd.runtime.box_kernels import launches as box_launches
-from picograd.runtime.boxes import common_box
+from picograd.runtime import boxes
 from picograd.runtime.compilers import Compilers
 from picograd.runtime.cuda_calls import Launcher, bits, is_plain, launch_table
 from picograd.runtime.device import Bytes, Device, Entry, Executable, Rule, Shaped, Tape, check_size
@@ -179,11 +177,11 @@ class CudaDevice(Device):
 
     def copy_common(self, destination: Shaped, source: Shaped) -> None:
         """Copy what two layouts have both, in stream order: kernels that copy boxes."""
-        box = common_box(destination[1], source[1])
+        box = boxes.common_box(destination[1], source[1])
         if not box:
             return
         (to, _), (other, _) = destination, source
-        unit, calls = box_launches(box, to.dtype.itemsize, to.address, other.address)
+        unit, calls = boxes.launches(box, to.dtype.itemsize, to.address, other.address)
         executable = self.box_copier(unit)
         for addresses, scalars in calls:
             self.launch(executable, addresses, scalars)
@@ -192,7 +190,7 @@ class CudaDevice(Device):
         """Load the kernel that copies units of so many bytes, once."""
         with self.lock:
             if unit not in self.box_copiers:
-                code = box_kernel(unit, self.target.multiprocessors)
+                code = boxes.kernel(unit, self.target.multiprocessors)
                 self.box_copiers[unit] = self.load(code, self.compile(code))
             return self.box_copiers[unit]
 

@@ -21,8 +21,7 @@ from typing import Any
 from picograd.buffer import Overwritten, RuntimeScalar, Storage
 from picograd.config import config
 from picograd.engine import carried, foreign, pending
-from picograd.engine.below import readers_among
-from picograd.engine.carried import become_leaf, entries
+from picograd.engine.carried import become_leaf, entries, readers_among
 from picograd.engine.debug import user_line
 from picograd.engine.executable import CompiledPlan
 from picograd.engine.followed import (
