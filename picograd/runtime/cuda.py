@@ -27,7 +27,6 @@ from picograd.runtime.compilers import Compilers
 from picograd.runtime.cuda_calls import Launcher, bits, is_plain, launch_table
 from picograd.runtime.device import Bytes, Device, Entry, Executable, Rule, Shaped, Tape, check_size
 from picograd.runtime.driver import NO_MEMORY, Driver, open_driver
-from picograd.runtime.gate import Gate
 from picograd.runtime.log import log_action
 from picograd.runtime.memory import Allocation, Pool, Workspaces
 from picograd.runtime.nvrtc import (
@@ -39,7 +38,7 @@ from picograd.runtime.nvrtc import (
 )
 from picograd.runtime.parameters import Parameters
 from picograd.runtime.replay import Call, Replay, chain_waits, node_waits
-from picograd.runtime.staging import Staging
+from picograd.runtime.staging import Gate, Staging
 from picograd.target import Target, cuda_target
 
 NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: not serialised with the legacy default stream
