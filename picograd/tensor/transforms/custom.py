@@ -210,6 +210,8 @@ class Call:
     """
 
     outputs: Sequence[Any]
+    places: list[int]  # of the arguments that take gradients
+    inputs: list[Node]  # those
 
     arrived: dict[int, tuple[Node, Node]]  # by output: its gradient, and its node
 
