@@ -35,7 +35,7 @@ from picograd.codegen.render.cuda import render
 from picograd.codegen.templates import contract_cuda, contract_tma
 from picograd.dtype import to_dtype
 from picograd.runtime.driver import Driver
-from picograd.runtime.tensor_maps import EncodedMap
+from picograd.runtime.parameters import EncodedMap
 from picograd.target import cuda_target
 
 MAX_DYNAMIC_SHARED = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES

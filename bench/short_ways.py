@@ -17,14 +17,14 @@ import subprocess
 import sys
 import time
 
-WAYS = ("none", "native", "direct", "small", "repeated", "foreseen", "following")
+WAYS = ("none", "native", "small", "repeated", "foreseen", "following")
 WARM, STEPS = 24, 36
 
 
 def take_out(way):
     """Replace the function that finds a short way by one that finds nothing."""
     import picograd
-    from picograd.engine import direct, foreseen, small
+    from picograd.engine import foreseen, small
     from picograd.tensor.core import following, repeated
 
     def nothing(*given, **options):
@@ -32,8 +32,6 @@ def take_out(way):
 
     if way == "native":
         picograd.config.native = 0
-    elif way == "direct":
-        direct.compute, direct.CODED.compute = nothing, None
     elif way == "small":
         small.small_graph, small.CODED.compute = nothing, None
     elif way == "repeated":

@@ -15,7 +15,7 @@ import pytest
 
 from picograd import Tensor
 from picograd.config import config
-from picograd.engine import compile, direct, realize, small
+from picograd.engine import compile, realize, small
 from picograd.engine.plan_cache import PlanCache
 
 ROOT = Path(__file__).parents[1]
@@ -111,8 +111,7 @@ def test_the_walkthrough_is_the_real_road(monkeypatch: pytest.MonkeyPatch) -> No
     """Every file of the steps runs; the device of step 8 is the CPU here."""
     # as in a process that has not seen this graph
     monkeypatch.setattr(realize, "PLANS", PlanCache())
-    for module in (direct, small):
-        monkeypatch.setattr(module, "KNOWN", {})
+    monkeypatch.setattr(small, "KNOWN", {})
     monkeypatch.setattr(compile, "LOADED", {})
     monkeypatch.setitem(config.__dict__, "cache", "")  # nor found its kernels on disk
     seen: set[str] = set()

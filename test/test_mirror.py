@@ -25,7 +25,6 @@ ELSEWHERE = {
     "tensor/math/primitives.py": "ops/test_table.py",
     "tensor/transforms/jit_gradient.py": "tensor/test_jit_idioms.py",
     "tensor/transforms/jit_names.py": "tensor/transforms/test_jit_state.py",
-    "tensor/transforms/jit_replay.py": "tensor/test_jit_idioms.py",
     "tensor/transforms/jit_trace.py": "tensor/test_jit_idioms.py",
 }
 MOST_ELSEWHERE = 11  # a ceiling: give a file a test of its own

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from picograd.config import config
-from picograd.engine.binding import Binding, Bound
-from picograd.engine.sizes import BoundedPlan, Family, bind_traced, rebound
+from picograd.engine.binding import Bound
+from picograd.engine.sizes import BoundedPlan, bind_traced, rebound
 from picograd.graph.node import Node
 from picograd.traced_number import Numbers, Program, TracedNumber, program
 
@@ -24,9 +24,6 @@ class BoundSizes:
 
     It does not keep the plan, whose code may be unloaded.
     """
-
-    binding: Binding
-    family: Family
 
     def __init__(
         self, plan: BoundedPlan, slots: Sequence[int], numbers: Numbers, bound: Any

@@ -32,8 +32,6 @@ MAGIC = b"picogra2"
 # modules at the top (dtypes, target, calling convention) and these rooms.
 GENERATOR = ("graph", "schedule", "codegen", "runtime", "engine")
 LAUNCH_FACTS = tuple(field.name for field in fields(Code) if field.name != "source")
-TEXTS = ("name", "language", "entry", "binary", "source")
-LISTS = ("workspaces", "scalars", "tensors")
 HEAD = len(MAGIC) + 32  # bytes before the payload
 STORES_A_SCAN = 64  # listing the folder costs milliseconds: not at every store,
 ROOM_A_SCAN = 8  # nor before a part of the room is taken: other processes may store too
@@ -46,9 +44,6 @@ SUFFIX = ".kernel"
 
 class DiskCache:
     """Entries in a folder, at most `limit` bytes of them (checked every few stores)."""
-
-    written: int
-    room: int
 
     def __init__(self, folder: str, limit: int) -> None:
         self.folder: PrivateFolder = PrivateFolder(folder)
@@ -252,64 +247,66 @@ def find_kernel(canonical: str, device: Device) -> tuple[Code, bytes] | None:
     return None if binary is None else (Code(**facts), binary)
 
 
+def is_count(value: Any) -> bool:
+    """Tell whether a value is an integer a description may hold."""
+    return type(value) is int and 0 <= value < 1 << 63
+
+
+def is_key(value: Any) -> bool:
+    """Tell whether a value names an entry, and no file elsewhere."""
+    return type(value) is str and len(value) == 64 and set(value) <= set("0123456789abcdef")
+
+
+def is_dtype(value: Any) -> bool:
+    """Tell whether a value names a dtype."""
+    return type(value) is str and value in BY_NAME
+
+
+def is_near(value: Any) -> bool:
+    """Tell whether a value is where a window begins, which may be before an array."""
+    return type(value) is int and abs(value) < 1 << 31
+
+
+def is_tensor(value: Any) -> bool:
+    """Tell whether a value describes a tensor map."""
+    return is_formed(value, TENSOR) or is_formed(value, (*TENSOR, [is_near], *DIMS[1:]))
+
+
+def is_formed(value: Any, form: Any) -> bool:
+    """Tell whether plain data has a form: a type, a test, a list of one form, a row of several."""
+    if isinstance(form, type):
+        return type(value) is form
+    if callable(form):
+        return bool(form(value))
+    forms = form if isinstance(form, tuple) or not isinstance(value, list) else form * len(value)
+    fits = isinstance(value, list) and len(value) == len(forms)
+    return fits and all(map(is_formed, value, forms))
+
+
+DIMS = [is_count], [is_count], [is_count]
+TENSOR = (is_count, is_dtype, is_count, *DIMS)
+FORMS: dict[str, Any] = {  # of the facts of a kernel
+    **dict.fromkeys(LAUNCH_FACTS, is_count),
+    **dict.fromkeys(("name", "language", "entry", "source"), str),
+    "binary": is_key, "workspaces": [(is_count, bool)], "scalars": [is_dtype],
+    "tensors": [is_tensor],
+}  # fmt: skip
+
+
 def read_facts(described: bytes) -> dict[str, Any] | None:
     """Read what `describe_kernel` wrote; None for anything else."""
     try:
         facts = json.loads(described)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(facts, dict) or facts.keys() != {*LAUNCH_FACTS, "binary", "source"}:
+    if not isinstance(facts, dict) or facts.keys() != FORMS.keys():
         return None
-    spaces, scalars, tensors = (facts[name] for name in LISTS)
-    if not all(isinstance(each, list) for each in (spaces, scalars, tensors)):
+    if not all(is_formed(facts[name], form) for name, form in FORMS.items()):
         return None
-    if not all(isinstance(facts[name], str) for name in TEXTS) or not is_key(facts["binary"]):
-        return None
-    counts = [facts[name] for name in LAUNCH_FACTS if name not in (*TEXTS, *LISTS)]
-    if not all(is_count(each) for each in counts) or not all(map(is_workspace, spaces)):
-        return None
-    if not all(isinstance(name, str) and name in BY_NAME for name in scalars):
-        return None
-    facts["workspaces"] = tuple(Workspace(*pair) for pair in spaces)
-    facts["scalars"] = tuple(BY_NAME[name] for name in scalars)
-    if not all(map(is_tensor, tensors)):
-        return None
-    facts["tensors"] = tuple(map(read_tensor, tensors))
+    facts["workspaces"] = tuple(Workspace(*pair) for pair in facts["workspaces"])
+    facts["scalars"] = tuple(BY_NAME[name] for name in facts["scalars"])
+    facts["tensors"] = tuple(map(read_tensor, facts["tensors"]))
     return facts
-
-
-def is_key(text: str) -> bool:
-    """Tell whether a text names an entry, and no file elsewhere."""
-    return len(text) == 64 and set(text) <= set("0123456789abcdef")
-
-
-def is_count(value: Any) -> bool:
-    """Tell whether a value is an integer a description may hold."""
-    return type(value) is int and 0 <= value < 1 << 63
-
-
-def is_workspace(pair: Any) -> bool:
-    """Tell whether a value describes a workspace."""
-    return (
-        isinstance(pair, list)
-        and len(pair) == 2
-        and is_count(pair[0])
-        and isinstance(pair[1], bool)
-    )
-
-
-def is_tensor(found: Any) -> bool:
-    """Tell whether a value describes a tensor map."""
-    if not isinstance(found, list) or len(found) not in (6, 9):
-        return False
-    slot, name, offset, *lists = found
-    is_typed = isinstance(name, str) and name in BY_NAME
-    if not is_typed or not all(isinstance(each, list) for each in lists):
-        return False
-    first = lists.pop(3) if len(lists) > 3 else []  # windows may begin before an array
-    is_placed = all(type(each) is int and abs(each) < 1 << 31 for each in first)
-    is_counted = all(is_count(each) for numbers in lists for each in numbers)
-    return is_placed and is_counted and is_count(slot) and is_count(offset)
 
 
 def read_tensor(found: list[Any]) -> TensorMap:

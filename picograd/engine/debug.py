@@ -112,9 +112,9 @@ def rate(amount: int, seconds: float) -> float:
     return amount / seconds / 1e9 if seconds else 0.0
 
 
-def user_line() -> str:
-    """Name the innermost line of the program that is outside picograd."""
-    frame: Any = sys._getframe(1)
+def user_line(depth: int = 1) -> str:
+    """Name the innermost line of the program that is outside picograd, so many calls up or more."""
+    frame: Any = sys._getframe(depth)
     while frame is not None:
         path = frame.f_code.co_filename
         ours = OURS.get(path)

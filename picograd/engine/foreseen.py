@@ -23,8 +23,7 @@ from typing import Any
 from picograd.buffer import Buffer, RuntimeScalar, Storage
 from picograd.config import config
 from picograd.engine import carried, realize, update
-from picograd.engine.below import INPUTS, REALIZED, readers_among
-from picograd.engine.carried import entries
+from picograd.engine.carried import INPUTS, REALIZED, entries, readers_among
 from picograd.engine.debug import user_line
 from picograd.engine.executable import CompiledPlan
 from picograd.engine.followed import EVENTS, Taken

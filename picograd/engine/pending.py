@@ -26,9 +26,8 @@ from collections.abc import Callable, Container, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from picograd.buffer import Overwritten, Storage
-from picograd.engine import carried, direct, foreseen, quick, realize, small, update
-from picograd.engine.below import readers_among
-from picograd.engine.carried import FREE, LEAVES_OF_THE_GRAPH, become_leaf, entries
+from picograd.engine import carried, foreseen, quick, realize, small, update
+from picograd.engine.carried import FREE, LEAVES_OF_THE_GRAPH, become_leaf, entries, readers_among
 from picograd.engine.collector import undisturbed
 from picograd.engine.debug import PACKAGE, user_line
 from picograd.engine.followed import EVENTS, end_way, is_unwatched, leave
@@ -359,18 +358,22 @@ def compute_checks() -> None:
 def compute(nodes: Sequence[Node]) -> None:
     """Compute nodes, with what has to run in the same plan, and let their tensors settle."""
     with LOCK:
-        native = direct.CODED.compute
-        if native is not None and EVENTS.after is None and len(nodes) == 1:
-            if native(nodes[0], user_line()):
-                return
-        end_way(nodes, compute_now)
+        native = small.CODED.compute
+        if native is None or EVENTS.after is not None or EVENTS.learning is not None:
+            end_way(nodes, compute_now)
+        elif not native(nodes, user_line(3)):  # what calls this is picograd's
+            end_way(nodes, compute_anew)
 
 
 def compute_now(nodes: Sequence[Node]) -> None:
     """Compute nodes, whatever is known of where a program is."""
     native = None if EVENTS.is_watched else small.CODED.compute
-    if native is not None and native(nodes, user_line()):
-        return
+    if native is None or not native(nodes, user_line()):
+        compute_anew(nodes)
+
+
+def compute_anew(nodes: Sequence[Node]) -> None:
+    """Compute nodes that machine code does not."""
     flushed()
     if is_tracing():
         return
@@ -379,8 +382,6 @@ def compute_now(nodes: Sequence[Node]) -> None:
         if len(nodes) == 1 and nodes[0].op in MEMORY:
             return
         if nodes and all(node.realized is None and node.inputs for node in nodes):
-            if len(nodes) == 1 and direct.compute(nodes[0], LIVE):
-                return
             graph = small.small_graph(*nodes)
             if graph is not None and small.compute(graph, LIVE):
                 return

@@ -30,9 +30,6 @@ class CacheStats:
 class PlanCache:
     """See the module docstring; used like a dict. Callers hold `pending.LOCK`."""
 
-    bytes: int
-    again: int
-
     def __init__(self) -> None:
         self.plans: OrderedDict[Any, Runnable] = OrderedDict()
         self.users: Counter[int] = Counter()  # plans that run a kernel, by its identity

@@ -22,7 +22,7 @@ from picograd.runtime.device import Device, Tape
 from picograd.runtime.log import say
 from picograd.runtime.memory import WATCHERS
 
-memory_picture = on_demand("picograd.engine.memory_picture", "memory_picture")
+memory_picture = on_demand("picograd.engine.profile_html", "memory_picture")
 profile_html = on_demand("picograd.engine.profile_html", "profile_html")
 
 

@@ -13,10 +13,9 @@ from typing import Any
 
 from picograd.buffer import Buffer
 from picograd.config import config
-from picograd.engine import carried, direct
+from picograd.engine import carried
 from picograd.engine.carried import entries
 from picograd.engine.debug import user_line
-from picograd.engine.direct import Coded
 from picograd.engine.executable import CompiledPlan
 from picograd.engine.native_calls import CALLS, Native
 from picograd.engine.plan_cache import PLANS
@@ -122,6 +121,13 @@ class SmallGraph:
 
 
 @dataclass(slots=True)
+class Coded:
+    """`compute`, and what is around it in pending.py, as machine code, once there is some."""
+
+    compute: Any = None
+
+
+@dataclass(slots=True)
 class Known:
     """A plan, where in a small graph the buffers and scalars are that it takes, and the roots'
     places among its results.
@@ -200,9 +206,6 @@ def compute(graph: SmallGraph, live: Any) -> bool:
     found, roots = graph.buffers, graph.roots
     buffers = [found[number] for number in known.buffers]
     scalars = [graph.scalars[number].value for number in known.scalars] if graph.scalars else ()
-    whole = direct.whole_of(roots[0])
-    if not (scalars or (graph.inner and whole is None)) and len(roots) == 1:
-        direct.note(roots[0], buffers, plan)
     made = plan.launch(buffers, scalars, user_line())
     for formula in graph.met:
         carried.GRADIENTS.pop(formula, None)

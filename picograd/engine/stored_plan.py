@@ -3,8 +3,8 @@
 A plan's entry is named by a hash of the structural key of its graph, of the devices, the settings
 and our code. It holds what running needs, as JSON: slots, arenas, and the tapes, whose launches
 name their kernels by canonical key; the kernels are entries of their own (cache.py, whose rules for
-whom a folder may belong to hold for both), and once more in one file (packed.py). What is damaged,
-or lacks a kernel, is a miss.
+whom a folder may belong to hold for both), and once more in one file (`pack_entries`). What is
+damaged, or lacks a kernel, is a miss.
 
 Not stored are plans whose key holds more than plain values (the body of a loop stands for itself),
 and those with other actions than tapes and copies. Who wants to see how a plan is made (DEBUG=2) or
@@ -13,16 +13,17 @@ checks every IR (VERIFY=1) gets one made.
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import accumulate
 from typing import Any
 
 from picograd.config import config
 from picograd.dtype import BY_NAME, DType
 from picograd.engine.backends import get_device
-from picograd.engine.cache import disk_cache, generator_version, is_count
+from picograd.engine.cache import DiskCache, disk_cache, entry_key, generator_version, is_count
 from picograd.engine.compile import load_named
 from picograd.engine.executable import Action, CompiledPlan, TapeRun, check_room
-from picograd.engine.packed import entries_of, pack_entries
 from picograd.engine.plan_key import GraphKey
 from picograd.engine.watch import RECORDERS
 from picograd.graph.formula import Formula
@@ -31,6 +32,60 @@ from picograd.graph.shape import ConvSpec
 from picograd.number import GivenInt
 from picograd.runtime.device import Device, Executable, TapeLaunch
 from picograd.schedule.plan import CopyStep, Plan, PlanSlot
+
+LEAST = 16  # kernels that are worth another file
+
+
+def pack_name(plan: str) -> str:
+    """Name the entry that has the kernels of a plan, which has a name too."""
+    return hashlib.sha256(f"kernels of {plan}".encode()).hexdigest()
+
+
+def pack_entries(plan: str, described: Mapping[str, Any], cache: DiskCache) -> None:
+    """Write the kernels of a plan as one entry, if they are many: who reads it opens one file.
+
+    A kernel is two entries, its description and its binary, and reading one takes 0.06 ms. They
+    stay entries of their own as well, as plans share kernels.
+
+        [["<name of an entry>", <bytes>], ...]\\n<the first entry><the second one>...
+    """
+    if count_kernels(described) < LEAST or not cache.is_private:
+        return
+    entries: dict[str, bytes] = {}
+    for device, kernels in described["kernels"].items():
+        for canonical in kernels:
+            name = entry_key(canonical, get_device(device))
+            facts = cache.get(name)
+            binary = json.loads(facts)["binary"] if facts else ""
+            content = cache.get(binary) if binary else None
+            if facts is None or content is None:
+                return
+            entries |= {name: facts, binary: content}
+    head = json.dumps([(name, len(content)) for name, content in entries.items()])
+    cache.put(pack_name(plan), b"\n".join((head.encode(), b"".join(entries.values()))))
+
+
+@contextmanager
+def entries_of(plan: str, described: Mapping[str, Any], cache: DiskCache) -> Iterator[None]:
+    """Have the kernels of a plan at hand; ValueError if their entry is none of ours."""
+    packed = cache.get(pack_name(plan)) if count_kernels(described) >= LEAST else None
+    try:
+        if packed is not None:
+            head, _, content = packed.partition(b"\n")
+            names, sizes = zip(*json.loads(head))
+            ends = list(accumulate(sizes))
+            cache.near = {
+                name: content[end - size : end] for name, size, end in zip(names, sizes, ends)
+            }
+        yield
+    finally:
+        cache.near = {}
+
+
+def count_kernels(described: Mapping[str, Any]) -> int:
+    """Count the kernels of a plan."""
+    return sum(map(len, described["kernels"].values()))
+
 
 PLAIN = frozenset((int, float, str, bool, type(None), GivenInt, DType, ConvSpec))
 KINDS = ("input", "output", "temporary")

@@ -9,12 +9,14 @@ inputs it writes:
 The plan is found by the formulas (engine/quick.py); the nodes are made where that does not know it.
 """
 
-import sys
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
+from sys import getrefcount
 from typing import Any
 
 from picograd.buffer import Buffer, Overwritten, Storage
+from picograd.errors import check
 from picograd.graph.build import assign
 from picograd.graph.formula import Formula, results_of
 from picograd.graph.node import Node
@@ -78,35 +80,40 @@ def have_own_memory(tensors: Iterable[Any], leaves: Iterable[Node]) -> bool:
 
 
 def holders(tensor: Any) -> int:
-    """Count the references to the leaf of a tensor."""
-    return sys.getrefcount(tensor._node)
+    """Count the references to the leaf of a tensor, as `move_on` does."""
+    older = tensor._node
+    return getrefcount(older)
 
 
-def count_alone() -> int:
-    """Count as `settle` does where a tensor and an update have a leaf, and nobody else."""
-    tensor = Alone(object())
-    update = (tensor._node,)  # noqa: F841
-    older = tensor._node  # noqa: F841
-    return holders(tensor)
+ALONE = holders(Alone(object()))  # differs between versions of Python
 
 
-ALONE = count_alone()  # differs between versions of Python
+def move_on(
+    tensors: Sequence[Any], buffers: Sequence[Any], counts: Iterable[int], live: Any
+) -> None:
+    """Give tensors that were written the next version of their memory.
+
+    Leaves stay where none but those that are counted have them: no graph sees what becomes of them.
+    Older graphs name what is gone.
+    """
+    for tensor, buffer, count in zip(tensors, buffers, counts):
+        older = tensor._node
+        storage: Storage = older.arg
+        if getrefcount(older) > ALONE + count:
+            leaf = Node(older.op, (), storage, older.shape, older.dtype, older.device)
+            older.arg = Overwritten(storage, storage.version)
+            leaf.leaf = weakref.ref(tensor)
+            tensor._node, tensor._history = leaf, None
+            live.move(id(older), id(leaf), tensor)
+        if storage.source is None:
+            storage.version += 1
+        else:
+            storage.count_writes()
+        storage.buffer = buffer
 
 
 def settle(updates: Sequence[Update], buffers: Sequence[Buffer], live: Any) -> None:
-    """Give the tensors the next version of their memory; older graphs name what is gone."""
+    """Give the tensors of updates, which have leaves too, the next version of their memory."""
     tensors = [tensor for each in updates for tensor in each.tensors]
-    for tensor, buffer in zip(tensors, buffers, strict=True):
-        older = tensor._node
-        storage: Storage = older.arg
-        if holders(tensor) == ALONE:  # as state has: no graph sees what becomes of the leaf
-            storage.count_writes()
-            storage.buffer = buffer
-            continue
-        older.arg = Overwritten(storage, storage.version)
-        storage.count_writes()
-        storage.buffer = buffer
-        leaf = Node("buffer", (), storage, older.shape, older.dtype, older.device)
-        leaf.leaf = weakref.ref(tensor)
-        tensor._node, tensor._history = leaf, None
-        live.move(id(older), id(leaf), tensor)
+    check(len(tensors) == len(buffers), "an update has a result for each of its tensors")
+    move_on(tensors, buffers, repeat(1), live)

@@ -120,8 +120,6 @@ class HostView:
 class CpuDevice(Device):
     """The host processor; see the module docstring."""
 
-    machine: Compiler
-
     def __init__(
         self,
         threads: int = 1,

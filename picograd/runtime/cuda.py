@@ -22,14 +22,11 @@ from picograd.config import config
 from picograd.cores import usable_cores
 from picograd.dtype import float32
 from picograd.errors import DeviceError
-from picograd.runtime.box_kernels import kernel as box_kernel
-from picograd.runtime.box_kernels import launches as box_launches
-from picograd.runtime.boxes import common_box
+from picograd.runtime import boxes
 from picograd.runtime.compilers import Compilers
 from picograd.runtime.cuda_calls import Launcher, bits, is_plain, launch_table
 from picograd.runtime.device import Bytes, Device, Entry, Executable, Rule, Shaped, Tape, check_size
 from picograd.runtime.driver import NO_MEMORY, Driver, open_driver
-from picograd.runtime.gate import Gate
 from picograd.runtime.log import log_action
 from picograd.runtime.memory import Allocation, Pool, Workspaces
 from picograd.runtime.nvrtc import (
@@ -41,7 +38,7 @@ from picograd.runtime.nvrtc import (
 )
 from picograd.runtime.parameters import Parameters
 from picograd.runtime.replay import Call, Replay, chain_waits, node_waits
-from picograd.runtime.staging import Staging
+from picograd.runtime.staging import Gate, Staging
 from picograd.target import Target, cuda_target
 
 NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: not serialised with the legacy default stream
@@ -60,8 +57,6 @@ RACES, WINS = 8, 0.98  # launches of two graphs, and the share of the time from 
 
 class CudaDevice(Device):
     """One GPU; see the module docstring."""
-
-    driver: Driver
 
     def __init__(self, driver: Driver, ordinal: int) -> None:
         """Open GPU `ordinal` of an initialised driver."""
@@ -181,11 +176,11 @@ class CudaDevice(Device):
 
     def copy_common(self, destination: Shaped, source: Shaped) -> None:
         """Copy what two layouts have both, in stream order: kernels that copy boxes."""
-        box = common_box(destination[1], source[1])
+        box = boxes.common_box(destination[1], source[1])
         if not box:
             return
         (to, _), (other, _) = destination, source
-        unit, calls = box_launches(box, to.dtype.itemsize, to.address, other.address)
+        unit, calls = boxes.launches(box, to.dtype.itemsize, to.address, other.address)
         executable = self.box_copier(unit)
         for addresses, scalars in calls:
             self.launch(executable, addresses, scalars)
@@ -194,7 +189,7 @@ class CudaDevice(Device):
         """Load the kernel that copies units of so many bytes, once."""
         with self.lock:
             if unit not in self.box_copiers:
-                code = box_kernel(unit, self.target.multiprocessors)
+                code = boxes.kernel(unit, self.target.multiprocessors)
                 self.box_copiers[unit] = self.load(code, self.compile(code))
             return self.box_copiers[unit]
 

@@ -112,8 +112,6 @@ class Job:
     Python waits up to 5 ms for another one to let it in. RuntimeError if the IR is not valid.
     """
 
-    memory: Any
-
     def __init__(self, code: Code, machine: Host, is_quick: bool = False) -> None:
         self.kind, self.memory = (machine, 0 if is_quick else LEVEL), None
         self.machine = spare_machine(*self.kind)

@@ -54,10 +54,6 @@ class Pool:
         "__weakref__", "allocations", "device", "free", "give_back", "in_use", "peak", "reserve",
         "reserved",
     )  # fmt: skip
-    allocations: int
-    peak: int
-    in_use: int
-    reserved: int
 
     def __init__(
         self, device: str, reserve: Callable[[int], int | None], give_back: Callable[[int], None]

@@ -31,11 +31,6 @@ FIRST_ADDRESS = 1 << 32  # not 0, and aligned as any device's memory
 class NullDevice(Device):
     """Stands for a machine with `target`; `copy_out` gives zeros, or raises without values."""
 
-    compiled: int
-    launches: int
-    host_calls: int
-    copied_bytes: int
-
     def __init__(
         self, target: Target | None = None, is_compiling: bool = False, has_values: bool = True
     ) -> None:

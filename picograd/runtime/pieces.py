@@ -36,8 +36,6 @@ def share(tasks: int, threads: int) -> int:
 class Records:
     """The native form of a tape: its records and tables, as described in native.py."""
 
-    calls: tuple[int, int]
-    is_parallel: bool
     left: int  # runs until warm kernels are improved; below 0 where there are none
 
     def __init__(self, tape: Tape, threads: int, workspaces: Workspaces) -> None:

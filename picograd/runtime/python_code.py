@@ -30,51 +30,32 @@ from collections.abc import Mapping
 
 from picograd.errors import check, internal
 
-# Functions of the stable interface, and of the C library: the kind of the result, and of each
+# Functions of the stable interface, and of the C library, by the kind of the result, and of each
 # argument; an i32 is a number in the text.
-INTERFACE = {
-    "Py_IncRef": ("void", "i64"),
-    "Py_DecRef": ("void", "i64"),
-    "PyDict_Clear": ("void", "i64"),
-    "PyDict_DelItem": ("i32", "i64", "i64"),
-    "PyDict_GetItemWithError": ("i64", "i64", "i64"),
-    "PyDict_Next": ("i32", "i64", "i64", "i64", "i64"),
-    "PyDict_SetItem": ("i32", "i64", "i64", "i64"),
-    "PyDict_Size": ("i64", "i64"),
-    "PyErr_Clear": ("void",),
-    "PyErr_Occurred": ("i64",),
-    "PyErr_SetString": ("void", "i64", "i64"),
-    "PyFloat_AsDouble": ("double", "i64"),
-    "PyGC_Disable": ("i32",),
-    "PyGC_Enable": ("i32",),
-    "PyList_Append": ("i32", "i64", "i64"),
-    "PyList_AsTuple": ("i64", "i64"),
-    "PyList_GetItem": ("i64", "i64", "i64"),
-    "PyList_New": ("i64", "i64"),
-    "PyList_SetItem": ("i32", "i64", "i64", "i64"),
-    "PyList_SetSlice": ("i32", "i64", "i64", "i64", "i64"),
-    "PyList_Size": ("i64", "i64"),
-    "PyLong_AsLongLong": ("i64", "i64"),
-    "PyLong_AsUnsignedLongLong": ("i64", "i64"),
-    "PyLong_FromLongLong": ("i64", "i64"),
-    "PyLong_FromVoidPtr": ("i64", "i64"),
-    "PyObject_CallObject": ("i64", "i64", "i64"),
-    "PyObject_GetAttr": ("i64", "i64", "i64"),
-    "PyObject_Repr": ("i64", "i64"),
-    "PyObject_RichCompareBool": ("i32", "i64", "i64", "i32"),
-    "PyTuple_GetItem": ("i64", "i64", "i64"),
-    "PyTuple_New": ("i64", "i64"),
-    "PyTuple_SetItem": ("i32", "i64", "i64", "i64"),
-    "PyTuple_Size": ("i64", "i64"),
-    "PyType_GenericAlloc": ("i64", "i64", "i64"),
-    "PyType_IsSubtype": ("i32", "i64", "i64"),
-    "PyWeakref_NewRef": ("i64", "i64", "i64"),
-    "clock_gettime": ("i32", "i32", "i64"),
-    "memcpy": ("i64", "i64", "i64", "i64"),
-    "sched_yield": ("i32",),
-    "syscall": ("i64", *["i64"] * 7),
-    "usleep": ("i32", "i32"),
+KINDS: dict[tuple[str, ...], str] = {
+    ("double", "i64"): "PyFloat_AsDouble",
+    ("i32",): "PyGC_Disable PyGC_Enable sched_yield",
+    ("i32", "i32"): "usleep",
+    ("i32", "i32", "i64"): "clock_gettime",
+    ("i32", "i64", "i64"): "PyDict_DelItem PyList_Append PyType_IsSubtype",
+    ("i32", "i64", "i64", "i32"): "PyObject_RichCompareBool",
+    ("i32", "i64", "i64", "i64"): "PyDict_SetItem PyList_SetItem PyTuple_SetItem",
+    ("i32", "i64", "i64", "i64", "i64"): "PyDict_Next PyList_SetSlice",
+    ("i64",): "PyErr_Occurred",
+    ("i64", "i64"): """
+        PyDict_Size PyList_AsTuple PyList_New PyList_Size PyLong_AsLongLong
+        PyLong_AsUnsignedLongLong PyLong_FromLongLong PyLong_FromVoidPtr PyObject_Repr
+        PyTuple_New PyTuple_Size""",
+    ("i64", "i64", "i64"): """
+        PyDict_GetItemWithError PyList_GetItem PyObject_CallObject PyObject_GetAttr
+        PyTuple_GetItem PyType_GenericAlloc PyWeakref_NewRef""",
+    ("i64", "i64", "i64", "i64"): "memcpy",
+    ("i64", *["i64"] * 7): "syscall",
+    ("void",): "PyErr_Clear",
+    ("void", "i64"): "Py_IncRef Py_DecRef PyDict_Clear",
+    ("void", "i64", "i64"): "PyErr_SetString",
 }
+INTERFACE = {name: kinds for kinds, names in KINDS.items() for name in names.split()}
 RELATIONS: dict[type, str] = {
     ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "slt", ast.LtE: "sle", ast.Gt: "sgt", ast.GtE: "sge",
 }  # fmt: skip

@@ -98,8 +98,6 @@ def keep_for_ever(*values: object) -> None:
 class Table:
     """Words in memory that machine code reads: numbers, addresses, and objects, which it keeps."""
 
-    words: Any
-
     def __init__(self) -> None:
         self.kept: list[Any] = []
 

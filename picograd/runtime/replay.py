@@ -23,8 +23,6 @@ class Replay:
     """The graph of some calls, each of which reads words of a table."""
 
     __slots__ = ("dropped", "executable", "driver", "graph", "nodes", "params", "readers", "stale")
-    dropped: "deque[tuple[str, Any]]"
-    graph: Any
     executable: Any
 
     def __init__(

@@ -42,9 +42,6 @@ def aligned(nbytes: int) -> tuple[Any, int]:
 class Threads:
     """The running threads of one context; stopped when dropped and at interpreter exit."""
 
-    address: int
-    memory: Any
-
     def __init__(self, library: Any, count: int) -> None:
         self.memory, self.address = aligned(CONTEXT_BYTES)
         self.write("spins", SPINS)
@@ -107,9 +104,6 @@ class Runner(Running):
         "__weakref__", "copy", "count", "enter", "library", "lock", "loop", "resume",
         "run_address", "scratch", "scratch_address", "serial", "state", "stride",
     )  # fmt: skip
-    stride: int
-    scratch_address: int
-    state: Threads
 
     def __init__(self, compiler: Compiler, threads: int, remember: Remember) -> None:
         self.count = threads

@@ -60,7 +60,6 @@ from picograd.tensor.core.gradient_hooks import (
 from picograd.tensor.core.guard import guard_methods
 from picograd.tensor.core.methods_family import FamilyMethods
 from picograd.tensor.core.methods_protocol import ProtocolMethods
-from picograd.tensor.core.native_direct import declare_direct
 from picograd.tensor.core.native_small import declare_small
 from picograd.tensor.core.native_tensors import declare_tensors
 from picograd.tensor.core.operands import UNSET, as_axis, as_shape, either, optional_dtype
@@ -1042,7 +1041,6 @@ class Tensor(
 
 Recorded.kind = Tensor
 declare_tensors()
-declare_direct()
 declare_small()
 INNER = (object, Recorded, ElementwiseMethods, Methods)
 guard_methods(kind for kind in Tensor.__mro__ if kind not in INNER)

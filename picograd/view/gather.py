@@ -10,8 +10,7 @@ from typing import Any
 
 from picograd.engine.backends import get_device
 from picograd.engine.executable import without_memory
-from picograd.engine.explain import named_target
-from picograd.engine.inspect import PlanView
+from picograd.engine.inspect import PlanView, named_target
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import pending_roots, realize
 from picograd.engine.recorder import PlanRuns, Recorder, recorded

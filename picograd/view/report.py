@@ -15,7 +15,7 @@ from typing import Any
 
 from picograd.codegen.costs import costs
 from picograd.draw import step_slots
-from picograd.engine.explain import kernel_stages
+from picograd.engine.inspect import kernel_stages
 from picograd.late_methods import dataclass
 from picograd.schedule.loop import Kernel
 from picograd.schedule.plan import CopyStep, HostStep, LoopStep, Plan, Step, kernels_of

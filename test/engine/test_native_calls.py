@@ -9,7 +9,7 @@ import pytest
 
 import picograd
 from picograd import Tensor
-from picograd.engine import direct, native_calls, pending
+from picograd.engine import native_calls, pending, small
 from picograd.engine.native_calls import CALLS, NATIVE_AFTER, NativeCalls
 from picograd.engine.plan_cache import PLANS
 from picograd.runtime.python_layout import is_possible
@@ -53,9 +53,9 @@ def test_a_switch_turns_it_off(monkeypatch):
         step(a)
         (a + a).realize()
     with picograd.config.override(native=0):
-        assert CALLS.find("picograd_direct") is None
+        assert CALLS.find("picograd_small") is None
         assert step.closure.native is None or step.closure.native(a) is None
-        assert direct.CODED.compute((a + a)._node, "") is None
+        assert small.CODED.compute([(a + a)._node], "") is None
         assert step(a).tolist() == [[5.0] * 5] * 4
         assert (a + a).realize().tolist() == [[2.0] * 5] * 4
 
@@ -71,7 +71,7 @@ def test_a_switch_turns_it_off(monkeypatch):
 def test_unknown_interpreters_run_python(monkeypatch, name, value):
     monkeypatch.setattr(name, value)
     assert not is_possible()
-    assert NativeCalls().find("picograd_direct") is None
+    assert NativeCalls().find("picograd_small") is None
 
 
 @pytest.mark.skipif(not is_possible(), reason="another interpreter")

@@ -6,6 +6,8 @@ import pytest
 import picograd
 from picograd import Tensor
 from picograd.engine import carried, pending, small
+from picograd.engine.carried import entries
+from picograd.engine.plan_cache import PLANS
 
 pytestmark = pytest.mark.usefixtures("cpu_by_default")
 
@@ -149,3 +151,132 @@ def test_several_that_are_asked_for_together(long_way):
         assert x.numpy()[0, 0] == 2.0 + number
         assert np.allclose(y.numpy(), np.exp(3 * (1.0 + number)))
     assert not long_way
+
+
+@pytest.fixture
+def plans(monkeypatch):
+    """List the plan of every computation, by either way."""
+    found, touch = [], PLANS.touch
+
+    def noted(plan):
+        found.append(plan)
+        return touch(plan)
+
+    monkeypatch.setattr(PLANS, "touch", noted)
+    return found
+
+
+def drawn(seed, shape=(3, 3), dtype="float64"):  # a dtype of its own: sizes share plans
+    return Tensor(np.random.default_rng(seed).normal(0, 9, shape), dtype=dtype)
+
+
+FUNCTIONS = [
+    lambda a, b: a + b,
+    lambda a, b: b - a,
+    lambda a, b: a / a,
+    lambda a, b: a @ b,
+    lambda a, b: a.exp(),
+    lambda a, b: a.sum(1),
+    lambda a, b: a < b,
+    lambda a, b: a.float(),
+    lambda a, b: a.T.contiguous(),
+    lambda a, b: a.maximum(b),
+    lambda a, b: a.half(),
+    lambda a, b: a.sort()[0],
+]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_it_is_the_plan_of_the_long_way_with_the_same_values(function, plans, long_way):
+    a, b = drawn(1), drawn(2)
+    function(a, b).realize()
+    wanted = function(a, b).numpy()
+    known = {id(plan) for plan in plans}
+    for _ in range(2):
+        result = function(a, b)
+        assert np.array_equal(result.numpy(), wanted) and result.dtype == function(a, b).dtype
+    assert {id(plan) for plan in plans} == known and len(known) == 1
+
+
+def test_what_differs_is_another_key():
+    a, b = drawn(1), drawn(2)
+    for x, y in [(a, b), (a, a), (b, a)]:
+        for _ in range(3):
+            assert np.array_equal((x - y).numpy(), x.numpy() - y.numpy())
+    row, wide = drawn(3, (1, 3)), drawn(4, (4, 3))
+    for x, y in [(row, row), (wide, wide), (drawn(5, (3,), "int32"), drawn(6, (3,), "int32"))]:
+        for _ in range(3):
+            assert np.array_equal((x - y).numpy(), x.numpy() - y.numpy())
+
+
+def test_pending_writes_views_and_numbers_take_the_other_ways(long_way):
+    a, b = drawn(1), drawn(2)
+    for _ in range(3):
+        (a + b).realize()
+    before = a.numpy().copy()
+    total = a + b
+    a += 1
+    assert np.array_equal(total.numpy(), before + b.numpy())
+    assert np.array_equal((a + b).numpy(), before + 1 + b.numpy())
+    assert np.array_equal((a[1:] + b[1:]).numpy(), (before + 1 + b.numpy())[1:])
+    del long_way[:]
+    for number in (2.5, 3.5):
+        assert np.array_equal((b * number).numpy(), b.numpy() * number)
+    assert len(long_way) <= 1  # the first of these numbers
+
+
+def test_a_graph_that_holds_a_changed_value_is_in_nobodys_way(long_way):
+    """It was changed before it had memory, and its node lives as long as what reads it."""
+    weight, changed = drawn(1).requires_grad_(), picograd.zeros(3, 3, dtype=picograd.float64)
+    changed += 1.0
+    kept = (changed * weight).sum()
+    kept.realize()
+    a, b = drawn(2), drawn(3)
+    for _ in range(3):
+        (a + b).realize()
+    del long_way[:]
+    (a + b).realize()
+    assert not long_way and not entries(pending.CHANGED)
+    kept.backward()
+    assert weight.grad.tolist() == [[1.0] * 3] * 3
+
+
+def test_autocast_and_hooks_are_followed():
+    a, b = drawn(1, (3, 3), "float32"), drawn(2, (3, 3), "float32")
+    for _ in range(3):
+        (a @ b).realize()
+    with picograd.autocast("cpu", dtype=picograd.bfloat16):
+        assert (a @ b).dtype == picograd.bfloat16
+    seen = []
+    weight = drawn(3, (3, 3), "float32").requires_grad_()
+    weight.register_hook(lambda gradient: seen.append(gradient.shape))
+    for _ in range(2):
+        (a + weight).sum().backward()
+    assert seen == [(3, 3)] * 2
+
+
+def test_a_profile_and_debug_see_the_run():
+    a, b = drawn(1), drawn(2)
+    for _ in range(3):
+        (a + b).realize()
+    with picograd.profile() as profile:
+        (a + b).realize()
+    assert "map_add" in str(profile)
+
+
+def test_a_plan_that_fell_out_is_made_again():
+    a, b = drawn(1), drawn(2)
+    for _ in range(3):
+        (a + b).realize()
+    PLANS.clear()
+    assert np.array_equal((a + b).numpy(), a.numpy() + b.numpy())
+
+
+def test_a_value_that_passed_takes_the_long_way():
+    a, b = drawn(1), drawn(2)
+    for _ in range(3):
+        (a + b).realize()
+    kept = a + b
+    (kept * 2).sum().realize()
+    assert kept._node in carried.PASSED
+    assert np.array_equal(kept.numpy(), a.numpy() + b.numpy())

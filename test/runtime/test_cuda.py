@@ -8,7 +8,7 @@ import pytest
 from picograd.code import Code, TensorMap, Workspace
 from picograd.dtype import BY_NAME, float32, int32
 from picograd.errors import CompileError, DeviceError, OutOfMemoryError
-from picograd.runtime import cuda, tensor_maps
+from picograd.runtime import cuda, parameters
 from picograd.runtime.cuda import CudaDevice, compile_batches, open_cuda
 from picograd.runtime.device import TapeLaunch
 from picograd.runtime.driver import Driver, has_driver
@@ -96,7 +96,7 @@ def test_a_kernel_gets_tensor_maps_of_its_arrays(device, module, monkeypatch):
         content = (ctypes.c_uint64 * 16)(*[address + tensor.offset * 4] * 16)
         return SimpleNamespace(getPtr=lambda: ctypes.addressof(content), keep=content)
 
-    monkeypatch.setattr(tensor_maps, "encode", encode)
+    monkeypatch.setattr(parameters, "encode", encode)
     seen = []
     module.kernels["boxes"] = lambda blocks, threads, params: seen.append(
         ctypes.c_uint64.from_address(params[3]).value

@@ -14,7 +14,7 @@ from picograd.engine import backends, compile
 from picograd.engine.native_calls import CALLS, NATIVE_AFTER
 from picograd.engine.plan_cache import PLANS
 from picograd.errors import DeviceError
-from picograd.runtime import cuda, driver, tensor_maps
+from picograd.runtime import cuda, driver, parameters
 from picograd.runtime.cuda import PLAIN_RUNS, CudaDevice
 from picograd.runtime.cuda_calls import FUNCTIONS, MOST_WORDS
 from picograd.runtime.device import TapeLaunch
@@ -268,7 +268,7 @@ def test_other_tapes_are_left_to_python(device, module, monkeypatch):
     none = Code("scalar", "cuda", "scale", "", 0)
     assert device.entry(single(device, none)) is None
     held = SimpleNamespace(getPtr=lambda: 64)
-    monkeypatch.setattr(tensor_maps, "encode", lambda *given: held)
+    monkeypatch.setattr(parameters, "encode", lambda *given: held)
     tensors = (TensorMap(0, float32, 0, (8,), (), (8,)),)
     boxes = Code("boxes", "cuda", "boxes", "", 4, tensors=tensors)
     assert device.entry(single(device, boxes)) is None

@@ -13,7 +13,7 @@ import pytest
 from picograd.code import Code, TensorMap, Workspace
 from picograd.dtype import float32, int32
 from picograd.errors import DeviceError
-from picograd.runtime import tensor_maps
+from picograd.runtime import parameters
 from picograd.runtime.cuda import FEWEST_NODES, PLAIN_RUNS, RACES, CudaDevice
 from picograd.runtime.device import TapeLaunch
 from picograd.runtime.driver import Driver, ForkedModule
@@ -212,7 +212,7 @@ def test_tensor_maps_are_encoded_again(device, module, monkeypatch):
         content = (ctypes.c_uint64 * 16)(*[address + 1] * 16)
         return SimpleNamespace(getPtr=lambda: ctypes.addressof(content), keep=content)
 
-    monkeypatch.setattr(tensor_maps, "encode", encode)
+    monkeypatch.setattr(parameters, "encode", encode)
     module.parameters, seen = 2, []
     module.kernels["boxes"] = lambda blocks, threads, params: seen.append(
         [ctypes.c_uint64.from_address(params[n]).value for n in range(2)]

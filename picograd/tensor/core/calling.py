@@ -21,7 +21,6 @@ from picograd.tensor.core.annotations import Axis, DTypeLike, Tensor, TensorLike
 from picograd.tensor.core.argument_kinds import check_arguments, checks_of
 from picograd.tensor.core.function import Function
 from picograd.tensor.core.guard import RAW, explained, guarded
-from picograd.tensor.core.older_calls import taking_older
 from picograd.tensor.core.operands import Axes, Operand
 from picograd.tensor.core.recording import (
     apply,
@@ -33,7 +32,14 @@ from picograd.tensor.core.recording import (
     showing,
 )
 from picograd.tensor.core.repeated import repeated
-from picograd.tensor.core.spelling import IDLE, RENAMED, parameter_names, spelled, write_out
+from picograd.tensor.core.spelling import (
+    IDLE,
+    RENAMED,
+    parameter_names,
+    spelled,
+    taking_older,
+    write_out,
+)
 from picograd.tensor.core.subclasses import ask, asked_kinds
 
 OTHER = {"axis": "dim", "keepdims": "keepdim"}  # a second name of a parameter -> its own

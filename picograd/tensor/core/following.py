@@ -14,15 +14,13 @@ import operator
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
-from sys import getrefcount
 from threading import get_ident
 from typing import Any
 
 from picograd.buffer import Overwritten, RuntimeScalar, Storage
 from picograd.config import config
 from picograd.engine import carried, foreign, pending
-from picograd.engine.below import readers_among
-from picograd.engine.carried import become_leaf, entries
+from picograd.engine.carried import become_leaf, entries, readers_among
 from picograd.engine.debug import user_line
 from picograd.engine.executable import CompiledPlan
 from picograd.engine.followed import (
@@ -40,7 +38,7 @@ from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_view, check_later, node_from_numpy
 from picograd.engine.tracing import RUNNING
-from picograd.engine.update import Alone, have_own_memory
+from picograd.engine.update import Alone, have_own_memory, move_on
 from picograd.engine.watch import PROFILES
 from picograd.errors import PicogradError
 from picograd.graph.gradient import WATCHERS
@@ -782,7 +780,7 @@ class Follower:
             found[met] = as_leaf(found[met])
         record.overwrite(way.written)
         computed = dict(zip(way.roots, results))
-        move_on(way.targets, results[len(way.roots) :], way.holders)
+        move_on(way.targets, results[len(way.roots) :], way.holders, pending.LIVE)
         checks = self.give_writes(computed)
         for number in way.alive:
             at = self.last(number)
@@ -875,36 +873,6 @@ def check_later_all(checks: Sequence[Check]) -> None:
     """Raise errors at the next look at the device, where bools are true."""
     for buffer, error in checks:
         check_later(buffer, error)
-
-
-def holders(tensor: Any) -> int:
-    """Count the references to the leaf of a tensor, as `move_on` does."""
-    older = tensor._node
-    return getrefcount(older)
-
-
-ALONE = holders(Alone(object()))  # differs between versions of Python
-
-
-def move_on(tensors: Sequence[Any], buffers: Sequence[Any], counts: Sequence[int]) -> None:
-    """Give tensors that were written the next version of their memory.
-
-    Leaves stay where none but those that are counted have them: no graph sees what becomes of them.
-    """
-    for tensor, buffer, count in zip(tensors, buffers, counts):
-        older = tensor._node
-        storage: Storage = older.arg
-        if getrefcount(older) > ALONE + count:
-            leaf = Node(older.op, (), storage, older.shape, older.dtype, older.device)
-            older.arg = Overwritten(storage, storage.version)
-            leaf.leaf = weakref.ref(tensor)
-            tensor._node, tensor._history = leaf, None
-            pending.LIVE.move(id(older), id(leaf), tensor)
-        if storage.source is None:
-            storage.version += 1
-        else:
-            storage.count_writes()
-        storage.buffer = buffer
 
 
 def give_value(reference: Any, node: Node, buffer: Any) -> bool:

@@ -28,8 +28,8 @@ from picograd.errors import (
 )
 from picograd.tensor.core.argument_kinds import check_call, checks_of, described, misfit
 from picograd.tensor.core.function import FUNCTIONS
-from picograd.tensor.core.older_calls import taking_older
 from picograd.tensor.core.recording import Recorded
+from picograd.tensor.core.spelling import taking_older
 from picograd.tensor.core.subclasses import ask, asked_kinds
 
 RAW = (MemoryError, AttributeError, KeyError, TypeError, IndexError, ValueError, ArithmeticError)

@@ -13,11 +13,10 @@ from picograd.target import Target
 from picograd.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
-    from picograd.engine.explain import Explanation
-    from picograd.engine.inspect import PlanView
+    from picograd.engine.inspect import Explanation, PlanView
 
 inspect = on_demand("picograd.engine.inspect", "inspect")
-explain_nodes = on_demand("picograd.engine.explain", "explain_nodes")
+explain_nodes = on_demand("picograd.engine.inspect", "explain_nodes")
 
 
 def plan(*tensors: Tensor) -> "PlanView":

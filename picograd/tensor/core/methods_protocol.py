@@ -4,7 +4,7 @@ What Python asks of an object by a method with underscores: its length, its trut
 copy and pickle it, and how other libraries get at its memory.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,10 +19,18 @@ from picograd.graph.room import check_pieces
 from picograd.late_names import find
 from picograd.runtime.dlpack import device_pair
 from picograd.target import is_host
-from picograd.tensor.core import autograd, copying, exchange, numpy_calls, printing
+from picograd.tensor.core import autograd, copying, exchange, printing
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike, TensorLike
-from picograd.tensor.core.recording import NUMBERS, Recorded, Same, is_view, restored, root_of
-from picograd.tensor.core.tensor_html import tensor_html
+from picograd.tensor.core.printing import tensor_html
+from picograd.tensor.core.recording import (
+    NUMBERS,
+    Recorded,
+    Same,
+    as_tensor,
+    is_view,
+    restored,
+    root_of,
+)
 
 
 class ProtocolMethods(Recorded):
@@ -138,8 +146,8 @@ class ProtocolMethods(Recorded):
         An array as `out` takes the values, as in `array += tensor`.
         """
         plain = method == "__call__" and out is None and not options
-        ours = numpy_calls.recording(ufunc.__name__, inputs, self) if plain else None
-        return numpy_calls.on_values(ufunc, method, inputs, out, options) if ours is None else ours
+        ours = recording(ufunc.__name__, inputs, self) if plain else None
+        return on_values(ufunc, method, inputs, out, options) if ours is None else ours
 
     def __dlpack__(
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
@@ -224,3 +232,52 @@ def shared_array(tensor: Any, dtype: DTypeLike | None) -> "np.ndarray[Any, Any]"
     pending.before_writes([tensor._node])  # from now on others may change what is there
     note_shared(buffer)
     return buffer_view(buffer, tensor.shape)
+
+
+# NumPy's name -> that of the method, where they differ
+METHODS = {
+    "absolute": "abs", "conjugate": "conj", "equal": "eq", "invert": "bitwise_not",
+    "left_shift": "bitwise_left_shift", "negative": "neg", "power": "pow",
+    "right_shift": "bitwise_right_shift", "rint": "round",
+}  # fmt: skip
+# what an operator of Python does: the method of the second operand
+REFLECTED = {
+    "add": "__radd__", "bitwise_and": "__rand__", "bitwise_or": "__ror__",
+    "bitwise_xor": "__rxor__", "divide": "__rtruediv__", "equal": "__eq__",
+    "floor_divide": "__rfloordiv__", "greater": "__lt__", "greater_equal": "__le__",
+    "less": "__gt__", "less_equal": "__ge__", "matmul": "__rmatmul__",
+    "multiply": "__rmul__", "not_equal": "__ne__", "power": "__rpow__", "remainder": "__rmod__",
+    "subtract": "__rsub__",
+}  # fmt: skip
+
+
+def recording(name: str, inputs: Sequence[Any], like: Recorded) -> Any:
+    """Record a function of NumPy's, `numpy.sqrt(tensor)` or `array * tensor`, by ours of that name.
+
+    None if there is none: others compute on the values, and have no gradients.
+    """
+    first, *rest = inputs
+    if not isinstance(first, Recorded) and name in REFLECTED:
+        return getattr(rest[0], REFLECTED[name])(first)
+    method = getattr(Recorded.kind, METHODS.get(name, name), None)
+    if method is None:
+        return None
+    return method(as_tensor(first, like), *(as_tensor(each, like) for each in rest))
+
+
+def on_values(
+    ufunc: Any, method: str, inputs: Sequence[Any], out: Any, options: dict[str, Any]
+) -> Any:
+    """Compute a function with NumPy, and make tensors of new arrays."""
+    for each in inputs:
+        if isinstance(each, Recorded) and each.requires_grad:
+            text = "NumPy computes on values, which have no gradient"
+            raise GradientError(f"numpy.{ufunc.__name__}", text, "pass tensor.detach()")
+    values = [np.asarray(each) if isinstance(each, Recorded) else each for each in inputs]
+    if out is not None:
+        options["out"] = out
+    result = getattr(ufunc, method)(*values, **options)
+    made: Any = Recorded.kind.of
+    if isinstance(result, tuple):
+        return tuple(map(made, result))
+    return made(result) if out is None else result

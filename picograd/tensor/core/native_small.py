@@ -6,31 +6,36 @@ and the tensors of its roots settle. Gradients that wait must be among the roots
 owned from when they are met, so that the look-up may run Python; behind it nothing does.
 """
 
-from picograd.engine import native_calls, small
+from picograd.engine import carried, native_calls, small
 from picograd.engine.carried import FREE
 from picograd.engine.pending import HOPS
 from picograd.engine.small import LIMIT
+from picograd.graph.node import RESULT
 from picograd.graph.row import MEMORY, MOVING, NUMBERS, SCALARS, WRITES
 from picograd.number import GIVEN
 from picograd.runtime.python_calls import places
+from picograd.tensor.core.recording import VERSIONS
 
-# How many nodes, buffers and scalars were met, and where they are; the key, a list.
+# How many nodes, buffers and scalars were met, and where they are; the words of the key, and how
+# many; which nodes are computed, and whether some are on the way.
 GRAPH = (
     "count", "nodes", "buffer_count", "buffers", "scalar_count", "scalars", "asked", "key",
-    "computed",
+    "length", "computed", "has_inner",
 )  # fmt: skip
+ROW = 6  # words of the key for a node, at most
 
 MEETING = """
-def add(key, value):
-    "adds a new object, which is taken"
+def add(graph: graph, value):
+    "adds a new object to the key, which is taken"
     if value:
-        PyList_Append(key, value)
-        Py_DecRef(value)
+        key = graph.key
+        key[graph.length] = value
+        graph.length = graph.length + 1
 
-def add_kind(key, node: Node):
-    PyList_Append(key, node.shape)
-    PyList_Append(key, node.dtype)
-    PyList_Append(key, node.device)
+def add_kind(graph, node: Node):
+    add(graph, own(node.shape))
+    add(graph, own(node.dtype))
+    add(graph, own(node.device))
 
 def place_in(listed, count, value):
     "where a word is in a list, or how long that is"
@@ -106,7 +111,6 @@ def placed(graph: graph, ranges):
 WALKING = """
 def walk_computed(graph: graph, node: Node):
     "the row of a node that is computed; 0 where it may not be in a small graph"
-    key = graph.key
     inputs = node.inputs
     need(not PyDict_GetItemWithError(world.refused, node.op))
     read = PyTuple_New(PyTuple_Size(inputs))
@@ -120,80 +124,84 @@ def walk_computed(graph: graph, node: Node):
             Py_DecRef(read)
             return 0
         PyTuple_SetItem(read, number, PyLong_FromLongLong(place))
-    PyList_Append(key, node.op)
-    add(key, read)
+    add(graph, own(node.op))
+    add(graph, read)
     if is_alike(node.op, world.slice):
         made = placed(graph, node.arg)
-        add(key, made)
+        add(graph, made)
         need(made)
     else:
-        PyList_Append(key, node.arg)
-    add_kind(key, node)
+        add(graph, own(node.arg))
+    add_kind(graph, node)
     return 1
 
 def walk_number(graph: graph, node: Node):
     "the row of a leaf without memory"
-    key = graph.key
     is_number = PyDict_GetItemWithError(world.numbers, node.op)
     is_scalar = PyDict_GetItemWithError(world.scalars, node.op)
     if is_number:
         is_scalar = PyDict_GetItemWithError(world.given, type_of(node.arg))
     if is_scalar:
-        PyList_Append(key, world.scalar)
-        add(key, PyLong_FromLongLong(meet_scalar(graph, node.arg)))
+        add(graph, own(world.scalar))
+        add(graph, PyLong_FromLongLong(meet_scalar(graph, node.arg)))
     elif is_number:
-        PyList_Append(key, node.op)
-        PyList_Append(key, type_of(node.arg))
-        add(key, PyObject_Repr(node.arg))
+        add(graph, own(node.op))
+        add(graph, own(type_of(node.arg)))
+        add(graph, PyObject_Repr(node.arg))
     else:
-        PyList_Append(key, node.op)
-        PyList_Append(key, node.arg)
-    add_kind(key, node)
+        add(graph, own(node.op))
+        add(graph, own(node.arg))
+    add_kind(graph, node)
     return 1
 
 def walk_node(graph: graph, place):
     nodes = graph.nodes
     node: Node = nodes[place]
     held = node.realized
+    computed = graph.computed
+    computed[place] = 0
     need(type_of(node.inputs) == world.tuple)
     if held == None:
         if PyTuple_Size(node.inputs):
-            computed = graph.computed
             computed[place] = 1
+            graph.has_inner = graph.has_inner | (place >= graph.asked)
             return walk_computed(graph, node)
-        if not PyDict_GetItemWithError(world.memory, node.op):
+        if node.op != world.buffer and not PyDict_GetItemWithError(world.memory, node.op):
             return walk_number(graph, node)
         storage: Storage = node.arg
         held = 0
         if type_of(storage) == world.Storage:
             held = storage.buffer
     need(type_of(held) == world.Buffer)
-    add(graph.key, PyLong_FromLongLong(meet_buffer(graph, held)))
-    add_kind(graph.key, node)
+    add(graph, PyLong_FromLongLong(meet_buffer(graph, held)))
+    add_kind(graph, node)
     return 1
 
 def walk(graph: graph, tops):
     "meets all nodes under the roots; 0 where this is no small graph"
-    key = graph.key
-    nodes = graph.nodes
     for number in range(graph.asked):
         node: Node = PyList_GetItem(tops, number)
         need(type_of(node) == world.Node and node.realized == None and node.op != world.result)
         need(meet_node(graph, node) == number)
-    add(key, own(PyDict_GetItemWithError(world.settings, world.epoch)))
+    add(graph, own(PyDict_GetItemWithError(world.settings, world.epoch)))
     if graph.asked > 1:
-        PyList_Append(key, world.roots)
+        add(graph, own(world.roots))
         for number in range(graph.asked):
-            add(key, PyLong_FromLongLong(number))
-    for place in range(MOST_NODES):
-        if place < graph.count:
-            need(walk_node(graph, place))
-    return graph.count < MOST_NODES
+            add(graph, PyLong_FromLongLong(number))
+    place = 0
+    while place < graph.count:
+        need(place < LIMIT and walk_node(graph, place))
+        place = place + 1
+    return 1
 
 def known_small(graph: graph):
     "what is known by the key, owned; runs Python"
-    key = PyList_AsTuple(graph.key)
+    key = PyTuple_New(graph.length)
     need(key)
+    words = graph.key
+    for number in range(graph.length):
+        PyTuple_SetItem(key, number, words[number])
+    graph.length = 0
     known = own(PyDict_GetItemWithError(world.known_small, key))
     Py_DecRef(key)
     return known
@@ -208,7 +216,8 @@ def values_of(graph: graph, places):
         if value == 0:
             Py_DecRef(values)
             return 0
-        add(values, value)
+        PyList_Append(values, value)
+        Py_DecRef(value)
     return values
 """
 
@@ -261,6 +270,8 @@ def is_view(node: Node):
 def is_all_stored(graph: graph):
     "nothing that is alive has, or may read, what is computed on the way"
     live: LiveTable = world.live
+    if graph.has_inner == 0:
+        return 1
     need(not PyDict_Size(world.carried))
     nodes = graph.nodes
     computed = graph.computed
@@ -304,7 +315,8 @@ def run_small(graph: graph, known: Known, values, enabled, origin):
     if ran:
         replace(native.is_used, own(True))
         flushed()
-        PyDict_Clear(world.new)
+        if graph.has_inner:
+            PyDict_Clear(world.new)
         PyDict_Clear(world.gradients)
         nodes = graph.nodes
         places = plan.places
@@ -331,7 +343,7 @@ def compute_small(graph: graph, tops, enabled, origin):
     let_go(graph.nodes, graph.count)
     let_go(graph.buffers, graph.buffer_count)
     let_go(graph.scalars, graph.scalar_count)
-    Py_DecRef(graph.key)
+    let_go(graph.key, graph.length)
     return is_done
 
 @python
@@ -340,23 +352,21 @@ def picograd_small(self, arguments, count):
     if count != 2:
         refuse("small takes nodes and a line")
     need(type_of(arguments[0]) == world.list and not PyDict_Size(world.versions))
-    need(PyList_Size(arguments[0]) >= 1 and PyList_Size(arguments[0]) <= MOST_ASKED)
+    need(PyList_Size(arguments[0]) >= 1 and PyList_Size(arguments[0]) <= LIMIT)
     need(sweep_live() and is_idle())
     enabled = is_enabled()
     graph: graph = room(GRAPH_WORDS)
     graph.count = 0
     graph.buffer_count = 0
     graph.scalar_count = 0
+    graph.length = 0
+    graph.has_inner = 0
     graph.asked = PyList_Size(arguments[0])
     graph.nodes = room(MOST_NODES)
     graph.buffers = room(MOST_NODES)
     graph.scalars = room(MOST_SCALARS)
     graph.computed = room(MOST_NODES)
-    computed = graph.computed
-    for number in range(MOST_NODES):
-        computed[number] = 0
-    graph.key = PyList_New(0)
-    need(graph.key)
+    graph.key = room(MOST_WORDS)
     if compute_small(graph, arguments[0], enabled, arguments[1]):
         return own(True)
 """
@@ -372,12 +382,15 @@ def declare_small() -> None:
         "at": "at", "detach": "detach",
         "numbers": dict.fromkeys(NUMBERS, True), "scalars": dict.fromkeys(SCALARS, True),
         "given": dict.fromkeys(GIVEN, True), "known_small": small.KNOWN, "scalar": "scalar",
-        "roots": "roots", "value": "value",
+        "roots": "roots", "value": "value", "versions": carried.entries(VERSIONS),
+        "result": RESULT, "carried": carried.entries(carried.WAITING),
+        "gradients": carried.entries(carried.GRADIENTS),
     }  # fmt: skip
     slots: dict[type, tuple[str, ...]] = {small.Known: ("buffers", "scalars", "results", "native")}
     tables, most = places("graph", GRAPH), LIMIT + 1
     numbers = {
-        "HOPS": HOPS, "MOST_NODES": most, "MOST_ASKED": LIMIT, "GRAPH_WORDS": len(GRAPH),
+        "HOPS": HOPS, "LIMIT": LIMIT, "MOST_NODES": most, "GRAPH_WORDS": len(GRAPH),
+        "MOST_WORDS": (ROW + 1) * most + 2,
         "MOST_SCALARS": 2 * most,  # of slices as many as `placed` lets in, and of leaves
     }  # fmt: skip
     native_calls.declare(TEXT, ("picograd_small",), world, slots, tables, numbers)

@@ -6,6 +6,7 @@ Python, runtime/python_calls.py says.
 """
 
 from picograd.buffer import Storage
+from picograd.dtype import DType
 from picograd.engine import carried, native_calls, pending
 from picograd.engine.live import LiveTable
 from picograd.engine.tracing import RUNNING
@@ -20,6 +21,7 @@ NODE = "op", "inputs", "arg", "shape", "dtype", "device", "realized", "leaf", "i
 TENSOR = (
     "_node", "_tracks", "_is_frozen", "name", "_history", "_hooks", "_view", "_views", "_grad",
 )  # fmt: skip
+MOST_PASSED = 64  # values that passed and are looked at one by one
 
 MAKING = """
 def new_leaf(buffer: Buffer, shape):
@@ -138,6 +140,101 @@ def is_traced():
     return PyList_Size(active) | PyDict_Size(dtypes)
 """
 
+AROUND = """
+def is_passed():
+    "whether a value that lives on was computed on the way, and is not stored yet; or too many were"
+    if PyDict_Size(world.passed) > MOST_PASSED:
+        return 1
+    at = room(1)
+    entry = room(2)
+    at[0] = 0
+    for number in range(PyDict_Size(world.passed)):
+        PyDict_Next(world.passed, at, entry, entry + 8)
+        node: Node = referred(entry[0])
+        if node == 0:
+            return 1
+        if node != None and node.realized == None and node.op != world.buffer:
+            return 1
+    return 0
+
+def is_idle():
+    "nothing else is due with a computation; may run Python"
+    active = own_of_thread(world.running, world.active)
+    need(active)
+    traces = own_of_thread(world.running, world.traces)
+    need(traces)
+    waiting = PyList_Size(world.waiting) | PyDict_Size(world.writes) | PyDict_Size(world.changed)
+    need(not (PyList_Size(active) | PyList_Size(traces) | waiting | is_passed()))
+    return PyDict_Size(world.new) <= PyLong_AsLongLong(world.budget)
+
+def flushed():
+    "as in pending.py, without the sweep"
+    recorded = PyLong_AsLongLong(PyList_GetItem(world.recorded, 0))
+    before = PyLong_AsLongLong(PyList_GetItem(world.flushed, 0))
+    total = PyLong_FromLongLong(before + recorded)
+    if total:
+        PyList_SetItem(world.flushed, 0, total)
+        PyList_SetItem(world.recorded, 0, own(world.zero))
+    PyList_SetItem(world.is_due, 0, own(False))
+"""
+
+SETTLING = """
+def owner_of(node):
+    "the tensor of a node, and the weak reference to it; 0 for none"
+    live: LiveTable = world.live
+    return at_address(live.data, node)
+
+def is_usual(node: Node, reference):
+    "whether the tensor of a node settles as `settle_tensor` does it, or, as it tracks, not at all"
+    if reference == 0:
+        return 1
+    tensor: Tensor = referred(reference)
+    need(tensor)
+    if tensor == None:
+        return 1
+    need(type_of(tensor) == world.Tensor and tensor._node == node and tensor._history == None)
+    return (tensor._tracks == False) | (node.leaf == None)
+
+def is_tracked(dtype: DType):
+    return is_alike(dtype.kind, world.float) | is_alike(dtype.kind, world.complex)
+
+def settle_tensor(tensor: Tensor, node: Node, buffer, reference, enabled):
+    "`Recorded.settle`: the node is held elsewhere, so that nothing ends here"
+    live: LiveTable = world.live
+    leaf: Node = new_leaf(buffer, node.shape)
+    before = PyLong_FromVoidPtr(node)
+    source = PyWeakref_NewRef(node, 0)
+    if leaf == 0 or before == 0 or source == 0 or not enter_live(leaf, reference):
+        Py_DecRef(leaf)
+        Py_DecRef(before)
+        Py_DecRef(source)
+        return 0
+    storage: Storage = leaf.arg
+    replace(storage.source, source)
+    drop(live.data, before)
+    drop(live.waiting, before)
+    Py_DecRef(before)
+    replace(leaf.leaf, own(reference))
+    if enabled and node.leaf == None and is_tracked(node.dtype):
+        replace(tensor._history, own(node))
+    replace(tensor._node, leaf)
+
+def settle(node: Node, buffer, reference, enabled):
+    "gives a node its buffer, and its tensor, if that does not track, the leaf of that"
+    own(reference)
+    replace(node.realized, own(buffer))
+    key = PyLong_FromVoidPtr(node)
+    if key:
+        drop(world.new, key)
+        Py_DecRef(key)
+    if reference:
+        tensor: Tensor = PyObject_CallObject(reference, 0)
+        if tensor and tensor != None and tensor._tracks == False:
+            settle_tensor(tensor, node, buffer, reference, enabled)
+        Py_DecRef(tensor)
+    Py_DecRef(reference)
+"""
+
 MADE = """
 @python
 def picograd_computed(self, arguments, count):
@@ -149,7 +246,7 @@ def picograd_computed(self, arguments, count):
     return computed(arguments[0], arguments[1], arguments[2] == True)
 """
 
-TEXT = MAKING + LIVING + MODES + MADE
+TEXT = MAKING + LIVING + MODES + AROUND + SETTLING + MADE
 
 
 def declare_tensors() -> None:
@@ -159,10 +256,15 @@ def declare_tensors() -> None:
         "live": pending.LIVE, "sweep": pending.LIVE.sweep, "new": carried.NEW,
         "running": RUNNING, "active": "active", "regions": REGIONS, "dtypes": "dtypes",
         "writes": carried.entries(pending.WRITES), "mode": MODE, "enabled": "enabled",
-        "epoch": "epoch",
+        "epoch": "epoch", "traces": "traces", "float": "float", "complex": "complex",
+        "waiting": pending.WAITING, "changed": carried.entries(pending.CHANGED),
+        "passed": carried.entries(carried.PASSED), "flushed": pending.FLUSHED,
+        "recorded": pending.RECORDED, "is_due": pending.IS_DUE, "budget": pending.BUDGET,
     }  # fmt: skip
     slots = {
         Storage: STORAGE, Node: NODE, Recorded.kind: TENSOR,
-        LiveTable: ("data", "waiting", "limit"),
+        LiveTable: ("data", "waiting", "limit"), DType: ("kind",),
     }  # fmt: skip
-    native_calls.declare(TEXT, ("picograd_computed",), world, slots, {})
+    native_calls.declare(
+        TEXT, ("picograd_computed",), world, slots, {}, {"MOST_PASSED": MOST_PASSED}
+    )

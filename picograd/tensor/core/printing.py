@@ -17,6 +17,7 @@ import numpy as np
 
 from picograd.dtype import DType, bool_, default_float, int64
 from picograd.errors import check_known, check_least
+from picograd.html import heading, preformatted, table
 from picograd.late_methods import dataclass
 from picograd.target import is_host
 
@@ -226,3 +227,31 @@ def with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
 def format_traced(shape: tuple[int, ...], dtype: str, device: str) -> str:
     """Format a tensor whose value is not known while jit traces."""
     return f"Tensor(<traced>, shape={shape}, dtype={dtype}, device='{device}')"
+
+
+MOST = 12  # rows and columns; of more, the first and the last ones are shown
+EDGE = 5
+MIDDLE = slice(EDGE, -EDGE)
+LEFT_OUT = "…"
+
+
+def tensor_html(values: Array | None, text: str, facts: str) -> str:
+    """Write what a notebook shows of a tensor: facts, and a table, or its text without values."""
+    if values is None or values.ndim not in (1, 2) or values.size == 0:
+        return heading(facts) + preformatted(text)
+    height, width = values.shape if values.ndim == 2 else (1, values.size)
+    rows = values.reshape(height, width)
+    if height > MOST:
+        rows = np.delete(rows, MIDDLE, 0)
+    if width > MOST:
+        rows = np.delete(rows, MIDDLE, 1)
+    write = formatter(rows)
+    lines = []
+    for row in rows.tolist():
+        texts = [write(value).strip() for value in row]
+        if width > MOST:
+            texts.insert(EDGE, LEFT_OUT)
+        lines.append(texts)
+    if height > MOST:
+        lines.insert(EDGE, [LEFT_OUT] * len(lines[0]))
+    return heading(facts) + table([], lines)

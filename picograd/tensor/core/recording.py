@@ -16,8 +16,7 @@ from picograd.buffer import Storage
 from picograd.device_name import NAMES, device
 from picograd.dtype import DType, bool_, category, dtype_named, int64, scalar_dtype, uint8
 from picograd.engine import foreign, pending, tracing
-from picograd.engine.below import is_near
-from picograd.engine.carried import entries
+from picograd.engine.carried import entries, is_near
 from picograd.engine.followed import EVENTS, MISS, event, leave, noted
 from picograd.engine.tracing import (
     RUNNING,

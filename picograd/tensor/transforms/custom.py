@@ -29,8 +29,6 @@ R = TypeVar("R")
 class Context:
     """This class carries values from `forward` to `backward`; attributes may be set freely."""
 
-    materializes: bool
-
     def __init__(self, needs_input_grad: tuple[bool, ...] = ()) -> None:
         self.needs_input_grad = needs_input_grad
         self.inputs: Sequence[Node] = ()  # the float arguments
@@ -211,12 +209,10 @@ class Call:
     Its inputs are those before `forward`, which may change them.
     """
 
-    ctx: Context
     outputs: Sequence[Any]
-    count: int
-    places: list[int]
-    inputs: list[Any]
-    kind: type[Function]
+    places: list[int]  # of the arguments that take gradients
+    inputs: list[Node]  # those
+
     arrived: dict[int, tuple[Node, Node]]  # by output: its gradient, and its node
 
     def __init__(self, kind: type[Function], ctx: Context, args: Sequence[Any]) -> None:

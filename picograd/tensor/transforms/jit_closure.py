@@ -1,14 +1,16 @@
 """The short way of a replay: a call like the last one, of a trace that computes, or trains.
 
 Such a trace was called with tensors alone, and hands out new ones; what it changes are gradients
-and what it writes in place (`jit_changes`). Then all that a replay does is to see that nothing
+and what it writes in place (`Changes`). Then all that a replay does is to see that nothing
 changed, to run the plan on the memory of its arguments and of the tensors it captured, and to hand
 out the results. What is seen at each call is compared one by one, without the key that finds traces
 in general; whatever differs is left to the long way.
 """
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from picograd.buffer import Buffer
 from picograd.config import config
 from picograd.engine import pending
 from picograd.engine.carried import entries
@@ -23,10 +25,88 @@ from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_arguments import Place, structure_of_tensors
-from picograd.tensor.transforms.jit_changes import Changes, changes_of
 from picograd.tensor.transforms.jit_native import declare_replay, native_of
-from picograd.tensor.transforms.jit_replay import check_results, computed, put_together
+from picograd.tensor.transforms.jit_replay import (
+    check_results,
+    computed,
+    draw_again,
+    own_memory,
+    prepare_writes,
+    put_together,
+    spread_writes,
+)
 from picograd.tensor.transforms.jit_trace import Capture, Result
+
+
+class Changes:
+    """This class runs a plan and does what a trace did beside computing: a training step.
+
+    Its writes happen in the plan. Gradients are new tensors, as everywhere; but where nothing
+    except its owner holds the last one, nobody can tell a new gradient from the old one with other
+    contents: then the plan writes into the same memory, and no tensor is made.
+    """
+
+    def __init__(self, capture: Capture, plan: CompiledPlan) -> None:
+        self.capture = capture
+        self.draws = bool(capture.drawn) or any(each.renew is not None for each in capture.scalars)
+        places = plan.new_results()
+        self.unkept: list[Any] = list(plan.unkept)
+        self.reads = any(was is not None for *_, was in capture.read)  # gradients: they stay
+        self.gradients: list[tuple[Callable[[], Any], Result, int]] = [
+            (find, result, places[result.number] if result.kind == "root" else -1)
+            for find, result in capture.gradients
+        ]
+
+    def run(
+        self, plan: CompiledPlan, args: Sequence[Tensor], inputs: list[Any], are_shown: bool
+    ) -> list[Buffer]:
+        """Run the plan of the trace; `are_shown` if views may show what it writes."""
+        capture = self.capture
+        if capture.early is not None:
+            capture.early.run(inputs)
+        if capture.recorded != pending.recorded():
+            prepare_writes(capture, args)
+        values = draw_again(capture, ()) if self.draws else scalar_values(capture.scalars)
+        kept = self.kept() if self.gradients else None
+        results = plan.run(inputs, values, "", kept)
+        if are_shown:
+            spread_writes(capture, args)
+        if kept is not None:
+            self.give_gradients(results, kept)
+        capture.recorded = pending.recorded()
+        return results
+
+    def kept(self) -> list[Any]:
+        """List the memory of gradients that nothing else holds, for the plan to write."""
+        kept = self.unkept.copy()
+        for find, result, place in self.gradients:
+            owner = find()
+            if place >= 0 and owner is not None and not self.reads:
+                kept[place] = own_memory(owner, result.shape)
+        return kept
+
+    def give_gradients(self, results: Sequence[Buffer], kept: list[Any]) -> None:
+        """Set the gradients that the plan did not write where they are."""
+        for find, result, place in self.gradients:
+            if place >= 0 and results[result.number] is kept[place]:
+                continue
+            owner = find()
+            if owner is None:
+                continue
+            is_none = result.kind == "none"
+            buffer = None if is_none else results[result.number]
+            owner._grad = buffer and computed(buffer, result.shape, result.is_made)
+
+
+def changes_of(capture: Capture, plan: CompiledPlan) -> Changes | None:
+    """Prepare what a trace changes; None if it does more than a training step."""
+    leaves = {id(each.find()) for each in capture.captured if each.described[-1]}
+    for find, result in capture.gradients:
+        is_ours = result.kind == "none" or (result.kind == "root" and not result.tracks)
+        if isinstance(find, int) or id(find()) not in leaves or not is_ours or result.sizes:
+            return None
+    return Changes(capture, plan)
+
 
 MISSED = object()  # the call is none of a closure's
 # What a trace does that needs the long way.

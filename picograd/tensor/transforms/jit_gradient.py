@@ -90,9 +90,6 @@ def with_hooks(nodes: Sequence[Node], copies: list[Node]) -> list[Node]:
 class Recording:
     """This class is one call of a jitted function, for the gradients of its outputs."""
 
-    leaves: list[tuple[Node, Any]]
-    values: list[tuple[Node, int | float]]
-
     def __init__(
         self, kept: KeptGraph, arguments: Sequence[Any], values: Sequence[int | float]
     ) -> None:

@@ -14,14 +14,19 @@ one call adds is a result of it.
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from types import CellType
 from typing import Any
 
-from picograd.engine.tracing import RUNNING, STATE, note_change, note_refusal, trace_error
+from picograd.engine.tracing import RUNNING, note_refusal, trace_error
 from picograd.first_import import holders_of
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_arguments import BY_VALUE, Flattener, parts
-from picograd.tensor.transforms.jit_variables import GONE, Variable, as_it_is, is_internal
+from picograd.tensor.transforms.jit_variables import (
+    GONE,
+    Variable,
+    is_internal,
+    note_own_change,
+    places_in,
+)
 from picograd.traced_number import KINDS, TracedNumber
 
 MOST = 64  # places of calls of one kind
@@ -172,10 +177,7 @@ class Opened:
         for held, items in zip(self.lists, added):
             held.extend(items)
         if is_told:
-            was = STATE.token
-            note_change()
-            if capture.guard.token is was:  # its own guard does not look at what it sets
-                capture.guard.token = STATE.token
+            note_own_change(capture.guard)
         self.values, self.orders = [], []
         return result
 
@@ -238,36 +240,26 @@ class Finder:
 
     def visit(self, holder: Any, ids: set[int]) -> list[Any]:
         """Note the places of a holder; gives it where who holds it is to be asked."""
-        known = self.known
-        if isinstance(holder, CellType):
-            self.found.append(Variable(holder, as_it_is, None, "a variable"))
-        elif isinstance(holder, dict):
-            if id(holder) in known.tables or "__builtins__" in holder:
-                self.note(holder, as_it_is, holder, ids)
-                return []
-            owner = known.owners.get(id(holder))
-            owner = owner_of(holder) if owner is None else owner  # which may be false itself
-            if owner is None:
-                return [holder]
-            self.note(owner, vars, holder, ids)
+
+        def wanted(value: Any) -> bool:
+            return id(value) in ids
+
+        places = self.known.places(holder, wanted)
+        owner = owner_of(holder) if isinstance(holder, dict) else holder
+        if places is not None:
+            self.found += places
         elif isinstance(holder, (list, deque)):
-            if id(holder) not in known.lists:
-                return [holder]
-            if known.lists[id(holder)] == len(holder):
-                self.note(holder, as_it_is, dict(enumerate(holder)), ids)
-        elif parts(holder) is not None and id(holder) not in known.owners:
+            return [] if id(holder) in self.known.lists else [holder]
+        elif owner is None or (owner is holder and parts(holder) is not None):
             return [holder]
-        elif hasattr(holder, "__dict__") and not isinstance(holder, (type, Tensor)):
-            self.note(holder, vars, vars(holder), ids)
+        elif owner is not holder or is_object(holder):
+            self.found += places_in(owner, vars, vars(owner), wanted)
         return []
 
-    def note(self, owner: Any, table: Any, entries: dict[Any, Any], ids: set[int]) -> None:
-        """Note the entries of a table that hold what is looked for."""
-        name = type(owner).__name__ if table is vars else ""
-        for key, value in entries.items():
-            if id(value) in ids and key != "__dict__":
-                label = f"{name}.{key}" if name else f"[{key!r}]"
-                self.found.append(Variable(owner, table, key, label))
+
+def is_object(value: Any) -> bool:
+    """Tell whether a value is an object with attributes of its own, and no tensor."""
+    return hasattr(value, "__dict__") and not isinstance(value, (type, Tensor))
 
 
 def owner_of(table: dict[Any, Any]) -> Any:

@@ -16,13 +16,13 @@ from picograd.engine.realize import check_later, leaf, realize
 from picograd.graph import build
 from picograd.graph.node import Node
 from picograd.graph.row import MEMORY
+from picograd.runtime.memory import Allocation
 from picograd.tensor.core.alone import ALONE, held
 from picograd.tensor.core.recording import fill, note_view, renew_views, same_value, spread, wrap
 from picograd.tensor.core.recording import made as made_leaf
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_arguments import Place, rebuilt
 from picograd.tensor.transforms.jit_gradient import Recording
-from picograd.tensor.transforms.jit_memory import own_memory
 from picograd.tensor.transforms.jit_trace import Capture, Captured, Result, Target, describe
 from picograd.tensor.transforms.jit_variables import store
 from picograd.traced_number import TracedNumber
@@ -134,6 +134,29 @@ def run(
         if owner is not None and place >= 0 and not result.tracks and not result.sizes:
             kept[place] = own_memory(owner, result.shape)
     return plan.run(inputs, values, "", kept)
+
+
+def own_memory(owner: Any, shape: tuple[int, ...]) -> Buffer | None:
+    """Give the memory of a tensor's gradient, if all that leads to it is the tensor itself."""
+    if held(owner, "_grad") != ALONE:
+        return None
+    gradient: Any = owner._grad
+    is_plain = type(gradient) is Tensor and not gradient._tracks and gradient._view is None
+    if not is_plain or gradient._hooks is not None or gradient._history is not None:
+        return None
+    if held(gradient, "_node") != ALONE:
+        return None
+    node = gradient._node
+    if type(node.arg) is not Storage or node.shape != shape or held(node, "arg") != ALONE:
+        return None
+    storage = node.arg
+    if held(storage, "buffer") != ALONE:
+        return None
+    buffer: Any = storage.buffer
+    if type(buffer.handle) is not Allocation or held(buffer, "handle") != ALONE:
+        return None
+    storage.count_writes()
+    return buffer  # type: ignore[no-any-return]
 
 
 def spread_writes(capture: Capture, arguments: Sequence[Tensor]) -> None:

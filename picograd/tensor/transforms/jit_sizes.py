@@ -297,9 +297,6 @@ class TracedCopy(Copied):
 class Sizes:
     """The graph of one trace, to be copied at other sizes, and the plans found for them."""
 
-    marked: Marked
-    numbers: Numbers
-
     def __init__(self, numbers: Numbers, marked: Marked, patience: int = FOR_EVER) -> None:
         self.numbers, self.marked, self.patience = numbers, marked, patience
         numbers.follow_sizes()

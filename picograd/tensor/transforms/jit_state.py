@@ -158,8 +158,6 @@ class Slot:
     """This class is one variable or attribute: how to read it, and what is expected there."""
 
     __slots__ = ("expected", "holder", "key", "label", "owner", "reference")
-    expected: Any | None
-    reference: Reference | None
 
     def __init__(self, holder: Any, key: str | None, label: str, owner: Any = None) -> None:
         self.holder = holder
@@ -537,8 +535,6 @@ class Watched:
     """This class is what is expected of one watched object."""
 
     __slots__ = ("label", "more", "others", "plain", "reference", "skipped")
-    others: dict[str, Reference]
-    skipped: set[Any]
 
     def __init__(self, value: Any, more: set[str]) -> None:
         self.reference: Reference = Reference(value)
@@ -588,9 +584,6 @@ def shown(value: Any) -> str:
 
 class Guard:
     """This class tells at every call whether the state is that of the trace."""
-
-    cells: list[tuple[Any, Any | None]]
-    entries: list[tuple[Any, str, Any | None]]
 
     def __init__(self, reach: Reach, trace: Trace) -> None:
         self.token: object = STATE.token
@@ -740,18 +733,8 @@ class Guard:
             now = holder.cell_contents if name is None else holder.get(name)
             if now is not find() or now is None:
                 return self.difference() is None
-        for find, name, expected in self.definitions:
-            if getattr(find(), name, expected) is not expected:
-                return False
-        for find, size in self.sized:
-            if has_other_size(find(), size):
-                return False
-        for container, items, _ in self.containers:
-            if not is_unchanged(container, items):
-                return False
-        for value, was, _ in self.arrays:
-            if bytes_of(value) != was:
-                return False
+        if self.changed() is not None:
+            return False
         return self.token is STATE.token or self.difference() is None
 
     def watch_hooks(self, captured: Iterable[Any]) -> None:
@@ -767,6 +750,20 @@ class Guard:
                 return f"{slot.label} changed from {shown(was)} to {shown(now)}"
             slot.expected = now if slot.reference is None else None
         self.arrange()
+        reason, token = self.changed(), STATE.token
+        if reason is not None or self.token is token:
+            return reason
+        for each in self.watched:
+            if reason := each.difference():
+                return reason
+        for find, hooks in self.hooked:
+            if hooks_of(find()) != hooks:
+                return "the hooks of a captured tensor changed"
+        self.token = token
+        return None
+
+    def changed(self) -> str | None:
+        """Say what changed that tells nobody, and is no variable; None if nothing did."""
         for container, items, label in self.containers:
             if not is_unchanged(container, items):
                 return f"what {label} holds changed"
@@ -776,18 +773,9 @@ class Guard:
         for find, name, expected in self.definitions:
             if getattr(find(), name, expected) is not expected:
                 return f"{name} of {name_of(find())} was replaced"
-        if any(has_other_size(find(), size) for find, size in self.sized):
-            return "the state of an optimizer was cleared"
-        token = STATE.token
-        if self.token is not token:
-            for each in self.watched:
-                reason = each.difference()
-                if reason:
-                    return reason
-            for find, hooks in self.hooked:
-                if hooks_of(find()) != hooks:
-                    return "the hooks of a captured tensor changed"
-            self.token = token
+        for find, size in self.sized:
+            if has_other_size(find(), size):
+                return "the state of an optimizer was cleared"
         return None
 
 

@@ -273,13 +273,6 @@ def is_unchanged(value: Any, was: Any) -> bool:
 class Tracer:
     """This class traces one call: `run` the function, then `find` what a replay does."""
 
-    arguments: Sequence[Tensor]
-    fixed: Iterable[int]
-    numbers: Numbers
-    sizes: Any
-    before: Before
-    trace: Trace
-
     def __init__(
         self,
         arguments: Sequence[Tensor],

@@ -13,6 +13,7 @@ trace found that the function itself changes them.
 
 import gc
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from types import CellType, FrameType, GeneratorType
 from typing import Any
@@ -20,7 +21,7 @@ from typing import Any
 from picograd.engine.tracing import RUNNING, STATE, Trace, note_change
 from picograd.first_import import holders_of
 from picograd.number import GivenInt
-from picograd.tensor.transforms.jit_arguments import Place, numbers_in, parts, template
+from picograd.tensor.transforms.jit_arguments import numbers_in, parts, rebuilt, template
 from picograd.traced_number import KINDS, Numbers, TracedNumber, value_of
 
 Store = tuple["Variable", Any]  # where a number is put, and a template of it
@@ -232,27 +233,33 @@ class Holders:
         self.tables = {id(each) for each in reach.seen.values() if type(each) is dict}
         self.tables |= {id(slot.holder) for slot in reach.slots.values()}
 
-    def places(self, holder: Any) -> list[Variable] | None:
-        """List the places of a holder with traced numbers in them; None where it is unknown."""
+    def places(self, holder: Any, wanted: Callable[[Any], bool]) -> list[Variable] | None:
+        """List the places of a holder with what is wanted in them; None where it is unknown."""
         owner = self.owners.get(id(holder))
-        if owner is not None:
-            name = type(owner).__name__
-            return [Variable(owner, vars, k, f"{name}.{k}") for k in traced_in(vars(owner))]
+        if hasattr(owner, "__dict__"):
+            return places_in(owner, vars, vars(owner), wanted)
         if isinstance(holder, CellType):
-            is_place = bool(traced_in({0: holder.cell_contents}))
-            return [Variable(holder, as_it_is, None, "a variable")] if is_place else []
+            return places_in(holder, as_it_is, {None: holder.cell_contents}, wanted)
         if isinstance(holder, dict) and (id(holder) in self.tables or "__builtins__" in holder):
-            return [Variable(holder, as_it_is, k, f"[{k!r}]") for k in traced_in(holder)]
-        if isinstance(holder, list) and self.lists.get(id(holder)) == len(holder):
-            found = traced_in(dict(enumerate(holder)))
-            return [Variable(holder, as_it_is, at, f"[{at}]") for at in found]
+            return places_in(holder, as_it_is, holder, wanted)
+        if isinstance(holder, (list, deque)) and self.lists.get(id(holder)) == len(holder):
+            return places_in(holder, as_it_is, dict(enumerate(holder)), wanted)
         return None
 
 
-def traced_in(table: dict[Any, Any]) -> list[Any]:
-    """List the keys of a dict under which a number is traced, or one of a tuple."""
-    kinds = (TracedNumber, tuple)
-    return [k for k, v in table.items() if type(v) in kinds and plain_of(v) is not v]
+def places_in(
+    owner: Any, table: Callable[[Any], Any], entries: dict[Any, Any], wanted: Callable[[Any], bool]
+) -> list[Variable]:
+    """List the entries of a table of an owner with what is wanted in them."""
+    name = type(owner).__name__ if table is vars else ""
+    keys = [key for key, value in entries.items() if wanted(value) and key != "__dict__"]
+    labels = {k: "a variable" if k is None else f"{name}.{k}" if name else f"[{k!r}]" for k in keys}
+    return [Variable(owner, table, key, label) for key, label in labels.items()]
+
+
+def is_traced(value: Any) -> bool:
+    """Tell whether a number is traced, or one of a tuple."""
+    return type(value) in (TracedNumber, tuple) and plain_of(value) is not value
 
 
 def search(trace: Trace, reach: Any, result: Any) -> list[Store]:
@@ -276,7 +283,7 @@ def search(trace: Trace, reach: Any, result: Any) -> list[Store]:
         own |= {id(holders), id(inner)}
         held = []
         for holder in holders:
-            places = known.places(holder)
+            places = known.places(holder, is_traced)
             if places:
                 stores += [moved_out(place) for place in places]
             elif places is None and isinstance(holder, CONTAINERS):
@@ -326,7 +333,7 @@ def forget_numbers(holder: Any) -> None:
     if isinstance(table, list):
         table[:] = map(plain_of, table)
     elif isinstance(table, dict):
-        table.update({key: plain_of(table[key]) for key in traced_in(table)})
+        table.update({key: plain_of(value) for key, value in table.items() if is_traced(value)})
 
 
 def wanted(stores: Iterable[Store]) -> list[int]:
@@ -338,21 +345,17 @@ def store(capture: Any, numbers: Sequence[Any]) -> None:
     """Put the numbers of a call where the function put those of the traced call."""
     is_changed = False
     for variable, made in capture.stores:
-        value = filled(made, numbers)
+        value = rebuilt(made, lambda place: numbers[place.slot])
         if value != variable.read():
             variable.write(value)
             is_changed = True
     if is_changed:
-        was = STATE.token
-        note_change()
-        if capture.guard.token is was:  # its own guard does not look at what it sets
-            capture.guard.token = STATE.token
+        note_own_change(capture.guard)
 
 
-def filled(made: Any, numbers: Sequence[Any]) -> Any:
-    """Build a value of its template."""
-    if isinstance(made, Place):
-        return numbers[made.slot]
-    if type(made) in (tuple, list):
-        return type(made)(filled(each, numbers) for each in made)
-    return made
+def note_own_change(guard: Any) -> None:
+    """Tell of a change that a replay makes; its own guard does not look at what it sets."""
+    was = STATE.token
+    note_change()
+    if guard.token is was:
+        guard.token = STATE.token

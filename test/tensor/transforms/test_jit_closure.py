@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import picograd
-from picograd import Tensor
-from picograd.tensor.transforms import jit_closure
+from picograd import Tensor, nn
+from picograd.errors import AxisError
+from picograd.tensor.transforms import jit_closure, jit_trace
+from picograd.tensor.transforms.jit_closure import MISSED
 
 
 @pytest.fixture(autouse=True)
@@ -205,3 +207,326 @@ def test_a_trace_of_state_that_was_cleared_is_not_taken_for_the_next() -> None:
             step(x)
         found.append(weight.detach().numpy())
     np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
+
+
+class Step:
+    """This class learns w of y = w x by gradient descent, and counts what took the short way."""
+
+    def __init__(self) -> None:
+        weight = self.weight = Tensor([1.0, 2.0], requires_grad=True)
+        self.expected = np.array([1.0, 2.0])
+
+        @picograd.jit
+        def learn(x: Tensor) -> Tensor:
+            weight.grad = None
+            loss = (weight * x).square().sum()
+            loss.backward()
+            with picograd.no_grad():
+                weight.sub_(0.1 * weight.grad)
+            return loss
+
+        self.jitted: Any = learn
+
+    def __call__(self, *values: float) -> Any:
+        """Step, and compare everything with NumPy."""
+        x, before = np.array(values), self.expected
+        loss = self.jitted(Tensor(x.astype(np.float32)).realize())
+        gradient = 2 * before * x * x
+        self.expected = before - 0.1 * gradient
+        np.testing.assert_allclose(loss.item(), (before * x) @ (before * x), rtol=1e-5)
+        np.testing.assert_allclose(self.weight.grad.numpy(), gradient, rtol=1e-5)
+        np.testing.assert_allclose(self.weight.detach().numpy(), self.expected, rtol=1e-5)
+        return loss
+
+    def is_short(self) -> bool:
+        """Tell whether calls take the short way now."""
+        return self.jitted.closure is not None and self.jitted.closure.changes is not None
+
+
+def address(tensor: Any) -> int:
+    return tensor._node.arg.buffer.address
+
+
+def test_a_step_takes_the_short_way_and_writes_its_own_gradient_again() -> None:
+    step = Step()
+    losses = [step(1.0, 0.5), step(0.5, 1.0), step(0.25, 2.0)]
+    assert step.is_short()
+    gradient, place = step.weight.grad, address(step.weight.grad)
+    del gradient
+    losses.append(step(0.5, 0.5))
+    assert address(step.weight.grad) == place
+    assert len({address(each) for each in losses}) == len(losses)
+
+
+def dlpack_of(gradient: Any) -> Any:
+    return np.from_dlpack(gradient)
+
+
+@pytest.mark.parametrize("hold", [
+    lambda gradient: gradient,
+    lambda gradient: gradient.detach(),
+    lambda gradient: gradient[:1],
+    lambda gradient: gradient * 2.0,
+    lambda gradient: gradient._node,
+    lambda gradient: gradient._node.arg,
+    dlpack_of,
+    lambda gradient: memoryview(np.asarray(gradient)),
+    lambda gradient: {"x": [gradient]},
+])  # fmt: skip
+def test_a_gradient_that_something_else_holds_stays(hold: Any, device: str) -> None:
+    if hold is dlpack_of and device != "cpu":
+        pytest.skip("NumPy reads memory of the host only")
+    step = Step()
+    for _ in range(4):
+        step(1.0, 0.5)
+    assert step.is_short()
+    held, gradient, before = hold(step.weight.grad), step.weight.grad, step.weight.grad.tolist()
+    read = gradient.numpy().copy()
+    del gradient
+    shown = np.asarray(held) if isinstance(held, (Tensor, memoryview, np.ndarray)) else None
+    shown = None if shown is None else shown.copy()
+    assert before != (step(2.0, 3.0), step.weight.grad.tolist())[1]
+    if shown is not None:
+        np.testing.assert_array_equal(np.asarray(held), shown)
+    if isinstance(held, dict):
+        assert held["x"][0].tolist() == before == read.tolist()
+
+
+def test_a_pending_reader_of_a_gradient_sees_the_old_one() -> None:
+    step = Step()
+    for _ in range(4):
+        step(1.0, 0.5)
+    twice = step.weight.grad * 2.0
+    wanted = (2 * step.weight.grad.numpy()).tolist()
+    step(2.0, 3.0)
+    assert twice.tolist() == wanted
+
+
+def test_a_pending_reader_of_a_weight_sees_the_old_one() -> None:
+    step = Step()
+    for _ in range(4):
+        step(1.0, 0.5)
+    before, view = step.weight.detach() * 3.0, step.weight.detach()[1:]
+    wanted = (3 * step.weight.detach().numpy()).tolist()
+    step(2.0, 3.0)
+    assert before.tolist() == wanted
+    np.testing.assert_allclose(view.numpy(), step.expected[1:], rtol=1e-5)
+
+
+def test_gradients_that_are_gone_or_of_another_kind_are_made_anew() -> None:
+    step = Step()
+    for _ in range(4):
+        step(1.0, 0.5)
+    step.weight.grad = None
+    step(1.0, 1.0)
+    step.weight.grad = Tensor([7.0, 7.0])
+    step(1.0, 2.0)
+    step.weight.grad.mul_(2.0)
+    step(0.5, 2.0)
+    step.weight.data = Tensor.of(step.expected.astype(np.float32) + 1)
+    step.expected = step.expected + 1
+    step(0.5, 1.0)
+    step(0.5, 1.5)
+
+
+def test_equal_gradients_of_two_tensors_are_two_tensors() -> None:
+    a, b = (Tensor([1.0, 2.0], requires_grad=True) for _ in range(2))
+
+    def learn(x: Tensor) -> Tensor:
+        a.grad = b.grad = None
+        loss = ((a + b) * x).sum()
+        loss.backward()
+        return loss
+
+    jitted = picograd.jit(learn)
+    for k in range(5):
+        loss = jitted(Tensor([1.0 * k, 2.0]).realize())
+        assert loss.item() == 2.0 * k + 8.0
+        assert a.grad.tolist() == b.grad.tolist() == [1.0 * k, 2.0]
+    a.grad.mul_(3.0)
+    assert a.grad.tolist() == [12.0, 6.0] and b.grad.tolist() == [4.0, 2.0]
+
+
+def test_wrong_labels_change_nothing(on_host: None) -> None:
+    model = nn.Linear(3, 4)
+    optimizer = nn.optim.SGD(model.parameters(), lr=0.1)
+
+    @picograd.jit
+    def learn(x: Tensor, y: Tensor) -> Tensor:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    x = Tensor(np.ones((2, 3), np.float32)).realize()
+    good, bad = Tensor([0, 3]).realize(), Tensor([0, 4]).realize()
+    for _ in range(4):
+        learn(x, good)
+    assert learn.closure is not None and learn.closure.changes is not None
+    before = [each.numpy().copy() for p in model.parameters() for each in (p.detach(), p.grad)]
+    with pytest.raises(AxisError, match="label 4 is out of range for 4 classes"):
+        learn(x, bad)
+    after = [each.numpy() for p in model.parameters() for each in (p.detach(), p.grad)]
+    for was, now in zip(before, after, strict=True):
+        np.testing.assert_array_equal(was, now)
+
+
+def test_random_numbers_go_on() -> None:
+    x = Tensor([0.0] * 4).realize()
+    drawn = picograd.jit(lambda a: a + Tensor.rand(4))
+    picograd.manual_seed(3)
+    wanted = [Tensor.rand(4).tolist() for _ in range(5)]
+    picograd.manual_seed(3)
+    assert [drawn(x).tolist() for _ in range(5)] == wanted
+    assert drawn.closure is not None
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_loops_and_adam_train_as_without_jit(kind: str) -> None:
+    losses = [recurrent_losses(kind, picograd.jit), recurrent_losses(kind, lambda plain: plain)]
+    np.testing.assert_allclose(*losses, rtol=1e-6)
+
+
+def recurrent_losses(kind: str, wrapped: Any) -> list[float]:
+    """Train layers that loop over time, and list the losses."""
+    picograd.manual_seed(0)
+    model = getattr(nn, kind)(3, 5, batch_first=True)
+    optimizer = nn.optim.Adam(model.parameters(), lr=1e-2)
+
+    def learn(x: Tensor) -> Tensor:
+        optimizer.zero_grad()
+        loss = model(x)[0].square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    step = wrapped(learn)
+    x = Tensor(np.random.default_rng(0).standard_normal((2, 6, 3)).astype(np.float32)).realize()
+    return [step(x).item() for _ in range(6)]
+
+
+def test_the_short_way_looks_at_what_was_checked_on_the_device(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a GPU a wrong label is found when a value is read next."""
+    model = nn.Linear(3, 4, bias=False)
+    monkeypatch.setattr(jit_trace, "is_early", lambda check, known: False)
+
+    @picograd.jit
+    def learn(x: Tensor, y: Tensor) -> Tensor:
+        model.weight.grad = None
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        return loss
+
+    x = Tensor(np.ones((2, 3), np.float32)).realize()
+    good, bad = Tensor([0, 3]).realize(), Tensor([0, 4]).realize()
+    losses = [learn(x, good).item() for _ in range(4)]
+    assert learn.closure is not None and learn.closure.capture.checks and len({*losses}) == 1
+    with pytest.raises(AxisError, match="a label is out of range for 4 classes"):
+        learn(x, bad).item()
+    assert learn(x, good).item() == losses[0]
+
+
+def test_a_step_that_ends_without_gradients_takes_the_short_way() -> None:
+    """It may only where they are still missing: one that is there is added to."""
+    model = nn.Linear(3, 4)
+    optimizer = nn.optim.SGD(model.parameters(), lr=0.1)
+
+    def step(x: Tensor) -> Tensor:
+        loss = model(x).square().sum()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss
+
+    x = Tensor(np.ones((2, 3), np.float32)).realize()
+    learn = picograd.jit(step)
+    for _ in range(4):
+        learn(x)
+    assert learn.closure is not None and learn.closure.capture.read
+    state = {name: each.numpy().copy() for name, each in model.state_dict().items()}
+    wanted = [step(x).item() for _ in range(2)]
+    model.load_state_dict({name: Tensor(each) for name, each in state.items()})
+    assert [learn(x).item() for _ in range(2)] == pytest.approx(wanted, rel=1e-6)
+    assert learn.closure is not None
+    model.load_state_dict({name: Tensor(each) for name, each in state.items()})
+    model.weight.grad = Tensor.ones(4, 3).realize()
+    learn(x)
+    moved = model.weight.detach().numpy()
+    model.load_state_dict({name: Tensor(each) for name, each in state.items()})
+    step(x)
+    np.testing.assert_allclose(moved, model.weight.detach().numpy() - 0.1, rtol=1e-5)
+
+
+class Accumulating:
+    """This class adds up gradients of w x by a jitted function, beside NumPy."""
+
+    def __init__(self) -> None:
+        weight = self.weight = Tensor([1.0, 2.0], requires_grad=True)
+        self.expected = np.zeros(2)
+
+        @picograd.jit
+        def learn(x: Tensor) -> Tensor:
+            loss = (weight * x).square().sum()
+            loss.backward()
+            return loss.detach()
+
+        self.jitted: Any = learn
+        for value in (1.0, 2.0, 3.0, 4.0):
+            self(value, 1.0)
+
+    def __call__(self, *values: float) -> None:
+        """Step, and compare the loss and the gradient with NumPy."""
+        x, before = np.array(values), self.weight.detach().numpy()
+        loss = self.jitted(Tensor(x.astype(np.float32)).realize())
+        self.expected = self.expected + 2 * before * x * x
+        np.testing.assert_allclose(loss.item(), (before * x) @ (before * x), rtol=1e-5)
+        np.testing.assert_allclose(self.weight.grad.numpy(), self.expected, rtol=1e-5)
+
+
+def test_gradients_are_added_to_by_the_short_way() -> None:
+    """In place: who holds the gradient sees the sum."""
+    step = Accumulating()
+    held, closure = step.weight.grad, step.jitted.closure
+    assert held is not None and closure is not None and closure.added
+    view, double = held[:1], held * 2
+    step(3.0, 5.0)
+    assert step.jitted.closure is closure and step.weight.grad is held
+    np.testing.assert_allclose(view.numpy(), step.expected[:1], rtol=1e-5)
+    before = step.expected - 2 * np.array([1.0, 2.0]) * np.array([9.0, 25.0])
+    np.testing.assert_allclose(double.numpy(), 2 * before, rtol=1e-5)
+    loss = closure.run((Tensor([1.0, 1.0]).realize(),))
+    assert loss is not MISSED and loss.item() == 5.0
+    np.testing.assert_allclose(held.numpy(), step.expected + [2.0, 4.0], rtol=1e-5)
+    step.weight.grad = None
+    assert closure.run((Tensor([1.0, 1.0]).realize(),)) is MISSED
+
+
+@pytest.mark.parametrize("change", ["none", "other", "view", "lazy", "tracks", "write"])
+def test_gradients_that_are_others_by_then(change: str) -> None:
+    step = Accumulating()
+    start = np.array([5.0, 7.0], np.float32)
+    if change == "none":
+        step.weight.grad, start = None, np.zeros(2, np.float32)
+    elif change == "other":
+        step.weight.grad = Tensor(start).realize()
+    elif change == "view":
+        base = Tensor(np.stack([start, start])).realize()
+        step.weight.grad = base[1]
+    elif change == "lazy":
+        step.weight.grad = Tensor(start - 1).realize() + 1
+    elif change == "tracks":
+        step.weight.grad = Tensor(start, requires_grad=True)
+        with picograd.no_grad():
+            step.weight.grad = step.weight.grad.detach()
+    elif change == "write":
+        gradient: Any = step.weight.grad
+        gradient.copy_(Tensor(start))
+    step.expected = start.astype(float)
+    for value in (2.0, 3.0, 4.0):
+        step(value, 0.5)
+    if change == "view":
+        assert base[0].tolist() == [5.0, 7.0]
+        np.testing.assert_allclose(base[1].numpy(), step.expected, rtol=1e-5)
