@@ -398,8 +398,8 @@ class Run:
         """Write registers."""
         array, index, value = (self.values[a] for a in instr.args)
         number = self.number(instr.args[1])
-        if number is not None and self.mask is self.everyone:
-            array[:, number] = value
+        if number is not None:
+            np.copyto(array[:, number], value, where=self.mask)
             return
         who = np.flatnonzero(self.mask[:, 0])
         places = np.broadcast_to(index, (self.threads, 1))[who, 0]
