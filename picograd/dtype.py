@@ -89,8 +89,7 @@ class DType:
     @property
     def numpy(self) -> "np.dtype[Any]":
         """NumPy dtype of the values (`float32` for floats that NumPy lacks)."""
-        is_missing = self.is_float and self.storage.startswith("uint")
-        return np.dtype("float32" if is_missing else self.storage)
+        return NUMPY[self.name]
 
     def __repr__(self) -> str:
         return f"picograd.{self.name}"
@@ -121,6 +120,10 @@ ALL = (bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64,
        float8_e4m3fn, float8_e5m2, float16, bfloat16, float32, float64)  # fmt: skip
 COMPLEX = (complex64, complex128)  # which no kernel knows: it computes with their parts
 BY_NAME = {dtype.name: dtype for dtype in (*ALL, *COMPLEX)}
+NUMPY = {
+    name: np.dtype("float32" if dtype.is_float and "uint" in dtype.storage else dtype.storage)
+    for name, dtype in BY_NAME.items()
+}
 ALIASES = {
     "float8_e4m3": float8_e4m3fn, "half": float16, "float": float32, "double": float64,
     "short": int16, "int": int32, "long": int64,

@@ -62,29 +62,53 @@ NAMES_ON_DEMAND = {
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
+class Module:
+    """What the tests ask of one file of the package: its tree is not kept."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.relative_to(ROOT)
+        self.name = ".".join(self.path.with_suffix("").parts).removesuffix(".__init__")
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        self.imports = [each for node in nodes for each in internal_imports(node)]
+        functions = [node for node in nodes if isinstance(node, FUNCTIONS)]
+        inside = {line for f in functions for line in range(f.lineno, (f.end_lineno or 0) + 1)}
+        self.late = sorted({line for line, _ in self.imports} & inside)
+        names = (getattr(node, "id", getattr(node, "attr", "")) for node in nodes)
+        self.names_for_checkers = "TYPE_CHECKING" in names
+        self.named = [each for node in nodes for each in modules_named(node, self.name)]
+
+
 @cache
-def modules() -> list[tuple[Path, ast.Module]]:
-    paths = sorted((ROOT / "picograd").rglob("*.py"))
-    return [(path.relative_to(ROOT), ast.parse(path.read_text())) for path in paths]
+def modules() -> list[Module]:
+    return [Module(path) for path in sorted((ROOT / "picograd").rglob("*.py"))]
 
 
-def internal_imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Yield (line, dotted name) of every import of picograd, at any depth in the file."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"line {node.lineno}: write the full path, no dots"
-            names = [node.module or ""]
-        elif isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "on_demand":
-            names = [ast.literal_eval(node.args[0])]
-        else:
-            continue
-        yield from ((node.lineno, name) for name in names if name.split(".")[0] == "picograd")
+def internal_imports(node: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield (line, dotted name) of what a node imports of picograd."""
+    if isinstance(node, ast.ImportFrom):
+        assert node.level == 0, f"line {node.lineno}: write the full path, no dots"
+        names = [node.module or ""]
+    elif isinstance(node, ast.Import):
+        names = [alias.name for alias in node.names]
+    elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "on_demand":
+        names = [ast.literal_eval(node.args[0])]
+    else:
+        return
+    yield from ((node.lineno, name) for name in names if name.split(".")[0] == "picograd")
+
+
+def modules_named(node: ast.AST, name: str) -> Iterator[tuple[str, set[str]]]:
+    """Yield a package, and what may be modules that a node imports from it."""
+    if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "_NAMES":
+        yield "", {f"{name}.{module}" for module in ast.literal_eval(node.value)}
+    elif isinstance(node, ast.Import):
+        yield "", {alias.name for alias in node.names}
+    elif isinstance(node, ast.ImportFrom):
+        yield node.module or "", {f"{node.module}.{alias.name}" for alias in node.names}
 
 
 def test_every_room_has_a_level() -> None:
-    rooms = {path.parts[1].removesuffix(".py") for path, _ in modules()} - TOP
+    rooms = {each.path.parts[1].removesuffix(".py") for each in modules()} - TOP
     assert rooms <= LEVEL.keys(), f"give these rooms a level: {rooms - LEVEL.keys()}"
 
 
@@ -97,11 +121,11 @@ def test_every_room_is_on_the_map() -> None:
 
 def test_imports_only_point_down() -> None:
     wrong = []
-    for path, tree in modules():
-        room = path.parts[1].removesuffix(".py")
+    for module in modules():
+        path, room = module.path, module.path.parts[1].removesuffix(".py")
         if room in TOP:
             continue
-        for line, name in internal_imports(tree):
+        for line, name in module.imports:
             other = name.partition(".")[2].partition(".")[0]
             if not other:
                 wrong.append(f"{path}:{line}: import from picograd.<room>, not from the root")
@@ -111,40 +135,27 @@ def test_imports_only_point_down() -> None:
 
 
 def test_internal_imports_are_not_inside_functions() -> None:
-    wrong = []
-    for path, tree in modules():
-        if path in LATE_IMPORTS_ALLOWED:
-            continue
-        functions = [node for node in ast.walk(tree) if isinstance(node, FUNCTIONS)]
-        lines = {line for function in functions for line, _ in internal_imports(function)}
-        wrong += [f"{path}:{line}: move this import to the top" for line in sorted(lines)]
+    late = [each for each in modules() if each.path not in LATE_IMPORTS_ALLOWED]
+    wrong = [
+        f"{each.path}:{line}: move this import to the top" for each in late for line in each.late
+    ]
     assert not wrong, "\n".join(wrong)
 
 
 def test_blocks_that_never_run_import_in_few_files_alone() -> None:
-    named = {path for path, tree in modules() if "TYPE_CHECKING" in ast.unparse(tree)}
+    named = {each.path for each in modules() if each.names_for_checkers}
     late = Path("picograd/late_methods.py")  # checkers read dataclasses' own decorator
     assert named == {Path("picograd/__init__.py"), NAMES_FOR_CHECKERS, late, *NAMES_ON_DEMAND}
 
 
-def imports_of(tree: ast.Module, name: str, names: set[str]) -> set[str]:
+def imports_of(module: Module, names: set[str]) -> set[str]:
     """Modules of the package that a file imports; `from package import module` counts as it."""
-    found = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_NAMES":
-            found |= {f"{name}.{module}" for module in ast.literal_eval(node.value)} & names
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names} & names
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            inner = {f"{base}.{alias.name}" for alias in node.names} & names
-            found |= inner or ({base} & names)
-    return found
+    return {each for base, inner in module.named for each in inner & names or {base} & names}
 
 
 def test_there_is_no_import_cycle() -> None:
-    trees = {".".join(p.with_suffix("").parts).removesuffix(".__init__"): t for p, t in modules()}
-    graph = {name: imports_of(tree, name, set(trees)) - {name} for name, tree in trees.items()}
+    names = {each.name for each in modules()}
+    graph = {each.name: imports_of(each, names) - {each.name} for each in modules()}
     graph[".".join(NAMES_FOR_CHECKERS.with_suffix("").parts)].discard("picograd.tensor.tensor")
     # Remove modules whose imports are all removed; what stays is in a cycle or imports one.
     while True:

@@ -35,16 +35,35 @@ def code_length(function: ast.AST, skipped: set[int]) -> int:
     return sum(line not in skipped for line in range(first, last + 1))
 
 
+def without_docstring(tree: ast.Module, functions: list[Function]) -> list[str]:
+    """Public functions that have none, but for inner ones, and the file itself."""
+
+    def is_inside(function: Function, outer: Function) -> bool:
+        return outer.lineno < function.lineno <= (outer.end_lineno or 0)
+
+    public = [f for f in functions if not f.name.startswith("_")]
+    marked = [(f.name, ast.dump(each)) for f in public for each in f.decorator_list]
+    excused = {name for name, mark in marked if "overload" in mark or "setter" in mark}
+    bare = [f for f in public if not ast.get_docstring(f) and f.name not in excused]
+    bare = [f for f in bare if not any(is_inside(f, each) for each in functions)]
+    is_told = ast.get_docstring(tree) or not tree.body
+    return [f.name for f in bare] + ([] if is_told else ["the file"])
+
+
 class Source:
-    """One file of the package, read once for all tests."""
+    """What the tests ask of one file of the package: its tree is not kept."""
 
     def __init__(self, path: Path) -> None:
         self.path, text = path, path.read_text()
-        self.tree = ast.parse(text)
-        self.nodes = list(ast.walk(self.tree))
-        self.functions = [node for node in self.nodes if isinstance(node, FUNCTIONS)]
-        self.skipped = docstring_lines(self.nodes)
-        self.lines, self.tokens = count_code(text, self.skipped)
+        tree = ast.parse(text)
+        nodes = list(ast.walk(tree))
+        functions = [node for node in nodes if isinstance(node, FUNCTIONS)]
+        skipped = docstring_lines(nodes)
+        self.lines, self.tokens = count_code(text, skipped)
+        lengths = {f"{f.name}:{f.lineno}": code_length(f, skipped) for f in functions}
+        self.long = {name: length for name, length in lengths.items() if length > FUNCTION_LINES}
+        self.asserts = [node.lineno for node in nodes if isinstance(node, ast.Assert)]
+        self.bare = without_docstring(tree, functions)
 
 
 @cache
@@ -85,34 +104,15 @@ def test_the_package_is_airy() -> None:
 
 
 def test_functions_are_short() -> None:
-    def wrong(source: Source) -> dict[str, int]:
-        lengths = {f"{f.name}:{f.lineno}": code_length(f, source.skipped) for f in source.functions}
-        return {name: length for name, length in lengths.items() if length > FUNCTION_LINES}
-
-    long = complaints(wrong)
+    long = complaints(lambda source: source.long)
     assert not long, f"functions over {FUNCTION_LINES} lines: {long}"
 
 
 def test_there_is_no_bare_assert() -> None:
-    def wrong(source: Source) -> list[int]:
-        return [node.lineno for node in source.nodes if isinstance(node, ast.Assert)]
-
-    found = complaints(wrong)
+    found = complaints(lambda source: source.asserts)
     assert not found, f"use picograd.errors.check instead of assert, lines {found}"
 
 
 def test_public_things_have_docstrings() -> None:
-    def is_inside(function: Function, outer: Function) -> bool:
-        return outer.lineno < function.lineno <= (outer.end_lineno or 0)
-
-    def wrong(source: Source) -> list[str]:
-        public = [f for f in source.functions if not f.name.startswith("_")]
-        marked = [(f.name, ast.dump(each)) for f in public for each in f.decorator_list]
-        excused = {name for name, mark in marked if "overload" in mark or "setter" in mark}
-        bare = [f for f in public if not ast.get_docstring(f) and f.name not in excused]
-        bare = [f for f in bare if not any(is_inside(f, each) for each in source.functions)]
-        is_told = ast.get_docstring(source.tree) or not source.tree.body
-        return [f.name for f in bare] + ([] if is_told else ["the file"])
-
-    bare = complaints(wrong)
+    bare = complaints(lambda source: source.bare)
     assert not bare, f"no docstring: {bare}"

@@ -8,6 +8,7 @@ stages runs as far ahead as the barriers let it.
 
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -349,7 +350,9 @@ def store_box_wait(run: Any, instr: Instr) -> None:
 def async_fence(run: Any, instr: Instr) -> None:
     """Show what active threads stored to the copy engine."""
     own = np.flatnonzero(run.mask[:, 0])
-    run.traffic.is_unfenced[np.isin(run.writers, [*own, *(-2 - own // WARP)])] = False
+    is_own = np.zeros(run.threads + run.threads // WARP + 3, bool)  # of each writer
+    is_own[own] = is_own[-2 - own // WARP] = True
+    run.traffic.is_unfenced[is_own[run.writers]] = False
 
 
 # -- products -------------------------------------------------------------------------------------
@@ -400,11 +403,8 @@ def multiply(run: Any, instr: Instr, a: Array, b: Array) -> Array:
         else:
             left, a_place = operand(run, spec, int(a[threads[0], 0]), 64, True)
         right, b_place = operand(run, spec, int(b[threads[0], 0]), spec.n, False)
-        made = left @ right.T
-        for register in range(spec.n // 2):
-            value = made[fragment_of(register)].astype(np.float32)
-            place = threads, spec.register + register, 0
-            acc[place] = value if spec.is_first else acc[place] + value
+        held = acc[group * GROUP : (group + 1) * GROUP, spec.register :, 0]
+        accumulate(held, left @ right.T, spec.is_first)
         read += [a_place, b_place]
     return np.concatenate(read)
 
@@ -456,21 +456,24 @@ def product_at_once(run: Any, instr: Instr) -> None:
         threads = np.arange(group * GROUP, (group + 1) * GROUP)
         check(run.mask[threads].all(), "a product by a part of a warpgroup", run.program)
         left = np.zeros((64, spec.depth))
-        for register in range(spec.depth // 2):
-            words = np.ascontiguousarray(packed[threads, register, 0]).view(np.float32)
-            left[fragment_of(register)] = words
-        made = left @ right
-        for register in range(spec.n // 2):
-            value = made[fragment_of(register)].astype(np.float32)
-            place = threads, register, 0
-            acc[place] = value if spec.is_first else acc[place] + value
+        words = np.ascontiguousarray(packed[threads, : spec.depth // 2, 0])
+        left[fragment(spec.depth // 2)] = words.view(np.float32)
+        accumulate(acc[group * GROUP : (group + 1) * GROUP, :, 0], left @ right, spec.is_first)
     run.traffic.state[each.reshape(-1)] = READ
 
 
-def fragment_of(register: int) -> tuple[Array, Array]:
-    """Find the row and the column of a register of an accumulator, for every thread."""
-    warp, lane = np.divmod(np.arange(GROUP), 32)
-    block, element = divmod(register, 4)
+def accumulate(registers: Array, made: Array, is_first: bool) -> None:
+    """Put a product (64, n) into the registers (128, ...) of a warpgroup, or add it to them."""
+    value = made[fragment(made.shape[1] // 2)].astype(np.float32)
+    held = registers[:, : value.shape[1]]
+    held[...] = value if is_first else held + value
+
+
+@cache
+def fragment(registers: int) -> tuple[Array, Array]:
+    """Find the rows and columns (128, registers) of an accumulator that every thread holds."""
+    warp, lane = np.divmod(np.arange(GROUP).reshape(-1, 1), 32)
+    block, element = np.divmod(np.arange(registers), 4)
     row = 16 * warp + lane // 4 + 8 * (element // 2)
     return row, 8 * block + 2 * (lane % 4) + element % 2
 

@@ -27,7 +27,8 @@ WARP = 32
 SIDE_BY_SIDE = 4096  # threads at most of the blocks that run in step
 LEAVES = {"const", "scalar", "param", "scratch", "workspace"}  # the same at every visit
 TIED = {"role", "choose", "workspace", "scratch", "atomic_add", *ASYNC}  # one block at a time
-SPECIAL: dict[str, Callable[..., Array]] = {
+MEANINGS: dict[str, Callable[..., Array] | None] = {
+    **{op: row.numpy for op, row in ELEMENTWISE.items()},
     "and": np.logical_and,
     "or": np.logical_or,
     "not": np.logical_not,
@@ -239,12 +240,10 @@ class Run:
         method = METHODS.get(instr.op)
         if method is not None:
             return method(self, instr)
-        dtype = instr.dtype
-        if dtype is None:
+        dtype, meaning = instr.dtype, MEANINGS.get(instr.op)
+        if dtype is None or meaning is None:
             internal(f"no meaning for {instr.op}", self.program)
-        args = [self.values[a] for a in instr.args]
-        made = SPECIAL.get(instr.op) or ELEMENTWISE[instr.op].numpy
-        return convert(made(*args), dtype)  # type: ignore[misc]
+        return convert(meaning(*[self.values[a] for a in instr.args]), dtype)
 
     # -- leaves -----------------------------------------------------------------------------------
 
@@ -291,7 +290,7 @@ class Run:
     def active(self, mask: Sequence[int], lanes: int) -> Array:
         """Threads and lanes that take part."""
         held = self.mask & self.values[mask[0]] if mask else self.mask
-        return np.broadcast_to(held, (self.threads, lanes))
+        return held if lanes == 1 else np.broadcast_to(held, (self.threads, lanes))
 
     def places(self, pointer: int, index: int, held: Array) -> tuple[Array, str, Array]:
         """Find the memory, its space, and the element numbers of every thread and lane."""
@@ -362,8 +361,9 @@ class Run:
         """Let the threads of each warp see what the warp wrote: a writer -2 - w is the warp w."""
         here = np.pad(self.mask[:, 0], (0, -self.threads % WARP), mode="edge").reshape(-1, WARP)
         check((here.all(1) | ~here.any(1)).all(), "a warp barrier in a branch", self.program)
-        is_seen = (self.writers >= 0) & here.all(1)[self.writers // WARP]
-        self.writers[is_seen] = -2 - self.writers[is_seen] // WARP
+        warps = -2 - np.arange(self.threads) // WARP
+        after = np.where(self.mask[:, 0], warps, np.arange(self.threads))  # by a writer's number
+        self.writers[:] = np.concatenate((after, np.arange(-2 - len(here), 0)))[self.writers]
 
     def match_any(self, instr: Instr) -> Array:
         """Find the lanes of each thread's warp whose lowest bits are the same."""
@@ -398,8 +398,8 @@ class Run:
         """Write registers."""
         array, index, value = (self.values[a] for a in instr.args)
         number = self.number(instr.args[1])
-        if number is not None and self.mask is self.everyone:
-            array[:, number] = value
+        if number is not None:
+            np.copyto(array[:, number], value, where=self.mask)
             return
         who = np.flatnonzero(self.mask[:, 0])
         places = np.broadcast_to(index, (self.threads, 1))[who, 0]
@@ -433,11 +433,10 @@ class Run:
     def rare(self, instr: Instr) -> Array:
         """Take the usual value where |x| is small, else compute the function."""
         x, usual, *operands = (self.values[a] for a in instr.args)
-        is_named = instr.arg in SPECIAL
-        function = SPECIAL[instr.arg] if is_named else ELEMENTWISE[instr.arg].numpy
-        check(function is not None, f"{instr.arg} has no meaning")
-        found = function(*(operands or [x]))  # type: ignore[misc]
-        return np.where(np.abs(x) >= RARE_FROM, found, usual)
+        meaning = MEANINGS.get(instr.arg)
+        if meaning is None:
+            internal(f"{instr.arg} has no meaning", self.program)
+        return np.where(np.abs(x) >= RARE_FROM, meaning(*(operands or [x])), usual)
 
     def lanes(self, instr: Instr) -> Array:
         """Splat, pack or extract lanes."""

@@ -66,7 +66,7 @@ def interpret(
 
     Realized nodes and buffers on the CPU are read from memory.
     """
-    given = {} if values is None else dict(values)
+    given = {} if values is None else values
     roots = expand_composites(nodes, CONVOLUTIONS)  # whose other forms are compared with this
     done: dict[int, Array] = {}
 

@@ -12,7 +12,7 @@ from compare import check_arrays
 from harness import TARGET, run
 
 from picograd.codegen.decompose import COMMON, LLVM
-from picograd.codegen.interpret_program import SPECIAL, interpret
+from picograd.codegen.interpret_program import MEANINGS, interpret
 from picograd.codegen.pipeline import linearize, tile
 from picograd.dtype import DType, bool_, float32, int8, int32, int64, uint8, uint32, uint64
 from picograd.target import Target, cuda_target
@@ -95,7 +95,7 @@ def test_shifts_by_about_the_width(
         assert ((count >= 0) & (count < dtype.bits)).all()
         return shift(x, count)
 
-    monkeypatch.setitem(SPECIAL, name, strict)
+    monkeypatch.setitem(MEANINGS, name, strict)
     bits, ends = dtype.bits, np.iinfo(dtype.numpy)
     counts = [0, 1, bits - 2, bits - 1, bits, bits + 1, ends.max]
     counts += [-1, -bits, ends.min] if dtype.kind == "int" else []

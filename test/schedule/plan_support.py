@@ -18,18 +18,34 @@ from picograd.schedule.schedule import schedule
 from picograd.target import Target
 
 TARGET = Target("llvm", "test", 64)
-VALUES: dict[Node, Any] = {}
 SAME = ConvSpec((1, 1), ((1, 1), (1, 1)), (1, 1), (1, 1))
 POOL = ((2, 2, 2, 1), (3, 2, 2, 1))
+
+
+class Values(dict[Node, Any]):
+    """Values of leaves, drawn when they are asked for: many graphs are only planned."""
+
+    below: dict[Node, int] = {}
+
+    def __contains__(self, node: object) -> bool:
+        return super().__contains__(node) or node in self.below
+
+    def __missing__(self, node: Node) -> Any:
+        below, dtype = self.below[node], node.dtype
+        if dtype.is_float:
+            self[node] = np.random.standard_normal(node.shape).astype(dtype.numpy)
+        else:
+            self[node] = np.random.randint(0, below, node.shape).astype(dtype.numpy)
+        return self[node]
+
+
+VALUES = Values()
 
 
 def leaf(*shape: int, dtype: DType = float32, below: int = 5) -> Node:
     """A leaf whose values are random: normal, or integers in 0..below-1."""
     node = build.buffer(Storage(Buffer("cpu", dtype, int(np.prod(shape)), 0)), shape)
-    if dtype.is_float:
-        VALUES[node] = np.random.standard_normal(shape).astype(dtype.numpy)
-    else:
-        VALUES[node] = np.random.randint(0, below, shape).astype(dtype.numpy)
+    VALUES.below[node] = below
     return node
 
 
