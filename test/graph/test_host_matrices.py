@@ -60,7 +60,7 @@ def test_a_zero_on_the_diagonal_is_refused_but_where_ones_are_meant() -> None:
 
 
 def test_matrices_are_eliminated_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step is one search for all matrices, and P L U is each of them, one that is singular too."""
+    """A step is one search for all matrices; P L U is each of them, of a singular one too."""
     calls, search = [], np.argmax
     monkeypatch.setattr(np, "argmax", lambda *args: (calls.append(1), search(*args))[1])
     x = np.random.default_rng(0).standard_normal((7, 5, 4))
