@@ -379,29 +379,31 @@ def size_of(x: Array) -> Array:
     return np.abs(x.real) + np.abs(x.imag)
 
 
-def eliminate(a: Array) -> tuple[Array, Array]:
-    """Eliminate below the diagonal of one matrix, with row swaps (Gauss, partial pivoting)."""
-    a = a.copy()
-    rows, columns = a.shape
-    pivots = np.arange(min(rows, columns))
-    for step in range(len(pivots)):
-        best = step + int(np.argmax(size_of(a[step:, step])))
-        pivots[step] = best
-        a[[step, best]] = a[[best, step]]
-        if a[step, step] != 0:
-            a[step + 1 :, step] /= a[step, step]
-            a[step + 1 :, step + 1 :] -= np.outer(a[step + 1 :, step], a[step, step + 1 :])
-    return a, pivots
-
-
 def lu(x: Array) -> Array:
-    """Write matrices as P L U: both triangles in one, and the rows swapped at each step, from 0."""
-    flat = x.reshape(count(x.shape[:-2]), *x.shape[-2:])
-    both, swaps = (np.zeros_like(flat), np.zeros((len(flat), min(x.shape[-2:])), x.dtype))
-    for number, each in enumerate(flat):
-        both[number], swaps[number] = eliminate(each)
+    """Write matrices as P L U: both triangles in one, and the rows swapped at each step, from 0.
+
+    Gauss with partial pivoting, a step of all matrices at once.
+    """
+    both = x.reshape(count(x.shape[:-2]), *x.shape[-2:]).copy()
+    every = np.arange(len(both))
+    swaps = np.zeros((len(both), min(x.shape[-2:])), x.dtype)
+    for step in range(swaps.shape[1]):
+        best = step + np.argmax(size_of(both[:, step:, step]), 1)
+        swaps[:, step] = best
+        row = swapped(both, every, step, best)
+        below = both[:, step + 1 :, step]
+        below /= np.where(row[:, step] == 0, 1, row[:, step])[:, None]
+        both[:, step + 1 :, step + 1 :] -= below[:, :, None] * row[:, None, step + 1 :]
     lead = x.shape[:-2]
     return packed(len(lead), both.reshape(x.shape), swaps.reshape(*lead, swaps.shape[-1]))
+
+
+def swapped(rows: Array, every: Array, step: int, best: Array) -> Array:
+    """Swap a row of each of some matrices with the best one of each; gives the best ones."""
+    chosen = rows[every, best]
+    rows[every, best] = rows[:, step]
+    rows[:, step] = chosen
+    return chosen
 
 
 def lu_shapes(x: Shape) -> tuple[Shape, Shape]:
@@ -452,12 +454,11 @@ def lu_vjp(g: Node, y: Node, x: Node) -> Gradients:
 def permutation(swaps: Array, rows: int) -> Array:
     """Make the matrices P of A = P L U from the swaps."""
     flat = swaps.reshape(count(swaps.shape[:-1]), swaps.shape[-1]).real.astype(np.int64)
+    every, order = np.arange(len(flat)), np.tile(np.arange(rows), (len(flat), 1))
+    for step in range(flat.shape[1]):
+        swapped(order, every, step, flat[:, step])
     found: Array = np.zeros((len(flat), rows, rows), swaps.dtype)
-    for number, each in enumerate(flat):
-        order = np.arange(rows)
-        for step, best in enumerate(each):
-            order[[step, best]] = order[[best, step]]
-        found[number, order, np.arange(rows)] = 1
+    found[every[:, None], order, np.arange(rows)] = 1
     return found.reshape(*swaps.shape[:-1], rows, rows)
 
 

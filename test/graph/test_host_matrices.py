@@ -5,7 +5,7 @@ import pytest
 from graph_support import gradients_of
 
 from picograd.graph.host_call import host_call, unpacked
-from picograd.graph.host_matrices import BLOCK, MANY, solve_rows
+from picograd.graph.host_matrices import BLOCK, MANY, lu, permutation, solve_rows
 from picograd.graph.node import Node
 
 
@@ -57,3 +57,17 @@ def test_a_zero_on_the_diagonal_is_refused_but_where_ones_are_meant() -> None:
     with pytest.raises(np.linalg.LinAlgError):
         solve_rows(a, b, False, False)
     np.testing.assert_allclose(solve_rows(a, b, False, True), [[1.0], [-2.0]])
+
+
+def test_matrices_are_eliminated_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step is one search for all matrices; P L U is each of them, of a singular one too."""
+    calls, search = [], np.argmax
+    monkeypatch.setattr(np, "argmax", lambda *args: (calls.append(1), search(*args))[1])
+    x = np.random.default_rng(0).standard_normal((7, 5, 4))
+    x[3] = 0.0
+    found = lu(x)
+    both, swaps = found[:, :20].reshape(7, 5, 4), found[:, 20:]
+    assert len(calls) == 4
+    lower = np.tril(both, -1) + np.eye(5, 4)
+    product = permutation(swaps, 5) @ lower @ np.triu(both[:, :4])
+    np.testing.assert_allclose(product, x, atol=1e-12)

@@ -5,20 +5,23 @@ contraction with a matrix of weights. 16-bit floats are weighted in float32.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from picograd.dtype import uint8
+from picograd.dtype import DType, uint8
 from picograd.errors import DTypeError, ShapeError, ValueRangeError, check_known
+from picograd.graph.node import Node
 from picograd.graph.room import check_size
 from picograd.number import size_of
 from picograd.tensor.core.annotations import Sizes, Tensor
-from picograd.tensor.core.arguments import along, from_host, need_tensor
+from picograd.tensor.core.arguments import from_host, need_tensor
 from picograd.tensor.core.autocast import listed
 from picograd.tensor.core.function import composed, within
-from picograd.tensor.core.recording import apart
+from picograd.tensor.core.recording import Recorded, apart, apply
+from picograd.tensor.shaping.movement import move_axis
 
 Array = Any
 LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3}
@@ -104,7 +107,8 @@ def interpolate(
         text = f"mode={mode!r} needs floats or uint8, got {input.dtype.name}"
         raise DTypeError("interpolate", text, "call .float() first")
     wide = input.float() if input.dtype.is_float and input.dtype.bits == 16 else input
-    for axis, (wanted, scale) in enumerate(zip(sizes, scales), start=2):
+    for axis in range(rank + 1, 1, -1):  # rows last: their elements lie side by side
+        wanted, scale = sizes[axis - 2], scales[axis - 2]
         given = None if recompute_scale_factor else scale
         ratio = step_of(input.shape[axis], wanted, given, bool(align_corners))
         wide = resample(wide, axis, wanted, ratio, mode, bool(align_corners), antialias)
@@ -178,14 +182,8 @@ def resample(
         return contract_axis(x, axis, weights)
     if mode.startswith("nearest"):
         return nearest(x, axis, size, ratio, 0.5 if mode == "nearest-exact" else 0.0)
-    places = places_of(size, ratio, align)
-    if mode == "bicubic":
-        return cubic(x, axis, places)
-    places = np.maximum(places, 0.0)
-    low = np.minimum(np.floor(places), full - 1)
-    share = along(np.clip(places - low, 0.0, 1.0), axis, x)
-    below, above = taken(x, axis, low), taken(x, axis, np.minimum(low + 1, full - 1))
-    return below + (above - below) * share
+    found = neighbours(full, size, ratio, mode == "bicubic", align, x.dtype, x.device)
+    return apply(weighed, x, axis, *found)
 
 
 # bytes, in whole numbers: one axis after the other from the last, each rounded to bytes
@@ -215,15 +213,8 @@ def resampled_bytes(
 
 def plain_weights(full: int, size: int, ratio: float, is_cubic: bool, align: bool) -> Array:
     """Make the (size, full) weights of interpolation; the border is repeated."""
-    places = places_of(size, ratio, align)
-    places = places if is_cubic else np.maximum(places, 0.0)
-    low = np.minimum(np.floor(places), full - 1)
-    share = np.clip(places - low, 0.0, 1.0)
     weights, rows = np.zeros((size, full)), np.arange(size)
-    for step in (-1, 0, 1, 2) if is_cubic else (0, 1):
-        distance = share - step
-        each = cubic_kernel(distance, CUBIC) if is_cubic else triangle_kernel(distance)
-        column = np.clip(low + step, 0, full - 1).astype(np.int64)
+    for column, each in taps(full, size, ratio, is_cubic, align):
         np.add.at(weights, (rows, column), each)
     return weights
 
@@ -244,9 +235,52 @@ def places_of(size: int, ratio: float, align: bool) -> Array:
     return np.arange(size) * ratio if align else (np.arange(size) + 0.5) * ratio - 0.5
 
 
-def taken(x: Tensor, axis: int, index: Array) -> Tensor:
-    """Gather along an axis by host positions."""
-    return x.index_select(axis, from_host(index.astype(np.int64), x))
+def taps(
+    full: int, size: int, ratio: float, is_cubic: bool, align: bool
+) -> Iterator[tuple[Array, Array]]:
+    """Give the inputs beside each output, one after the other, and their weights."""
+    places = places_of(size, ratio, align)
+    places = places if is_cubic else np.maximum(places, 0.0)
+    low = np.minimum(np.floor(places), full - 1)
+    share = np.clip(places - low, 0.0, 1.0)
+    for step in (-1, 0, 1, 2) if is_cubic else (0, 1):
+        distance = share - step
+        each = cubic_kernel(distance, CUBIC) if is_cubic else triangle_kernel(distance)
+        yield np.clip(low + step, 0, full - 1).astype(np.int32), each
+
+
+@lru_cache(256)
+def neighbours(
+    full: int, size: int, ratio: float, is_cubic: bool, align: bool, dtype: DType, device: str
+) -> list[Tensor]:
+    """Bring positions and weights to a device once: equal calls share them."""
+    pairs = taps(full, size, ratio, is_cubic, align)
+    arrays = [each for at, weight in pairs for each in (at, weight.astype(dtype.numpy))]
+    return [Recorded.kind.of(each, device=device) for each in arrays]
+
+
+def taken(x: Node, axis: int, index: Node) -> Node:
+    """Gather along an axis by positions that are all inside."""
+    return move_axis(x.gather([index], (axis,)), 0, axis)
+
+
+def weighed(x: Node, axis: int, *found: Node) -> Node:
+    """Add up the neighbours of each place, times their weights."""
+    ones = (1,) * axis, (1,) * (x.rank - axis - 1)
+    parts = [taken(x, axis, index) for index in found[::2]]
+    for number, weight in enumerate(found[1::2]):
+        along = weight.reshape((*ones[0], weight.size, *ones[1]))
+        parts[number] = parts[number] * along.expand(parts[number].shape)
+    return sum(parts[1:], parts[0])
+
+
+@lru_cache(256)
+def nearest_positions(full: int, size: int, ratio: float, offset: float, device: str) -> Tensor:
+    """Bring to a device, once, the input that each output repeats."""
+    # float32, as PyTorch computes it: other roundings pick other pixels
+    places = (np.arange(size, dtype=np.float32) + np.float32(offset)) * np.float32(ratio)
+    found = np.minimum(np.floor(places), full - 1)
+    return Recorded.kind.of(found.astype(np.int32), device=device)
 
 
 def nearest(x: Tensor, axis: int, size: int, ratio: float, offset: float) -> Tensor:
@@ -257,9 +291,7 @@ def nearest(x: Tensor, axis: int, size: int, ratio: float, offset: float) -> Ten
             *x.shape[: axis + 1], size // full, *x.shape[axis + 1 :]
         )
         return wide.reshape(*x.shape[:axis], size, *x.shape[axis + 1 :])
-    # float32, as PyTorch computes it: other roundings pick other pixels
-    places = (np.arange(size, dtype=np.float32) + np.float32(offset)) * np.float32(ratio)
-    return taken(x, axis, np.minimum(np.floor(places), full - 1))
+    return apply(taken, x, axis, nearest_positions(full, size, ratio, offset, x.device))
 
 
 def cubic_kernel(distance: Array, slope: float) -> Array:
@@ -268,18 +300,6 @@ def cubic_kernel(distance: Array, slope: float) -> Array:
     near = ((slope + 2) * d - (slope + 3)) * d * d + 1
     far = (((d - 5) * d + 8) * d - 4) * slope
     return np.where(d <= 1, near, np.where(d < 2, far, 0.0))
-
-
-def cubic(x: Tensor, axis: int, places: Array) -> Tensor:
-    """Weigh the four neighbours of each place; the border is repeated."""
-    low = np.floor(places)
-    total: Any = None
-    for step in (-1, 0, 1, 2):
-        weight = along(cubic_kernel(places - low - step, CUBIC), axis, x)
-        index = np.clip(low + step, 0, x.shape[axis] - 1)
-        part = taken(x, axis, index) * weight
-        total = part if total is None else total + part
-    return total
 
 
 def triangle_kernel(distance: Array) -> Array:

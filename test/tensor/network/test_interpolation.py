@@ -9,7 +9,7 @@ from op_support import Case, compare, numbers
 import picograd
 from picograd import Tensor
 from picograd.errors import PicogradError
-from picograd.tensor.network.interpolation import interpolate
+from picograd.tensor.network.interpolation import interpolate, neighbours
 
 torch = pytest.importorskip("torch")
 
@@ -128,3 +128,13 @@ def test_a_batch_may_be_empty() -> None:
         assert interpolate(Tensor.zeros(0, 3, 4, 4), size=(2, 6), mode=mode).shape == (0, 3, 2, 6)
     with pytest.raises(PicogradError, match="no elements"):
         interpolate(Tensor.zeros(2, 3, 0, 4), size=(2, 6))
+
+
+def test_positions_and_weights_are_brought_to_a_device_once() -> None:
+    """A second call makes nothing on the host, and its kernel looks at no negative positions."""
+    x = Tensor(IMAGE)
+    for mode in ("bilinear", "bicubic"):
+        neighbours.cache_clear()
+        text, again = (str(picograd.explain(interpolate(x, (7, 3), mode=mode))) for _ in range(2))
+        assert text == again and neighbours.cache_info().hits == 2  # one for each axis
+        assert "where" not in text.split("== Plan")[0]
