@@ -568,7 +568,199 @@ def farthest_points(work):
     return step
 
 
+def small(work, update, **defaults):
+    """An `Optimizer` of a user's class over four small parameters, that has `update` for one."""
+
+    class Own(work.optim.Optimizer):
+        def __init__(self, params):
+            super().__init__(params, dict(lr=1e-2, eps=1e-8, weight_decay=1e-2, **defaults))
+
+        def step(self, closure=None):
+            loss = None if closure is None else closure()
+            for group in self.param_groups:
+                for p in group["params"]:
+                    if p.grad is not None:
+                        state = self.state[p]
+                        state["step"] = state.get("step", 0) + 1
+                        update(work.library, group, state, p)
+            return loss
+
+    nn = work.nn
+    model = work.loaded(nn.Sequential(nn.Linear(64, 16), nn.Tanh(), nn.Linear(16, 10)))
+    optimizer = Own(model.parameters())
+
+    def step():
+        optimizer.zero_grad()
+        loss = work.loss(model)
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    return step
+
+
+def lion(work):
+    def update(library, group, state, p):
+        if "m" not in state:
+            state["m"] = library.zeros_like(p)
+        p.data.mul_(1 - group["lr"] * group["weight_decay"])
+        grad, m = p.grad, state["m"]
+        p.data.add_((m * 0.9 + grad * 0.1).sign_(), alpha=-0.1 * group["lr"])
+        m.mul_(0.99).add_(grad, alpha=0.01)
+
+    return small(work, update)
+
+
+def lamb(work):
+    def update(library, group, state, p):
+        if "m" not in state:
+            state["m"], state["v"] = library.zeros_like(p.data), library.zeros_like(p.data)
+        grad, m, v = p.grad.data, state["m"], state["v"]
+        m.mul_(0.9).add_(grad, alpha=0.1)
+        v.mul_(0.999).addcmul_(grad, grad, value=0.001)
+        moved = m / v.sqrt().add(group["eps"])
+        moved.add_(p.data, alpha=group["weight_decay"])
+        norm, other = p.data.pow(2).sum().sqrt().clamp(0, 10), moved.pow(2).sum().sqrt()
+        trust = 1 if norm == 0 or other == 0 else norm / other
+        state["trust"] = trust
+        p.data.add_(-group["lr"] * trust * moved)
+
+    return small(work, update)
+
+
+def lars(work):
+    def update(library, group, state, p):
+        norm, other = library.norm(p.data), library.norm(p.grad.data)
+        rate = 0.1 * norm / (other + group["weight_decay"] * norm + 1e-6)
+        if "m" not in state:
+            state["m"] = library.zeros_like(p.data)
+        state["m"].mul_(0.9).add_(p.grad.data + group["weight_decay"] * p.data)
+        p.data.add_(-rate * group["lr"] * state["m"])
+
+    return small(work, update)
+
+
+def adabelief(work):
+    def update(library, group, state, p):
+        if "m" not in state:
+            state["m"], state["s"] = library.zeros_like(p.data), library.zeros_like(p.data)
+        grad, m, s, count = p.grad.data, state["m"], state["s"], state["step"]
+        grad = grad.add(p.data, alpha=group["weight_decay"])
+        m.mul_(0.9).add_(grad, alpha=0.1)
+        residual = grad - m
+        s.mul_(0.999).addcmul_(residual, residual, value=0.001)
+        denominator = (s.add_(group["eps"]).sqrt() / math.sqrt(1 - 0.999**count)).add_(1e-8)
+        p.data.addcdiv_(m, denominator, value=-group["lr"] / (1 - 0.9**count))
+
+    return small(work, update)
+
+
+def amsgrad(work):
+    def update(library, group, state, p):
+        if "m" not in state:
+            state["m"], state["v"] = library.zeros_like(p.data), library.zeros_like(p.data)
+            state["most"] = library.zeros_like(p.data)
+        grad, m, v, count = p.grad.data, state["m"], state["v"], state["step"]
+        m.mul_(0.9).add_(grad, alpha=0.1)
+        v.mul_(0.999).addcmul_(grad, grad, value=0.001)
+        library.max(state["most"], v, out=state["most"])
+        denominator = state["most"].sqrt().add_(group["eps"])
+        rate = group["lr"] * math.sqrt(1 - 0.999**count) / (1 - 0.9**count)
+        p.data.addcdiv_(m, denominator, value=-rate)
+
+    return small(work, update)
+
+
+def lookahead(work):
+    def update(library, group, state, p):
+        if "slow" not in state:
+            state["slow"] = library.empty_like(p.data).copy_(p.data)
+        p.data.add_(p.grad.data, alpha=-group["lr"])
+        if state["step"] % 6 == 0:
+            state["slow"].add_(p.data - state["slow"], alpha=0.5)
+            p.data.copy_(state["slow"])
+
+    return small(work, update)
+
+
+def rprop(work):
+    def update(library, group, state, p):
+        grad = p.grad.data
+        if "size" not in state:
+            state["size"] = library.full_like(grad, group["lr"])
+            state["last"] = library.zeros_like(grad)
+        sign = grad.mul(state["last"]).sign()
+        sign[sign.gt(0)] = 1.2
+        sign[sign.lt(0)] = 0.5
+        sign[sign.eq(0)] = 1
+        state["size"].mul_(sign).clamp_(1e-6, 0.05)
+        grad = grad.clone()
+        grad[sign.eq(0.5)] = 0
+        p.data.addcmul_(grad.sign(), state["size"], value=-1)
+        state["last"].copy_(grad)
+
+    return small(work, update)
+
+
+def sharpness_aware(work):
+    """SAM: two passes a step, weights moved up and back."""
+    model = work.perceptron()
+    parameters = list(model.parameters())
+
+    def step():
+        loss = work.loss(model)
+        loss.backward()
+        norm = work.library.stack([p.grad.norm() for p in parameters]).norm()
+        moved = []
+        with work.library.no_grad():
+            for p in parameters:
+                e = p.grad * (0.05 / (norm + 1e-12))
+                p.add_(e)
+                moved.append(e)
+        model.zero_grad()
+        work.loss(model).backward()
+        with work.library.no_grad():
+            for p, e in zip(parameters, moved, strict=True):
+                p.sub_(e)
+                p.sub_(p.grad, alpha=0.01)
+        model.zero_grad()
+        return loss.item()
+
+    return step
+
+
+def center_loss(work):
+    """Centers of classes, which are few numbers, moved by hand."""
+    model, optimizer = work.pair()
+    centers = work.normal(10, 10)
+
+    def step():
+        nonlocal centers
+        optimizer.zero_grad()
+        out = model(work.x)
+        apart = out - centers[work.y]
+        loss = work.F.cross_entropy(out, work.y) + 0.01 * (apart**2).sum(1).mean()
+        loss.backward()
+        optimizer.step()
+        with work.library.no_grad():
+            hot = work.F.one_hot(work.y, 10).float()
+            mean = hot.T @ out / (hot.sum(0)[:, None] + 1)
+            centers = 0.9 * centers + 0.1 * mean
+        return loss.item()
+
+    return step
+
+
 LOOPS = (
+    lion,
+    lamb,
+    lars,
+    adabelief,
+    amsgrad,
+    lookahead,
+    rprop,
+    sharpness_aware,
+    center_loss,
     data_replaced,
     data_replaced_no_grad,
     data_changed,
