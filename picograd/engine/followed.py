@@ -15,11 +15,12 @@ Whoever looks at what a standing node reads finds the graph made, too (`Standing
 
 import functools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
+from types import MappingProxyType
 from typing import Any, TypeVar
 
-from picograd.buffer import Overwritten
+from picograd.buffer import Overwritten, Storage
 from picograd.engine.plan_key import leaf_buffer
 from picograd.errors import check
 from picograd.graph.formula import Reader
@@ -329,9 +330,18 @@ def stand_no_more(node: Node) -> bool:
     return True
 
 
-def add_order(roots: Sequence[Node], numbers: dict[int, int], order: list[Node]) -> None:
-    """List what is under nodes and has no number, inputs first; formulas are left as they are."""
+def add_order(
+    roots: Sequence[Node],
+    numbers: dict[int, int],
+    order: list[Node],
+    stored: Mapping[int, int] = MappingProxyType({}),
+) -> None:
+    """List what is under nodes and has no number, inputs first; formulas are left as they are.
+
+    Leaves of memory whose identity is among what is `stored` have the number there.
+    """
     stack: list[Node] = [*reversed(roots)]
+    after = len({*numbers.values()}) - len(order)
     while stack:
         node = stack[-1]
         waiting = [each for each in node.inputs if id(each) not in numbers]
@@ -340,6 +350,8 @@ def add_order(roots: Sequence[Node], numbers: dict[int, int], order: list[Node])
         if id(node) not in numbers:
             if waiting:
                 stack += reversed(waiting)
+            elif type(node.arg) is Storage and id(node.arg.buffer) in stored:
+                numbers[id(node)] = stored[id(node.arg.buffer)]
             else:
-                numbers[id(node)] = len(numbers)
+                numbers[id(node)] = after + len(order)
                 order.append(node)

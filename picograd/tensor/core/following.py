@@ -158,7 +158,7 @@ def begin(owner: Any, count: int = 0) -> None:
         elif known.way is not None:
             EVENTS.take = Start(known).take
         else:
-            EVENTS.learning = log = Log(known.keep, known.leading, known.may_read)
+            EVENTS.learning = log = Log(known.keep, known.leading, known.may_read, owner)
             EVENTS.take = log.take
 
 
@@ -585,7 +585,7 @@ class Follower:
             if number_of >= self.begun:
                 pending.WAITING += [(nodes[at], error) for at, error in event.checks]
             served = []
-            for met, number, before in event.gradients:
+            for met, number, before in event.gradients if number_of >= self.begun else ():
                 node = nodes[self.way.made[number].at].inputs[-1]  # or of what was added to another
                 found = [each for each in (node, *node.inputs) if each.op == RESULT]
                 if not found and before == (IS, None):  # it has no formula
@@ -665,7 +665,9 @@ class Follower:
         record = self.record
         if self.at != read.at or self.way.events[-1].modes[2] != config.epoch:
             return False
-        if not self.is_asked(asked, read.asked) or self.living() != read.alive:
+        if not self.is_asked(asked, read.asked):
+            return False
+        if self.living() != [number for number, _ in read.alive]:
             return False
         if not self.are_current() or (taken := self.taken(read)) is None:
             return False
@@ -681,8 +683,7 @@ class Follower:
         self.computed |= computed
         checks = self.give_writes(computed)
         record.is_awaited = False
-        for number in read.alive:
-            at = self.way.made[number].at
+        for number, at in read.alive:
             if at in computed:
                 node = record.standing[at]
                 if give_value(self.made[number], node, computed[at]):

@@ -65,7 +65,7 @@ PLAIN |= {type, device}
 LISTS = (tuple, list, Size)
 BASIC = frozenset((int, slice, type(None), EllipsisType))
 VIEWS = 8  # of a tensor that is met, of memory
-READS = 4  # computations on a way
+READS = 16  # computations on a way
 FREE_LIMIT = 64  # nodes of what lives on, and is not computed
 TOLD_NUMBERS = (*GIVEN, RuntimeScalar)
 Told = tuple[int, Any]
@@ -169,7 +169,7 @@ class Read:
     scalars: list[Any]
     buffers: list[Any] = field(default_factory=list)
     roots: list[Any] = field(default_factory=list)
-    alive: list[int] = field(default_factory=list)
+    alive: list[tuple[int, Any]] = field(default_factory=list)  # tensors made, and their nodes
     # what was computed and not stored: see engine/carried.py
     passed: list[Any] = field(default_factory=list)
 
@@ -227,13 +227,18 @@ class Log:
     """This class watches a way, event by event, but for so many `leading` ones.
 
     `keep` is given what was learnt, or None. Where it `may_read`, what is asked for does not end it
-    if gradients of that may follow.
+    if gradients of that may follow, or were taken; but for the plan that it began behind.
     """
 
     def __init__(
-        self, keep: Callable[[Way | None], None], leading: int = 0, may_read: bool = False
+        self,
+        keep: Callable[[Way | None], None],
+        leading: int = 0,
+        may_read: bool = False,
+        owner: Any = None,
     ) -> None:
         self.keep, self.leading, self.may_read = keep, leading, may_read
+        self.begun_at = weakref.ref(owner) if type(owner) is CompiledPlan else None
         self.reads_made: list[Read] = []
         self.results: list[Node] = []  # of these
         self.shared: dict[int, tuple[int, bool]] = {}
@@ -524,7 +529,7 @@ class Log:
         """
         if not self.may_read or len(self.reads_made) == READS:
             return False
-        if any(x.gradients or x.moves for x in self.events):
+        if self.begun_at is not None and self.begun_at() is taken.plan:
             return False
         tensors = [tensor for _, each, _ in self.made if (tensor := each()) is not None]
         nodes = {id(tensor._node) for tensor in tensors}
@@ -532,6 +537,8 @@ class Log:
         nodes.update([id(node) for event in self.events for node, _ in event.checks])
         if not nodes.issuperset(map(id, taken.roots)):
             return False
+        if any(each.gradients or each.walks for each in self.events):
+            return True
         return any(each._tracks and each._node.leaf is None for each in tensors)
 
     def add_read(self, taken: Taken, asked: list[Node]) -> None:
@@ -542,7 +549,7 @@ class Log:
                 self.before[id(x)] = Node(x.op, x.inputs, x.arg, x.shape, x.dtype, x.device)
         read = Read(len(self.events), asked, weakref.ref(taken.plan), taken.scalars)
         read.buffers = told_buffers(self.held({}), taken)
-        read.alive = self.living()
+        read.alive = [(number, self.made[number][1]()._node) for number in self.living()]
         read.roots = [*taken.roots]
         self.reads_made.append(read)
         self.results += taken.roots
@@ -694,13 +701,13 @@ class Closing:
         numbers = self.numbers
         each.asked = [*map(self.number, each.asked)]
         each.roots = [*map(self.number, each.roots)]
+        each.alive = [(number, self.number(node)) for number, node in each.alive]
         each.buffers = self.by_number(each.buffers)
         each.passed = [
             (numbers[id(node)], is_free) for node, is_free in each.passed if id(node) in numbers
         ]
         self.scalars(each.scalars)
-        changed = {self.log.made[number][2].at for number in self.log.moved}
-        if not {*each.asked} <= {*each.roots} or not changed.isdisjoint(each.roots):
+        if not {*each.asked} <= {*each.roots}:
             raise Unlike
 
     def number_changes(self) -> None:
@@ -744,7 +751,6 @@ class Closing:
 
     def add_events(self) -> None:
         """Number all nodes, in the order of the events that lead to them."""
-        first = len(self.numbers)
         for event in self.log.events:
             before = [x.inputs for _, node in event.writes if (x := self.log.before.get(id(node)))]
             roots = [each for inputs in before for each in inputs]
@@ -753,9 +759,9 @@ class Closing:
             roots += [each.at for each in event.moves]
             roots += [node for node, _ in event.checks]
             start = len(self.order)
-            add_order(roots, self.numbers, self.order)
+            add_order(roots, self.numbers, self.order, self.stored())
             self.order[start:] = [self.log.before.get(id(x), x) for x in self.order[start:]]
-            event.reached = len(self.numbers) - first
+            event.reached = len(self.order)
             self.add_draws(event, self.order[start:])
             self.add_numbers(event, self.order[start:])
         stored = {*map(id, self.log.results)}
@@ -778,6 +784,14 @@ class Closing:
                 ]
                 event.numbers = []
         self.check_old_graphs()
+
+    def stored(self) -> dict[int, int]:
+        """Number what reads on the way stored, as far as it is known, by its memory.
+
+        What comes behind a read has leaves of that.
+        """
+        known = [node for node in self.log.results if id(node) in self.numbers]
+        return {id(buffer): self.numbers[id(x)] for x in known if (buffer := present(x))}
 
     def add_numbers(self, event: Event, nodes: Sequence[Node]) -> None:
         """Note which numbers of the template are the floats that an event was given.
