@@ -648,7 +648,9 @@ class Follower:
 
     def taken(self, wanted: Way | Read) -> Taken | None:
         """List what a plan takes, if it may run: nothing else is to be computed."""
-        if RUNNING.active or RUNNING.traces or pending.DEPTH[0] or not self.is_alone():
+        if RUNNING.active or RUNNING.traces or pending.DEPTH[0]:
+            return None
+        if carried.is_ahead() is not wanted.is_ahead or not self.is_alone():
             return None
         plan = wanted.plan()
         if plan is None or not PLANS.touch(plan):
@@ -723,8 +725,6 @@ class Follower:
     def is_alone(self) -> bool:
         """Tell whether nothing waits, or watches, but what was followed."""
         if config.debug or PROFILES or pending.WAITING or carried.STARTS:
-            return False
-        if carried.LINES and user_line() in carried.LINES:
             return False
         if entries(pending.WRITES) or entries(pending.CHANGED):
             return False

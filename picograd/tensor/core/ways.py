@@ -167,6 +167,7 @@ class Read:
     asked: list[Any]
     plan: "weakref.ref[CompiledPlan]"
     scalars: list[Any]
+    is_ahead: bool  # see engine/carried.py
     buffers: list[Any] = field(default_factory=list)
     roots: list[Any] = field(default_factory=list)
     alive: list[tuple[int, Any]] = field(default_factory=list)  # tensors made, and their nodes
@@ -201,6 +202,7 @@ class Way:
     stream: Any  # the seed of what was drawn
     leading: int  # events before all that others read, which may as well be recorded
     reads: list[Read]
+    is_ahead: bool
 
 
 def modes() -> tuple[Any, ...]:
@@ -547,7 +549,8 @@ class Log:
         for x in written:
             if x.inputs:
                 self.before[id(x)] = Node(x.op, x.inputs, x.arg, x.shape, x.dtype, x.device)
-        read = Read(len(self.events), asked, weakref.ref(taken.plan), taken.scalars)
+        plan = weakref.ref(taken.plan)
+        read = Read(len(self.events), asked, plan, taken.scalars, carried.is_ahead())
         read.buffers = told_buffers(self.held({}), taken)
         read.alive = [(number, self.made[number][1]()._node) for number in self.living()]
         read.roots = [*taken.roots]
@@ -693,7 +696,7 @@ class Closing:
             self.number_of(log.optimizer and log.optimizer.found_inf),
             self.buffers(), log.shared, self.scalars(taken.scalars), targets, holders, old, written,
             alive, final, roots, free, moving, random.DEFAULT.named, self.leading(free),
-            log.reads_made,
+            log.reads_made, carried.is_ahead(),
         )  # fmt: skip
 
     def number_read(self, each: Read) -> None:
