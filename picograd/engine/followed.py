@@ -37,10 +37,16 @@ class Events:
 
     `after` is called when something else than a step was computed, `anchor` where nothing is known
     of where a program is, with the plan that ran: `computed`. `lock` is that of pending.py,
-    `expected` what a step that was followed would take, where VERIFY records it as well.
+    `is_place` tells of a plan whether a way began behind it; one of few nodes is a place, too, where
+    one that began earlier met what was not computed (`is_early`). `expected` what a step that was followed would take, where VERIFY records it as well.
     """
 
-    __slots__ = ("after", "anchor", "computed", "expected", "learning", "lock", "record", "take")
+    __slots__ = (
+        "after", "anchor", "computed", "expected", "is_early", "is_place", "learning", "lock",
+        "record", "take",
+    )  # fmt: skip
+    is_early: bool
+    is_place: Callable[[Any], bool]
     anchor: Callable[[], None]
     computed: Any
     after: Callable[[], None] | None
@@ -54,6 +60,7 @@ class Events:
         self.take = self.record = self.learning = None
         self.after = self.expected = self.computed = None
         self.anchor = lambda: None
+        self.is_early, self.is_place = False, lambda plan: False
 
     @property
     def is_watched(self) -> bool:
@@ -105,7 +112,8 @@ def note_taken(taken: Taken, count: int) -> None:
 
     It is of a number of nodes: behind few no way begins, machine code is as fast there.
     """
-    EVENTS.computed = taken.plan if count >= FEWEST else None
+    is_place = count >= FEWEST or EVENTS.is_early or EVENTS.is_place(taken.plan)
+    EVENTS.computed, EVENTS.is_early = taken.plan if is_place else None, False
     if EVENTS.expected is not None:
         numbers = [each.value for each in taken.scalars]
         check_expected(taken.plan, taken.buffers, numbers, taken.roots)

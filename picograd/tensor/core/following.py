@@ -138,6 +138,7 @@ PLACES = Places()
 # by optimizers: what is known of the ways behind their steps, and behind each computation then;
 # and by plans
 KNOWN: "weakref.WeakKeyDictionary[Any, list[Known]]" = weakref.WeakKeyDictionary()
+EVENTS.is_place = lambda plan: plan in KNOWN
 
 
 def begin(owner: Any, count: int = 0) -> None:
@@ -833,6 +834,7 @@ class Follower:
         older.arg = Overwritten(storage, storage.version)
         stand_no_more(node)
         become_leaf(node, storage)
+        self.record.kept[at] = weakref.ref(node)  # who reads it may be computed later
         storage.count_writes()
         storage.buffer = buffer
         pending.LIVE.move(id(older), id(node), target)

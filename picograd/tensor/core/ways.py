@@ -360,6 +360,7 @@ class Log:
             return known[1]
         facts = facts_of(value)
         if facts is None:
+            EVENTS.is_early = leaf_buffer(value._node) is None
             raise Unlike
         number = len(self.met)
         self.met += met_with(value._node, facts[-1])

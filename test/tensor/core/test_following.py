@@ -1009,8 +1009,9 @@ def read_between(program: Program, number: int) -> Any:
     return total + norm + (program.kept.sum().item() if number == 10 else 0.0)
 
 
-def read_and_changed(program: Program, number: int) -> Any:
-    """Averages of gradients, changed in place between reads of each, and read later."""
+def rates_asked(program: Program, number: int) -> Any:
+    """Sizes of weights and of what moves them are asked for, one behind the other."""
+    program.model.norm.eval()
     parameters = list(program.model.parameters())
     if program.kept == []:
         program.kept = [picograd.zeros_like(each) for each in parameters]
@@ -1018,16 +1019,14 @@ def read_and_changed(program: Program, number: int) -> Any:
     loss.backward()
     total = 0.0
     for each, average in zip(parameters, program.kept):
-        average.mul_(0.5).add_(each.grad, alpha=0.5)
-        moved = average.clone().mul_(2.0 if number != 9 else 3.0)
-        size = moved.square().sum()
-        rate = 0.1 if size > 0.01 else 0.2
-        moved.add_(each.data)
-        total += moved.sum().item() if number in (8, 11) else size.item()
-        each.data.add_(moved, alpha=-rate)
+        average.mul_(0.9).add_(each.grad, alpha=0.1)
+        moved = average / (average.square().sqrt() + 1e-3)
+        moved.add_(each.data, alpha=0.01 if number != 9 else 0.02)
+        size, other = each.data.pow(2).sum().sqrt().clamp(0, 10), moved.pow(2).sum().sqrt()
+        rate = 1 if size == 0 or other == 0 else size / other
+        each.data.add_(-0.01 * rate * moved)
+        total += moved.sum().item() if number in (10, 12) else 0.0
         each.grad = None
-    if number == 10:
-        total += program.kept[0].sum().item()
     return total + loss.item()
 
 
@@ -1067,7 +1066,7 @@ LOOPS: list[tuple[Loop, int]] = [
     (varied, 4), (read_before, 4), (read_on_the_way, 4), (factors_by_name, 5),
     (read_and_written_twice, 2), (wrong_on_the_way, 3),
     (recurrent, 1), (gated, 1), (carried_on, 2), (pieces_of_made, 2),
-    (zeroed_before, 2), (packed, 2), (read_between, 3), (read_and_changed, 2),
+    (zeroed_before, 2), (packed, 2), (read_between, 3), (rates_asked, 2),
     (written_by_index, 2),
 ]  # fmt: skip
 
@@ -1079,7 +1078,7 @@ EARLY = (
     looked_at,
     zeroed_before,
     read_between,
-    read_and_changed,
+    rates_asked,
     written_by_index,
 )  # begin with their second run of a plan
 
