@@ -1,6 +1,6 @@
 """Plain training loops in the ways people write them, beside PyTorch's: speed, plans, memory.
 
-python bench/loop_variations.py [--only evaluation] [--steps 40] [--long 0]
+python bench/loop_variations.py [--only evaluation] [--room by_hand] [--steps 40] [--long 0]
 
 Both libraries step in turn in one process, on one thread; times are the processor time of the
 thread, the lower quartile of the steps. Each row says the ratio of speeds, how many plans were made
@@ -18,6 +18,7 @@ import warnings
 
 import torch
 import training_loops
+import training_loops_by_hand
 import training_loops_deeper
 import training_loops_wider
 from timing import machine, refuse_pinned_blas
@@ -26,7 +27,12 @@ import picograd
 from picograd.engine.backends import get_device
 from picograd.engine.realize import PLANS
 
-LOOPS = (*training_loops.LOOPS, *training_loops_wider.LOOPS, *training_loops_deeper.LOOPS)
+LOOPS = (
+    *training_loops.LOOPS,
+    *training_loops_wider.LOOPS,
+    *training_loops_deeper.LOOPS,
+    *training_loops_by_hand.LOOPS,
+)
 WARM = 12
 COMPARED, TOLERANCE = 3, 2e-3
 
@@ -75,6 +81,7 @@ def measure(loop, steps, long):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="names, separated by commas")
+    parser.add_argument("--room", default="", help="training_loops_ROOM.py alone")
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--long", type=int, default=0)
     options = parser.parse_args()
@@ -84,7 +91,9 @@ def main():
     picograd.config.threads = 1
     print(machine())
     only = options.only.split(",") if options.only else []
+    room = f"training_loops_{options.room}"
     chosen = [each for each in LOOPS if not only or each.__name__ in only]
+    chosen = [each for each in chosen if not options.room or each.__module__ == room]
     ratios = [measure(loop, options.steps, options.long) for loop in chosen]
     middle = math.exp(statistics.fmean(math.log(ratio) for ratio in ratios))
     least = min(zip(ratios, chosen, strict=True), key=lambda pair: pair[0])

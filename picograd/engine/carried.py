@@ -207,6 +207,11 @@ def read_again(order: Sequence[Node]) -> list[Node]:
     return again
 
 
+def is_ahead() -> bool:
+    """Tell whether values were missed that were asked for at this line of the user's."""
+    return bool(LINES) and user_line() in LINES
+
+
 def passed_over() -> list[Node]:
     """List what lives on, was computed on the way, and is not stored yet."""
     return [node for node in nodes_of(PASSED) if node.realized is None and node.op != "buffer"]
@@ -217,7 +222,7 @@ def read_ahead(order: Sequence[Node], roots: Sequence[Node], live: Any) -> list[
 
     Not those that track gradients: what `backward` needs it computes again.
     """
-    if not LINES or user_line() not in LINES:
+    if not is_ahead():
         return []
     numbers = {id(node): number for number, node in enumerate(order)}
     stored = set(map(id, roots))

@@ -15,11 +15,12 @@ Whoever looks at what a standing node reads finds the graph made, too (`Standing
 
 import functools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
+from types import MappingProxyType
 from typing import Any, TypeVar
 
-from picograd.buffer import Overwritten
+from picograd.buffer import Overwritten, Storage
 from picograd.engine.plan_key import leaf_buffer
 from picograd.errors import check
 from picograd.graph.formula import Reader
@@ -36,10 +37,16 @@ class Events:
 
     `after` is called when something else than a step was computed, `anchor` where nothing is known
     of where a program is, with the plan that ran: `computed`. `lock` is that of pending.py,
-    `expected` what a step that was followed would take, where VERIFY records it as well.
+    `is_place` tells of a plan whether a way began behind it; one of few nodes is a place, too, where
+    one that began earlier met what was not computed (`is_early`). `expected` what a step that was followed would take, where VERIFY records it as well.
     """
 
-    __slots__ = ("after", "anchor", "computed", "expected", "learning", "lock", "record", "take")
+    __slots__ = (
+        "after", "anchor", "computed", "expected", "is_early", "is_place", "learning", "lock",
+        "record", "take",
+    )  # fmt: skip
+    is_early: bool
+    is_place: Callable[[Any], bool]
     anchor: Callable[[], None]
     computed: Any
     after: Callable[[], None] | None
@@ -53,6 +60,7 @@ class Events:
         self.take = self.record = self.learning = None
         self.after = self.expected = self.computed = None
         self.anchor = lambda: None
+        self.is_early, self.is_place = False, lambda plan: False
 
     @property
     def is_watched(self) -> bool:
@@ -104,7 +112,8 @@ def note_taken(taken: Taken, count: int) -> None:
 
     It is of a number of nodes: behind few no way begins, machine code is as fast there.
     """
-    EVENTS.computed = taken.plan if count >= FEWEST else None
+    is_place = count >= FEWEST or EVENTS.is_early or EVENTS.is_place(taken.plan)
+    EVENTS.computed, EVENTS.is_early = taken.plan if is_place else None, False
     if EVENTS.expected is not None:
         numbers = [each.value for each in taken.scalars]
         check_expected(taken.plan, taken.buffers, numbers, taken.roots)
@@ -329,9 +338,18 @@ def stand_no_more(node: Node) -> bool:
     return True
 
 
-def add_order(roots: Sequence[Node], numbers: dict[int, int], order: list[Node]) -> None:
-    """List what is under nodes and has no number, inputs first; formulas are left as they are."""
+def add_order(
+    roots: Sequence[Node],
+    numbers: dict[int, int],
+    order: list[Node],
+    stored: Mapping[int, int] = MappingProxyType({}),
+) -> None:
+    """List what is under nodes and has no number, inputs first; formulas are left as they are.
+
+    Leaves of memory whose identity is among what is `stored` have the number there.
+    """
     stack: list[Node] = [*reversed(roots)]
+    after = len({*numbers.values()}) - len(order)
     while stack:
         node = stack[-1]
         waiting = [each for each in node.inputs if id(each) not in numbers]
@@ -340,6 +358,8 @@ def add_order(roots: Sequence[Node], numbers: dict[int, int], order: list[Node])
         if id(node) not in numbers:
             if waiting:
                 stack += reversed(waiting)
+            elif type(node.arg) is Storage and id(node.arg.buffer) in stored:
+                numbers[id(node)] = stored[id(node.arg.buffer)]
             else:
-                numbers[id(node)] = len(numbers)
+                numbers[id(node)] = after + len(order)
                 order.append(node)

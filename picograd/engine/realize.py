@@ -112,8 +112,8 @@ def find_plan(
                 note_stored(found, stored)
                 PLANS.put(key, stored)
                 return stored
-    is_folded = any(node.op == FOLDED for node in found.order)
-    if is_folded:
+    whole = roots, found
+    if any(node.op == FOLDED for node in found.order):
         roots, found = plain_graph(roots, found)
     if compiled is None:
         check_values(found.order)
@@ -121,8 +121,8 @@ def find_plan(
     if compiled is None and may_vary and not has_complex(found.order):
         tell_stored(found)
         bounded = bounded_plan(roots, found, own_plan, limits or {})
-        if limits is None and not is_folded:
-            learn(roots, found, bounded)
+        if limits is None:
+            learn(*whole, bounded)
         if bounded is not None:
             return put_bounded(bounded, key, patience)
     return own_plan(roots, found, is_missing)

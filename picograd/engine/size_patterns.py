@@ -25,7 +25,7 @@ from picograd.engine.sizes import BoundedPlan, Family, prime
 from picograd.errors import PicogradError
 from picograd.graph.axes import Degenerate, NoRule
 from picograd.graph.composites import NO_GRADIENT, CustomGradient
-from picograd.graph.formula import unfolded
+from picograd.graph.formula import FOLDED, unfolded
 from picograd.graph.node import Node
 from picograd.graph.recurrence import Recurrence
 from picograd.graph.starts import MOVING, starts_of
@@ -239,8 +239,14 @@ def filled_in(value: Any, numbers: Iterator[Any]) -> Any:
 
 
 def compare(pattern: Pattern, found: GraphKey) -> Variables | None:
-    """Find what varies between the last recording and this one; None if more than numbers."""
+    """Find what varies between the last recording and this one; None if more than numbers.
+
+    Formulas say the sizes of all that is inside: where these are others, nothing is found.
+    """
     rows, before = found.key.rows[0], pattern.rows
+    others_sized = {id(x) for x, row, was in zip(found.order, rows, before) if row[-3] != was[-3]}
+    if any(x.op == FOLDED and not others_sized.isdisjoint(map(id, x.inputs)) for x in found.order):
+        return None
     varying = []
     for at, (row, node) in enumerate(zip(rows, found.order)):
         has_argument = leaf_buffer(node) is None and row[0] != "scalar"
@@ -317,4 +323,4 @@ def copied(
         if varying[at] and op in MOVING:
             for start, old in zip(starts_of(made), starts_of(node)):
                 places[id(start)] = places[id(old)]
-    return [done[id(root)] for root in roots], places
+    return unfolded([done[id(root)] for root in roots], done.values()), places

@@ -39,6 +39,7 @@ from picograd.late_methods import dataclass
 from picograd.number import GIVEN, Given
 
 LIMIT = 256  # graphs whose gradients are known
+FEW = 4  # sizes of a graph whose gradients are kept the first time
 STOPPING = {*WRITES, RESULT}  # ops that a walk does not pass but for a gradient
 ASKS = 1  # what a leaf's flag is if gradients stop at it
 BLOCK_LIMIT = 16  # blocks that are kept
@@ -111,6 +112,7 @@ class Known:
 
 BLOCKS: "weakref.WeakKeyDictionary[Node, Placed]" = weakref.WeakKeyDictionary()  # by what reads it
 KNOWN: "OrderedDict[Any, Known]" = OrderedDict()
+SIZES: dict[int, dict[int, None]] = {}  # keys of graphs, by their operations
 
 
 def walk(root: Node, flag_of: Flag) -> Walked | None:
@@ -197,6 +199,16 @@ def end_row(node: Node, given: list[Any]) -> Any:
         return node.op, type(node.arg).__name__, repr(node.arg)
     given.append(node.arg)
     return node.op, type(node.arg).__name__
+
+
+def is_likely(walked: Walked) -> bool:
+    """Tell whether a graph is likely to come again: where sizes vary, once one came twice."""
+    sizes = SIZES.setdefault(hash(tuple([node.op for node in walked.order])), {})
+    if len(SIZES) > LIMIT or len(sizes) > LIMIT:
+        SIZES.clear()
+    is_known = len(sizes) < FEW or hash(walked.key) in sizes
+    sizes[hash(walked.key)] = None
+    return is_known
 
 
 def keep(walked: Walked, targets: Sequence[Node], gradients: Sequence[Node | None]) -> Known:

@@ -172,7 +172,7 @@ def gather_labels(facts: Facts) -> None:
 def iota_dimension(facts: Facts) -> int | None:
     """The dimension along which an index tensor counts 0, 1, 2, ..., if it is such a one."""
     chain: list[Facts] = []
-    while facts.node.op in VIEWS or facts.node.row.keeps_value:
+    while facts.inputs and (facts.node.op in VIEWS or facts.node.row.keeps_value):
         chain.append(facts)
         facts = facts.inputs[0]
     if facts.node.op not in POSITIONS:

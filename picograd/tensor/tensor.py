@@ -670,6 +670,7 @@ class Tensor(
         write(self, indexing.fit_value(number, self.shape), tracks, is_alike=True)
         return self
 
+    @event
     def __setitem__(self, items: Any, value: TensorLike) -> None:
         if type(value) is Recorded._masked:
             chosen: Any = value

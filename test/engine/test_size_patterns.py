@@ -99,6 +99,19 @@ def test_loops_are_bound_by_code(outcomes: list[bool]) -> None:
     assert any(outcomes)
 
 
+def test_steps_of_an_optimizer_are_bound_by_code(outcomes: list[bool]) -> None:
+    """Updates are formulas, whose own sizes stay; gradients are none once sizes were many."""
+    model = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 3))
+    optimizer = nn.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    for n in range(40, 56):
+        x = np.random.default_rng(n).standard_normal((n, 4)).astype(np.float32)
+        loss = functional.cross_entropy(model(Tensor(x)), picograd.arange(n) % 3)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert sum(outcomes) >= 6
+
+
 def test_what_was_learnt_ends_with_its_plan(outcomes: list[bool]) -> None:
     def run(n: int) -> None:
         (Tensor(np.ones((n, 3), np.float32)).softmax(0) * 2).realize()

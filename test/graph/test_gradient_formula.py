@@ -20,6 +20,7 @@ from picograd.tensor.core import autograd
 def forget() -> Iterator[None]:
     """Start without known gradients."""
     gradient_formula.KNOWN.clear()
+    gradient_formula.SIZES.clear()
     yield
 
 
@@ -267,6 +268,17 @@ def test_only_so_many_graphs_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
         x = trained(np.ones(size))
         assert gradients((x * x).sum(), x) == [[2.0] * size]
     assert len(gradient_formula.KNOWN) == 2
+
+
+def test_where_sizes_vary_those_that_come_twice_are_known() -> None:
+    w = trained([[1.0, 2.0], [3.0, 4.0]])
+    for n in range(1, 9):
+        gradients((Tensor.ones(n, 2) @ w).sum(), w)
+    first = len(gradient_formula.KNOWN)
+    assert first == gradient_formula.FEW
+    for _ in range(2):
+        gradients((Tensor.ones(8, 2) @ w).sum(), w)
+    assert len(gradient_formula.KNOWN) == first + 1
 
 
 def test_a_rule_that_asks_about_a_number_is_no_answer_for_the_next() -> None:

@@ -115,6 +115,7 @@ def test_iota_is_seen_through_views() -> None:
     assert iota_dimension(spread_out) == 0
     assert iota_dimension(facts(build.flip(count, (0,)), facts(count))) is None
     assert iota_dimension(facts(X)) is None
+    assert iota_dimension(facts(spread_out.node)) is None  # it is in memory
 
 
 def test_labels_of_a_reduction() -> None:

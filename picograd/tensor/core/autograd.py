@@ -313,8 +313,9 @@ def known_backward(root: Node, is_final: bool) -> list[tuple[Any, Node]] | None:
     if known is None:
         targets = targets_of(root, True)
         made = node_gradient([(root, root.const_like(1.0))], targets, is_trained)
-        known = gradient_formula.keep(walked, targets, made)
-        if known.formula is None:
+        if gradient_formula.is_likely(walked):
+            known = gradient_formula.keep(walked, targets, made)
+        if known is None or known.formula is None:
             pairs = zip(map(leaf_of, targets), made)
             return [(leaf, each) for leaf, each in pairs if each is not None]
     if known.formula is None:

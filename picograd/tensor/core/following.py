@@ -136,6 +136,7 @@ PLACES = Places()
 # by optimizers: what is known of the ways behind their steps, and behind each computation then;
 # and by plans
 KNOWN: "weakref.WeakKeyDictionary[Any, list[Known]]" = weakref.WeakKeyDictionary()
+EVENTS.is_place = lambda plan: plan in KNOWN
 
 
 def begin(owner: Any, count: int = 0) -> None:
@@ -156,7 +157,7 @@ def begin(owner: Any, count: int = 0) -> None:
         elif known.way is not None:
             EVENTS.take = Start(known).take
         else:
-            EVENTS.learning = log = Log(known.keep, known.leading, known.may_read)
+            EVENTS.learning = log = Log(known.keep, known.leading, known.may_read, owner)
             EVENTS.take = log.take
 
 
@@ -583,7 +584,7 @@ class Follower:
             if number_of >= self.begun:
                 pending.WAITING += [(nodes[at], error) for at, error in event.checks]
             served = []
-            for met, number, before in event.gradients:
+            for met, number, before in event.gradients if number_of >= self.begun else ():
                 node = nodes[self.way.made[number].at].inputs[-1]  # or of what was added to another
                 found = [each for each in (node, *node.inputs) if each.op == RESULT]
                 if not found and before == (IS, None):  # it has no formula
@@ -646,7 +647,9 @@ class Follower:
 
     def taken(self, wanted: Way | Read) -> Taken | None:
         """List what a plan takes, if it may run: nothing else is to be computed."""
-        if RUNNING.active or RUNNING.traces or pending.DEPTH[0] or not self.is_alone():
+        if RUNNING.active or RUNNING.traces or pending.DEPTH[0]:
+            return None
+        if carried.is_ahead() is not wanted.is_ahead or not self.is_alone():
             return None
         plan = wanted.plan()
         if plan is None or not PLANS.touch(plan):
@@ -663,7 +666,9 @@ class Follower:
         record = self.record
         if self.at != read.at or self.way.events[-1].modes[2] != config.epoch:
             return False
-        if not self.is_asked(asked, read.asked) or self.living() != read.alive:
+        if not self.is_asked(asked, read.asked):
+            return False
+        if self.living() != [number for number, _ in read.alive]:
             return False
         if not self.are_current() or (taken := self.taken(read)) is None:
             return False
@@ -679,8 +684,7 @@ class Follower:
         self.computed |= computed
         checks = self.give_writes(computed)
         record.is_awaited = False
-        for number in read.alive:
-            at = self.way.made[number].at
+        for number, at in read.alive:
             if at in computed:
                 node = record.standing[at]
                 if give_value(self.made[number], node, computed[at]):
@@ -720,8 +724,6 @@ class Follower:
     def is_alone(self) -> bool:
         """Tell whether nothing waits, or watches, but what was followed."""
         if config.debug or PROFILES or pending.WAITING or carried.STARTS:
-            return False
-        if carried.LINES and user_line() in carried.LINES:
             return False
         if entries(pending.WRITES) or entries(pending.CHANGED):
             return False
@@ -830,6 +832,7 @@ class Follower:
         older.arg = Overwritten(storage, storage.version)
         stand_no_more(node)
         become_leaf(node, storage)
+        self.record.kept[at] = weakref.ref(node)  # who reads it may be computed later
         storage.count_writes()
         storage.buffer = buffer
         pending.LIVE.move(id(older), id(node), target)

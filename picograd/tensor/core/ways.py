@@ -65,7 +65,7 @@ PLAIN |= {type, device}
 LISTS = (tuple, list, Size)
 BASIC = frozenset((int, slice, type(None), EllipsisType))
 VIEWS = 8  # of a tensor that is met, of memory
-READS = 4  # computations on a way
+READS = 16  # computations on a way
 FREE_LIMIT = 64  # nodes of what lives on, and is not computed
 TOLD_NUMBERS = (*GIVEN, RuntimeScalar)
 Told = tuple[int, Any]
@@ -167,9 +167,10 @@ class Read:
     asked: list[Any]
     plan: "weakref.ref[CompiledPlan]"
     scalars: list[Any]
+    is_ahead: bool  # see engine/carried.py
     buffers: list[Any] = field(default_factory=list)
     roots: list[Any] = field(default_factory=list)
-    alive: list[int] = field(default_factory=list)
+    alive: list[tuple[int, Any]] = field(default_factory=list)  # tensors made, and their nodes
     # what was computed and not stored: see engine/carried.py
     passed: list[Any] = field(default_factory=list)
 
@@ -201,6 +202,7 @@ class Way:
     stream: Any  # the seed of what was drawn
     leading: int  # events before all that others read, which may as well be recorded
     reads: list[Read]
+    is_ahead: bool
 
 
 def modes() -> tuple[Any, ...]:
@@ -227,13 +229,18 @@ class Log:
     """This class watches a way, event by event, but for so many `leading` ones.
 
     `keep` is given what was learnt, or None. Where it `may_read`, what is asked for does not end it
-    if gradients of that may follow.
+    if gradients of that may follow, or were taken; but for the plan that it began behind.
     """
 
     def __init__(
-        self, keep: Callable[[Way | None], None], leading: int = 0, may_read: bool = False
+        self,
+        keep: Callable[[Way | None], None],
+        leading: int = 0,
+        may_read: bool = False,
+        owner: Any = None,
     ) -> None:
         self.keep, self.leading, self.may_read = keep, leading, may_read
+        self.begun_at = weakref.ref(owner) if type(owner) is CompiledPlan else None
         self.reads_made: list[Read] = []
         self.results: list[Node] = []  # of these
         self.shared: dict[int, tuple[int, bool]] = {}
@@ -353,6 +360,7 @@ class Log:
             return known[1]
         facts = facts_of(value)
         if facts is None:
+            EVENTS.is_early = leaf_buffer(value._node) is None
             raise Unlike
         number = len(self.met)
         self.met += met_with(value._node, facts[-1])
@@ -524,7 +532,7 @@ class Log:
         """
         if not self.may_read or len(self.reads_made) == READS:
             return False
-        if any(x.gradients or x.moves for x in self.events):
+        if self.begun_at is not None and self.begun_at() is taken.plan:
             return False
         tensors = [tensor for _, each, _ in self.made if (tensor := each()) is not None]
         nodes = {id(tensor._node) for tensor in tensors}
@@ -532,6 +540,8 @@ class Log:
         nodes.update([id(node) for event in self.events for node, _ in event.checks])
         if not nodes.issuperset(map(id, taken.roots)):
             return False
+        if any(each.gradients or each.walks for each in self.events):
+            return True
         return any(each._tracks and each._node.leaf is None for each in tensors)
 
     def add_read(self, taken: Taken, asked: list[Node]) -> None:
@@ -540,9 +550,10 @@ class Log:
         for x in written:
             if x.inputs:
                 self.before[id(x)] = Node(x.op, x.inputs, x.arg, x.shape, x.dtype, x.device)
-        read = Read(len(self.events), asked, weakref.ref(taken.plan), taken.scalars)
+        plan = weakref.ref(taken.plan)
+        read = Read(len(self.events), asked, plan, taken.scalars, carried.is_ahead())
         read.buffers = told_buffers(self.held({}), taken)
-        read.alive = self.living()
+        read.alive = [(number, self.made[number][1]()._node) for number in self.living()]
         read.roots = [*taken.roots]
         self.reads_made.append(read)
         self.results += taken.roots
@@ -686,7 +697,7 @@ class Closing:
             self.number_of(log.optimizer and log.optimizer.found_inf),
             self.buffers(), log.shared, self.scalars(taken.scalars), targets, holders, old, written,
             alive, final, roots, free, moving, random.DEFAULT.named, self.leading(free),
-            log.reads_made,
+            log.reads_made, carried.is_ahead(),
         )  # fmt: skip
 
     def number_read(self, each: Read) -> None:
@@ -694,13 +705,13 @@ class Closing:
         numbers = self.numbers
         each.asked = [*map(self.number, each.asked)]
         each.roots = [*map(self.number, each.roots)]
+        each.alive = [(number, self.number(node)) for number, node in each.alive]
         each.buffers = self.by_number(each.buffers)
         each.passed = [
             (numbers[id(node)], is_free) for node, is_free in each.passed if id(node) in numbers
         ]
         self.scalars(each.scalars)
-        changed = {self.log.made[number][2].at for number in self.log.moved}
-        if not {*each.asked} <= {*each.roots} or not changed.isdisjoint(each.roots):
+        if not {*each.asked} <= {*each.roots}:
             raise Unlike
 
     def number_changes(self) -> None:
@@ -744,7 +755,6 @@ class Closing:
 
     def add_events(self) -> None:
         """Number all nodes, in the order of the events that lead to them."""
-        first = len(self.numbers)
         for event in self.log.events:
             before = [x.inputs for _, node in event.writes if (x := self.log.before.get(id(node)))]
             roots = [each for inputs in before for each in inputs]
@@ -753,9 +763,9 @@ class Closing:
             roots += [each.at for each in event.moves]
             roots += [node for node, _ in event.checks]
             start = len(self.order)
-            add_order(roots, self.numbers, self.order)
+            add_order(roots, self.numbers, self.order, self.stored())
             self.order[start:] = [self.log.before.get(id(x), x) for x in self.order[start:]]
-            event.reached = len(self.numbers) - first
+            event.reached = len(self.order)
             self.add_draws(event, self.order[start:])
             self.add_numbers(event, self.order[start:])
         stored = {*map(id, self.log.results)}
@@ -778,6 +788,14 @@ class Closing:
                 ]
                 event.numbers = []
         self.check_old_graphs()
+
+    def stored(self) -> dict[int, int]:
+        """Number what reads on the way stored, as far as it is known, by its memory.
+
+        What comes behind a read has leaves of that.
+        """
+        known = [node for node in self.log.results if id(node) in self.numbers]
+        return {id(buffer): self.numbers[id(x)] for x in known if (buffer := present(x))}
 
     def add_numbers(self, event: Event, nodes: Sequence[Node]) -> None:
         """Note which numbers of the template are the floats that an event was given.

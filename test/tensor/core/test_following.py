@@ -989,6 +989,65 @@ def carried_on(program: Program, number: int) -> Any:
     return value + (last.sum().item() if number in (8, 11) else 0.0)
 
 
+def read_between(program: Program, number: int) -> Any:
+    """Gradients of two batches, added up by hand; losses, and norms after that, are read."""
+    parameters = list(program.model.parameters())
+    sums, total = [picograd.zeros_like(each) for each in parameters], 0.0
+    for part in range(2):
+        loss = program.loss(number + 20 * part)
+        gradients = picograd.autograd.grad(loss, parameters)
+        sums = [one + each for one, each in zip(sums, gradients)]
+        total += loss.item()
+        if part == 0 and number == 8:
+            sums[0].mul_(2.0)
+        if part == 0 and number in (9, 10):
+            program.kept = gradients[1]
+    norm = sum((each**2).sum().item() for each in sums)
+    with picograd.no_grad():
+        for each, one in zip(parameters, sums):
+            each -= 0.1 * one * min(1.0, 1.0 / norm)
+    return total + norm + (program.kept.sum().item() if number == 10 else 0.0)
+
+
+def rates_asked(program: Program, number: int) -> Any:
+    """Sizes of weights and of what moves them are asked for, one behind the other."""
+    program.model.norm.eval()
+    parameters = list(program.model.parameters())
+    if program.kept == []:
+        program.kept = [picograd.zeros_like(each) for each in parameters]
+    loss = program.loss(number)
+    loss.backward()
+    total = 0.0
+    for each, average in zip(parameters, program.kept):
+        average.mul_(0.9).add_(each.grad, alpha=0.1)
+        moved = average / (average.square().sqrt() + 1e-3)
+        moved.add_(each.data, alpha=0.01 if number != 9 else 0.02)
+        size, other = each.data.pow(2).sum().sqrt().clamp(0, 10), moved.pow(2).sum().sqrt()
+        rate = 1 if size == 0 or other == 0 else size / other
+        each.data.add_(-0.01 * rate * moved)
+        total += moved.sum().item() if number in (10, 12) else 0.0
+        each.grad = None
+    return total + loss.item()
+
+
+def written_by_index(program: Program, number: int) -> Any:
+    """Gradients of which masks, rows and pieces are overwritten, other ones at times."""
+    loss = program.loss(number)
+    loss.backward()
+    shown = program.model.first.weight.grad[0] if number == 9 else None
+    for each in program.model.parameters():
+        sign = each.grad.sign()
+        sign[sign.gt(0)] = 1.25 if number != 8 else 0.5
+        sign[0] = 0.75
+        each.grad[-1:] = sign[-1:]
+        if number in (11, 12):
+            sign[[0, -1]] = 2.0
+        each.data.addcmul_(each.grad, sign, value=-0.1)
+    read = 0.0 if shown is None else shown.sum().item()
+    program.optimizer.zero_grad()
+    return loss.item() + read
+
+
 LOOPS: list[tuple[Loop, int]] = [
     (plain, 8), (detached, 7), (kept_outputs, 7), (rates, 6), (branches, 4), (factors, 3),
     (kinds_of_factors, 3), (sizes, 3), (read_inside, 0), (statistics_read, 1), (evaluated, 5),
@@ -1007,7 +1066,8 @@ LOOPS: list[tuple[Loop, int]] = [
     (varied, 4), (read_before, 4), (read_on_the_way, 4), (factors_by_name, 5),
     (read_and_written_twice, 2), (wrong_on_the_way, 3),
     (recurrent, 1), (gated, 1), (carried_on, 2), (pieces_of_made, 2),
-    (zeroed_before, 2), (packed, 2),
+    (zeroed_before, 2), (packed, 2), (read_between, 3), (rates_asked, 2),
+    (written_by_index, 2),
 ]  # fmt: skip
 
 EARLY = (
@@ -1017,6 +1077,9 @@ EARLY = (
     averaged,
     looked_at,
     zeroed_before,
+    read_between,
+    rates_asked,
+    written_by_index,
 )  # begin with their second run of a plan
 
 
