@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from picograd.errors import ShapeError, ValueRangeError
-from picograd.nn.conv import ConvSettings, Sizes, per_axis
+from picograd.nn import functional
+from picograd.nn.conv import ConvSettings, Sizes
+from picograd.nn.init import per_axis
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.operands import as_sizes
-from picograd.tensor.core.recording import apply
-from picograd.tensor.network import convolution
 from picograd.tensor.tensor import Tensor
 
 
@@ -57,11 +57,9 @@ class AdjointConv(ConvSettings):
         if len(x.shape) == rank + 1:
             return self.convolve_to(x.unsqueeze(0), output_size).squeeze(0)
         extra = self._extra(x, output_size)
-        options: dict[str, Any] = dict(stride=self.stride, padding=self.padding)
-        options |= dict(dilation=self.dilation, groups=self.groups, output_padding=extra)
-        name = f"conv_transpose{rank}d"
-        record = convolution.convolve_transposed
-        return apply(record, name, rank, x, self.weight, self.bias, options)
+        convolve = getattr(functional, f"conv_transpose{rank}d")
+        sizes = (self.stride, self.padding, extra, self.groups, self.dilation)
+        return convolve(x, self.weight, self.bias, *sizes)  # type: ignore[no-any-return]
 
     def _extra(self, x: Tensor, output_size: Any) -> tuple[int, ...]:
         """Find the output padding that gives a wanted size."""
