@@ -29,7 +29,6 @@ PATHS = {
     "_subclasses.fake_tensor": ("picograd.absent",),
     "ao": ("picograd.nn.quantization_names",),
     "ao.quantization": ("picograd.nn.quantization_names",),
-    "autograd.forward_ad": ("picograd.autograd",),
     "autograd.function": ("picograd.autograd",),
     "autograd.grad_mode": ("picograd.autograd",),
     "autograd.profiler": ("picograd.profiler",),

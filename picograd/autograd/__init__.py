@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import picograd.profiler as profiler
-from picograd.autograd import functional, graph
+from picograd.autograd import forward_ad, functional, graph
 from picograd.autograd.anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
 from picograd.errors import ShapeError
 from picograd.tensor.core import recording
@@ -30,8 +30,8 @@ from picograd.tensor.transforms.custom import (
 from picograd.tensor.transforms.gradcheck import gradcheck, gradgradcheck
 
 __all__ = [
-    "Function", "Variable", "backward", "checkpoint", "detect_anomaly", "enable_grad", "functional",
-    "grad", "gradcheck", "gradgradcheck", "graph", "hessian", "inference_mode",
+    "Function", "Variable", "backward", "checkpoint", "detect_anomaly", "enable_grad", "forward_ad",
+    "functional", "grad", "gradcheck", "gradgradcheck", "graph", "hessian", "inference_mode",
     "is_anomaly_enabled", "is_grad_enabled", "jacobian", "jvp", "no_grad", "once_differentiable",
     "profiler", "set_detect_anomaly", "set_grad_enabled", "vjp",
 ]  # fmt: skip

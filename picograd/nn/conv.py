@@ -8,28 +8,16 @@ from typing import Any
 
 from picograd.errors import ShapeError, ValueRangeError, check_known
 from picograd.helpers import product
-from picograd.nn import init
+from picograd.nn import functional, init
 from picograd.nn.family import Family
+from picograd.nn.init import per_axis
 from picograd.nn.parameter import Parameter
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.operands import as_sizes
-from picograd.tensor.core.recording import apply
-from picograd.tensor.network import convolution
 from picograd.tensor.tensor import Tensor
 
 Sizes = int | tuple[int, ...]
-
-
-def per_axis(op: str, value: Sizes, count: int, name: str, least: int = 1) -> tuple[int, ...]:
-    """Repeat one number for every spatial axis, or check that there is one number per axis."""
-    init.check_sizes(op, least, **{name: value})
-    sizes = (value,) if isinstance(value, int) else tuple(value)
-    sizes = sizes * count if len(sizes) == 1 else sizes
-    if len(sizes) != count:
-        problem = f"{name}={value} has {len(sizes)} sizes, {count} wanted"
-        raise ShapeError(op, problem, "pass one int, or one for every spatial axis")
-    return sizes
 
 
 def _padding_mode(op: str, mode: str) -> str:
@@ -106,13 +94,12 @@ class ConvSettings(Family):
     def _conv_forward(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """Convolve (B, C, *S), or (C, *S): subclasses give other weights, or write it anew."""
         need_tensor(type(self).__name__, x)
-        rank, padding = self.axes, self.padding
+        padding = self.padding
         if self.padding_mode != "zeros":
             x, padding = x.pad(self._margins(), mode=self.padding_mode), 0
-        options = dict(stride=self.stride, padding=padding, dilation=self.dilation)
-        options["groups"] = self.groups
-        name = f"conv{rank}d"
-        return apply(convolution.convolve, name, rank, x, weight, bias, options)
+        convolve = getattr(functional, f"conv{self.axes}d")
+        sizes = (self.stride, padding, self.dilation, self.groups)
+        return convolve(x, weight, bias, *sizes)  # type: ignore[no-any-return]
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -239,11 +226,9 @@ class AdjointConv(ConvSettings):
         if len(x.shape) == rank + 1:
             return self.convolve_to(x.unsqueeze(0), output_size).squeeze(0)
         extra = self._extra(x, output_size)
-        options: dict[str, Any] = dict(stride=self.stride, padding=self.padding)
-        options |= dict(dilation=self.dilation, groups=self.groups, output_padding=extra)
-        name = f"conv_transpose{rank}d"
-        record = convolution.convolve_transposed
-        return apply(record, name, rank, x, self.weight, self.bias, options)
+        convolve = getattr(functional, f"conv_transpose{rank}d")
+        sizes = (self.stride, self.padding, extra, self.groups, self.dilation)
+        return convolve(x, self.weight, self.bias, *sizes)  # type: ignore[no-any-return]
 
     def _extra(self, x: Tensor, output_size: Any) -> tuple[int, ...]:
         """Find the output padding that gives a wanted size."""

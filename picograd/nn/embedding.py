@@ -3,8 +3,7 @@
 from typing import Any
 
 from picograd.errors import ShapeError, ValueRangeError, check_known
-from picograd.nn import init
-from picograd.nn.functional_embedding import embedding, embedding_bag
+from picograd.nn import functional, init
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike
@@ -124,7 +123,7 @@ class Embedding(Table):
     def forward(self, input: Tensor) -> Tensor:
         """Look up one row for each index."""
         limits = (self.padding_idx, self.max_norm, self.norm_type)
-        return embedding(input, self.weight, *limits, self.scale_grad_by_freq)
+        return functional.embedding(input, self.weight, *limits, self.scale_grad_by_freq)
 
 
 class EmbeddingBag(Table):
@@ -168,7 +167,8 @@ class EmbeddingBag(Table):
         """Look up and reduce; `per_sample_weights` (shape of the index) with mode "sum" only."""
         limits = (self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode, self.sparse)
         places = (self.include_last_offset, self.padding_idx)
-        return embedding_bag(input, self.weight, offsets, *limits, per_sample_weights, *places)
+        rest = (offsets, *limits, per_sample_weights, *places)
+        return functional.embedding_bag(input, self.weight, *rest)
 
     def extra_repr(self) -> str:
         """Describe the settings."""

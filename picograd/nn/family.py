@@ -8,7 +8,10 @@ from picograd.nn.module import Module
 
 
 class Looked:
-    """This class finds a function in its module at each call: a program may replace it."""
+    """This class finds a function at each call, in nn.functional if it is there.
+
+    A program may replace it, and classes of users that derive from Tensor are asked there.
+    """
 
     __slots__ = ("function",)
 
@@ -17,7 +20,8 @@ class Looked:
 
     def __get__(self, module: Any, kind: Any = None) -> Any:
         function = self.function
-        return getattr(sys.modules[function.__module__], function.__name__, function)
+        own = getattr(sys.modules[function.__module__], function.__name__, function)
+        return getattr(sys.modules["picograd.nn.functional"], function.__name__, own)
 
 
 class Family(Module):

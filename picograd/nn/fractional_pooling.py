@@ -3,7 +3,7 @@
 from typing import Any
 
 from picograd.errors import ShapeError
-from picograd.nn.conv import per_axis
+from picograd.nn.init import per_axis
 from picograd.nn.module import Module
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.function import within

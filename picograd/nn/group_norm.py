@@ -1,14 +1,12 @@
 """GroupNorm, InstanceNorm and RMSNorm: normalisation that does not look at the batch."""
 
 from picograd.errors import ShapeError, ValueRangeError
-from picograd.nn import init
+from picograd.nn import functional, init
 from picograd.nn.module import Module
 from picograd.nn.norm import BatchNorm
 from picograd.nn.parameter import Parameter
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike
 from picograd.tensor.core.arguments import need_tensor
-from picograd.tensor.network import normalization as functional
-from picograd.tensor.network.normalization import normalize_channels
 from picograd.tensor.public import arange
 from picograd.tensor.tensor import Tensor
 
@@ -97,7 +95,7 @@ class InstanceNorm(BatchNorm):
         self._check(input)
         if not self.training and self.track_running_stats:
             stats = (self.running_mean, self.running_var)
-            return normalize_channels(input, *stats, self.weight, self.bias, self.eps)
+            return functional.normalize_channels(input, *stats, self.weight, self.bias, self.eps)
         if self.training and self.track_running_stats:
             self._track_samples(input.detach())
         scale, shift = self.weight, self.bias

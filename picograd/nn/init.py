@@ -9,7 +9,7 @@ from picograd.dtype import default_float, to_dtype
 from picograd.errors import DTypeError, ShapeError, ValueRangeError, check_known
 from picograd.graph.room import check_size
 from picograd.helpers import product
-from picograd.tensor.core.annotations import DeviceLike, DTypeLike
+from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Sizes
 from picograd.tensor.core.autograd import no_grad
 from picograd.tensor.core.operands import fitting_integer
 from picograd.tensor.linalg import decompositions
@@ -31,6 +31,17 @@ GAINS = {
     "relu": math.sqrt(2.0),
     "selu": 0.75,
 }
+
+
+def per_axis(op: str, value: Sizes, count: int, name: str, least: int = 1) -> tuple[int, ...]:
+    """Repeat one number for every spatial axis, or check that there is one number per axis."""
+    check_sizes(op, least, **{name: value})
+    sizes = (value,) if isinstance(value, int) else tuple(value)
+    sizes = sizes * count if len(sizes) == 1 else sizes
+    if len(sizes) != count:
+        problem = f"{name}={value} has {len(sizes)} sizes, {count} wanted"
+        raise ShapeError(op, problem, "pass one int, or one for every spatial axis")
+    return sizes
 
 
 def check_sizes(op: str, least: int = 0, **sizes: Any) -> None:

@@ -15,7 +15,6 @@ from picograd.nn.distances import PairwiseDistance
 from picograd.nn.family import Family
 from picograd.nn.linear import Linear
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike
-from picograd.tensor.core.guard import guarded
 from picograd.tensor.core.spelling import read_reduction
 from picograd.tensor.network import losses
 from picograd.tensor.tensor import Tensor
@@ -66,9 +65,8 @@ class Loss(WeightedCriterion):
     hidden: tuple[str, ...] = ()  # options that only the function takes
 
     def __init_subclass__(cls, **own: Any) -> None:
-        """Show the options of the function as the class's signature; its errors name it."""
+        """Show the options of the function as the class's signature."""
         super().__init_subclass__(**own)
-        cls.compute = staticmethod(guarded(cls.compute))  # type: ignore[method-assign]
         cls.__signature__ = Signature(cls.options())
 
     @classmethod

@@ -8,7 +8,7 @@ it: a part may know its parent.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Set
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 from picograd.dtype import DType, bfloat16, float16, float32, float64, to_dtype
 from picograd.engine.tracing import RUNNING, note_change, note_object
@@ -98,6 +98,9 @@ class Module(Inner):
         return hooks.call(module, module._hooks, inputs, options)
 
     # attributes
+
+    if not TYPE_CHECKING:  # checkers would take any name for an attribute
+        __getattr__ = object.__getattribute__  # called by classes of users
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Refuse to hide a parameter, buffer or module behind something else."""
@@ -458,7 +461,9 @@ class Module(Inner):
             check_names(result)
         return result
 
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
+    def _load_from_state_dict(
+        self, state_dict: dict[str, Any], prefix: str, *others: Any, **named: Any
+    ) -> None:
         """Load this module's own tensors, where a class changes the state before or looks after."""
         load_own(self, state_dict, prefix)
 

@@ -8,11 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from picograd.errors import ValueRangeError
-from picograd.nn import init
-from picograd.nn.conv import per_axis
+from picograd.nn import functional, init
 from picograd.nn.family import Family
+from picograd.nn.init import per_axis
 from picograd.tensor.core.arguments import need_tensor
-from picograd.tensor.network import pooling_functions as functional
 from picograd.tensor.tensor import Tensor
 
 Sizes = int | tuple[int, ...]

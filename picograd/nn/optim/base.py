@@ -13,6 +13,7 @@ are its own, `self.state[p]` begins as an empty dict, and nothing is checked or 
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -33,7 +34,7 @@ from picograd.engine.tracing import (
     note_undo,
 )
 from picograd.engine.update import Update
-from picograd.errors import DTypeError, ValueRangeError
+from picograd.errors import ValueRangeError
 from picograd.graph.formula import Formula, formula_of
 from picograd.graph.node import Node
 from picograd.helpers import Key
@@ -42,6 +43,7 @@ from picograd.nn.optim.group import (
     FORMULAS,
     Batch,
     Expanded,
+    Loaded,
     Numbers,
     Options,
     ParameterGroup,
@@ -56,9 +58,12 @@ from picograd.nn.optim.group import (
     keep_formula,
     math_dtype,
     of_parts,
+    read_groups,
+    read_members,
     turns_of,
     write_tracked,
 )
+from picograd.nn.optim.hooks import Hooked, hooked
 from picograd.nn.parameter import overwrite, realize
 from picograd.number import converted
 from picograd.tensor.core.alone import change_gradient
@@ -73,7 +78,7 @@ Change = tuple[Tensor, Node]  # and its new value
 Result = tuple[Tensor, Slots]
 
 
-class Optimizer:
+class Optimizer(Hooked):
     """This class is the base of optimizers; see the module docstring.
 
     `params` are tensors, (name, tensor) pairs, or dicts with "params" and options of their own.
@@ -95,8 +100,10 @@ class Optimizer:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        has_step = "step" in vars(cls) and cls.update is Optimizer.update
-        if has_step and "is_formula" not in vars(cls):
+        if "step" not in vars(cls):
+            return
+        cls.step = hooked(cls.step)  # type: ignore[method-assign]
+        if cls.update is Optimizer.update and "is_formula" not in vars(cls):
             cls.is_formula = False
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
@@ -105,7 +112,7 @@ class Optimizer:
         self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
         self.param_groups: list[ParameterGroup] = []
         self.found_inf: Tensor | None = None  # set by GradScaler: a true value skips the step
-        for group in _read_groups(params):
+        for group in read_groups(params):
             self.add_param_group(group)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -115,7 +122,8 @@ class Optimizer:
     def _trace_state(self) -> dict[str, Any]:
         """List what a trace of `picograd.jit` in which this optimizer steps may depend on."""
         is_own = self.is_own_rule()
-        state = {**self.__dict__, "is_formula": self.is_formula}
+        hooks = self._hooks.identities() if self._hooks else ()
+        state = {**self.__dict__, "is_formula": self.is_formula, "_hooks": hooks}
         for number, group in enumerate(self.param_groups):
             found = group._trace_state(is_own)
             values = [v for p in group.parameters for v in dict(self.state.get(p, ())).values()]
@@ -184,7 +192,7 @@ class Optimizer:
         if not isinstance(param_group, Mapping) or "params" not in param_group:
             problem = "a parameter group has no 'params'"
             raise ValueRangeError("optim", problem, 'write {"params": tensors, "lr": 0.1}')
-        members, names = _read_members(param_group["params"])
+        members, names = read_members(param_group["params"])
         options = {**self.defaults, **{k: v for k, v in param_group.items() if k != "params"}}
         if names:
             options["param_names"] = names
@@ -212,6 +220,7 @@ class Optimizer:
                     parameter.grad.detach_()
                     change_gradient(parameter, Tensor.zeros_like)
 
+    @hooked
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient, in one realisation.
 
@@ -413,17 +422,24 @@ class Optimizer:
 
         `{"state": {0: {"step": ...}, ...}, "param_groups": [{"lr": ..., "params": [0, ...]}]}`.
         """
-        return export_state(self.state, self.param_groups, self.hidden)
+        self._replaced("state_before")
+        state = export_state(self.state, self.param_groups, self.hidden)
+        return self._replaced("state_after", state)  # type: ignore[no-any-return]
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Continue from a state dict: of this class, or of PyTorch's with arrays for tensors.
 
         Raises StateError, with nothing changed, if it does not fit.
         """
-        if not self.is_formula:
+        state_dict = self._replaced("load_before", copy(state_dict))
+        if self.is_formula:
+            self._load_all(import_state(state_dict, self.param_groups))
+        else:
             import_own(state_dict, self.param_groups, self.state)
-            return
-        found = import_state(state_dict, self.param_groups)
+        self._replaced("load_after")
+
+    def _load_all(self, found: Sequence[Loaded]) -> None:
+        """Write options and values that were read over those of all groups."""
         pairs: list[tuple[Tensor, Tensor]] = []
         for group, loaded in zip(self.param_groups, found):
             group.set_options(loaded.options)
@@ -513,27 +529,3 @@ def _host_value(tensor: Tensor) -> float:
     buffer = leaf_buffer(tensor.node)
     array = tensor.numpy() if buffer is None else buffer_to_numpy(buffer, tensor.shape)
     return float(np.asarray(array).reshape(-1)[0])
-
-
-def _read_groups(params: Any) -> list[dict[str, Any]]:
-    """Read tensors, (name, tensor) pairs, or dicts with "params" and options, into groups."""
-    if not isinstance(params, Iterable) or isinstance(params, Tensor):
-        problem = f"a {type(params).__name__} is no list of parameters"
-        raise DTypeError("optim", problem, "pass model.parameters(), or a list of tensors")
-    items: list[Any] = list(params)
-    if not items:
-        raise ValueRangeError("optim", "there are no parameters", "pass model.parameters()")
-    return items if isinstance(items[0], Mapping) else [{"params": items}]
-
-
-def _read_members(params: Any) -> tuple[list[Any], list[str]]:
-    """Read the tensors of a group, and their names if they were given in pairs."""
-    if isinstance(params, (set, frozenset)):
-        raise DTypeError("optim", "a set of parameters has no order", "pass a list")
-    members = [params] if isinstance(params, Tensor) else list(params)
-    named = [member for member in members if isinstance(member, tuple)]
-    if named and len(named) != len(members):
-        problem = "some parameters have names and some have not"
-        raise ValueRangeError("optim", problem, "pass model.named_parameters()")
-    names = [str(name) for name, _ in named]
-    return ([member for _, member in named] if named else members), names

@@ -505,3 +505,27 @@ def _values(where: str, entry: Mapping[str, Any], parameter: Tensor) -> dict[str
             raise StateError(OP, problem, FIX)
         found[name] = tensor
     return found
+
+
+def read_groups(params: Any) -> list[dict[str, Any]]:
+    """Read tensors, (name, tensor) pairs, or dicts with "params" and options, into groups."""
+    if not isinstance(params, Iterable) or isinstance(params, Tensor):
+        problem = f"a {type(params).__name__} is no list of parameters"
+        raise DTypeError("optim", problem, "pass model.parameters(), or a list of tensors")
+    items: list[Any] = list(params)
+    if not items:
+        raise ValueRangeError("optim", "there are no parameters", "pass model.parameters()")
+    return items if isinstance(items[0], Mapping) else [{"params": items}]
+
+
+def read_members(params: Any) -> tuple[list[Any], list[str]]:
+    """Read the tensors of a group, and their names if they were given in pairs."""
+    if isinstance(params, (set, frozenset)):
+        raise DTypeError("optim", "a set of parameters has no order", "pass a list")
+    members = [params] if isinstance(params, Tensor) else list(params)
+    named = [member for member in members if isinstance(member, tuple)]
+    if named and len(named) != len(members):
+        problem = "some parameters have names and some have not"
+        raise ValueRangeError("optim", problem, "pass model.named_parameters()")
+    names = [str(name) for name, _ in named]
+    return ([member for _, member in named] if named else members), names

@@ -43,6 +43,14 @@ class Size(tuple[int, ...], metaclass=SizeKind):
     def __add__(self, other: Iterable[int]) -> "Size":  # type: ignore[override]
         return Size((*self, *other))
 
+    def __radd__(self, other: Iterable[int]) -> "Size":
+        return Size((*other, *self))
+
+    def __mul__(self, count: SupportsIndex) -> "Size":
+        return Size(tuple(self) * count)
+
+    __rmul__ = __mul__
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as a tuple, which every program reads."""
         return tuple, (tuple(self),)

@@ -39,9 +39,10 @@ def elu(x: Node, alpha: float = 1.0) -> Node:
     >>> Tensor([-1.0, 0.0, 2.0]).elu().tolist()
     [-0.6321..., 0.0, 2.0]
     """
-    is_below = compare("less_equal", x, 0)  # false for NaN, whose gradient is 1
+    is_below = compare("less", x, 0)  # false for NaN, whose gradient is 1
     below = where(is_below, x, 0.0)
-    return where(is_below, arithmetic("mul", expm1(below), alpha), x)
+    line = x if alpha == 1 else where(compare("equal", x, 0), arithmetic("mul", x, alpha), x)
+    return where(is_below, arithmetic("mul", expm1(below), alpha), line)
 
 
 @within("functional", is_recorded=True)

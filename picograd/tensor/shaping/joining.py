@@ -20,6 +20,7 @@ from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.function import composed
 from picograd.tensor.core.operands import as_shape
 from picograd.tensor.core.recording import Recorded, apply, apply_all, read, showing, wrap
+from picograd.tensor.core.sizes import Size
 from picograd.tensor.shaping import assembling
 
 SPELT_OUT = 16  # powers that are each a product of their own
@@ -72,7 +73,7 @@ def broadcast_shapes(*sizes: Sizes) -> tuple[int, ...]:
     (2, 3)
     """
     listed = [(each,) if isinstance(each, int) else tuple(each) for each in sizes]
-    return shapes.broadcast_shapes(*listed, op="broadcast_shapes") if listed else ()
+    return Size(shapes.broadcast_shapes(*listed, op="broadcast_shapes") if listed else ())
 
 
 @composed(method=False)
@@ -344,6 +345,8 @@ def block_diag(*tensors: Tensor | Sequence[Tensor]) -> Tensor:
     >>> picograd.block_diag(Tensor([[1.0]]), Tensor([[2.0, 3.0]])).tolist()
     [[1.0, 0.0, 0.0], [0.0, 2.0, 3.0]]
     """
+    if not tensors:
+        return Recorded.kind.zeros((1, 0))
     return apply_all(assembling.block_diag, tensors)
 
 

@@ -216,3 +216,37 @@ def test_functions_of_another_library_refuse_tensors(saved):
             with pytest.raises(TypeError):
                 call(x)
         assert (x + np.ones(2)).tolist() == [2.0, 2.0]
+
+
+LAYERS = [
+    ("cross_entropy", lambda nn: nn.CrossEntropyLoss(), [(2, 3), (2, 3)]),
+    ("binary_cross_entropy", lambda nn: nn.BCELoss(), [(2, 3), (2, 3)]),
+    ("conv1d", lambda nn: nn.Conv1d(2, 2, 1), [(1, 2, 3)]),
+    ("conv_transpose2d", lambda nn: nn.ConvTranspose2d(2, 2, 1), [(1, 2, 3, 3)]),
+    ("max_pool1d", lambda nn: nn.MaxPool1d(2), [(1, 2, 4)]),
+    ("avg_pool1d", lambda nn: nn.AvgPool1d(2), [(1, 2, 4)]),
+    ("adaptive_avg_pool2d", lambda nn: nn.AdaptiveAvgPool2d(1), [(1, 2, 4, 4)]),
+    ("group_norm", lambda nn: nn.GroupNorm(1, 2), [(1, 2, 4)]),
+    ("instance_norm", lambda nn: nn.InstanceNorm1d(2), [(1, 2, 4)]),
+]
+
+
+@pytest.mark.parametrize(("name", "layer", "shapes"), LAYERS)
+def test_layers_ask_under_the_names_of_functions(name, layer, shapes):
+    def program(torch):
+        asked = []
+
+        class Watching(torch.Tensor):
+            @classmethod
+            def __torch_function__(cls, function, types, args=(), kwargs=None):
+                asked.append(getattr(function, "__name__", ""))
+                return super().__torch_function__(function, types, args, kwargs or {})
+
+        made = layer(torch.nn)
+        tensors = [torch.ones(*shape) / 2 for shape in shapes]
+        result = made(tensors[0].as_subclass(Watching), *tensors[1:])
+        return type(result).__name__, asked
+
+    kind, asked = program(picograd)
+    assert kind == program(torch)[0] == "Watching"
+    assert name in asked

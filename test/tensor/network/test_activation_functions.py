@@ -3,6 +3,7 @@
 import pytest
 from nn_support import array, compare, torch
 
+import picograd
 from picograd import Tensor
 from picograd.errors import ShapeError
 from picograd.nn import functional
@@ -53,3 +54,15 @@ def test_distances(name, options, device):
         for f in (functional, torch.nn.functional)
     ]
     compare(*calls, [array(3, 4), array(3, 4)], device)
+
+
+@pytest.mark.parametrize("name", ["elu", "selu", "celu"])
+def test_second_derivatives_where_pieces_meet(name):
+    found = []
+    for library in (picograd, torch):
+        x = library.tensor([0.0, -0.0, 2.0, -2.0], requires_grad=True)
+        y = getattr(library.nn.functional, name)(x).sum()
+        (first,) = library.autograd.grad(y, x, create_graph=True)
+        (second,) = library.autograd.grad(first.sum(), x)
+        found.append([*first.tolist(), *second.tolist()])
+    assert found[0] == pytest.approx(found[1], rel=1e-5)

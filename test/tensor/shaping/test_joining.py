@@ -114,6 +114,7 @@ EMPTY: dict[str, Any] = {
     "split to nothing": lambda f: f.zeros(0).split([0, 0])[1],
     "chunk": lambda f: f.zeros(5, 0).chunk(3, 1)[2],
     "tensor_split": lambda f: f.ones(5).tensor_split([0, 0, 5, 7])[3],
+    "block_diag": lambda f: f.block_diag(),
     "unfold": lambda f: f.ones(3).unfold(0, 0, 1),
     "unfold by steps": lambda f: f.ones(2, 7).unfold(1, 0, 3),
     "unfold of nothing": lambda f: f.zeros(0).unfold(0, 0, 1),
