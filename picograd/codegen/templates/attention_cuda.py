@@ -62,7 +62,7 @@ from picograd.codegen.templates.attention_frame import (
     side_by_side,
 )
 from picograd.codegen.templates.attention_splits import leave_split, split_count
-from picograd.codegen.templates.attention_vectors import Vectors, is_spread
+from picograd.codegen.templates.attention_vectors import Vectors, boxes_of, is_spread
 from picograd.codegen.tile import Accumulate, Assign, Dot, Step, TileKernel, TilePart
 from picograd.errors import internal
 from picograd.graph.ops import OPS
@@ -251,10 +251,11 @@ def places_of(stream: Stream, groups: int) -> int:
             [each.columns for each in stream.products],
         )
     )
-    spread = [each for each in read_beside(stream) if is_spread(each, stream)]
+    inside = walk(stream.computes[stream.peak].body) if stream.peak is not None else ()
+    spread = [each.dtype for each in inside if is_spread(each, stream)]
     for size in PLACES:
-        beside = ROWS * groups * round_up(size, SPAN) * len(spread)
-        memory = 2 * (ROWS * groups * depth + 2 * size * (depth + width) + 2 * beside)
+        beside = sum(boxes_of(each, ROWS * groups, size).size * each.itemsize for each in spread)
+        memory = 2 * (ROWS * groups * depth + 2 * size * (depth + width) + beside)
         if live_registers(stream, size) <= MOST_LIVE and memory <= MEMORY:
             return size
     return PLACES[-1]
