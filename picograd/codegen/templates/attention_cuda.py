@@ -39,6 +39,7 @@ from picograd.codegen.streams import (
     binary,
     is_ref,
     is_tile,
+    narrow_streams,
     read,
     replaced,
     subtracted,
@@ -68,7 +69,7 @@ from picograd.errors import internal
 from picograd.graph.ops import OPS
 from picograd.helpers import round_up
 from picograd.schedule.index import Axis, axis_index
-from picograd.schedule.loop import Compute, Condition, Expr, Kernel, Part, const, walk
+from picograd.schedule.loop import Compute, Condition, Expr, Kernel, const, walk
 from picograd.schedule.monoid import COMBINE, identity
 from picograd.schedule.score_masks import hiding
 from picograd.target import Target
@@ -90,17 +91,18 @@ class PartWriter(Protocol):
 
 
 def build(kernel: Kernel, target: Target) -> TileKernel:
-    """Write an attention kernel: the part that streams, and what is found ahead of it."""
+    """Write an attention kernel: parts that stream, and what is found ahead of them."""
     *before, part = kernel.parts
-    tiles = build_stream(kernel, part, target)
-    ahead = [attention_ahead.build(kernel, each, target, tiles.threads) for each in before]
-    (own,) = tiles.parts
-    return replace(tiles, parts=(replace(own, ahead=tuple(ahead)),)) if ahead else tiles
-
-
-def build_stream(kernel: Kernel, part: Part, target: Target) -> TileKernel:
-    """Write the part that streams."""
     stream = with_sharers_beside(with_long_rows(analyse(kernel, with_few_operations(part))))
+    built = [build_stream(kernel, each, target) for each in narrow_streams(stream)]
+    tiles = built[0]
+    ahead = tuple([attention_ahead.build(kernel, x, target, tiles.threads) for x in before])
+    parts = [replace(each, ahead=ahead) for found in built for each in found.parts]
+    return replace(tiles, parts=tuple(parts))
+
+
+def build_stream(kernel: Kernel, stream: Stream, target: Target) -> TileKernel:
+    """Write a part that streams."""
     own = attention_gradient_cuda.Writer if stream.peak is None else Writer
     if attention_tf32.is_float32(stream):
         options = attention_tf32.schedules(stream, target)
