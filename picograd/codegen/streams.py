@@ -147,11 +147,14 @@ def narrow_streams(stream: Stream) -> list[Stream]:
 
     Each multiplies the scores that it reads; the first has whatever is no product.
     """
-    groups: list[list[Product]] = [[]]
+    last: list[Product] = []
+    groups = [last]
     for each in stream.products:
-        if groups[-1] and sum(size_of(x.columns) for x in (*groups[-1], each)) > MOST_COLUMNS:
-            groups.append([])
-        groups[-1].append(each)
+        columns = [size_of(one.columns) for one in (*last, each)]
+        if last and sum(columns) > MOST_COLUMNS:
+            last = []
+            groups.append(last)
+        last.append(each)
     if len(groups) == 1:
         return [stream]
     return [narrowed(stream, group, group is groups[0]) for group in groups]
@@ -168,11 +171,15 @@ def narrowed(stream: Stream, products: Sequence[Product], is_first: bool) -> Str
     sums, kept = (stream.sums, stream.kept) if is_first else ((), ())
     bodies = [each.weight for each in products]
     bodies += [stream.computes[number].body for number in (*sums, *kept)]
-    read = {part.arg for body in bodies for part in walk(body) if part.op == "ref"}
+    read: set[int] = set()
+    for body in bodies:
+        read.update(part.arg for part in walk(body) if part.op == "ref")
+    scores = [each for each in stream.scores if each.number in read]
+    computes = map(stored, stream.computes)
     return replace(
         stream,
-        computes=tuple(map(stored, stream.computes)),
-        scores=tuple([each for each in stream.scores if each.number in read]),
+        computes=tuple(computes),
+        scores=tuple(scores),
         sums=sums,
         products=tuple(products),
         kept=kept,

@@ -14,10 +14,9 @@ fragment of scores lies in registers as the left operand of the next product wan
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
 
 from picograd.codegen.boxes import view_of
 from picograd.codegen.layout import WgmmaOperand
@@ -82,85 +81,58 @@ PLACES = 128, 96, 64  # of a block of the stream
 MOST_LIVE = 200  # registers of a thread for fragments
 
 
-class PartWriter(Protocol):
-    """What writes the part of a kernel."""
-
-    def part(self) -> TilePart:
-        """Write the program of a block."""
-        ...
-
-
 def build(kernel: Kernel, target: Target) -> TileKernel:
     """Write an attention kernel: parts that stream, and what is found ahead of them."""
     *before, part = kernel.parts
     stream = with_sharers_beside(with_long_rows(analyse(kernel, with_few_operations(part))))
-    built = [build_stream(kernel, each, target) for each in narrow_streams(stream)]
-    tiles = built[0]
-    ahead = tuple([attention_ahead.build(kernel, x, target, tiles.threads) for x in before])
-    parts = [replace(each, ahead=ahead) for found in built for each in found.parts]
-    return replace(tiles, parts=tuple(parts))
+    built = [build_stream(each, target) for each in narrow_streams(stream)]
+    threads = built[0][1]
+    ahead = tuple([attention_ahead.build(kernel, each, target, threads) for each in before])
+    parts = tuple([replace(each, ahead=ahead) for each, _ in built])
+    return TileKernel(kernel, parts, threads)
 
 
-def build_stream(kernel: Kernel, stream: Stream, target: Target) -> TileKernel:
-    """Write a part that streams."""
-    own = attention_gradient_cuda.Writer if stream.peak is None else Writer
-    if attention_tf32.is_float32(stream):
-        options = attention_tf32.schedules(stream, target)
-        every = fitting(kernel, stream, target, options, own)
-        found = (tiles for is_fit, tiles in every if is_fit)
-        return next(found, None) or build_plain(kernel, stream, target)
-    if stream.peak is None:
-        options = attention_gradient_cuda.schedules(stream)
-    else:
-        options = schedules(stream, target)
-    tiles = first_fitting(fitting(kernel, stream, target, options, own))
-    return tiles or internal("a stream has a schedule", stream)
-
-
-def fitting(
-    kernel: Kernel,
-    stream: Stream,
-    target: Target,
-    schedules: Iterable[Schedule],
-    writer: Callable[[Frame], PartWriter],
-) -> Iterator[tuple[bool, TileKernel]]:
-    """Write a kernel of one part by each schedule; whether it has memory for two stages.
+def build_stream(stream: Stream, target: Target) -> tuple[TilePart, int]:
+    """Write a part that streams, and count its threads: the first that has memory for two stages.
 
     Narrower blocks with a bias in boxes are faster than wide ones without.
     """
-    for schedule in schedules:
+    is_float32 = attention_tf32.is_float32(stream)
+    if is_float32:
+        options = attention_tf32.schedules(stream, target)
+    elif stream.peak is None:
+        options = attention_gradient_cuda.schedules(stream)
+    else:
+        options = schedules(stream, target)
+    found = None
+    for schedule in options:
         frame = Frame(stream, schedule, target)
-        program = writer(frame).part()
-        threads = WARPGROUP * (1 + schedule.groups)
+        found = program_of(frame), WARPGROUP * (1 + schedule.groups)
         is_crowded = frame.is_crowded and schedule.size > SPAN
-        is_fit = frame.stages >= 2 and not is_crowded
-        yield is_fit, TileKernel(kernel, (program,), threads)
+        if frame.stages >= 2 and not is_crowded:
+            return found
+    return build_plain(stream, target) if is_float32 or found is None else found
 
 
-def first_fitting(found: Iterable[tuple[bool, TileKernel]]) -> TileKernel | None:
-    """Take the first kernel that has memory for two stages, else the last; None of none."""
-    last = None
-    for is_fit, tiles in found:
-        last = tiles
-        if is_fit:
-            break
-    return last
-
-
-def build_plain(kernel: Kernel, stream: Stream, target: Target) -> TileKernel:
-    """Write the kernel for CUDA cores, of as many places at once as shared memory holds."""
-    writer = attention_gradient_cuda.Writer if stream.peak is None else Writer
+def build_plain(stream: Stream, target: Target) -> tuple[TilePart, int]:
+    """Write a part for CUDA cores, of as many places at once as shared memory holds."""
     count = size_of(stream.rows)
     rows = next(rows for rows in PLAIN_ROWS if rows >= count or rows == ROWS)
     for size in PLAIN_PLACES:
         is_few = stream.peak is not None and count <= ROWS
         splits = split_count(stream, size, target) if is_few else 1
         schedule = Schedule(1, size, (0, 0), splits, rows, is_plain=True)
-        frame = Frame(stream, schedule, target)
-        part = attention_plain.plain(writer(frame).part())
+        part = attention_plain.plain(program_of(Frame(stream, schedule, target)))
         if attention_plain.shared_bytes(part) <= target.shared_bytes - SPARE:
             break
-    return TileKernel(kernel, (part,), attention_plain.COUNT)
+    return part, attention_plain.COUNT
+
+
+def program_of(frame: Frame) -> TilePart:
+    """Write the program of a block."""
+    if frame.stream.peak is None:
+        return attention_gradient_cuda.Writer(frame).part()
+    return Writer(frame).part()
 
 
 def with_long_rows(stream: Stream) -> Stream:

@@ -6,8 +6,7 @@ What is spread over both, as a bias or a mask of every place, comes in boxes, wh
 read.
 """
 
-from picograd.code import TensorMap
-from picograd.codegen.boxes import ROW_BYTES, View, place_of, view_of
+from picograd.codegen.boxes import ROW_BYTES, View, view_of
 from picograd.codegen.layout import Swizzled
 from picograd.codegen.operands import bind_roles, expr_axes, guarded, size_of
 from picograd.codegen.stream_masks import bared
@@ -15,11 +14,10 @@ from picograd.codegen.stream_powers import outermost
 from picograd.codegen.streams import Stream, read
 from picograd.codegen.templates.attention_frame import MEMORY, ROWS, Frame
 from picograd.codegen.tile import Assign, Step, Tile
-from picograd.codegen.tile_pipeline import CopyBox
 from picograd.dtype import DType, bool_
 from picograd.helpers import round_up
 from picograd.late_methods import dataclass
-from picograd.schedule.index import Axis, Index, axis_index
+from picograd.schedule.index import Axis, Index
 from picograd.schedule.loop import Expr, walk
 
 SCORE = Axis("score", 1)  # of what has a value for each row and place
@@ -101,28 +99,16 @@ class Vectors:
     def bring(self, name: str, load: Expr, view: View, near: "Side", far: "Side") -> bool:
         """Bring boxes of what is spread over rows and places, if two stages have room for them."""
         frame = self.frame
-        dtype = load.dtype
-        layout = boxes_of(dtype, far.size, near.size)
+        layout = boxes_of(load.dtype, far.size, near.size)
         held = [each.tile for each in frame.held]
         ring = [each.tile for each in frame.ring]
-        own = layout.size * dtype.itemsize
-        stage = frame.bytes_of(ring) + own
+        stage = frame.bytes_of(ring) + layout.size * load.dtype.itemsize
         memory = MEMORY // frame.schedule.blocks
         room = memory - frame.bytes_of(held)
         if 2 * stage > room:
             frame.is_crowded = True
             return False
-        box = (layout.span, far.size, *(1 for _ in view.wide))
-        slot, _ = load.arg
-        tensor = TensorMap(slot, dtype, view.offset, view.sizes, view.strides, box)
-        slab = Axis("slab", layout.slabs)
-        column = axis_index(slab) * layout.span + near.first
-        rest = [place_of(view, axis, frame.batch.values[axis]) for axis in view.wide]
-        at = column, far.first, *rest
-        tile = Tile(name, layout.shape, dtype, "shared", swizzle=layout)
-        frame.tiles[name] = tile
-        copy = CopyBox(name, tensor, at, slab)
-        frame.ring.append(copy)
+        frame.add_boxes(name, load, view, layout, (near.first, far.first), frame.ring)
         return True
 
     def vector(self, expr: Expr, known: dict[Expr, str], kind: str, dim: int) -> Expr:
