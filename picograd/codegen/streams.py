@@ -14,7 +14,7 @@ known before the stream.
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from picograd.codegen.operands import Role, bind_roles, expr_axes
+from picograd.codegen.operands import Role, bind_roles, expr_axes, size_of
 from picograd.dtype import DType, bool_
 from picograd.errors import internal
 from picograd.graph.ops import OPS
@@ -22,6 +22,8 @@ from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, substitute
 from picograd.schedule.loop import Compute, Condition, Expr, Kernel, Part, const, walk
 from picograd.schedule.score_masks import is_found
+
+MOST_COLUMNS = 256  # of products that share a part: a thread holds half a value for each
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +139,50 @@ def analyse(kernel: Kernel, part: Part) -> Stream:
         tuple([index for index, _, _ in found]),
         kept_in(computes, over),
         early,
+    )
+
+
+def narrow_streams(stream: Stream) -> list[Stream]:
+    """Cut a stream in those of no more columns than registers have room for: parts of a launch.
+
+    Each multiplies the scores that it reads; the first has whatever is no product.
+    """
+    last: list[Product] = []
+    groups = [last]
+    for each in stream.products:
+        columns = [size_of(one.columns) for one in (*last, each)]
+        if last and sum(columns) > MOST_COLUMNS:
+            last = []
+            groups.append(last)
+        last.append(each)
+    if len(groups) == 1:
+        return [stream]
+    return [narrowed(stream, group, group is groups[0]) for group in groups]
+
+
+def narrowed(stream: Stream, products: Sequence[Product], is_first: bool) -> Stream:
+    """Leave other products out of a stream, and unless it is the first what is none."""
+
+    def stored(compute: Compute) -> Compute:
+        found = stream.product_like(compute)
+        is_own = is_first if found is None else found in products
+        return compute if is_own else replace(compute, store=None)
+
+    sums, kept = (stream.sums, stream.kept) if is_first else ((), ())
+    bodies = [each.weight for each in products]
+    bodies += [stream.computes[number].body for number in (*sums, *kept)]
+    read: set[int] = set()
+    for body in bodies:
+        read.update(part.arg for part in walk(body) if part.op == "ref")
+    scores = [each for each in stream.scores if each.number in read]
+    computes = map(stored, stream.computes)
+    return replace(
+        stream,
+        computes=tuple(computes),
+        scores=tuple(scores),
+        sums=sums,
+        products=tuple(products),
+        kept=kept,
     )
 
 

@@ -135,6 +135,7 @@ def cell(dtype: DType) -> str:
 MAP_BYTES, MAP_ALIGNMENT = 128, 64  # of a CUtensorMap (cuda.h)
 LINE_BYTES = 128  # of the L2 cache
 TYPES = {
+    "bool": "CU_TENSOR_MAP_DATA_TYPE_UINT8",
     "bfloat16": "CU_TENSOR_MAP_DATA_TYPE_BFLOAT16",
     "float16": "CU_TENSOR_MAP_DATA_TYPE_FLOAT16",
     "float32": "CU_TENSOR_MAP_DATA_TYPE_FLOAT32",

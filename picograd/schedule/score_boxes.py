@@ -53,7 +53,7 @@ from picograd.schedule.weighted_sums import replaced
 from picograd.target import Target
 
 LEAST_COLUMNS, MOST_COLUMNS = 8, 256  # of an operand: its registers beside those of the scores
-GPU_LIMITS = Limits(least=1, most_columns=MOST_COLUMNS)  # blocks share the places of few rows
+GPU_LIMITS = Limits(least=1, most_columns=2 * MOST_COLUMNS)  # blocks share the places of few rows
 ALIGNMENT = 16  # bytes
 MOST_TF32, LEAST_TF32 = 128, 64  # columns of operands, and rows, of gradients on tensor cores
 FEW_BYTES = 1 << 31  # of scores: products of float32 are 1.2 to 3 times as fast, if memory allows

@@ -14,10 +14,9 @@ fragment of scores lies in registers as the left operand of the next product wan
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
 
 from picograd.codegen.boxes import view_of
 from picograd.codegen.layout import WgmmaOperand
@@ -40,6 +39,7 @@ from picograd.codegen.streams import (
     binary,
     is_ref,
     is_tile,
+    narrow_streams,
     read,
     replaced,
     subtracted,
@@ -63,13 +63,13 @@ from picograd.codegen.templates.attention_frame import (
     side_by_side,
 )
 from picograd.codegen.templates.attention_splits import leave_split, split_count
-from picograd.codegen.templates.attention_vectors import Vectors, is_spread
+from picograd.codegen.templates.attention_vectors import Vectors, boxes_of, is_spread
 from picograd.codegen.tile import Accumulate, Assign, Dot, Step, TileKernel, TilePart
 from picograd.errors import internal
 from picograd.graph.ops import OPS
 from picograd.helpers import round_up
 from picograd.schedule.index import Axis, axis_index
-from picograd.schedule.loop import Compute, Condition, Expr, Kernel, Part, const, walk
+from picograd.schedule.loop import Compute, Condition, Expr, Kernel, const, walk
 from picograd.schedule.monoid import COMBINE, identity
 from picograd.schedule.score_masks import hiding
 from picograd.target import Target
@@ -82,84 +82,58 @@ PLACES = 128, 96, 64  # of a block of the stream
 MOST_LIVE = 200  # registers of a thread for fragments
 
 
-class PartWriter(Protocol):
-    """What writes the part of a kernel."""
-
-    def part(self) -> TilePart:
-        """Write the program of a block."""
-        ...
-
-
 def build(kernel: Kernel, target: Target) -> TileKernel:
-    """Write an attention kernel: the part that streams, and what is found ahead of it."""
+    """Write an attention kernel: parts that stream, and what is found ahead of them."""
     *before, part = kernel.parts
-    tiles = build_stream(kernel, part, target)
-    ahead = [attention_ahead.build(kernel, each, target, tiles.threads) for each in before]
-    (own,) = tiles.parts
-    return replace(tiles, parts=(replace(own, ahead=tuple(ahead)),)) if ahead else tiles
-
-
-def build_stream(kernel: Kernel, part: Part, target: Target) -> TileKernel:
-    """Write the part that streams."""
     stream = with_sharers_beside(with_long_rows(analyse(kernel, with_few_operations(part))))
-    own = attention_gradient_cuda.Writer if stream.peak is None else Writer
-    if attention_tf32.is_float32(stream):
-        options = attention_tf32.schedules(stream, target)
-        every = fitting(kernel, stream, target, options, own)
-        found = (tiles for is_fit, tiles in every if is_fit)
-        return next(found, None) or build_plain(kernel, stream, target)
-    if stream.peak is None:
-        options = attention_gradient_cuda.schedules(stream)
-    else:
-        options = schedules(stream, target)
-    tiles = first_fitting(fitting(kernel, stream, target, options, own))
-    return tiles or internal("a stream has a schedule", stream)
+    built = [build_stream(each, target) for each in narrow_streams(stream)]
+    threads = built[0][1]
+    ahead = tuple([attention_ahead.build(kernel, each, target, threads) for each in before])
+    parts = tuple([replace(each, ahead=ahead) for each, _ in built])
+    return TileKernel(kernel, parts, threads)
 
 
-def fitting(
-    kernel: Kernel,
-    stream: Stream,
-    target: Target,
-    schedules: Iterable[Schedule],
-    writer: Callable[[Frame], PartWriter],
-) -> Iterator[tuple[bool, TileKernel]]:
-    """Write a kernel of one part by each schedule; whether it has memory for two stages.
+def build_stream(stream: Stream, target: Target) -> tuple[TilePart, int]:
+    """Write a part that streams, and count its threads: the first that has memory for two stages.
 
     Narrower blocks with a bias in boxes are faster than wide ones without.
     """
-    for schedule in schedules:
+    is_float32 = attention_tf32.is_float32(stream)
+    if is_float32:
+        options = attention_tf32.schedules(stream, target)
+    elif stream.peak is None:
+        options = attention_gradient_cuda.schedules(stream)
+    else:
+        options = schedules(stream, target)
+    found = None
+    for schedule in options:
         frame = Frame(stream, schedule, target)
-        program = writer(frame).part()
-        threads = WARPGROUP * (1 + schedule.groups)
+        found = program_of(frame), WARPGROUP * (1 + schedule.groups)
         is_crowded = frame.is_crowded and schedule.size > SPAN
-        is_fit = frame.stages >= 2 and not is_crowded
-        yield is_fit, TileKernel(kernel, (program,), threads)
+        if frame.stages >= 2 and not is_crowded:
+            return found
+    return build_plain(stream, target) if is_float32 or found is None else found
 
 
-def first_fitting(found: Iterable[tuple[bool, TileKernel]]) -> TileKernel | None:
-    """Take the first kernel that has memory for two stages, else the last; None of none."""
-    last = None
-    for is_fit, tiles in found:
-        last = tiles
-        if is_fit:
-            break
-    return last
-
-
-def build_plain(kernel: Kernel, stream: Stream, target: Target) -> TileKernel:
-    """Write the kernel for CUDA cores, of as many places at once as shared memory holds."""
-    writer = attention_gradient_cuda.Writer if stream.peak is None else Writer
+def build_plain(stream: Stream, target: Target) -> tuple[TilePart, int]:
+    """Write a part for CUDA cores, of as many places at once as shared memory holds."""
     count = size_of(stream.rows)
     rows = next(rows for rows in PLAIN_ROWS if rows >= count or rows == ROWS)
     for size in PLAIN_PLACES:
         is_few = stream.peak is not None and count <= ROWS
         splits = split_count(stream, size, target) if is_few else 1
         schedule = Schedule(1, size, (0, 0), splits, rows, is_plain=True)
-        frame = Frame(stream, schedule, target)
-        part = attention_plain.plain(writer(frame).part())
+        part = attention_plain.plain(program_of(Frame(stream, schedule, target)))
         if attention_plain.shared_bytes(part) <= target.shared_bytes - SPARE:
             break
-    return TileKernel(kernel, (part,), attention_plain.COUNT)
+    return part, attention_plain.COUNT
+
+
+def program_of(frame: Frame) -> TilePart:
+    """Write the program of a block."""
+    if frame.stream.peak is None:
+        return attention_gradient_cuda.Writer(frame).part()
+    return Writer(frame).part()
 
 
 def with_long_rows(stream: Stream) -> Stream:
@@ -252,10 +226,11 @@ def places_of(stream: Stream, groups: int) -> int:
             [each.columns for each in stream.products],
         )
     )
-    spread = [each for each in read_beside(stream) if is_spread(each, stream)]
+    inside = walk(stream.computes[stream.peak].body) if stream.peak is not None else ()
+    spread = [each.dtype for each in inside if is_spread(each, stream)]
     for size in PLACES:
-        beside = ROWS * groups * round_up(size, SPAN) * len(spread)
-        memory = 2 * (ROWS * groups * depth + 2 * size * (depth + width) + 2 * beside)
+        beside = sum(boxes_of(each, ROWS * groups, size).size * each.itemsize for each in spread)
+        memory = 2 * (ROWS * groups * depth + 2 * size * (depth + width) + beside)
         if live_registers(stream, size) <= MOST_LIVE and memory <= MEMORY:
             return size
     return PLACES[-1]

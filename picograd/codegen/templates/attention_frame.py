@@ -9,7 +9,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from picograd.code import TensorMap
-from picograd.codegen.boxes import BoxStore, CopyBox, Persistent, Pipeline, Teams, place_of, view_of
+from picograd.codegen.boxes import (
+    BoxStore,
+    CopyBox,
+    Persistent,
+    Pipeline,
+    Teams,
+    View,
+    place_of,
+    view_of,
+)
 from picograd.codegen.layout import Layout, RowsOf, Swizzled, WgmmaAccumulator
 from picograd.codegen.operands import Role, expr_axes, narrow, role, size_of
 from picograd.codegen.stream_masks import (
@@ -269,17 +278,30 @@ class Frame:
         rows = self.size if copies is self.ring else self.height
         width = round_up(size_of(near), SPAN)
         layout = Swizzled((rows, width), itemsize)
-        box = (layout.span, rows, *(1 for _ in view.wide))
-        tensor = TensorMap(slot, self.half, view.offset, view.sizes, view.strides, box)
         name = self.copied[key] = f"boxes{len(self.copied)}"
-        self.tiles[name] = Tile(name, layout.shape, self.half, "shared", swizzle=layout)
+        self.add_boxes(name, plain, view, layout, (constant(0), first), copies)
+        return name
+
+    def add_boxes(
+        self,
+        name: str,
+        load: Expr,
+        view: View,
+        layout: Swizzled,
+        corner: tuple[Index, Index],
+        copies: list[CopyBox],
+    ) -> None:
+        """Add a tile that boxes of an array fill, from a corner on: its column and its row."""
+        slot, _ = load.arg
+        self.tiles[name] = Tile(name, layout.shape, load.dtype, "shared", swizzle=layout)
+        box = (layout.span, layout.shape[0], *(1 for _ in view.wide))
+        tensor = TensorMap(slot, load.dtype, view.offset, view.sizes, view.strides, box)
         slab = Axis("slab", layout.slabs)
-        column = axis_index(slab) * layout.span
+        first, row = corner
+        column = axis_index(slab) * layout.span + first
         values = self.batch.values
         rest = [place_of(view, axis, values[axis]) for axis in view.wide]
-        at = column, first, *rest
-        copies.append(CopyBox(name, tensor, at, slab))
-        return name
+        copies.append(CopyBox(name, tensor, (column, row, *rest), slab))
 
     def fill_memory(self, values: Sequence[str]) -> None:
         """Give the rings, those of values too, as many stages as there is memory for.

@@ -245,12 +245,7 @@ class Writer:
         edited = self.prepared(core)
         if any(map(needs_guard, walk(edited))):
             edited = guarded(edited, frame.conditions)
-        score = replaced(power.score, shared.get)
-        whole = unrounded(self.prepared(settled(score)))
-        edge = cast(self.prepared(score), frame.dtype)
-        if frame.conditions:
-            fill = const(identity("max", frame.dtype), frame.dtype)
-            edge = Expr("guard", (edge, fill), frame.conditions, frame.dtype)
+        whole, edge = self.shown_and_hidden(replaced(power.score, shared.get))
         less = self.prepared(power.less(is_masked))
         plain, hidden = (
             Assign("power", frame.dims, power_of_two(binary("mul", each, power.factor), less))
@@ -262,8 +257,7 @@ class Writer:
     def edit(self, score: Expr, bodies: Mapping[int, Expr]) -> tuple[str, list[Step]]:
         """Edit scores, where they are if nobody else reads them; -inf where they are hidden."""
         frame = self.frame
-        whole = unrounded(self.prepared(settled(score)))
-        edge = cast(self.prepared(score), frame.dtype)
+        whole, edge = self.shown_and_hidden(score)
         own = refs_of([score])
         others = refs_of(bodies.values())
         is_free = len(own) == 1 and own.isdisjoint(others)
@@ -271,14 +265,21 @@ class Writer:
             name = self.names[own.pop()]
         else:
             name = frame.add_scores("edited", frame.dtype)
-        if frame.conditions:
-            fill = const(identity("max", frame.dtype), frame.dtype)
-            edge = Expr("guard", (edge, fill), frame.conditions, frame.dtype)
         is_there = is_free and is_tile(whole)
         plain = Assign(name, frame.dims, whole)
         hidden = Assign(name, frame.dims, edge)
         steps = frame.chosen([] if is_there else [plain], [hidden])
         return name, steps
+
+    def shown_and_hidden(self, score: Expr) -> tuple[Expr, Expr]:
+        """Write a score where nothing hides it, and where masks and ends do."""
+        frame = self.frame
+        whole = unrounded(self.prepared(settled(score)))
+        edge = cast(self.prepared(score), frame.dtype)
+        if frame.conditions:
+            fill = const(identity("max", frame.dtype), frame.dtype)
+            edge = Expr("guard", (edge, fill), frame.conditions, frame.dtype)
+        return whole, edge
 
     def add_up(self, number: int, whole: Expr, edge: Expr) -> list[Step]:
         """Add the elements of a block to a sum of rows."""

@@ -2,20 +2,21 @@
 
 What has one value a row is in registers while the row is worked on. What has one a place is
 computed by a warp of its own as a stage of a ring, 0 behind the end, and arrives with the boxes.
-What is spread over both, as a bias of every place, comes in boxes, whose elements threads read.
+What is spread over both, as a bias or a mask of every place, comes in boxes, whose elements threads
+read.
 """
 
-from picograd.code import TensorMap
-from picograd.codegen.boxes import CopyBox, View, place_of, view_of
+from picograd.codegen.boxes import ROW_BYTES, View, view_of
 from picograd.codegen.layout import Swizzled
 from picograd.codegen.operands import bind_roles, expr_axes, guarded, size_of
 from picograd.codegen.stream_masks import bared, outermost
 from picograd.codegen.streams import Stream, read
-from picograd.codegen.templates.attention_frame import MEMORY, ROWS, SPAN, Frame
+from picograd.codegen.templates.attention_frame import MEMORY, ROWS, Frame
 from picograd.codegen.tile import Assign, Step, Tile
+from picograd.dtype import DType, bool_
 from picograd.helpers import round_up
 from picograd.late_methods import dataclass
-from picograd.schedule.index import Axis, Index, axis_index
+from picograd.schedule.index import Axis, Index
 from picograd.schedule.loop import Expr, walk
 
 SCORE = Axis("score", 1)  # of what has a value for each row and place
@@ -97,29 +98,16 @@ class Vectors:
     def bring(self, name: str, load: Expr, view: View, near: "Side", far: "Side") -> bool:
         """Bring boxes of what is spread over rows and places, if two stages have room for them."""
         frame = self.frame
-        dtype = load.dtype
-        shape = far.size, round_up(near.size, SPAN)
-        layout = Swizzled(shape, dtype.itemsize)
+        layout = boxes_of(load.dtype, far.size, near.size)
         held = [each.tile for each in frame.held]
         ring = [each.tile for each in frame.ring]
-        own = layout.size * dtype.itemsize
-        stage = frame.bytes_of(ring) + own
+        stage = frame.bytes_of(ring) + layout.size * load.dtype.itemsize
         memory = MEMORY // frame.schedule.blocks
         room = memory - frame.bytes_of(held)
         if 2 * stage > room:
             frame.is_crowded = True
             return False
-        box = (layout.span, far.size, *(1 for _ in view.wide))
-        slot, _ = load.arg
-        tensor = TensorMap(slot, dtype, view.offset, view.sizes, view.strides, box)
-        slab = Axis("slab", layout.slabs)
-        column = axis_index(slab) * layout.span + near.first
-        rest = [place_of(view, axis, frame.batch.values[axis]) for axis in view.wide]
-        at = column, far.first, *rest
-        tile = Tile(name, layout.shape, dtype, "shared", swizzle=layout)
-        frame.tiles[name] = tile
-        copy = CopyBox(name, tensor, at, slab)
-        frame.ring.append(copy)
+        frame.add_boxes(name, load, view, layout, (near.first, far.first), frame.ring)
         return True
 
     def vector(self, expr: Expr, known: dict[Expr, str], kind: str, dim: int) -> Expr:
@@ -155,14 +143,21 @@ class Vectors:
 def is_spread(load: Expr, stream: Stream) -> bool:
     """Tell whether boxes bring what has a value a row and a place."""
     moving = {*stream.rows, *stream.over}
-    is_half = load.op == "load" and load.dtype.is_float and load.dtype.bits == 16
-    if not is_half or not moving <= own_axes(load):
+    is_half = load.dtype.is_float and load.dtype.bits == 16
+    is_short = load.op == "load" and (is_half or load.dtype is bool_)
+    if not is_short or not moving <= own_axes(load):
         return False
     _, index = load.arg
     itemsize = load.dtype.itemsize
     sides = stream.over, stream.rows
     views = [view_of(index, *each, stream.batch, itemsize) for each in (sides, sides[::-1])]
     return any(each is not None for each in views)
+
+
+def boxes_of(dtype: DType, rows: int, columns: int) -> Swizzled:
+    """Lay out boxes of so many rows and columns, or more, of what is spread."""
+    shape = rows, round_up(columns, ROW_BYTES // dtype.itemsize)
+    return Swizzled(shape, dtype.itemsize)
 
 
 def own_axes(expr: Expr) -> set[Axis]:

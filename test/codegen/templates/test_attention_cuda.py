@@ -27,7 +27,7 @@ from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.program import verify as verify_program
 from picograd.codegen.render.cuda import render
 from picograd.codegen.templates import attention_cuda, attention_frame
-from picograd.codegen.tile import verify
+from picograd.codegen.tile import format_tiles, verify
 from picograd.conversion import from_bits, to_bits
 from picograd.dtype import bfloat16, float16, float32
 from picograd.graph import build
@@ -89,9 +89,18 @@ def test_a_result_has_a_slot_for_each_slab_where_there_is_room(depth, slots):
     assert linearize(tiles, FEW).shared_bytes <= FEW.shared_bytes
 
 
-def check_values(form, depth=64, width=64):
+@pytest.mark.parametrize("depth, size", [(64, 128), (128, 128)])
+def test_a_boolean_mask_comes_in_boxes(depth, size):
+    """A byte is a place: a mask takes less memory than a bias, and blocks stay as wide."""
+    tiles = check_values(boolean, depth, depth, places=144)
+    (mask,) = (tile for tile in tiles.parts[0].tiles if tile.name == "spread0")
+    assert mask.shape == (128, 128) and f"place:{size}" in format_tiles(tiles)
+
+
+def check_values(form, depth=64, width=64, places=150):
     np.random.seed(0)
-    leaves = [leaf(*shape, dtype=bfloat16) for shape in shapes_of(150, 150, depth, width)]
+    shapes = shapes_of(places, places, depth, width)
+    leaves = [leaf(*shape, dtype=bfloat16) for shape in shapes]
     output = form(*leaves)
     plan = schedule([output], FEW)
     for node in plan.inputs:
@@ -104,6 +113,7 @@ def check_values(form, depth=64, width=64):
     for found in (run_tiles(tiles, arrays), run_program(tiles, arrays)):
         missed = np.linalg.norm(found.reshape(wanted.shape) - wanted)
         assert missed < 0.015 * np.linalg.norm(wanted)  # the graph rounds scores on the way
+    return tiles
 
 
 def run_tiles(tiles, arrays):

@@ -211,6 +211,30 @@ def test_a_bias_comes_in_boxes(places, depth, expected):
     assert ["tile='spread0'" in text for text in texts] == [expected] * 2
 
 
+@pytest.mark.parametrize("run", [run_tiles, run_program])
+@pytest.mark.parametrize("depth, scores", [(128, [2]), (136, [2, 1])])
+def test_wide_gradients_are_parts_of_one_launch(depth, scores, run):
+    """Registers have no room for those of keys and of values beyond 128: the latter read less."""
+    shapes = [(1, 1, 72, depth)] * 3
+    check(causal, shapes, run)
+    plan = schedule(gradients_of(causal, shapes), FEW)
+    *_, kernel = streams_of(plan)
+    assert len(plan.kernels) == 3
+    parts = attention_cuda.build(kernel, FEW).parts
+    products = [sum(tile.name.startswith("score") for tile in part.tiles) for part in parts]
+    assert products == scores
+
+
+@pytest.mark.parametrize("run", [run_tiles, run_program])
+def test_a_boolean_mask_comes_in_boxes(run):
+    """Rows are queries, then keys: the mask is read along, then across."""
+    shapes = [(1, 2, 144, 64)] * 3
+    check(boolean, shapes, run)
+    plan = schedule(gradients_of(boolean, shapes), FEW)
+    texts = [format_tiles(attention_cuda.build(each, FEW)) for each in streams_of(plan)[1:]]
+    assert all("tile='spread0'" in text for text in texts)
+
+
 def test_those_who_share_a_bias_are_beside_one_another():
     plan = schedule(gradients_of(biased, (*[(2, 3, 136, 64)] * 3, (3, 136, 136))), FEW)
     for kernel in streams_of(plan):
