@@ -361,7 +361,7 @@ class Run:
         """Let the threads of each warp see what the warp wrote: a writer -2 - w is the warp w."""
         here = np.pad(self.mask[:, 0], (0, -self.threads % WARP), mode="edge").reshape(-1, WARP)
         check((here.all(1) | ~here.any(1)).all(), "a warp barrier in a branch", self.program)
-        warps = -2 - np.arange(self.threads) // WARP
+        warps: Array = -2 - np.arange(self.threads) // WARP
         after = np.where(self.mask[:, 0], warps, np.arange(self.threads))  # by a writer's number
         self.writers[:] = np.concatenate((after, np.arange(-2 - len(here), 0)))[self.writers]
 
