@@ -58,7 +58,6 @@ from picograd.tensor.transforms.jit_arguments import (
 )
 from picograd.tensor.transforms.jit_checks import early_checks
 from picograd.tensor.transforms.jit_closure import MISSED, Closure, closure_of, shared
-from picograd.tensor.transforms.jit_gradient import keep_graph
 from picograd.tensor.transforms.jit_numbers import (
     changed_numbers,
     known_numbers,
@@ -72,6 +71,7 @@ from picograd.tensor.transforms.jit_replay import (
     check_results,
     copy_of,
     give_gradient,
+    keep_graph,
     put_together,
     ready,
     replace,
