@@ -23,7 +23,6 @@ ELSEWHERE = {
     "graph/bounded.py": "engine/test_sizes.py",
     "graph/bounded_rules.py": "engine/test_sizes.py",
     "tensor/math/primitives.py": "ops/test_table.py",
-    "tensor/transforms/jit_gradient.py": "tensor/test_jit_idioms.py",
     "tensor/transforms/jit_names.py": "tensor/transforms/test_jit_state.py",
     "tensor/transforms/jit_trace.py": "tensor/test_jit_idioms.py",
 }

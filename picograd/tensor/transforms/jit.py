@@ -52,13 +52,11 @@ from picograd.tensor.transforms.jit_arguments import (
     Flattener,
     Reference,
     changed_sizes,
-    names_of_tensors,
-    number_names,
+    names_of,
     signature_of,
 )
 from picograd.tensor.transforms.jit_checks import early_checks
 from picograd.tensor.transforms.jit_closure import MISSED, Closure, closure_of, shared
-from picograd.tensor.transforms.jit_gradient import keep_graph
 from picograd.tensor.transforms.jit_numbers import (
     changed_numbers,
     known_numbers,
@@ -72,6 +70,7 @@ from picograd.tensor.transforms.jit_replay import (
     check_results,
     copy_of,
     give_gradient,
+    keep_graph,
     put_together,
     ready,
     replace,
@@ -186,7 +185,7 @@ class Jitted(Generic[P, R]):
             return self.call(args, kwargs, bound)
         follows = self.dynamic is None and config.dynamic
         if follows and (sizes := self.varying.learn(facts)):
-            names = names_of_tensors(self.signature, call, flattener)
+            names = names_of(self.signature, call, flattener.opened)
             reason = f"{changed_sizes(names, sizes, described)} changed"
             marked = self.markings(facts, flattener, call)[-1]
             key, numbers = self.key_of(facts, flattener.numbers, marked)
@@ -201,7 +200,7 @@ class Jitted(Generic[P, R]):
         marks, is_first = self.varying.find(facts)
         if not self.dynamic and not marks:
             return [None]
-        names = functools.partial(names_of_tensors, self.signature, call, found)
+        names = functools.partial(names_of, self.signature, call, found.opened)
         if self.dynamic:
             marks, is_first = marks_of(self.dynamic, names(), found.tensors), False
         marked = Marked(marks, names, found.tensors, len(found.numbers))
@@ -316,9 +315,7 @@ class Jitted(Generic[P, R]):
 
     def names_of(self, call: Any, found: Flattener, marked: Marked | None = None) -> list[str]:
         """Name the arguments and places of the numbers of a call, and its followed sizes."""
-        names = number_names(self.signature, *call)
-        if found.opened is not None:
-            names += found.opened.names("numbers")
+        names = names_of(self.signature, call, found.opened, "numbers")
         return names + (marked.names if marked else [])
 
     def describe(self, tensor: Tensor) -> tuple[Any, ...]:
@@ -472,7 +469,7 @@ class Jitted(Generic[P, R]):
         after = (key[0][0], *key[1:])
         found = [part for part, was, now in zip(PARTS, before, after) if was != now]
         if found[:1] == [PARTS[1]]:
-            names = names_of_tensors(self.signature, call, given)
+            names = names_of(self.signature, call, given.opened)
             sizes = changed_sizes(names, last[1], key[1])
             if sizes:
                 return f"{' and '.join([sizes, *(f'the {part}' for part in found[1:])])} changed"

@@ -35,29 +35,19 @@ def signature_of(function: Any) -> inspect.Signature | None:
         return None
 
 
-def argument_names(signature: Any, bound: Any, args: Any, kwargs: Any) -> list[str]:
-    """Name the argument that each tensor of a call is in."""
-    return named(signature, bound, args, kwargs, "tensors")
-
-
-def names_of_tensors(signature: Any, call: Any, given: "Flattener") -> list[str]:
-    """Name the argument, or the place in Python's state, of each tensor of a call."""
-    names = argument_names(signature, *call)
-    return names if given.opened is None else names + given.opened.names("tensors")
-
-
-def named(signature: Any, bound: Any, args: Any, kwargs: Any, what: str) -> list[str]:
-    """Name the arguments of a call, each as often as it has tensors or numbers."""
+def names_of(signature: Any, call: Any, opened: Any, what: str = "tensors") -> list[str]:
+    """Name the argument, or the place in Python's state, of each tensor, or number, of a call."""
+    bound, args, kwargs = call
     try:
         given = signature.bind(*bound, *args, **kwargs).arguments
     except (AttributeError, TypeError):
         given = {str(number): each for number, each in enumerate((*args, *kwargs.values()))}
+    pairs = [*given.items()][len(bound) :] + ([] if opened is None else opened.pairs())
     found: list[str] = []
-    for number, (name, value) in enumerate(given.items()):
-        if number >= len(bound):
-            flattener = Flattener()
-            flattener.flatten(value)
-            found += [name] * len(getattr(flattener, what))
+    for name, value in pairs:
+        flattener = Flattener()
+        flattener.flatten(value)
+        found += [name] * len(getattr(flattener, what))
     return found
 
 
@@ -206,11 +196,6 @@ def numbers_in(value: Any) -> list[int]:
     if isinstance(value, Place):
         return [value.slot] if value.slot >= 0 else []
     return [slot for item in parts(value) or () for slot in numbers_in(item)]
-
-
-def number_names(signature: Any, bound: Any, args: Any, kwargs: Any) -> list[str]:
-    """Name the argument that each number of a call is in."""
-    return named(signature, bound, args, kwargs, "numbers")
 
 
 def tensors_in(value: Any) -> list[Tensor]:

@@ -181,15 +181,10 @@ class Opened:
         self.values, self.orders = [], []
         return result
 
-    def names(self, what: str) -> list[str]:
-        """Name the place that each tensor, or number, of a call is in."""
-        found: list[str] = []
-        for place, value in zip(self.places, self.values):
-            if value is not GONE:
-                flattener = Flattener()
-                flattener.flatten(value)
-                found += [place.label] * len(getattr(flattener, what))
-        return found
+    def pairs(self) -> list[tuple[str, Any]]:
+        """List the names of places, and what is in them."""
+        pairs = zip(self.places, self.values)
+        return [(place.label, value) for place, value in pairs if value is not GONE]
 
 
 def with_lists(opened: "Opened | None", reach: Any) -> "Opened | None":

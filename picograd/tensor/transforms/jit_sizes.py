@@ -28,7 +28,7 @@ from picograd.graph.recurrence import Body, Recurrence
 from picograd.graph.row import MEMORY, NUMBERS
 from picograd.graph.starts import MOVING, starts_of
 from picograd.number import Given, GivenInt
-from picograd.tensor.transforms.jit_gradient import keep_graph
+from picograd.tensor.transforms.jit_replay import keep_graph
 from picograd.traced_number import Numbers, Program, TracedNumber
 
 TRIALS = 16  # plans that are bound to traced sizes
