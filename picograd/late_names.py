@@ -81,7 +81,7 @@ ELSEWHERE = {
 PLACES = {name: room for room, names in ELSEWHERE.items() for name in names}
 # rooms and modules of `picograd.nn`: data, files, several devices
 ROOMS_OF_NN = (
-    "clip", "collate", "dataset_types", "datasets", "download", "file_kinds", "files",
+    "clip", "collate", "dataset_types", "datasets", "file_kinds", "files",
     "files_of_objects", "grad_scaler", "loader", "loader_workers", "members", "nested", "parallel",
     "safetensors_file", "state", "stateless", "torch_file", "torch_pickle",
     "torch_writer", "transforms", "utils",

@@ -8,6 +8,14 @@
 Barriers: `full[stage]` ends a phase when all bytes of a stage arrived, `empty[stage]` when every
 warpgroup of the team has read it, `turn[team]` when the team before has begun its last product: a
 team must not wait for stages of points that are not its next one, as a wait tells two phases apart.
+
+Parts that the blocks of a CUDA kernel run together before their own, each point once.
+
+    for each number that no block has had: run the point of that number
+    wait until all points are done
+
+Whoever waits has nothing claimed, and what is claimed is being run: no block has to be on the
+multiprocessors beside another.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -17,7 +25,7 @@ from functools import partial
 
 from picograd.codegen.block_cuda import Block
 from picograd.codegen.boxes import BoxStore, CopyBox, Persistent, Pipeline
-from picograd.codegen.deal_cuda import add, dot, points, steps_before, swizzled
+from picograd.codegen.deal_cuda import add, bind_point, dot, points, steps_before, swizzled
 from picograd.codegen.linearize_cuda_streams import (
     GROUP,
     WARP,
@@ -46,8 +54,8 @@ from picograd.codegen.linearize_cuda_streams import (
     variable,
 )
 from picograd.codegen.program import Role
-from picograd.codegen.tile import Dot, Step, Store
-from picograd.dtype import bool_
+from picograd.codegen.tile import Dot, Step, Store, TilePart
+from picograd.dtype import bool_, int32
 from picograd.errors import check
 from picograd.schedule.index import Axis, axis_index, constant, substitute
 
@@ -387,3 +395,45 @@ def stores_in(steps: Iterable[Step]) -> Iterator[Store]:
 def first_lane(block: Block) -> int | None:
     """Mask of the first thread of every warp."""
     return block.emitter.conditions([(axis_index(block.thread) % 32, 0, 0)])
+
+
+CELLS = 12, True  # a workspace: bytes, and that they are zero before and after
+
+
+def ahead(block: Block, part: TilePart, number: int, blocks: int, write: Write) -> None:
+    """Write a part ahead of that of a block; its cells are the workspace of a number."""
+    emitter = block.emitter
+    check(not part.workspaces, "a part ahead has no workspaces", part)
+    cells = emitter.add("workspace", int32, arg=number)
+    shared = emitter.add("shared", int32, arg=block.reserve(4))
+    claimed = emitter.add("claims", emitter.index_dtype, (cells, shared), part.blocks)
+    with emitter.scope():
+        place = Axis("claimed", part.blocks)
+        emitter.bind(place, claimed)
+        bind_point(block, part.grid, axis_index(place))
+        with threads_of_two(block):
+            block.declare(part.tiles)
+            write(block, part.steps)
+    emitter.add("end", None)
+    emitter.add("claims_wait", None, (cells,), (part.blocks, blocks))
+
+
+def power_below(threads: int) -> int:
+    """Find how many threads of a block run a part ahead: a power of two."""
+    return 1 << threads.bit_length() - 1
+
+
+@contextmanager
+def threads_of_two(block: Block) -> Iterator[None]:
+    """Let so many threads of a block run steps."""
+    outer = block.thread, block.threads
+    count = power_below(block.threads)
+    if count == block.threads:
+        yield
+        return
+    with role(block, Role(0, count)):
+        own = Axis("worker", count)
+        block.emitter.bind(own, block.emitter.index(axis_index(block.thread)))
+        block.thread, block.threads, block.team = own, count, count
+        yield
+    (block.thread, block.threads), block.team = outer, 0

@@ -15,8 +15,8 @@ from functools import partial
 from typing import Any
 
 from picograd.buffer import Buffer, RuntimeScalar
+from picograd.graph.bounded import End, EndedNode
 from picograd.graph.composites import NO_GRADIENT, CustomGradient
-from picograd.graph.ends import End, EndedNode
 from picograd.graph.node import Node
 from picograd.graph.row import MEMORY, NUMBERS, SCALARS
 from picograd.graph.starts import MOVING, placed, starts_of

@@ -15,8 +15,18 @@ from math import lcm
 
 from picograd.dtype import DType, bool_, int64
 from picograd.graph.axes import Axes, NoRule, Part, Parts, memory_of
-from picograd.graph.bounded import Bounded, clamped, fit, fit_all, read_along, vector, wide, zero
-from picograd.graph.ends import End, ended
+from picograd.graph.bounded import (
+    Bounded,
+    End,
+    clamped,
+    ended,
+    fit,
+    fit_all,
+    read_along,
+    vector,
+    wide,
+    zero,
+)
 from picograd.graph.node import Node, Number, is_cut
 from picograd.graph.recurrence import stacked_inputs
 from picograd.graph.row import Role

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import attrgetter
 
-from picograd.graph.ends import ended, ends_of, sources_of
+from picograd.graph.bounded import ended, ends_of, sources_of
 from picograd.graph.node import Node, toposort
 from picograd.graph.ops import OPS
 from picograd.target import SERIAL, Target

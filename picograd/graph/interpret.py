@@ -16,7 +16,7 @@ from picograd.buffer import Buffer
 from picograd.conversion import convert, from_bits
 from picograd.dtype import DType
 from picograd.errors import DeviceError
-from picograd.graph.ends import left_out, sources_of
+from picograd.graph.bounded import left_out, sources_of
 from picograd.graph.expand import expand_composites
 from picograd.graph.node import Node, toposort
 from picograd.graph.recurrence import steps_of

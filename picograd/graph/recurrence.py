@@ -11,8 +11,8 @@ Rows are in the order of positions; a reverse loop starts at the last one, so th
 begins with the last carry and ends with the first. The value of a `recur` node itself is nothing
 (shape (), float32); what nobody asks for by an outcome is not computed.
 
-In a bounded graph (graph/ends.py) the xs of a loop end where its steps do: `length` is the bound,
-rows beyond the steps hold nothing.
+In a bounded graph (graph/bounded.py) the xs of a loop end where its steps do: `length` is the
+bound, rows beyond the steps hold nothing.
 
 A cotangent of a `recur` node is a sum of `flow` nodes (arg as the outcome's), which its gradient
 takes apart again: graph/recurrence_gradient.py.
@@ -27,9 +27,8 @@ from picograd.buffer import RuntimeScalar
 from picograd.dtype import DType, float32
 from picograd.graph.axes import Axes, Derived, NoRule
 from picograd.graph.batch_rules import Found, from_front, refused, to_front
-from picograd.graph.bounded import Bounded, fit_all
+from picograd.graph.bounded import Bounded, End, ended, fit_all, sources_of
 from picograd.graph.composites import CustomGradient
-from picograd.graph.ends import End, ended, sources_of
 from picograd.graph.node import Node, is_plain_leaf, toposort
 from picograd.graph.row import ANY, INPUTS, NUMBERS, Op, Role, Sizes, table
 from picograd.late_methods import dataclass

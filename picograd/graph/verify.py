@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from picograd.dtype import DType
 from picograd.errors import check
-from picograd.graph.ends import every_end, problem_of_ends
+from picograd.graph.bounded import every_end, problem_of_ends
 from picograd.graph.node import Node, toposort
 from picograd.graph.ops import OPS
 from picograd.graph.recurrence import Recurrence

@@ -1,10 +1,10 @@
 """Neural networks: modules, losses, optimizers, schedules, state files, data.
 
 module, hooks, parameter, containers, parameter_containers: how a model holds its tensors. linear,
-conv, pooling, norm, group_norm, embedding, dropout, activations, shaping,
+conv, pooling, norm, embedding, dropout, activations, shaping,
 attention, transformer, recurrent: layers. functional*: functions;
 loss_modules: losses as modules. init: initial values. optim, clip, grad_scaler, utils: training.
-state, nested, torch_file: files. datasets, download: data. dataset_types, collate,
+state, nested, torch_file: files. datasets: data. dataset_types, collate,
 loader, loader_workers: batches.
 """
 
@@ -33,10 +33,6 @@ _NAMES = {
     ),
     "embedding": ("Embedding", "EmbeddingBag"),
     "fractional_pooling": ("FractionalMaxPool2d", "FractionalMaxPool3d"),
-    "group_norm": (
-        "CrossMapLRN2d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d",
-        "LocalResponseNorm", "RMSNorm",
-    ),
     "functional_losses": ("l1_loss", "mse_loss"),
     "lazy": (
         "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d", "LazyConv1d", "LazyConv2d",
@@ -53,7 +49,11 @@ _NAMES = {
         "TripletMarginLoss", "TripletMarginWithDistanceLoss",
     ),
     "module": ("Module",),
-    "norm": ("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LayerNorm", "SyncBatchNorm"),
+    "norm": (
+        "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "CrossMapLRN2d", "GroupNorm", "InstanceNorm1d",
+        "InstanceNorm2d", "InstanceNorm3d", "LayerNorm", "LocalResponseNorm", "RMSNorm",
+        "SyncBatchNorm",
+    ),
     "parameter": ("Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter"),
     "parameter_containers": ("ParameterDict", "ParameterList"),
     "pooling": (

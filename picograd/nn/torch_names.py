@@ -9,12 +9,11 @@ from typing import Any, TypeVar
 
 from picograd.nn.conv import AdjointConv, ConvSettings
 from picograd.nn.dropout import Dropout
-from picograd.nn.group_norm import InstanceNorm
 from picograd.nn.hooks import of_every_module
 from picograd.nn.lazy import LazyModuleMixin as LazyModuleMixin
 from picograd.nn.linear import Linear
 from picograd.nn.loss_modules import Criterion, WeightedCriterion
-from picograd.nn.norm import BatchNorm
+from picograd.nn.norm import BatchNorm, InstanceNorm
 from picograd.nn.pooling import AdaptiveAvgPool, AdaptiveMaxPool, LPPool, MaxPool, MaxUnpool, Pool
 from picograd.nn.recurrent import Cell, Recurrent
 from picograd.nn.walks import LoadResult

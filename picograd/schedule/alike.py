@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from picograd.dtype import DType, int64
-from picograd.graph.ends import End, EndedNode
+from picograd.graph.bounded import End, EndedNode
 from picograd.graph.node import Node
 from picograd.graph.row import NUMBERS, SCALARS, Role
 from picograd.graph.starts import MOVING, placed

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from picograd.dtype import accumulate_dtype, int32
 from picograd.errors import check
-from picograd.graph.ends import End, ends_of
+from picograd.graph.bounded import End, ends_of
 from picograd.graph.node import Node, is_move
 from picograd.graph.row import WRITES, Role
 from picograd.late_methods import dataclass

@@ -21,9 +21,8 @@ of the two is copied in the order of the other.
 
 from collections.abc import Container, Sequence
 
-from picograd.graph.conv_depthwise import stored
 from picograd.graph.conv_few import ALIGNED, SLAB
-from picograd.graph.conv_forms import is_weight_gradient, multiplies
+from picograd.graph.conv_forms import is_weight_gradient, multiplies, stored
 from picograd.graph.node import Node
 from picograd.graph.row import VIEWS, Role, ops_of
 from picograd.helpers import product

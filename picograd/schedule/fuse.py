@@ -40,8 +40,8 @@ from picograd.schedule.joining import (
 from picograd.schedule.pairing import Pairs
 from picograd.schedule.pooling import join_windows
 from picograd.schedule.recurrence import same_bytes, visit_loop
+from picograd.schedule.repack import turns
 from picograd.schedule.score_groups import visit_stream
-from picograd.schedule.uncross import turns
 from picograd.schedule.updates import values_before
 from picograd.schedule.views import (
     deepen,

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
+from picograd.graph.bounded import ends_of, sources_of
 from picograd.graph.elementwise import ELEMENTWISE
-from picograd.graph.ends import ends_of, sources_of
 from picograd.graph.node import Node
 from picograd.graph.row import Role
 from picograd.schedule.cost import FEW_CHANNELS, OperandWork, machine, operand_work

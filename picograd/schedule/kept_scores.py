@@ -39,7 +39,7 @@ def keep_scores(roots: Sequence[Node], order: Sequence[Node], target: Target) ->
     for stream in streams:
         for number, each in stream.region.shared.items():
             if type(each.node) is Node:  # else it says where sizes end
-                made.setdefault(number, copied(each, is_rounded_later(number, read_by)))
+                made.setdefault(number, in_memory(each, is_rounded_later(number, read_by)))
     while made:
         changed = with_kept(roots, order, facts, made, inside)
         found, streams = streamed(changed, toposort(changed, is_leaf), target)
@@ -94,7 +94,7 @@ def is_rounded_later(number: int, read_by: Mapping[int, Sequence[Facts]]) -> boo
     )
 
 
-def copied(facts: Facts, rounds: bool) -> Node:
+def in_memory(facts: Facts, rounds: bool) -> Node:
     """Ask for a score in memory."""
     node = facts.node.cast(bfloat16) if rounds else facts.node
     return Node("contiguous", (node,), None, node.shape, node.dtype, node.device)

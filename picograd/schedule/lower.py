@@ -19,7 +19,7 @@ from dataclasses import field
 from picograd.conversion import convert
 from picograd.dtype import DType, accumulate_dtype, bool_, int64, uint32, uint64
 from picograd.errors import internal
-from picograd.graph.ends import End, sources_of
+from picograd.graph.bounded import End, sources_of
 from picograd.graph.node import Node
 from picograd.graph.row import OPS, Role
 from picograd.helpers import product, row_major

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from picograd.dtype import float16, float32
-from picograd.graph.ends import EndedNode
+from picograd.graph.bounded import EndedNode
 from picograd.graph.node import Node
 from picograd.graph.row import Role, ops_of
 from picograd.graph.starts import starts_of

@@ -8,7 +8,7 @@ Elements that no window has are computed only if they are stored. On a GPU a thr
 up to 4 elements that take in all of the image.
 """
 
-from picograd.graph.ends import ends_of
+from picograd.graph.bounded import ends_of
 from picograd.graph.row import Role
 from picograd.helpers import product
 from picograd.late_methods import dataclass

@@ -5,11 +5,33 @@
 The copy engine of a GPU brings rows that begin elsewhere at less than half its speed, and those
 that begin between its chunks of 16 bytes not at all (`cost.repack_work`). A copy is a kernel as any
 other: what an operand is computed from is fused into it, and all products of a value share it.
+
+uncross: copy arrays whose memory runs across the rows that are worked on side by side.
+
+    x = permute(a, (2, 1, 0))                          x = contiguous(permute(a, (2, 1, 0)))
+    x - x.max(1, keepdim)                      ->      x - x.max(1, keepdim)
+
+A CPU reduces neighbouring rows in vectors: those along the last axis that stays. Where memory runs
+along another one that stays, every element is read from a cache line of its own, by each pass over
+the rows again. A copy turns whole lines round in vectors (`codegen/templates/map.py`), which takes
+less than one such pass. Sums alone choose the order of their rows, and need none.
+
+turned_products: weights times values, stored in the order of dimensions that somebody wants.
+
+    p = w @ v                            p' = w @ v, its dimensions in the order of b
+    a = f(p)                     ->      a = f(permute(p', back))
+    b = permute(p, order)                b = p'
+    c = contiguous(b)                    c = p'
+
+Kernels that stream over scores store results in whatever order for the same price, and a view of
+them costs nothing: heads beside one another for the layer that follows, gradients as their
+operands are. What is made of exponentials is weights.
 """
 
-from collections.abc import Sequence, Set
+from collections.abc import Collection, Sequence, Set
 from itertools import product as choices
 
+from picograd.graph.bounded import EndedNode
 from picograd.graph.conv_forms import multiplies
 from picograd.graph.node import Node, is_renaming
 from picograd.graph.row import Role, ops_of
@@ -18,16 +40,111 @@ from picograd.helpers import product, round_up
 from picograd.late_methods import dataclass
 from picograd.schedule.channels_last import NARROW, strip_widening
 from picograd.schedule.cost import LINE_BYTES, Rows, RowState, repack_work
+from picograd.schedule.group import Group
 from picograd.schedule.index import Axis, axis_index, flatten
 from picograd.schedule.scores import EXPONENTIALS, MOST_DEPTH
-from picograd.schedule.turned_products import permutation_of
 from picograd.schedule.values import is_leaf
 from picograd.schedule.viewindex import SOURCES, view_source
-from picograd.schedule.weighted_sums import replaced
+from picograd.schedule.views import dimension_map
+from picograd.schedule.weighted_sums import is_product, is_reshaped, replaced, shorter_sums, wide
 from picograd.target import Target
 
-CONTRACTIONS, CONVOLUTIONS = map(ops_of, (Role.CONTRACT, Role.CONV))
 BETWEEN = (Role.ELEMENTWISE, Role.VIEW, Role.PASS)
+
+
+def edit_weights(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
+    """Shorten sums of weights, and turn their products: the graph is built once for both.
+
+    `order` lists the nodes under the roots, inputs first, and not below realized ones.
+    """
+    new = shorter_sums(order) | turned_products(order)
+    return replaced(roots, order, new) if new else list(roots)
+
+
+def turned_products(order: Sequence[Node]) -> dict[int, Node]:
+    """Find what stands for products of weights that a permutation reads, and for what shows them.
+
+    It is known by their identities; `order` is as for `edit_weights`.
+    """
+    weights: set[int] = set()
+    products: dict[int, Node] = {}
+    turned: dict[int, Node] = {}
+    for node in order:
+        if node.realized is not None or not node.inputs:
+            continue
+        is_weighted = bool(weights) and not weights.isdisjoint(map(id, node.inputs))
+        if node.op in EXPONENTIALS or (is_weighted and node.row.role in BETWEEN):
+            weights.add(id(node))
+            continue
+        if not weights:
+            continue
+        is_ended = type(node) is EndedNode  # it says where a size that varies ends: it stays
+        if is_weighted and is_product(node) and not is_ended:
+            products[id(node)] = node
+            continue
+        source = node.inputs[0]
+        if node.row.is_stored and id(source) in turned:  # it lies there as it is asked for
+            turned[id(node)] = turned[id(source)]
+            continue
+        product = products.get(id(source))
+        if product is None:
+            continue
+        if is_reshaped(node):  # the product, with dimensions of one position more or less
+            products[id(node)] = product
+        else:
+            wanted = permutation_of(node)
+            if wanted is not None and id(product) not in turned:
+                axes = axes_of(product, source, wanted)
+                made = turn(product, axes)
+                turned[id(node)] = made.reshape(node.shape)
+                turned[id(product)] = made.permute(inverse(axes))
+    return turned
+
+
+def permutation_of(node: Node) -> tuple[int, ...] | None:
+    """Find the order in which a view shows dimensions; None if it does anything else."""
+    if node.row.role is not Role.VIEW or node.row.is_same_bytes:
+        return None
+    source = node.inputs[0]
+    mapping = dimension_map(node)
+    if mapping is None or node.size != source.size:
+        return None
+    is_whole = sorted(mapping) == list(range(source.rank))
+    return tuple(mapping) if is_whole else None
+
+
+def axes_of(product: Node, source: Node, wanted: Sequence[int]) -> tuple[int, ...]:
+    """Find the order of the dimensions of a product where `source`, which shows it, is permuted.
+
+    Those of one position come first.
+    """
+    sizes = product.shape
+    every = range(len(sizes))
+    own = wide(sizes, every)
+    lone = [axis for axis in every if axis not in own]
+    shown = wide(source.shape, range(source.rank))
+    number = dict(zip(shown, own, strict=True))
+    kept = [axis for axis in wanted if axis in number]
+    turned = [number[axis] for axis in kept]
+    return (*lone, *turned)
+
+
+def turn(product: Node, axes: Sequence[int]) -> Node:
+    """Multiply, with the dimensions of the result in another order."""
+    first, second = product.inputs
+    first_labels, second_labels, out = product.arg
+    turned = tuple([out[axis] for axis in axes])
+    return first.contract(second, (first_labels, second_labels, turned))
+
+
+def inverse(axes: Sequence[int]) -> tuple[int, ...]:
+    """Invert a permutation."""
+    inverted = sorted(range(len(axes)), key=axes.__getitem__)
+    return tuple(inverted)
+
+
+CONTRACTIONS, CONVOLUTIONS = map(ops_of, (Role.CONTRACT, Role.CONV))
+
 Key = tuple[int, tuple[int, ...]]  # an array, and the order of its dimensions
 SECTOR_BYTES, CHUNK_BYTES = 32, 16
 SUMMED = "summed"
@@ -318,3 +435,111 @@ def steps_of(value: Node) -> tuple[list[int], int] | None:
         return None
     found = [steps.get(axis, 0) for axis in axes]
     return found, place.const
+
+
+LEAST_ELEMENTS = 16384  # elements: fewer stay in the first-level cache, or nearly
+SHORTEST = 8  # elements along either axis: fewer are no vectors
+UNMOVED = (Role.ELEMENTWISE, Role.PASS)
+
+
+def uncross(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
+    """Rewrite permuted arrays that are worth a copy; `order` lists inputs first."""
+    if target.has_blocks:
+        return list(roots)
+    walk = Walk()
+    for node in order:
+        walk.visit(node)
+    return replaced(roots, order, walk.new) if walk.new else list(roots)
+
+
+class Walk:
+    """This class knows the permuted arrays that nodes are made of, by the nodes' identities."""
+
+    def __init__(self) -> None:
+        self.whole: dict[int, Node] = {}  # element by element
+        self.reduced: dict[int, Node] = {}  # of rows that memory runs across
+        self.new: dict[int, Node] = {}
+
+    def visit(self, node: Node) -> None:
+        """Look at a node: all before it are known."""
+        role = node.row.role
+        if (
+            role is Role.VIEW
+            and node.size >= LEAST_ELEMENTS
+            and not is_leaf(node)
+            and is_permuted(node)
+        ):
+            self.whole[id(node)] = node
+        elif not self.whole or is_leaf(node):
+            return
+        elif role is Role.REDUCE or role is Role.SCAN:
+            self.look(node)
+        elif role is Role.VIEW:
+            self.follow(node, self.reduced)
+        elif role in UNMOVED:
+            self.follow(node, self.reduced)
+            self.follow(node, self.whole)
+            view = self.whole.get(id(node))
+            if view is not None and view is self.reduced.get(id(node)):
+                self.copy(view)
+
+    def follow(self, node: Node, made_of: dict[int, Node]) -> None:
+        """Note what a node is made of by that of its inputs."""
+        for child in node.inputs:
+            view = made_of.get(id(child))
+            if view is not None:
+                made_of[id(node)] = view
+
+    def look(self, node: Node) -> None:
+        """See whether memory runs across the rows of a reduction, or of running sums."""
+        view = self.whole.get(id(node.inputs[0]))
+        if view is None:
+            return
+        is_scan = node.row.role is Role.SCAN
+        over = node.arg[1:2] if is_scan else node.arg[1]
+        if not crosses(view, over):
+            return
+        if is_scan:
+            self.copy(view)
+        self.reduced[id(node)] = view
+
+    def copy(self, view: Node) -> None:
+        """Replace an array by a copy."""
+        if id(view) not in self.new:
+            seen = view.again()
+            made = Node("contiguous", (seen,), None, view.shape, view.dtype, view.device)
+            self.new[id(view)] = made
+
+
+def is_permuted(node: Node) -> bool:
+    """Tell whether a view shows dimensions in another order than memory has."""
+    if type(node) is not Node or permutation_of(node) is None:
+        return False
+    return near_axis(node) not in (None, node.rank - 1)
+
+
+def near_axis(view: Node) -> int | None:
+    """Find the dimension along which memory runs."""
+    found = steps_of(view)
+    if found is None:
+        return None
+    near = (d for d, step in enumerate(found[0]) if step == 1 and view.shape[d] > 1)
+    return next(near, None)
+
+
+def crosses(view: Node, over: Collection[int]) -> bool:
+    """Tell whether memory runs along a dimension that a reduction keeps, but not the last."""
+    near = near_axis(view)
+    kept = [d for d, size in enumerate(view.shape) if d not in over and size > 1]
+    if near not in kept or near == kept[-1]:
+        return False
+    return min(view.shape[near], view.shape[kept[-1]]) >= SHORTEST
+
+
+def turns(maps: Group, reduced: Collection[int], target: Target) -> bool:
+    """Tell whether maps read memory across the rows of a reduction: they turn it themselves."""
+    if target.has_blocks or product(maps.shape) < LEAST_ELEMENTS:
+        return False
+    read = [child.node for member in maps.members for child in member.inputs]
+    views = [node for node in read if node.row.role is Role.VIEW and node.shape == maps.shape]
+    return any(is_permuted(view) and crosses(view, reduced) for view in views)

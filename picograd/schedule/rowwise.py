@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from picograd.dtype import DType, accumulate_dtype
 from picograd.errors import check
-from picograd.graph.ends import ends_of
+from picograd.graph.bounded import ends_of
 from picograd.graph.scanning import scan_dtype
 from picograd.helpers import ceil_div, product
 from picograd.schedule.group import Facts

@@ -6,8 +6,8 @@ from typing import Any
 
 from picograd.dtype import DType, int64
 from picograd.errors import internal
+from picograd.graph.bounded import every_end
 from picograd.graph.complex_numbers import has_complex, split_complex
-from picograd.graph.ends import every_end
 from picograd.graph.expand import expand_composites, realized
 from picograd.graph.host_call import may_fail
 from picograd.graph.node import Node, toposort
@@ -42,11 +42,9 @@ from picograd.schedule.readers import find_readers
 from picograd.schedule.rearranged import rearrange
 from picograd.schedule.recompute_apart import lower_peaks
 from picograd.schedule.recurrence import Binder
-from picograd.schedule.repack import repack
+from picograd.schedule.repack import edit_weights, repack, uncross
 from picograd.schedule.score_boxes import fit_streams, stream_scores
 from picograd.schedule.score_ranges import find_ranges
-from picograd.schedule.turned_products import edit_weights
-from picograd.schedule.uncross import uncross
 from picograd.schedule.unread_scores import leave_unread
 from picograd.schedule.updates import aside_kernel, take_updates
 from picograd.schedule.values import facts_of, is_leaf, leaf_key, let_go

@@ -24,8 +24,8 @@ from itertools import pairwise
 from operator import is_
 
 from picograd.graph.axes import NoRule
-from picograd.graph.conv_depthwise import stored
-from picograd.graph.ends import EndedNode
+from picograd.graph.bounded import EndedNode
+from picograd.graph.conv_forms import stored
 from picograd.graph.node import Node
 from picograd.graph.row import Role, ops_of
 from picograd.graph.starts import starts_of

@@ -6,7 +6,7 @@ Equal nodes are computed once; what only gives its input another name is compute
 from collections.abc import Iterable
 from typing import Any
 
-from picograd.graph.ends import ends_of, sources_of
+from picograd.graph.bounded import ends_of, sources_of
 from picograd.graph.node import Node, is_renaming
 from picograd.graph.row import INPUTS, MEMORY, NUMBERS, SCALARS, WRITES
 from picograd.graph.starts import MOVING, placed, starts_of

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from picograd.graph.ends import ended, sources_of
+from picograd.graph.bounded import ended, sources_of
 from picograd.graph.node import Node
 from picograd.graph.row import NUMBERS, Role, ops_of
 

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from cuda.bindings import nvrtc
 
-from picograd.codegen.ahead_cuda import CELLS
 from picograd.codegen.linearize_cuda import linearize
+from picograd.codegen.linearize_cuda_roles import CELLS
 from picograd.codegen.program import verify as verify_program
 from picograd.codegen.render.c import type_name
 from picograd.codegen.render.cuda import render

@@ -25,7 +25,7 @@ from picograd.dtype import (
     uint32,
     uint64,
 )
-from picograd.graph.ends import End, ended
+from picograd.graph.bounded import End, ended
 from picograd.graph.node import Node
 from picograd.graph.sorting import ordered_keys
 from picograd.schedule.interpret import FOLDS, interpret

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from picograd.codegen import interpret_program, interpret_tile
-from picograd.codegen.ahead_cuda import power_below
 from picograd.codegen.layout import Blocked
 from picograd.codegen.linearize_cuda import linearize
+from picograd.codegen.linearize_cuda_roles import power_below
 from picograd.codegen.program import verify as verify_program
 from picograd.codegen.render.cuda import render
 from picograd.codegen.tile import Accumulate, Store, Tile, TileKernel, TilePart, verify

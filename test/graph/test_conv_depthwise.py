@@ -6,8 +6,8 @@ import pytest
 from conv_support import leaf, plain_spec, same_value
 
 from picograd.buffer import RuntimeScalar
-from picograd.graph import conv_depthwise
-from picograd.graph.ends import End, ended
+from picograd.graph import conv_forms
+from picograd.graph.bounded import End, ended
 from picograd.graph.expand import expand_composites
 from picograd.graph.gradient import gradient
 from picograd.graph.node import toposort
@@ -45,16 +45,16 @@ def test_other_groups_and_targets_keep_their_products():
     assert len(same_value(x.conv(wide, plain_spec(2)), A100)) == 1, "several outputs a group"
     lone = x.conv(leaf(4, 1, 1, 3, 3), plain_spec(2))
     host = dataclasses.replace(A100, shared_bytes=0)
-    assert conv_depthwise.expand_depthwise(lone, host) is None
+    assert conv_forms.expand_depthwise(lone, host) is None
     deep = leaf(1, 4, 2, 14, 14).conv(leaf(4, 1, 2, 3, 3), plain_spec(2))
-    assert conv_depthwise.expand_depthwise(deep, A100) is None, "144 results are no taps"
+    assert conv_forms.expand_depthwise(deep, A100) is None, "144 results are no taps"
     single = leaf(2, 1, 16, 6, 6).conv(leaf(1, 1, 16, 3, 3), plain_spec(2))
-    assert conv_depthwise.expand_depthwise(single, H100) is None, "one group is no depthwise one"
+    assert conv_forms.expand_depthwise(single, H100) is None, "one group is no depthwise one"
 
 
 def test_as_many_parts_of_images_as_run_at_once():
     x = leaf(6, 16, 1, 28, 28)
-    counts = conv_depthwise.count_parts
+    counts = conv_forms.count_bands
     assert counts(x, 6, 28, A100) == (6, 28)
     assert counts(x, 216, 28, A100) == (216, 1)
     assert counts(leaf(6, 768, 1, 7, 7), 6, 7, A100) == (6, 1), "channels fill the processors"

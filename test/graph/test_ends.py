@@ -6,7 +6,7 @@ from graph_support import leaf
 
 from picograd.buffer import RuntimeScalar
 from picograd.errors import InternalError
-from picograd.graph.ends import End, ended, ends_of, left_out, sources_of
+from picograd.graph.bounded import End, ended, ends_of, left_out, sources_of
 from picograd.graph.interpret import interpret
 from picograd.graph.verify import format_graph, verify
 

@@ -10,7 +10,7 @@ import pytest
 from picograd.config import config
 from picograd.errors import DataError, ValueRangeError
 from picograd.nn import datasets
-from picograd.nn.download import Published
+from picograd.nn.datasets import Published
 
 TRAIN = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
 TEST = [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]

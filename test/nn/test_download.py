@@ -12,7 +12,7 @@ from thread_support import run_in_threads
 
 from picograd.config import config
 from picograd.errors import DataError
-from picograd.nn.download import Published, data_folder, download, read_tar
+from picograd.nn.datasets import Published, data_folder, download, read_tar
 
 CONTENT = bytes(range(256)) * 700  # three pieces
 

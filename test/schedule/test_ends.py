@@ -9,7 +9,7 @@ from plan_support import TARGET, VALUES, leaf
 from picograd.buffer import RuntimeScalar
 from picograd.dtype import float32, int64
 from picograd.errors import InternalError
-from picograd.graph.ends import End, ended
+from picograd.graph.bounded import End, ended
 from picograd.graph.node import Node
 from picograd.schedule.canonical import canonical_key
 from picograd.schedule.index import Axis, Dynamic, atom_index, axis_index

@@ -9,7 +9,7 @@ from picograd.graph import build
 from picograd.graph.expand import expand_composites
 from picograd.graph.interpret import interpret
 from picograd.graph.node import toposort
-from picograd.schedule.turned_products import axes_of, edit_weights, inverse, permutation_of
+from picograd.schedule.repack import axes_of, edit_weights, inverse, permutation_of
 
 
 def results(shape=(2, 3, 24, 8)):

@@ -8,7 +8,7 @@ from plan_support import VALUES, leaf, run, schedule
 
 from picograd.buffer import RuntimeScalar
 from picograd.graph import build
-from picograd.graph.ends import End, ended, sources_of
+from picograd.graph.bounded import End, ended, sources_of
 from picograd.graph.expand import expand_composites
 from picograd.graph.gradient import gradient
 from picograd.graph.interpret import interpret

@@ -3,7 +3,7 @@
 Warps reduce a row each, or the whole block does where rows are few.
 """
 
-from picograd.codegen.ahead_cuda import power_below
+from picograd.codegen.linearize_cuda_roles import power_below
 from picograd.codegen.templates.grid import cut
 from picograd.codegen.templates.map import vector_lanes
 from picograd.codegen.templates.rows import Rows

@@ -1,7 +1,7 @@
 """Optimizers with PyTorch's arithmetic, options and state dicts; one file a family.
 
 base: steps and state dicts; group: options, what of them lives on the device, and the
-layout of a state dict; lr, lr_cyclic, lr_composed: schedules, all of them in `lr_scheduler`; the
+layout of a state dict; lr, lr_cyclic: schedules, all of them in `lr_scheduler`; the
 other files: formulas.
 """
 

@@ -3,7 +3,7 @@
 `schedule.step()` after `optimizer.step()` sets the rates on the device, so that a jitted training
 step follows without being traced again. As in PyTorch a schedule computes the next rate from the
 present one, so that schedules can be combined; the closed formula serves `step(epoch)`. Cyclic
-schedules are in `lr_cyclic`, combinations in `lr_composed`; `nn.lr_scheduler` has them all.
+schedules and combinations are in `lr_cyclic`; `nn.lr_scheduler` has them all.
 """
 
 import math

@@ -13,8 +13,14 @@ from picograd.nn.optim.lr import (
     StepLR,
     TriangleLR,
 )
-from picograd.nn.optim.lr_composed import ChainedScheduler, ReduceLROnPlateau, SequentialLR
-from picograd.nn.optim.lr_cyclic import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
+from picograd.nn.optim.lr_cyclic import (
+    ChainedScheduler,
+    CosineAnnealingWarmRestarts,
+    CyclicLR,
+    OneCycleLR,
+    ReduceLROnPlateau,
+    SequentialLR,
+)
 
 __all__ = [
     "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts",
