@@ -1,7 +1,7 @@
 """Neural networks: modules, losses, optimizers, schedules, state files, data.
 
 module, hooks, parameter, containers, parameter_containers: how a model holds its tensors. linear,
-conv, pooling, norm, embedding, dropout, activations, shaping,
+conv, conv_transpose, pooling, norm, group_norm, embedding, dropout, activations, shaping,
 attention, transformer, recurrent: layers. functional*: functions;
 loss_modules: losses as modules. init: initial values. optim, clip, grad_scaler, utils: training.
 state, nested, torch_file: files. datasets: data. dataset_types, collate,
@@ -24,9 +24,8 @@ _NAMES = {
     "adaptive_softmax": ("AdaptiveLogSoftmaxWithLoss",),
     "attention": ("MultiheadAttention",),
     "containers": ("ModuleDict", "ModuleList", "Sequential"),
-    "conv": (
-        "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
-    ),
+    "conv": ("Conv1d", "Conv2d", "Conv3d"),
+    "conv_transpose": ("ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"),
     "distances": ("CosineSimilarity", "PairwiseDistance"),
     "dropout": (
         "AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout",
@@ -34,6 +33,10 @@ _NAMES = {
     "embedding": ("Embedding", "EmbeddingBag"),
     "fractional_pooling": ("FractionalMaxPool2d", "FractionalMaxPool3d"),
     "functional_losses": ("l1_loss", "mse_loss"),
+    "group_norm": (
+        "CrossMapLRN2d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d",
+        "LocalResponseNorm", "RMSNorm",
+    ),
     "lazy": (
         "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d", "LazyConv1d", "LazyConv2d",
         "LazyConv3d", "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d",
@@ -49,11 +52,7 @@ _NAMES = {
         "TripletMarginLoss", "TripletMarginWithDistanceLoss",
     ),
     "module": ("Module",),
-    "norm": (
-        "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "CrossMapLRN2d", "GroupNorm", "InstanceNorm1d",
-        "InstanceNorm2d", "InstanceNorm3d", "LayerNorm", "LocalResponseNorm", "RMSNorm",
-        "SyncBatchNorm",
-    ),
+    "norm": ("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LayerNorm", "SyncBatchNorm"),
     "parameter": ("Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter"),
     "parameter_containers": ("ParameterDict", "ParameterList"),
     "pooling": (

@@ -4,25 +4,13 @@ import inspect
 from typing import Any, ClassVar
 
 from picograd.errors import StateError
-from picograd.nn.conv import (
-    Conv1d,
-    Conv2d,
-    Conv3d,
-    ConvTranspose1d,
-    ConvTranspose2d,
-    ConvTranspose3d,
-)
+from picograd.nn.conv import Conv1d, Conv2d, Conv3d
+from picograd.nn.conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from picograd.nn.family import Family
+from picograd.nn.group_norm import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
 from picograd.nn.linear import Linear
 from picograd.nn.module import Module
-from picograd.nn.norm import (
-    BatchNorm1d,
-    BatchNorm2d,
-    BatchNorm3d,
-    InstanceNorm1d,
-    InstanceNorm2d,
-    InstanceNorm3d,
-)
+from picograd.nn.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from picograd.nn.parameter import Uninitialized
 from picograd.tensor.tensor import Tensor
 

@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterable, MutableMapping
 from itertools import repeat
 from typing import Any, TypeVar
 
-from picograd.nn.conv import AdjointConv, ConvSettings
+from picograd.nn.conv import ConvSettings
+from picograd.nn.conv_transpose import AdjointConv
 from picograd.nn.dropout import Dropout
+from picograd.nn.group_norm import InstanceNorm
 from picograd.nn.hooks import of_every_module
 from picograd.nn.lazy import LazyModuleMixin as LazyModuleMixin
 from picograd.nn.linear import Linear
 from picograd.nn.loss_modules import Criterion, WeightedCriterion
-from picograd.nn.norm import BatchNorm, InstanceNorm
+from picograd.nn.norm import BatchNorm
 from picograd.nn.pooling import AdaptiveAvgPool, AdaptiveMaxPool, LPPool, MaxPool, MaxUnpool, Pool
 from picograd.nn.recurrent import Cell, Recurrent
 from picograd.nn.walks import LoadResult

@@ -31,7 +31,7 @@ from picograd.codegen.operands import (
     stores,
 )
 from picograd.codegen.templates import contract_steps, contract_tma
-from picograd.codegen.templates.contract_windows import split_windows, store_windows, windows_last
+from picograd.codegen.templates.contract_patches import split_windows, store_windows, windows_last
 from picograd.codegen.tensor_core import MmaSchedule, SimtSchedule, WgmmaSchedule
 from picograd.codegen.tensor_core_tf32 import Tf32Schedule
 from picograd.codegen.tile import (

@@ -1,6 +1,6 @@
 """Optimizers with PyTorch's arithmetic, options and state dicts; one file a family.
 
-base: steps and state dicts; group: options, what of them lives on the device, and the
+base: steps and state dicts; group: options, and what of them lives on the device; states: the
 layout of a state dict; lr, lr_cyclic: schedules, all of them in `lr_scheduler`; the
 other files: formulas.
 """

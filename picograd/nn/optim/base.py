@@ -46,11 +46,8 @@ from picograd.nn.optim.group import (
     Options,
     ParameterGroup,
     check_members,
-    export_state,
     filled,
     gradient_of,
-    import_own,
-    import_state,
     in_parts,
     is_number,
     keep_formula,
@@ -59,6 +56,7 @@ from picograd.nn.optim.group import (
     turns_of,
     write_tracked,
 )
+from picograd.nn.optim.states import export_state, import_own, import_state
 from picograd.nn.parameter import overwrite, realize
 from picograd.number import converted
 from picograd.tensor.core.alone import change_gradient

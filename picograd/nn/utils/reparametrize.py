@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from picograd.errors import MemberError
-from picograd.nn.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from picograd.nn.conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
 from picograd.tensor.core.autograd import no_grad

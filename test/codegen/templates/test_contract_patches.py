@@ -10,7 +10,7 @@ from pooled_products import Along, Sizes, largest, pooled
 
 from picograd.codegen.operands import analyse, arrange
 from picograd.codegen.templates import contract_cuda
-from picograd.codegen.templates.contract_windows import inside_axes, split_windows, windows_last
+from picograd.codegen.templates.contract_patches import inside_axes, split_windows, windows_last
 from picograd.dtype import float32
 from picograd.helpers import row_major
 from picograd.schedule.loop import Kernel

@@ -1,0 +1,238 @@
+"""GroupNorm, InstanceNorm and RMSNorm: normalisation that does not look at the batch."""
+
+from picograd.errors import ShapeError, ValueRangeError
+from picograd.nn import init
+from picograd.nn.module import Module
+from picograd.nn.norm import BatchNorm
+from picograd.nn.parameter import Parameter
+from picograd.tensor.core.annotations import DeviceLike, DTypeLike
+from picograd.tensor.core.arguments import need_tensor
+from picograd.tensor.network import normalization as functional
+from picograd.tensor.network.normalization import normalize_channels
+from picograd.tensor.public import arange
+from picograd.tensor.tensor import Tensor
+
+
+class GroupNorm(Module):
+    """This class normalises each sample over groups of channels (Wu and He, 2018).
+
+    (B, C, *S) -> the same shape.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.GroupNorm(2, 4)(Tensor.ones(1, 4, 3)).shape
+    (1, 4, 3)
+    """
+
+    weight: Parameter | None
+    bias: Parameter | None
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        init.check_sizes("GroupNorm", 1, num_groups=num_groups, num_channels=num_channels)
+        if num_channels % num_groups:
+            problem = f"{num_channels} channels do not divide into {num_groups} groups"
+            raise ValueRangeError("GroupNorm", problem, "choose a divisor")
+        self.num_groups = num_groups
+        self.num_channels = num_channels
+        self.eps = eps
+        self.affine = affine
+        place, shape = (device, dtype), (num_channels,)
+        self.weight = Parameter(init.constant(shape, 1.0, *place)) if affine else None
+        has_bias = affine and bias
+        self.bias = Parameter(init.constant(shape, 0.0, *place)) if has_bias else None
+
+    def reset_parameters(self) -> None:
+        """Set the weight to ones and the bias to zeros."""
+        init.begin_norm(self)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Normalise, scale and shift."""
+        need_tensor("GroupNorm", input)
+        if len(input.shape) < 2 or input.shape[1] != self.num_channels:
+            problem = f"input of shape {tuple(input.shape)} for {self.num_channels} channels"
+            raise ShapeError("GroupNorm", problem, "channels are axis 1")
+        return functional.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        """Describe the settings."""
+        sizes = f"{self.num_groups}, {self.num_channels}"
+        return f"{sizes}, eps={self.eps}, affine={self.affine}, bias={self.bias is not None}"
+
+
+class InstanceNorm(BatchNorm):
+    """This class normalises each channel of each sample over space (Ulyanov et al., 2016).
+
+    With `track_running_stats`, evaluation uses the running means of the samples' statistics.
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        options = (eps, momentum, affine, track_running_stats, device, dtype)
+        super().__init__(num_features, *options, bias=bias)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Normalise; (C, *S) without a batch is taken too."""
+        need_tensor(type(self).__name__, input)
+        if len(input.shape) == self.ranks[0] - 1:
+            return self.forward(input.unsqueeze(0)).squeeze(0)
+        self._check(input)
+        if not self.training and self.track_running_stats:
+            stats = (self.running_mean, self.running_var)
+            return normalize_channels(input, *stats, self.weight, self.bias, self.eps)
+        if self.training and self.track_running_stats:
+            self._track_samples(input.detach())
+        scale, shift = self.weight, self.bias
+        return functional.instance_norm(input, weight=scale, bias=shift, eps=self.eps)
+
+    def _track_samples(self, x: Tensor) -> None:
+        """Record the statistics of the samples, averaged over the batch."""
+        space = tuple(range(2, len(x.shape)))
+        count = x.numel() // max(1, x.shape[0] * x.shape[1])
+        mean, var = x.mean(space), x.var(space, correction=0)
+        # PyTorch does not count the batches here, so neither do we.
+        self._track(mean.mean(0), var.mean(0), count)
+
+
+class InstanceNorm1d(InstanceNorm, ranks=(3,)):
+    """This class normalises sequences (B, C, L).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.InstanceNorm1d(1)(Tensor([[[-1.0, 1.0]]])).round().tolist()
+    [[[-1.0, 1.0]]]
+    """
+
+
+class InstanceNorm2d(InstanceNorm, ranks=(4,)):
+    """This class normalises images (B, C, H, W).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.InstanceNorm2d(1)(Tensor([[[[-1.0, 1.0]]]])).round().tolist()
+    [[[[-1.0, 1.0]]]]
+    """
+
+
+class InstanceNorm3d(InstanceNorm, ranks=(5,)):
+    """This class normalises volumes (B, C, D, H, W).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.InstanceNorm3d(1)(Tensor([[[[[-1.0, 1.0]]]]])).round().tolist()
+    [[[[[-1.0, 1.0]]]]]
+    """
+
+
+class RMSNorm(Module):
+    """This class divides by the root mean square over the last axes (Zhang and Sennrich, 2019).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.RMSNorm(2)(Tensor([[2.0, -2.0]])).round().tolist()
+    [[1.0, -1.0]]
+    """
+
+    normalized_shape: tuple[int, ...]
+
+    def __init__(
+        self,
+        normalized_shape: int | tuple[int, ...],
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
+    ) -> None:
+        sizes = (normalized_shape,) if isinstance(normalized_shape, int) else normalized_shape
+        init.check_sizes("RMSNorm", normalized_shape=sizes)
+        self.normalized_shape = shape = tuple(sizes)
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        self.weight: Parameter | None = None
+        if elementwise_affine:
+            self.weight = Parameter(init.constant(shape, 1.0, device, dtype))
+
+    def reset_parameters(self) -> None:
+        """Set the weight to ones."""
+        init.begin_norm(self)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Divide and scale."""
+        need_tensor("RMSNorm", x)
+        return functional.rms_norm(x, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        """Describe the settings."""
+        affine = f"elementwise_affine={self.elementwise_affine}"
+        return f"{self.normalized_shape}, eps={self.eps}, {affine}"
+
+
+class LocalResponseNorm(Module):
+    """This class divides by a power of the mean square over `size` neighbouring channels.
+
+    Krizhevsky et al. (2012): x / (k + alpha * mean(x^2)) ** beta, for (B, C, *S).
+
+    >>> from picograd import Tensor, nn
+    >>> nn.LocalResponseNorm(2)(Tensor([[[1.0], [2.0]]])).shape
+    (1, 2, 1)
+    """
+
+    _shown = "{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        init.check_sizes("LocalResponseNorm", 1, size=size)
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Divide."""
+        return functional.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+
+class CrossMapLRN2d(Module):
+    """This class divides by a power of sums of squares over channels, as old models of Torch did.
+
+    It is LocalResponseNorm but in two things that PyTorch keeps: of an even size, size - 1 channels
+    count; and the first channel stays in the sums of all that come after it.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.CrossMapLRN2d(2)(Tensor.ones(1, 3, 2, 2)).shape
+    (1, 3, 2, 2)
+    """
+
+    _shown = "{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
+        init.check_sizes("CrossMapLRN2d", 1, size=size)
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Divide."""
+        need_tensor("CrossMapLRN2d", input)
+        if input.ndim != 4:
+            raise ShapeError("CrossMapLRN2d", f"{tuple(input.shape)} given", "pass (B, C, H, W)")
+        side, channels = (self.size - 1) // 2, input.shape[1]
+        squares = input.square()
+        padded = squares.pad((0, 0, 0, 0, side, side))
+        total = padded.narrow(1, 0, channels)
+        for place in range(1, 2 * side + 1):
+            total = total + padded.narrow(1, place, channels)
+        later = arange(channels, device=input.device).reshape(1, -1, 1, 1) > side
+        total = total + later.where(squares[:, :1], 0.0)
+        return input * (total * (self.alpha / self.size) + self.k) ** -self.beta
