@@ -7,26 +7,10 @@ covers all constraints of a class; programs add classes by `register`.
 from collections.abc import Callable
 from typing import Any
 
-from picograd.distributions import constraints
+from picograd.distributions import constraints, transforms
 from picograd.distributions.constraints import Constraint
-from picograd.distributions.transforms import (
-    AffineTransform,
-    CatTransform,
-    ComposeTransform,
-    CorrCholeskyTransform,
-    ExpTransform,
-    IndependentTransform,
-    LowerCholeskyTransform,
-    PositiveDefiniteTransform,
-    SigmoidTransform,
-    SoftmaxTransform,
-    StackTransform,
-    StickBreakingTransform,
-    Transform,
-    identity_transform,
-)
 
-Factory = Callable[[Any], Transform]
+Factory = Callable[[Any], transforms.Transform]
 
 
 class ConstraintRegistry:
@@ -51,7 +35,7 @@ class ConstraintRegistry:
         self.rows[kind] = factory
         return factory
 
-    def __call__(self, constraint: Constraint) -> Transform:
+    def __call__(self, constraint: Constraint) -> transforms.Transform:
         """Make the transform of a constraint. Raises NotImplementedError where there is none."""
         if type(constraint) not in self.rows:
             raise NotImplementedError(f"no transform is registered for {constraint!r}")
@@ -61,60 +45,68 @@ class ConstraintRegistry:
 biject_to, transform_to = ConstraintRegistry(), ConstraintRegistry()
 
 
-def above(constraint: Any) -> Transform:
+def above(constraint: Any) -> transforms.Transform:
     """Reach the numbers above a bound."""
-    return ComposeTransform([ExpTransform(), AffineTransform(constraint.lower_bound, 1)])
+    return transforms.ComposeTransform(
+        [transforms.ExpTransform(), transforms.AffineTransform(constraint.lower_bound, 1)]
+    )
 
 
-def below(constraint: Any) -> Transform:
+def below(constraint: Any) -> transforms.Transform:
     """Reach the numbers below a bound."""
-    return ComposeTransform([ExpTransform(), AffineTransform(constraint.upper_bound, -1)])
+    return transforms.ComposeTransform(
+        [transforms.ExpTransform(), transforms.AffineTransform(constraint.upper_bound, -1)]
+    )
 
 
-def between(constraint: Any) -> Transform:
+def between(constraint: Any) -> transforms.Transform:
     """Reach the numbers between two bounds."""
     low, high = constraint.lower_bound, constraint.upper_bound
     is_unit = all(isinstance(bound, (int, float)) for bound in (low, high))
     if is_unit and (low, high) == (0, 1):
-        return SigmoidTransform()
-    return ComposeTransform([SigmoidTransform(), AffineTransform(low, high - low)])
+        return transforms.SigmoidTransform()
+    return transforms.ComposeTransform(
+        [transforms.SigmoidTransform(), transforms.AffineTransform(low, high - low)]
+    )
 
 
 # classes of constraints: what both registries make of one
 TABLE: list[tuple[tuple[type[Constraint], ...], Factory]] = [
-    ((constraints.Real,), lambda c: identity_transform),
+    ((constraints.Real,), lambda c: transforms.identity_transform),
     ((constraints.GreaterThan, constraints.GreaterThanEq), above),
     ((constraints.LessThan,), below),
     ((constraints.Interval, constraints.HalfOpenInterval), between),
-    ((constraints.CorrCholesky,), lambda c: CorrCholeskyTransform()),
+    ((constraints.CorrCholesky,), lambda c: transforms.CorrCholeskyTransform()),
 ]
 for kinds, make in TABLE:
     for kind in kinds:
         biject_to.register(kind, make)
         transform_to.register(kind, make)
-biject_to.register(constraints.Simplex, lambda c: StickBreakingTransform())
-transform_to.register(constraints.Simplex, lambda c: SoftmaxTransform())
-transform_to.register(constraints.LowerCholesky, lambda c: LowerCholeskyTransform())
+biject_to.register(constraints.Simplex, lambda c: transforms.StickBreakingTransform())
+transform_to.register(constraints.Simplex, lambda c: transforms.SoftmaxTransform())
+transform_to.register(constraints.LowerCholesky, lambda c: transforms.LowerCholeskyTransform())
 for kind in (constraints.PositiveDefinite, constraints.PositiveSemidefinite):
-    transform_to.register(kind, lambda c: PositiveDefiniteTransform())
+    transform_to.register(kind, lambda c: transforms.PositiveDefiniteTransform())
 
 
 def register_combined(registry: ConstraintRegistry) -> None:
     """Let a registry make transforms of constraints that are made of others."""
 
     @registry.register(constraints.IndependentConstraint)
-    def independent(constraint: Any) -> Transform:
+    def independent(constraint: Any) -> transforms.Transform:
         base = registry(constraint.base_constraint)
-        return IndependentTransform(base, constraint.reinterpreted_batch_ndims)
+        return transforms.IndependentTransform(base, constraint.reinterpreted_batch_ndims)
 
     @registry.register(constraints.Cat)
-    def joined(constraint: Any) -> Transform:
+    def joined(constraint: Any) -> transforms.Transform:
         parts = [registry(part) for part in constraint.cseq]
-        return CatTransform(parts, constraint.dim, constraint.lengths)
+        return transforms.CatTransform(parts, constraint.dim, constraint.lengths)
 
     @registry.register(constraints.Stack)
-    def stacked(constraint: Any) -> Transform:
-        return StackTransform([registry(part) for part in constraint.cseq], constraint.dim)
+    def stacked(constraint: Any) -> transforms.Transform:
+        return transforms.StackTransform(
+            [registry(part) for part in constraint.cseq], constraint.dim
+        )
 
 
 for each in (biject_to, transform_to):

@@ -9,16 +9,7 @@ import numpy as np
 
 from picograd.conversion import from_bits, to_bits
 from picograd.dtype import bool_
-from picograd.graph.bounds import (
-    abs_bounds,
-    arithmetic,
-    cast_bounds,
-    extreme,
-    floordiv_bounds,
-    mod_bounds,
-    shift_bounds,
-    where_bounds,
-)
+from picograd.graph import bounds
 from picograd.graph.complex_rules import OF_COMPLEX
 from picograd.graph.row import (
     ANY,
@@ -211,7 +202,7 @@ UNARY = (
         cost=2,
     ),
     unary("reciprocal", FLOAT, lambda x: 1 / x, lambda g, y, x: (-g * (y * y),), domain=(0.2, 4.0)),
-    unary("abs", FACTOR, np.abs, lambda g, y, x: (g * x.unary("sign"),), bounds=abs_bounds),
+    unary("abs", FACTOR, np.abs, lambda g, y, x: (g * x.unary("sign"),), bounds=bounds.abs_bounds),
     unary("sign", NUMBER, sign, zero_vjp),
     unary("floor", FLOAT, np.floor, zero_vjp),
     unary("ceil", FLOAT, np.ceil, zero_vjp),
@@ -290,7 +281,9 @@ UNARY = (
     unary("logical_not", LOGICAL, np.logical_not, logic="not"),
     unary("bitwise_not", BITS, np.invert, logic="not"),
     # What it gives is converted to the node's dtype.
-    unary("cast", ANY, lambda x: x, cast_vjp, keeps_value=True, bounds=cast_bounds, linear=(0,)),
+    unary(
+        "cast", ANY, lambda x: x, cast_vjp, keeps_value=True, bounds=bounds.cast_bounds, linear=(0,)
+    ),
     unary("bitcast", ANY, reinterpret=lambda x, dtype, other: from_bits(to_bits(x, dtype), other)),
 )
 
@@ -304,7 +297,7 @@ BINARY = (
         factors=(1, 1),
         on_bools="logical_or",
         operand="wide",
-        bounds=arithmetic(operator.add),
+        bounds=bounds.arithmetic(operator.add),
     ),
     binary(
         "sub",
@@ -314,7 +307,7 @@ BINARY = (
         identities=(None, 0),
         factors=(1, -1),
         operand="wide",
-        bounds=arithmetic(operator.sub),
+        bounds=bounds.arithmetic(operator.sub),
     ),
     binary(
         "mul",
@@ -325,7 +318,7 @@ BINARY = (
         linear=(0, 1),
         on_bools="logical_and",
         operand="wide",
-        bounds=arithmetic(operator.mul),
+        bounds=bounds.arithmetic(operator.mul),
     ),
     binary(
         "div",
@@ -344,7 +337,7 @@ BINARY = (
         floor_divide,
         zero_vjp,
         domain=(0.2, 4.0),
-        bounds=floordiv_bounds,
+        bounds=bounds.floordiv_bounds,
         operand="code",
         cost=3,
     ),
@@ -354,7 +347,7 @@ BINARY = (
         np.mod,
         lambda g, y, a, b: (g, -g * a.binary("floordiv", b)),
         domain=(0.2, 4.0),
-        bounds=mod_bounds,
+        bounds=bounds.mod_bounds,
         operand="code",
         cost=3,
     ),
@@ -373,7 +366,7 @@ BINARY = (
         ORDERED,
         np.maximum,
         lambda g, y, a, b: extremum_vjp(g, a, b),
-        bounds=extreme(max),
+        bounds=bounds.extreme(max),
         on_bools="logical_or",
     ),
     binary(
@@ -381,7 +374,7 @@ BINARY = (
         ORDERED,
         np.minimum,
         lambda g, y, a, b: extremum_vjp(g, b, a),
-        bounds=extreme(min),
+        bounds=bounds.extreme(min),
         on_bools="logical_and",
     ),
     binary("atan2", FLOAT, np.arctan2, atan2_vjp, domain=(0.2, 3.0), cost=30),
@@ -409,7 +402,7 @@ BINARY = (
         INTEGER,
         np.right_shift,
         domain=(0.0, 6.0),
-        bounds=shift_bounds,
+        bounds=bounds.shift_bounds,
         operand="code",
     ),
 )
@@ -424,7 +417,7 @@ WHERE = Op(
     shape=equal_shape,
     data=(1, None),
     check=lambda node: "" if node.inputs[0].dtype is bool_ else "the condition is not bool",
-    bounds=where_bounds,
+    bounds=bounds.where_bounds,
     linear=(1, 2),
     operand="value",
 )

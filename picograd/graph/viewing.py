@@ -11,6 +11,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from picograd.dtype import int64
+from picograd.graph import batch_rules
 from picograd.graph.axes import (
     compare_pad,
     compare_slice,
@@ -29,15 +30,6 @@ from picograd.graph.axes import (
     link_window,
     note_argument,
     note_slice,
-)
-from picograd.graph.batch_rules import (
-    first_windows_next,
-    next_axes,
-    next_order,
-    next_pads,
-    next_ranges,
-    next_windows,
-    whole_shape,
 )
 from picograd.graph.bounded_rules import (
     bound_expand,
@@ -357,7 +349,7 @@ VIEW_ROWS = table(
         lambda g, y, x: (g.reshape(x.shape),),
         shape=given_shape,
         check=check_reshape,
-        batch_arg=whole_shape,
+        batch_arg=batch_rules.whole_shape,
         dimensions=lambda node: reshape_dimensions(node.inputs[0].shape, node.shape),
         is_same_bytes=True,
         view=View(
@@ -380,7 +372,7 @@ VIEW_ROWS = table(
         permute_vjp,
         shape=permute_shape,
         check=check_permute,
-        batch_arg=next_order,
+        batch_arg=batch_rules.next_order,
         dimensions=lambda node: tuple(node.arg),
         view=View(
             permute_strides,
@@ -396,7 +388,7 @@ VIEW_ROWS = table(
         expand_vjp,
         shape=given_shape,
         check=check_expand,
-        batch_arg=whole_shape,
+        batch_arg=batch_rules.whole_shape,
         dimensions=whole_dimensions,
         view=View(expand_strides),
         is_repeating=True,
@@ -408,7 +400,7 @@ VIEW_ROWS = table(
         slice_vjp,
         shape=lambda ranges, x: slice_shape(ranges),
         check=check_slice,
-        batch_arg=next_ranges,
+        batch_arg=batch_rules.next_ranges,
         dimensions=whole_dimensions,
         view=View(slice_strides, slice_offset, show=Node.slice, back=slice_back),
         is_shifting=True,
@@ -422,7 +414,7 @@ VIEW_ROWS = table(
         lambda node, x: np.flip(x, node.arg),
         lambda g, y, x: (g.flip(y.arg),),
         shape=first_shape,
-        batch_arg=next_axes,
+        batch_arg=batch_rules.next_axes,
         dimensions=flip_dimensions,
         view=View(no_strides, show=Node.flip, back=lambda source, axes, value: value.flip(axes)),
         is_shifting=True,
@@ -433,7 +425,7 @@ VIEW_ROWS = table(
         pad,
         pad_vjp,
         shape=lambda arg, x: pad_shape(x, arg[0]),
-        batch_arg=next_pads,
+        batch_arg=batch_rules.next_pads,
         dimensions=whole_dimensions,
         view=View(no_strides),
         is_shifting=True,
@@ -454,7 +446,7 @@ VIEW_ROWS = table(
         windows_of,
         window_vjp,
         shape=lambda windows, x: window_shape(x, windows),
-        batch_arg=next_windows,
+        batch_arg=batch_rules.next_windows,
         dimensions=window_dimensions,
         view=View(window_strides),
         is_shifting=True,
@@ -468,7 +460,7 @@ VIEW_ROWS = table(
         fold,
         lambda g, y, x: (g.window(y.arg[0]),),
         shape=lambda arg, x: fold_shape(x, *arg),
-        batch_arg=first_windows_next,
+        batch_arg=batch_rules.first_windows_next,
         is_shifting=True,
         sizes=Sizes(link_fold, bound_fold, derived=derived_fold),
     ),

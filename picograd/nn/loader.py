@@ -16,39 +16,29 @@ from typing import Any
 import numpy as np
 
 from picograd.errors import DTypeError, ValueRangeError
+from picograd.nn import dataset_types
 from picograd.nn.collate import computed, holds_tensor, stack, to_tensors
-from picograd.nn.dataset_types import (
-    ArrayDataset,
-    BatchSampler,
-    GatheringDataset,
-    IterableDataset,
-    OfSamples,
-    RandomSampler,
-    Rows,
-    Sampler,
-    SequentialSampler,
-    Subset,
-    TensorDataset,
-    batches_of,
-    host_random,
-)
 from picograd.nn.loader_workers import END, Feed, Job, Stopped, Worker, WorkerInfo, deliver
 from picograd.tensor.core.annotations import DeviceLike
 from picograd.tensor.making.random import Generator
 from picograd.tensor.tensor import Tensor
 
-GATHERING = (TensorDataset, ArrayDataset, Rows)  # exactly these: a subclass may change its samples
+GATHERING = (
+    dataset_types.TensorDataset,
+    dataset_types.ArrayDataset,
+    dataset_types.Rows,
+)  # exactly these: a subclass may change its samples
 AHEAD = 2  # batches each worker loads ahead, as in PyTorch
 
 
-class Endless(Sampler):
+class Endless(dataset_types.Sampler):
     """The tasks of workers that walk a stream: `go on`, without end."""
 
     def __iter__(self) -> Iterator[bool]:
         return repeat(True)
 
 
-class DataLoader(OfSamples):
+class DataLoader(dataset_types.OfSamples):
     """This class yields batches of a data set, as PyTorch's of the same name.
 
     `dataset` has `len` and an index, or is an IterableDataset, or a tensor or array whose rows are
@@ -76,8 +66,8 @@ class DataLoader(OfSamples):
     [[1.0, 2.0], [3.0]]
     """
 
-    dataset: Rows | Any
-    sampler: Iterable[Any] | Sampler
+    dataset: dataset_types.Rows | Any
+    sampler: Iterable[Any] | dataset_types.Sampler
 
     def __init__(
         self,
@@ -104,8 +94,10 @@ class DataLoader(OfSamples):
     ) -> None:
         options = dict(locals())
         check_options(options)
-        self.dataset = Rows(dataset) if isinstance(dataset, (Tensor, np.ndarray)) else dataset
-        self.is_stream: bool = isinstance(dataset, IterableDataset)
+        self.dataset = (
+            dataset_types.Rows(dataset) if isinstance(dataset, (Tensor, np.ndarray)) else dataset
+        )
+        self.is_stream: bool = isinstance(dataset, dataset_types.IterableDataset)
         self.batch_size: int | None = None if batch_sampler is not None else batch_size
         self.drop_last = drop_last
         self.collate_fn = collate_fn
@@ -116,16 +108,16 @@ class DataLoader(OfSamples):
         self.worker_init_fn = worker_init_fn
         self.generator: Generator | None = Generator(seed) if seed is not None else generator
         self.sampler = sampler if sampler is not None else self._sampler(bool(shuffle))
-        self.batch_sampler: BatchSampler | Iterable[Any] | None = batch_sampler
+        self.batch_sampler: dataset_types.BatchSampler | Iterable[Any] | None = batch_sampler
         if batch_sampler is None and batch_size is not None:
-            self.batch_sampler = BatchSampler(self.sampler, batch_size, drop_last)
+            self.batch_sampler = dataset_types.BatchSampler(self.sampler, batch_size, drop_last)
 
-    def _sampler(self, shuffle: bool) -> Sampler:
+    def _sampler(self, shuffle: bool) -> dataset_types.Sampler:
         if self.is_stream:
             return Endless()
         if shuffle:
-            return RandomSampler(self.dataset, generator=self.generator)
-        return SequentialSampler(self.dataset)
+            return dataset_types.RandomSampler(self.dataset, generator=self.generator)
+        return dataset_types.SequentialSampler(self.dataset)
 
     def __len__(self) -> int:
         if not self.is_stream:
@@ -137,7 +129,7 @@ class DataLoader(OfSamples):
         return (count + (0 if self.drop_last else self.batch_size - 1)) // self.batch_size
 
     def __iter__(self) -> Iterator[Any]:
-        seed = int(host_random(self.generator).integers(1 << 62))
+        seed = int(dataset_types.host_random(self.generator).integers(1 << 62))
         walked = self.sampler if self.batch_sampler is None else self.batch_sampler
         tasks: Iterator[Any] = repeat(True) if self.is_stream else iter(walked)
         gather = find_gather(self.dataset) if self.collate_fn is None else None
@@ -176,7 +168,7 @@ class DataLoader(OfSamples):
         if self.is_stream:
             stream = iter(self.dataset)
             if is_batched:
-                stream = batches_of(stream, self.batch_size or 1, self.drop_last)
+                stream = dataset_types.batches_of(stream, self.batch_size or 1, self.drop_last)
             return functools.partial(load_next, stream, join, is_worker)
         gather = find_gather(self.dataset) if join is not None else None
         if gather is not None:
@@ -193,7 +185,7 @@ class DataLoader(OfSamples):
 
 def find_gather(dataset: Any) -> Callable[[Any], Any] | None:
     """Find the function that gives a whole batch of a data set in one go, if it has one."""
-    if type(dataset) is Subset:
+    if type(dataset) is dataset_types.Subset:
         inner = find_gather(dataset.dataset)
         indices = np.asarray(dataset.indices)
         return None if inner is None else lambda positions: inner(indices[positions])
@@ -202,9 +194,9 @@ def find_gather(dataset: Any) -> Callable[[Any], Any] | None:
 
 def is_on_host(dataset: Any) -> bool:
     """Tell whether a gathering data set gives NumPy arrays."""
-    while type(dataset) is Subset:
+    while type(dataset) is dataset_types.Subset:
         dataset = dataset.dataset
-    return isinstance(dataset, GatheringDataset) and dataset.is_host
+    return isinstance(dataset, dataset_types.GatheringDataset) and dataset.is_host
 
 
 def load_gathered(gather: Callable[[Any], Any], positions: list[int], stop: threading.Event) -> Any:
@@ -281,9 +273,9 @@ def check_options(options: dict[str, Any]) -> None:
     if options["seed"] is not None and options["generator"] is not None:
         refuse("seed and generator are given", "use one of them")
     data = options["dataset"]
-    if not isinstance(data, IterableDataset) and not given - {"shuffle"}:
+    if not isinstance(data, dataset_types.IterableDataset) and not given - {"shuffle"}:
         need_length(data)
-    if isinstance(data, IterableDataset) and given:
+    if isinstance(data, dataset_types.IterableDataset) and given:
         refuse(f"a stream has no order to choose: {', '.join(sorted(given))}", "leave it out")
     if {"shuffle", "sampler"} <= given:
         refuse("shuffle and sampler are given", "use one of them")

@@ -277,7 +277,7 @@ class GroupNorm(Module):
         if len(input.shape) < 2 or input.shape[1] != self.num_channels:
             problem = f"input of shape {tuple(input.shape)} for {self.num_channels} channels"
             raise ShapeError("GroupNorm", problem, "channels are axis 1")
-        return normalization.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+        return functional.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -318,7 +318,7 @@ class InstanceNorm(BatchNorm):
         if self.training and self.track_running_stats:
             self._track_samples(input.detach())
         scale, shift = self.weight, self.bias
-        return normalization.instance_norm(input, weight=scale, bias=shift, eps=self.eps)
+        return functional.instance_norm(input, weight=scale, bias=shift, eps=self.eps)
 
     def _track_samples(self, x: Tensor) -> None:
         """Record the statistics of the samples, averaged over the batch."""
@@ -390,7 +390,7 @@ class RMSNorm(Module):
     def forward(self, x: Tensor) -> Tensor:
         """Divide and scale."""
         need_tensor("RMSNorm", x)
-        return normalization.rms_norm(x, self.normalized_shape, self.weight, self.eps)
+        return functional.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:
         """Describe the settings."""
@@ -419,7 +419,7 @@ class LocalResponseNorm(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Divide."""
-        return normalization.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+        return functional.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
 
 
 class CrossMapLRN2d(Module):

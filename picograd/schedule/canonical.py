@@ -8,20 +8,8 @@ expressions are one object does not count: comparing two makes them share their 
 from hashlib import blake2b
 from typing import Any
 
+from picograd.schedule import loop
 from picograd.schedule.index import Axis, Div, Dynamic, Index
-from picograd.schedule.loop import (
-    Along,
-    Compute,
-    Condition,
-    Expr,
-    Kernel,
-    Radix,
-    Runs,
-    Scan,
-    Sort,
-    dynamics_of,
-    walk,
-)
 
 SCALAR = "scalar"  # a number of the launch: of Loop IR, not of the op table
 
@@ -33,7 +21,7 @@ class Numbering:
         self.axes: dict[Axis, int] = {}
         self.expressions: dict[int, int] = {}
         self.rows: dict[Any, int] = {}  # with the types of arguments: 1 is not True
-        self.targets: list[Expr] = []  # alive: their identities are keys
+        self.targets: list[loop.Expr] = []  # alive: their identities are keys
 
     def slot(self, number: int) -> int:
         """Name a slot."""
@@ -60,7 +48,7 @@ class Numbering:
                 terms.append((c, kind, atom.n, self.index(atom.index)))
         return tuple(terms)
 
-    def argument(self, expr: Expr) -> Any:
+    def argument(self, expr: loop.Expr) -> Any:
         """The argument of an expression as plain data."""
         if expr.op == "const":
             return type(expr.arg).__name__, repr(expr.arg)
@@ -77,9 +65,9 @@ class Numbering:
             return number, tuple((self.axis(axis), self.index(index)) for axis, index in places)
         return expr.arg
 
-    def expression(self, root: Expr) -> int:
+    def expression(self, root: loop.Expr) -> int:
         """Number of an expression, after adding its rows."""
-        for expr in walk(root):
+        for expr in loop.walk(root):
             if id(expr) not in self.expressions:
                 args = tuple([self.expressions[id(a)] for a in expr.args])
                 row = expr.op, args, self.argument(expr), expr.dtype.name
@@ -87,38 +75,38 @@ class Numbering:
                 self.expressions[id(expr)] = number
         return self.expressions[id(root)]
 
-    def compute(self, compute: Compute) -> tuple[Any, ...]:
+    def compute(self, compute: loop.Compute) -> tuple[Any, ...]:
         """A compute as plain data."""
         axes = tuple([self.axis(axis) for axis in compute.axes])
         over = tuple([self.axis(axis) for axis in compute.reduce])
         store: tuple[Any, ...] | None = None
         if compute.store:
             slot, place = compute.store
-            for atom in dynamics_of(place):
+            for atom in loop.dynamics_of(place):
                 self.expression(atom.expr)
             store = self.slot(slot), self.index(place)
         body = self.expression(compute.body)
         seen = self.tests(compute.seen)
         return axes, over, compute.monoid, body, compute.dtype.name, store, seen
 
-    def target(self, index: Index, expr: Expr) -> int:
+    def target(self, index: Index, expr: loop.Expr) -> int:
         """A place to store to, as the number of an expression."""
-        self.targets.append(Expr("index", (), index, expr.dtype))
+        self.targets.append(loop.Expr("index", (), index, expr.dtype))
         return self.expression(self.targets[-1])
 
-    def tests(self, conditions: tuple[Condition, ...]) -> tuple[Any, ...]:
+    def tests(self, conditions: tuple[loop.Condition, ...]) -> tuple[Any, ...]:
         """Conditions as plain data, after adding the rows of values they look at."""
         for test, _, _ in conditions:
-            for atom in dynamics_of(test):
+            for atom in loop.dynamics_of(test):
                 self.expression(atom.expr)
         return tuple((self.index(test), lo, hi) for test, lo, hi in conditions)
 
-    def along(self, step: Along | None) -> Any:
+    def along(self, step: loop.Along | None) -> Any:
         """A step along an axis as plain data."""
         if step is None:
             return None
         axis = self.axis(step.axis)
-        if not isinstance(step, Scan):
+        if not isinstance(step, loop.Scan):
             head: Any = (tuple([self.axis(each) for each in step.rows]), axis, self.extra(step))
         else:
             outer = tuple([self.axis(each) for each in step.outer])
@@ -128,11 +116,11 @@ class Numbering:
         body = self.expression(step.body)
         return head, body, step.slot, self.target(step.target, step.body)
 
-    def extra(self, step: Sort | Radix | Runs) -> tuple[Any, ...]:
+    def extra(self, step: loop.Sort | loop.Radix | loop.Runs) -> tuple[Any, ...]:
         """What a sort, a radix step or a reduction of runs has of its own."""
-        if isinstance(step, Sort):
+        if isinstance(step, loop.Sort):
             return (step.run,)
-        if isinstance(step, Radix):
+        if isinstance(step, loop.Radix):
             start = -1 if step.start is None else self.expression(step.start)
             return self.axis(step.digit), self.axis(step.tile), step.run, step.shift, start
         levels = tuple([(self.axis(axis), self.expression(each)) for axis, each in step.levels])
@@ -140,7 +128,7 @@ class Numbering:
         return step.monoid, key, first, levels, step.fan
 
 
-def canonical_data(kernel: Kernel) -> tuple[Any, ...]:
+def canonical_data(kernel: loop.Kernel) -> tuple[Any, ...]:
     """Everything code generation depends on, as nested tuples of numbers and strings."""
     numbering = Numbering()
     parts: list[Any] = []
@@ -164,6 +152,6 @@ def canonical_data(kernel: Kernel) -> tuple[Any, ...]:
     return kernel.hero, slots, scalars, tuple(parts), tuple([row for row, _ in numbering.rows])
 
 
-def canonical_key(kernel: Kernel) -> str:
+def canonical_key(kernel: loop.Kernel) -> str:
     """Digest of `canonical_data`: the same in every process."""
     return blake2b(repr(canonical_data(kernel)).encode(), digest_size=20).hexdigest()

@@ -13,22 +13,8 @@ import numpy as np
 from picograd.conversion import convert
 from picograd.errors import check
 from picograd.graph.elementwise import ELEMENTWISE
+from picograd.schedule import loop
 from picograd.schedule.index import Axis, Index, axes_of, evaluate
-from picograd.schedule.loop import (
-    DIGITS,
-    Compute,
-    Condition,
-    Expr,
-    Kernel,
-    Part,
-    Radix,
-    Runs,
-    Scan,
-    Scatter,
-    Sort,
-    dynamic_children,
-    walk,
-)
 from picograd.schedule.monoid import identity
 
 Array = Any
@@ -36,7 +22,7 @@ FOLDS = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimu
 SCANS: dict[str, Any] = FOLDS | {"logaddexp": np.logaddexp}
 
 
-def interpret(kernel: Kernel, slots: Sequence[Array], scalars: Sequence[Any] = ()) -> None:
+def interpret(kernel: loop.Kernel, slots: Sequence[Array], scalars: Sequence[Any] = ()) -> None:
     """Run a kernel on flat arrays (one per slot, of `slot.dtype.numpy`), writing its outputs."""
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -57,7 +43,7 @@ def rank_in_group(group: Array) -> Array:
     return rank
 
 
-def identity_of_scan(scan: Scan) -> Any:
+def identity_of_scan(scan: loop.Scan) -> Any:
     """The value a scan starts from."""
     monoid = "max" if scan.monoid == "logaddexp" else scan.monoid
     return identity(monoid, scan.body.dtype)
@@ -67,16 +53,16 @@ class PartInterpreter:
     """This class runs one part; `values` holds each compute's value over its own axes."""
 
     def __init__(
-        self, kernel: Kernel, part: Part, slots: Sequence[Array], scalars: Sequence[Any]
+        self, kernel: loop.Kernel, part: loop.Part, slots: Sequence[Array], scalars: Sequence[Any]
     ) -> None:
-        self.kernel: Kernel = kernel
-        self.part: Part = part
+        self.kernel: loop.Kernel = kernel
+        self.part: loop.Part = part
         self.slots: Sequence[Array] = slots
         self.scalars: Sequence[Any] = scalars
         self.values: list[Array] = []
         self.outer: dict[Axis, int] = {}  # where we are along axes around those of a compute
         self.spaces: dict[tuple[Axis, ...], dict[Axis, Array]] = {}
-        self.orders: dict[int, tuple[Expr, list[Expr]]] = {}
+        self.orders: dict[int, tuple[loop.Expr, list[loop.Expr]]] = {}
 
     def run(self) -> None:
         """Run every compute in order, then the scatter, scan or sort."""
@@ -91,16 +77,16 @@ class PartInterpreter:
                 self.slots[slot][at[seen]] = value[seen]
         if self.part.scatter:
             self.scatter(self.part.scatter)
-        if isinstance(self.part.along, Scan):
+        if isinstance(self.part.along, loop.Scan):
             self.scan(self.part.along)
-        elif isinstance(self.part.along, Sort):
+        elif isinstance(self.part.along, loop.Sort):
             self.sort(self.part.along)
-        elif isinstance(self.part.along, Radix):
+        elif isinstance(self.part.along, loop.Radix):
             self.radix(self.part.along)
         elif self.part.along:
             self.runs(self.part.along)
 
-    def seen(self, axes: Sequence[Axis], conditions: Sequence[Condition] = ()) -> Array:
+    def seen(self, axes: Sequence[Axis], conditions: Sequence[loop.Condition] = ()) -> Array:
         """Tell at which points of a space no end fails, and none of more conditions: elsewhere
         nothing is stored."""
         places, shape = self.places(axes)
@@ -124,14 +110,17 @@ class PartInterpreter:
                 found[axis] = np.arange(axis.size).reshape(view)
         return {**self.outer, **found}, shape
 
-    def order(self, root: Expr) -> list[Expr]:
+    def order(self, root: loop.Expr) -> list[loop.Expr]:
         """List the nodes of an expression, arguments first."""
         found = self.orders.get(id(root))
         if found is None:
-            found = self.orders[id(root)] = root, walk(root)  # the root lives as long as its number
+            found = self.orders[id(root)] = (
+                root,
+                loop.walk(root),
+            )  # the root lives as long as its number
         return found[1]
 
-    def compute(self, compute: Compute) -> Array:
+    def compute(self, compute: loop.Compute) -> Array:
         """Compute the value of one compute, over its parallel axes."""
         axes = (*compute.axes, *compute.reduce)
         places, shape = self.places(axes)
@@ -141,14 +130,14 @@ class PartInterpreter:
             value = self.fold(value, compute, over)
         return convert(value, compute.dtype)
 
-    def fold(self, value: Array, compute: Compute, over: tuple[int, ...]) -> Array:
+    def fold(self, value: Array, compute: loop.Compute, over: tuple[int, ...]) -> Array:
         """Reduce; floats are summed in float64, so that the oracle's own error is small."""
         monoid = str(compute.monoid)
         start = identity(monoid, compute.dtype)
         wide = np.float64 if value.dtype.kind == "f" else value.dtype
         return FOLDS[monoid].reduce(value.astype(wide), axis=over, initial=start)
 
-    def body(self, root: Expr, places: dict[Axis, Array], axes: Sequence[Axis]) -> Array:
+    def body(self, root: loop.Expr, places: dict[Axis, Array], axes: Sequence[Axis]) -> Array:
         """Compute an expression at every point of the space of `places`."""
         masks = guard_masks(root, places, self, axes)
         done: dict[int, Array] = {}
@@ -158,7 +147,7 @@ class PartInterpreter:
 
     def node(
         self,
-        expr: Expr,
+        expr: loop.Expr,
         places: dict[Axis, Array],
         axes: Sequence[Axis],
         done: dict[int, Array],
@@ -187,7 +176,7 @@ class PartInterpreter:
             return np.where(tests_hold(expr, at), args[0], args[1])
         return elementwise(expr, args)
 
-    def load(self, expr: Expr, at: Array, mask: Array) -> Array:
+    def load(self, expr: loop.Expr, at: Array, mask: Array) -> Array:
         """Load elements; where the guard is false nothing is read."""
         slot = self.slots[expr.arg[0]]
         if mask is not None:
@@ -214,7 +203,7 @@ class PartInterpreter:
             at.append(np.clip(place, 0, axis.size - 1))  # beyond only where a guard is false
         return self.values[number][tuple(at)]
 
-    def scatter(self, scatter: Scatter) -> None:
+    def scatter(self, scatter: loop.Scatter) -> None:
         """Apply the updates one after another, in row-major order."""
         axes = (*scatter.serial, *scatter.inner)
         places, shape = self.places(axes)
@@ -231,7 +220,7 @@ class PartInterpreter:
                 value = FOLDS[scatter.monoid](slot[place], value)
             slot[place] = convert(value, self.kernel.slots[scatter.slot].dtype)
 
-    def scan(self, scan: Scan) -> None:
+    def scan(self, scan: loop.Scan) -> None:
         """Combine along the axis; floats in float64, so that the oracle's own error is small."""
         axes = (*scan.outer, *scan.inner, scan.axis)
         places, shape = self.places(axes)
@@ -241,8 +230,8 @@ class PartInterpreter:
             held = held & (at >= lo) & (at <= hi)
         expr = scan.body
         if scan.conditions:
-            fill = Expr("const", (), identity_of_scan(scan), expr.dtype)
-            expr = Expr("guard", (expr, fill), scan.conditions, expr.dtype)
+            fill = loop.Expr("const", (), identity_of_scan(scan), expr.dtype)
+            expr = loop.Expr("guard", (expr, fill), scan.conditions, expr.dtype)
         value = np.broadcast_to(self.body(expr, places, axes), shape)
         wide = np.float64 if value.dtype.kind == "f" else value.dtype
         value = value.astype(wide)
@@ -255,7 +244,7 @@ class PartInterpreter:
         slot = self.slots[scan.slot]
         slot[target[held]] = convert(value[held], self.kernel.slots[scan.slot].dtype)
 
-    def sort(self, sort: Sort) -> None:
+    def sort(self, sort: loop.Sort) -> None:
         """Sort every run of every row, stably."""
         axes = (*sort.rows, sort.axis)
         places, shape = self.places(axes)
@@ -267,12 +256,12 @@ class PartInterpreter:
             held = self.seen(axes)[..., run]
             self.slots[sort.slot][target[..., run][held]] = order[held]
 
-    def radix(self, radix: Radix) -> None:
+    def radix(self, radix: loop.Radix) -> None:
         """Count the digits of every tile, or move every element to its place."""
         axes = (*radix.rows, radix.axis)
         places, shape = self.places(axes)
         body = np.broadcast_to(self.body(radix.body, places, axes), shape)
-        digit = (body.astype(np.uint64) >> np.uint64(radix.shift)).astype(np.int64) % DIGITS
+        digit = (body.astype(np.uint64) >> np.uint64(radix.shift)).astype(np.int64) % loop.DIGITS
         number = np.broadcast_to(np.arange(shape[-1]) // radix.run, shape)
         cells = (*radix.rows, radix.digit, radix.tile)
         where, wide = self.places(cells)
@@ -284,13 +273,13 @@ class PartInterpreter:
             self.slots[radix.slot][target] = counts
             return
         start = np.broadcast_to(self.body(radix.start, where, cells), wide)
-        rank = rank_in_group(number * DIGITS + digit)
+        rank = rank_in_group(number * loop.DIGITS + digit)
         target = np.broadcast_to(self.at(radix.target, places, axes), shape)
         cell = (*rows, digit, number)
         place = start[cell] + rank
         self.slots[radix.slot][np.take_along_axis(target, place, -1)] = body
 
-    def runs(self, runs: Runs) -> None:
+    def runs(self, runs: loop.Runs) -> None:
         """Combine the bodies of every run with what their slice holds, in order."""
         axes = (*runs.rows, runs.axis)
         places, shape = self.places(axes)
@@ -308,7 +297,7 @@ class PartInterpreter:
         return evaluate(index, places, lambda e: np.asarray(self.body(e, places, axes), np.int64))
 
 
-def tests_hold(expr: Expr, at: Any) -> Array:
+def tests_hold(expr: loop.Expr, at: Any) -> Array:
     """Tell where all interval tests of a guard hold."""
     held: Array = np.asarray(True)
     for index, lo, hi in expr.arg:
@@ -318,7 +307,7 @@ def tests_hold(expr: Expr, at: Any) -> Array:
 
 
 def guard_masks(
-    root: Expr, places: dict[Axis, Array], part: PartInterpreter, axes: Sequence[Axis]
+    root: loop.Expr, places: dict[Axis, Array], part: PartInterpreter, axes: Sequence[Axis]
 ) -> dict[int, Array]:
     """Where each node under a guard is needed: the union over the guards it is read through."""
     order = part.order(root)
@@ -333,12 +322,12 @@ def guard_masks(
             held = test if own is None else own & test
         for position, child in enumerate(expr.args):
             join_mask(masks, child, held if position == 0 else own)
-        for child in dynamic_children(expr):
+        for child in loop.dynamic_children(expr):
             join_mask(masks, child, own)
     return masks
 
 
-def join_mask(masks: dict[int, Array], child: Expr, mask: Array) -> None:
+def join_mask(masks: dict[int, Array], child: loop.Expr, mask: Array) -> None:
     """A node is needed wherever one of its readers needs it."""
     if id(child) in masks:
         old = masks[id(child)]
@@ -346,7 +335,7 @@ def join_mask(masks: dict[int, Array], child: Expr, mask: Array) -> None:
     masks[id(child)] = mask
 
 
-def elementwise(expr: Expr, args: list[Array]) -> Array:
+def elementwise(expr: loop.Expr, args: list[Array]) -> Array:
     """Apply one row of the op table, in the precision of its dtype."""
     row = ELEMENTWISE[expr.op]
     if row.reinterpret is not None:

@@ -3,17 +3,7 @@
 from dataclasses import replace
 from math import gcd
 
-from picograd.codegen.cuts import (
-    Cut,
-    Piece,
-    Reach,
-    depth_ends,
-    nested_cut,
-    range_cut,
-    reaches,
-    single_axis,
-    split_outer,
-)
+from picograd.codegen import cuts
 from picograd.codegen.operands import (
     Contraction,
     Windows,
@@ -58,9 +48,9 @@ WORK_PER_TASK = 1 << 20  # multiply-adds that outweigh handing out a task (about
 class Columns:
     """The N side: its blocks, and the panels of `lanes` columns in which a block is packed."""
 
-    cut: Cut
+    cut: cuts.Cut
     panel: Axis  # loop over the panels of a block
-    packs: tuple[Piece, ...]  # how to pack; position = panel * lanes + lane
+    packs: tuple[cuts.Piece, ...]  # how to pack; position = panel * lanes + lane
     lanes: int
     is_looped: bool  # the pieces of `packs` walk one panel
 
@@ -70,9 +60,9 @@ class Plan:
     """Everything chosen about one contraction."""
 
     product: Contraction
-    rows: Cut
+    rows: cuts.Cut
     columns: Columns
-    depth: Cut
+    depth: cuts.Cut
     height: int  # rows of the register block
     task: tuple[Axis, ...]  # grid axes of the rows
     row_loop: Axis  # row blocks of one task
@@ -83,14 +73,14 @@ class Plan:
     shares_a: bool = False  # the first product has packed its rows
 
     @property
-    def reach(self) -> tuple[list[Reach], list[Reach], list[Reach]]:
+    def reach(self) -> tuple[list[cuts.Reach], list[cuts.Reach], list[cuts.Reach]]:
         """How far rows, columns and depths go, where their sizes vary."""
         product, ends = self.product, self.product.ends
-        deep = depth_ends(product.a, product.b, product.depth)
+        deep = cuts.depth_ends(product.a, product.b, product.depth)
         return (
-            reaches(self.rows, product.rows, ends),
-            reaches(self.columns.cut, product.columns, ends),
-            reaches(self.depth, product.depth, deep),
+            cuts.reaches(self.rows, product.rows, ends),
+            cuts.reaches(self.columns.cut, product.columns, ends),
+            cuts.reaches(self.depth, product.depth, deep),
         )
 
     @property
@@ -195,7 +185,7 @@ def with_orders(product: Contraction) -> Contraction:
         columns = by_stride(product.columns, b_steps)
     far = {x: (a_steps[x], b_steps[x]) for x in product.depth}
     # An axis that ends comes first: the sum stops there.
-    deep = {single_axis(end) for end in depth_ends(product.a, product.b, product.depth)}
+    deep = {cuts.single_axis(end) for end in cuts.depth_ends(product.a, product.b, product.depth)}
     order = sorted(
         product.depth, key=lambda x: (x.size > 1, x not in deep, (-far[x][0], -far[x][1]))
     )
@@ -257,7 +247,7 @@ def register_block(m: int, n: int, lanes: int, registers: int) -> tuple[int, int
 def aligned_height(product: Contraction, height: int) -> int:
     """Let groups of rows divide a short axis that ends: those beyond its end are left out then."""
     rows = [axis for axis in product.rows if axis.size != 1]
-    for axis in map(single_axis, product.ends):
+    for axis in map(cuts.single_axis, product.ends):
         if axis is None or axis not in rows[1:]:
             continue
         length = size_of(rows[rows.index(axis) :])
@@ -348,7 +338,7 @@ def choose(product: Contraction, target: Target, count: int = 1) -> Plan:
     lanes, item = vector_lanes(product.dtype, target), product.dtype.itemsize * count
     height, vectors = register_block(m, n, lanes, target.registers)
     height = aligned_height(product, height)
-    depth = nested_cut(product.depth, DEPTH)
+    depth = cuts.nested_cut(product.depth, DEPTH)
     tasks = 4 * target.threads if target.threads > 1 else 1
     wanted = min(batch * m * n * k // WORK_PER_TASK, tasks)
     wanted //= max(batch, 1)
@@ -359,7 +349,7 @@ def choose(product: Contraction, target: Target, count: int = 1) -> Plan:
     if not packs_all or depth.count > 1:
         wide = min(wide, CACHE_BYTES // 2 // (depth.size * item))
     least = 1 if packs_all and not is_nested(product) else ceil_div(m, tall), ceil_div(n, wide)
-    deep_parts = nested_cut(product.depth, SHARED_DEPTH).count
+    deep_parts = cuts.nested_cut(product.depth, SHARED_DEPTH).count
     is_deep = count == 1 and deep_parts > 1 and not (packs_all and m > 8 * tall)
     is_deep = is_deep and (walked is None or walked.is_beside)
     parts = min(wanted, deep_parts) if is_deep else 1
@@ -370,8 +360,8 @@ def choose(product: Contraction, target: Target, count: int = 1) -> Plan:
     if parts > 1:
         packs_all = False
         share = max(min(SHARED_DEPTH, ceil_div(k, parts)), SHARED_DEPTH // 4)
-        depth = nested_cut(product.depth, share)
-        depth, part = split_outer(depth, parts)
+        depth = cuts.nested_cut(product.depth, share)
+        depth, part = cuts.split_outer(depth, parts)
         tall = max(most_rows(product, height, depth.size), window_rows(product))
         row_tasks = max(row_tasks, ceil_div(m, tall))
     share = round_up(ceil_div(m, row_tasks), height)
@@ -387,7 +377,7 @@ def alongside(other: Contraction, plan: Plan, number: int) -> Plan:
     other = aligned(other, first)
     is_km = is_rowwise(other)
     is_deep_alike = other.depth == first.depth
-    depth = plan.depth if is_deep_alike else nested_cut(other.depth, DEPTH)
+    depth = plan.depth if is_deep_alike else cuts.nested_cut(other.depth, DEPTH)
     is_shared = is_deep_alike and other.a == first.a and is_km == plan.is_km
     more = str(number)
     return replace(plan, product=other, depth=depth, is_km=is_km, tag=more, shares_a=is_shared)
@@ -438,7 +428,7 @@ def walked_windows(product: Contraction) -> Windows | None:
 
 def cut_rows(
     product: Contraction, share: int, tall: int, height: int, packs_all: bool
-) -> tuple[Cut, tuple[Axis, ...], Axis]:
+) -> tuple[cuts.Cut, tuple[Axis, ...], Axis]:
     """Divide M among tasks of about `share` rows, and a task into blocks of at most `tall`.
 
     Returns the cut, its grid axes and its loop.
@@ -450,12 +440,12 @@ def cut_rows(
     size = round_up(ceil_div(share, blocks), height)
     tasks = ceil_div(ceil_div(size_of(product.rows), size), blocks)
     task, loop = Axis("rows", tasks), Axis("row_block", blocks)
-    return range_cut(product.rows, size, (task, loop), not is_km), (task,), loop
+    return cuts.range_cut(product.rows, size, (task, loop), not is_km), (task,), loop
 
 
 def cut_nested(
     product: Contraction, share: int, tall: int, packs_all: bool
-) -> tuple[Cut, tuple[Axis, ...], Axis]:
+) -> tuple[cuts.Cut, tuple[Axis, ...], Axis]:
     """Divide M along whole axes: a task walks the blocks of a cut axis, or has one block.
 
     It walks them if its windows take rows of the block before, and so as not to pack N for each.
@@ -465,7 +455,7 @@ def cut_nested(
         most = max(min(share, tall), window_rows(product))
     else:
         most = tall
-    rows = nested_cut(product.rows, most, {} if first is None else {first.axis: first.step})
+    rows = cuts.nested_cut(product.rows, most, {} if first is None else {first.axis: first.step})
     inner = rows.outer[-1:]
     is_shared = packs_all and size_of(inner) * rows.size <= share
     if inner and (is_shared or keeps_rows(first, rows)):
@@ -473,7 +463,7 @@ def cut_nested(
     return rows, rows.outer, Axis("row_block", 1)
 
 
-def keeps_rows(first: Windows | None, rows: Cut) -> bool:
+def keeps_rows(first: Windows | None, rows: cuts.Cut) -> bool:
     """Tell whether windows in a block take rows of the block before."""
     if first is None or not first.kept:
         return False
@@ -484,7 +474,7 @@ def cut_columns(product: Contraction, width: int, lanes: int, vectors: int) -> C
     """Divide N into blocks of about `width`, and a block into panels."""
     axes = product.columns
     if not is_range(product, axes) and axes[-1].size % lanes == 0:
-        cut = nested_cut(axes, max(width, lanes))
+        cut = cuts.nested_cut(axes, max(width, lanes))
         inner = gcd(*(piece.dims[-1].size if piece.dims else 1 for piece in cut.pieces))
         if inner % lanes == 0:
             return nested_columns(cut, lanes * (vectors if inner % (lanes * vectors) == 0 else 1))
@@ -492,15 +482,15 @@ def cut_columns(product: Contraction, width: int, lanes: int, vectors: int) -> C
     block = round_up(width, panel_width)
     chunk = Axis("columns", ceil_div(size_of(axes), block))
     panel = Axis("panel", block // panel_width)
-    cut = range_cut(axes, block, (chunk,))
+    cut = cuts.range_cut(axes, block, (chunk,))
     packs = []
-    for piece in range_cut(axes, panel_width, (chunk, panel)).pieces:
+    for piece in cuts.range_cut(axes, panel_width, (chunk, panel)).pieces:
         position = axis_index(panel) * panel_width + piece.position
         packs.append(replace(piece, position=position))
     return Columns(cut, panel, tuple(packs), panel_width, True)
 
 
-def nested_columns(cut: Cut, lanes: int) -> Columns:
+def nested_columns(cut: cuts.Cut, lanes: int) -> Columns:
     """Walk a nested block with its last axis split into panels, so that lanes stay contiguous."""
     pieces = []
     for piece in cut.pieces:
