@@ -7,13 +7,15 @@ values instead, with attention in float64, on NaN-poisoned results, twice. With 
 may read 10 bits of float32 mantissas, and `--check` is of float32 alone.
 
     python bench/gpu_attention.py [--check] [--modes forward both] [--heads 64 128]
-        [--lengths 512 1024 ...] [--dtype bfloat16] [--tf32] [--kernels] [--rounds 9]
+        [--masks causal full boolean] [--lengths 512 1024 ...] [--dtype bfloat16] [--tf32]
+        [--kernels] [--rounds 9]
 """
 
 import argparse
 import statistics
 import time
 from dataclasses import dataclass, replace
+from itertools import product
 
 import torch
 from gpu_contract import Rival, compiled_all, in_turns, plan_call, show_kernels, target_here
@@ -175,7 +177,8 @@ def compare(case, plan, roles, built, options):
     given = tensors_of(case)
     ours, _ = plan_call(plan, roles, built, given)
     calls = {"ours": ours}
-    for name, backend in (OF_FLOAT32 if case.dtype == "float32" else BACKENDS).items():
+    backends = BACKENDS | OF_FLOAT32 if case.mask else BACKENDS
+    for name, backend in (OF_FLOAT32 if case.dtype == "float32" else backends).items():
         call = torch_call(case, given, backend)
         try:
             with torch.cuda.stream(torch.cuda.Stream()):  # PyTorch wants a call before a capture
@@ -261,13 +264,14 @@ def main():
         taken = time.perf_counter() - start
         print(f"{len(wanted) - len(bad)} of {len(wanted)} right, {taken:.0f} s")
         return
-    cases = [
-        Case(TOKENS // n, HIDDEN // d, n, n, d, d, mask == "causal", mode, options.dtype)
-        for mode in options.modes
-        for d in options.heads
-        for mask in options.masks
-        for n in options.lengths
-    ]
+
+    def case_of(mode, d, mask, n):
+        kind = {"is_causal": mask == "causal", "mask": mask == "boolean"}
+        sizes = TOKENS // n, HIDDEN // d, n, n, d, d
+        return Case(*sizes, mode=mode, dtype=options.dtype, **kind)
+
+    lists = options.modes, options.heads, options.masks, options.lengths
+    cases = [case_of(*each) for each in product(*lists)]
     ratios = {mode: [] for mode in options.modes}
     for case, *rest in build(cases, target):
         ratios[case.mode].append(compare(case, *rest, options))

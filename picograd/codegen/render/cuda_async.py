@@ -307,6 +307,12 @@ def wgmma_name(spec: Wgmma) -> str:
     return f"wgmma_{names}_n{spec.n}_{majors}{which}"
 
 
+TEXTS = {
+    "barrier_arrive_all": CLUSTER, "cluster_barrier": CLUSTER, "flag_raise": FLAGS,
+    "flag_wait": FLAGS, "wgmma_keep": KEEP, "mma_packed": MMA,
+}  # fmt: skip
+
+
 def helpers(instr: Instr) -> tuple[str, ...]:
     """List the texts that an instruction needs."""
     if instr.op not in STATEMENTS and instr.op not in VALUES:
@@ -317,18 +323,12 @@ def helpers(instr: Instr) -> tuple[str, ...]:
         return HELPERS, box_text(COPY, len(instr.args) - 5, 3)
     if instr.op == "copy_box_all":
         return HELPERS, box_text(COPY_ALL, len(instr.args) - 6, 3, instr.arg[0])
-    if instr.op in ("barrier_arrive_all", "cluster_barrier"):
-        return HELPERS, CLUSTER
     if instr.op == "store_box":
         return HELPERS, box_text(STORE, len(instr.args) - 3, 2)
-    if instr.op in ("flag_raise", "flag_wait"):
-        return HELPERS, FLAGS
     if instr.op in ("claims", "claims_wait"):
         return (CLAIMS,)
-    if instr.op == "wgmma_keep":
-        return HELPERS, KEEP
-    if instr.op == "mma_packed":
-        return HELPERS, MMA
+    if instr.op in TEXTS:
+        return HELPERS, TEXTS[instr.op]
     if instr.op == "wgmma_pack" and instr.arg.bits == 32:
         return HELPERS, PACK_TF32
     if instr.op == "wgmma_pack":
@@ -397,6 +397,10 @@ def copy_all_call(name: str, args: list[str], instr: Instr) -> list[str]:
 
 
 Statement = Callable[[str, list[str], Instr], list[str]]
+CALLS = (
+    "barrier_publish", "cluster_barrier", "async_fence",
+    "wgmma_keep", "wgmma_fence", "wgmma_commit",
+)  # fmt: skip
 STATEMENTS: dict[str, Statement] = {
     "role": role_text,
     "claims": lambda name, args, instr: [
@@ -405,17 +409,14 @@ STATEMENTS: dict[str, Statement] = {
     "claims_wait": lambda name, args, instr: [
         f"claims_wait({args[0]}, {', '.join(map(str, instr.arg))});"
     ],
-    "barrier_init": lambda name, args, instr: [
-        f"barrier_init({args[0]} + {args[1]}, {instr.arg});"
-    ],
-    "barrier_publish": lambda name, args, instr: ["barrier_publish();"],
+    **dict.fromkeys(CALLS, lambda name, args, instr: [f"{instr.op}({', '.join(args)});"]),
+    **dict.fromkeys(
+        ("barrier_init", "barrier_expect"),
+        lambda name, args, instr: [f"{instr.op}({args[0]} + {args[1]}, {instr.arg});"],
+    ),
     "barrier_arrive": lambda name, args, instr: [f"barrier_arrive({args[0]} + {args[1]});"],
     "barrier_arrive_all": lambda name, args, instr: [
         f"barrier_arrive_all<{instr.arg}>({args[0]} + {args[1]});"
-    ],
-    "cluster_barrier": lambda name, args, instr: ["cluster_barrier();"],
-    "barrier_expect": lambda name, args, instr: [
-        f"barrier_expect({args[0]} + {args[1]}, {instr.arg});"
     ],
     "barrier_wait": lambda name, args, instr: [f"barrier_wait({args[0]} + {args[1]}, {args[2]});"],
     "flag_raise": lambda name, args, instr: [f"flag_raise({args[0]} + {args[1]});"],
@@ -427,15 +428,11 @@ STATEMENTS: dict[str, Statement] = {
         f"store_box({args[0]}, {args[1]} + {args[2]}, {', '.join(args[3:])});"
     ],
     "store_box_wait": lambda name, args, instr: [f"store_box_wait<{instr.arg}>();"],
-    "async_fence": lambda name, args, instr: ["async_fence();"],
     "wgmma": wgmma_call,
     "mma_packed": mma_call,
     "wgmma_pack": lambda name, args, instr: [
         f"wgmma_pack_{TYPES[instr.arg.name]}({args[0]}, {args[1]});"
     ],
-    "wgmma_keep": lambda name, args, instr: [f"wgmma_keep({args[0]}, {args[1]});"],
-    "wgmma_fence": lambda name, args, instr: ["wgmma_fence();"],
-    "wgmma_commit": lambda name, args, instr: ["wgmma_commit();"],
     "wgmma_wait": lambda name, args, instr: [
         f"wgmma_wait<{instr.arg}>();",
         *(f"wgmma_done({acc});" for acc in args),
