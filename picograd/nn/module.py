@@ -8,32 +8,38 @@ it: a part may know its parent.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Set
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 from picograd.dtype import DType, bfloat16, float16, float32, float64, to_dtype
 from picograd.engine.tracing import RUNNING, note_change, note_object
-from picograd.errors import DTypeError, MemberError, StateError
+from picograd.errors import DTypeError, StateError
 from picograd.helpers import on_demand
 from picograd.nn import hooks
 from picograd.nn.hooks import Hooks, Registered
 from picograd.nn.members import Members, check_name, exchange, parameters_of
 from picograd.nn.parameter import Buffer, Parameter, as_tensor, overwrite, rebind, replace
 from picograd.nn.walks import (
-    Above,
+    EXTRA_STATE,
     Inner,
     LoadResult,
-    add_younger,
     after_children,
+    asks_parts,
     check_names,
     check_shapes,
     empty_state,
+    found,
     load_own,
     members_of,
     named_lines,
     named_tensors,
     once,
+    overrides,
+    prepared,
+    save,
     shown,
     walk,
+    with_extra_state,
 )
 from picograd.tensor.core.alone import change_gradient
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike
@@ -47,7 +53,6 @@ module_html = on_demand("picograd.nn.module_html", "module_html")
 Self = TypeVar("Self", bound="Module")
 P = ParamSpec("P")  # arguments of a `forward`
 R = TypeVar("R", covariant=True)  # its result
-EXTRA_STATE = "_extra_state"  # the name, in a state dict, of what `get_extra_state` gives
 
 
 class Forward(Protocol[P, R]):
@@ -369,7 +374,7 @@ class Module(Inner):
 
     def get_submodule(self, target: str) -> "Module":
         """Find a module by its path; "" is this one. Raises MemberError, an AttributeError."""
-        return _found(self, "get_submodule", target, dict(walk(self, "")))
+        return found(self, "get_submodule", target, dict(walk(self, "")))
 
     def set_submodule(self, target: str, module: "Module") -> None:
         """Replace the module at a path. Raises MemberError where nothing is to be replaced.
@@ -386,11 +391,11 @@ class Module(Inner):
     def get_parameter(self, target: str) -> Parameter:
         """Find a parameter by its path. Raises MemberError, an AttributeError."""
         named = dict(self.named_parameters(remove_duplicate=False))
-        return _found(self, "get_parameter", target, named)
+        return found(self, "get_parameter", target, named)
 
     def get_buffer(self, target: str) -> Tensor:
         """Find a buffer by its path. Raises MemberError, an AttributeError."""
-        return _found(self, "get_buffer", target, dict(self.named_buffers(remove_duplicate=False)))
+        return found(self, "get_buffer", target, dict(self.named_buffers(remove_duplicate=False)))
 
     # state
 
@@ -403,7 +408,15 @@ class Module(Inner):
         module's own, cut off from gradients; with `keep_vars` they are the module's own. A dict
         given as `destination` takes them.
         """
-        return _save(self, prefix, empty_state() if destination is None else destination, keep_vars)
+        return save(self, prefix, empty_state() if destination is None else destination, keep_vars)
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        """Write this module's own part of a state, to which a class may add."""
+        for name, value, is_state, _ in named_tensors(self, prefix, recurse=False):
+            if is_state:
+                destination[name] = value if keep_vars else value.detach()
+        if overrides(self, "get_extra_state"):
+            destination[prefix + EXTRA_STATE] = self.get_extra_state()
 
     def get_extra_state(self) -> Any:
         """Give what else belongs into the state dict, under "_extra_state"; classes define it.
@@ -436,9 +449,9 @@ class Module(Inner):
         if not isinstance(state_dict, Mapping):
             problem = f"the state is a {type(state_dict).__name__}"
             raise DTypeError("load_state_dict", problem, "pass the dict that nn.load returns")
-        given, result = _prepared(self, state_dict, strict)
+        given, result = prepared(self, state_dict, strict)
         own = {name: x for name, x, is_state, _ in named_tensors(self, "") if is_state}
-        extra = _with_extra_state(self)
+        extra = with_extra_state(self)
         known = {**own, **extra}
         result.missing_keys.extend(name for name in known if name not in given)
         result.unexpected_keys.extend(name for name in given if name not in known)
@@ -473,8 +486,13 @@ class Module(Inner):
         """Switch training behaviour (dropout, batch statistics) on or off."""
         if not isinstance(mode, bool):
             raise StateError("train", f"mode={mode!r} is no bool", "pass True or False")
-        for module in self.modules():
-            module.training = mode
+        self.training = mode
+        if asks_parts(self, "train"):
+            for child in self.children():
+                child.train(mode)
+        else:
+            for module in self.modules():
+                module.training = mode
         return self
 
     def eval(self: Self) -> Self:
@@ -527,8 +545,24 @@ class Module(Inner):
         if dtype is not None and not to_dtype(dtype).is_differentiable:
             problem = f"parameters need a float or complex dtype, got {to_dtype(dtype).name}"
             raise DTypeError(f"{type(self).__name__}.to", problem, "use picograd.float16 or wider")
+        if overrides(self, "_apply") or asks_parts(self, "_apply"):
+            is_float = attrgetter("dtype.is_differentiable")
+            return self._apply(lambda x: x.to(device=device, dtype=dtype if is_float(x) else None))
         for _, value in once((n, x) for n, x, *_ in named_tensors(self, "")):
             rebind(value, device, dtype if value.dtype.is_differentiable else None)
+        return self
+
+    def _apply(self: Self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Give tensors, and gradients, the values that a function finds: a class may add its own.
+
+        `to` and its like call it where a class inside has one.
+        """
+        for child in self.children() if recurse else ():
+            child._apply(fn)
+        for _, value, *_ in named_tensors(self, "", recurse=False):
+            value.data = fn(value.detach())
+            if value.grad is not None:
+                value.grad = fn(value.grad)
         return self
 
     def half(self: Self) -> Self:
@@ -585,77 +619,18 @@ class Module(Inner):
         """Describe the settings of this module, as shown between the brackets of its repr."""
         return self._shown.format(self=self)
 
+    def _get_name(self) -> str:
+        return self.__class__.__name__
+
     def __repr__(self) -> str:
         with shown(self) as above:
             inside = named_lines(self, above)
             lines = [f"({name}): " + repr(each).replace("\n", "\n  ") for name, each in inside]
         extra = self.extra_repr()
-        name = self.__class__.__name__
+        name = self._get_name()
         if not lines and "\n" not in extra:
             return f"{name}({extra})"
         return f"{name}(\n  " + "\n  ".join((extra.split("\n") if extra else []) + lines) + "\n)"
 
     def _repr_html_(self) -> str:
         return str(module_html(self))
-
-
-def _found(module: Module, op: str, target: str, named: Mapping[str, Any]) -> Any:
-    if target not in named:
-        problem = f"{type(module).__name__} has no {target!r}"
-        raise MemberError(op, problem, "use a path such as 'layers.0.weight'")
-    return named[target]
-
-
-def _save(
-    module: Module, prefix: str, state: dict[str, Any], keep_vars: bool, above: Above = ()
-) -> dict[str, Any]:
-    """Write the state of a module and of those inside it, calling their hooks; give it back."""
-    version = {"version": module._version}
-    if hasattr(state, "_metadata"):
-        state._metadata[prefix[:-1]] = version
-    if module._hooks is not None:
-        hooks.show(module._hooks.state_before, "state_dict", module, prefix, keep_vars)
-    for name, value, is_state, _ in named_tensors(module, prefix, recurse=False):
-        if is_state:
-            state[name] = value if keep_vars else value.detach()
-    if type(module).get_extra_state is not Module.get_extra_state:
-        state[prefix + EXTRA_STATE] = module.get_extra_state()
-    above = (*above, module)
-    for name, child in named_lines(module, above):
-        _save(child, f"{prefix}{name}.", state, keep_vars, above)
-    if module._hooks is not None:
-        hooks.show(module._hooks.state_after, "state_dict", module, state, prefix, version)
-    return state
-
-
-def _prepared(
-    root: Module, state: Mapping[str, Any], strict: bool
-) -> tuple[dict[str, Any], LoadResult]:
-    """Copy a state, and let hooks change the copy and note what is missing or unexpected."""
-    given, result, errors = dict(state), LoadResult([], []), list[str]()
-    versions = getattr(state, "_metadata", {})
-    for path, module in walk(root, ""):
-        prefix, version = f"{path}." if path else "", versions.get(path, {})
-        add_younger(module, given, prefix, version)
-        is_own = type(module)._load_from_state_dict is not Module._load_from_state_dict
-        if not (module._hooks or is_own):
-            continue
-        part = {name: given.pop(name) for name in list(given) if name.startswith(prefix)}
-        shown = part, prefix, version, strict, *result, errors
-        if module._hooks:
-            hooks.show(module._hooks.load_before, "load_state_dict", module, *shown)
-        if is_own:
-            module._load_from_state_dict(*shown)
-        given |= part
-    if errors:
-        raise StateError("load_state_dict", "; ".join(errors), "see the hooks that say so")
-    return given, result
-
-
-def _with_extra_state(root: Module) -> dict[str, Module]:
-    """Map the names of extra state to the modules that read it."""
-    return {
-        f"{path}.{EXTRA_STATE}" if path else EXTRA_STATE: module
-        for path, module in walk(root, "")
-        if type(module).set_extra_state is not Module.set_extra_state
-    }

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
-from picograd.errors import StateError
+from picograd.errors import MemberError, StateError
+from picograd.nn import hooks
 from picograd.nn.parameter import Parameter, as_tensor, overwrite
 from picograd.tensor.tensor import Tensor
 
@@ -61,6 +62,7 @@ def empty_state() -> dict[str, Any]:
     return state
 
 
+EXTRA_STATE = "_extra_state"  # the name, in a state dict, of what `get_extra_state` gives
 HELD = (Inner, Tensor)  # what attributes are searched for
 Above = tuple[Any, ...]  # what a walk is inside of, the outermost first
 SHOWN: ContextVar[tuple[Inner, ...]] = ContextVar("SHOWN", default=())
@@ -164,3 +166,78 @@ def check_shapes(own: Mapping[str, Tensor], values: Mapping[str, Tensor]) -> Non
     if wrong:
         fix = "build the model with the sizes it was saved with"
         raise StateError("load_state_dict", "; ".join(wrong), fix)
+
+
+def overrides(module: Inner, name: str) -> bool:
+    """Tell whether the class of a module has a method of its own, rather than Module's."""
+    kind = type(module)
+    base = next(each for each in kind.__mro__ if Inner in each.__bases__)
+    return getattr(kind, name) is not getattr(base, name)
+
+
+def asks_parts(module: Inner, name: str) -> bool:
+    """Tell whether a method is to be called part by part: a class inside has its own."""
+    kinds = {type(each): each for each in after_children(module) if each is not module}
+    return any(overrides(each, name) for each in kinds.values())
+
+
+def found(module: Any, op: str, target: str, named: Mapping[str, Any]) -> Any:
+    """Look a path up; MemberError if nothing has it."""
+    if target not in named:
+        problem = f"{type(module).__name__} has no {target!r}"
+        raise MemberError(op, problem, "use a path such as 'layers.0.weight'")
+    return named[target]
+
+
+def save(
+    module: Any, prefix: str, state: dict[str, Any], keep_vars: bool, above: Above = ()
+) -> dict[str, Any]:
+    """Write the state of a module and of those inside it, calling their hooks; give it back."""
+    version = {"version": module._version}
+    if hasattr(state, "_metadata"):
+        state._metadata[prefix[:-1]] = version
+    if module._hooks is not None:
+        hooks.show(module._hooks.state_before, "state_dict", module, prefix, keep_vars)
+    module._save_to_state_dict(state, prefix, keep_vars)
+    above = (*above, module)
+    for name, child in named_lines(module, above):
+        if overrides(child, "state_dict"):
+            child.state_dict(destination=state, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+        else:
+            save(child, f"{prefix}{name}.", state, keep_vars, above)
+    if module._hooks is not None:
+        hooks.show(module._hooks.state_after, "state_dict", module, state, prefix, version)
+    return state
+
+
+def prepared(
+    root: Any, state: Mapping[str, Any], strict: bool
+) -> tuple[dict[str, Any], LoadResult]:
+    """Copy a state, and let hooks change the copy and note what is missing or unexpected."""
+    given, result, errors = dict(state), LoadResult([], []), list[str]()
+    versions = getattr(state, "_metadata", {})
+    for path, module in walk(root, ""):
+        prefix, version = f"{path}." if path else "", versions.get(path, {})
+        add_younger(module, given, prefix, version)
+        is_own = overrides(module, "_load_from_state_dict")
+        if not (module._hooks or is_own):
+            continue
+        part = {name: given.pop(name) for name in list(given) if name.startswith(prefix)}
+        shown = part, prefix, version, strict, *result, errors
+        if module._hooks:
+            hooks.show(module._hooks.load_before, "load_state_dict", module, *shown)
+        if is_own:
+            module._load_from_state_dict(*shown)
+        given |= part
+    if errors:
+        raise StateError("load_state_dict", "; ".join(errors), "see the hooks that say so")
+    return given, result
+
+
+def with_extra_state(root: Any) -> dict[str, Any]:
+    """Map the names of extra state to the modules that read it."""
+    return {
+        f"{path}.{EXTRA_STATE}" if path else EXTRA_STATE: module
+        for path, module in walk(root, "")
+        if overrides(module, "set_extra_state")
+    }

@@ -125,3 +125,70 @@ def test_classes_that_load_their_own_state() -> None:
         return [model[0].seen, model[0].kept.tolist(), list(state), *map(list, result)]
 
     assert loaded(picograd) == loaded(torch)
+
+
+def part_of(lib, log):
+    """A part with methods of its own, which is asked where the whole is."""
+
+    class Part(lib.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm = lib.nn.BatchNorm1d(2)
+            self.plain = lib.ones(1)
+
+        def train(self, mode=True):
+            super().train(mode)
+            self.norm.eval()  # stays frozen
+            return self
+
+        def _apply(self, fn, recurse=True):
+            self.plain = fn(self.plain)
+            return super()._apply(fn)
+
+        def _save_to_state_dict(self, destination, prefix, keep_vars):
+            super()._save_to_state_dict(destination, prefix, keep_vars)
+            destination[prefix + "plain"] = self.plain
+
+        def _load_from_state_dict(
+            self, state_dict, prefix, local_metadata, strict, missing_keys, *others
+        ):
+            self.plain = state_dict.pop(prefix + "plain")
+            super()._load_from_state_dict(
+                state_dict=state_dict,
+                prefix=prefix,
+                local_metadata=local_metadata,
+                strict=strict,
+                missing_keys=missing_keys,
+                unexpected_keys=others[0],
+                error_msgs=others[1],
+            )
+
+        def state_dict(self, *args, **options):
+            log.append(sorted(options))
+            return super().state_dict(*args, **options)
+
+        def _get_name(self):
+            return "Renamed"
+
+    return Part
+
+
+def test_methods_of_parts_are_asked_as_in_pytorch():
+    found = []
+    for lib in (picograd, torch):
+        log = []
+        whole = lib.nn.Sequential(lib.nn.Sequential(part_of(lib, log)()), lib.nn.Linear(2, 2))
+        part = whole[0][0]
+        whole.train()
+        modes = [each.training for each in whole.modules()]
+        kinds = [str(whole.to(lib.float64)[0][0].plain.dtype), str(whole.float()[0][0].plain.dtype)]
+        state = whole.state_dict()
+        state["0.0.plain"] = lib.ones(1) * 5
+        whole.load_state_dict(state)
+        kinds = [kind.partition(".")[2] for kind in kinds]
+        weight = part.__getattr__("norm").__getattr__("weight")
+        found.append((modes, kinds, sorted(state), log, part.plain.item(), weight.tolist()))
+        assert "(0): Renamed(" in repr(whole)
+        with pytest.raises(AttributeError, match="no attribute 'missing'"):
+            part.__getattr__("missing")
+    assert found[0] == found[1]
