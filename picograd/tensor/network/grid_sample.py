@@ -8,22 +8,22 @@ gradients reach both the input and the grid.
 import itertools
 import operator
 from collections.abc import Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any
 
 import numpy as np
 
-from picograd.dtype import int64
+from picograd.dtype import DType, int64
 from picograd.errors import ShapeError, ValueRangeError, check_known
 from picograd.graph import build
 from picograd.graph.node import Node
 from picograd.graph.room import check_host
 from picograd.helpers import product
 from picograd.tensor.core.annotations import Tensor
-from picograd.tensor.core.arguments import from_host, need_tensor
+from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.autocast import listed
 from picograd.tensor.core.function import within
-from picograd.tensor.core.recording import apply
+from picograd.tensor.core.recording import Recorded, apply
 from picograd.tensor.core.repeated import repeated
 from picograd.tensor.indexing.indexing import gather
 from picograd.tensor.math.elementwise import clamp
@@ -53,11 +53,17 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
     if any(each < 1 for each in sizes):
         raise ShapeError(op, f"size {sizes} is not positive", "use sizes of 1 or more")
     check_host(op, product(sizes[2:]) * (rank + 1))
-    ends = [line(each, bool(align_corners)) for each in sizes[2:]]
-    mesh = np.meshgrid(*ends, indexing="ij")[::-1]  # x, the last axis, comes first
-    base = np.stack([*mesh, np.ones(sizes[2:])], -1).reshape(-1, rank + 1)
-    places = from_host(base, theta).cast(theta.dtype) @ theta.mT
+    places = places_of(sizes[2:], bool(align_corners), theta.dtype, theta.device) @ theta.mT
     return places.reshape(sizes[0], *sizes[2:], rank)
+
+
+@lru_cache(32)
+def places_of(sizes: tuple[int, ...], align_corners: bool, dtype: DType, device: str) -> Tensor:
+    """Bring the places of a map that moves nothing to a device, once, a row and 1 for each."""
+    ends = [line(each, align_corners) for each in sizes]
+    mesh = np.meshgrid(*ends, indexing="ij")[::-1]  # x, the last axis, comes first
+    base = np.stack([*mesh, np.ones(sizes)], -1).reshape(-1, len(sizes) + 1)
+    return Recorded.kind.of(base, dtype, device)
 
 
 def line(size: int, align_corners: bool) -> Any:

@@ -8,7 +8,7 @@ from op_support import Case, compare, numbers
 
 from picograd import Tensor
 from picograd.errors import PicogradError
-from picograd.tensor.network.grid_sample import affine_grid, grid_sample
+from picograd.tensor.network.grid_sample import affine_grid, grid_sample, places_of
 
 torch = pytest.importorskip("torch")
 
@@ -87,3 +87,11 @@ def test_mistakes(device: str) -> None:
     ):
         with pytest.raises(PicogradError):
             wrong()
+
+
+def test_places_of_equal_sizes_are_made_once() -> None:
+    places_of.cache_clear()
+    theta = Tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
+    first, second = (affine_grid(theta, (1, 1, 3, 2)) for _ in range(2))
+    assert places_of.cache_info().hits == 1
+    assert first.tolist() == second.tolist()
