@@ -1,4 +1,4 @@
-"""More loops for `bench/loop_variations.py`: optimizers in the spellings of those who write them."""
+"""More loops for `bench/loop_variations.py`: optimizers that users write by hand."""
 
 import math
 

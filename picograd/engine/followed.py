@@ -36,9 +36,10 @@ class Events:
     """What operations, and whoever changes tensors, look at first.
 
     `after` is called when something else than a step was computed, `anchor` where nothing is known
-    of where a program is, with the plan that ran: `computed`. `lock` is that of pending.py,
-    `is_place` tells of a plan whether a way began behind it; one of few nodes is a place, too, where
-    one that began earlier met what was not computed (`is_early`). `expected` what a step that was followed would take, where VERIFY records it as well.
+    of where a program is, with the plan that ran: `computed`. `is_place` tells of a plan whether a
+    way began behind it; one of few nodes is a place, too, where one that began earlier met what was
+    not computed (`is_early`). `lock` is that of pending.py, `expected` what a step that was
+    followed would take, where VERIFY records it as well.
     """
 
     __slots__ = (

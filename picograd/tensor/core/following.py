@@ -20,7 +20,7 @@ from typing import Any
 from picograd.buffer import Overwritten, RuntimeScalar, Storage
 from picograd.config import config
 from picograd.engine import carried, foreign, pending
-from picograd.engine.carried import become_leaf, entries, readers_among
+from picograd.engine.carried import become_leaf, readers_among
 from picograd.engine.debug import user_line
 from picograd.engine.executable import CompiledPlan
 from picograd.engine.followed import (
@@ -41,6 +41,7 @@ from picograd.engine.tracing import RUNNING
 from picograd.engine.update import Alone, have_own_memory, move_on
 from picograd.engine.watch import PROFILES
 from picograd.errors import PicogradError
+from picograd.graph import build
 from picograd.graph.gradient import WATCHERS
 from picograd.graph.node import RESULT, Node
 from picograd.graph.row import PASSING
@@ -72,6 +73,7 @@ from picograd.tensor.core.ways import (
     Way,
     is_factor,
     is_same,
+    is_shown,
     may_cut,
     met_with,
     piece,
@@ -233,7 +235,7 @@ class Start:
         with pending.LOCK:
             if getattr(EVENTS.take, "__self__", None) is not self:
                 return MISS  # another thread was faster, and follows a way
-            if pending.WAITING or entries(pending.WRITES) or entries(pending.CHANGED):
+            if pending.is_waited_for():
                 return MISS  # its plan would have to do more
             follower = Follower(known, way)
             if not follower.is_due(way.events[0], function, args, options):
@@ -344,6 +346,9 @@ class Follower:
             others = [self.met[at] for kind, at in event.args if kind == MET]
             if any(each._view is not None and root_of(each) is target for each in others):
                 return False  # it is checked how they overlap
+        for met, _ in event.shows:
+            if self.met[met]._view is not None or is_shown(self.met[met]):
+                return False
         for each in event.moves:
             if not self.are_moved(self.made[each.number](), event):
                 return False
@@ -530,7 +535,7 @@ class Follower:
             node = standing_node(self.record, each.at)
             node.leaf = weakref.ref(target) if each.is_leaf else None
             found.append((target, node, each))
-        for met, at in event.writes:
+        for met, at in (*event.writes, *event.shows):
             target = self.met[met]
             node = standing_node(self.record, at)
             node.leaf = weakref.ref(target)
@@ -540,7 +545,7 @@ class Follower:
 
     def change(self, event: Event, changes: list[tuple[Any, Node | None, Any]]) -> None:
         """Give tensors that were met their next values, and gradients."""
-        self.record.is_awaited |= bool(event.writes or event.checks)
+        self.record.is_awaited |= bool(event.writes or event.shows or event.checks)
         for target, node, gradient in changes:
             if node is None:
                 target._grad = gradient
@@ -550,6 +555,9 @@ class Follower:
                     VERSIONS[node] = VERSIONS.get(target._node, 0) + 1
                 target._tracks = gradient.tracks
             target._node, target._history = node, None
+        for met, _ in event.shows:
+            self.met[met]._view = self.met[met]._views = None
+            note_view(self.made[event.args[1][1]](), self.met[met], build.detach)
 
     # stopping
 
@@ -575,6 +583,11 @@ class Follower:
                 if number_of >= self.begun:
                     target._node, target._history = nodes[at], None
                     pending.move_on(older, nodes[at], target)
+            for met, at in event.shows:
+                pending.forget(record.found[met], self.met[met])
+                record.found[met] = self.met[met]._node = nodes[at]
+                pending.track(nodes[at], self.met[met])
+                pending.note_write(nodes[at])
             for each in event.moves:
                 tensor, node = self.made[each.number](), nodes[each.at]
                 if tensor is not None and tensor._node is node:
@@ -692,7 +705,7 @@ class Follower:
         self.reads += 1
         later = self.way.reads[self.reads :]
         self.due = later[0].at if later else self.count
-        if pending.WAITING or entries(pending.WRITES) or entries(pending.CHANGED):
+        if pending.is_waited_for():
             stop()  # the handler of a signal wrote meanwhile
         check_later_all(checks)
         return True
@@ -723,9 +736,7 @@ class Follower:
 
     def is_alone(self) -> bool:
         """Tell whether nothing waits, or watches, but what was followed."""
-        if config.debug or PROFILES or pending.WAITING or carried.STARTS:
-            return False
-        if entries(pending.WRITES) or entries(pending.CHANGED):
+        if config.debug or PROFILES or carried.STARTS or pending.is_waited_for():
             return False
         waiting = pending.LIVE.pending()
         if not waiting:
@@ -759,7 +770,7 @@ class Follower:
         """Tell whether what was met is as it was, but for what was written on the way."""
         nodes = [*self.record.found]
         for event in self.way.events[: self.at]:
-            for met, at in event.writes:
+            for met, at in (*event.writes, *event.shows):
                 nodes[met] = self.record.standing[at]
         return all(map(operator.is_, map(NODE, self.met), nodes))
 
@@ -812,6 +823,12 @@ class Follower:
         events, self.begun = self.way.events[self.begun : self.at], self.at
         last = {met: at for event in events for met, at in event.writes}
         for event in events:
+            for met, at in event.shows:
+                node = self.record.standing[at]
+                stand_no_more(node)
+                become_leaf(node, Storage(computed[at]))
+                self.record.kept[at] = weakref.ref(node)
+                pending.LIVE.move(id(self.record.found[met]), id(node), self.met[met])
             for met, at in event.writes:
                 older = self.written.get(met, self.record.found[met])
                 if last[met] == at:

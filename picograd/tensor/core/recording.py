@@ -911,6 +911,7 @@ def become(op: str, tensor: "Recorded", look: Callable[[Any], Any]) -> Any:
 
 
 @pending.locked
+@event
 def show_memory(tensor: "Recorded", source: "Recorded") -> None:
     """Let a tensor show the memory of another from now on, as `tensor.data = source` does.
 
@@ -918,9 +919,15 @@ def show_memory(tensor: "Recorded", source: "Recorded") -> None:
     """
     if undetached(source) is tensor:
         return
+    learning = EVENTS.learning
+    is_told = learning is not None and learning.may_show(tensor, source)
+    EVENTS.learning = None if is_told else learning
     tensor.node = build.detach(source._node)
     pending.note_write(tensor._node)
     share(tensor, source)
+    if is_told:
+        EVENTS.learning = learning
+        learning.note_show(tensor)
 
 
 def share(tensor: "Recorded", source: "Recorded") -> None:

@@ -140,6 +140,7 @@ class Event:
     result: Told = (IS, None)
     made: list[int] = field(default_factory=list)
     writes: list[tuple[int, Any]] = field(default_factory=list)  # of tensors met, to nodes
+    shows: list[tuple[int, Any]] = field(default_factory=list)  # those that get other memory
     # of tensors met, tensors made, and what they had before, or None
     gradients: list[tuple[int, int, Told]] = field(default_factory=list)
     moves: list[Move] = field(default_factory=list)
@@ -326,7 +327,7 @@ class Log:
     def is_awaited(self) -> bool:
         """Whether something was written, or is to be checked."""
         start = self.reads_made[-1].at if self.reads_made else 0
-        return any(event.writes or event.checks for event in self.events[start:])
+        return any(x.writes or x.shows or x.checks for x in self.events[start:])
 
     def spoil(self) -> None:
         """Learn no more: this way cannot be told."""
@@ -404,6 +405,25 @@ class Log:
             self.spoil()
         else:
             event.writes.append((known[1][1], node))
+
+    def may_show(self, target: Any, source: Any) -> bool:
+        """Tell whether an event may give a tensor that was met the memory of one that was made.
+
+        Nothing else shows either, and it comes to that once.
+        """
+        known = self.names.get(id(target))
+        if self.event is None or known is None or known[1][0] != MET or not self.is_made(source):
+            return False
+        is_first = all(known[1][1] != met for x in self.events for met, _ in (*x.writes, *x.shows))
+        node, is_plain = target._node, target._view is None and source._view is None
+        is_alike = node.shape == source._node.shape and node.dtype is source._node.dtype
+        is_alike &= node.device == source._node.device and not source._tracks
+        is_plain &= type(node.arg) is Storage and not foreign.are_read((node,))
+        return is_first and is_alike and is_plain and not (is_shown(target) or is_shown(source))
+
+    def note_show(self, target: Any) -> None:
+        """Note that a tensor that was met has other memory now."""
+        self.event.shows.append((self.names[id(target)][1][1], target._node))  # type: ignore[union-attr]
 
     def is_made(self, tensor: Any) -> bool:
         """Tell whether an event made a tensor."""
@@ -534,6 +554,8 @@ class Log:
             return False
         if self.begun_at is not None and self.begun_at() is taken.plan:
             return False
+        if any(each.shows for each in self.events):
+            return False
         tensors = [tensor for _, each, _ in self.made if (tensor := each()) is not None]
         nodes = {id(tensor._node) for tensor in tensors}
         nodes.update([id(node) for event in self.events for _, node in event.writes])
@@ -639,6 +661,11 @@ def position(_start: Any) -> str:
     return "at"
 
 
+def is_shown(tensor: Any) -> bool:
+    """Tell whether live views show a tensor."""
+    return any(each() is not None for each in tensor._views or ())
+
+
 def is_bare(tensor: Any) -> bool:
     """Tell whether a tensor that was just made has nothing but its node."""
     return tensor._history is None and tensor._hooks is None and tensor._grad is None
@@ -668,7 +695,8 @@ class Closing:
         checks = {id(node) for event in log.events for node, _ in event.checks}
         writes = {id(node) for event in log.events for _, node in event.writes}
         beside = {id(node) for node, _ in pending.WAITING} | {*map(id, pending.pending_writes())}
-        moved = {id(node) for node in log.moved.values()}
+        shows = [node for event in log.events for _, node in event.shows]
+        moved = {*map(id, log.moved.values()), *map(id, shows)}
         if beside - checks - writes or not moved.issuperset(map(id, pending.changed_values())):
             raise Unlike
         for node, _, each in log.made:
@@ -679,9 +707,11 @@ class Closing:
         asked = None if log.asked is None else [self.number(node) for node in log.asked]
         if not {*(asked or ())} <= {*roots}:
             raise Unlike
+        computed = {*roots, *map(self.number, log.results)}
+        if not computed.issuperset(map(self.number_made, shows)):
+            raise Unlike
         template = self.template()
         self.number_changes()
-        computed = {*roots, *map(self.number, log.results)}
         old = [at for at, node in enumerate(log.met) if is_old(node)]
         places = {n: final.get(n, log.made[n][2].at) for n in alive}
         stored = computed.intersection(places.values())
@@ -720,11 +750,12 @@ class Closing:
             self.number_read(read)
         for event in self.log.events:
             event.writes = [(met, self.number(node)) for met, node in event.writes]
+            event.shows = [(met, self.number(node)) for met, node in event.shows]
             event.checks = [(self.number(node), error) for node, error in event.checks]
             for each in event.moves:
                 each.at = self.number(each.at)
             is_change = event.writes or event.checks or event.gradients or event.moves
-            event.is_change = bool(is_change)
+            event.is_change = bool(is_change or event.shows)
 
     def leading(self, free: Container[int]) -> int:
         """Count the events before all that others read, of which nothing is to be computed."""
@@ -759,7 +790,7 @@ class Closing:
             before = [x.inputs for _, node in event.writes if (x := self.log.before.get(id(node)))]
             roots = [each for inputs in before for each in inputs]
             roots += [self.log.made[number][0] for number in event.made]
-            roots += [node for _, node in event.writes]
+            roots += [node for _, node in (*event.writes, *event.shows)]
             roots += [each.at for each in event.moves]
             roots += [node for node, _ in event.checks]
             start = len(self.order)

@@ -1048,6 +1048,44 @@ def written_by_index(program: Program, number: int) -> Any:
     return loss.item() + read
 
 
+def data_given(program: Program, number: int) -> Any:
+    """Weights get other memory, which is held, read, written or given twice at times."""
+    loss = program.loss(number)
+    loss.backward()
+    parameters = list(program.model.parameters())
+    held = parameters[0].data if number == 7 else None
+    for each in parameters:
+        each.data = each.data - (0.1 if number != 5 else 0.2) * each.grad
+        if number == 9:
+            each.data = each.data * 0.5
+        each.grad = None
+    if number == 6:
+        parameters[2].data.mul_(0.5)
+    read = 0.0 if held is None else held.sum().item()
+    return read + loss.item() + (parameters[-1].sum().item() if number == 11 else 0.0)
+
+
+def data_shared(program: Program, number: int) -> Any:
+    """What weights were given is written, later ones are given, old graphs are asked again."""
+    loss = program.loss(number)
+    loss.backward()
+    parameters = list(program.model.parameters())
+    for each in parameters:
+        value = each.detach() - 0.1 * each.grad
+        each.data = value
+        each.grad = None
+    if number == 6:
+        value.add_(1.0)
+    if number == 8:
+        parameters[0].data = Tensor.ones(6, 4).realize()
+    total = loss.item() + parameters[0]._version
+    if number in (5, 10):
+        loss.backward()
+        total += parameters[0].grad.sum().item()
+        program.model.zero_grad()
+    return total
+
+
 LOOPS: list[tuple[Loop, int]] = [
     (plain, 8), (detached, 7), (kept_outputs, 7), (rates, 6), (branches, 4), (factors, 3),
     (kinds_of_factors, 3), (sizes, 3), (read_inside, 0), (statistics_read, 1), (evaluated, 5),
@@ -1067,7 +1105,7 @@ LOOPS: list[tuple[Loop, int]] = [
     (read_and_written_twice, 2), (wrong_on_the_way, 3),
     (recurrent, 1), (gated, 1), (carried_on, 2), (pieces_of_made, 2),
     (zeroed_before, 2), (packed, 2), (read_between, 3), (rates_asked, 2),
-    (written_by_index, 2),
+    (written_by_index, 2), (data_given, 2), (data_shared, 3),
 ]  # fmt: skip
 
 EARLY = (
@@ -1080,6 +1118,8 @@ EARLY = (
     read_between,
     rates_asked,
     written_by_index,
+    data_given,
+    data_shared,
 )  # begin with their second run of a plan
 
 
