@@ -81,8 +81,8 @@ ELSEWHERE = {
 PLACES = {name: room for room, names in ELSEWHERE.items() for name in names}
 # rooms and modules of `picograd.nn`: data, files, several devices
 ROOMS_OF_NN = (
-    "clip", "collate", "dataset_types", "datasets", "file_kinds", "files",
-    "files_of_objects", "grad_scaler", "loader", "loader_workers", "members", "nested", "parallel",
+    "clip", "collate", "dataset_types", "datasets", "file_kinds",
+    "files_of_objects", "grad_scaler", "loader", "members", "nested", "parallel",
     "safetensors_file", "state", "stateless", "torch_file", "torch_pickle",
     "torch_writer", "transforms", "utils",
 )  # fmt: skip
@@ -94,8 +94,7 @@ ELSEWHERE_IN_NN = {
         "IterableDataset", "RandomSampler", "Sampler", "SequentialSampler", "StackDataset",
         "Subset", "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler", "random_split",
     ),
-    "loader": ("DataLoader",),
-    "loader_workers": ("WorkerInfo", "get_worker_info"),
+    "loader": ("DataLoader", "WorkerInfo", "get_worker_info"),
     "parallel": ("DataParallel",),
     "state": ("load", "save"),
     "torch_file": ("load_torch",),

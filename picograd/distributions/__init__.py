@@ -1,7 +1,7 @@
 """Probability distributions under torch.distributions' names.
 
 distribution: the base. constraints: what values may be. univariate, gamma_family, discrete,
-continuous_bernoulli, von_mises, multivariate, matrices: formulas. transforms, composed,
+continuous_bernoulli, von_mises, multivariate: formulas. transforms, composed,
 transformed: distributions made of others. kl: divergences.
 """
 
@@ -25,8 +25,9 @@ _NAMES = {
         "Beta", "Chi2", "Dirichlet", "FisherSnedecor", "Gamma", "NegativeBinomial", "StudentT",
     ),
     "kl": ("kl_divergence", "register_kl"),
-    "matrices": ("LKJCholesky", "Wishart"),
-    "multivariate": ("LowRankMultivariateNormal", "MultivariateNormal"),
+    "multivariate": (
+        "LKJCholesky", "LowRankMultivariateNormal", "MultivariateNormal", "Wishart",
+    ),
     "transformed": (
         "InverseGamma", "Kumaraswamy", "LogisticNormal", "LogNormal", "Pareto", "Weibull",
     ),

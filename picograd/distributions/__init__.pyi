@@ -33,12 +33,12 @@ from picograd.distributions.gamma_family import NegativeBinomial as NegativeBino
 from picograd.distributions.gamma_family import StudentT as StudentT
 from picograd.distributions.kl import kl_divergence as kl_divergence
 from picograd.distributions.kl import register_kl as register_kl
-from picograd.distributions.matrices import LKJCholesky as LKJCholesky
-from picograd.distributions.matrices import Wishart as Wishart
+from picograd.distributions.multivariate import LKJCholesky as LKJCholesky
 from picograd.distributions.multivariate import (
     LowRankMultivariateNormal as LowRankMultivariateNormal,
 )
 from picograd.distributions.multivariate import MultivariateNormal as MultivariateNormal
+from picograd.distributions.multivariate import Wishart as Wishart
 from picograd.distributions.transformed import InverseGamma as InverseGamma
 from picograd.distributions.transformed import Kumaraswamy as Kumaraswamy
 from picograd.distributions.transformed import LogisticNormal as LogisticNormal

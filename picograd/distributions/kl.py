@@ -31,8 +31,12 @@ from picograd.distributions.distribution import (
     sum_last,
 )
 from picograd.distributions.gamma_family import Beta, Dirichlet, Gamma, beta_normaliser
-from picograd.distributions.matrices import Wishart, kl_of_wisharts
-from picograd.distributions.multivariate import LowRankMultivariateNormal, MultivariateNormal
+from picograd.distributions.multivariate import (
+    LowRankMultivariateNormal,
+    MultivariateNormal,
+    Wishart,
+    kl_of_wisharts,
+)
 from picograd.distributions.transformed import LogNormal, Pareto
 from picograd.distributions.univariate import (
     Cauchy,

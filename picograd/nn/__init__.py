@@ -2,10 +2,9 @@
 
 module, hooks, parameter, containers, parameter_containers: how a model holds its tensors. linear,
 conv, pooling, norm, embedding, dropout, activations, shaping,
-attention, transformer, recurrent: layers. functional*: functions;
-loss_modules: losses as modules. init: initial values. optim, clip, grad_scaler, utils: training.
-state, nested, torch_file: files. datasets: data. dataset_types, collate,
-loader, loader_workers: batches.
+attention, transformer, recurrent: layers. functional*: functions; loss_modules: losses as modules.
+init: initial values. optim, clip, grad_scaler, utils: training.
+state, nested, torch_file: files. datasets: data. dataset_types, collate, loader: batches.
 """
 
 from picograd.late_names import ELSEWHERE_IN_NN, find_in_nn, gather

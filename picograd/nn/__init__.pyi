@@ -92,8 +92,8 @@ from picograd.nn.lazy import LazyLinear as LazyLinear
 from picograd.nn.linear import Bilinear as Bilinear
 from picograd.nn.linear import Linear as Linear
 from picograd.nn.loader import DataLoader as DataLoader
-from picograd.nn.loader_workers import WorkerInfo as WorkerInfo
-from picograd.nn.loader_workers import get_worker_info as get_worker_info
+from picograd.nn.loader import WorkerInfo as WorkerInfo
+from picograd.nn.loader import get_worker_info as get_worker_info
 from picograd.nn.loss_modules import BCELoss as BCELoss
 from picograd.nn.loss_modules import BCEWithLogitsLoss as BCEWithLogitsLoss
 from picograd.nn.loss_modules import CosineEmbeddingLoss as CosineEmbeddingLoss

@@ -16,7 +16,7 @@ from picograd.device_name import device
 from picograd.engine.tracing import check_not_tracing
 from picograd.errors import DataError, DTypeError, StateError, writing
 from picograd.nn import state, torch_file
-from picograd.nn.files import unread
+from picograd.nn.torch_file import unread
 from picograd.nn.torch_pickle import CALLABLE, Machine, PickleProblem
 from picograd.nn.torch_writer import write_torch
 

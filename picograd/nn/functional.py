@@ -2,7 +2,7 @@
 
 Every loss takes `reduction="mean" | "sum" | "none"`. Names come from rows, `@within("functional")`
 above a definition: those of methods of tensors in picograd/tensor/network, the others here, in
-functional_basic, _attention, _embedding, _losses and _shape. Checkers read functional.pyi, which
+functional_basic, _attention, _embedding and _losses. Checkers read functional.pyi, which
 `docs/stubs.py` writes.
 """
 
@@ -14,7 +14,6 @@ from picograd.nn import functional_attention as functional_attention
 from picograd.nn import functional_basic as functional_basic
 from picograd.nn import functional_embedding as functional_embedding
 from picograd.nn import functional_losses as functional_losses
-from picograd.nn import functional_shape as functional_shape
 from picograd.tensor.core.calling import function_of, overwriting
 from picograd.tensor.core.function import MODULES
 

@@ -18,7 +18,7 @@ def as_parameter(value: Any) -> Any:
     return value
 
 
-def _line(name: Any, value: Any) -> str:
+def _held(name: Any, value: Any) -> str:
     if not isinstance(value, Tensor):
         return f"  ({name}): Object of type: {type(value).__name__}"
     sizes = "x".join(map(str, value.shape))
@@ -76,7 +76,7 @@ class ParameterList(Module):
 
     def extra_repr(self) -> str:
         """List the values, a line each."""
-        return "\n".join(_line(number, value) for number, value in enumerate(self))
+        return "\n".join(_held(number, value) for number, value in enumerate(self))
 
 
 class ParameterDict(Named[Any]):
@@ -128,4 +128,4 @@ class ParameterDict(Named[Any]):
 
     def extra_repr(self) -> str:
         """List the values, a line each."""
-        return "\n".join(_line(name, value) for name, value in self.items())
+        return "\n".join(_held(name, value) for name, value in self.items())

@@ -10,7 +10,7 @@ from typing import IO, Any
 
 from picograd.dtype import DType, dtype_named
 from picograd.helpers import product
-from picograd.nn.files import Array, fill
+from picograd.nn.torch_file import Array, fill
 from picograd.nn.torch_pickle import from_storage
 from picograd.tensor.core.annotations import DeviceLike
 from picograd.tensor.tensor import Tensor

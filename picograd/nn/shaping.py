@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from picograd.errors import DTypeError
-from picograd.nn import functional_shape as functional
+from picograd.nn import functional_basic as functional
 from picograd.nn.family import Family
 from picograd.nn.module import Module
 from picograd.tensor.core.annotations import Sizes

@@ -16,10 +16,9 @@ from typing import IO, Any
 from picograd.engine.tracing import check_not_tracing
 from picograd.errors import DTypeError, PicogradError, StateError, writing
 from picograd.nn.file_kinds import LONGEST, kind_of
-from picograd.nn.files import opened
 from picograd.nn.nested import flatten, is_nested, unflatten
 from picograd.nn.safetensors_file import IN_FILES, Damage, header_of, read_tensors, written_order
-from picograd.nn.torch_file import is_torch_file, read_torch
+from picograd.nn.torch_file import is_torch_file, opened, read_torch
 from picograd.nn.torch_writer import raw_bytes
 from picograd.tensor.core.annotations import DeviceLike
 from picograd.tensor.tensor import Tensor

@@ -11,7 +11,7 @@ import pytest
 
 from picograd import Tensor, nn
 from picograd.errors import DataError, MissingFileError, StateError
-from picograd.nn.files import fill, opened
+from picograd.nn.torch_file import fill, opened
 
 LOADS = [nn.load, nn.load_torch]
 

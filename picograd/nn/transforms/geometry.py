@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from picograd.errors import ShapeError, ValueRangeError
-from picograd.nn.functional_shape import pad
+from picograd.nn.functional_basic import pad
 from picograd.nn.transforms.base import Transform, check_chance, read_range, read_size
 from picograd.nn.transforms.values import choose
 from picograd.tensor.making.random import Generator

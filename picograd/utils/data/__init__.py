@@ -1,7 +1,7 @@
 """Data sets, samplers and loaders under torch.utils.data's names: those of `picograd.nn`."""
 
 from picograd.nn.collate import default_convert
-from picograd.nn.loader_workers import get_worker_info
+from picograd.nn.loader import get_worker_info
 from picograd.utils.data import dataloader, dataset, sampler
 from picograd.utils.data.dataloader import *  # noqa: F403
 from picograd.utils.data.dataset import *  # noqa: F403
