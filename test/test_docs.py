@@ -88,7 +88,7 @@ def test_an_op_is_three_files() -> None:
     optional = {"graph/composites.py", "codegen/templates/rows.py"}
     optional |= {"tensor/math/transcendental.py", "__init__.py"}
     optional |= {"tensor/math/special.py", "distributions/univariate.py"}  # picograd.special.erf
-    optional |= {"distributions/kl_pairs.py"}
+    optional |= {"distributions/kl.py"}
     optional |= {
         "tensor/transforms/masked_choice.py",
         "codegen/templates/threads.py",

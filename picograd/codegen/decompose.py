@@ -8,7 +8,7 @@ call one scalar library function per element; pow of float64 does.
 
 from collections.abc import Callable
 
-from picograd.codegen import elementary, error_function, polynomial, portable, quick
+from picograd.codegen import angles, elementary, error_function, polynomial, portable, quick
 from picograd.codegen.emit import Emitter, Function
 from picograd.codegen.quick import LEAST, QUICK, RELAXED, TERMS
 from picograd.codegen.value import Value, encode_bfloat16
@@ -208,7 +208,7 @@ PORTABLE: dict[str, Function] = {
     "portable_exp": by_formula(portable.exp),
     "portable_cos_turn": by_formula(portable.cos_turn),
     **{op: by_formula(formula) for op, formula in elementary.EXPONENTIALS.items()},
-    **{op: by_formula(formula) for op, formula in elementary.ANGLES.items()},
+    **{op: by_formula(formula) for op, formula in angles.ANGLES.items()},
     **{op: by_formula(formula) for op, formula in quick.LOGISTIC.items()},
     "erfc": by_formula(error_function.erfc),
     "quick_exp2": quick_exp2,
@@ -239,8 +239,8 @@ COMMON: dict[str, Function] = {
 
 
 FLOAT64 = {"exp": elementary.exp, "log": elementary.log, "tanh": elementary.tanh,
-           "erf": error_function.erf, "sin": elementary.sin, "cos": elementary.cos,
-           "tan": elementary.tan_pair}  # fmt: skip
+           "erf": error_function.erf, "sin": angles.sin, "cos": angles.cos,
+           "tan": angles.tan_pair}  # fmt: skip
 
 
 def polynomials(op: str) -> Function:

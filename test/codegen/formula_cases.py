@@ -12,7 +12,8 @@ from cases import binary, unary
 from cuda_tools import compile_host, run_host
 from harness import run
 
-from picograd.codegen.elementary import ANGLES, EXPONENTIALS
+from picograd.codegen.angles import ANGLES
+from picograd.codegen.elementary import EXPONENTIALS
 from picograd.codegen.quick import LOGISTIC
 from picograd.codegen.templates import map as map_template
 from picograd.dtype import DType, float32, float64

@@ -5,7 +5,7 @@ import pytest
 from formula_cases import cases_of, check_bits, check_values
 
 from picograd import Tensor
-from picograd.codegen.elementary import ANGLES
+from picograd.codegen.angles import ANGLES
 from picograd.dtype import DType, float64
 
 

@@ -24,7 +24,7 @@ from picograd.codegen.templates.grid import (
     substitute_part,
 )
 from picograd.codegen.templates.members import alike_parts, join_sizes
-from picograd.codegen.templates.sliding import build_patches, over_layout
+from picograd.codegen.templates.patches import build_patches, over_layout
 from picograd.codegen.tile import (
     Accumulate,
     Assign,
