@@ -18,7 +18,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
-from picograd.codegen.boxes import view_of
 from picograd.codegen.layout import WgmmaOperand
 from picograd.codegen.operands import bind_roles, cast, expr_axes, guarded, narrow, role, size_of
 from picograd.codegen.stream_masks import (
@@ -60,9 +59,10 @@ from picograd.codegen.templates.attention_frame import (
     WARPGROUP,
     Frame,
     Schedule,
+    has_boxes,
     side_by_side,
 )
-from picograd.codegen.templates.attention_splits import leave_split, split_count
+from picograd.codegen.templates.attention_splits import Splits, split_count
 from picograd.codegen.templates.attention_vectors import Vectors, boxes_of, is_spread
 from picograd.codegen.tile import Accumulate, Assign, Dot, Step, TileKernel, TilePart
 from picograd.errors import internal
@@ -164,13 +164,7 @@ def are_one_dimension(stream: Stream) -> bool:
     """Tell whether rows may be those of several axes: a forward pass packs what boxes cannot."""
     if stream.peak is not None or len(stream.rows) < 2:
         return True
-    for score in stream.scores:
-        plain = narrow(score.row)
-        itemsize = plain.dtype.itemsize
-        view = view_of(plain.arg[1], score.depth, stream.rows, stream.batch, itemsize)
-        if view is None:
-            return False
-    return True
+    return all(has_boxes(stream, score.row, score.depth) for score in stream.scores)
 
 
 def schedules(stream: Stream, target: Target) -> Iterator[Schedule]:
@@ -199,11 +193,16 @@ def schedules(stream: Stream, target: Target) -> Iterator[Schedule]:
     yield Schedule(groups, places_of(stream, groups), REGISTERS[groups])
 
 
+def peak_of(stream: Stream) -> Compute:
+    """Find the maximum of a row."""
+    if stream.peak is None:
+        internal("scores are edited before the maximum of their row", stream)
+    return stream.computes[stream.peak]
+
+
 def read_beside(stream: Stream) -> list[Expr]:
     """List what in memory edits scores, beside masks."""
-    if stream.peak is None:
-        return []
-    shown = shown_of(stream.computes[stream.peak].body)
+    shown = shown_of(peak_of(stream).body)
     return [part for part in walk(shown) if part.op == "load"]
 
 
@@ -226,8 +225,7 @@ def places_of(stream: Stream, groups: int) -> int:
             [each.columns for each in stream.products],
         )
     )
-    inside = walk(stream.computes[stream.peak].body) if stream.peak is not None else ()
-    spread = [each.dtype for each in inside if is_spread(each, stream)]
+    spread = [x.dtype for x in walk(peak_of(stream).body) if is_spread(x, stream)]
     for size in PLACES:
         beside = sum(boxes_of(each, ROWS * groups, size).size * each.itemsize for each in spread)
         memory = 2 * (ROWS * groups * depth + 2 * size * (depth + width) + beside)
@@ -247,6 +245,7 @@ class Writer:
         self.dtype = frame.dtype
         (score,) = self.stream.scores
         self.score = frame.add_scores(f"score{score.number}", frame.dtype)
+        self.peak = peak_of(self.stream)
         self.inner, self.scale = unscaled(self.peak.body)
         self.vectors = Vectors(frame)
 
@@ -264,7 +263,7 @@ class Writer:
         frame.fill_memory([each.tile for each in values])
         if stream.peak is not None:
             frame.factors[stream.peak] = self.scale
-        after = leave_split(frame, self.factor) if frame.split.size > 1 else ()
+        after = Splits(frame, self.factor).steps() if frame.split.size > 1 else ()
         pipeline = frame.pipeline(values, steps, self.is_rotated())
         return frame.part(begun, pipeline, after)
 
@@ -348,13 +347,6 @@ class Writer:
         return self.frame.conditions if is_reading else self.frame.over.conditions
 
     # -- elements of a block ----------------------------------------------------------------------
-
-    @property
-    def peak(self) -> Compute:
-        """The maximum of a row."""
-        if self.stream.peak is None:
-            internal("scores are edited before the maximum of their row", self.stream)
-        return self.stream.computes[self.stream.peak]
 
     def of_score(self, expr: Expr) -> Expr | None:
         """Read a score."""

@@ -111,6 +111,16 @@ def head_axes(stream: Stream, itemsize: int, tiles: int, blocks: int) -> tuple[A
     return outer, inner
 
 
+def has_boxes(stream: Stream, operand: Expr, axes: tuple[Axis, ...]) -> bool:
+    """Tell whether rows of an operand lie as boxes can bring them."""
+    plain = narrow(operand)
+    if plain.op != "load":
+        return False
+    _, index = plain.arg
+    view = view_of(index, axes, stream.rows, stream.batch, plain.dtype.itemsize)
+    return view is not None
+
+
 class Frame:
     """This class holds the tiles of a block, and what is copied to them."""
 
@@ -246,13 +256,8 @@ class Frame:
 
     def can_hold(self, operand: Expr, axes: tuple[Axis, ...]) -> bool:
         """Tell whether boxes can bring rows."""
-        plain = narrow(operand)
-        if plain.op != "load" or plain.dtype is not self.half:
-            return False
-        _, index = plain.arg
-        stream, itemsize = self.stream, self.half.itemsize
-        view = view_of(index, axes, stream.rows, stream.batch, itemsize)
-        return view is not None
+        is_half = narrow(operand).dtype is self.half
+        return is_half and has_boxes(self.stream, operand, axes)
 
     def copy(
         self,

@@ -47,13 +47,8 @@ def split_count(stream: Stream, size: int, target: Target) -> int:
     return min(range(1, min(blocks, MOST_SPLITS) + 1), key=time)
 
 
-def leave_split(frame: Frame, factor: Factor) -> list[Step]:
-    """Leave what a split found; the last one of a head adds up, and stores results."""
-    return Splits(frame, factor).steps()
-
-
 class Splits:
-    """This class writes what comes after the main loop."""
+    """This class leaves what a split found; the last one of a head adds up, and stores results."""
 
     def __init__(self, frame: Frame, factor: Factor) -> None:
         self.frame = frame

@@ -15,21 +15,11 @@ from picograd.codegen.templates.attention_frame import MEMORY, ROWS, Frame
 from picograd.codegen.tile import Assign, Step, Tile
 from picograd.dtype import DType, bool_
 from picograd.helpers import round_up
-from picograd.late_methods import dataclass
-from picograd.schedule.index import Axis, Index
+from picograd.schedule.index import Axis
 from picograd.schedule.loop import Expr, walk
 
 SCORE = Axis("score", 1)  # of what has a value for each row and place
 LEAST_BITS = 32  # of a value: narrower ones are read where they are used
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """Rows or places of a block: their axes, which is the first, and how many there are."""
-
-    axes: tuple[Axis, ...]
-    first: Index
-    size: int
 
 
 class Vectors:
@@ -79,36 +69,38 @@ class Vectors:
         Those of the row, or of the place, are beside one another in memory.
         """
         frame = self.frame
-        stream = frame.stream
         row, place = frame.point
-        places = Side(stream.over, frame.first, frame.size)
-        rows = Side(stream.rows, frame.start, frame.height)
-        _, index = load.arg
-        itemsize = load.dtype.itemsize
-        for near, far, at in ((places, rows, (row, place)), (rows, places, (place, row))):
-            view = view_of(index, near.axes, far.axes, stream.batch, itemsize)
+        along = frame.first, frame.size, place
+        down = frame.start, frame.height, row
+        sides = (along, down), (down, along)
+        views = views_of(load, frame.stream)
+        for view, (near, far) in zip(views, sides, strict=True):
             if view is None:
                 continue
             name = self.boxed.setdefault(load, f"spread{len(self.boxed)}")
-            if name not in frame.tiles and not self.bring(name, load, view, near, far):
-                return None
+            column, width, nearest = near
+            top, height, farthest = far
+            if name not in frame.tiles:
+                layout = boxes_of(load.dtype, height, width)
+                if not self.has_room(layout):
+                    return None
+                corner = column, top
+                frame.add_boxes(name, load, view, layout, corner, frame.ring)
+            at = farthest, nearest
             return read(name, at, load.dtype)
         return None
 
-    def bring(self, name: str, load: Expr, view: View, near: "Side", far: "Side") -> bool:
-        """Bring boxes of what is spread over rows and places, if two stages have room for them."""
+    def has_room(self, layout: Swizzled) -> bool:
+        """Tell whether two stages have room for boxes beside the others."""
         frame = self.frame
-        layout = boxes_of(load.dtype, far.size, near.size)
         held = [each.tile for each in frame.held]
         ring = [each.tile for each in frame.ring]
-        stage = frame.bytes_of(ring) + layout.size * load.dtype.itemsize
+        stage = frame.bytes_of(ring) + layout.size * layout.itemsize
         memory = MEMORY // frame.schedule.blocks
         room = memory - frame.bytes_of(held)
-        if 2 * stage > room:
-            frame.is_crowded = True
-            return False
-        frame.add_boxes(name, load, view, layout, (near.first, far.first), frame.ring)
-        return True
+        is_crowded = 2 * stage > room
+        frame.is_crowded |= is_crowded
+        return not is_crowded
 
     def vector(self, expr: Expr, known: dict[Expr, str], kind: str, dim: int) -> Expr:
         """Read what has one value a row, or a place; it is added where it is new."""
@@ -145,13 +137,16 @@ def is_spread(load: Expr, stream: Stream) -> bool:
     moving = {*stream.rows, *stream.over}
     is_half = load.dtype.is_float and load.dtype.bits == 16
     is_short = load.op == "load" and (is_half or load.dtype is bool_)
-    if not is_short or not moving <= own_axes(load):
-        return False
+    is_moving = is_short and moving <= own_axes(load)
+    return is_moving and any(each is not None for each in views_of(load, stream))
+
+
+def views_of(load: Expr, stream: Stream) -> list[View | None]:
+    """See an array as boxes do: places, then rows, beside one another in memory."""
     _, index = load.arg
-    itemsize = load.dtype.itemsize
     sides = stream.over, stream.rows
-    views = [view_of(index, *each, stream.batch, itemsize) for each in (sides, sides[::-1])]
-    return any(each is not None for each in views)
+    itemsize = load.dtype.itemsize
+    return [view_of(index, *each, stream.batch, itemsize) for each in (sides, sides[::-1])]
 
 
 def boxes_of(dtype: DType, rows: int, columns: int) -> Swizzled:
