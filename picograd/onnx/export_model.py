@@ -33,12 +33,7 @@ from picograd.tensor.core.recording import wrap
 from picograd.tensor.public import zeros
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit import BoundJitted, Jitted, realize_live, realized
-from picograd.tensor.transforms.jit_arguments import (
-    Flattener,
-    argument_names,
-    rebuilt,
-    signature_of,
-)
+from picograd.tensor.transforms.jit_arguments import Flattener, names_of, rebuilt, signature_of
 from picograd.tensor.transforms.jit_sizes import Dim, Marked, Sizes, marks_of, read_dynamic
 from picograd.tensor.transforms.jit_state import Reach
 from picograd.tensor.transforms.jit_trace import Tracer
@@ -183,7 +178,7 @@ class Export:
         marks = open_axes(dynamic, signature)
         flattener = Flattener()
         flattener.flatten(arguments)
-        names = argument_names(signature, (), arguments, {})
+        names = names_of(signature, ((), arguments, {}), None)
         found = marks_of(marks, names, flattener.tensors) if marks else []
         examples = example_inputs(flattener.tensors, found)
         realize_live()
