@@ -82,14 +82,9 @@ class Profile:
             {"name": "thread_name", "ph": "M", "pid": 0, "tid": n, "args": {"name": track}}
             for n, track in enumerate(self.tracks)
         ]
+        counter = {"ph": "C", "pid": 0}
         memory = [
-            {
-                "name": f"memory {device}",
-                "ph": "C",
-                "pid": 0,
-                "ts": time * 1e6,
-                "args": {"bytes": n},
-            }
+            {"name": f"memory {device}", **counter, "ts": time * 1e6, "args": {"bytes": n}}
             for device, samples in self.memory.items()
             for time, n in samples
         ]

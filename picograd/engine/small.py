@@ -21,6 +21,7 @@ from picograd.engine.native_calls import CALLS, Native
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import NO_KEY, GraphKey
 from picograd.engine.realize import settle
+from picograd.engine.watch import PROFILES
 from picograd.graph.composites import NO_GRADIENT, CustomGradient
 from picograd.graph.node import Node
 from picograd.graph.row import MEMORY, NUMBERS, SCALARS, WRITES
@@ -117,7 +118,7 @@ class SmallGraph:
 
     def put_first(self, nodes: Sequence[Node]) -> None:
         """Make roots of nodes, before those that are."""
-        self.roots = [*{id(node): node for node in (*nodes, *self.roots)}.values()]
+        self.roots = [*dict.fromkeys((*nodes, *self.roots))] if self.roots else [*nodes]
 
 
 @dataclass(slots=True)
@@ -206,7 +207,10 @@ def compute(graph: SmallGraph, live: Any) -> bool:
     found, roots = graph.buffers, graph.roots
     buffers = [found[number] for number in known.buffers]
     scalars = [graph.scalars[number].value for number in known.scalars] if graph.scalars else ()
-    made = plan.launch(buffers, scalars, user_line())
+    if plan.fills_one and not (config.debug or PROFILES):
+        made = [plan.fill(buffers, user_line())]
+    else:
+        made = plan.launch(buffers, scalars, user_line())
     for formula in graph.met:
         carried.GRADIENTS.pop(formula, None)
     settle(roots, [made[number] for number in known.results])

@@ -31,20 +31,6 @@ from picograd.tensor.core.recording import Recorded
 
 REAL = (bool, int, float, np.bool_, np.integer, np.floating)
 NUMBER = (*REAL, complex, np.complexfloating)
-WORDS = {
-    int: "an int",
-    float: "a number",
-    Scalar: "a number",
-    bool: "True or False",
-    str: "a string",
-    NoneType: "None",
-    Node: "a Tensor",
-    Tensor: "a Tensor",
-    TensorLike: "a Tensor or a number",
-    Sizes: "an int or a tuple of ints",
-    Axis: "an int or a tuple of ints",
-    DeviceLike: "a device",
-}
 
 
 class Check(NamedTuple):
@@ -98,20 +84,24 @@ def are_sizes(value: Any) -> bool:
     return is_int(value) or (isinstance(value, (list, tuple)) and all(map(is_int, value)))
 
 
-FITS: dict[Any, Callable[[Any], bool]] = {
-    int: is_int,
-    float: is_real,
-    Scalar: is_real,
-    bool: is_flag,
-    str: lambda value: isinstance(value, str),
-    NoneType: lambda value: value is None,
-    Tensor: is_tensor,
-    TensorLike: is_tensor_like,
-    Data: is_tensor_like,
-    Sizes: are_sizes,
-    Axis: lambda value: value is None or are_sizes(value),
-    DeviceLike: lambda value: isinstance(value, str) or is_int(value),
+# what annotations are called, and which values are so, as far as that can be told
+KINDS: dict[Any, tuple[str, Callable[[Any], bool] | None]] = {
+    int: ("an int", is_int),
+    float: ("a number", is_real),
+    Scalar: ("a number", is_real),
+    bool: ("True or False", is_flag),
+    str: ("a string", lambda value: isinstance(value, str)),
+    NoneType: ("None", lambda value: value is None),
+    Node: ("a Tensor", None),
+    Tensor: ("a Tensor", is_tensor),
+    TensorLike: ("a Tensor or a number", is_tensor_like),
+    Data: ("", is_tensor_like),
+    Sizes: ("an int or a tuple of ints", are_sizes),
+    Axis: ("an int or a tuple of ints", lambda value: value is None or are_sizes(value)),
+    DeviceLike: ("a device", lambda value: isinstance(value, str) or is_int(value)),
 }
+WORDS = {kind: words for kind, (words, _) in KINDS.items() if words}
+FITS = {kind: fits for kind, (_, fits) in KINDS.items() if fits is not None}
 # at the door; complex numbers multiply complex tensors
 DOOR = {
     int: is_int, float: is_real, Scalar: is_number, bool: is_flag,

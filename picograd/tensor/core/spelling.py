@@ -221,20 +221,11 @@ IDLE_METHODS = (
 )  # fmt: skip
 
 
-PRODUCT = (3, ("beta", "alpha"))
 # the tensors of a function, with the one it is a method of, and the names of the numbers
 OLDER = {
-    "add": (2, ("alpha",)),
-    "add_": (2, ("alpha",)),
-    "addbmm": PRODUCT,
-    "addcdiv": (3, ("value",)),
-    "addcmul": (3, ("value",)),
-    "addmm": PRODUCT,
-    "addmv": PRODUCT,
-    "addr": PRODUCT,
-    "baddbmm": PRODUCT,
-    "sub": (2, ("alpha",)),
-    "sub_": (2, ("alpha",)),
+    **dict.fromkeys(("add", "add_", "sub", "sub_"), (2, ("alpha",))),
+    **dict.fromkeys(("addcdiv", "addcmul"), (3, ("value",))),
+    **dict.fromkeys(("addbmm", "addmm", "addmv", "addr", "baddbmm"), (3, ("beta", "alpha"))),
 }
 
 

@@ -186,7 +186,8 @@ class Jitted(Generic[P, R]):
         follows = self.dynamic is None and config.dynamic
         if follows and (sizes := self.varying.learn(facts)):
             names = names_of(self.signature, call, flattener.opened)
-            reason = f"{changed_sizes(names, sizes, described)} changed"
+            changed = changed_sizes(names, sizes, described)
+            reason = f"{changed} changed"
             marked = self.markings(facts, flattener, call)[-1]
             key, numbers = self.key_of(facts, flattener.numbers, marked)
         flattener.numbers = numbers
