@@ -314,7 +314,8 @@ def reduce_loss(loss: Node, counted: Node | None, reduction: str) -> Node:
     # Read from the loss, so that one kernel makes both sums. A loss that is NaN counts nothing,
     # which changes nothing: the sum of the losses is NaN then.
     ones = counted.where(loss.binary("equal", loss).cast(loss.dtype), 0)
-    return total / ones.reduce("sum", axes)
+    inputs = total, counted.cast(loss.dtype).reduce("sum", axes), total / ones.reduce("sum", axes)
+    return Node("counted_mean", inputs, None, (), loss.dtype, loss.device)
 
 
 def max_pool(x: Node, windows: Window, name: str = "max_pool") -> Node:

@@ -179,6 +179,13 @@ def cross_entropy_vjp(
     return (slope, *others)
 
 
+def counted_mean_vjp(
+    gradient: Node, output: Node, total: Node, count: Node, mean: Node
+) -> Gradients:
+    """The gradient of a mean waits for the count of its losses, not for these."""
+    return gradient / count, None, None
+
+
 # positions of extremes, pooling
 
 
@@ -330,6 +337,14 @@ COMPOSITES = table(
         shape=dropped_axis,
         data=(0, 1),
         batch_arg=next_axis,
+    ),
+    composite(
+        "counted_mean",
+        3,
+        lambda node: node.inputs[-1],
+        counted_mean_vjp,
+        batch_arg=same,
+        is_pointwise=True,
     ),
     *(
         composite(

@@ -324,11 +324,14 @@ class Fuser:
         facts.order = reduced_order(source, axes)
         if self.adopt(facts, axes) or self.chain(facts, axes) or self.sum_up(facts, axes):
             return
-        key = (source.node.shape, axes, source.depth + 1, node.device)
+        work = self.work_on_rows(source, axes)
+        # What works on rows again may read what a first kernel leaves: a count, a norm.
+        depth = source.depth + 1 + (not source.depth and work.is_together and count < source.size)
+        key = (source.node.shape, axes, depth, node.device)
         group = self.open.get(key)
         if group is None or group.operations > GROUP_LIMIT:
-            group = self.new_group("reduce", source.depth + 1, source.node.shape, axes, node.device)
-            group.work, self.open[key] = self.work_on_rows(source, axes), group
+            group = self.new_group("reduce", depth, source.node.shape, axes, node.device)
+            group.work, self.open[key] = work, group
         self.join(facts, group, "reduce", kept_labels(identity_labels(source.node.shape), axes))
 
     def work_on_rows(self, source: Facts, axes: Labels) -> RowWork:

@@ -149,6 +149,7 @@ CASES: dict[str, tuple[Builder, tuple[np.ndarray, ...]]] = {
     "var": (composite("var", ((0,), 1), (3,)), (floats(2, 3),)),
     "layer_norm": (composite("layer_norm", (1,)), (floats(2, 3), floats(2), floats(2))),
     "cross_entropy": (composite("cross_entropy", 1, (2,)), (floats(2, 3), whole(2), floats(2))),
+    "counted_mean": (composite("counted_mean", None), (floats(2), floats(2), floats(2))),
     "batch_norm": (
         composite("batch_norm", None),
         (floats(2, 3, 4), floats(3), floats(3), floats(3), floats(3)),

@@ -16,7 +16,7 @@ from picograd.graph.parts import put
 from picograd.schedule.loop import walk
 from picograd.schedule.plan import Plan
 from picograd.schedule.schedule import schedule
-from picograd.target import cuda_target
+from picograd.target import Target, cuda_target
 
 
 def heroes(plan: Plan) -> list[str]:
@@ -99,6 +99,19 @@ def test_the_count_of_labels_that_are_not_ignored_shares_the_kernel() -> None:
     check_plan([loss], 1)
     found = gradient([(loss, loss.const_like(1.0))], [x])
     check_plan([loss, *(g for g in found if g)], 2)
+
+
+@pytest.mark.parametrize("target", [TARGET, cuda_target("sm_90a")])
+def test_logits_are_read_by_one_kernel_for_a_mean_and_its_gradient(target: Target) -> None:
+    """The count is there before it: gradients wait for no loss."""
+    logits, labels = leaf(512, 40), leaf(512, dtype=int64, below=40)
+    loss = build.cross_entropy(logits, labels, ignore_index=-100)
+    (slope,) = gradient([(loss, leaf())], [logits])
+    plan = schedule([loss, slope], target)
+    number = plan.inputs.index(logits)
+    readers = [step for step in plan.steps if number in step.slots]
+    assert [step.kernel.hero for step in readers] == ["reduce.row"]
+    assert len(plan.kernels) == 2
 
 
 def test_adam_is_one_kernel() -> None:
