@@ -13,7 +13,8 @@ from picograd.codegen.interpret_program import interpret
 from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.templates.reduce import build, side_by_side
 from picograd.codegen.tile import TileKernel, format_tiles, verify
-from picograd.dtype import bfloat16, float32
+from picograd.conversion import from_bits, to_bits
+from picograd.dtype import DType, bfloat16, float32
 from picograd.graph import build as build_graph
 from picograd.graph.node import Node
 from picograd.schedule.index import Axis, axis_index, constant, substitute
@@ -121,13 +122,32 @@ def test_blocks_hold_long_rows_that_they_read_again() -> None:
     for dtype, length, softmax, total in (
         (float32, 8192, 256, 256),
         (float32, 40000, 1024, 1024),
-        (bfloat16, 40000, 1024, 256),
-        (float32, 100_000, 256, 256),  # no threads hold these
+        (bfloat16, 40000, 512, 256),  # shared memory keeps rows of two blocks
+        (bfloat16, 100_000, 1024, 256),
+        (float32, 100_000, 256, 256),  # nothing holds these
     ):
         x = build_graph.buffer(Storage(Buffer("cpu", dtype, 256 * length, 0)), (256, length))
         wide = x.cast(float32)
         assert long_rows(build_graph.softmax(wide, 1), gpu).threads == softmax
         assert long_rows(build_graph.logsumexp(wide, 1), gpu).threads == total
+
+
+@pytest.mark.parametrize("dtype", [float32, bfloat16])
+def test_shared_memory_keeps_rows_that_registers_cannot(dtype: DType) -> None:
+    """They are read from memory once, and computed again from what each thread has read."""
+    gpu, length = cuda_target("sm_90a", 2), 33001
+    x = build_graph.buffer(Storage(Buffer("cpu", dtype, 2 * length, 0)), (2, length))
+    tiles = long_rows(build_graph.softmax(x.cast(float32), 1), gpu)
+    kept = [tile for tile in tiles.parts[0].tiles if tile.space == "shared"]
+    assert [(tile.shape, tile.dtype) for tile in kept] == [((1, length), dtype)]
+    assert tiles.threads * tiles.together == 1024
+    program = linearize(tiles, gpu)
+    values = np.random.default_rng(0).standard_normal((2, length)).astype(np.float32)
+    given = to_bits(values.ravel(), dtype), np.full(values.size, np.nan, np.float32)
+    interpret(program, list(given))
+    powers = np.exp(from_bits(given[0], dtype).reshape(values.shape).astype(np.float64))
+    expected = powers / powers.sum(1, keepdims=True)
+    np.testing.assert_allclose(given[1].reshape(values.shape), expected, 3e-6)
 
 
 def test_a_row_of_many_threads() -> None:
