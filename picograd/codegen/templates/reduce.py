@@ -401,6 +401,15 @@ def even_chunk(size: int, chunk: int, step: int) -> int:
     return next((found for found in range(first, 2 * first, step) if size % found == 0), chunk)
 
 
+def side_by_side(split: Axis, within: Axis, step: int) -> Index:
+    """Let blocks read `step` rows each beside one another, from the last ones to the first.
+
+    The kernel before has left the last rows in the cache, and the next one begins with the first.
+    """
+    turn = axis_index(within) // step * -1 + (within.size // step - 1)
+    return (turn * split.size + axis_index(split)) * step + axis_index(within) % step
+
+
 def build_split(
     kernel: Kernel, part: Part, target: Target, is_column: bool, over: tuple[Axis, ...], splits: int
 ) -> TilePart:
@@ -423,6 +432,9 @@ def build_split(
     split = Axis("split", count * chunks)
     within = Axis(f"{first.name}_in", chunk)
     index = axis_index(split) % chunks * chunk + axis_index(within)
+    is_alone = is_column and not whole and len(over) == 1 and first.size == chunks * chunk
+    if threads and is_alone and chunk % threads.inner == 0:
+        index = side_by_side(split, within, threads.inner)
     ragged = ((index, 0, first.size - 1),) if first.size % chunk else ()
     outer = dict.fromkeys(whole, axis_index(split) // chunks)
     axes: dict[Axis, Index] = {**space.axes, **outer, first: index}

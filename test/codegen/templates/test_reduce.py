@@ -11,13 +11,13 @@ from template_cases import check, check_no_spills, library, names
 from picograd.buffer import Buffer, Storage
 from picograd.codegen.interpret_program import interpret
 from picograd.codegen.linearize_cuda import linearize
-from picograd.codegen.templates.reduce import build
+from picograd.codegen.templates.reduce import build, side_by_side
 from picograd.codegen.tile import TileKernel, format_tiles, verify
 from picograd.conversion import from_bits, to_bits
 from picograd.dtype import DType, bfloat16, float32
 from picograd.graph import build as build_graph
 from picograd.graph.node import Node
-from picograd.schedule.index import Axis, axis_index
+from picograd.schedule.index import Axis, axis_index, constant, substitute
 from picograd.schedule.loop import Compute, Expr, Part
 from picograd.schedule.schedule import schedule
 from picograd.target import Target, cuda_target
@@ -71,6 +71,28 @@ def test_short_columns_are_reduced_by_a_thread_each() -> None:
     longer = replace(total, reduce=(Axis("part", 64),))
     many = kernel("many", "reduce.col", slots, Part(rows, (longer,)))
     assert build(many, cuda_target("sm_90a", 132)).parts[0].tiles[0].layout.threads == (32,)
+
+
+def test_blocks_of_columns_walk_side_by_side_from_the_last_rows() -> None:
+    split, within = Axis("split", 3), Axis("within", 4)
+    index = side_by_side(split, within, 2)
+    places = [
+        [substitute(index, {split: constant(s), within: constant(w)}).const for s in range(3)]
+        for w in range(4)
+    ]
+    assert places == [[6, 8, 10], [7, 9, 11], [0, 2, 4], [1, 3, 5]]
+
+
+def test_sums_that_walk_side_by_side_are_those_of_all_rows() -> None:
+    gpu = cuda_target("sm_90a", 2)
+    x = build_graph.buffer(Storage(Buffer("cpu", float32, 4096 * 128, 0)), (4096, 128))
+    tiles = long_rows(x.reduce("sum", (0,)), gpu)
+    (split,) = (axis for axis in tiles.parts[0].grid if axis.name == "split")
+    assert split.size > 1 and 4096 % split.size == 0
+    values = np.random.default_rng(0).standard_normal((4096, 128)).astype(np.float32)
+    given = [values.ravel(), np.full(128, np.nan, np.float32)]
+    interpret(linearize(tiles, gpu), given)
+    np.testing.assert_allclose(given[1], values.sum(0, dtype=np.float64), 1e-4, 1e-4)
 
 
 def test_sums_over_images_and_rows_are_cut_along_both() -> None:
