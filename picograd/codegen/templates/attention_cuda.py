@@ -173,15 +173,16 @@ def schedules(stream: Stream, target: Target) -> Iterator[Schedule]:
     Three gain a tenth of long streams of heads up to 64, nothing of those up to 32. Tiles of rows
     are then few and high, which costs more where a mask hides much of a high tile
     (docs/records/0012-attention). What is read for rows beside scores, as a slope, has no room in
-    their registers. Few rows are one tile, of one warpgroup.
+    their registers. Few rows are one tile, of one warpgroup, which waits for less before it begins,
+    and works for less at the end, where blocks of narrow heads are small.
     """
-    if size_of(stream.rows) <= ROWS:
-        size = places_of(stream, 1)
-        yield Schedule(1, size, (0, 0), split_count(stream, size, target))
-        return
     depths = [size_of(score.depth) for score in stream.scores]
     widths = [size_of(each.columns) for each in stream.products]
     width = max(depths + widths)
+    if size_of(stream.rows) <= ROWS:
+        size = places_of(stream, 1) if width > SPAN else SPAN
+        yield Schedule(1, size, (0, 0), split_count(stream, size, target))
+        return
     is_held = narrow(stream.scores[0].row).op == "load"
     if is_held:
         yield from side_by_side(stream, partial(live_registers, stream))

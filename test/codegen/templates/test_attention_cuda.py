@@ -89,6 +89,12 @@ def test_a_result_has_a_slot_for_each_slab_where_there_is_room(depth, slots):
     assert linearize(tiles, FEW).shared_bytes <= FEW.shared_bytes
 
 
+@pytest.mark.parametrize("depth, size", [(64, 64), (128, 128)])
+def test_blocks_of_few_rows_are_small_where_heads_are_narrow(depth, size):
+    kernel, _ = kernel_of(plain, shapes_of(1, 1024, depth, depth))
+    assert f"place:{size}" in format_tiles(attention_cuda.build(kernel, FEW))
+
+
 @pytest.mark.parametrize("depth, size", [(64, 128), (128, 128)])
 def test_a_boolean_mask_comes_in_boxes(depth, size):
     """A byte is a place: a mask takes less memory than a bias, and blocks stay as wide."""
