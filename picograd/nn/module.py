@@ -9,7 +9,7 @@ it: a part may know its parent.
 
 from collections.abc import Callable, Iterator, Mapping, Set
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from picograd.dtype import DType, bfloat16, float16, float32, float64, to_dtype
 from picograd.engine.tracing import RUNNING, note_change, note_object
@@ -103,9 +103,6 @@ class Module(Inner):
         return hooks.call(module, module._hooks, inputs, options)
 
     # attributes
-
-    if not TYPE_CHECKING:  # checkers would take any name for an attribute
-        __getattr__ = object.__getattribute__  # called by classes of users
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Refuse to hide a parameter, buffer or module behind something else."""
@@ -634,3 +631,7 @@ class Module(Inner):
 
     def _repr_html_(self) -> str:
         return str(module_html(self))
+
+
+# classes of users call it; in the class, checkers would take any name for an attribute
+type.__setattr__(Module, "__getattr__", object.__getattribute__)

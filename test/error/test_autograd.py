@@ -1,5 +1,6 @@
 """Gradients asked for where there are none."""
 
+import pytest
 from error_support import Case, check, named
 
 import picograd
@@ -99,3 +100,13 @@ CASES = [
 @named(CASES)
 def test_message(case: Case) -> None:
     check(case)
+
+
+def test_a_loss_that_lost_what_it_came_from_is_told():
+    loss = (Tensor([1.0, 2.0], requires_grad=True) * 2).sum()
+    for made in (Tensor(loss.item()), Tensor([loss.item()])):
+        with pytest.raises(GradientError, match="nothing computed this tensor"):
+            made.backward()
+    given = Tensor([1.0], requires_grad=True)
+    given.backward()
+    assert given.grad.tolist() == [1.0]

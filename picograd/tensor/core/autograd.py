@@ -266,6 +266,10 @@ def targets_of(root: Node, is_tracked: bool = False) -> list[Node]:
         text = "every tensor in the graph was told requires_grad=False"
         raise GradientError("backward", text, "call .requires_grad_() on what is to be trained")
     check_not_cut(root)
+    if willing == [root]:
+        text = "nothing computed this tensor, so no gradient leads anywhere"
+        fix = "call backward of the loss itself: Tensor(loss.item()) has lost what it came from"
+        raise GradientError("backward", text, fix)
     return willing
 
 
@@ -273,7 +277,7 @@ def check_not_cut(root: Node) -> None:
     """Raise GradientError if what asks for gradients lies only behind what passes none back."""
     if any(is_trained(node) for node in toposort([root])):
         text = "no gradient reaches the tensors that require one"
-        fix = "compute the output without detach(), argmax or a cast to integers on the way"
+        fix = "compute the output without no_grad, detach(), argmax or a cast to integers"
         raise GradientError("backward", text, fix)
 
 

@@ -41,8 +41,12 @@ def elu(x: Node, alpha: float = 1.0) -> Node:
     """
     is_below = compare("less", x, 0)  # false for NaN, whose gradient is 1
     below = where(is_below, x, 0.0)
-    line = x if alpha == 1 else where(compare("equal", x, 0), arithmetic("mul", x, alpha), x)
-    return where(is_below, arithmetic("mul", expm1(below), alpha), line)
+    curve = arithmetic("mul", expm1(below), alpha)
+    if alpha == 1:
+        return where(is_below, curve, x)
+    tangent = arithmetic("mul", x, alpha)
+    at_zero = compare("equal", x, 0)
+    return where(is_below, curve, where(at_zero, tangent, x))
 
 
 @within("functional", is_recorded=True)
