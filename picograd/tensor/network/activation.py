@@ -145,6 +145,19 @@ def relu6(x: Node) -> Node:
     return hard_limit(x, 0, 6)
 
 
+@repeated
+def hard_share(node: Node) -> Node:
+    """Compute relu6(x + 3) / 6."""
+    return hard_limit(floating("hardsigmoid", node) + 3.0, 0, 6) / 6.0
+
+
+@repeated
+def hard_swish(node: Node) -> Node:
+    """Compute x * relu6(x + 3) / 6."""
+    x = floating("hardswish", node)
+    return x * hard_limit(x + 3.0, 0, 6) / 6.0
+
+
 @within("functional", is_recorded=True, inplace=True)
 @recorded(function=False)
 def silu(x: Node) -> Node:

@@ -132,7 +132,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     >>> nn.functional.hardsigmoid(Tensor([-4.0, 0.0, 4.0])).tolist()
     [0.0, 0.5, 1.0]
     """
-    return maybe_in_place("hardsigmoid", input, (input + 3.0).relu6() / 6.0, inplace)
+    return maybe_in_place("hardsigmoid", input, apply(activation.hard_share, input), inplace)
 
 
 @composed(function=False)
@@ -143,7 +143,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     >>> nn.functional.hardswish(Tensor([0.0, 1.5, 4.0])).tolist()
     [0.0, 1.125, 4.0]
     """
-    return maybe_in_place("hardswish", input, input * (input + 3.0).relu6() / 6.0, inplace)
+    return maybe_in_place("hardswish", input, apply(activation.hard_swish, input), inplace)
 
 
 @composed(function=False)

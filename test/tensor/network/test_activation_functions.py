@@ -1,5 +1,6 @@
 """Activations and distances by PyTorch's signatures: options by position, values and gradients."""
 
+import numpy as np
 import pytest
 from nn_support import array, compare, torch
 
@@ -66,3 +67,19 @@ def test_second_derivatives_where_pieces_meet(name):
         (second,) = library.autograd.grad(first.sum(), x)
         found.append([*first.tolist(), *second.tolist()])
     assert found[0] == pytest.approx(found[1], rel=1e-5)
+
+
+@pytest.mark.parametrize("name", ["hardsigmoid", "hardswish"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64"])
+def test_hard_steps_are_recorded_at_once(
+    name: str, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were three or four operations of tensors."""
+    calls: list[object] = []
+    monkeypatch.setattr(Tensor, "__add__", lambda *args: calls.append(args))
+    x = Tensor(np.array([-4.0, -3.0, 0.0, 1.0, 3.0, 9.0])).cast(getattr(picograd, dtype))
+    found = getattr(functional, name)(x)
+    theirs = torch.tensor(x.float().numpy()).to(getattr(torch, dtype)).float()
+    want = getattr(torch.nn.functional, name)(theirs)
+    assert not calls
+    np.testing.assert_allclose(found.float().numpy(), want.numpy(), rtol=1e-2)
