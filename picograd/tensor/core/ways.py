@@ -413,13 +413,19 @@ class Log:
 
         Or one that was met the memory of `source`: once, and if nothing else shows either.
         """
-        if self.event is None or self.is_made(target) or not self.is_made(source):
-            return self.event is not None and self.is_made(target)
+        if self.event is None:
+            return False
+        if self.is_made(target):
+            return True
+        if not self.is_made(source) or source._tracks:
+            return False
         number = self.names[id(target)][1][1]
         changed = [met for each in self.events for met, _ in (*each.writes, *each.shows)]
-        if number in changed or is_shown(target) or is_shown(source):
+        if number in changed or foreign.SHARED:
             return False
-        return type(target._node.arg) is Storage and not source._tracks and not foreign.SHARED
+        if is_shown(target) or is_shown(source):
+            return False
+        return type(target._node.arg) is Storage
 
     def note_move(self, target: Any) -> None:
         """Note that a tensor was given its next value, or memory, unless that was computed."""
@@ -717,9 +723,12 @@ class Closing:
         checks = {id(node) for event in events for node, _ in event.checks}
         writes = {id(node) for event in events for _, node in event.writes}
         shows = [node for event in events for _, node in event.shows]
-        beside = {id(node) for node, _ in pending.WAITING} | {*map(id, pending.pending_writes())}
+        beside = {*map(id, pending.pending_writes())}
+        beside |= {id(node) for node, _ in pending.WAITING}
         moved = {*map(id, self.log.moved.values()), *map(id, shows)}
-        if beside - checks - writes or not moved.issuperset(map(id, pending.changed_values())):
+        if beside - checks - writes:
+            raise Unlike
+        if not moved.issuperset(map(id, pending.changed_values())):
             raise Unlike
         return shows
 
