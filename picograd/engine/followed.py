@@ -146,7 +146,7 @@ def is_unwatched() -> bool:
 def noted(change: Callable[..., None], target: Any, *given: Any) -> None:
     """Change a tensor, in a way if that can tell it."""
     learning = EVENTS.learning
-    if learning is None or not learning.may_move(target):
+    if learning is None or not learning.may_move(target, *given):
         leave()
         change(target, *given)
         return

@@ -533,13 +533,6 @@ def changed_values() -> list[Node]:
     return found
 
 
-def is_waited_for() -> bool:
-    """Tell whether the next computation has to do more than what is asked for."""
-    if WAITING or entries(WRITES):
-        return True
-    return bool(entries(CHANGED) and changed_values())
-
-
 def with_readers(
     nodes: Sequence[Node], updates: Sequence[Update] = ()
 ) -> tuple[list[Node], list[Node], Walk]:

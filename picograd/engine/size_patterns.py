@@ -323,4 +323,4 @@ def copied(
         if varying[at] and op in MOVING:
             for start, old in zip(starts_of(made), starts_of(node)):
                 places[id(start)] = places[id(old)]
-    return unfolded([done[id(root)] for root in roots], done.values()), places
+    return unfolded([done[id(root)] for root in roots], [*done.values()]), places

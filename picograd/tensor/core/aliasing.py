@@ -335,3 +335,8 @@ def strided(node: Node, shape: Shape, strides: Shape, offset: int) -> Node:
     for axis, stride in enumerate(strides):
         index = index + index.iota(axis) * stride
     return node.reshape((math.prod(node.shape),)).gather([index], (0,))
+
+
+def is_shown(tensor: Any) -> bool:
+    """Tell whether a tensor is a view, or live ones show it."""
+    return tensor._view is not None or any(each() is not None for each in tensor._views or ())

@@ -10,6 +10,7 @@ missed is not tried for a while.
 """
 
 import functools
+import math
 import operator
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -20,7 +21,7 @@ from typing import Any
 from picograd.buffer import Overwritten, RuntimeScalar, Storage
 from picograd.config import config
 from picograd.engine import carried, foreign, pending
-from picograd.engine.carried import become_leaf, readers_among
+from picograd.engine.carried import become_leaf, entries, readers_among
 from picograd.engine.debug import user_line
 from picograd.engine.executable import CompiledPlan
 from picograd.engine.followed import (
@@ -48,6 +49,7 @@ from picograd.graph.row import PASSING
 from picograd.graph.starts import starts_of
 from picograd.late_methods import dataclass
 from picograd.number import LARGEST, given
+from picograd.tensor.core.aliasing import is_shown
 from picograd.tensor.core.alone import has_alone
 from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE, TRACKED, WALKS
@@ -64,6 +66,7 @@ from picograd.tensor.core.ways import (
     NAMED,
     NEW,
     NUMBER,
+    PLAIN,
     Event,
     Facts,
     FreeStep,
@@ -72,8 +75,6 @@ from picograd.tensor.core.ways import (
     Told,
     Way,
     is_factor,
-    is_same,
-    is_shown,
     may_cut,
     met_with,
     piece,
@@ -235,7 +236,7 @@ class Start:
         with pending.LOCK:
             if getattr(EVENTS.take, "__self__", None) is not self:
                 return MISS  # another thread was faster, and follows a way
-            if pending.is_waited_for():
+            if is_waited_for():
                 return MISS  # its plan would have to do more
             follower = Follower(known, way)
             if not follower.is_due(way.events[0], function, args, options):
@@ -347,7 +348,7 @@ class Follower:
             if any(each._view is not None and root_of(each) is target for each in others):
                 return False  # it is checked how they overlap
         for met, _ in event.shows:
-            if self.met[met]._view is not None or is_shown(self.met[met]):
+            if is_shown(self.met[met]):
                 return False
         for each in event.moves:
             if not self.are_moved(self.made[each.number](), event):
@@ -557,7 +558,8 @@ class Follower:
             target._node, target._history = node, None
         for met, _ in event.shows:
             self.met[met]._view = self.met[met]._views = None
-            note_view(self.made[event.args[1][1]](), self.met[met], build.detach)
+            source: Any = self.made[event.args[1][1]]()
+            note_view(source, self.met[met], build.detach)
 
     # stopping
 
@@ -596,20 +598,25 @@ class Follower:
                         pending.note_write(node, VERSIONS.get(node, 1) - 1)
             if number_of >= self.begun:
                 pending.WAITING += [(nodes[at], error) for at, error in event.checks]
-            served = []
-            for met, number, before in event.gradients if number_of >= self.begun else ():
-                node = nodes[self.way.made[number].at].inputs[-1]  # or of what was added to another
-                found = [each for each in (node, *node.inputs) if each.op == RESULT]
-                if not found and before == (IS, None):  # it has no formula
-                    found = [node]
-                served += [(self.met[met], each) for each in found]
-            carried.note_gradients(served)
+            if number_of >= self.begun:
+                carried.note_gradients(self.served(event, nodes))
         for read in self.way.reads[: self.reads]:
             for at, is_free in read.passed:
                 if at < len(nodes):
                     carried.note_passed(nodes[at], is_free)
         pending.RECORDED[0] += len(self.made)
         self.way = self.met = self.made = None  # type: ignore[assignment]
+
+    def served(self, event: Event, nodes: list[Any]) -> list[tuple[Any, Node]]:
+        """Pair leaves with the gradients that an event gave them."""
+        served: list[tuple[Any, Node]] = []
+        for met, number, before in event.gradients:
+            node = nodes[self.way.made[number].at].inputs[-1]  # or of what was added to another
+            found = [each for each in (node, *node.inputs) if each.op == RESULT]
+            if not found and before == (IS, None):  # it has no formula
+                found = [node]
+            served += [(self.met[met], each) for each in found]
+        return served
 
     # the step
 
@@ -705,7 +712,7 @@ class Follower:
         self.reads += 1
         later = self.way.reads[self.reads :]
         self.due = later[0].at if later else self.count
-        if pending.is_waited_for():
+        if is_waited_for():
             stop()  # the handler of a signal wrote meanwhile
         check_later_all(checks)
         return True
@@ -736,7 +743,7 @@ class Follower:
 
     def is_alone(self) -> bool:
         """Tell whether nothing waits, or watches, but what was followed."""
-        if config.debug or PROFILES or carried.STARTS or pending.is_waited_for():
+        if config.debug or PROFILES or carried.STARTS or is_waited_for():
             return False
         waiting = pending.LIVE.pending()
         if not waiting:
@@ -875,6 +882,25 @@ class Follower:
         if at < self.record.template.count:
             return self.record.found[at]
         return made[at] if at in made else self.record.standing[at]
+
+
+def is_waited_for() -> bool:
+    """Tell whether the next computation has to do more than what is asked for."""
+    is_changed = entries(pending.CHANGED) and pending.changed_values()
+    return bool(pending.WAITING or entries(pending.WRITES) or is_changed)
+
+
+def is_same(value: Any, wanted: Any) -> bool:
+    """Tell whether plain values are the same, and of one type."""
+    kind = type(value)
+    if kind is not type(wanted):
+        return False
+    if kind is tuple:
+        return len(value) == len(wanted) and all(map(is_same, value, wanted))
+    if kind is float:
+        is_signed = math.copysign(1.0, value) == math.copysign(1.0, wanted)
+        return value == wanted and is_signed
+    return kind in PLAIN and bool(value == wanted)
 
 
 def is_one_memory(one: Node, other: Node, is_one: bool) -> bool:

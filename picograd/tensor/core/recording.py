@@ -917,17 +917,8 @@ def show_memory(tensor: "Recorded", source: "Recorded") -> None:
 
     Of what was computed and tracks gradients this is a copy.
     """
-    if undetached(source) is tensor:
-        return
-    learning = EVENTS.learning
-    is_told = learning is not None and learning.may_show(tensor, source)
-    EVENTS.learning = None if is_told else learning
-    tensor.node = build.detach(source._node)
-    pending.note_write(tensor._node)
-    share(tensor, source)
-    if is_told:
-        EVENTS.learning = learning
-        learning.note_show(tensor)
+    if undetached(source) is not tensor:
+        noted(share, tensor, source)
 
 
 def share(tensor: "Recorded", source: "Recorded") -> None:
@@ -935,12 +926,13 @@ def share(tensor: "Recorded", source: "Recorded") -> None:
 
     A source that has no base shows the tensor, which looks the same, as it may be gone soon.
     """
-    if is_view(source) or foreign.is_shared(foreign.behind_views(source._node)):
+    tensor.node = build.detach(source._node)
+    pending.note_write(tensor._node)
+    is_shown = is_view(source) or foreign.is_shared(foreign.behind_views(source._node))
+    if is_shown or (source._tracks and source.is_leaf):
         note_view(tensor, source, build.detach)
     elif not source._tracks:
         note_view(source, tensor, build.detach)
-    elif source.is_leaf:
-        note_view(tensor, source, build.detach)
 
 
 def spread(tensor: "Recorded") -> None:

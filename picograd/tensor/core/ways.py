@@ -12,7 +12,6 @@ An event is a call of a function that records, with what it was given, told as
 was made or met there; following.py then follows it. See engine/followed.py.
 """
 
-import math
 import threading
 import weakref
 from collections.abc import Callable, Container, Iterator, Sequence
@@ -50,6 +49,7 @@ from picograd.graph.row import PASSING, WRITES
 from picograd.graph.starts import placed, starts_of
 from picograd.late_methods import dataclass
 from picograd.number import GIVEN, LARGEST, Given
+from picograd.tensor.core.aliasing import is_shown
 from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE, WALKS, leaf_of
 from picograd.tensor.core.known_values import below_views
@@ -234,14 +234,11 @@ class Log:
     """
 
     def __init__(
-        self,
-        keep: Callable[[Way | None], None],
-        leading: int = 0,
-        may_read: bool = False,
-        owner: Any = None,
-    ) -> None:
+        self, keep: Callable[[Way | None], None], leading: int = 0, may_read: bool = False,
+        begun_behind: Any = None,
+    ) -> None:  # fmt: skip
         self.keep, self.leading, self.may_read = keep, leading, may_read
-        self.begun_at = weakref.ref(owner) if type(owner) is CompiledPlan else None
+        self.begun_behind = id(begun_behind)
         self.reads_made: list[Read] = []
         self.results: list[Node] = []  # of these
         self.shared: dict[int, tuple[int, bool]] = {}
@@ -406,42 +403,41 @@ class Log:
         else:
             event.writes.append((known[1][1], node))
 
-    def may_show(self, target: Any, source: Any) -> bool:
-        """Tell whether an event may give a tensor that was met the memory of one that was made.
-
-        Nothing else shows either, and it comes to that once.
-        """
-        known = self.names.get(id(target))
-        if self.event is None or known is None or known[1][0] != MET or not self.is_made(source):
-            return False
-        is_first = all(known[1][1] != met for x in self.events for met, _ in (*x.writes, *x.shows))
-        node, is_plain = target._node, target._view is None and source._view is None
-        is_alike = node.shape == source._node.shape and node.dtype is source._node.dtype
-        is_alike &= node.device == source._node.device and not source._tracks
-        is_plain &= type(node.arg) is Storage and not foreign.are_read((node,))
-        return is_first and is_alike and is_plain and not (is_shown(target) or is_shown(source))
-
-    def note_show(self, target: Any) -> None:
-        """Note that a tensor that was met has other memory now."""
-        self.event.shows.append((self.names[id(target)][1][1], target._node))  # type: ignore[union-attr]
-
     def is_made(self, tensor: Any) -> bool:
         """Tell whether an event made a tensor."""
         known = self.names.get(id(tensor))
         return known is not None and known[0]() is tensor and known[1][0] == MADE
 
-    def may_move(self, target: Any) -> bool:
-        """Tell whether an event may give a tensor that was made its next value."""
-        return self.event is not None and self.is_made(target)
+    def may_move(self, target: Any, source: Any = None, *_: Any) -> bool:
+        """Tell whether an event may give a tensor that was made its next value.
+
+        Or one that was met the memory of `source`: once, and if nothing else shows either.
+        """
+        if self.event is None:
+            return False
+        if self.is_made(target):
+            return True
+        if not self.is_made(source) or source._tracks:
+            return False
+        number = self.names[id(target)][1][1]
+        changed = [met for each in self.events for met, _ in (*each.writes, *each.shows)]
+        if number in changed or foreign.SHARED:
+            return False
+        if is_shown(target) or is_shown(source):
+            return False
+        return type(target._node.arg) is Storage
 
     def note_move(self, target: Any) -> None:
-        """Note that a tensor that was made was given its next value, unless that was computed."""
+        """Note that a tensor was given its next value, or memory, unless that was computed."""
         event, node = self.event, target._node
         if EVENTS.learning is not None or event is None or leaf_buffer(node) is not None:
             stop()
             self.keep(None)
             return
-        EVENTS.learning, number = self, self.names[id(target)][1][1]
+        EVENTS.learning, (kind, number) = self, self.names[id(target)][1]
+        if kind == MET:
+            event.shows.append((number, node))
+            return
         flags = node.leaf is not None, node in VERSIONS, node in pending.CHANGED
         event.moves.append(Move(number, node, target._tracks, *flags))
         self.moved[number] = node
@@ -552,9 +548,7 @@ class Log:
         """
         if not self.may_read or len(self.reads_made) == READS:
             return False
-        if self.begun_at is not None and self.begun_at() is taken.plan:
-            return False
-        if any(each.shows for each in self.events):
+        if id(taken.plan) == self.begun_behind or any(each.shows for each in self.events):
             return False
         tensors = [tensor for _, each, _ in self.made if (tensor := each()) is not None]
         nodes = {id(tensor._node) for tensor in tensors}
@@ -575,7 +569,8 @@ class Log:
         plan = weakref.ref(taken.plan)
         read = Read(len(self.events), asked, plan, taken.scalars, carried.is_ahead())
         read.buffers = told_buffers(self.held({}), taken)
-        read.alive = [(number, self.made[number][1]()._node) for number in self.living()]
+        alive = [(number, each()) for number, (_, each, _) in enumerate(self.made)]
+        read.alive = [(number, tensor._node) for number, tensor in alive if tensor is not None]
         read.roots = [*taken.roots]
         self.reads_made.append(read)
         self.results += taken.roots
@@ -661,11 +656,6 @@ def position(_start: Any) -> str:
     return "at"
 
 
-def is_shown(tensor: Any) -> bool:
-    """Tell whether live views show a tensor."""
-    return any(each() is not None for each in tensor._views or ())
-
-
 def is_bare(tensor: Any) -> bool:
     """Tell whether a tensor that was just made has nothing but its node."""
     return tensor._history is None and tensor._hooks is None and tensor._grad is None
@@ -692,13 +682,7 @@ class Closing:
             raise Unlike
         self.add_events()
         moving = self.moving()
-        checks = {id(node) for event in log.events for node, _ in event.checks}
-        writes = {id(node) for event in log.events for _, node in event.writes}
-        beside = {id(node) for node, _ in pending.WAITING} | {*map(id, pending.pending_writes())}
-        shows = [node for event in log.events for _, node in event.shows]
-        moved = {*map(id, log.moved.values()), *map(id, shows)}
-        if beside - checks - writes or not moved.issuperset(map(id, pending.changed_values())):
-            raise Unlike
+        shows = self.shown()
         for node, _, each in log.made:
             each.at = self.number_made(node)
         final = {number: self.number(node) for number, node in log.moved.items()}
@@ -729,6 +713,24 @@ class Closing:
             alive, final, roots, free, moving, random.DEFAULT.named, self.leading(free),
             log.reads_made, carried.is_ahead(),
         )  # fmt: skip
+
+    def shown(self) -> list[Node]:
+        """List the nodes of tensors that were given other memory.
+
+        Raises Unlike where more is to be computed than what events wrote, checked and changed.
+        """
+        events = self.log.events
+        checks = {id(node) for event in events for node, _ in event.checks}
+        writes = {id(node) for event in events for _, node in event.writes}
+        shows = [node for event in events for _, node in event.shows]
+        beside = {*map(id, pending.pending_writes())}
+        beside |= {id(node) for node, _ in pending.WAITING}
+        moved = {*map(id, self.log.moved.values()), *map(id, shows)}
+        if beside - checks - writes:
+            raise Unlike
+        if not moved.issuperset(map(id, pending.changed_values())):
+            raise Unlike
+        return shows
 
     def number_read(self, each: Read) -> None:
         """Let a computation on the way tell what it takes and gives by numbers."""
@@ -1047,16 +1049,3 @@ def is_plain_value(value: Any) -> bool:
     """Tell whether a value is plain, or a tuple of such."""
     kind = type(value)
     return is_plain(value) if kind is tuple else kind in PLAIN and kind is not FunctionType
-
-
-def is_same(value: Any, wanted: Any) -> bool:
-    """Tell whether plain values are the same, and of one type."""
-    kind = type(value)
-    if kind is not type(wanted):
-        return False
-    if kind is tuple:
-        return len(value) == len(wanted) and all(map(is_same, value, wanted))
-    if kind is float:
-        is_signed = math.copysign(1.0, value) == math.copysign(1.0, wanted)
-        return value == wanted and is_signed
-    return kind in PLAIN and bool(value == wanted)

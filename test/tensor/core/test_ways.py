@@ -8,7 +8,7 @@ import pytest
 import picograd
 from picograd import Tensor, nn
 from picograd.engine.followed import EVENTS
-from picograd.tensor.core import ways
+from picograd.tensor.core import following
 from picograd.tensor.core.recording import apply
 from picograd.tensor.core.ways import IS, MADE, MANY, MET, NAMED, NEW, Log, Unlike
 
@@ -52,8 +52,8 @@ def test_tensors_that_are_not_in_memory_are_refused(log: Log) -> None:
 def test_only_the_same_value_of_one_type_is_the_same(value: Any) -> None:
     for other in (0.0, -0.0, 1.0, 1, True):
         is_same = repr(other) == repr(value)
-        assert ways.is_same(value, other) == is_same
-        assert ways.is_same((1, (value,)), (1, (other,))) == is_same
+        assert following.is_same(value, other) == is_same
+        assert following.is_same((1, (value,)), (1, (other,))) == is_same
 
 
 def test_an_event_notes_what_it_gives(log: Log) -> None:
