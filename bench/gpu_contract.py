@@ -29,10 +29,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "test" / "codegen"))
 
 from cuda_tools import compile_cuda, matmul_kernel
 
-from picograd.codegen.boxes import Pipeline
 from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.render.cuda import render
 from picograd.codegen.templates import contract_cuda, contract_tma
+from picograd.codegen.tile_pipeline import Pipeline
 from picograd.dtype import to_dtype
 from picograd.runtime.driver import Driver
 from picograd.runtime.tensor_maps import EncodedMap

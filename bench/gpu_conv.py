@@ -19,12 +19,12 @@ import torch
 from gpu_contract import Rival, in_turns, plan_call, target_here
 
 from picograd.buffer import Storage
-from picograd.codegen.boxes import Persistent
 from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.pipeline import TEMPLATES
 from picograd.codegen.render.cuda import render
 from picograd.codegen.templates import contract_cuda
 from picograd.codegen.templates.contract_tma import BoxSchedule
+from picograd.codegen.tile_pipeline import Persistent
 from picograd.dtype import to_dtype
 from picograd.graph.gradient import gradient
 from picograd.graph.node import Node

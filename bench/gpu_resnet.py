@@ -136,8 +136,8 @@ def torch_steps(options, network, is_captured):
 
 def print_plan(options):
     """Print how many kernels a step takes and which products come in no boxes, without a GPU."""
-    from picograd.codegen.boxes import Persistent
     from picograd.codegen.pipeline import TEMPLATES
+    from picograd.codegen.tile_pipeline import Persistent
     from picograd.schedule.schedule import schedule
     from picograd.target import cuda_target
 

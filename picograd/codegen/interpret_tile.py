@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from picograd.codegen.boxes import CopyBox, Join, Persistent, Pipeline
 from picograd.codegen.interpret_async import read_box
 from picograd.codegen.operands import guarded
 from picograd.codegen.tile import (
@@ -34,6 +33,7 @@ from picograd.codegen.tile import (
     TilePart,
     When,
 )
+from picograd.codegen.tile_pipeline import CopyBox, Join, Persistent, Pipeline
 from picograd.conversion import convert
 from picograd.dtype import DType
 from picograd.errors import check, internal

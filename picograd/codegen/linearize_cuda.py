@@ -24,7 +24,6 @@ from picograd.codegen.block_cuda import (
     tests_of,
     write_once,
 )
-from picograd.codegen.boxes import BoxStore, Join, Persistent
 from picograd.codegen.deal_cuda import add
 from picograd.codegen.emit import Emitter
 from picograd.codegen.layout import Blocked, Layout, WgmmaAccumulator, WgmmaOperand
@@ -57,6 +56,7 @@ from picograd.codegen.tile import (
     TilePart,
     When,
 )
+from picograd.codegen.tile_pipeline import BoxStore, Join, Persistent
 from picograd.codegen.unseen import quick_enough
 from picograd.dtype import bool_, float32, int32
 from picograd.errors import check, internal

@@ -28,12 +28,12 @@ from picograd.codegen.block_cuda import (
     put,
     tests_of,
 )
-from picograd.codegen.boxes import BoxStore, RowStore, is_rounded_product, rounded_product
 from picograd.codegen.deal_cuda import add
 from picograd.codegen.emit import is_unit
 from picograd.codegen.layout import WgmmaAccumulator
 from picograd.codegen.linearize_cuda_roles import first_lane
 from picograd.codegen.tile import Store, Tile
+from picograd.codegen.tile_pipeline import BoxStore, RowStore, is_rounded_product, rounded_product
 from picograd.errors import check, internal
 from picograd.helpers import ceil_div
 from picograd.late_methods import dataclass

@@ -29,8 +29,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Union
 
-from picograd.codegen.boxes import BoxStore, CopyBox, Join, Persistent, Pipeline, RowStore
 from picograd.codegen.layout import Blocked, Layout, Swizzled
+from picograd.codegen.tile_pipeline import BoxStore, CopyBox, Join, Persistent, Pipeline, RowStore
 from picograd.dtype import DType
 from picograd.errors import internal
 from picograd.helpers import product

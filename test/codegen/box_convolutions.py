@@ -7,11 +7,11 @@ from cuda_tools import from_raw, to_raw
 
 from picograd import Tensor
 from picograd.codegen import interpret_program, interpret_tile
-from picograd.codegen.boxes import Persistent
 from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.program import verify as verify_program
 from picograd.codegen.templates import contract_cuda
 from picograd.codegen.tile import verify as verify_tiles
+from picograd.codegen.tile_pipeline import Persistent
 from picograd.dtype import bfloat16
 from picograd.graph.gradient import gradient
 from picograd.graph.node import Node

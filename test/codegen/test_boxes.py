@@ -8,9 +8,9 @@ from box_products import TWO, numbers, program_of, tiles_of
 from cuda_tools import from_raw, matmul_kernel
 
 from picograd.codegen import boxes, interpret_program, interpret_tile
-from picograd.codegen.boxes import Persistent
 from picograd.codegen.operands import analyse
 from picograd.codegen.templates import contract_cuda
+from picograd.codegen.tile_pipeline import Persistent
 from picograd.dtype import bfloat16, float32
 from picograd.helpers import product
 from picograd.schedule.index import Axis, axis_index, constant

@@ -2,7 +2,7 @@
 
 import pytest
 
-from picograd.codegen.boxes import Persistent, Shares, Teams
+from picograd.codegen.tile_pipeline import Persistent, Shares, Teams
 from picograd.helpers import ceil_div
 from picograd.schedule.index import Axis, axis_index, evaluate
 

@@ -9,11 +9,11 @@ from box_products import numbers, program_of, results, tiles_of
 from cuda_tools import H200, compile_cuda, disassemble, matmul_kernel, source_of
 
 from picograd.codegen import interpret_program, interpret_tile
-from picograd.codegen.boxes import Join, Persistent
 from picograd.codegen.program import Program
 from picograd.codegen.templates import contract_cuda
 from picograd.codegen.tile import format_tiles
 from picograd.codegen.tile import verify as verify_tiles
+from picograd.codegen.tile_pipeline import Join, Persistent
 from picograd.dtype import bfloat16, float16, float32
 from picograd.errors import InternalError
 from picograd.target import cuda_target

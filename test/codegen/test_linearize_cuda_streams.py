@@ -12,11 +12,11 @@ from box_products import tiles_of as product_tiles
 from cuda_tools import matmul_kernel
 from plan_support import leaf
 
-from picograd.codegen.boxes import Pipeline
 from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.linearize_cuda_streams import late_boxes
 from picograd.codegen.program import verify
 from picograd.codegen.templates import attention_cuda
+from picograd.codegen.tile_pipeline import Pipeline
 from picograd.dtype import bfloat16, float8_e4m3fn
 from picograd.errors import InternalError
 from picograd.schedule.schedule import schedule

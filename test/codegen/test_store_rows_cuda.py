@@ -9,8 +9,8 @@ from cuda_tools import H200, compile_cuda, from_raw, matmul_kernel, source_of
 
 from picograd import Tensor
 from picograd.codegen import interpret_program
-from picograd.codegen.boxes import RowStore
 from picograd.codegen.templates import contract_cuda
+from picograd.codegen.tile_pipeline import RowStore
 from picograd.dtype import bfloat16, float32
 from picograd.schedule.schedule import schedule
 

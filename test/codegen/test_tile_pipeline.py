@@ -7,9 +7,9 @@ import pytest
 from box_products import TWO, tiles_of
 from cuda_tools import matmul_kernel
 
-from picograd.codegen.boxes import Persistent, Pipeline, Teams
 from picograd.codegen.interpret_tile import interpret
 from picograd.codegen.tile import TileKernel, verify
+from picograd.codegen.tile_pipeline import Persistent, Pipeline, Teams
 from picograd.dtype import bfloat16
 from picograd.errors import InternalError
 from picograd.schedule.index import Axis, axis_index

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from picograd.codegen.boxes import Persistent
 from picograd.codegen.pipeline import TEMPLATES
+from picograd.codegen.tile_pipeline import Persistent
 from picograd.schedule.group import Facts
 
 ROOT = Path(__file__).parents[2]

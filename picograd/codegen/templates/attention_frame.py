@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from picograd.code import TensorMap
-from picograd.codegen.boxes import BoxStore, CopyBox, Persistent, Pipeline, Teams, place_of, view_of
+from picograd.codegen.boxes import place_of, view_of
 from picograd.codegen.layout import Layout, RowsOf, Swizzled, WgmmaAccumulator
 from picograd.codegen.operands import Role, expr_axes, narrow, role, size_of
 from picograd.codegen.stream_masks import (
@@ -23,6 +23,7 @@ from picograd.codegen.stream_masks import (
 )
 from picograd.codegen.streams import Product, Stream, binary, is_tile, left, read, replaced
 from picograd.codegen.tile import Assign, Step, Store, Tile, TilePart, When
+from picograd.codegen.tile_pipeline import BoxStore, CopyBox, Persistent, Pipeline, Teams
 from picograd.dtype import DType
 from picograd.errors import internal
 from picograd.graph.ops import OPS

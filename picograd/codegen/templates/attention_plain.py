@@ -14,7 +14,6 @@ Float32 runs like this: its products are exact to the last bits, and scores are 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from picograd.codegen.boxes import CopyBox, Persistent, Pipeline
 from picograd.codegen.layout import Blocked, Layout, WgmmaOperand
 from picograd.codegen.operands import guarded
 from picograd.codegen.tile import (
@@ -30,6 +29,7 @@ from picograd.codegen.tile import (
     TilePart,
     When,
 )
+from picograd.codegen.tile_pipeline import CopyBox, Persistent, Pipeline
 from picograd.errors import internal
 from picograd.helpers import product
 from picograd.schedule.index import Axis, Index, axis_index, constant, substitute

@@ -6,13 +6,14 @@ What is spread over both, as a bias of every place, comes in boxes, whose elemen
 """
 
 from picograd.code import TensorMap
-from picograd.codegen.boxes import CopyBox, View, place_of, view_of
+from picograd.codegen.boxes import View, place_of, view_of
 from picograd.codegen.layout import Swizzled
 from picograd.codegen.operands import bind_roles, expr_axes, guarded, size_of
 from picograd.codegen.stream_masks import bared, outermost
 from picograd.codegen.streams import Stream, read
 from picograd.codegen.templates.attention_frame import MEMORY, ROWS, SPAN, Frame
 from picograd.codegen.tile import Assign, Step, Tile
+from picograd.codegen.tile_pipeline import CopyBox
 from picograd.helpers import round_up
 from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axis_index

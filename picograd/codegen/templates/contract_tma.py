@@ -15,21 +15,12 @@ from math import gcd
 from picograd.code import TensorMap
 from picograd.codegen.boxes import (
     ROW_BYTES,
-    BoxStore,
-    CopyBox,
     Depth,
-    Join,
     Operand,
-    Persistent,
-    Pipeline,
-    RowStore,
-    Shares,
     Side,
-    Teams,
     depths,
     fitting_box,
     place_of,
-    rounded_product,
     side_of,
     view_of,
     whole_chunks,
@@ -50,6 +41,17 @@ from picograd.codegen.templates.contract_schedules import (
 )
 from picograd.codegen.templates.contract_steps import Reach, reach_of
 from picograd.codegen.tile import Assign, Dot, Step, Store, Tile, TileKernel, TilePart
+from picograd.codegen.tile_pipeline import (
+    BoxStore,
+    CopyBox,
+    Join,
+    Persistent,
+    Pipeline,
+    RowStore,
+    Shares,
+    Teams,
+    rounded_product,
+)
 from picograd.dtype import DType, int64
 from picograd.helpers import ceil_div, product, round_up
 from picograd.late_methods import dataclass

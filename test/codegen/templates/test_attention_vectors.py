@@ -5,8 +5,8 @@ import math
 from attention_forms import is_seen, product, weigh
 from plan_support import leaf
 
-from picograd.codegen.boxes import Pipeline
 from picograd.codegen.templates import attention_cuda
+from picograd.codegen.tile_pipeline import Pipeline
 from picograd.dtype import bfloat16, int64
 from picograd.graph import build
 from picograd.schedule.schedule import schedule

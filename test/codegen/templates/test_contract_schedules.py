@@ -6,12 +6,12 @@ import pytest
 from box_products import only
 from cuda_tools import H200, matmul_kernel
 
-from picograd.codegen.boxes import Persistent
 from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.operands import analyse
 from picograd.codegen.render.cuda import render
 from picograd.codegen.templates import contract_cuda, contract_tma
 from picograd.codegen.templates.contract_schedules import SCHEDULES, Work, cost
+from picograd.codegen.tile_pipeline import Persistent
 from picograd.dtype import bfloat16, float8_e4m3fn, float32, float64
 from picograd.target import cuda_target
 
