@@ -37,6 +37,7 @@ from picograd.tensor.core.annotations import DeviceLike
 from picograd.tensor.making.random import Generator
 from picograd.tensor.tensor import Tensor
 
+ARRAYS = (Tensor, np.ndarray)
 END = object()  # a worker's stream is over
 LATER = object()  # the next batch is not loaded yet
 WAKE = 0.5  # seconds between looks at signals while waiting
@@ -291,9 +292,7 @@ class DataLoader(dataset_types.OfSamples):
     ) -> None:
         options = dict(locals())
         check_options(options)
-        self.dataset = (
-            dataset_types.Rows(dataset) if isinstance(dataset, (Tensor, np.ndarray)) else dataset
-        )
+        self.dataset = dataset_types.Rows(dataset) if isinstance(dataset, ARRAYS) else dataset
         self.is_stream: bool = isinstance(dataset, dataset_types.IterableDataset)
         self.batch_size: int | None = None if batch_sampler is not None else batch_size
         self.drop_last = drop_last

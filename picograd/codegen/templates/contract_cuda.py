@@ -16,7 +16,7 @@ from typing import Any
 
 from picograd.codegen.cuts import below, depth_ends, single_axis
 from picograd.codegen.layout import Blocked, Layout
-from picograd.codegen.linearize_cuda_mainloop import Schedule, operands_of, plain_load
+from picograd.codegen.mainloop_operands import Schedule, operands_of, plain_load
 from picograd.codegen.operands import (
     Contraction,
     Role,
