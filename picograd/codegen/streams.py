@@ -14,7 +14,8 @@ known before the stream.
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from picograd.codegen.operands import Role, bind_roles, expr_axes, size_of
+from picograd.codegen.boxes import view_of
+from picograd.codegen.operands import Role, bind_roles, expr_axes, narrow, size_of
 from picograd.dtype import DType, bool_
 from picograd.errors import internal
 from picograd.graph.ops import OPS
@@ -323,3 +324,13 @@ def result_of(stream: Stream, root: Expr, held: Callable[[int, Expr], Expr]) -> 
         return result_of(stream, compute.body, held)
 
     return replaced(root, find)
+
+
+def has_boxes(stream: Stream, operand: Expr, axes: tuple[Axis, ...]) -> bool:
+    """Tell whether rows of an operand lie as boxes can bring them."""
+    plain = narrow(operand)
+    if plain.op != "load":
+        return False
+    _, index = plain.arg
+    view = view_of(index, axes, stream.rows, stream.batch, plain.dtype.itemsize)
+    return view is not None

@@ -36,6 +36,7 @@ from picograd.codegen.streams import (
     Stream,
     analyse,
     binary,
+    has_boxes,
     is_ref,
     is_tile,
     narrow_streams,
@@ -59,7 +60,6 @@ from picograd.codegen.templates.attention_frame import (
     WARPGROUP,
     Frame,
     Schedule,
-    has_boxes,
     side_by_side,
 )
 from picograd.codegen.templates.attention_splits import Splits, split_count

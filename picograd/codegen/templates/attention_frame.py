@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from picograd.code import TensorMap
+from picograd.codegen import streams
 from picograd.codegen.boxes import (
     BoxStore,
     CopyBox,
@@ -109,16 +110,6 @@ def head_axes(stream: Stream, itemsize: int, tiles: int, blocks: int) -> tuple[A
     outer = Axis("group", count // group)
     inner = Axis("head", group)
     return outer, inner
-
-
-def has_boxes(stream: Stream, operand: Expr, axes: tuple[Axis, ...]) -> bool:
-    """Tell whether rows of an operand lie as boxes can bring them."""
-    plain = narrow(operand)
-    if plain.op != "load":
-        return False
-    _, index = plain.arg
-    view = view_of(index, axes, stream.rows, stream.batch, plain.dtype.itemsize)
-    return view is not None
 
 
 class Frame:
@@ -257,7 +248,7 @@ class Frame:
     def can_hold(self, operand: Expr, axes: tuple[Axis, ...]) -> bool:
         """Tell whether boxes can bring rows."""
         is_half = narrow(operand).dtype is self.half
-        return is_half and has_boxes(self.stream, operand, axes)
+        return is_half and streams.has_boxes(self.stream, operand, axes)
 
     def copy(
         self,
