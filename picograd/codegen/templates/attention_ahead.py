@@ -34,4 +34,5 @@ def build(kernel: Kernel, part: Part, target: Target, threads: int) -> TilePart:
     inner = count // at_once
     shared = Threads(sizes, own, ones, inner, lanes)
     rows = Rows(part, dims, space.axes, space.conditions, shared, False)
-    return TilePart(space.grid, tuple(rows.tiles), tuple(rows.whole()))
+    steps = tuple(rows.whole())  # adds tiles
+    return TilePart(space.grid, tuple(rows.tiles), steps)
