@@ -51,6 +51,7 @@ class Rows:
         self.fixed: dict[tuple[int, Index], tuple[Expr, Step]] = {}  # read once a row
         self.stores: list[Store] = []
         self.columns: list[Accumulate] = []  # sums over all rows
+        self.keeps_shared = False  # shared memory holds the rows that registers cannot
         self.is_across = False  # a CPU stores elements only after a block of rows
 
     # -- levels -----------------------------------------------------------------------------------
@@ -86,12 +87,11 @@ class Rows:
             conditions, expr = (*conditions, *expr.arg), expr.args[0]
         return Expr("guard", (expr, const(fill, expr.dtype)), conditions, expr.dtype)
 
-    def tile(self, name: str, inner: Sequence[Axis], dtype: DType) -> Expr:
-        """Make a register tile over (*dims, *inner) and the expression that reads it here."""
+    def tile(self, name: str, inner: Sequence[Axis], dtype: DType, space: str = "register") -> Expr:
+        """Make a tile over (*dims, *inner) and the expression that reads it here."""
         axes = self.order(inner)
-        layout = self.threads.layout(inner) if self.threads else None
         shape = tuple(a.size for a in axes)
-        self.tiles.append(Tile(name, shape, dtype, "register", layout))
+        self.tiles.append(Tile(name, shape, dtype, space, self.layout(inner)))
         return Expr("tile", (), (name, tuple(axis_index(a) for a in axes)), dtype)
 
     def order(self, inner: Sequence[Axis]) -> tuple[Axis, ...]:
@@ -190,14 +190,9 @@ class Rows:
             fill = identity(compute.monoid or "sum", expr.dtype)
             layout = self.layout(inner)
             wide = layout and layout.with_alone(tuple(axis.size for axis in compute.reduce))
+            dims, monoid = self.order(inner), compute.monoid or "sum"
             step: Step = Accumulate(
-                f"w{number}",
-                self.order(inner),
-                compute.reduce,
-                compute.monoid or "sum",
-                self.guarded(expr, fill),
-                True,
-                wide,
+                f"w{number}", dims, compute.reduce, monoid, self.guarded(expr, fill), True, wide
             )
             self.values[number] = value
             self.store(compute, value, inner)
@@ -206,10 +201,12 @@ class Rows:
             self.values[number] = expr
             self.store(compute, expr, inner)
             return []
-        value = self.tile(f"v{number}", inner, compute.dtype)
-        self.values[number] = value
+        layout = self.layout(inner)
+        is_long = layout is not None and layout.register_count > KEPT_REGISTERS
+        space = "shared" if is_long else "register"
+        value = self.values[number] = self.tile(f"v{number}", inner, compute.dtype, space)
         self.store(compute, value, inner)
-        return [Assign(f"v{number}", self.order(inner), self.guarded(expr, 0))]
+        return [Assign(f"v{number}", self.order(inner), self.guarded(expr, 0), None, layout)]
 
     def is_cheap(self, expr: Expr) -> bool:
         """Tell whether an expression only renames a value."""
@@ -227,7 +224,7 @@ class Rows:
         found = set(stored) if len(stored) > 1 else set()
         for number, compute in enumerate(self.part.computes):
             is_used = uses[number] + bool(compute.store) > 1
-            if self.level(compute) == "elem" and is_used and self.fits(compute):
+            if self.level(compute) == "elem" and is_used:
                 ops = {e.op for e in walk(compute.body)}
                 if self.threads or ops & EXPENSIVE:
                     found.add(number)
@@ -240,7 +237,8 @@ class Rows:
             return False
         layout = self.layout(inner)
         if layout is not None:
-            return layout.register_count <= KEPT_REGISTERS
+            is_shared = self.keeps_shared and compute.body.op == "load"
+            return is_shared or layout.register_count <= KEPT_REGISTERS
         return product(a.size for a in (*self.dims, *inner)) <= KEPT_ELEMENTS
 
     def store(self, compute: Compute, value: Expr, inner: tuple[Axis, ...]) -> None:

@@ -14,21 +14,21 @@ from picograd.schedule.loop import Compute, Expr, Part, rewrite, walk
 HELD_BYTES = 4  # of elements that are as wide in registers
 
 
-def share_elements(part: Part, holds_loads: bool = False) -> Part:
+def share_elements(part: Part, least: int = 0) -> Part:
     """Give the dearest elements that several computes have in common computes of their own.
 
-    So are loads of 4 bytes or more, if that is said: a compiler may else read them again.
+    So are loads of so many bytes or more, if any: a compiler may else read them again.
     """
-    while (found := dearest(part, holds_loads)) is not None:
+    while (found := dearest(part, least)) is not None:
         part = with_element(part, *found)
     return part
 
 
-def dearest(part: Part, holds_loads: bool) -> tuple[Expr, list[int]] | None:
+def dearest(part: Part, least: int) -> tuple[Expr, list[int]] | None:
     """Find the dearest element that several computes have in common, and these."""
     users: dict[Expr, list[int]] = {}
     for number, compute in enumerate(part.computes):
-        for expr in dear_parts(part, compute, holds_loads):
+        for expr in dear_parts(part, compute, least):
             users.setdefault(expr, []).append(number)
     best, most = None, 0
     for expr, numbers in users.items():
@@ -38,7 +38,7 @@ def dearest(part: Part, holds_loads: bool) -> tuple[Expr, list[int]] | None:
     return best
 
 
-def dear_parts(part: Part, compute: Compute, holds_loads: bool) -> list[Expr]:
+def dear_parts(part: Part, compute: Compute, least: int) -> list[Expr]:
     """List what is dear of each element of a row, wherever it is."""
     rows = set(part.rows)
     order = walk(compute.body)
@@ -49,14 +49,14 @@ def dear_parts(part: Part, compute: Compute, holds_loads: bool) -> list[Expr]:
     found = []
     for expr in order:
         is_dear = expr.op in EXPENSIVE
-        if is_dear or (holds_loads and is_held(part, expr)):
+        if is_dear or (least and is_held(part, expr, least)):
             found.append(expr)
     return found
 
 
-def is_held(part: Part, expr: Expr) -> bool:
+def is_held(part: Part, expr: Expr, least: int) -> bool:
     """Tell whether an expression is a load of an element that each row has its own of."""
-    if expr.op != "load" or expr.dtype.itemsize < HELD_BYTES:
+    if expr.op != "load" or expr.dtype.itemsize < least:
         return False
     axes = axes_of(expr.arg[1])
     return not axes.isdisjoint(part.rows) and not axes <= set(part.rows)

@@ -13,7 +13,8 @@ from picograd.codegen.interpret_program import interpret
 from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.templates.reduce import build, side_by_side
 from picograd.codegen.tile import TileKernel, format_tiles, verify
-from picograd.dtype import bfloat16, float32
+from picograd.conversion import from_bits, to_bits
+from picograd.dtype import DType, bfloat16, float32
 from picograd.graph import build as build_graph
 from picograd.graph.node import Node
 from picograd.schedule.index import Axis, axis_index, constant, substitute
@@ -128,6 +129,30 @@ def test_blocks_hold_long_rows_that_they_read_again() -> None:
         wide = x.cast(float32)
         assert long_rows(build_graph.softmax(wide, 1), gpu).threads == softmax
         assert long_rows(build_graph.logsumexp(wide, 1), gpu).threads == total
+
+
+@pytest.mark.parametrize("dtype", [float32, bfloat16])
+def test_shared_memory_keeps_rows_of_16_bits_beside_others(dtype: DType) -> None:
+    """They are read from memory once, and computed again from what each thread has read."""
+    gpu, length = cuda_target("sm_90a", 2), 33001
+    x, y = (
+        build_graph.buffer(Storage(Buffer("cpu", dtype, 2 * length, 0)), (2, length))
+        for _ in range(2)
+    )
+    tiles = long_rows(build_graph.softmax(x.cast(float32), 1) * y.cast(float32), gpu)
+    kept = [tile for tile in tiles.parts[0].tiles if tile.space == "shared"]
+    is_narrow = dtype is bfloat16
+    assert [(tile.shape, tile.dtype) for tile in kept] == [((1, length), dtype)] * is_narrow
+    assert (tiles.threads, tiles.together) == (1024, int(is_narrow))
+    rng = np.random.default_rng(0)
+    values = [rng.standard_normal((2, length)).astype(np.float32) for _ in range(2)]
+    given = [to_bits(each.ravel(), dtype) for each in values]
+    given.append(np.full(2 * length, np.nan, np.float32))
+    interpret(linearize(tiles, gpu), given)
+    wide = [from_bits(each, dtype).reshape(2, length).astype(np.float64) for each in given[:2]]
+    powers = np.exp(wide[0])
+    expected = powers / powers.sum(1, keepdims=True) * wide[1]
+    np.testing.assert_allclose(given[2].reshape(2, length), expected, 3e-6, 1e-12)
 
 
 def test_a_row_of_many_threads() -> None:
