@@ -34,7 +34,7 @@ from picograd.helpers import ceil_div, product, round_up
 from picograd.schedule.assemble import hero_of
 from picograd.schedule.cost import LONG_ROW, WARP, column_tile
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, position_over
-from picograd.schedule.loop import Compute, Condition, Kernel, Part, walk
+from picograd.schedule.loop import Compute, Condition, Expr, Kernel, Part, walk
 from picograd.target import Target
 
 TASK_POINTS = 65536
@@ -43,6 +43,7 @@ TASKS_PER_THREAD = 4
 CUDA_THREADS, MOST_THREADS = 256, 1024
 CUDA_COLUMN_THREADS = 32
 HELD = 64  # elements of a row that a thread holds from one pass to the next
+DEAR = 16  # parts of an expression that waits for arithmetic
 EXCHANGED = 4096  # bytes of shared memory that the threads of a block tell one another by
 CACHED = 1 << 17  # bytes of a row that the first-level cache holds from one pass to the next
 SHORT = 16  # elements of a column
@@ -80,32 +81,47 @@ def threads_of(kernel: Kernel, target: Target) -> int:
     is_alone = len(kernel.parts) == 1 and not is_column
     if length <= HELD * CUDA_THREADS or not is_alone or rows < target.multiprocessors:
         return CUDA_THREADS
-    if keeps_shared(kernel, part, target):
+    if keeps_shared(kernel, target):
         return MOST_THREADS // min(target.shared_bytes // (bytes_of_row(part) + EXCHANGED), 2)
-    is_again = split_axes(part) is None and (stores_rows(part) or bytes_of_row(part) > CACHED)
+    is_again = split_axes(part) is None and (bool(stored_of(part)) or bytes_of_row(part) > CACHED)
     return MOST_THREADS if is_again and length <= HELD * MOST_THREADS else CUDA_THREADS
+
+
+def held_of(part: Part) -> list[Expr]:
+    """List the elements of rows that are loaded, each once."""
+    exprs = dict.fromkeys(expr for each in part.computes for expr in walk(each.body))
+    return [expr for expr in exprs if is_held(part, expr, 1)]
 
 
 def bytes_of_row(part: Part) -> int:
     """Count the bytes that are read of a row."""
-    exprs = {expr for each in part.computes for expr in walk(each.body)}
-    read = {expr.arg: expr.dtype.itemsize for expr in exprs if is_held(part, expr, 1)}
-    return inner_size(part) * sum(read.values())
+    return inner_size(part) * sum(expr.dtype.itemsize for expr in held_of(part))
 
 
-def stores_rows(part: Part) -> bool:
-    """Tell whether elements of rows are stored."""
+def stored_of(part: Part) -> list[Compute]:
+    """List what is stored of elements of rows."""
     along = set(part.rows)
-    return any(each.store and set(each.axes) - along for each in part.computes)
+    return [each for each in part.computes if each.store and set(each.axes) - along]
 
 
-def keeps_shared(kernel: Kernel, part: Part, target: Target) -> bool:
-    """Tell whether shared memory keeps rows that are stored again, and that registers cannot."""
-    is_row = target.has_blocks and len(kernel.parts) == 1 and not is_of_columns(kernel, part)
+def keeps_shared(kernel: Kernel, target: Target) -> bool:
+    """Tell whether shared memory keeps rows of 16 bits that are stored again.
+
+    The first-level cache has a row of one array as well, and registers a shorter one. Two blocks
+    share a multiprocessor if two rows fit: one computes while the other reads.
+    """
+    part = kernel.parts[0]
+    if not target.has_blocks or len(kernel.parts) > 1 or is_of_columns(kernel, part):
+        return False
+    arrays, stored = held_of(part), stored_of(part)
+    is_narrow = all(expr.dtype.itemsize < HELD_BYTES for expr in arrays)
+    is_dear = len(arrays) > 1 or any(len(walk(each.body)) > DEAR for each in stored)
     is_long = inner_size(part) > KEPT_REGISTERS * MOST_THREADS
     has_room = 0 < bytes_of_row(part) <= target.shared_bytes - EXCHANGED
-    is_again = is_row and is_long and has_room and split_axes(part) is None and stores_rows(part)
-    return is_again and product(axis.size for axis in part.rows) >= target.multiprocessors
+    is_again = bool(stored) and split_axes(part) is None
+    rows = product(axis.size for axis in part.rows)
+    is_wanted = is_narrow and is_dear and is_long and has_room and is_again
+    return is_wanted and rows >= target.multiprocessors
 
 
 def build_on_cpu(kernel: Kernel, part: Part, target: Target) -> list[TilePart]:
@@ -145,7 +161,7 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
             return windows
     if not is_column:
         is_chain = target.has_blocks and split_axes(part) is None
-        least = 1 if keeps_shared(kernel, part, target) else HELD_BYTES
+        least = 1 if keeps_shared(kernel, target) else HELD_BYTES
         part = share_elements(part, least if is_chain else 0)
     over = split_axes(part)
     if over is not None:
@@ -339,7 +355,7 @@ def build_whole(kernel: Kernel, part: Part, target: Target, is_column: bool) -> 
     conditions = inside if is_serial or serial else (*space.conditions, *inside)
     point = position_over(space.grid)
     rows = Rows(part, dims, space.axes, conditions, threads, is_column)
-    rows.keeps_shared = keeps_shared(kernel, part, target)
+    rows.keeps_shared = keeps_shared(kernel, target)
     body: tuple[Step, ...] = tuple(rows.whole())
     if is_serial or serial:
         for axis in reversed(serial):
