@@ -25,8 +25,8 @@ from picograd.target import Target
 Factor = Callable[[Expr, Expr], Expr]  # of a peak and the greatest one
 MOST_SPLITS = 64
 FILLING, ADDING = 2, 2  # blocks of a stream that a tile, and adding up, take as long as
-LANES, LINES = 4, 8  # columns of a thread, rows at once
-THREADS = LINES, SPAN // LANES
+LANES = 4  # columns of a thread
+THREADS = (8, SPAN // LANES), (4, 2 * SPAN // LANES)  # along rows at once, and their columns
 
 
 def split_count(stream: Stream, size: int, target: Target) -> int:
@@ -55,7 +55,11 @@ class Splits:
         self.stream = frame.stream
         self.factor = factor
         rows = frame.stream.rows
-        self.line = Axis("line", round_up(size_of(rows), LINES))
+        few, columns = THREADS[1]
+        widths = [frame.width(each) for each in self.stream.products]
+        are_wide = all(width % (columns * LANES) == 0 for width in widths)
+        self.threads = THREADS[are_wide and size_of(rows) <= few]
+        self.line = Axis("line", round_up(size_of(rows), self.threads[0]))
         self.part = Axis("part", frame.split.size)
         self.role = frame.in_batch(rows, axis_index(self.line))
         self.heads = size_of(frame.stream.batch)
@@ -136,7 +140,7 @@ class Whole:
         self.number = number
         self.dims = splits.line, column
         self.shape = splits.line.size, column.size
-        self.layout = Blocked(self.shape, THREADS, (1, LANES))
+        self.layout = Blocked(self.shape, splits.threads, (1, LANES))
         self.steps: list[Step] = []
 
     def held(self, source: int, ref: Expr) -> Expr:
@@ -165,7 +169,7 @@ class Whole:
             tiles[name] = Tile(name, self.shape, dtype, "register", self.layout)
             part = self.splits.part
             shape = *self.shape, part.size
-            layout = Blocked(shape, (*THREADS, 1), (1, LANES, 1))
+            layout = Blocked(shape, (*self.splits.threads, 1), (1, LANES, 1))
             compute = frame.stream.computes[source]
             monoid = str(compute.monoid)
             step = Accumulate(name, self.dims, (part,), monoid, value, layout=layout)

@@ -99,6 +99,15 @@ def test_splits_are_added_up_in_their_order():
     assert np.array_equal(first, second)
 
 
+@pytest.mark.parametrize("queries, width, lines", [(4, 128, 4), (5, 128, 8), (4, 64, 8)])
+def test_no_more_lines_are_added_up_than_threads_have(queries, width, lines):
+    """Four rows of wide heads take all threads: of eight lines half would be nobody's."""
+    plan, _ = plan_of((1, queries, 1, width), (1, 1, 700, width), (1, 1, 700, width))
+    (part,) = attention_cuda.build(plan.kernels[0], FEW).parts
+    found = [tile.shape[2] for tile in part.tiles if tile.name.startswith("left")]
+    assert found and set(found) == {lines}
+
+
 def test_blocks_behind_a_length_are_not_brought():
     """Values there are NaN: they would be multiplied by weights of 0."""
     plan, output = plan_of((1, 2, 1, 64), (1, 1, 700, 64), (1, 1, 700, 64), [130])
