@@ -918,7 +918,14 @@ def show_memory(tensor: "Recorded", source: "Recorded") -> None:
     Of what was computed and tracks gradients this is a copy.
     """
     if undetached(source) is not tensor:
-        noted(share, tensor, source)
+        noted(move_to, tensor, source)
+
+
+def move_to(tensor: "Recorded", source: "Recorded") -> None:
+    """Give a tensor the memory of another."""
+    tensor.node = build.detach(source._node)
+    pending.note_write(tensor._node)
+    share(tensor, source)
 
 
 def share(tensor: "Recorded", source: "Recorded") -> None:
@@ -926,13 +933,10 @@ def share(tensor: "Recorded", source: "Recorded") -> None:
 
     A source that has no base shows the tensor, which looks the same, as it may be gone soon.
     """
-    tensor.node = build.detach(source._node)
-    pending.note_write(tensor._node)
     is_shown = is_view(source) or foreign.is_shared(foreign.behind_views(source._node))
-    if is_shown or (source._tracks and source.is_leaf):
-        note_view(tensor, source, build.detach)
-    elif not source._tracks:
-        note_view(source, tensor, build.detach)
+    if is_shown or source.is_leaf or not source._tracks:
+        is_first = is_shown or source._tracks
+        note_view(*((tensor, source) if is_first else (source, tensor)), build.detach)
 
 
 def spread(tensor: "Recorded") -> None:
