@@ -13,6 +13,19 @@ from picograd.dtype import DType
 from picograd.errors import DataError, ShapeError
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
+from picograd.onnx import (  # noqa: F401 (their rows)
+    control,
+    elementwise,
+    network,
+    pictures,
+    quantized,
+    recurrent,
+    reductions,
+    shaping,
+    signals,
+    training,
+    trees,
+)
 from picograd.onnx.graph import Body, Node, read_attribute, read_body
 from picograd.onnx.known import Known
 from picograd.onnx.table import HOSTED, Value, find_operator
