@@ -26,6 +26,7 @@ from picograd.target import Target
 
 Place = tuple[Group, str, Labels]
 NOTHING: frozenset[int] = frozenset()
+LONG_ARRAY = 64 << 20  # bytes that are worth one more reading, where memory is most wanted
 
 
 def find_place(facts: Facts) -> Place | None:
@@ -47,7 +48,21 @@ def find_place(facts: Facts) -> Place | None:
     if placed is None:
         return None
     is_kept = home.is_row or (home.is_streamed and not facts.is_rowed)
-    return (home, *placed) if placed[0] != "elem" or is_kept else None
+    if placed[0] == "elem" and (not is_kept or is_over_logits(home, facts)):
+        return None
+    return home, *placed
+
+
+def is_over_logits(home: Group, facts: Facts) -> bool:
+    """Tell whether a value is better written over a long array that the plan made, by a map.
+
+    So is the gradient of a loss over its logits (in_place.py): one reading of them more, and one
+    array of their size less.
+    """
+    if facts.node.size * facts.node.dtype.itemsize < LONG_ARRAY:
+        return False
+    is_made = home.members[0].inputs[0].depth > 0
+    return is_made and any(member.is_grand for member in home.members)
 
 
 def has_room(home: Group, facts: Facts) -> bool:

@@ -114,6 +114,17 @@ def test_logits_are_read_by_one_kernel_for_a_mean_and_its_gradient(target: Targe
     assert len(plan.kernels) == 2
 
 
+def test_gradients_of_long_logits_are_written_over_them() -> None:
+    """Logits of 100 MB that the plan makes live beside no other array of their size."""
+    x, weight = leaf(512, 64), leaf(64, 50304)
+    logits = x.contract(weight, ((0, 1), (1, 2), (0, 2)))
+    loss = build.cross_entropy(logits, leaf(512, dtype=int64, below=40), ignore_index=-100)
+    (slope,) = gradient([(loss, leaf())], [x])
+    plan = schedule([loss, slope], cuda_target("sm_90a"))
+    (arena,) = plan.arenas.values()
+    assert 1.0 <= arena / (512 * 50304 * 4) < 1.1
+
+
 def test_adam_is_one_kernel() -> None:
     _, step = cnn_step(2, (2, 3), 8)
     plan = schedule(step, TARGET)

@@ -3,10 +3,11 @@
 import importlib
 
 import pytest
-import torch
 
 import picograd
 from picograd.errors import StateError
+
+torch = pytest.importorskip("torch")
 
 
 def made(lib, kind="SGD", **options):
