@@ -62,9 +62,9 @@ class Work:
         return model, self.adam(model)
 
 
-def with_optimizer(work, make):
+def with_optimizer(work, make, model=None):
     """The plain step with some optimizer."""
-    model = work.perceptron()
+    model = model or work.perceptron()
     optimizer = make(model.parameters())
 
     def step():

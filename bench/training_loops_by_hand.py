@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+from training_loops import with_optimizer
 
 
 def by_hand(work, update, model=None):
@@ -230,17 +231,7 @@ def adam_class(work):
                     c1, c2 = 1 - b1 ** state["step"], 1 - b2 ** state["step"]
                     p.data.addcdiv_(state["m"], denom, value=-group["lr"] * math.sqrt(c2) / c1)
 
-    model = work.perceptron()
-    optimizer = Own(model.parameters())
-
-    def step():
-        optimizer.zero_grad()
-        loss = work.loss(model)
-        loss.backward()
-        optimizer.step()
-        return loss.item()
-
-    return step
+    return with_optimizer(work, Own)
 
 
 def sgd_class(work):
@@ -587,16 +578,7 @@ def small(work, update, **defaults):
 
     nn = work.nn
     model = work.loaded(nn.Sequential(nn.Linear(64, 16), nn.Tanh(), nn.Linear(16, 10)))
-    optimizer = Own(model.parameters())
-
-    def step():
-        optimizer.zero_grad()
-        loss = work.loss(model)
-        loss.backward()
-        optimizer.step()
-        return loss.item()
-
-    return step
+    return with_optimizer(work, Own, model)
 
 
 def lion(work):
