@@ -598,7 +598,6 @@ class Follower:
                         pending.note_write(node, VERSIONS.get(node, 1) - 1)
             if number_of >= self.begun:
                 pending.WAITING += [(nodes[at], error) for at, error in event.checks]
-            if number_of >= self.begun:
                 carried.note_gradients(self.served(event, nodes))
         for read in self.way.reads[: self.reads]:
             for at, is_free in read.passed:

@@ -57,7 +57,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
     return places.reshape(sizes[0], *sizes[2:], rank)
 
 
-@lru_cache(32)
+@lru_cache(4)  # each has all places of a picture
 def places_of(sizes: tuple[int, ...], align_corners: bool, dtype: DType, device: str) -> Tensor:
     """Bring the places of a map that moves nothing to a device, once, a row and 1 for each."""
     ends = [line(each, align_corners) for each in sizes]
