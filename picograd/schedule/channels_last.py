@@ -188,7 +188,9 @@ def can_be_boxes(node: Node, target: Target) -> bool:
     if first is not second or not multiplies(first, target):
         return False
     is_half = first.bits == 16
-    return is_half or not is_weight_gradient(node) if node.op in CONVOLUTIONS else not is_half
+    if node.op in CONVOLUTIONS:
+        return is_half or not is_weight_gradient(node)
+    return not is_half
 
 
 def strip_widening(node: Node) -> Node:
