@@ -137,7 +137,7 @@ def test_time_grows_with_the_temporaries(name: str) -> None:
 
 def seconds(lives: list[Lifetime]) -> float:
     times = []
-    for _ in range(2):
+    for _ in range(4):
         start = time.thread_time()
         place_temporaries(lives)
         times.append(time.thread_time() - start)
