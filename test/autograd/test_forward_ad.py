@@ -75,3 +75,5 @@ def test_errors():
             forward_ad.make_dual(Tensor([1]), Tensor([1.0]))
         with picograd.no_grad(), pytest.raises(GradientError, match="put it around the level"):
             forward_ad.make_dual(x, x)
+        with pytest.raises(GradientError, match="no level is open"):
+            forward_ad.make_dual(x, x, level=1)
