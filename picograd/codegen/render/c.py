@@ -1,4 +1,4 @@
-"""The spelling of every elementwise op in the C family.
+"""The spelling of every elementwise op in the C family: CUDA C's, or that of another `Dialect`.
 
 An op of the table that has no row here is the function of its name in C's library. A row is a C
 expression over {0}, {1}, {2}; C++ overloads choose the function of the right width, so `exp({0})`
@@ -9,6 +9,8 @@ float and are rounded by `round_to` after every operation.
 
 import math
 import struct
+from collections.abc import Mapping
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from picograd.codegen.program import RARE_FROM
 from picograd.dtype import DType
 from picograd.errors import internal
 from picograd.graph.elementwise import ELEMENTWISE
+from picograd.late_methods import dataclass
 
 SPELLING = {
     "neg": "-{0}",
@@ -154,10 +157,32 @@ template <typename T> DEVICE T shift_right(T a, T b) {
 """
 
 
-def type_name(dtype: DType, lanes: int = 1) -> str:
-    """Name the C type of a value: a scalar, or a `Vector` of several lanes."""
-    name = TYPE_NAMES[dtype.name]
-    return name if lanes == 1 else f"Vector<{name}, {lanes}>"
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What languages of the family write in their own ways; as it stands here, CUDA C.
+
+    `instance` is a function for one type, by its name and the type's, `value` a value of a type,
+    by the type's name and the parts, `lane` one lane of a vector.
+    """
+
+    vector: str = "Vector<{}, {}>"
+    instance: str = "{}<{}>"
+    value: str = "{}{{{}}}"
+    lane: str = "{}[{}]"
+    long: str = "ll"  # ends a constant of 64 bits
+    as_float: str = "__int_as_float"  # of an int with the same bits
+    as_double: str = "__longlong_as_double"
+    types: Mapping[str, str] = field(default_factory=lambda: TYPE_NAMES)
+    spelling: Mapping[str, str] = field(default_factory=lambda: SPELLING)
+
+
+CUDA_C = Dialect()
+
+
+def type_name(dtype: DType, lanes: int = 1, dialect: Dialect = CUDA_C) -> str:
+    """Name the type of a value: a scalar, or a vector of several lanes."""
+    name = dialect.types[dtype.name]
+    return name if lanes == 1 else dialect.vector.format(name, lanes)
 
 
 def is_half(dtype: DType) -> bool:
@@ -165,19 +190,21 @@ def is_half(dtype: DType) -> bool:
     return dtype.is_float and dtype.bits == 16
 
 
-def literal(value: Any, dtype: DType) -> str:
+def literal(value: Any, dtype: DType, dialect: Dialect = CUDA_C) -> str:
     """Write a constant so that it has exactly this dtype in C."""
+    name = type_name(dtype, 1, dialect)
     if dtype.name == "bool":
         return "true" if value else "false"
     if is_half(dtype):
-        return f"{type_name(dtype)}{{{half_bits(float(value), dtype)}}}"
+        return dialect.value.format(name, half_bits(float(value), dtype))
     if dtype.is_float:
-        return float_literal(float(value), dtype)
-    suffix = {"uint32": "u", "int64": "ll", "uint64": "ull"}.get(dtype.name, "")
+        return float_literal(float(value), dtype, dialect)
+    long = dialect.long
+    suffix = {"uint32": "u", "int64": long, "uint64": f"u{long}"}.get(dtype.name, "")
     wrapped = int(value) & (1 << dtype.bits) - 1
     if dtype.kind == "int" and wrapped >> dtype.bits - 1:
-        return f"({type_name(dtype)})({wrapped - (1 << dtype.bits) + 1}{suffix} - 1)"
-    return f"{wrapped}{suffix}" if dtype.bits >= 32 else f"({type_name(dtype)}){wrapped}"
+        return f"({name})({wrapped - (1 << dtype.bits) + 1}{suffix} - 1)"
+    return f"{wrapped}{suffix}" if dtype.bits >= 32 else f"({name}){wrapped}"
 
 
 def half_bits(value: float, dtype: DType) -> str:
@@ -192,25 +219,27 @@ def half_bits(value: float, dtype: DType) -> str:
     return f"0x{(bits + 0x7FFF + (bits >> 16 & 1)) >> 16:04x}"
 
 
-def float_literal(value: float, dtype: DType) -> str:
+def float_literal(value: float, dtype: DType, dialect: Dialect = CUDA_C) -> str:
     """Write a float or double constant; infinities and NaN by their bits."""
     is_double = dtype.bits == 64
     if is_double:
         if not math.isfinite(value):
-            return f"__longlong_as_double({struct.unpack('<q', struct.pack('<d', value))[0]}ll)"
+            (bits,) = struct.unpack("<q", struct.pack("<d", value))
+            return f"{dialect.as_double}({bits}{dialect.long})"
         return repr(value) if value >= 0 else f"({value!r})"
     with np.errstate(over="ignore"):
         single = np.float32(value)
     if not math.isfinite(single):
-        return f"__int_as_float(0x{int(single.view(np.uint32)):08x})"
+        return f"{dialect.as_float}(0x{int(single.view(np.uint32)):08x})"
     text = f"{float(single)!r}f"
     return f"({text})" if text.startswith("-") else text
 
 
-def convert(text: str, source: DType, to: DType) -> str:
+def convert(text: str, source: DType, to: DType, dialect: Dialect = CUDA_C) -> str:
     """Convert a value: truncation to integers that saturates, with nan as 0; != 0 to bool."""
     if source is to:
         return text
+    name = type_name(to, 1, dialect)
     if is_half(source):
         text, source = f"to_float({text})", source
         if to.name == "float32":
@@ -218,27 +247,30 @@ def convert(text: str, source: DType, to: DType) -> str:
     if to.name == "bool":
         return f"({text} != 0)"
     if is_half(to):
-        return f"round_to<{type_name(to)}>((float)({text}))"
+        return f"{dialect.instance.format('round_to', name)}((float)({text}))"
     if source.is_float and to.is_integer:
-        return f"saturate<{type_name(to)}>({text})"
-    return f"({type_name(to)})({text})"
+        return f"{dialect.instance.format('saturate', name)}({text})"
+    return f"({name})({text})"
 
 
-def spelling_of(op: str, count: int) -> str:
+def spelling_of(op: str, count: int, dialect: Dialect = CUDA_C) -> str:
     """Find the expression of an op: its row, or the library's function of its name."""
-    if op not in SPELLING and op not in ELEMENTWISE:
+    if op not in dialect.spelling and op not in ELEMENTWISE:
         internal(f"op {op!r} has no spelling in C")
     arguments = ", ".join(f"{{{number}}}" for number in range(count))
-    return SPELLING.get(op, f"{op}({arguments})")
+    return dialect.spelling.get(op, f"{op}({arguments})")
 
 
-def elementwise(op: str, args: list[str], dtypes: list[DType], dtype: DType) -> str:
+def elementwise(
+    op: str, args: list[str], dtypes: list[DType], dtype: DType, dialect: Dialect = CUDA_C
+) -> str:
     """Write one scalar elementwise operation; `dtypes` are those of the arguments."""
+    name = type_name(dtype, 1, dialect)
     if op == "cast":
-        return convert(args[0], dtypes[0], dtype)
+        return convert(args[0], dtypes[0], dtype, dialect)
     if op == "bitcast":
-        return f"bit_cast<{type_name(dtype)}>({args[0]})"
-    spelling = spelling_of(op, len(args))
+        return f"{dialect.instance.format('bit_cast', name)}({args[0]})"
+    spelling = spelling_of(op, len(args), dialect)
     if op == "where":
         return spelling.format(*args)
     if op in IDENTITY_ON_INTEGERS and not dtypes[0].is_float:
@@ -248,6 +280,6 @@ def elementwise(op: str, args: list[str], dtypes: list[DType], dtype: DType) -> 
     widened = [f"to_float({a})" if is_half(d) else a for a, d in zip(args, dtypes, strict=True)]
     text = spelling.format(*widened)
     if is_half(dtype):
-        return f"round_to<{type_name(dtype)}>({text})"
+        return f"{dialect.instance.format('round_to', name)}({text})"
     is_narrow = dtype.bits < 32 and dtype.name != "bool"
-    return f"({type_name(dtype)})({text})" if is_narrow else text
+    return f"({name})({text})" if is_narrow else text

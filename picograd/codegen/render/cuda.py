@@ -9,13 +9,13 @@ number with a sum, and took the row of a thread from the sum (docs/records/0012-
 """
 
 import zlib
-from collections.abc import Callable
+from dataclasses import replace
 
-from picograd.codegen.program import SCOPES, Instr, Program
+from picograd.codegen.program import Instr, Program
 from picograd.codegen.render import cuda_async
-from picograd.codegen.render.c import FUNCTIONS, SPELLING, elementwise, is_half, literal, type_name
-from picograd.dtype import DType, bfloat16, float32, int32, uint32
-from picograd.errors import check
+from picograd.codegen.render.c import FUNCTIONS, SPELLING, is_half, type_name
+from picograd.codegen.render.c_program import Statement, Value, Writer
+from picograd.dtype import DType, bfloat16, float32, uint32
 
 REGISTERS = 1 << 16  # of a multiprocessor (CUDA C guide)
 
@@ -171,21 +171,12 @@ QUICK = {
     "round_lanes<": ROUND_LANES,
     "widen_lanes(": WIDEN_LANES,
 }
-PARAMETERS = {"param": "s", "scalar": "c", "tensor": "t"}  # first letters of their names
 
 
 def render(program: Program) -> str:
     """Write a program as CUDA C: prologue, helper functions it calls, one kernel."""
-    names = [f"v{number}" for number in range(len(program.instructions))]
-    lines, depth = [], 1
-    for number, instr in enumerate(program.instructions):
-        depth -= instr.op == "end"
-        for line in instruction(program, names, number, instr):
-            is_pragma = line.startswith("#")
-            lines.append(line if is_pragma else "  " * depth + line)
-        depth += instr.op in SCOPES
+    body = CudaWriter(program).body()
     called = [text for instr in program.instructions for text in needed(instr)]
-    body = "\n".join(lines)
     called += [text for call, text in QUICK.items() if call in body]
     helpers = "".join(once(text) for text in dict.fromkeys((PROLOGUE + FUNCTIONS, *called)))
     return f"{helpers}{signature(program)} {{\n{body}\n}}\n"
@@ -235,153 +226,36 @@ def signature(program: Program) -> str:
     return f'extern "C" __global__ void {bounds} {program.name}({", ".join(parameters)})'
 
 
-def instruction(program: Program, names: list[str], number: int, instr: Instr) -> list[str]:
-    """Write one instruction; values that are only names (constants, pointers) write nothing."""
-    args = [names[a] for a in instr.args]
-    if instr.op in STATEMENTS:
-        return STATEMENTS[instr.op](names[number], args, instr)
-    inline = inline_text(instr)
-    if inline is not None:
-        names[number] = inline
-        return []
-    check(instr.dtype is not None, f"%{number} {instr.op} has no dtype", program)
-    dtype = instr.dtype or int32
-    if instr.op == "load":
-        has_lane_mask = len(args) == 3 and program.instructions[instr.args[2]].lanes > 1
-        lanes = has_lane_mask and instr.lanes
-        text = load_text(instr, args, type_name(dtype, 1 if lanes else instr.lanes), lanes or 0)
-    else:
-        text = value_text(program, args, instr, dtype)
-    return [f"const {type_name(dtype, instr.lanes)} {names[number]} = {text};"]
+class CudaWriter(Writer):
+    """Writes CUDA C: what tensor cores, warps and copies need, and quick instructions."""
 
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        self.values = {
+            **VALUES,
+            "thread": lambda args, instr: f"thread_number<{program.threads}>()",
+        }
 
-def inline_text(instr: Instr) -> str | None:
-    """Text of a value that needs no variable of its own."""
-    if instr.op in PARAMETERS:
-        return f"{PARAMETERS[instr.op]}{instr.arg}"
-    if instr.op == "const" and instr.dtype is not None:
-        text = literal(instr.arg, instr.dtype)
-        if instr.lanes > 1:
-            return f"{type_name(instr.dtype, instr.lanes)}{{{', '.join([text] * instr.lanes)}}}"
-        return text
-    return None
-
-
-def load_text(instr: Instr, args: list[str], typed: str, masked_lanes: int) -> str:
-    """Read one scalar or aligned vector; a false mask reads nothing and gives zero."""
-    pointer, index = args[:2]
-    if masked_lanes:
-        lanes = range(masked_lanes)
-        each = [f"{args[2]}[{n}] ? {pointer}[{index} + {n}] : {typed}{{}}" for n in lanes]
-        return f"{{{', '.join(each)}}}"
-    if instr.lanes == 1:
-        place = f"{pointer}[{index}]"
-    else:
-        place = f"*(const {typed}*)({pointer} + {index})"
-    if len(args) == 2:
-        return place
-    if instr.dtype is not None and instr.dtype.bits == 16 and instr.lanes % 2 == 0:
-        # What is chosen between stays in whole registers.
+    def choice(self, instr: Instr, mask: str, place: str, typed: str) -> str:
+        """Read a place if a mask holds; what is chosen between stays in whole registers."""
+        if instr.dtype is None or instr.dtype.bits != 16 or instr.lanes % 2:
+            return super().choice(instr, mask, place, typed)
         words = type_name(uint32, instr.lanes // 2)
         place = place.replace(typed, words)
-        return f"bit_cast<{typed}>({args[2]} ? {place} : {words}{{}})"
-    return f"{args[2]} ? {place} : {typed}{{}}"
+        return f"bit_cast<{typed}>({mask} ? {place} : {words}{{}})"
 
-
-def value_text(program: Program, args: list[str], instr: Instr, dtype: DType) -> str:
-    """Write the expression of a value that is not a load."""
-    if instr.op == "task":
-        return "blockIdx.x"
-    if instr.op == "thread":
-        return f"thread_number<{program.threads}>()"
-    if instr.op in cuda_async.VALUES:
-        return cuda_async.VALUES[instr.op](args, instr)
-    if instr.op == "get":
-        return f"{args[0]}[{args[1]}]"
-    if instr.op == "splat":
-        return f"{{{', '.join(args * instr.lanes)}}}"
-    if instr.op == "shuffle_xor":
-        return f"shuffle_xor({args[0]}, {instr.arg})"
-    if instr.op == "match_any":
-        return f"match_any<{instr.arg}>({args[0]})"
-    if instr.op == "atomic_add":
-        return f"atomicAdd({args[0]} + {args[1]}, {args[2]})"
-    if instr.op == "extract":
-        return f"{args[0]}[{instr.arg}]"
-    if instr.op == "pack":
-        return f"{{{', '.join(args)}}}"
-    sources = [program.instructions[a] for a in instr.args]
-    dtypes = [source.dtype or int32 for source in sources]
-    op = f"rare_{instr.arg}" if instr.op == "rare" else instr.op
-    op = f"quick_{op}" if is_quick(instr) else op
-    if instr.lanes == 1:
-        return elementwise(op, args, dtypes, dtype)
-    if op == "cast" and is_half(dtype) and dtypes == [float32]:
-        return f"round_lanes<{type_name(dtype)}>({args[0]})"
-    if op == "cast" and dtype is float32 and dtypes == [bfloat16]:
-        return f"widen_lanes({args[0]})"
-    lanes = []
-    for lane in range(instr.lanes):
-        picked = [
-            f"{a}[{lane}]" if s.lanes > 1 and s.op != "const" else scalar_constant(a, s)
-            for a, s in zip(args, sources, strict=True)
-        ]
-        lanes.append(elementwise(op, picked, dtypes, dtype))
-    return f"{{{', '.join(lanes)}}}"
-
-
-def scalar_constant(text: str, source: Instr) -> str:
-    """Text of one lane of an argument that is the same in all lanes."""
-    if source.op == "const" and source.dtype is not None:
-        return literal(source.arg, source.dtype)
-    return text
-
-
-def render_loop(name: str, args: list[str], instr: Instr) -> list[str]:
-    """Write a loop head; `is_unrolled` None forbids unrolling."""
-    (first, last), (step, is_unrolled) = args, instr.arg
-    typed = type_name(instr.dtype or int32)
-    head = f"for ({typed} {name} = {first}; {name} < {last}; {name} += {step}) {{"
-    if is_unrolled is None:
-        return ["#pragma unroll 1", head]
-    return ["#pragma unroll", head] if is_unrolled else [head]
-
-
-def render_array(name: str, args: list[str], instr: Instr) -> list[str]:
-    """Declare a register array."""
-    return [f"{type_name(instr.dtype or int32, instr.lanes)} {name}[{instr.arg}];"]
-
-
-def render_store(name: str, args: list[str], instr: Instr) -> list[str]:
-    """Write one scalar or aligned vector to memory."""
-    pointer, index, value = args[:3]
-    if instr.lanes == 1:
-        text = f"{pointer}[{index}] = {value};"
-    else:
-        typed = type_name(instr.dtype or int32, instr.lanes)
-        text = f"*({typed}*)({pointer} + {index}) = {value};"
-    return [f"if ({args[3]}) {text}" if len(args) == 4 else text]
-
-
-def render_shared(name: str, args: list[str], instr: Instr) -> list[str]:
-    """Name a place in the block's dynamic shared memory."""
-    typed = type_name(instr.dtype or int32)
-    return [f"{typed}* const {name} = ({typed}*)(shared_memory() + {instr.arg});"]
-
-
-def render_workspace(name: str, args: list[str], instr: Instr) -> list[str]:
-    """Name a workspace as a pointer to elements of the instruction's dtype."""
-    typed = type_name(instr.dtype or int32)
-    return [f"{typed}* const {name} = ({typed}*)w{instr.arg};"]
-
-
-def render_choose(name: str, args: list[str], instr: Instr) -> list[str]:
-    """Choose by a jump that a whole block takes: selections would cost each thread every option."""
-    pointer = "" if instr.arg == "scalar" else "*" if instr.arg == "workspace" else "* __restrict__"
-    const = "const " if instr.arg == "in" else ""
-    cases = [f"case {n}: {name} = {option}; break;" for n, option in enumerate(args[1:-1])]
-    declared = f"{const}{type_name(instr.dtype or int32)}{pointer} {name};"
-    return [declared, f"switch ({args[0]}) {{ {' '.join(cases)} default: {name} = {args[-1]}; }}"]
+    def computed(self, args: list[str], instr: Instr, dtype: DType) -> str:
+        """Write an elementwise operation: of one instruction, of all lanes, or lane by lane."""
+        if is_quick(instr):
+            instr = replace(instr, op=f"quick_{instr.op}")
+        if instr.op != "cast" or instr.lanes == 1:
+            return super().computed(args, instr, dtype)
+        source = self.program.instructions[instr.args[0]].dtype
+        if is_half(dtype) and source is float32:
+            return f"round_lanes<{type_name(dtype)}>({args[0]})"
+        if dtype is float32 and source is bfloat16:
+            return f"widen_lanes({args[0]})"
+        return super().computed(args, instr, dtype)
 
 
 def barrier_text(threads: int | None) -> str:
@@ -391,20 +265,18 @@ def barrier_text(threads: int | None) -> str:
     )
 
 
-Statement = Callable[[str, list[str], Instr], list[str]]
 STATEMENTS: dict[str, Statement] = {
-    "loop": render_loop,
-    "if": lambda name, args, instr: [f"if ({args[0]}) {{"],
-    "end": lambda name, args, instr: ["}"],
-    "store": render_store,
-    "array": render_array,
-    "set": lambda name, args, instr: [f"{args[0]}[{args[1]}] = {args[2]};"],
-    "shared": render_shared,
-    "workspace": render_workspace,
-    "choose": render_choose,
     "barrier": lambda name, args, instr: [barrier_text(instr.arg)],
     "warp_barrier": lambda name, args, instr: ["__syncwarp();"],
     "fence": lambda name, args, instr: ["__threadfence();"],
     "mma": lambda name, args, instr: [f"{instr.arg.function}({', '.join(args)});"],
     **cuda_async.STATEMENTS,
 }
+VALUES: dict[str, Value] = {
+    "task": lambda args, instr: "blockIdx.x",
+    "shuffle_xor": lambda args, instr: f"shuffle_xor({args[0]}, {instr.arg})",
+    "match_any": lambda args, instr: f"match_any<{instr.arg}>({args[0]})",
+    "atomic_add": lambda args, instr: f"atomicAdd({args[0]} + {args[1]}, {args[2]})",
+    **cuda_async.VALUES,
+}
+CudaWriter.statements = STATEMENTS
