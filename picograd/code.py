@@ -11,6 +11,8 @@ llvm  `void entry(ptr buffers, ptr scalars, ptr scratch, i64 begin, i64 end)`: `
 cuda  `extern "C" __global__ void entry(T0* s0, ..., W0* w0, ..., scalars by value, tensor maps)`:
       slots, then workspaces, then scalars (each as its own C type), then tensor maps (128 bytes by
       value, which the runtime encodes), launched with `tasks` blocks of `threads`.
+opencl  `__kernel void entry(...)` with the same arguments but tensor maps, launched with `tasks`
+      work-groups of `threads`.
 """
 
 from picograd.dtype import DType
@@ -78,7 +80,7 @@ class Code:
     """Source text plus launch facts of one kernel."""
 
     name: str
-    language: str  # "llvm" or "cuda"
+    language: str  # "llvm", "cuda" or "opencl"
     entry: str
     source: str
     tasks: int  # CPU tasks, or CUDA blocks

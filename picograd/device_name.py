@@ -10,7 +10,7 @@ from picograd.config import config
 from picograd.errors import DeviceError
 
 # kinds a name may have; picograd.engine.backends says which of them there are
-OURS = ("cpu", "cuda", "null", "meta")
+OURS = ("cpu", "cuda", "opencl", "null", "meta")
 THEIRS = ("mps", "xpu", "xla", "hip", "mtia", "hpu", "vulkan", "privateuseone")
 
 

@@ -12,7 +12,7 @@ class Target:
     whose generated code may differ (CPU feature string, or the compute capability).
     """
 
-    language: str  # "llvm" or "cuda"
+    language: str  # "llvm", "cuda" or "opencl"
     arch: str  # "znver4", "sm_90a"
     vector_bytes: int
     threads: int = 1
@@ -49,6 +49,11 @@ def cuda_target(arch: str, multiprocessors: int = 132, shared_bytes: int = 227 *
     """Describe an NVIDIA GPU; the defaults are an H100's or H200's (CUDA C guide, table 27)."""
     capability = int("".join(c for c in arch if c.isdigit()))
     return Target("cuda", arch, 16, 1, 0, shared_bytes, multiprocessors, capability >= 80)
+
+
+def opencl_target(name: str, units: int, shared_bytes: int) -> Target:
+    """Describe a device of OpenCL: work-groups with local memory, no tensor cores."""
+    return Target("opencl", name, 16, 1, 0, shared_bytes, units)
 
 
 SERIAL = Target("", "", 0)  # one thread: for what is computed where no target is chosen

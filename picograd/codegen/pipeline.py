@@ -8,7 +8,7 @@ from picograd.codegen import linearize_cpu, linearize_cuda
 from picograd.codegen.costs import costs
 from picograd.codegen.program import Program
 from picograd.codegen.program import verify as verify_program
-from picograd.codegen.render import cuda, llvm
+from picograd.codegen.render import cuda, llvm, opencl
 from picograd.codegen.templates import attention, contract, reduce, scan, scatter, sort
 from picograd.codegen.templates import map as map_template
 from picograd.codegen.tile import TileKernel
@@ -57,6 +57,7 @@ def render(program: Program, target: Target) -> str:
 LANGUAGES: dict[str, tuple[Any, Any]] = {
     "llvm": (linearize_cpu, llvm),
     "cuda": (linearize_cuda, cuda),
+    "opencl": (linearize_cuda, opencl),
 }
 
 

@@ -2,6 +2,7 @@
 
     cpu                       the host's processor, on `config.threads` threads
     cuda, cuda:0, cuda:1 ...  NVIDIA GPUs; "cuda" is "cuda:0"
+    opencl, opencl:0 ...      devices of OpenCL drivers, GPUs first; "opencl" is "opencl:0"
     null                      a GPU that is not there: plans and compiles, runs nothing
     meta                      the same, and asking for values is an error: shapes alone
 
@@ -43,6 +44,13 @@ def open_cuda(ordinal: int) -> Device:
     return cuda.open_cuda(ordinal)
 
 
+def open_opencl(ordinal: int) -> Device:
+    """Open a device of an OpenCL driver."""
+    from picograd.runtime import opencl
+
+    return opencl.open_opencl(ordinal)
+
+
 def open_null(ordinal: int) -> Device:
     """Open the machine that is not there."""
     from picograd.runtime.null import NullDevice
@@ -60,9 +68,11 @@ def open_meta(ordinal: int) -> Device:
 OPENERS: dict[str, Callable[[int], Device]] = {
     "cpu": open_cpu,
     "cuda": open_cuda,
+    "opencl": open_opencl,
     "null": open_null,
     "meta": open_meta,
 }
+NUMBERED = ("cuda", "opencl")  # kinds of which a machine may have several
 OPEN: dict[str, Device] = {}
 LOCK = threading.RLock()
 
@@ -71,11 +81,11 @@ def normalize_device(name: str) -> str:
     """Write a device name in its one form ("cuda" -> "cuda:0"); DeviceError if unknown."""
     kind, colon, number = str(name).strip().lower().partition(":")
     is_known = kind in OPENERS and (number.isdecimal() if colon else True)
-    if not is_known or (kind != "cuda" and int(number or 0) != 0):
+    if not is_known or (kind not in NUMBERED and int(number or 0) != 0):
         problem = f"there is no device {name!r}"
         fix = f"use {', '.join(OPENERS)}, or cuda:1 for the second GPU"
         raise DeviceError("device", problem, fix)
-    return f"cuda:{int(number or 0)}" if kind == "cuda" else kind
+    return f"{kind}:{int(number or 0)}" if kind in NUMBERED else kind
 
 
 def get_device(name: str = "") -> Device:
