@@ -42,7 +42,7 @@ PROFILING = 2  # CL_QUEUE_PROFILING_ENABLE
 BUILD_LOG, BINARY_SIZES, BINARIES = 0x1183, 0x1165, 0x1166
 STARTED, ENDED = 0x1282, 0x1283  # CL_PROFILING_COMMAND_START, _END
 NEEDED = ("cl_khr_subgroup_shuffle", "cl_khr_subgroup_ballot", "cl_intel_required_subgroup_size")
-OPTIONS = "-cl-std=CL3.0"
+OPTIONS = "-cl-std=CL3.0 -w"
 EXACT = " -cl-fp32-correctly-rounded-divide-sqrt"
 LONGEST_RUN = 1 << 62
 ERROR_LINE = re.compile(r":(\d+):\d+: (?:fatal )?error")

@@ -17,7 +17,8 @@ from cuda.bindings import nvrtc
 from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.linearize_cuda_roles import CELLS
 from picograd.codegen.program import verify as verify_program
-from picograd.codegen.render.c import type_name
+from picograd.codegen.render import opencl
+from picograd.codegen.render.c import CUDA_C, Dialect, type_name
 from picograd.codegen.render.cuda import render
 from picograd.codegen.tile import TileKernel
 from picograd.codegen.tile import verify as verify_tiles
@@ -25,7 +26,7 @@ from picograd.conversion import from_bits, to_bits
 from picograd.dtype import DType, accumulate_dtype
 from picograd.schedule.index import Axis, axis_index, flatten
 from picograd.schedule.loop import Compute, Expr, Kernel, Part, Slot
-from picograd.target import cuda_target
+from picograd.target import Target, cuda_target
 
 H200 = cuda_target("sm_90a")
 HERE = Path(__file__).parent
@@ -105,14 +106,16 @@ def spaces_of(tile_kernel: TileKernel) -> list[tuple[int, bool]]:
     return [w for p in parts for w in (*p.workspaces * p.count, *[CELLS] * len(p.ahead))]
 
 
-def call_text(tile_kernel: TileKernel, shared: int) -> str:
+def call_text(tile_kernel: TileKernel, shared: int, dialect: Dialect = CUDA_C) -> str:
     """Host function that runs all blocks of a kernel; arguments in the order of the signature."""
     kernel = tile_kernel.kernel
     name = kernel.name
     slots, count = len(kernel.slots), len(spaces_of(tile_kernel))
-    args = [f"({type_name(s.dtype)}*)given[{n}]" for n, s in enumerate(kernel.slots)]
+    names = [type_name(s.dtype, 1, dialect) for s in kernel.slots]
+    args = [f"({name}*)given[{n}]" for n, name in enumerate(names)]
     args += [f"(unsigned char*)given[{slots + n}]" for n in range(count)]
-    args += [f"*({type_name(d)}*)given[{slots + count + n}]" for n, d in enumerate(kernel.scalars)]
+    names = [type_name(d, 1, dialect) for d in kernel.scalars]
+    args += [f"*({name}*)given[{slots + count + n}]" for n, name in enumerate(names)]
     return (
         f"static void body_{name}() {{ {name}({', '.join(args)}); }}\n"
         f'extern "C" void run_{name}(void** p, int blocks, int threads, int is_reversed) {{\n'
@@ -126,6 +129,7 @@ def shim_folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="cuda_shim_"))
     header = folder / "cuda_shim.h"
     shutil.copy(HERE / "cuda_shim.h", header)
+    shutil.copy(HERE / "opencl_shim.h", folder / "opencl_shim.h")
     command = [*HOST_COMPILER, "-O2", "-x", "c++", str(header), "-c", "-DCUDA_SHIM_RUNTIME"]
     subprocess.run([*command, "-o", str(folder / "runtime.o")], check=True)
     command = [*HOST_COMPILER, "-x", "c++-header", str(header), "-o", f"{header}.gch"]
@@ -139,6 +143,22 @@ def compile_host(tile_kernels: list[TileKernel]) -> ctypes.CDLL:
     for tile_kernel in tile_kernels:
         source, shared = source_of(tile_kernel)
         text += source + call_text(tile_kernel, shared)
+    return compile_library(text)
+
+
+def compile_opencl(tile_kernels: list[TileKernel], target: Target) -> ctypes.CDLL:
+    """Compile several kernels in OpenCL C as one host library, each in a namespace of its own."""
+    text = '#include "cuda_shim.h"\n#include "opencl_shim.h"\n'
+    for number, tile_kernel in enumerate(tile_kernels):
+        program = verify_program(linearize(verify_tiles(tile_kernel), target))
+        source = opencl.render(program).replace("__local uchar shared[", "static uchar shared[")
+        call = call_text(tile_kernel, program.shared_bytes, opencl.OPENCL_C)
+        text += f"namespace kernel{number} {{\n{source}{call}}}\n"
+    return compile_library(text)
+
+
+def compile_library(text: str) -> ctypes.CDLL:
+    """Compile kernels, and what runs them, for this machine."""
     stem = hashlib.sha256(text.encode()).hexdigest()[:12]
     path, library = shim_folder() / f"{stem}.cpp", shim_folder() / f"{stem}.so"
     path.write_text(text)

@@ -13,19 +13,24 @@ from dataclasses import replace
 from functools import cache
 
 from picograd.codegen.program import Instr, Program
-from picograd.codegen.render.c import FUNCTIONS, SPELLING, TYPE_NAMES, Dialect, type_name
+from picograd.codegen.render.c import FUNCTIONS, SPELLING, Dialect, type_name
 from picograd.codegen.render.c_program import Statement, Value, Writer
 from picograd.dtype import DType, float32
 
 TITLE = "OpenCL C"
 LANES = 32  # of a sub-group
-INTEGERS = ("uchar", "ushort", "uint", "ulong", "char", "short", "int", "long")
-FLOATS = ("float", "double")
+FLOATS, HALVES = ("float", "double"), ("half_bits", "bfloat16_bits")
+CALLED = {"atomic_add": "atomic_plus"}  # what instructions call whose own name is another
 TYPES = {
-    **{name: name.replace("uint", "u").replace("int", "") for name in TYPE_NAMES},
-    **dict(zip(("uint8", "uint16", "uint32", "uint64"), INTEGERS[:4], strict=True)),
-    **dict(zip(("int8", "int16", "int32", "int64"), INTEGERS[4:], strict=True)),
     "bool": "boolean",
+    "uint8": "uchar",
+    "uint16": "ushort",
+    "uint32": "uint",
+    "uint64": "ulong",
+    "int8": "char",
+    "int16": "short",
+    "int32": "int",
+    "int64": "long",
     "float8_e4m3fn": "uchar",
     "float8_e5m2": "uchar",
     "float16": "half_bits",
@@ -75,7 +80,7 @@ DEVICE half_bits round_to_half_bits(float a) {
     "round_to_bfloat16_bits": """\
 DEVICE bfloat16_bits round_to_bfloat16_bits(float a) {
   const uint bits = as_uint(a);
-  bfloat16_bits result = {(ushort)(a != a ? 0x7fc0 : bits + 0x7fff + (bits >> 16 & 1) >> 16)};
+  bfloat16_bits result = {(ushort)(a != a ? 0x7fc0 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
   return result;
 }
 """,
@@ -135,6 +140,16 @@ DEVICE T atomic_plus(__global T* place, T value) {
   return as_T(seen);
 }
 """
+ATOMICS: dict[str, tuple[str, dict[str, str]]] = {
+    "int": (ATOMIC, {}),
+    "uint": (ATOMIC, {}),
+    "float": (ATOMIC_FLOAT, {"B": "uint", "EXCHANGE": "atomic_cmpxchg"}),
+    "double": (ATOMIC_FLOAT, {"B": "ulong", "EXCHANGE": "atom_cmpxchg"}),
+}
+TEXTS: dict[str, list[str]] = {}  # of CUDA C's functions, by name
+for text in re.split(r"(?m)^(?=template|DEVICE)", FUNCTIONS)[1:]:
+    if not text.startswith("template <>"):
+        TEXTS.setdefault(re.findall(r"DEVICE .+? (\w+)\(", text)[0], []).append(text)
 
 
 def render(program: Program) -> str:
@@ -156,20 +171,44 @@ def render(program: Program) -> str:
 def helpers(program: Program, body: str) -> str:
     """Write the prologue, the types of vectors, and the functions that a body calls."""
     dtypes = {(i.dtype, i.lanes) for i in program.instructions if i.dtype is not None}
-    names = sorted({type_name(dtype, 1, OPENCL_C) for dtype, _ in dtypes} | {"int", "float"})
-    vectors = [vector_text(dtype, lanes) for dtype, lanes in dtypes if lanes > 1]
-    known = {**HELPERS, **instances(tuple(names)), **casts(program)}
+    vectors = {vector_text(dtype, lanes) for dtype, lanes in dtypes if lanes > 1}
     wanted: dict[str, str] = {}
-    find_called(body, known, wanted)
-    return PROLOGUE + "".join(sorted(set(vectors))) + "".join(wanted.values())
+    types = types_called(program)
+    add_called(body, {**HELPERS, **casts(program)}, types, set(), wanted)
+    return PROLOGUE + "".join(sorted(vectors)) + "".join(wanted.values())
 
 
-def find_called(text: str, known: dict[str, str], wanted: dict[str, str]) -> None:
+def types_called(program: Program) -> dict[str, set[str]]:
+    """Find the types of what the functions of a program are called with."""
+    found: dict[str, set[str]] = {}
+    for instr in program.instructions:
+        dtypes = [instr.dtype, *(program.instructions[arg].dtype for arg in instr.args)]
+        names = {type_name(dtype, 1, OPENCL_C) for dtype in dtypes if dtype is not None}
+        names |= {"float"} if names & set(HALVES) else set()
+        op = f"rare_{instr.arg}" if instr.op == "rare" else instr.op
+        text = OPENCL_C.spelling.get(op, f"{CALLED.get(op, op)}(")
+        for function in re.findall(r"(\w+)\(", text):
+            found.setdefault(function, set()).update(names)
+        if instr.op == "cast":
+            found.setdefault("saturate_", set()).update(names)
+    return found
+
+
+def add_called(
+    text: str,
+    plain: dict[str, str],
+    types: dict[str, set[str]],
+    inherited: set[str],
+    wanted: dict[str, str],
+) -> None:
     """Add the functions that a text calls, each after those that it calls itself."""
-    for name in sorted(set(re.findall(r"\b(\w+)\(", text)) & set(known) - set(wanted)):
-        inside = known.pop(name)
-        find_called(inside, known, wanted)
-        wanted[name] = inside
+    for name in sorted(set(re.findall(r"\b(\w+)\(", text)) - set(wanted)):
+        saturated = types.get("saturate_", set()) if name.startswith("saturate_") else set()
+        names = types.get(name, set()) | inherited | saturated
+        inside = plain.get(name) or instances(name, tuple(sorted(names)))
+        if inside:
+            add_called(re.sub(rf"\b{name}\(", "", inside), plain, types, names, wanted)
+            wanted[name] = inside
 
 
 def vector_text(dtype: DType, lanes: int) -> str:
@@ -180,42 +219,36 @@ def vector_text(dtype: DType, lanes: int) -> str:
 
 
 @cache
-def instances(names: tuple[str, ...]) -> dict[str, str]:
-    """Write the functions of one name each for the types of these names."""
-    found: dict[str, str] = {}
-    for text in re.split(r"(?m)^(?=template|DEVICE)", FUNCTIONS)[1:]:
-        name = re.findall(r"DEVICE .+? (\w+)\(", text)[0]
-        found[name] = found.get(name, "") + in_c(name, text, names)
-    whole = [name for name in names if name in INTEGERS]
-    for name in whole:
-        sources = [kind for kind in FLOATS if kind in names]
-        texts = [for_type(SATURATE, T=name, F=kind) for kind in sources]
-        found[f"saturate_{name}"] = "".join(texts)
-    found["shuffle_xor"] = "".join(for_type(shuffle_text(name), T=name) for name in names)
-    kinds = [name for name in names if name in ("int", "uint")]
-    texts = [for_type(ATOMIC, T=name) for name in kinds]
-    texts.append(for_type(ATOMIC_FLOAT, T="float", B="uint", EXCHANGE="atomic_cmpxchg"))
-    if "double" in names:
-        texts.append(for_type(ATOMIC_FLOAT, T="double", B="ulong", EXCHANGE="atom_cmpxchg"))
-    return {**found, "atomic_plus": "".join(texts)}
+def instances(name: str, types: tuple[str, ...]) -> str:
+    """Write the functions of one name for the types of these names; "" if there are none."""
+    if name.startswith("saturate_"):
+        sources = [kind for kind in types if kind in FLOATS]
+        return "".join(for_type(SATURATE, T=name[9:], F=kind) for kind in sources)
+    if name == "shuffle_xor":
+        return "".join(for_type(shuffle_text(each), T=each) for each in types)
+    if name == "atomic_plus":
+        return "".join(
+            for_type(ATOMICS[each][0], T=each, **ATOMICS[each][1])
+            for each in types
+            if each in ATOMICS
+        )
+    return "".join(in_c(name, text, types) for text in TEXTS.get(name, ()))
 
 
-def in_c(name: str, text: str, names: tuple[str, ...]) -> str:
+def in_c(name: str, text: str, types: tuple[str, ...]) -> str:
     """Write a function of CUDA C in C: a template once for each type that has no other."""
-    text = text.replace("long long", "long")
-    text = re.sub(r"\b(fabs|pow|fma)f\(", r"\1(", text)
-    if text.startswith("template <>") or name.startswith("large_"):
-        return "" if text.startswith("template") else f"#define {name} {name[6:]}\n"
+    text = re.sub(r"\b(fabs|pow|fma)f\(", r"\1(", text.replace("long long", "long"))
+    if name.startswith("large_"):
+        return f"#define {name} {name[6:]}\n"
     if not text.startswith("template"):
-        return text if "double" in names or "double" not in text else ""
-    overloads = set(re.findall(rf"(?m)^DEVICE (\w+) {name}\(", FUNCTIONS))
-    kinds = [each for each in names if each in INTEGERS + FLOATS + ("boolean",)]
+        return text if set(re.findall(r"\w+", text)) & set(types) else ""
+    own = [re.findall(r"DEVICE (\w+)", each)[0] for each in TEXTS[name]]
+    kinds = [each for each in types if each not in own and each not in HALVES]
     if name.startswith("float_"):
         kinds = [each for each in kinds if each in FLOATS]
-    elif name not in ("sign_of", "maximum", "minimum"):
-        kinds = [each for each in kinds if each in INTEGERS]
-    text = re.sub(r"\bT\(", "(T)(", text.removeprefix("template <typename T> "))
-    return "".join(for_type(text, T=each) for each in kinds if each not in overloads)
+    text = re.sub(r"\bT\((-?\d+)\)", r"(T)\1", text.removeprefix("template <typename T> "))
+    text = re.sub(r"\bT\(", "(T)(", text)
+    return "".join(for_type(text, T=each) for each in kinds)
 
 
 def for_type(text: str, **types: str) -> str:
@@ -227,7 +260,7 @@ def for_type(text: str, **types: str) -> str:
 
 def shuffle_text(name: str) -> str:
     """Choose how values of a type are exchanged: sub-groups need not exchange narrow ones."""
-    if name in ("half_bits", "bfloat16_bits"):
+    if name in HALVES:
         return SHUFFLE_BITS
     return SHUFFLE if name in (*FLOATS, "int", "uint", "long", "ulong") else SHUFFLE_NARROW
 
@@ -237,10 +270,11 @@ def casts(program: Program) -> dict[str, str]:
     found: dict[str, str] = {}
     casts = [instr for instr in program.instructions if instr.op == "bitcast"]
     pairs = [(program.instructions[instr.args[0]].dtype, instr.dtype) for instr in casts]
-    for source, to in dict.fromkeys(pairs):
-        names = [type_name(dtype or float32, 1, OPENCL_C) for dtype in (source, to)]
-        name = f"bit_cast_{names[1]}"
-        found[name] = found.get(name, "") + for_type(BIT_CAST, F=names[0], T=names[1])
+    for pair in dict.fromkeys(
+        tuple(type_name(d or float32, 1, OPENCL_C) for d in p) for p in pairs
+    ):
+        name = f"bit_cast_{pair[1]}"
+        found[name] = found.get(name, "") + for_type(BIT_CAST, F=pair[0], T=pair[1])
     return found
 
 

@@ -1,0 +1,96 @@
+"""OpenCL C against the op table's NumPy meaning: run on the host, through a small shim."""
+
+import re
+from functools import partial
+
+import numpy as np
+import pytest
+from cuda_tools import compile_opencl, load, matmul_kernel, run_host
+from elementwise_kernels import (
+    CASTS,
+    all_cases,
+    cast_kernel,
+    check_case,
+    check_cast,
+    elementwise_kernel,
+)
+
+from picograd.codegen.pipeline import generate
+from picograd.codegen.render.opencl import for_type
+from picograd.codegen.templates import contract, reduce
+from picograd.codegen.templates import map as map_template
+from picograd.dtype import bool_, float16, float32, float64, int8, int32
+from picograd.schedule.index import Axis, axis_index
+from picograd.schedule.loop import Compute, Kernel, Part, Slot
+from picograd.target import opencl_target
+
+TARGET = opencl_target("a device", units=2, shared_bytes=64 << 10)
+
+
+def test_every_op_in_every_dtype() -> None:
+    cases = all_cases()
+    kernels = [elementwise_kernel(*case) for case in cases]
+    built = [map_template.build(kernel, TARGET) for kernel in kernels]
+    library = compile_opencl(built, TARGET)
+    for (op, dtype), kernel, tile_kernel in zip(cases, kernels, built, strict=True):
+        check_case(op, dtype, kernel, partial(run_host, library, tile_kernel))
+
+
+def test_casts_between_all_dtypes() -> None:
+    built = [map_template.build(cast_kernel(*pair), TARGET) for pair in CASTS]
+    library = compile_opencl(built, TARGET)
+    for pair, tile_kernel in zip(CASTS, built, strict=True):
+        check_cast(*pair, partial(run_host, library, tile_kernel))
+
+
+def reduction(name: str, sizes: tuple[int, int], monoid: str) -> Kernel:
+    i, k = Axis("i", sizes[0]), Axis("k", sizes[1])
+    read = load(0, axis_index(i) * sizes[1] + axis_index(k), float32)
+    compute = Compute((i,), (k,), monoid, read, float32, (1, axis_index(i)))
+    slots = (Slot(float32, sizes[0] * sizes[1], "in"), Slot(float32, sizes[0], "out"))
+    return Kernel(name, "reduce.row", slots, (), (Part((i,), (compute,)),))
+
+
+def test_reductions_exchange_values_of_lanes_and_blocks() -> None:
+    drawn = np.random.default_rng(0)
+    for sizes, monoid in (((40, 70), "sum"), ((3, 200), "max"), ((1, 70_000), "sum")):
+        tile_kernel = reduce.build(reduction("reduction", sizes, monoid), TARGET)
+        x = drawn.standard_normal(sizes).astype(np.float32)
+        got = run_host(compile_opencl([tile_kernel], TARGET), tile_kernel, {0: x.ravel()})[1]
+        np.testing.assert_allclose(got, getattr(x, monoid)(1), rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [float16, float32, float64], ids=repr)
+def test_products_need_no_tensor_cores(dtype) -> None:
+    m, n, k = 96, 80, 72
+    tile_kernel = contract.build(matmul_kernel(m, n, k, dtype), TARGET)
+    drawn = np.random.default_rng(1)
+    a, b = drawn.standard_normal((m, k)), drawn.standard_normal((k, n))
+    a, b = a.astype(dtype.numpy), b.astype(dtype.numpy)
+    library = compile_opencl([tile_kernel], TARGET)
+    got = run_host(library, tile_kernel, {0: a.ravel(), 1: b.ravel()})[2].reshape(m, n)
+    wanted = a.astype(np.float64) @ b.astype(np.float64)
+    np.testing.assert_allclose(got, wanted, rtol=5e-3, atol=3e-2 if dtype is float16 else 1e-4)
+
+
+def test_text_has_only_the_functions_it_calls() -> None:
+    text = generate(elementwise_kernel("maximum", int8), TARGET).source
+    assert re.findall(r"DEVICE (\w+ \w+)\(", text) == ["char maximum"]
+    assert text.splitlines()[-1] == "}" and "template" not in text
+    text = generate(elementwise_kernel("logical_and", bool_), TARGET).source
+    assert "__global const boolean*" in text or "const __global boolean*" in text
+
+
+def test_extensions_are_those_that_a_kernel_needs() -> None:
+    assert "cl_khr" not in generate(elementwise_kernel("add", float32), TARGET).source
+    assert "cl_khr_fp64 : enable" in generate(elementwise_kernel("add", float64), TARGET).source
+    text = generate(reduction("rows", (40, 70), "sum"), TARGET).source
+    assert "cl_khr_subgroup_shuffle : enable" in text
+    assert "intel_reqd_sub_group_size(32)" in text
+
+
+def test_letters_stand_for_types_alone() -> None:
+    assert for_type("DEVICE T f_T(T a) { return TO(a); }", T="int") == (
+        "DEVICE int f_int(int a) { return TO(a); }"
+    )
+    assert generate(elementwise_kernel("add", int32), TARGET).language == "opencl"
