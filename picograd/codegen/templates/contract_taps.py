@@ -11,7 +11,7 @@ the bounds of its loops.
 
 from collections.abc import Iterator
 
-from picograd.codegen.nests import as_bounds
+from picograd.codegen.linearize_cpu_pack import as_bounds
 from picograd.codegen.operands import Contraction, expr_axes, strides
 from picograd.codegen.templates.grid import Cut, cut, ended, guarded, rebind
 from picograd.codegen.templates.map import inline
