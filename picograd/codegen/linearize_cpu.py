@@ -12,10 +12,9 @@ from dataclasses import replace
 from picograd.codegen import linearize_cpu_pack, linearize_scan, linearize_sort_cpu
 from picograd.codegen.decompose import LLVM
 from picograd.codegen.emit import Emitter, compute_dtype
-from picograd.codegen.linearize_cpu_pack import flat_position, tile_strides
+from picograd.codegen.linearize_cpu_pack import as_bounds, flat_position, tile_strides
 from picograd.codegen.nests import (
     UNROLLED,
-    as_bounds,
     group_length,
     is_pointwise,
     reads_of,

@@ -34,7 +34,7 @@ from picograd.codegen.tile import Assign, Dot, Step, Store, Tile
 from picograd.dtype import DType, bool_
 from picograd.errors import check
 from picograd.helpers import row_major
-from picograd.schedule.index import Axis, Index, axis_index, constant
+from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant
 from picograd.schedule.loop import Condition, Expr, const, walk
 
 MOST = 16  # lanes
@@ -289,8 +289,9 @@ class Pack:
         if not conditions:
             self.span(axis, zero, size, fills)
             return
-        bounds = bounds_of(axis, conditions)
-        if bounds is None:
+        found = [as_bounds(condition, axis, ()) for condition in conditions]
+        bounds = [each for each in found if each is not None]
+        if len(bounds) < len(conditions):
             with emitter.axis_loop(axis, None):
                 holds = emitter.conditions(conditions)
                 with emitter.when(holds):
@@ -348,15 +349,20 @@ class Pack:
         emitter.store(self.memory, emitter.index(self.target), value)
 
 
-def bounds_of(axis: Axis, conditions: Sequence[Condition]) -> list[tuple[Index, Index]] | None:
-    """Turn every lo <= axis + rest <= hi into (begin, end); None if one has another form."""
-    found = []
-    for index, lo, hi in conditions:
-        if not is_unit(index, axis):
-            return None
-        rest = Index(tuple((a, c) for a, c in index.terms if a is not axis), index.const)
-        found.append((rest * -1 + lo, rest * -1 + (hi + 1)))
-    return found
+def as_bounds(
+    condition: Condition, axis: Axis, inner: Sequence[Axis]
+) -> tuple[Index, Index] | None:
+    """Turn lo <= step * axis + rest <= hi into begin <= axis < end; None if it has another form."""
+    index, lo, hi = condition
+    direct = [c for atom, c in index.terms if atom is axis]
+    rest = Index(tuple((a, c) for a, c in index.terms if a is not axis), index.const)
+    mentioned = axes_of(rest)
+    if len(direct) != 1 or axis in mentioned or not mentioned.isdisjoint(inner):
+        return None
+    (step,) = direct
+    if step < 1:
+        return None
+    return (rest * -1 + (lo + step - 1)) // step, (rest * -1 + hi) // step + 1
 
 
 VECTOR_BYTES = 64  # LLVM splits wider vectors than the machine's; blocks are chosen for its own

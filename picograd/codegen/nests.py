@@ -15,7 +15,7 @@ from picograd.codegen.tile import (
     When,
 )
 from picograd.helpers import product
-from picograd.schedule.index import Axis, Index, axes_of, axis_index
+from picograd.schedule.index import Index, axes_of, axis_index
 from picograd.schedule.loop import Condition, Expr, walk
 from picograd.schedule.monoid import identity
 
@@ -101,22 +101,6 @@ def group_length(steps: Sequence[Step], first: int) -> int:
         written.add(getattr(step, "tile", ""))
         count += 1
     return count
-
-
-def as_bounds(
-    condition: Condition, axis: Axis, inner: Sequence[Axis]
-) -> tuple[Index, Index] | None:
-    """Turn lo <= step * axis + rest <= hi into begin <= axis < end; None if it has another form."""
-    index, lo, hi = condition
-    direct = [c for atom, c in index.terms if atom is axis]
-    rest = Index(tuple((a, c) for a, c in index.terms if a is not axis), index.const)
-    mentioned = axes_of(rest)
-    if len(direct) != 1 or axis in mentioned or not mentioned.isdisjoint(inner):
-        return None
-    (step,) = direct
-    if step < 1:
-        return None
-    return (rest * -1 + (lo + step - 1)) // step, (rest * -1 + hi) // step + 1
 
 
 def split_guards(steps: Sequence[Accumulate]) -> tuple[list[Expr], tuple[Condition, ...]]:

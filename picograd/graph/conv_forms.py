@@ -181,7 +181,8 @@ def expand_conv(node: Node, target: Target) -> Node | None:
     if not node.size or ends_of(node):
         return None
     is_boxed = multiplies(node.dtype, target)
-    if not is_boxed and x.shape[2] >= FEW_SUMMED and max(spec.input_dilation) > 1:
+    is_many = x.shape[2] >= FEW_SUMMED or is_lone(x, weight)
+    if not is_boxed and is_many and max(spec.input_dilation) > 1:
         return by_phases(x, weight, spec, node.shape)
     if not x.size:
         return None
@@ -343,11 +344,9 @@ def by_phases(x: Node, weight: Node, spec: ConvSpec, shape: Shape) -> Node | Non
         rows.append(Phases.of(*each, spec.input_dilation[d], spec.padding[d][0]))
     phased = phase_weights(weight, rows)
     padding = tuple(row.padding for row in rows)
-    ones = (1,) * rank
-    made = x.conv(phased, ConvSpec(ones, padding, ones, ones))
     counts = tuple(row.count for row in rows)
     times = tuple(row.times for row in rows)
-    made = made.reshape((*shape[:2], *counts, shape[2], *times))
+    made = multiplied(x, phased, padding).reshape((*shape[:2], *counts, shape[2], *times))
     order = [0, 1, 2 + rank]
     for d in range(rank):
         order += [3 + rank + d, 2 + d]
@@ -360,6 +359,31 @@ def by_phases(x: Node, weight: Node, spec: ConvSpec, shape: Shape) -> Node | Non
     ends = [(0, size, 1) for size in shape[:3]]
     ends += [(row.skipped, row.skipped + size, 1) for row, size in zip(rows, shape[3:])]
     return wide.reshape((*shape[:3], *sizes)).slice(tuple(ends))
+
+
+def multiplied(x: Node, weight: Node, padding: tuple[tuple[int, int], ...]) -> Node:
+    """Make a plain convolution: (N, G, C, *S) by (G, O, C, *K).
+
+    Where channels are alone each result of one is a group of its own, and groups lie side by side:
+    those have no columns that a product could share (codegen/templates/contract_taps.py).
+    """
+    ones = (1,) * len(padding)
+    spec = ConvSpec(ones, padding, ones, ones)
+    images, groups, channels, *sizes = x.shape
+    count = weight.shape[1]
+    if channels > 1 or groups == 1:
+        return x.conv(weight, spec)
+    wide = x.reshape((images, 1, groups, *sizes)).expand((images, count, groups, *sizes))
+    wide = wide.reshape((images, count * groups, 1, *sizes))
+    back = 0, 2, 1, *range(3, 3 + len(sizes))
+    weight = weight.permute((1, 0, 2, *range(3, weight.rank)))
+    made = wide.conv(weight.reshape((count * groups, 1, *weight.shape[2:])), spec)
+    return made.reshape((images, count, groups, *made.shape[3:])).permute(back)
+
+
+def is_lone(x: Node, weight: Node) -> bool:
+    """Tell whether each group of a convolution is one channel that makes one."""
+    return x.shape[2] == weight.shape[1] == 1 < x.shape[1]
 
 
 class Phases:

@@ -39,7 +39,8 @@ from picograd.runtime.workers import Remember, Runner
 from picograd.target import Target
 
 description = on_demand("picograd.runtime.llvm", "description")
-SHORT = 1 << 20  # operations and bytes of a tape that machine code runs: some 0.1 ms at most
+# Operations and bytes of a tape that machine code runs: some 1 ms, as Python keeps its lock for 5.
+SHORT = 1 << 23
 ALIGNMENT = 64  # a cache line and the widest vector
 LARGE_COPY = 128 << 10  # bytes from which the C library maps and unmaps fresh pages each time
 HUGE = 2 << 20  # bytes of a huge page

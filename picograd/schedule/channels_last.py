@@ -22,7 +22,7 @@ of the two is copied in the order of the other.
 from collections.abc import Container, Sequence
 
 from picograd.graph.conv_few import ALIGNED, SLAB
-from picograd.graph.conv_forms import is_weight_gradient, multiplies, stored
+from picograd.graph.conv_forms import is_lone, is_weight_gradient, multiplies, stored
 from picograd.graph.node import Node
 from picograd.graph.row import VIEWS, Role, ops_of
 from picograd.helpers import product
@@ -259,12 +259,13 @@ def channels_last(
     return made
 
 
-def computed_order(node: Node, target: Target) -> tuple[int, ...] | None:
-    """Choose how a convolution (N, G, O, *S) lies in memory; None for what is no convolution.
+def computed_order(node: Node, target: Target, is_turned: bool) -> tuple[int, ...] | None:
+    """Choose how a convolution (N, G, O, *S) lies in memory; None if row-major.
 
-    Of a weight's gradient N are the channels.
+    Of a weight's gradient N are the channels. Where channels are alone a CPU reads neighbours
+    together: of pixels, unless the image is turned to channels-last.
     """
-    if node.op not in CONVOLUTIONS:
+    if is_lone(*node.inputs) and not (is_turned or target.has_blocks):
         return None
     spatial = range(3, node.rank)
     if target.copies_boxes and is_weight_gradient(node):

@@ -46,6 +46,7 @@ PACKED_SHARE = 4  # a block of rows takes a fourth of a cache
 PANEL = 64  # columns of a product for which a task reads its packed rows
 UNPACKED = 8  # rows or columns of a product up to which nothing is packed
 FEW_CHANNELS = 4  # of a convolution: the same
+FEW_PRODUCTS = 8  # that a loop over the results has in registers
 KEPT_ELEMENTS = 8192  # of its rows that a task keeps rather than computes again
 CHEAP = 8  # operations that take no longer than reading what they make
 LINE_BYTES = 128  # of a GPU's cache

@@ -422,7 +422,9 @@ class Fuser:
             init = self.new_group("map", facts.inputs[0].depth + 1, node.shape, (), node.device)
             init.members.append(facts)
             depth = max(depth, init.depth + 1)
-        facts.order = computed_order(node, self.target)
+        if row.role is Role.CONV:
+            is_turned = strip_views(facts.inputs[0]).order is not None
+            facts.order = computed_order(node, self.target, is_turned)
         facts.cost = 4 + sum(each.cost for each in facts.inputs if not each.is_loaded)
         new = row.hero, depth, node.shape, (), node.device
         group = self.pairs.find(facts, depth) or self.new_group(*new)

@@ -1,12 +1,14 @@
 """joining: where a value could be a member of the group that computes what it reads."""
 
 from collections.abc import Callable
+from math import prod
 
 from picograd.graph.bounded import ends_of, sources_of
+from picograd.graph.conv_forms import is_weight_gradient
 from picograd.graph.elementwise import ELEMENTWISE
 from picograd.graph.node import Node
 from picograd.graph.row import Role
-from picograd.schedule.cost import FEW_CHANNELS, OperandWork, machine, operand_work
+from picograd.schedule.cost import FEW_CHANNELS, FEW_PRODUCTS, OperandWork, machine, operand_work
 from picograd.schedule.group import (
     FREE,
     GROUP_LIMIT,
@@ -119,8 +121,10 @@ def is_own_map(operand: Facts, base: Facts) -> bool:
 def is_spread(base: Facts, node: Node) -> bool:
     """Tell whether an operand is a number for many channels: its convolution would be windows, each
     summed anew."""
-    is_number = not base.is_loaded and not base.node.inputs
-    return is_number and node.row.role is Role.CONV and node.shape[2] > FEW_CHANNELS
+    if base.is_loaded or base.node.inputs or node.row.role is not Role.CONV:
+        return False
+    is_long = prod(node.inputs[1].shape[2:]) > FEW_PRODUCTS and not is_weight_gradient(node)
+    return node.shape[2] > FEW_CHANNELS or is_long
 
 
 def packed_work(product: Facts, number: int, target: Target) -> OperandWork | None:

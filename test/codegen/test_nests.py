@@ -3,7 +3,8 @@
 import pytest
 
 from picograd.codegen.linearize_cpu import SHORT_CHAIN, SHORT_ROW, linearize
-from picograd.codegen.nests import as_bounds, group_length, is_pointwise, stretches
+from picograd.codegen.linearize_cpu_pack import as_bounds
+from picograd.codegen.nests import group_length, is_pointwise, stretches
 from picograd.codegen.render.llvm import render
 from picograd.codegen.templates.reduce import build
 from picograd.codegen.tile import Accumulate, Assign, Store

@@ -10,8 +10,9 @@ from picograd.graph import conv_forms
 from picograd.graph.gradient import gradient
 from picograd.graph.node import Node, toposort
 from picograd.helpers import ceil_div
-from picograd.target import cuda_target
+from picograd.target import Target, cuda_target
 
+CPU = Target("llvm", "test", 64)
 H100 = cuda_target("sm_90a")
 NO_BOXES = cuda_target("sm_80", 108)
 FOUR = cuda_target("sm_90a", 4)  # processors: few parts of the images keep them busy
@@ -51,6 +52,13 @@ def test_two_axes_of_phases():
     node = leaf(2, 1, 16, 3, 4).conv(leaf(1, 5, 16, 3, 3, seed=1), spec)
     (conv,) = same_value(node, H100)
     assert conv.inputs[1].shape == (1, 20, 16, 2, 2)
+
+
+def test_phases_of_channels_that_are_alone_are_groups():
+    spec = plain_spec(2, input_dilation=(2, 2), padding=((1, 2), (1, 2)))
+    node = leaf(2, 5, 1, 4, 4).conv(leaf(5, 1, 1, 3, 3, seed=1), spec)
+    (conv,) = same_value(node, CPU)
+    assert conv.shape == (2, 4 * 5, 1, 4, 4)
 
 
 @pytest.mark.parametrize("stride", [1, 2])

@@ -1,6 +1,7 @@
 import gc
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -39,6 +40,15 @@ def test_zeroed_workspace_and_scratch(device, count):
     for _ in range(500):
         device.launch(executable, (total.address,))
     assert device.copy_out(total).view(np.int64)[0] == 500 * 100
+
+
+@pytest.mark.parametrize(("megabytes", "is_run"), [(2, True), (64, False)])
+def test_machine_code_runs_what_one_thread_does_in_a_millisecond(scale, megabytes, is_run):
+    device = CpuDevice(1)
+    code = replace(scale(1000), bytes_moved=megabytes << 20)
+    launch = TapeLaunch(device.load(code, device.compile(code)), (0, 1), (0,))
+    tape = device.make_tape((launch,), 2, (float32,))
+    assert (device.entry(tape) is not None) == is_run
 
 
 def test_tape_gathers_slots_and_scalars(device, scale):

@@ -12,7 +12,7 @@ from picograd.graph.node import Node
 from picograd.graph.shape import ConvSpec
 from picograd.schedule.loop import walk
 from picograd.schedule.schedule import schedule
-from picograd.target import cuda_target
+from picograd.target import Target, cuda_target
 
 H100, A100 = cuda_target("sm_90a"), cuda_target("sm_80", 108)
 SAME = ConvSpec((1, 1), ((1, 1), (1, 1)), (1, 1), (1, 1))
@@ -133,3 +133,15 @@ def test_float8_wants_what_is_summed_nearest():
         made = wide[0].contract(wide[1], ((0, 2), (2, 1), (0, 1)))
         plan = schedule([made], H100)
         assert sum(slot.kind == "temporary" for slot in plan.slots) == count
+
+
+def test_on_a_cpu_channels_that_are_alone_lie_as_their_image_does():
+    cpu = Target("llvm", "test", 64)
+    x, mixed = leaf(2, 8, 20, 20), leaf(8, 8, 3, 3)
+    weight = leaf(8, 1, 1, 3, 3)
+    for image, nearest in (x, 20), (convolve(x, mixed), 8):
+        alone = image.reshape((2, 8, 1, 20, 20)).conv(weight, SAME)
+        kernels = schedule([alone.reduce("max", (0,))], cpu).kernels
+        (part,) = [each.parts[0] for each in kernels if each.hero == "conv"][-1:]
+        _, place = next(each.store for each in part.computes if each.store)
+        assert min(place.terms, key=lambda term: term[1])[0].size == nearest

@@ -33,6 +33,19 @@ def test_a_convolution_of_a_number_multiplies_an_array_of_it() -> None:
     assert heroes(*found) == ["map", "conv"]  # both, in one launch
 
 
+def test_a_number_for_few_channels_is_an_array_too_where_windows_are_long() -> None:
+    for image, kernel, first in (
+        ((2, 8, 1, 20, 20), (8, 1, 1, 3, 3), "map"),
+        ((2, 1, 3, 9, 9), (1, 8, 3, 3, 3), "map"),
+        ((2, 8, 1, 20, 20), (8, 1, 1, 1, 3), "reduce.row"),
+    ):
+        x, weight = leaf(*image), leaf(*kernel)
+        y = x.conv(weight, SAME)
+        (by_image,) = gradient([(y, y.const_like(1.0))], [x])
+        assert by_image is not None
+        assert heroes(by_image)[0] == first
+
+
 def test_batch_statistics_are_part_of_a_convolution() -> None:
     y = leaf(2, 1, 3, 8, 8).conv(leaf(1, 4, 3, 3, 3), SAME).reshape((2, 4, 8, 8))
     mean, variance = build.batch_stats(y)

@@ -25,10 +25,9 @@ from picograd.codegen.operands import (
     products_of,
     size_of,
     stores,
-    strides,
 )
 from picograd.codegen.templates import contract_taps, contract_thin
-from picograd.codegen.templates.contract_plan import Plan, alongside, choose, nearest, orient
+from picograd.codegen.templates.contract_plan import Plan, alongside, choose, orient, reads_along
 from picograd.codegen.templates.contract_sums import (
     Sums,
     add_block,
@@ -288,9 +287,7 @@ def with_short_runs(piece: Piece) -> Piece:
 
 def pack_order(expr: Expr, deep: tuple[Axis, ...], lanes: tuple[Axis, ...]) -> tuple[Axis, ...]:
     """Order the loops that pack a panel: reads contiguous along K stay in the inner loop."""
-    steps = strides(expr, (*deep, *lanes))
-    is_transposed = nearest({x: steps[x] for x in deep}) < nearest({x: steps[x] for x in lanes})
-    if not is_transposed:
+    if reads_along(expr, lanes, deep):
         return (*deep, *lanes)
     return (*deep[:-1], *lanes, deep[-1])
 

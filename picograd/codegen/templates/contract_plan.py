@@ -35,6 +35,7 @@ from picograd.schedule.index import (
 from picograd.schedule.loop import Expr, const, indices_of, walk
 from picograd.target import Target
 
+SHORT, FARTHEST = 11, 4  # elements: taps that are no run, between windows that are one
 CACHE_BYTES = 1 << 20  # second-level cache of one core: Zen 4 and 5, Sapphire Rapids have 1 MiB+
 DEPTH = 96  # longest depth block: a panel of B, 64 columns of it, stays in L1
 SHARED_DEPTH = 384  # of tasks that share K: sums of each are written and read again
@@ -265,15 +266,30 @@ def is_rowwise(product: Contraction) -> bool:
         moving = [(steps[x], -x.size) for x in axes if x.size > 1 and steps[x]]
         return min(moving, default=(1 << 61, 0))
 
+    if nearest({x: steps[x] for x in product.rows}) > 1:  # as under a stride
+        return reads_along(product.a, product.rows, product.depth)
     return key(product.rows) < key(product.depth)
 
 
 def packing_weight(expr: Expr, side: tuple[Axis, ...], depth: tuple[Axis, ...]) -> int:
     """Cost of packing an element of B against a multiply-add: vectors 2, turned round 4."""
-    if nearest(strides(expr, side)) <= nearest(strides(expr, depth)):
+    if reads_along(expr, side, depth):
         return 2
     has_one_axis = all(sum(axis.size > 1 for axis in axes) <= 1 for axes in (side, depth))
     return 4 if narrow(expr).op == "load" and has_one_axis else ONE_BY_ONE
+
+
+def reads_along(expr: Expr, side: tuple[Axis, ...], depth: tuple[Axis, ...]) -> bool:
+    """Tell whether to read an operand along a side rather than along K.
+
+    Where windows overlap under a stride, taps are nearer to one another, but they are few.
+    """
+    steps = strides(expr, (*side, *depth))
+    run = 1
+    for axis in reversed(by_stride(depth, steps)):
+        run *= axis.size if steps[axis] == run else 1
+    beside, behind = (nearest({axis: steps[axis] for axis in axes}) for axes in (side, depth))
+    return beside <= (FARTHEST if beside < run <= SHORT else behind)
 
 
 def packed_operations(expr: Expr) -> int:

@@ -1,17 +1,17 @@
-"""Products of one column each, on a CPU: depthwise convolutions, whose channels share no weights.
+"""Products of few columns each, on a CPU: depthwise convolutions, whose channels share no weights.
 
     task: taps = weights, as their readers go through them
           for tap: c[...] += x[... + tap] * taps[tap]      where the tap is inside the image
           what follows, over c
 
-There is nothing to pack: a matrix product would read a vector of columns for the one there is. The
+There is nothing to pack: a matrix product would read a vector of columns for the few there are. The
 sums of a task stay in the first-level cache, and each tap is one pass over them, whose guards are
 the bounds of its loops.
 """
 
 from collections.abc import Iterator
 
-from picograd.codegen.nests import as_bounds
+from picograd.codegen.linearize_cpu_pack import as_bounds
 from picograd.codegen.operands import Contraction, expr_axes, strides
 from picograd.codegen.templates.grid import Cut, cut, ended, guarded, rebind
 from picograd.codegen.templates.map import inline
@@ -20,6 +20,7 @@ from picograd.dtype import DType
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant
 from picograd.schedule.loop import Condition, Expr, Part, const, rewrite
 
+FEW_COLUMNS = 4  # the phases of a stride of 2: of the 16 of a vector of a matrix product
 MOST_TAPS = 128  # more are better packed, or summed as a reduction
 # Results of an innermost loop (14 that taps cut at the ends take longer than packing, 24 half as
 # long), and elements between what two of them read.
@@ -29,9 +30,9 @@ PIXELS = 16  # that share weights which a task lays out, at least
 
 
 def is_tapped(product: Contraction) -> bool:
-    """Tell whether each of several products is one column of few taps, with maps behind it."""
+    """Tell whether each of several products has few columns and taps, with maps behind it."""
     batch, m, n, k = product.sizes
-    if batch == 1 or min(m, n) != 1:
+    if batch == 1 or min(m, n) > FEW_COLUMNS:
         return False
     if not 1 < k <= MOST_TAPS:
         return False
@@ -69,12 +70,12 @@ def bounding(test: Condition, axes: tuple[Axis, ...]) -> list[Axis]:
 
 
 def tests_of(product: Contraction) -> tuple[Condition, ...]:
-    """List the conditions under which an operand is not 0."""
-    found: list[Condition] = []
-    for side in product.a, product.b:
-        if side.op == "guard":
-            found += side.arg
-    return tuple(found)
+    """List the conditions under which the operand with the rows is not 0.
+
+    Those of weights, taps that no phase of a stride has, are looked at once a tap.
+    """
+    own, _ = sides(product)
+    return own.arg if own.op == "guard" else ()
 
 
 def bare(expr: Expr) -> Expr:
@@ -83,9 +84,9 @@ def bare(expr: Expr) -> Expr:
 
 
 def sides(product: Contraction) -> tuple[Expr, Expr]:
-    """Give the operand that has the rows, and the weights: the one of a single column."""
-    _, _, columns, _ = product.sizes
-    if columns == 1:
+    """Give the operand that has the rows, and the weights: the one of few columns."""
+    _, rows, columns, _ = product.sizes
+    if columns <= rows:
         return product.a, product.b
     return product.b, product.a
 
@@ -101,12 +102,12 @@ def build_part(part: Part, product: Contraction) -> TilePart:
     tiles = [tile_over("c", dims, dtype)]
     steps: list[Step] = []
     own, weights = sides(product)
-    if is_along(product, dims[-1]) and weights.op != "guard":
+    if is_along(product, dims[-1]):
         tile, packing, weights = packed(product, dims[-1])
         tiles.append(tile)
         steps.append(packing)
     steps.append(Assign("c", dims, const(0, dtype)))
-    both = bare(own), bare(weights)
+    both = bare(own), weights
     steps += each_tap(product, space, Expr("mul", both, None, dtype))
     total = element("c", dims, dtype)
     steps += followed(product, space, total)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from contractions import matmul
+from contractions import conv, matmul
 
 from picograd.codegen.operands import analyse
 from picograd.codegen.templates.contract_plan import (
@@ -13,6 +13,7 @@ from picograd.codegen.templates.contract_plan import (
     is_range,
     nearest,
     orient,
+    reads_along,
     register_block,
     vector_lanes,
 )
@@ -35,6 +36,14 @@ def test_register_block_fits(m: int, n: int, registers: int) -> None:
 def test_vector_lanes_follow_the_dtype() -> None:
     assert vector_lanes(float32, TARGET) == 16 and vector_lanes(float64, TARGET) == 8
     assert vector_lanes(bfloat16, TARGET) >= 16
+
+
+@pytest.mark.parametrize(
+    ("kernel", "stride", "is_side"), [(3, 2, True), (2, 2, False), (11, 4, True), (12, 4, False)]
+)
+def test_windows_that_overlap_are_read_beside_one_another(kernel, stride, is_side) -> None:
+    product = analyse(conv((1, 48, 48, 3), 32, kernel, stride, channels_last=False).kernel)
+    assert reads_along(product.a, product.rows, product.depth) == is_side
 
 
 def test_nearest_is_the_smallest_step_that_moves() -> None:

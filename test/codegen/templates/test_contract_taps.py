@@ -93,6 +93,7 @@ ALONE = [
     conv((2, 9, 24, 1), 1, 3, padding=1, groups=4, channels_last=False),
     conv((1, 8, 33, 1), 1, 5, stride=2, padding=2, groups=3, channels_last=False),
     conv((1, 12, 40, 1), 1, 3, padding=2, dilation=2, groups=2, channels_last=False),
+    conv((2, 9, 24, 1), 4, 3, padding=1, groups=3, channels_last=False),
 ]
 
 
@@ -111,7 +112,7 @@ def test_kernels_are_tapped_and_mean_the_same_at_every_stage(case: Case) -> None
 
 
 def test_what_shares_weights_or_reads_far_apart_is_packed() -> None:
-    shared = conv((2, 9, 9, 1), 4, 3, padding=1, groups=2, channels_last=False)
+    shared = conv((2, 9, 24, 1), 5, 3, padding=1, groups=2, channels_last=False)
     short = conv((2, 9, 14, 1), 1, 3, padding=1, groups=4, channels_last=False)
     far = matmul((4, 200, 1, 16))
     for case in (shared, short, far):
