@@ -20,7 +20,7 @@ from picograd.helpers import product as count
 
 Array = Any
 Gradients = list[Node | None]
-MANY, BLOCK = 8, 64  # matrices, rows: measured, float32, one thread
+BLOCK = 32  # rows of a triangle that is inverted: measured, one thread
 TERMS = 18  # of Taylor's series, after halving until the norm is below 1: 1 / 19! is 8e-18
 
 
@@ -109,30 +109,51 @@ def solve_vjp(g: Node, y: Node, a: Node, b: Node) -> Gradients:
 
 
 def solve_rows(a: Array, b: Array, is_upper: bool, is_unit: bool) -> Array:
-    """Solve a x = b by one triangle of a, from the row on that has one number.
-
-    Many matrices go row by row, all of them at once; few in blocks, as NumPy takes 5 us a row.
-    """
+    """Solve a x = b by one triangle of a, in blocks of rows, whose own triangles are inverted."""
     if is_upper:
         turn = (..., slice(None, None, -1), slice(None))
-        return solve_rows(a[..., ::-1, ::-1], b[turn], False, is_unit)[turn]
-    ones = np.diagonal(a, axis1=-2, axis2=-1)[..., None]
-    if not is_unit and not ones.all():
+        left, right = map(np.ascontiguousarray, (a[..., ::-1, ::-1], b[turn]))
+        return solve_rows(left, right, False, is_unit)[turn]
+    if not is_unit and not np.diagonal(a, axis1=-2, axis2=-1).all():
         raise np.linalg.LinAlgError("Singular matrix")
-    x, size = np.empty(b.shape, np.result_type(a, b)), a.shape[-1]
-    step = 1 if count(a.shape[:-2]) > MANY else BLOCK
-    for start in range(0, size, step):
-        rows = slice(start, start + step)
+    size = a.shape[-1]
+    step = min(BLOCK, 1 << max(size - 1, 0).bit_length())
+    parts = [slice(start, min(start + step, size)) for start in range(0, size, step)]
+    blocks: Array = np.zeros((*a.shape[:-2], len(parts), step, step), a.dtype)
+    along(blocks)[...] = 1
+    for number, rows in enumerate(parts):
+        height = rows.stop - rows.start
+        blocks[..., number, :height, :height] = a[..., rows, rows]
+    inverted, x = inverse_triangles(blocks, is_unit), np.empty(b.shape, np.result_type(a, b))
+    for number, rows in enumerate(parts):
         right = b[..., rows, :]
-        if start:
-            right = right - a[..., rows, :start] @ x[..., :start, :]
-        if step > 1:
-            block = np.tril(a[..., rows, rows], -int(is_unit))
-            block = block + np.eye(block.shape[-1], dtype=block.dtype) if is_unit else block
-            right = np.linalg.solve(block, right)
-        elif not is_unit:
-            right = right / ones[..., rows, :]
-        x[..., rows, :] = right
+        if number:
+            right = right - a[..., rows, : rows.start] @ x[..., : rows.start, :]
+        height = right.shape[-2]
+        x[..., rows, :] = inverted[..., number, :height, :height] @ right
+    return x
+
+
+def along(x: Array) -> Array:
+    """Show the diagonals of matrices, to be written."""
+    return np.einsum("...ii->...i", x)
+
+
+def inverse_triangles(a: Array, is_unit: bool) -> Array:
+    """Invert lower triangles of 2^n rows, in blocks of 2, 4, 8 ... rows, all of them at once.
+
+    The inverse of [[A, 0], [C, B]] is [[A', 0], [-B' C A', B']].
+    """
+    x, size, width = np.zeros_like(a), 1, a.shape[-1]
+    along(x)[...] = 1 if is_unit else 1 / along(a)
+    while size < width:
+        count = width // (2 * size)
+        shape = (*a.shape[:-2], count, 2 * size, count, 2 * size)
+        given, found = (np.einsum("...aiaj->...aij", each.reshape(shape)) for each in (a, x))
+        low, top = given[..., size:, :size], found[..., :size, :size]
+        bottom = found[..., size:, size:]
+        found[..., size:, :size] = -(bottom * low * top if size == 1 else bottom @ low @ top)
+        size *= 2
     return x
 
 
