@@ -376,7 +376,24 @@ def singular_values_vjp(g: Node, y: Node, x: Node) -> Gradients:
 
 def eig(x: Array) -> Array:
     """Find eigenvalues and eigenvectors of complex matrices; of real ones come conjugate pairs."""
-    return packed(x.ndim - 2, *np.linalg.eig(x if np.any(x.imag) else x.real)).astype(x.dtype)
+    return packed(x.ndim - 2, *np.linalg.eig(real_where_it_can(x))).astype(x.dtype)
+
+
+def real_where_it_can(x: Array) -> Array:
+    """Take the real parts of complex numbers that have no others."""
+    return x if np.any(x.imag) else x.real
+
+
+def values_of_any(x: Array) -> Array:
+    """Find eigenvalues without vectors."""
+    return np.linalg.eigvals(real_where_it_can(x)).astype(x.dtype)
+
+
+def values_of_any_vjp(g: Node, y: Node, x: Node) -> Gradients:
+    """Multiply eigenvectors by the gradients of their values: V^-T diag(g) V^T."""
+    _, v = unpacked(host_call("eig", x), x.shape[-1:], x.shape[-2:])
+    across = turned(v)
+    return [host_call("solve", across, matmul(diagonal(g), across))]
 
 
 def eig_vjp(g: Node, y: Node, x: Node) -> Gradients:
@@ -540,6 +557,7 @@ MATRICES = functions(
     row("eigvalsh", np.linalg.eigvalsh, lambda x: x[:-1], eigenvalues_vjp, True),
     row("svdvals", singular_values, values_shape, singular_values_vjp, True),
     row("eig", eig, lambda x: total((x[-1:], x[-2:]), x), eig_vjp, True),
+    row("eigvals", values_of_any, lambda x: x[:-1], values_of_any_vjp, True),
     row("qr", qr, lambda x, mode: total(qr_shapes(x, mode), x), qr_vjp),
     row("lu", lu, lambda x: total(lu_shapes(x), x), lu_vjp),
     row("det", np.linalg.det, lambda x: x[:-2], det_vjp),
