@@ -43,3 +43,11 @@ def test_float32_arcs_are_computed_in_float32(name: str) -> None:
     exact = {"asin": np.arcsin, "acos": np.arccos}[name](x.astype(np.float64))
     unit = np.spacing(np.abs(exact).astype(np.float32)).astype(np.float64)
     assert (np.abs(found.numpy() - exact) / unit).max() < 1.5
+
+
+@pytest.mark.parametrize("name", ["asin", "acos"])
+def test_float64_arcs_are_no_angles_of_ratios(name: str) -> None:
+    found = getattr(Tensor(np.linspace(-1, 1, 1001)), name)()
+    assert "fdiv" not in str(picograd.explain(found, "cpu"))
+    exact = {"asin": np.arcsin, "acos": np.arccos}[name](np.linspace(-1, 1, 1001))
+    np.testing.assert_array_max_ulp(found.numpy(), exact, 2)
