@@ -24,7 +24,7 @@ from picograd.target import is_host
 
 CALLS = ops_of(Role.HOST)
 FEW = 16  # nodes
-SMALL = 1 << 14  # elements of an array: kernels move more of them faster
+SMALL = 1 << 16  # elements of an array: kernels move more of them faster
 MOVING = {Role.HOST, Role.VIEW, Role.PASS, Role.PAIR, Role.PARTS, Role.NUMBER}
 
 
@@ -40,8 +40,9 @@ def compute(roots: Sequence[Node], live: Any) -> bool:
     names = {id(root) for root in roots}
     for node in order:
         if node.realized is None and (id(node) in names or is_kept(node)):
-            bits = np.array(to_bits(values[id(node)], node.dtype), order="C")
-            node.realized = cpu.adopt(bits, node.dtype)
+            bits = to_bits(values[id(node)], node.dtype)
+            is_own = node.op in CALLS and bits.base is None  # what a call gives no other node has
+            node.realized = cpu.adopt(bits if is_own else np.array(bits, order="C"), node.dtype)
             tensor = live.get(id(node))
             if tensor is not None:
                 tensor.settle()
