@@ -20,7 +20,7 @@ from picograd.helpers import product as count
 
 Array = Any
 Gradients = list[Node | None]
-BLOCK = 32  # rows of a triangle that is inverted: measured, one thread
+SMALL, BLOCK = 8, 32  # rows of a triangle that is solved, and inverted: measured, one thread
 TERMS = 18  # of Taylor's series, after halving until the norm is below 1: 1 / 19! is 8e-18
 
 
@@ -117,6 +117,9 @@ def solve_rows(a: Array, b: Array, is_upper: bool, is_unit: bool) -> Array:
     if not is_unit and not np.diagonal(a, axis1=-2, axis2=-1).all():
         raise np.linalg.LinAlgError("Singular matrix")
     size = a.shape[-1]
+    if size <= SMALL and a.ndim == 2:  # which takes less than blocks of it do
+        low = np.tril(a, -int(is_unit))
+        return np.linalg.solve(low + np.eye(size, dtype=a.dtype) if is_unit else low, b)
     step = min(BLOCK, 1 << max(size - 1, 0).bit_length())
     parts = [slice(start, min(start + step, size)) for start in range(0, size, step)]
     blocks: Array = np.zeros((*a.shape[:-2], len(parts), step, step), a.dtype)
