@@ -465,13 +465,16 @@ def acos(x: Value) -> Value:
     return is_far.where(far, -near + high / 2)
 
 
-def moderate(a: Value, b: Value) -> tuple[Value, Value, Value]:
-    """Scale two float64 numbers >= 0 so that squares stay in range; also give the way back."""
+def moderate(a: Value, b: Value, large: float) -> tuple[Value, Value, Value]:
+    """Scale two float64 numbers >= 0 so that they are neither tiny nor huge; also the way back.
+
+    Huge ones are multiplied by `large`.
+    """
     largest = (a < b).where(b, a)
     is_large, is_small = (largest.constant(2.0**500) < largest, largest < 2.0**-400)
     one = largest.constant(1.0)
-    factor = is_large.where(one.constant(2.0**-600), is_small.where(one.constant(2.0**600), one))
-    back = is_large.where(one.constant(2.0**600), is_small.where(one.constant(2.0**-600), one))
+    factor = is_large.where(one.constant(large), is_small.where(one.constant(2.0**600), one))
+    back = is_large.where(one.constant(1 / large), is_small.where(one.constant(2.0**-600), one))
     return a * factor, b * factor, back
 
 
@@ -485,7 +488,7 @@ def atan2(y: Value, x: Value) -> Value:
     bottom = (top.is_equal(0.0) & bottom.is_equal(0.0)).where(one, bottom)
     first, second = top.cast(float64), bottom.cast(float64)
     if x.dtype is float64:
-        first, second, _ = moderate(first, second)
+        first, second, _ = moderate(first, second, 2.0**-4)  # sums are in range: all digits stay
     like = widened(x)
     angle = atan_ratio(same_width(first, like), same_width(second, like))
     value = finished(choose(is_minus(x), constant(PI, angle) - angle, angle), x)
@@ -506,7 +509,7 @@ def hypot(x: Value, y: Value) -> Value:
         wide, high = a.cast(float64), b.cast(float64)
         value = (wide * wide + high * high).raw("sqrt").cast(float32)
     else:
-        wide, high, back = moderate(a, b)
+        wide, high, back = moderate(a, b, 2.0**-600)  # of squares
         value = rounded(square_root(two_product(wide, wide) + two_product(high, high))) * back
     return (a.is_equal(inf) | b.is_equal(inf)).where(x.constant(inf), value)
 
