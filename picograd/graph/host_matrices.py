@@ -7,6 +7,7 @@ Gradients: Giles, "Collected matrix derivative results" (2008); for QR, Walter a
 Equal eigenvalues or singular values have gradients as long as no vectors are asked for.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from picograd.helpers import product as count
 Array = Any
 Gradients = list[Node | None]
 SMALL, BLOCK = 8, 32  # rows of a triangle that is solved, and inverted: measured, one thread
-TERMS = 18  # of Taylor's series, after halving until the norm is below 1: 1 / 19! is 8e-18
+TERMS = 20  # of Taylor's series, after halving until the norm is below 1: 1 / 20! is 4e-19
 
 
 def conjugated(node: Node) -> Node:
@@ -507,16 +508,24 @@ def permutation(swaps: Array, rows: int) -> Array:
 
 
 def exponential(x: Array) -> Array:
-    """Sum x^n / n! in double precision, scaled and squared as often as the norm of each asks."""
+    """Sum x^n / n! in double precision, scaled and squared as often as the norm of each asks.
+
+    Four terms at a time: eight products for twenty terms.
+    """
     x = x.astype(np.result_type(x.dtype, np.float64))
     size = np.abs(x).sum(-2).max(-1, initial=0)
     is_plain = (size > 1) & np.isfinite(size)
     halvings = np.where(is_plain, np.ceil(np.log2(np.where(is_plain, size, 1))), 0)
     x = x * (2.0**-halvings)[..., None, None]
-    unit = np.eye(x.shape[-1])
-    result = unit + x / TERMS
-    for step in range(TERMS - 1, 0, -1):
-        result = unit + x @ result / step
+    square = x @ x
+    powers, fourth = (np.eye(x.shape[-1]), x, square, square @ x), square @ square
+    parts = [
+        sum(each / math.factorial(start + n) for n, each in enumerate(powers))
+        for start in range(0, TERMS, 4)
+    ]
+    result = parts.pop()
+    while parts:
+        result = result @ fourth + parts.pop()
     for step in range(int(halvings.max(initial=0))):
         is_here = (halvings > step)[..., None, None]
         result = np.where(is_here, result @ result, result)

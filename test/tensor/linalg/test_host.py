@@ -128,15 +128,3 @@ def test_values_alone_need_no_vectors(monkeypatch):
     x = picograd.Tensor(np.diag([3.0, 2.0, 0.0]).astype(np.float32))
     assert sorted(each.real for each in picograd.linalg.eigvals(x).tolist()) == [0, 2, 3]
     assert picograd.linalg.matrix_rank(x).item() == 2
-
-
-def test_blocks_of_triangles_are_solved():
-    rows = np.random.default_rng(3)
-    for size in (1, 5, 33, 100):
-        a = rows.standard_normal((2, size, size)) / size + np.eye(size)
-        b = rows.standard_normal((2, size, 3))
-        for upper in (False, True):
-            triangle = np.triu(a) if upper else np.tril(a)
-            given = (picograd.Tensor(each, dtype=picograd.float64) for each in (a, b))
-            found = picograd.linalg.solve_triangular(*given, upper=upper).numpy()
-            np.testing.assert_allclose(triangle @ found, b, rtol=1e-12, atol=1e-12)
