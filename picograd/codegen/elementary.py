@@ -382,14 +382,23 @@ ATAN = (
     -0.03432108202704706,
     0.016012008462212284,
 )
-# asin(z) = z + z t P(t), t = z^2, |z| <= 1/2, of float32; relative error of P 6e-8
-ASIN = (
+ATAN32 = (  # of float32; 6e-11
+    -0.33333333331482873, 0.1999999893472356, -0.142856136852647, 0.11107524113777785,
+    -0.09029307373138526, 0.07136995362055497, -0.0404645752727989,
+)  # fmt: skip
+# asin(z) = z + z t P(t), t = z^2, |z| <= 1/2; relative error of P 6e-8 and 8e-17
+ASIN = {32: (
     0.1666666567325592, 0.07500094175338745, 0.04459948092699051,
     0.031099773943424225, 0.017153263092041016, 0.03368444740772247,
-)  # fmt: skip
+), 64: (
+    0.16666666666666669, 0.07499999999998337, 0.04464285714654101, 0.0303819441245548,
+    0.022372173485280193, 0.017352380280992664, 0.013971393436442964, 0.011477455339595318,
+    0.010333769979776294, 0.005411494024235969, 0.017523379397993637, -0.015039171674951106,
+    0.0288830848240179,
+)}  # fmt: skip
 # pi and its parts as sums of two float64, and of two float32
 PI = (pi, 1.2246467991473532e-16)
-PI32 = (3.1415927410125732, -8.742277657347586e-08)
+PARTS_OF_PI = {32: (3.1415927410125732, -8.742277657347586e-08), 64: PI}
 HALF_PI, QUARTER_PI = ((PI[0] * share, PI[1] * share) for share in (0.5, 0.25))
 HALF_PI_REST = -1.4973849048591833e-33  # beyond those two
 
@@ -416,8 +425,8 @@ def atan_ratio(top: Wide, bottom: Wide) -> Wide:
     square = high * high
     middle = choose(is_middle, constant(QUARTER_PI, z), constant((0.0, 0.0), z))
     start = choose(is_far, constant(HALF_PI, z), middle)
-    angle = start + (z + horner(ATAN, square) * square * high)
-    return choose(is_far | is_middle, angle, z + horner(ATAN, square) * square * high)
+    rest = horner(ATAN if isinstance(z, Pair) else ATAN32, square) * square * high
+    return choose(is_far | is_middle, start + (z + rest), z + rest)
 
 
 def atan(x: Value) -> Value:
@@ -426,13 +435,8 @@ def atan(x: Value) -> Value:
     return signed(finished(atan_ratio(size, constant((1.0, 0.0), size)), x), x)
 
 
-def other_leg(x: Value) -> Wide:
-    """Compute sqrt(1 - x^2)."""
-    return square_root(added(-x, 1.0) * added(x, 1.0))
-
-
 def asin_of_half(x: Value) -> tuple[Value, Value, Value]:
-    """Compute asin(|x|) of float32 as a sum of two; beyond 1/2, where that is told, it is another.
+    """Compute asin(|x|) as a sum of two; beyond 1/2, where that is told, it is another.
 
     asin(|x|) = pi/2 - 2 asin(sqrt((1 - |x|) / 2)) has the angle of the root there.
     """
@@ -440,48 +444,37 @@ def asin_of_half(x: Value) -> tuple[Value, Value, Value]:
     is_far = size.constant(0.5) < size
     square = is_far.where(size.fma(-0.5, 0.5), size * size)
     root = is_far.where(square.raw("sqrt"), size)
-    return is_far, root, horner(ASIN, square) * square * root
-
-
-def short_asin(x: Value) -> Value:
-    """Compute the inverse sine in float32."""
-    is_far, root, rest = asin_of_half(x)
-    less = root.fma(-2.0, PI32[0] / 4) - rest.fma(2.0, -PI32[1] / 2)  # below 1: rounded finely
-    return signed(is_far.where(less + PI32[0] / 4, root + rest), x)
-
-
-def short_acos(x: Value) -> Value:
-    """Compute the inverse cosine in float32."""
-    is_far, root, rest = asin_of_half(x)
-    beyond = root.fma(-2.0, PI32[0]) - rest.fma(2.0, -PI32[1])
-    far = (x < 0.0).where(beyond, (root + rest) * 2.0)
-    near = x + ((x < 0.0).where(-rest, rest) - PI32[1] / 2)
-    return is_far.where(far, -near + PI32[0] / 2)
+    return is_far, root, horner(ASIN[x.dtype.bits], square) * square * root
 
 
 def asin(x: Value) -> Value:
     """Compute the inverse sine; NaN outside -1..1."""
-    if x.dtype is float32:
-        return short_asin(x)
-    value = signed(finished(atan_ratio(widened(x.raw("abs")), other_leg(x)), x), x)
-    return (x.raw("abs") < 2.0**-28).where(x, value)
+    high, low = PARTS_OF_PI[x.dtype.bits]
+    is_far, root, rest = asin_of_half(x)
+    less = root.fma(-2.0, high / 4) - rest.fma(2.0, -low / 2)  # below 1: rounded finely
+    return signed(is_far.where(less + high / 4, root + rest), x)
 
 
 def acos(x: Value) -> Value:
     """Compute the inverse cosine; NaN outside -1..1."""
-    if x.dtype is float32:
-        return short_acos(x)
-    angle = atan_ratio(other_leg(x), widened(x.raw("abs")))
-    return finished(choose(x < 0.0, constant(PI, angle) - angle, angle), x)
+    high, low = PARTS_OF_PI[x.dtype.bits]
+    is_far, root, rest = asin_of_half(x)
+    beyond = root.fma(-2.0, high) - rest.fma(2.0, -low)
+    far = (x < 0.0).where(beyond, (root + rest) * 2.0)
+    near = x + ((x < 0.0).where(-rest, rest) - low / 2)
+    return is_far.where(far, -near + high / 2)
 
 
-def moderate(a: Value, b: Value) -> tuple[Value, Value, Value]:
-    """Scale two float64 numbers >= 0 so that squares stay in range; also give the way back."""
+def moderate(a: Value, b: Value, large: float) -> tuple[Value, Value, Value]:
+    """Scale two float64 numbers >= 0 so that they are neither tiny nor huge; also the way back.
+
+    Huge ones are multiplied by `large`.
+    """
     largest = (a < b).where(b, a)
     is_large, is_small = (largest.constant(2.0**500) < largest, largest < 2.0**-400)
     one = largest.constant(1.0)
-    factor = is_large.where(one.constant(2.0**-600), is_small.where(one.constant(2.0**600), one))
-    back = is_large.where(one.constant(2.0**600), is_small.where(one.constant(2.0**-600), one))
+    factor = is_large.where(one.constant(large), is_small.where(one.constant(2.0**600), one))
+    back = is_large.where(one.constant(1 / large), is_small.where(one.constant(2.0**-600), one))
     return a * factor, b * factor, back
 
 
@@ -495,7 +488,7 @@ def atan2(y: Value, x: Value) -> Value:
     bottom = (top.is_equal(0.0) & bottom.is_equal(0.0)).where(one, bottom)
     first, second = top.cast(float64), bottom.cast(float64)
     if x.dtype is float64:
-        first, second, _ = moderate(first, second)
+        first, second, _ = moderate(first, second, 2.0**-4)  # sums are in range: all digits stay
     like = widened(x)
     angle = atan_ratio(same_width(first, like), same_width(second, like))
     value = finished(choose(is_minus(x), constant(PI, angle) - angle, angle), x)
@@ -516,7 +509,7 @@ def hypot(x: Value, y: Value) -> Value:
         wide, high = a.cast(float64), b.cast(float64)
         value = (wide * wide + high * high).raw("sqrt").cast(float32)
     else:
-        wide, high, back = moderate(a, b)
+        wide, high, back = moderate(a, b, 2.0**-600)  # of squares
         value = rounded(square_root(two_product(wide, wide) + two_product(high, high))) * back
     return (a.is_equal(inf) | b.is_equal(inf)).where(x.constant(inf), value)
 

@@ -26,7 +26,7 @@ from collections.abc import Callable, Container, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from picograd.buffer import Overwritten, Storage
-from picograd.engine import carried, foreseen, quick, realize, small, update
+from picograd.engine import carried, foreseen, host_calls, quick, realize, small, update
 from picograd.engine.carried import FREE, LEAVES_OF_THE_GRAPH, become_leaf, entries, readers_among
 from picograd.engine.collector import undisturbed
 from picograd.engine.debug import PACKAGE, user_line
@@ -382,6 +382,8 @@ def compute_anew(nodes: Sequence[Node]) -> None:
         if len(nodes) == 1 and nodes[0].op in MEMORY:
             return
         if nodes and all(node.realized is None and node.inputs for node in nodes):
+            if host_calls.compute(nodes, LIVE):
+                return
             graph = small.small_graph(*nodes)
             if graph is not None and small.compute(graph, LIVE):
                 return

@@ -57,9 +57,15 @@ def of_parts(node: Node, real: Array, imag: Array) -> Array:
     return found
 
 
+def of_pairs(node: Node, pairs: Array) -> Array:
+    """Read a last axis of two as complex numbers."""
+    pairs = np.ascontiguousarray(pairs)
+    return pairs.view(np.result_type(pairs.dtype, np.complex64))[..., 0]
+
+
 def as_pairs(node: Node, z: Array) -> Array:
     """Give parts a last axis."""
-    return np.stack([z.real, z.imag], -1)
+    return np.ascontiguousarray(z).view(z.real.dtype).reshape(*z.shape, 2)
 
 
 def of_real(g: Node, y: Node, z: Node) -> Gradients:
@@ -149,7 +155,7 @@ COMPLEX_ROWS = table(
     parts(
         "view_as_complex",
         FLOAT,
-        lambda node, pairs: of_parts(node, pairs[..., 0], pairs[..., 1]),
+        of_pairs,
         lambda g, y, pairs: (view_as_real(g),),
         lambda arg, pairs: pairs[:-1],
         COMPLEX_VIEW,

@@ -43,3 +43,19 @@ def test_float32_arcs_are_computed_in_float32(name: str) -> None:
     exact = {"asin": np.arcsin, "acos": np.arccos}[name](x.astype(np.float64))
     unit = np.spacing(np.abs(exact).astype(np.float32)).astype(np.float64)
     assert (np.abs(found.numpy() - exact) / unit).max() < 1.5
+
+
+@pytest.mark.parametrize("name", ["asin", "acos"])
+def test_float64_arcs_are_no_angles_of_ratios(name: str) -> None:
+    found = getattr(Tensor(np.linspace(-1, 1, 1001)), name)()
+    assert "fdiv" not in str(picograd.explain(found, "cpu"))
+    exact = {"asin": np.arcsin, "acos": np.arccos}[name](np.linspace(-1, 1, 1001))
+    np.testing.assert_array_max_ulp(found.numpy(), exact, 2)
+
+
+def test_angles_beyond_the_least_normal_number_are_exact() -> None:
+    y, x = np.array([2.69e-140, 3e-200, 5e-324]), np.array([3.44e174, 2e120, 1e300])
+    np.testing.assert_array_equal(Tensor(y).atan2(Tensor(x)).numpy(), y / x)
+    y = np.array([1.7e308, 1.7e308, 1e-300])
+    found = Tensor(y).atan2(Tensor(y[::-1].copy())).numpy()
+    np.testing.assert_allclose(found, np.arctan2(y, y[::-1]), rtol=3e-16)

@@ -44,6 +44,7 @@ SAMPLES: dict[str, list[tuple[tuple[Any, ...], list[Any]]]] = {
     "eigvalsh": [((), [SPD])],
     "svdvals": [((), [TALL]), ((), [WIDE])],
     "eig": [((), [SQUARE + 1j * TALL[:, :3]])],
+    "eigvals": [((), [SQUARE + 1j * TALL[:, :3]])],
     "qr": [(("reduced",), [TALL]), (("reduced",), [WIDE]), (("complete",), [WIDE])],
     "lu": [((), [SQUARE])],
     "det": [((), [SQUARE])],
@@ -84,7 +85,10 @@ def test_no_batch_at_all(name: str, options: Any, arrays: list[Any]) -> None:
 
 
 # eig, of complex matrices, is beside PyTorch in test/tensor/linalg/test_decompositions.py
-DIFFERENTIABLE = [case for case in CASES if FUNCTIONS[case[0]].vjp is not None and case[0] != "eig"]
+COMPLEX = {"eig", "eigvals"}  # their results are complex: test_decompositions.py has gradients
+DIFFERENTIABLE = [
+    case for case in CASES if FUNCTIONS[case[0]].vjp is not None and case[0] not in COMPLEX
+]
 UNFIT = {"lu"}  # the pivots are no smooth function of the matrix
 
 

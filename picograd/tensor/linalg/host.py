@@ -95,9 +95,19 @@ def eigh(node: Node) -> list[Node]:
 
 def eig(node: Node) -> list[Node]:
     """Find eigenvalues and eigenvectors of square matrices: complex numbers."""
-    x = wide("eig", node)
-    x = x.cast(x.dtype.complex)
+    x = complex_matrices("eig", node)
     return unpacked(host_call("eig", x), x.shape[-1:], x.shape[-2:])
+
+
+def eigenvalues(node: Node) -> Node:
+    """Find eigenvalues of square matrices, without vectors: complex numbers."""
+    return host_call("eigvals", complex_matrices("eigvals", node))
+
+
+def complex_matrices(op: str, node: Node) -> Node:
+    """Check a stack of square matrices, and make complex ones of them."""
+    x = wide(op, node)
+    return x.cast(x.dtype.complex)
 
 
 def pinv(node: Node, rtol: float | None, atol: float | None = None) -> Node:

@@ -108,8 +108,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     [-0.5, 0.0, 1.5]
     """
     check_least("softshrink", "lambd", lambd)
-    below = (input < -lambd).where(input + lambd, input * 0.0)
-    return (input > lambd).where(input - lambd, below)
+    return input - input.clamp(-lambd, lambd)
 
 
 @composed(function=False)

@@ -11,7 +11,6 @@ from picograd.tensor.core.operands import as_axis
 from picograd.tensor.indexing.selecting import computed_values
 
 Array = Any
-Runs = tuple[Node, Node, Node]
 
 
 def rows_of(op: str, node: Node, axis: Any) -> Array:
@@ -24,7 +23,7 @@ def rows_of(op: str, node: Node, axis: Any) -> Array:
     return moved.reshape(count, width)
 
 
-def unique_slices(node: Node, axis: Any) -> Runs:
+def unique_slices(node: Node, axis: Any) -> list[Node]:
     """Find the distinct slices, sorted: their places, each slice's number among them, counts."""
     rows = rows_of("unique", node, axis)
     order = np.arange(len(rows))
@@ -33,25 +32,31 @@ def unique_slices(node: Node, axis: Any) -> Runs:
     return grouped(node, rows, order)
 
 
-def consecutive_slices(node: Node, axis: Any) -> Runs:
-    """Find the runs of equal slices: the first's place, each slice's run, and their lengths."""
+def consecutive_slices(node: Node, axis: Any, *wanted: bool) -> list[Node]:
+    """Find the runs of equal slices: the first's place, each slice's run, and their lengths.
+
+    The last two are `wanted` or not.
+    """
     rows = rows_of("unique_consecutive", node, axis)
-    return grouped(node, rows, np.arange(len(rows)))
+    return grouped(node, rows, None, *wanted)
 
 
-def grouped(node: Node, rows: Array, order: Array) -> Runs:
-    """Keep one of each run of equal rows in an order."""
-    ordered = rows[order]
+def grouped(
+    node: Node, rows: Array, order: Array | None, has_inverse: bool = True, has_counts: bool = True
+) -> list[Node]:
+    """Keep one of each run of equal rows, in an order if there is one."""
+    ordered = rows if order is None else rows[order]
     starts: Array = np.ones(len(rows), bool)
-    starts[1:] = (ordered[1:] != ordered[:-1]).any(1)
-    run = np.cumsum(starts) - 1
-    inverse: Array = np.empty(len(rows), np.int64)
-    inverse[order] = run
-    total = int(starts.sum())
-    lengths = np.bincount(run, minlength=total)
-    nodes = []
-    for each in (order[starts], inverse, lengths):
-        whole = each.astype(np.int64)
-        nodes.append(node_from_numpy(whole, int64, node.device))
-    places, numbers, counts = nodes
-    return places, numbers, counts
+    differ = ordered[1:] != ordered[:-1]
+    starts[1:] = differ[:, 0] if rows.shape[1] == 1 else differ.any(1)
+    places = np.flatnonzero(starts)
+    found = [places if order is None else order[places]]
+    if has_inverse:
+        inverse = run = np.cumsum(starts) - 1
+        if order is not None:
+            inverse = np.empty(len(rows), np.int64)
+            inverse[order] = run
+        found.append(inverse)
+    if has_counts:
+        found.append(np.diff(places, append=len(rows)))
+    return [node_from_numpy(each, int64, node.device) for each in found]

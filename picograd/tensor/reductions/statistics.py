@@ -276,13 +276,12 @@ def unique_consecutive(
     """
     x = input.reshape(input.numel()) if dim is None else input
     axis = 0 if dim is None else dim
-    places, inverse, counts = (
-        wrap(node, False) for node in equal_runs.consecutive_slices(read(x), axis)
-    )
-    wanted = [x.index_select(axis, places)]
-    wanted += [inverse.reshape(*input.shape) if dim is None else inverse] * return_inverse
-    wanted += [counts] * return_counts
-    return tuple(wanted) if len(wanted) > 1 else wanted[0]
+    nodes = equal_runs.consecutive_slices(read(x), axis, return_inverse, return_counts)
+    places, *others = (wrap(node, False) for node in nodes)
+    if return_inverse and dim is None:
+        others[0] = others[0].reshape(*input.shape)
+    found = x.index_select(axis, places)
+    return (found, *others) if others else found
 
 
 # histograms

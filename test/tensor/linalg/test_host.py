@@ -114,3 +114,17 @@ def test_fourier(norm: Any, device: str) -> None:
         both("irfft2", False, True),
     ]
     compare(cases, device)
+
+
+def test_values_alone_need_no_vectors(monkeypatch):
+    for name in ("eig", "svd"):
+        whole = getattr(np.linalg, name)
+
+        def plain(x, *args, whole=whole, **options):
+            assert options.get("compute_uv") is False
+            return whole(x, *args, **options)
+
+        monkeypatch.setattr(np.linalg, name, plain)
+    x = picograd.Tensor(np.diag([3.0, 2.0, 0.0]).astype(np.float32))
+    assert sorted(each.real for each in picograd.linalg.eigvals(x).tolist()) == [0, 2, 3]
+    assert picograd.linalg.matrix_rank(x).item() == 2
