@@ -2,6 +2,7 @@
 derivatives of derivatives, steps in a world, sequences, sampling.
 """
 
+import numpy as np
 from training_loops import CLASSES, EXAMPLES, WIDTH
 
 
@@ -302,8 +303,83 @@ def inference(work):
     return step
 
 
+def line_search(work):
+    """Descent that tries rates until the loss falls enough; weights are put back by hand."""
+    model, no_grad = work.perceptron(), work.library.no_grad
+    parameters, rate = list(model.parameters()), 1.0
+
+    def step():
+        nonlocal rate
+        loss = work.loss(model)
+        gradients = work.library.autograd.grad(loss, parameters)
+        old = [p.detach().clone() for p in parameters]
+        before, slope = loss.item(), sum((g * g).sum() for g in gradients).item()
+        rate = min(2.0 * rate, 1.0)
+        while True:
+            with no_grad():
+                for p, value, g in zip(parameters, old, gradients, strict=True):
+                    p.copy_(value - rate * g)
+                after = work.loss(model).item()
+            if after <= before - 0.5 * rate * slope or rate < 1e-3:
+                return after
+            rate *= 0.5
+
+    return step
+
+
+def gradient_surgery(work):
+    """Two losses: where their gradients disagree, one is projected away from the other."""
+    model, target = work.perceptron(CLASSES + 1), work.normal(EXAMPLES)
+    optimizer, parameters = work.adam(model), list(model.parameters())
+
+    def step():
+        out, grad = model(work.x), work.library.autograd.grad
+        first = work.F.cross_entropy(out[:, :CLASSES], work.y)
+        second = work.F.mse_loss(out[:, CLASSES], target)
+        ones, others = grad(first, parameters, retain_graph=True), grad(second, parameters)
+        dot = sum((a * b).sum() for a, b in zip(ones, others, strict=True))
+        share = 0.0
+        if dot.item() < 0:
+            share = dot / sum((b * b).sum() for b in others)
+        for p, a, b in zip(parameters, ones, others, strict=True):
+            p.grad = a + b - share * b
+        optimizer.step()
+        return first.item() + second.item()
+
+    return step
+
+
+def replay_buffer(work):
+    """Q-learning from a list that grows; batches of it are made in NumPy."""
+    model, target = work.perceptron(3), work.perceptron(3)
+    optimizer, draw = work.adam(model), np.random.default_rng(5)
+    state, buffer = work.inputs[0], []
+
+    def step():
+        nonlocal state
+        with work.library.no_grad():
+            action = int(model(work.library.from_numpy(state)[None]).argmax(1))
+        following = (0.9 * state + 0.1 * (action - 1)).astype(np.float32)
+        buffer.append((state, action, -float(np.square(following).mean()), following))
+        state = following
+        picked = [buffer[at] for at in draw.integers(0, len(buffer), min(len(buffer), 16))]
+        before, actions, rewards, after = (np.array(each) for each in zip(*picked, strict=True))
+        with work.library.no_grad():
+            future = target(work.library.from_numpy(after)).max(1).values
+            wanted = work.library.from_numpy(rewards.astype(np.float32)) + 0.9 * future
+        found = model(work.library.from_numpy(before))
+        found = found.gather(1, work.library.from_numpy(actions)[:, None]).squeeze(1)
+        loss = work.F.smooth_l1_loss(found, wanted)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    return step
+
+
 LOOPS = (
     gradient_penalty, adversarial, curvature, adapted, hooks, gradient_hooks, policy,
     policy_with_gradients, actor_critic, sampling, teacher_forcing, truncated, two_networks,
-    distilled, inference,
+    distilled, inference, line_search, gradient_surgery, replay_buffer,
 )  # fmt: skip

@@ -141,6 +141,7 @@ Bases = dict[Node, tuple[Node, bool]]  # of views: what they show, and whether w
 Waiting = tuple[int, "weakref.ref[Any]"]  # tracks no gradients, and the tensor that shows it
 LEAVES_OF_THE_GRAPH = ("const", "iota", "scalar", "buffer")
 FREE = ("reshape", "permute", "expand", "slice", "detach")  # never a kernel of their own
+ASKING = -1
 HOPS = 8  # carried values whose past is kept
 FARTHEST = 1000  # nodes that are looked at for what waits, at one computation
 LINES_LIMIT = 256
@@ -184,6 +185,13 @@ def starts(order: Sequence[Node]) -> list[Node]:
     return [node for node in here if is_made_of_nothing(node)]
 
 
+def are_started() -> bool:
+    """Tell whether all leaves that asked for gradients are in memory, and forget those that are."""
+    owners = [tensor for reference in STARTS if (tensor := reference()) is not None]
+    STARTS[:] = [weakref.ref(each) for each in owners if leaf_buffer(each.node) is None]
+    return not STARTS
+
+
 def is_made_of_nothing(root: Node) -> bool:
     """Tell whether a node reads no memory: constants, counters and random numbers alone."""
     order = walk_pending([root])
@@ -220,19 +228,19 @@ def passed_over() -> list[Node]:
 def read_ahead(order: Sequence[Node], roots: Sequence[Node], live: Any) -> list[Node]:
     """List the values to store with a graph, if it is asked for at a line where some were missed.
 
-    Not those that track gradients: what `backward` needs it computes again.
+    Not those with a graph behind them: what `backward` needs it computes again.
     """
     if not is_ahead():
         return []
     numbers = {id(node): number for number, node in enumerate(order)}
     stored = set(map(id, roots))
     passed = passing(order, live)
-    free = {node for node, is_free in passed if is_free and id(node) not in stored}
-    ahead = sorted(free, key=lambda node: numbers[id(node)])
-    ahead += [node for node, is_free in waiting(numbers, live, stored) if is_free]
-    for node in ahead:
-        PASSED.setdefault(node, 1)
-    return ahead
+    free = {node: kind for node, kind in passed if kind and id(node) not in stored}
+    ahead = sorted(free.items(), key=lambda pair: numbers[id(pair[0])])
+    ahead += [pair for pair in waiting(numbers, live, stored) if pair[1]]
+    for node, kind in ahead:
+        PASSED.setdefault(node, kind)
+    return [node for node, _ in ahead]
 
 
 def note_gradients(served: Sequence[tuple[Any, Node]]) -> None:
@@ -333,7 +341,8 @@ def between(order: Sequence[Node]) -> set[Node]:
 def note(found: GraphKey, live: Any) -> None:
     """Remember what live tensors hold that was computed on the way, or is made of such values.
 
-    `PASSED` has 0 for what tracks gradients, else a number (`cut_past`).
+    `PASSED` has 0 for what tracks gradients, `ASKING` where a leaf asks for them (the next weights
+    of a loop), else a number (`cut_past`).
     """
     passed = passing(found.order, live)
     noted = [each for each in passed if each[0].realized is None]
@@ -398,7 +407,7 @@ def waiting(numbers: Mapping[int, int], live: Any, stored: set[int]) -> list[tup
 
 
 def shown(node: Node, tensor: Any, bases: Bases) -> tuple[Node, int]:
-    """Find what a live tensor's node is a view of, and whether it tracks no gradients.
+    """Find what a live tensor's node is a view of, and what `PASSED` has for it.
 
     `bases` keeps what is found on the way: views of views are walked once.
     """
@@ -410,8 +419,12 @@ def shown(node: Node, tensor: Any, bases: Bases) -> tuple[Node, int]:
     for each in reversed(path):
         is_whole = is_whole and each.op != "detach"
         bases[each] = base, is_whole
-    is_free = is_whole and not tensor.requires_grad
-    return base, int(is_free)
+    if tensor.requires_grad and not tensor.is_leaf:
+        return base, 0
+    if tensor.requires_grad:
+        is_alone = is_pending(base) and all(map(is_detached, path))
+        return tensor.node if is_alone else base, ASKING
+    return base, int(is_whole)
 
 
 def is_shown(node: Node, tensor: Any, bases: Bases) -> bool:
@@ -461,12 +474,12 @@ def cut_past(found: GraphKey, stored: Sequence[Node]) -> None:
             source = node.inputs[0]
             kind = source.shape, source.dtype, source.device
             node.inputs = (Node("buffer", (), Storage(source.realized), *kind),)
-    carried = [leaf for leaf in past if PASSED.get(leaf, 0)]
+    carried = [leaf for leaf in past if PASSED.get(leaf, 0) > 0]
     hops = 1 + max([PASSED[leaf] for leaf in carried], default=0)
     if hops > HOPS:
         hops = 1
         for leaf in carried:
             become_leaf(leaf, Storage(leaf.realized))
     for node in stored:
-        if PASSED.get(node, 0):
+        if PASSED.get(node, 0) > 0:
             PASSED[node] = hops

@@ -1,15 +1,21 @@
-"""Gradients that nobody but their tensor has: another value may replace them, unseen.
+"""Gradients, and bases of views, that nobody but their tensor has: others may replace them, unseen.
 
 A write in place is recorded, and what reads the old value, its views and its holders are told. A
 gradient that nothing else leads to gets a new value instead, which looks the same and costs less.
+A leaf that asks for gradients lets go a base that only it shows: the weights of a loop are made of
+those before.
 """
 
 import sys
+import weakref
 from collections.abc import Callable
 from typing import Any
 
-from picograd.engine import foreign
+from picograd.engine import foreign, pending
+from picograd.engine.followed import event, noted
+from picograd.engine.tracing import RUNNING
 from picograd.engine.update import Alone
+from picograd.graph import build
 
 
 def held(owner: Any, name: str) -> int:
@@ -34,6 +40,29 @@ def has_alone(owner: Any, known: int = 0) -> bool:
     if any(each() is not None for each in views):
         return False
     return not foreign.is_shared(found._node)
+
+
+@event
+def ask(tensor: Any) -> None:
+    """Let a tensor that tracks no gradients be a leaf that asks for them."""
+    noted(become_asking, tensor)
+
+
+def become_asking(tensor: Any) -> None:
+    """Make a leaf of a tensor; one that was detached from what nobody has shows that no more."""
+    if tensor._node.leaf is None:
+        tensor._move(build.detach(tensor._node))
+        tensor._node.leaf = weakref.ref(tensor)
+    tensor._tracks, view = pending.note_start(tensor), tensor._view
+    is_near = view is not None and view.function is build.detach and view.base._view is None
+    if is_near and not RUNNING.traces and is_waiting(view.base) and held(view, "base") == ALONE:
+        tensor._view = None
+
+
+def is_waiting(tensor: Any) -> bool:
+    """Tell whether a tensor is not computed yet, and was never written."""
+    node = tensor._node
+    return bool(node.inputs) and node.realized is None and not tensor._version
 
 
 def change_gradient(owner: Any, change: Callable[[Any], Any]) -> Any:

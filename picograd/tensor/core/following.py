@@ -12,6 +12,7 @@ missed is not tried for a while.
 import functools
 import math
 import operator
+import sys
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
@@ -50,7 +51,7 @@ from picograd.graph.starts import starts_of
 from picograd.late_methods import dataclass
 from picograd.number import LARGEST, given
 from picograd.tensor.core.aliasing import is_shown
-from picograd.tensor.core.alone import has_alone
+from picograd.tensor.core.alone import ALONE, has_alone, held
 from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE, TRACKED, WALKS
 from picograd.tensor.core.demands import known_bounds
@@ -351,7 +352,10 @@ class Follower:
             if is_shown(self.met[met]):
                 return False
         for each in event.moves:
-            if not self.are_moved(self.made[each.number](), event):
+            moved: Any = self.made[each.number]()
+            if not self.are_moved(moved, event):
+                return False
+            if each.is_apart and moved._view is not None and held(moved._view, "base") != ALONE:
                 return False
         for met, _, before in event.gradients:
             leaf = self.met[met]
@@ -555,6 +559,8 @@ class Follower:
                 if gradient.is_counted:
                     VERSIONS[node] = VERSIONS.get(target._node, 0) + 1
                 target._tracks = gradient.tracks
+                if gradient.is_apart:
+                    target._view = None
             target._node, target._history = node, None
         for met, _ in event.shows:
             self.met[met]._view = self.met[met]._views = None
@@ -687,7 +693,7 @@ class Follower:
             return False
         if not self.is_asked(asked, read.asked):
             return False
-        if self.living() != [number for number, _ in read.alive]:
+        if not self.are_alive([number for number, _ in read.alive]):
             return False
         if not self.are_current() or (taken := self.taken(read)) is None:
             return False
@@ -716,9 +722,21 @@ class Follower:
         check_later_all(checks)
         return True
 
-    def living(self) -> list[int]:
-        """Number the tensors that were made and live."""
-        return [number for number, each in enumerate(self.made) if each() is not None]
+    def are_alive(self, wanted: list[int]) -> bool:
+        """Tell whether tensors that were made live, and no others.
+
+        Gradients of what was met, and is gone but for this way, are as gone as that.
+        """
+        alive = [number for number, each in enumerate(self.made) if each() is not None]
+        if alive == wanted:
+            return True
+        given = [each for event in self.way.events[: self.at] for each in event.gradients]
+        gone = {
+            number
+            for met, number, _ in given
+            if sys.getrefcount(self.met[met]) == ALONE and has_alone(self.met[met])
+        }
+        return [number for number in alive if number not in gone] == wanted
 
     def launch(self, taken: Taken) -> Any:
         """Run the plan. What a handler does meanwhile is recorded; after an error all is."""
@@ -742,7 +760,7 @@ class Follower:
 
     def is_alone(self) -> bool:
         """Tell whether nothing waits, or watches, but what was followed."""
-        if config.debug or PROFILES or carried.STARTS or is_waited_for():
+        if config.debug or PROFILES or not carried.are_started() or is_waited_for():
             return False
         waiting = pending.LIVE.pending()
         if not waiting:
@@ -766,7 +784,7 @@ class Follower:
         for parameter, number in way.gradients:
             if parameter._grad is not (None if number < 0 else made[number]()):
                 return False
-        if self.living() != way.alive:
+        if not self.are_alive(way.alive):
             return False
         if not self.are_current():
             return False

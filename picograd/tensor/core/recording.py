@@ -36,6 +36,7 @@ from picograd.graph.row import MEMORY, PAIRS, WRITES
 from picograd.number import GivenInt, given, position_of
 from picograd.tensor.core import aliasing, autograd, running_vmaps, saved_hooks
 from picograd.tensor.core.aliasing import View
+from picograd.tensor.core.alone import ask
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Tensor
 from picograd.tensor.core.autocast import REGIONS, converted, recorder_of
 from picograd.tensor.core.autograd import MODE, TRACKED
@@ -201,7 +202,7 @@ class Recorded:
     @requires_grad.setter
     def requires_grad(self, wanted: bool) -> None:
         was_frozen, self._is_frozen = self._is_frozen, not wanted and self.is_leaf
-        if wanted != self._tracks or was_frozen != self._is_frozen:
+        if was_frozen != self._is_frozen or wanted < self._tracks:
             leave()
         if wanted == self._tracks:
             return
@@ -210,10 +211,9 @@ class Recorded:
             raise GradientError("requires_grad", text, "use a float dtype")
         if not wanted and not self.is_leaf:
             raise GradientError("requires_grad", "only a leaf can turn it off", "use .detach()")
-        if wanted and self._node.leaf is None:
-            self._move(build.detach(self._node))
-            self._node.leaf = weakref.ref(self)
-        self._tracks = wanted and pending.note_start(self)
+        if wanted:
+            ask(self)
+        self._tracks = wanted
 
     @property
     def is_leaf(self) -> bool:

@@ -127,6 +127,7 @@ class Move:
     is_leaf: bool
     is_counted: bool  # by the tensor's version
     is_changed: bool  # the next computation stores it
+    is_apart: bool  # it shows no other any more, which nobody has
 
 
 @dataclass(slots=True)
@@ -438,7 +439,8 @@ class Log:
         if kind == MET:
             event.shows.append((number, node))
             return
-        flags = node.leaf is not None, node in VERSIONS, node in pending.CHANGED
+        is_apart = target._view is None and self.made[number][2].shown is not None
+        flags = node.leaf is not None, node in VERSIONS, node in pending.CHANGED, is_apart
         event.moves.append(Move(number, node, target._tracks, *flags))
         self.moved[number] = node
 

@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -1086,6 +1087,48 @@ def data_shared(program: Program, number: int) -> Any:
     return total
 
 
+def renew(program: Program, number: int, is_quiet: bool) -> Any:
+    """Each step makes new leaves; what they were made of, old ones and graphs are held at times."""
+    if not program.kept:
+        drawn = np.random.default_rng(4)
+        sizes = (4, 6), (6,), (6, 6), (6,), (6, 3)
+        program.kept = [Tensor(drawn.standard_normal(each).astype("f")) for each in sizes]
+        program.kept = [each.requires_grad_() for each in program.kept]
+    old, (x, y) = program.kept, program.batch(number)
+    x = ((x @ old[0] + old[1]).relu() @ old[2] + old[3]).tanh()
+    loss = F.cross_entropy(F.layer_norm(x, (6,)) @ old[4], y)
+    gradients = picograd.autograd.grad(loss, old) if is_quiet else []
+    if not is_quiet:
+        loss.backward()
+        gradients = [each.grad for each in old]
+    with picograd.no_grad() if is_quiet else nullcontext():
+        made = [w - (0.1 if number != 17 else 0.2) * g for w, g in zip(old, gradients, strict=True)]
+    bases = made[:1] if number in (20, 24) else []
+    program.kept = made if is_quiet else [each.detach() for each in made]
+    del made
+    for each in program.kept:
+        each.requires_grad_()
+    if number == 28:
+        program.kept[0].register_hook(lambda gradient: gradient * 2)
+    total = loss.item()
+    if number == 20 and not is_quiet:
+        bases[0].sum().backward()  # the graph that they were cut off from
+        total += old[0].grad.sum().item()
+    if number == 24:
+        with picograd.no_grad():
+            bases[0].add_(1.0)  # the leaf shows it
+        total += program.kept[0].sum().item()
+    return total + (0.0 if number != 32 else sum(each.sum().item() for each in gradients))
+
+
+def renewed(program: Program, number: int) -> Any:
+    return [renew(program, at, False) for at in range(3 * number, 3 * number + 3)]
+
+
+def renewed_quietly(program: Program, number: int) -> Any:
+    return [renew(program, at, True) for at in range(3 * number, 3 * number + 3)]
+
+
 LOOPS: list[tuple[Loop, int]] = [
     (plain, 8), (detached, 7), (kept_outputs, 7), (rates, 6), (branches, 4), (factors, 3),
     (kinds_of_factors, 3), (sizes, 3), (read_inside, 0), (statistics_read, 1), (evaluated, 5),
@@ -1105,7 +1148,8 @@ LOOPS: list[tuple[Loop, int]] = [
     (read_and_written_twice, 2), (wrong_on_the_way, 3),
     (recurrent, 1), (gated, 1), (carried_on, 2), (pieces_of_made, 2),
     (zeroed_before, 2), (packed, 2), (read_between, 3), (rates_asked, 2),
-    (written_by_index, 2), (data_given, 2), (data_shared, 3),
+    (written_by_index, 2), (data_given, 2), (data_shared, 3), (renewed, 8),
+    (renewed_quietly, 8),
 ]  # fmt: skip
 
 EARLY = (
@@ -1120,6 +1164,8 @@ EARLY = (
     written_by_index,
     data_given,
     data_shared,
+    renewed,
+    renewed_quietly,
 )  # begin with their second run of a plan
 
 
@@ -1133,6 +1179,8 @@ def hits(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
         found.append(finish(follower, *ended))
         return found[-1]
 
+    inside = noted.__code__.replace(co_filename=following.__file__)  # no line of the program's
+    monkeypatch.setattr(noted, "__code__", inside)
     monkeypatch.setattr(following.Follower, "finish", noted)
     monkeypatch.setattr(following.Known, "miss", lambda known: setattr(known, "waits", 1))
     monkeypatch.setattr(carried, "LINES", {})
