@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from picograd.dtype import bool_
-from picograd.errors import ShapeError, ValueRangeError
+from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.function import within
 from picograd.tensor.network import attention as functional
@@ -146,10 +146,13 @@ def with_rows(
 
 
 def check_mask(name: str, mask: Tensor, wanted: tuple[int, ...]) -> None:
-    """Raise ShapeError for a mask of another shape."""
+    """Raise for a mask of another shape, or of integers, which would be added as numbers."""
     if tuple(mask.shape) != wanted:
         problem = f"{name} of shape {tuple(mask.shape)}, {wanted} wanted"
         raise ShapeError("MultiheadAttention", problem, "give one entry per query and key")
+    if mask.dtype.is_integer:
+        problem = f"{name} is {mask.dtype.name}"
+        raise DTypeError("MultiheadAttention", problem, "call .bool(): True where it hides")
 
 
 def as_numbers(mask: Tensor, like: Tensor) -> Tensor:
