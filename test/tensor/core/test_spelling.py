@@ -229,5 +229,6 @@ def test_classes_are_told_of_the_functions_that_programs_name() -> None:
         def __torch_function__(cls, function: Any, *given: Any) -> Any:
             return function
 
-    for function in (picograd.exp, picograd.linalg.solve, picograd.linalg.eigh, picograd.fft.fft):
+    composed = (picograd.logdet, picograd.linalg.solve, picograd.linalg.eigh, picograd.fft.fft)
+    for function in (picograd.exp, *composed):
         assert function(Matrix(), Matrix()) is function
