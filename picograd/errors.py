@@ -46,6 +46,10 @@ class ValueRangeError(PicogradError, ValueError, RuntimeError):
     """An argument outside its allowed values."""
 
 
+class AssertedError(ShapeError, ValueRangeError, AssertionError):
+    """Sizes of a layer or of data that PyTorch states by `assert`."""
+
+
 class LinAlgError(ValueRangeError):
     """A matrix that is singular, or not positive definite, where it must be."""
 

@@ -31,6 +31,7 @@ def test_message_has_op_problem_and_fix() -> None:
 @pytest.mark.parametrize(
     ("name", "builtin"),
     [("ShapeError", ValueError), ("ShapeError", RuntimeError), ("ValueRangeError", ValueError),
+     ("AssertedError", AssertionError),
      ("DTypeError", TypeError), ("DTypeError", NotImplementedError),
      ("AxisError", IndexError), ("DeviceError", RuntimeError),
      ("GradientError", RuntimeError), ("TraceError", RuntimeError),

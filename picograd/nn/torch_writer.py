@@ -102,7 +102,8 @@ class Pickler(pickle._Pickler):
         new = Storage(str(len(self.storages)), root)  # type: ignore[arg-type]
         storage = self.storages.setdefault(id(root), new)
         shape = tuple(tensor.shape)
-        wants, hooks = tensor.requires_grad, OrderedDict[str, Any]()
+        wants: bool = tensor.requires_grad
+        hooks: Any = OrderedDict()
         place = (storage, offset, shape, tuple(steps), wants, hooks)
         return (TENSOR, place) if storage.is_known else (OTHER_TENSOR, (*place, tensor.dtype))
 
