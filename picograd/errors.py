@@ -1,7 +1,8 @@
 """Every error picograd raises: user mistakes (one class per built-in class) and our own bugs.
 
 PyTorch raises RuntimeError for most mistakes that Python and NumPy call a ValueError, TypeError or
-IndexError. The classes here are both, so that either `except` catches them.
+IndexError, and NotImplementedError, which is one, for dtypes that an operation does not take. The
+classes here are both, so that either `except` catches them.
 
 A message has the form `op: problem. Fix: what to do.` so that the reader can mend the program
 without opening picograd. `check` guards invariants of picograd itself and raises `InternalError`.
@@ -45,11 +46,15 @@ class ValueRangeError(PicogradError, ValueError, RuntimeError):
     """An argument outside its allowed values."""
 
 
+class AssertedError(ShapeError, ValueRangeError, AssertionError):
+    """Sizes of a layer or of data that PyTorch states by `assert`."""
+
+
 class LinAlgError(ValueRangeError):
     """A matrix that is singular, or not positive definite, where it must be."""
 
 
-class DTypeError(PicogradError, TypeError, RuntimeError):
+class DTypeError(PicogradError, TypeError, NotImplementedError):
     """A dtype or Python type the operation does not take."""
 
 

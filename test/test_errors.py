@@ -31,7 +31,9 @@ def test_message_has_op_problem_and_fix() -> None:
 @pytest.mark.parametrize(
     ("name", "builtin"),
     [("ShapeError", ValueError), ("ShapeError", RuntimeError), ("ValueRangeError", ValueError),
-     ("DTypeError", TypeError), ("AxisError", IndexError), ("DeviceError", RuntimeError),
+     ("AssertedError", AssertionError),
+     ("DTypeError", TypeError), ("DTypeError", NotImplementedError),
+     ("AxisError", IndexError), ("DeviceError", RuntimeError),
      ("GradientError", RuntimeError), ("TraceError", RuntimeError),
      ("MemberError", KeyError), ("MemberError", AttributeError),
      ("OutOfMemoryError", MemoryError), ("StateError", ValueError), ("DataError", OSError)],

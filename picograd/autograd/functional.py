@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from picograd.errors import GradientError
 from picograd.tensor.core.recording import grad
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms import custom
@@ -11,6 +12,42 @@ __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
 Inputs = Tensor | Sequence[Tensor]
 Function = Callable[..., Any]
+
+
+def check_dependence(op: str, func: Function, inputs: Inputs, strict: bool) -> None:
+    """Raise GradientError, where that is wanted, unless all results follow from all inputs."""
+    points = [each.detach().requires_grad_() for each in custom.several(inputs)] if strict else []
+    for number, result in enumerate(custom.several(func(*points)) if strict else ()):
+        slopes: Any = [None] * len(points)
+        if result.requires_grad:
+            slopes = grad(result.sum(), points, create_graph=True, allow_unused=True)
+        for at, slope in enumerate(slopes):
+            if slope is None:
+                text = f"result {number} of the function does not follow from input {at}"
+                raise GradientError(op, text, "leave out strict=True: it is a zero")
+
+
+def check_slopes(op: str, func: Function, inputs: Inputs, strict: bool) -> None:
+    """Raise GradientError, where that is wanted, unless all slopes follow from all inputs too."""
+    check_dependence(op, func, inputs, strict)
+
+    def slopes(*points: Tensor) -> Any:
+        return grad(func(*points), points, create_graph=True)
+
+    check_dependence(op, slopes, inputs, strict)
+
+
+def one_number(func: Function) -> Function:
+    """Check that a function gives a tensor of one element, and take its axes away."""
+
+    def call(*points: Tensor) -> Tensor:
+        result = func(*points)
+        if not isinstance(result, Tensor) or result.numel() != 1:
+            text = f"the function gives {result.shape if isinstance(result, Tensor) else result}"
+            raise GradientError("hessian", text, "let it return one number, such as .sum()")
+        return result.reshape(())
+
+    return call
 
 
 def jacobian(
@@ -22,6 +59,7 @@ def jacobian(
     strategy: str = "reverse-mode",
 ) -> Any:
     """Compute the derivative of every output element: output shape + input shape."""
+    check_dependence("jacobian", func, inputs, strict)
     return custom.jacobian(func, inputs, create_graph)
 
 
@@ -34,6 +72,8 @@ def hessian(
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
     """Compute the second derivatives of a function that gives one number."""
+    func = one_number(func)
+    check_slopes("hessian", func, inputs, strict)
     return custom.hessian(func, inputs, create_graph)
 
 
@@ -41,6 +81,7 @@ def vjp(
     func: Function, inputs: Inputs, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
     """Compute func(inputs) and the product of `v` with its Jacobian."""
+    check_dependence("vjp", func, inputs, strict)
     return custom.vjp(func, inputs, v, create_graph)
 
 
@@ -48,6 +89,7 @@ def jvp(
     func: Function, inputs: Inputs, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
     """Compute func(inputs) and the product of its Jacobian with `v`."""
+    check_dependence("jvp", func, inputs, strict)
     return custom.jvp(func, inputs, v, create_graph)
 
 
@@ -62,6 +104,7 @@ def hvp(
     >>> product.tolist()
     [6.0, 12.0]
     """
+    check_slopes("hvp", func, inputs, strict)
     points = [point.detach().requires_grad_() for point in custom.several(inputs)]
     directions = custom.several(points[0].new_ones(()) if v is None else v)
     output = func(*points)

@@ -28,7 +28,6 @@ Sizes = Sequence[int]
 LOG_2 = math.log(2.0)
 LOG_2_PI = math.log(2.0 * math.pi)
 EULER = 0.5772156649015329
-DEFAULTS: dict[str, bool | None] = {"validate": None}
 
 
 def as_tensors(*values: Any) -> list[Tensor]:
@@ -60,8 +59,8 @@ class Distribution:
     ) -> None:
         self._batch_shape: Shape = tuple(batch_shape)
         self._event_shape: Shape = tuple(event_shape)
-        wanted = DEFAULTS["validate"] if validate_args is None else validate_args
-        self._validate_args = wanted
+        if validate_args is not None:
+            self._validate_args = validate_args
         for name, constraint in self.arg_constraints.items():
             if name in vars(self):
                 self._check(f"parameter {name}", getattr(self, name), constraint)
@@ -86,7 +85,7 @@ class Distribution:
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
         """Choose whether all distributions compute their values to check them."""
-        DEFAULTS["validate"] = value
+        Distribution._validate_args = value
 
     @property
     def batch_shape(self) -> Size:
@@ -191,6 +190,8 @@ class Distribution:
 
     def _validate_sample(self, value: Any) -> None:
         """Raise for a value that does not fit the shape, or is outside the support."""
+        if self._validate_args is False:
+            return
         if not isinstance(value, Tensor):
             problem = f"the value is a {type(value).__name__}"
             raise ShapeError("log_prob", problem, "pass a Tensor")
@@ -198,15 +199,12 @@ class Distribution:
             problem = f"a value of shape {value.shape} for events of shape {self._event_shape}"
             fix = f"end its shape with that of batches and events, {self._extended_shape()}"
             raise ShapeError("log_prob", problem, fix)
-        if self._validate_args is not False:
-            self._check("value", value, self.support)
+        self._check("value", value, self.support)
 
     def _fits(self, value: Tensor) -> bool:
         """Tell whether a shape ends with an event, and its rest meets the batches."""
         shape = tuple(value.shape)
         events, pairs = len(self._event_shape), zip(shape[::-1], self._extended_shape()[::-1])
-        if self._validate_args is False:
-            return True
         is_batched = all(a == b or 1 in (a, b) for a, b in pairs)
         return is_batched and shape[len(shape) - events :] == self._event_shape
 

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from picograd.errors import ValueRangeError
+from picograd.errors import AssertedError
 from picograd.nn import init
 from picograd.nn.flex_attention import SDPBackend as SDPBackend
 from picograd.nn.flex_attention import sdpa_kernel as sdpa_kernel
@@ -59,7 +59,7 @@ class MultiheadAttention(Module):
         init.check_sizes("MultiheadAttention", 1, embed_dim=embed_dim, num_heads=num_heads)
         if embed_dim % num_heads:
             problem = f"embed_dim={embed_dim} does not divide by num_heads={num_heads}"
-            raise ValueRangeError("MultiheadAttention", problem, "choose a divisor")
+            raise AssertedError("MultiheadAttention", problem, "choose a divisor")
         self.embed_dim = embed_dim
         self.num_heads = num_heads
         self.dropout = dropout

@@ -19,7 +19,7 @@ import numpy as np
 
 from picograd.dtype import int64
 from picograd.engine.tracing import check_not_tracing
-from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError, internal
+from picograd.errors import AssertedError, AxisError, DTypeError, ValueRangeError, internal
 from picograd.target import is_host
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.exchange import memory_of
@@ -418,7 +418,7 @@ def _shared_length(op: str, values: Sequence[Any]) -> int:
     sizes = [tuple(value.shape) for value in values]
     if not sizes or any(not shape or shape[0] != sizes[0][0] for shape in sizes):
         problem = f"inputs of shapes {sizes} do not share their first size"
-        raise ShapeError(op, problem, "pass tensors with one row per sample")
+        raise AssertedError(op, problem, "pass tensors with one row per sample")
     return int(sizes[0][0])
 
 
@@ -480,7 +480,7 @@ class ConcatDataset(Dataset):
         self.datasets: list[Any] = list(datasets)
         if not self.datasets:
             problem = "no data set given"
-            raise ValueRangeError("ConcatDataset", problem, "pass at least one")
+            raise AssertedError("ConcatDataset", problem, "pass at least one")
         if any(isinstance(each, IterableDataset) for each in self.datasets):
             problem = "an IterableDataset has no index"
             raise DTypeError("ConcatDataset", problem, "use ChainDataset")

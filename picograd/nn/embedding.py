@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from picograd.errors import ShapeError, ValueRangeError, check_known
+from picograd.errors import AssertedError, ShapeError, check_known
 from picograd.nn import functional, init
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
@@ -54,7 +54,7 @@ class Table(Module):
             return None
         if not -self.num_embeddings <= index < self.num_embeddings:
             problem = f"padding_idx={index} is out of range for {self.num_embeddings} rows"
-            raise ValueRangeError(type(self).__name__, problem, "use a row of the table")
+            raise AssertedError(type(self).__name__, problem, "use a row of the table")
         return index % self.num_embeddings
 
     def _is_real(self, index: Tensor, like: Tensor) -> Tensor:

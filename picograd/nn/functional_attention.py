@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from picograd.dtype import bool_
-from picograd.errors import ShapeError, ValueRangeError
+from picograd.errors import AssertedError, DTypeError, ShapeError, ValueRangeError
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.function import within
 from picograd.tensor.network import attention as functional
@@ -74,7 +74,7 @@ def projected(layer: Any, *inputs: Tensor) -> list[Tensor]:
     for x, size in zip(inputs, sizes):
         if len(x.shape) != 3 or x.shape[-1] != size:
             problem = f"input of shape {tuple(x.shape)}, {size} features wanted"
-            raise ShapeError("MultiheadAttention", problem, "give 3 axes, features last")
+            raise AssertedError("MultiheadAttention", problem, "give 3 axes, features last")
     rows = [x if layer.batch_first else x.transpose(0, 1) for x in inputs]
     check_batches("MultiheadAttention", inputs, 0 if layer.batch_first else 1)
     biases: Any = [None] * 3 if layer.in_proj_bias is None else layer.in_proj_bias.chunk(3)
@@ -146,10 +146,13 @@ def with_rows(
 
 
 def check_mask(name: str, mask: Tensor, wanted: tuple[int, ...]) -> None:
-    """Raise ShapeError for a mask of another shape."""
+    """Raise for a mask of another shape, or of integers, which would be added as numbers."""
     if tuple(mask.shape) != wanted:
         problem = f"{name} of shape {tuple(mask.shape)}, {wanted} wanted"
-        raise ShapeError("MultiheadAttention", problem, "give one entry per query and key")
+        raise AssertedError("MultiheadAttention", problem, "give one entry per query and key")
+    if mask.dtype.is_integer:
+        problem = f"{name} is {mask.dtype.name}"
+        raise DTypeError("MultiheadAttention", problem, "call .bool(): True where it hides")
 
 
 def as_numbers(mask: Tensor, like: Tensor) -> Tensor:
@@ -200,7 +203,7 @@ class GivenWeights:
     def __init__(self, num_heads: int, embed_dim: int) -> None:
         if embed_dim % num_heads:
             text = f"embed_dim_to_check={embed_dim} does not divide by num_heads={num_heads}"
-            raise ValueRangeError("multi_head_attention_forward", text, "choose a divisor")
+            raise AssertedError("multi_head_attention_forward", text, "choose a divisor")
         self.num_heads, self.embed_dim = num_heads, embed_dim
 
 

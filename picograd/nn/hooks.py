@@ -56,6 +56,7 @@ class Hooks:
 
 
 EVERY, NONE = Hooks(), Hooks()  # those of all modules; none
+REGISTRATION: dict[str, dict[int, Registered]] = {}  # of members, by their kind
 
 
 class Shown:
@@ -98,8 +99,19 @@ def register(kind: dict[int, Registered], hook: Registered, prepend: bool) -> Ho
 
 def register_before_loading(module: Any, hook: Hook, with_module: bool = False) -> HookHandle:
     """Add a hook before loading, which is shown the module only where that is asked for."""
-    shown = hook if with_module else lambda module, *rest: hook(*rest)
+    shown = hook if with_module else WithoutModule(hook)
     return module.register_load_state_dict_pre_hook(shown)
+
+
+@dataclass(frozen=True)
+class WithoutModule:
+    """This class calls a hook without the module it belongs to; it can be pickled if that can."""
+
+    hook: Hook
+
+    def __call__(self, module: Any, *rest: Any) -> Any:
+        """Call the hook."""
+        return self.hook(*rest)
 
 
 def show(kind: dict[int, Registered], op: str, *shown: Any) -> None:
@@ -127,6 +139,41 @@ def of_every_module(kind: str) -> Callable[..., HookHandle]:
         return register(getattr(EVERY, kind), Registered(hook, with_kwargs, always_call), False)
 
     return add
+
+
+def of_registration(kind: str) -> Callable[[Hook], HookHandle]:
+    """Make the function that registers a hook of all members of a kind.
+
+    >>> from picograd.nn.modules.module import register_module_parameter_registration_hook
+    >>> handle = register_module_parameter_registration_hook(lambda *shown: print(shown[1]))
+    >>> layer = picograd.nn.Linear(2, 3)
+    weight
+    bias
+    >>> handle.remove()
+    """
+
+    def add(hook: Hook) -> HookHandle:
+        """Call hook(module, name, member) before a module gets one; a result replaces it."""
+        return register(REGISTRATION.setdefault(kind, {}), Registered(hook), False)
+
+    return add
+
+
+def at_registration(kind: str, module: Any, name: str, value: Any) -> Any:
+    """Call the hooks of all members of a kind; give what the module shall have."""
+    for hook in list(REGISTRATION.get(kind, {}).values()):
+        answer = hook.function(module, name, value)
+        value = value if answer is None else answer
+    return value
+
+
+def at_assignment(module: Any, name: str, value: Any) -> Any:
+    """Call the hooks of what an assignment registers: a parameter, a module or a buffer."""
+    base: Any = import_module("picograd.nn.module")
+    kinds = {"parameter": base.Parameter, "module": base.Module, "buffer": base.Buffer}
+    known = [kind for kind, members in kinds.items() if isinstance(value, members)]
+    kind = "buffer" if name in module._persistence else known[0] if known else ""
+    return at_registration(kind, module, name, value)
 
 
 def joined(hooks: Hooks) -> Hooks:

@@ -106,6 +106,8 @@ class Module(Inner):
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Refuse to hide a parameter, buffer or module behind something else."""
+        if hooks.REGISTRATION:
+            value = hooks.at_assignment(self, name, value)
         if value is not None:
             self._check_kind(name, value)
         if isinstance(value, Module):
@@ -180,6 +182,7 @@ class Module(Inner):
         """
         check_name(self, "register_buffer", name, name in self._persistence)
         need_tensor("register_buffer", *([] if tensor is None else [tensor]))
+        tensor = hooks.at_registration("buffer", self, name, tensor)
         self._persistence = {**self._persistence, name: persistent}
         object.__setattr__(self, name, tensor)
         note_change()
@@ -190,6 +193,8 @@ class Module(Inner):
         if param is not None and not isinstance(param, Parameter):
             problem = f"{name} is a {type(param).__name__}"
             raise DTypeError("register_parameter", problem, "pass a Parameter or None")
+        if param is not None:
+            param = hooks.at_registration("parameter", self, name, param)
         self._placed = self._placed | {name} if param is None else self._placed - {name}
         object.__setattr__(self, name, param)
         note_change()
@@ -200,6 +205,7 @@ class Module(Inner):
         if module is not None and not isinstance(module, Module):
             problem = f"{name} is a {type(module).__name__}"
             raise DTypeError("add_module", problem, "pass a module or None")
+        module = hooks.at_registration("module", self, name, module)
         object.__setattr__(self, name, module)
         self._note_inside(name)
         note_change()
@@ -513,8 +519,11 @@ class Module(Inner):
 
     def apply(self: Self, fn: Callable[["Module"], Any]) -> Self:
         """Call a function on every module inside, children before parents, then on this one."""
-        for module in after_children(self):
-            fn(module)
+        is_asked = asks_parts(self, "apply")
+        for child in self.children() if is_asked else after_children(self):
+            child.apply(fn) if is_asked else fn(child)
+        if is_asked:
+            fn(self)
         return self
 
     # device and dtype

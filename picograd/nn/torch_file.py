@@ -95,9 +95,9 @@ def load_torch(path: str | os.PathLike[str], device: Any = None) -> Any:
     """Read what torch.save wrote: a state dict, or dicts, lists and numbers around tensors.
 
     No code of the file runs: of globals only tensors, parameters, dtypes, OrderedDict and sizes are
-    known, any other (a whole pickled model, say) is refused by its name. Strided and shared
-    storages give tensors of their own; the same view saved twice is one Tensor. Raises DataError
-    for a missing file; StateError for a refused, damaged, compressed or big-endian one.
+    known, any other (a whole pickled model, say) is refused by its name. Tensors over one storage
+    share memory. Raises DataError for a missing file; StateError for a refused, damaged, compressed
+    or big-endian one.
 
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.pt"

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from picograd.nn.conv import AdjointConv, ConvSettings
 from picograd.nn.dropout import Dropout
-from picograd.nn.hooks import of_every_module
+from picograd.nn.hooks import of_every_module, of_registration
 from picograd.nn.lazy import LazyModuleMixin as LazyModuleMixin
 from picograd.nn.linear import Linear
 from picograd.nn.loss_modules import Criterion, WeightedCriterion
@@ -92,6 +92,9 @@ register_module_forward_pre_hook = of_every_module("before")
 register_module_forward_hook = of_every_module("after")
 register_module_full_backward_pre_hook = of_every_module("gradient_before")
 register_module_full_backward_hook = of_every_module("gradient")
+register_module_parameter_registration_hook = of_registration("parameter")
+register_module_buffer_registration_hook = of_registration("buffer")
+register_module_module_registration_hook = of_registration("module")
 NonDynamicallyQuantizableLinear = Linear
 RNNBase, RNNCellBase = Recurrent, Cell
 RemovableHandle = HookHandle

@@ -17,11 +17,13 @@ from picograd.device_name import device
 from picograd.dtype import BY_NAME, DType, dtype_named
 from picograd.engine.realize import node_over_numpy
 from picograd.errors import PicogradError, StateError
-from picograd.helpers import product
+from picograd.graph.shape import Shape, Strides
+from picograd.helpers import product, row_major
 from picograd.late_methods import dataclass
 from picograd.nn.parameter import Parameter
 from picograd.nn.safe_globals import SAFE, is_safe, make, set_state
 from picograd.target import is_host
+from picograd.tensor.core.autograd import no_grad
 from picograd.tensor.making import creation
 from picograd.tensor.tensor import Tensor
 
@@ -84,15 +86,15 @@ def from_storage(array: Array, dtype: DType, device: Any) -> Tensor:
 class Machine:
     """This class runs the pickles of one file.
 
-    `read` gives the bytes of a storage by its key. Tensors of the same elements are one Tensor.
+    `read` gives the bytes of a storage by its key. The first tensor over a storage takes over that
+    memory, if it shows all of it; the others are views of it.
     """
 
     def __init__(self, read: Callable[[Storage], Array], device: Any) -> None:
         self.read = read
         self.device = device
         self.storages: dict[str, Storage] = {}
-        self.taken: set[str] = set()  # storages whose memory a tensor took over
-        self.tensors: dict[Any, Tensor] = {}
+        self.roots: dict[Any, Tensor] = {}  # what has their memory
 
     def run(self, content: bytes) -> Any:
         """Interpret one pickle. Raises PickleProblem for what torch.save never writes."""
@@ -167,23 +169,33 @@ class Machine:
         """Make the tensor that looks at a storage through (offset, sizes, strides)."""
         if not isinstance(storage, Storage) or not isinstance(dtype, DType):
             raise PickleProblem("a tensor has no storage or no dtype")
-        key = (storage.key, *place, dtype)
         check_place(storage, place, dtype)
-        if key not in self.tensors:
-            offset, sizes, strides = place
+        root, (offset, sizes, strides) = self.roots.get(storage.key), place
+        if root is not None and root.dtype is dtype:
+            made = shown(root, offset, sizes, strides)
+        else:
             flat: Array = self.read(storage).view(dtype.storage)
-            steps = tuple(stride * flat.itemsize for stride in strides)
-            view = np.lib.stride_tricks.as_strided(flat[offset:], sizes, steps)
-            is_whole = view.size == flat.size and view.flags.c_contiguous
-            if not is_whole or storage.key in self.taken:
-                view = np.array(view, order="C")
-            else:
-                self.taken.add(storage.key)
-            self.tensors[key] = from_storage(view, dtype, self.device)
-        made = self.tensors[key]
+            is_whole = flat.size == product(sizes) and strides == row_major(sizes)
+            array = np.array(flat) if root is not None else flat  # other bits are a copy
+            made = from_storage(array.reshape(sizes) if is_whole else array, dtype, self.device)
+            self.roots.setdefault(storage.key, made)
+            made = made if is_whole else shown(made, offset, sizes, strides)
         if wants is True and dtype.is_differentiable:
             made.requires_grad = True
         return made
+
+
+def shown(root: Tensor, offset: int, sizes: Shape, strides: Strides) -> Tensor:
+    """View memory that a tensor shows whole: by cheap views where nothing lies between elements."""
+    with no_grad():
+        order = sorted(range(len(sizes)), key=lambda axis: -strides[axis])  # as they lie in memory
+        lying = tuple(sizes[axis] for axis in order)
+        if tuple(strides[axis] for axis in order) != row_major(lying):
+            return root.detach().as_strided(sizes, strides, offset)
+        if sizes == root.shape and order == sorted(order):
+            return root.detach()
+        flat: Any = root.detach().reshape(-1)[offset : offset + product(sizes)]
+        return flat.reshape(lying).permute(*map(order.index, range(len(order))))
 
 
 def check_place(storage: Storage, place: tuple[Any, ...], dtype: DType) -> None:

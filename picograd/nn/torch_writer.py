@@ -1,7 +1,8 @@
 """Write files that torch.load reads: a zip archive of a pickle and the bytes of its tensors.
 
-The pickle names PyTorch's functions, which need not be there when it is written; each tensor is a
-storage of its own, in row-major order. `torch_file` says what a file looks like.
+The pickle names PyTorch's functions, which need not be there when it is written. Each memory is a
+storage, whole and in row-major order, that the tensors over it name with their strides: views share
+memory in the file too. `torch_file` says what a file looks like.
 """
 
 import io
@@ -15,9 +16,11 @@ import numpy as np
 
 from picograd.device_name import device
 from picograd.dtype import DType
-from picograd.helpers import product
+from picograd.helpers import row_major
 from picograd.nn.parameter import Parameter
 from picograd.nn.torch_pickle import STORAGES
+from picograd.tensor.core import recording
+from picograd.tensor.core.aliasing import offset_of, strides_of
 from picograd.tensor.core.exchange import memory_of
 from picograd.tensor.tensor import Tensor
 
@@ -43,7 +46,7 @@ DEVICE = Global("torch", "device")
 
 
 class Storage:
-    """This class is the memory of one tensor on its way to a file."""
+    """This class is memory on its way to a file, as the tensor that shows all of it."""
 
     def __init__(self, key: str, tensor: Tensor) -> None:
         self.key, self.tensor = key, tensor
@@ -59,7 +62,7 @@ class Pickler(pickle._Pickler):
     def __init__(self, file: IO[bytes]) -> None:
         super().__init__(file, PROTOCOL)
         self.emit: Any = self.write  # type: ignore[attr-defined]
-        self.storages: list[Storage] = []
+        self.storages: dict[int, Storage] = {}  # by the id of the tensor that has the memory
 
     def persistent_id(self, obj: Any) -> Any:
         """Name the memory of a tensor, which is a record of its own."""
@@ -89,12 +92,19 @@ class Pickler(pickle._Pickler):
         return NotImplemented
 
     def tensor(self, tensor: Tensor) -> Any:
-        """Say how a tensor is made again, and keep its memory for later."""
-        storage = Storage(str(len(self.storages)), tensor)
-        self.storages.append(storage)
+        """Say how a tensor is made again, and keep the memory that it shows for later.
+
+        What shows other bits, or elements that were gathered, is written as memory of its own.
+        """
+        root, offset, steps = recording.root_of(tensor), offset_of(tensor), strides_of(tensor)
+        if offset is None or root.dtype is not tensor.dtype:
+            root, offset, steps = tensor, 0, row_major(tensor.shape)
+        new = Storage(str(len(self.storages)), root)  # type: ignore[arg-type]
+        storage = self.storages.setdefault(id(root), new)
         shape = tuple(tensor.shape)
-        steps = tuple(product(shape[axis + 1 :]) for axis in range(len(shape)))
-        place: tuple[Any, ...] = (storage, 0, shape, steps, tensor.requires_grad, OrderedDict())
+        wants: bool = tensor.requires_grad
+        hooks: Any = OrderedDict()
+        place = (storage, offset, shape, tuple(steps), wants, hooks)
         return (TENSOR, place) if storage.is_known else (OTHER_TENSOR, (*place, tensor.dtype))
 
 
@@ -106,7 +116,7 @@ def write_torch(obj: Any, file: IO[bytes]) -> None:
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr(f"{FOLDER}/data.pkl", content.getvalue())
         archive.writestr(f"{FOLDER}/byteorder", sys.byteorder)
-        for storage in pickler.storages:
+        for storage in pickler.storages.values():
             record = zipfile.ZipInfo(f"{FOLDER}/data/{storage.key}")
             with archive.open(record, "w", force_zip64=True) as target:
                 target.write(raw_bytes(storage.tensor))

@@ -1,6 +1,10 @@
 """Derivatives of functions under the names of torch.autograd.functional."""
 
+import pytest
+
+import picograd
 from picograd import Tensor, autograd
+from picograd.errors import GradientError
 
 
 def test_second_derivatives_along() -> None:
@@ -10,3 +14,25 @@ def test_second_derivatives_along() -> None:
     _, several = autograd.functional.vhp(lambda a, b: (a * b).sum(), (x, y), (v, Tensor([1.0])))
     assert [each.tolist() for each in several] == [[1.0, 1.0], [0.0]]
     assert autograd.functional.jacobian(lambda a: a * a, x).tolist() == [[2, 0], [0, 4]]
+
+
+def test_strict_results_follow_from_inputs() -> None:
+    x, y, functional = Tensor([1.0, 2.0]), Tensor([3.0]), autograd.functional
+    assert functional.jacobian(lambda a: a * a, x, strict=True).tolist() == [[2, 0], [0, 4]]
+    with pytest.raises(
+        GradientError, match="result 1 of the function does not follow from input 0"
+    ):
+        functional.jacobian(lambda a, b: (a * b, b * 2.0), (x, y), strict=True)
+    with pytest.raises(GradientError, match=r"leave out strict=True"):
+        functional.vjp(lambda a: picograd.ones(2), x, x, strict=True)
+    for derivative in (functional.hessian, functional.hvp):
+        with pytest.raises(GradientError, match="result 0 .* does not follow from input 0"):
+            derivative(lambda a: a.sum(), x, strict=True)
+
+
+def test_hessians_are_of_one_number() -> None:
+    x = Tensor([1.0, 2.0])
+    cubes = autograd.functional.hessian(lambda a: (a**3).sum(0, keepdim=True), x)
+    assert cubes.tolist() == [[6, 0], [0, 12]]
+    with pytest.raises(GradientError, match="let it return one number"):
+        autograd.functional.hessian(lambda a: a * a, x)

@@ -2,6 +2,9 @@
 
 import math
 
+import pytest
+
+import picograd
 from picograd import Tensor, distributions
 
 
@@ -10,3 +13,12 @@ def test_checks_and_shapes() -> None:
     unchecked = d.Normal(Tensor([0.0]), Tensor([-1.0]), validate_args=False)
     assert math.isnan(unchecked.log_prob(Tensor([0.0])).item())
     assert d.Normal(0.0, 1.0).expand((2, 3)).sample().shape == (2, 3)
+
+
+def test_values_are_not_looked_at_where_classes_say_so() -> None:
+    class Silent(picograd.distributions.Normal):
+        _validate_args = False
+
+    assert abs(Silent(0.0, 1.0).cdf(0.0).item() - 0.5) < 1e-6
+    with pytest.raises(picograd.errors.ShapeError, match="pass a Tensor"):
+        picograd.distributions.Normal(0.0, 1.0).cdf(0.0)

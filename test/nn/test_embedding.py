@@ -28,3 +28,8 @@ def test_wrong_indices() -> None:
         nn.Embedding(5, 3)(Tensor([0.5]))
     with pytest.raises(PicogradError):
         nn.Embedding(5, 3)(Tensor([5])).numpy()
+
+
+def test_the_row_of_padding_is_asserted_as_in_pytorch() -> None:
+    with pytest.raises(AssertionError, match="padding_idx=3 is out of range for 3 rows"):
+        nn.Embedding(3, 2, padding_idx=3)

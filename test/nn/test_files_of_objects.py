@@ -91,3 +91,42 @@ def test_by_extension_and_errors(tmp_path: Path) -> None:
         damaged.seek(0)
         with pytest.raises(StateError, match="damaged"):
             picograd.load(damaged, weights_only=trusted)
+
+
+def round_trip(value: object) -> tuple[list[Tensor], int]:
+    """Save and load; give what came back, and how long the file is."""
+    file = io.BytesIO()
+    picograd.save(value, file)
+    size = file.tell()
+    file.seek(0)
+    return picograd.load(file), size
+
+
+def test_views_share_memory() -> None:
+    whole = picograd.arange(12.0).reshape(3, 4).contiguous()
+    views = [whole[1], whole, whole.T, whole[:, ::2], whole.expand(2, 3, 4), whole[1:].reshape(8)]
+    (row, base, turned, stepped, spread, flat), _ = round_trip(views)
+    assert turned.stride() == (1, 4) and stepped.stride() == (4, 2) and spread.stride() == (0, 4, 1)
+    assert row.storage_offset() == 4 and flat.storage_offset() == 4
+    row.zero_()
+    turned[0, 0] = 7.0
+    assert base.tolist() == [[7, 1, 2, 3], [0, 0, 0, 0], [8, 9, 10, 11]] == spread[1].tolist()
+    assert stepped.tolist() == [[7, 2], [0, 0], [8, 10]] and flat.tolist()[:5] == [0, 0, 0, 0, 8]
+    theirs = torch.arange(12.0).reshape(3, 4)
+    file = io.BytesIO()
+    torch.save([theirs.T, theirs[2]], file)
+    file.seek(0)
+    turned, row = picograd.load(file)
+    row.zero_()
+    assert turned.tolist() == [[0, 4, 0], [1, 5, 0], [2, 6, 0], [3, 7, 0]]
+
+
+def test_tied_weights_are_written_once() -> None:
+    model = nn.Sequential(nn.Linear(100, 100, bias=False), nn.Linear(100, 100, bias=False))
+    _, apart = round_trip(model.state_dict())
+    model[1].weight = model[0].weight
+    found, tied = round_trip(model.state_dict())
+    assert tied < 0.6 * apart
+    first, second = found["0.weight"], found["1.weight"]
+    first.zero_()
+    assert first is not second and not second.any()

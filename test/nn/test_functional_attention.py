@@ -8,7 +8,7 @@ from nn_support import array, torch
 
 import picograd
 from picograd import Tensor
-from picograd.errors import ShapeError
+from picograd.errors import DTypeError, ShapeError
 
 MASK = np.triu(np.ones((4, 4), bool), 1)
 PADDING = np.array([[False, False, False, True], [False, False, True, True]])
@@ -52,3 +52,14 @@ def test_forward_asks_a_stand_in_for_weights_alone() -> None:
     object.__setattr__(adapter, "out_proj", SimpleNamespace(weight=out[0], bias=out[1]))
     found, wanted = type(layer).forward(adapter, x, x, x), layer(x, x, x)
     np.testing.assert_array_equal(found[0].numpy(), wanted[0].numpy())
+
+
+def test_masks_of_integers_are_refused() -> None:
+    """They would be added to the scores, where a mask of 0 and 1 was meant."""
+    x, mask = picograd.ones(1, 3, 4), picograd.ones(3, 3, dtype=picograd.int64)
+    with pytest.raises(DTypeError, match="attn_mask is int64"):
+        picograd.nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=mask)
+    layer = picograd.nn.MultiheadAttention(4, 2, batch_first=True)
+    for option in (dict(attn_mask=mask), dict(key_padding_mask=mask[:1])):
+        with pytest.raises(DTypeError, match="mask is int64.*Fix: call .bool"):
+            layer(x, x, x, **option)

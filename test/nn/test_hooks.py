@@ -1,6 +1,7 @@
 """Hooks of modules beside PyTorch's: the same calls in the same order, the same replacements."""
 
 import importlib
+import pickle
 from typing import Any
 
 import numpy as np
@@ -276,3 +277,44 @@ def test_backward_hooks_have_an_older_name() -> None:
     x = Tensor([1.0, -1.0], requires_grad=True)
     layer(x).sum().backward()
     assert x.grad.tolist() == [3.0, 3.0]
+
+
+def test_hooks_of_registration() -> None:
+    names: Any = importlib.import_module("picograd.nn.modules.module")
+    seen: list[Any] = []
+
+    def note(kind: str) -> Any:
+        return lambda module, name, value: seen.append((kind, name))
+
+    def doubled(module: Any, name: str, value: Any) -> Any:
+        return nn.Parameter(value.detach() * 2)
+
+    handles = [
+        names.register_module_parameter_registration_hook(note("parameter")),
+        names.register_module_parameter_registration_hook(doubled),
+        names.register_module_buffer_registration_hook(note("buffer")),
+        names.register_module_module_registration_hook(note("module")),
+    ]
+    model = nn.Module()
+    model.layer = nn.ReLU()
+    model.weight = nn.Parameter(Tensor([3.0]))
+    model.register_buffer("mean", None)
+    model.mean, model.number = Tensor([1.0]), 3
+    for handle in handles:
+        handle.remove()
+    model.other = nn.ReLU()
+    assert model.weight.item() == 6.0
+    wanted = [("module", "layer"), ("parameter", "weight"), ("buffer", "mean"), ("buffer", "mean")]
+    assert seen == wanted
+
+
+def count(*shown: Any) -> None:
+    shown[0]["count"] = Tensor([float(len(shown))])
+
+
+def test_private_hooks_of_loading_are_pickled() -> None:
+    layer = nn.ReLU()
+    layer._register_load_state_dict_pre_hook(count)
+    again = pickle.loads(pickle.dumps(layer))
+    with pytest.raises(StateError, match="count"):
+        again.load_state_dict({})

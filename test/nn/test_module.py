@@ -1,6 +1,7 @@
 import copy
 import inspect
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -428,3 +429,17 @@ def test_an_older_state_lacks_the_count_of_batches():
         older = {k: v for k, v in norm.state_dict().items() if k != "num_batches_tracked"}
         assert framework.nn.Sequential(norm)[0].load_state_dict(older).missing_keys == []
         assert norm.num_batches_tracked.item() == 1
+
+
+def test_a_part_is_asked_to_apply() -> None:
+    class Part(nn.Module):
+        def apply(self, fn: Any) -> Any:
+            names.append("own")
+            return super().apply(fn)
+
+    names: list[str] = []
+    part = nn.ReLU()
+    model = nn.Sequential(Part(), nn.Sequential(part), nn.Sequential(part))
+    model.apply(lambda module: names.append(type(module).__name__))
+    wanted = ["own", "Part", "ReLU", "Sequential", "ReLU", "Sequential", "Sequential"]
+    assert names == wanted

@@ -34,7 +34,7 @@ from picograd.engine.tracing import (
     note_undo,
 )
 from picograd.engine.update import Update
-from picograd.errors import ValueRangeError
+from picograd.errors import DTypeError, MemberError, ValueRangeError
 from picograd.graph.formula import Formula, formula_of
 from picograd.graph.node import Node
 from picograd.helpers import Key
@@ -189,9 +189,11 @@ class Optimizer(Hooked):
 
     def add_param_group(self, param_group: Mapping[str, Any]) -> None:
         """Train more parameters, with options of their own: `{"params": tensors, "lr": 0.1}`."""
-        if not isinstance(param_group, Mapping) or "params" not in param_group:
-            problem = "a parameter group has no 'params'"
-            raise ValueRangeError("optim", problem, 'write {"params": tensors, "lr": 0.1}')
+        fix = 'write {"params": tensors, "lr": 0.1}'
+        if not isinstance(param_group, Mapping):
+            raise DTypeError("optim", f"a parameter group is a {type(param_group).__name__}", fix)
+        if "params" not in param_group:
+            raise MemberError("optim", "a parameter group has no 'params'", fix)
         members, names = read_members(param_group["params"])
         options = {**self.defaults, **{k: v for k, v in param_group.items() if k != "params"}}
         if names:

@@ -40,7 +40,7 @@ from picograd.tensor.core.spelling import (
     taking_older,
     write_out,
 )
-from picograd.tensor.core.subclasses import ask, asked_kinds
+from picograd.tensor.core.subclasses import ask, kinds_at
 
 OTHER = {"axis": "dim", "keepdims": "keepdim"}  # a second name of a parameter -> its own
 REQUIRED: Any = object()  # the default of a parameter that has none
@@ -241,7 +241,7 @@ def taking(row: Function, spelling: Spelling, has_out: bool) -> FunctionType:
                 listed = check_arguments(row.name, checks, listed)
             result = record(core, *listed)
         except RAW as error:
-            if kinds := asked_kinds((*args, *options.values())):
+            if kinds := kinds_at(args, options):
                 return ask(call, kinds, args, options)
             raise explained(call, error, args, options, row.name)  # noqa: B904
         return result if out is None else write_out(row.name, result, out)

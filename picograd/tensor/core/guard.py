@@ -30,7 +30,7 @@ from picograd.tensor.core.argument_kinds import check_call, checks_of, described
 from picograd.tensor.core.function import FUNCTIONS
 from picograd.tensor.core.recording import Recorded
 from picograd.tensor.core.spelling import taking_older
-from picograd.tensor.core.subclasses import ask, asked_kinds
+from picograd.tensor.core.subclasses import ask, kinds_at
 
 RAW = (MemoryError, AttributeError, KeyError, TypeError, IndexError, ValueError, ArithmeticError)
 READING = ("tensor", "nn", "graph", "dtype.py", "conversion.py")  # rooms that read arguments
@@ -62,7 +62,7 @@ def guarded(function: Callable[..., Any], name: str = "") -> Callable[..., Any]:
                 raise unknown(op, args, options)
             return made
         except RAW as error:
-            if kinds := asked_kinds((*args, *options.values())):
+            if kinds := kinds_at(args, options):
                 return ask(checked, kinds, args, options)
             raise explained(function, error, args, options, op)  # noqa: B904 (it says of what)
 

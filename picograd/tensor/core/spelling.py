@@ -98,6 +98,7 @@ def spelled(function: Callable[..., Any], name: str, is_method: bool = False) ->
         return result if out is None else write_out(name, result, out)
 
     vars(call)["takes_out"] = not is_method
+    vars(function).setdefault("shown", call)  # what `__torch_function__` is told of
     return call
 
 

@@ -102,6 +102,25 @@ def asked_kinds(values: Any) -> list[Any]:
     return found
 
 
+# what stands between a function and its caller
+CALLERS = {
+    f"picograd.tensor.core.{name}" for name in ("calling", "guard", "spelling", "subclasses")
+}
+
+
+def kinds_at(args: tuple[Any, ...], options: dict[str, Any]) -> list[Any]:
+    """List the classes to ask about the operands of a call that failed.
+
+    None inside another function of tensors, which fails too then: programs named that one.
+    """
+    kinds = asked_kinds((*args, *options.values()))
+    frame: Any = sys._getframe(2) if kinds else None
+    while frame is not None and frame.f_globals.get("__name__") in CALLERS:
+        frame = frame.f_back
+    caller = "" if frame is None else str(frame.f_globals.get("__name__"))
+    return [] if caller.startswith("picograd.tensor.") else kinds
+
+
 def is_asked(kind: Any) -> bool:
     """Tell whether the class of an operand is to be asked."""
     if kind is Recorded.kind or kind in (int, float, bool, str):

@@ -126,6 +126,8 @@ class OperatorMethods(Recorded):
     def __matmul__(self: Same, other: Same) -> Same:
         is_short = EVENTS.take is None and isinstance(other, Recorded)
         made = multiplied(self, other) if is_short else None
+        if hasattr(other, "__rmatmul__") and not hasattr(other, "__array__"):
+            return other.__rmatmul__(self)
         return apply(products.matmul, self, as_tensor(other, self)) if made is None else made
 
     def __rmatmul__(self: Same, other: TensorLike) -> Same:
@@ -468,6 +470,14 @@ def ask_operator(op: str, *operands: Any) -> Any:
     return ask(method, asked_kinds(operands), operands, {})
 
 
+def is_data(value: Any) -> bool:
+    """Tell whether a value is an array, or a list or tuple without operators of its own."""
+    if not isinstance(value, (list, tuple)):
+        return hasattr(value, "__array__")
+    repeat: Any = type(value).__rmul__
+    return repeat in (list.__rmul__, tuple.__rmul__) and not hasattr(value, "__radd__")
+
+
 def operate(function: Callable[..., Node], op: str, a: Any, b: Any, *more: Any) -> Any:
     """Record an operator; other types than tensors, numbers and arrays are left to Python."""
     if EVENTS.take is not None:
@@ -479,11 +489,11 @@ def operate(function: Callable[..., Node], op: str, a: Any, b: Any, *more: Any) 
         if made is not None:
             return made
     if not isinstance(b, (Recorded, int, float, complex, np.generic)):
-        if not hasattr(b, "__array__") and not isinstance(b, (list, tuple)):
+        if not is_data(b):
             return NotImplemented if not is_asked(type(b)) else ask_operator(op, a, b)
         b = as_tensor(b, a)
     if not isinstance(a, (Recorded, int, float, complex, np.generic)):
-        if not hasattr(a, "__array__") and not isinstance(a, (list, tuple)):
+        if not is_data(a):
             return NotImplemented
         a = as_tensor(a, b)
     if function in SIMPLE and not isinstance(a, Recorded) and not isinstance(b, Recorded):

@@ -3,7 +3,7 @@
 import math
 
 from picograd.dtype import bool_
-from picograd.errors import ShapeError
+from picograd.errors import DTypeError, ShapeError
 from picograd.tensor.core.annotations import DeviceLike, Tensor
 from picograd.tensor.core.autocast import listed
 from picograd.tensor.core.function import composed, within
@@ -39,6 +39,9 @@ def scaled_dot_product_attention(
     op = "scaled_dot_product_attention"
     if is_causal and attn_mask is not None:
         raise ShapeError(op, "attn_mask and is_causal exclude each other", "pass one of them")
+    if attn_mask is not None and attn_mask.dtype.is_integer:
+        text = f"attn_mask is {attn_mask.dtype.name}, which would be added to the scores"
+        raise DTypeError(op, text, "call .bool() on it: True where attention is allowed")
     if query.shape[-1] != key.shape[-1] or key.shape[-2] != value.shape[-2]:
         shapes = f"{tuple(query.shape)}, {tuple(key.shape)}, {tuple(value.shape)}"
         problem = f"query, key and value of shapes {shapes} do not fit"

@@ -113,7 +113,7 @@ def checked_axis(what: str, axis: Any, leaf: Any) -> int | None:
         raise GradientError("vmap", text, "pass a Tensor, or None in in_dims for this argument")
     if not -leaf.ndim <= axis < leaf.ndim:
         text = f"{what}={axis} for a tensor of shape {leaf.shape}"
-        raise AxisError("vmap", text, "name one of its axes")
+        raise ValueRangeError("vmap", text, "name one of its axes")
     return axis % leaf.ndim
 
 

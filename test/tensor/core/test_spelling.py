@@ -221,3 +221,14 @@ def test_the_order_of_today_stays() -> None:
     with pytest.raises(TypeError, match="takes 2 positional arguments but 3"):
         x.add(1, 2)  # type: ignore[call-arg]
     assert all(hasattr(picograd.Tensor, name) for name in OLDER)
+
+
+def test_classes_are_told_of_the_functions_that_programs_name() -> None:
+    class Matrix:
+        @classmethod
+        def __torch_function__(cls, function: Any, *given: Any) -> Any:
+            return function
+
+    composed = (picograd.logdet, picograd.linalg.solve, picograd.linalg.eigh, picograd.fft.fft)
+    for function in (picograd.exp, *composed):
+        assert function(Matrix(), Matrix()) is function

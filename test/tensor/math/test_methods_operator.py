@@ -88,3 +88,21 @@ def test_flags_are_not_subtracted() -> None:
     for a, b in ((x, True), (True, x)):
         with pytest.raises(DTypeError, match="sub: is not defined for bool"):
             a - b
+
+
+class Pair(tuple):  # type: ignore[type-arg]
+    def __radd__(self, other: Any) -> str:
+        return f"{other.shape} + pair"
+
+    def __rmatmul__(self, other: Any) -> str:
+        return f"{other.shape} @ pair"
+
+    def __lt__(self, other: Any) -> Any:
+        return f"pair < {other.shape}"
+
+
+def test_lists_with_operators_of_their_own_are_asked() -> None:
+    x = Tensor([1.0, 2.0])
+    assert x + Pair((1, 2)) == "(2,) + pair" and x @ Pair((1, 2)) == "(2,) @ pair"
+    assert (x > Pair((1, 2))) == "pair < (2,)"
+    assert (x + (1, 2)).tolist() == [2.0, 4.0]

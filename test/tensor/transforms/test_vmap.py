@@ -216,7 +216,7 @@ def test_wrong_use() -> None:
     a = Tensor(A)
     with pytest.raises(ShapeError, match=r"mapped axes have sizes \[4, 3\]"):
         picograd.vmap(picograd.add)(a, Tensor(B))
-    with pytest.raises(AxisError, match="in_dims=5"):
+    with pytest.raises(ValueRangeError, match="in_dims=5"):
         picograd.vmap(picograd.exp, 5)(a)
     with pytest.raises(AxisError, match="out_dims=3"):
         picograd.vmap(picograd.exp, out_dims=3)(a)
