@@ -679,6 +679,11 @@ def write(
     if is_view(target):
         if not is_alike:
             aliasing.check_target("in-place", target)
+        own = detached_by(target) if MODE.enabled else None
+        if own is not None and (tracks or not own.is_leaf):
+            _, after, _ = through(target, node, tracks, own)
+            take(own, after, True)  # what has its memory is given the value alone
+            target, node, tracks = own, build.detach(after), False
         target, node, tracks = through(target, node, tracks)
     replace_value(target, node, tracks, is_one)
     if target._views is not None:
@@ -948,18 +953,38 @@ def spread(tensor: "Recorded") -> None:
     renew_views(tensor)
 
 
-def through(target: "Recorded", node: Node, tracks: bool) -> tuple[Any, Node, bool]:
-    """Take a write through a view back: what has the memory, its next value, if that tracks."""
+def detached_by(tensor: "Recorded") -> Any:
+    """Find what shows a tensor's memory cut off by `detach()` or `data`, itself or a base; or None.
+
+    What asks for gradients and is written there gives them to it, not to what it was cut off from.
+    """
+    while is_view(tensor):
+        view: Any = tensor._view
+        if view.function is build.detach:
+            return tensor
+        tensor = view.base
+    return None
+
+
+def through(
+    target: "Recorded", node: Node, tracks: bool, last: "Recorded | None" = None
+) -> tuple[Any, Node, bool]:
+    """Take a write through a view back: what has the memory, its next value, if that tracks.
+
+    With `last` it goes back to that base only.
+    """
     views: list[Any] = []
-    base, is_cut = target, not MODE.enabled
-    while is_view(base):
+    base, is_cut, is_detached = target, not MODE.enabled, False
+    while base is not last and is_view(base):
         view: Any = base._view
-        check_flow(view, view.base)
+        if not is_detached:
+            check_flow(view, view.base)
         views.append(view)
+        is_detached |= view.function is build.detach
         base, is_cut = view.base, is_cut or not view.passes
     before = build.detach(base._node) if is_cut and base._tracks else base._node
     value = build.detach(node) if is_cut and tracks else node
-    if all(view.function is build.detach for view in views) and value.size:
+    if not views or (value.size and all(view.function is build.detach for view in views)):
         after = value
     elif any(is_chosen(view) or view.function is bits.show_bits for view in views):
         after = written_each(views, before, value)
@@ -968,11 +993,14 @@ def through(target: "Recorded", node: Node, tracks: bool) -> tuple[Any, Node, bo
         after = aliasing.written(aliasing.composed(views), before, value, is_repeated)
     if after is before:  # no element was written
         return base, base._node, base._tracks
-    if is_cut and not base.is_leaf:  # its gradient goes where it went
-        passed, name = (lambda flowing, output, old: [flowing]), autograd.UNNOTED
-        after = custom(after, [base._node], passed, name)
-        return base, after, True
+    if is_cut and not base.is_leaf:
+        return base, led(after, base._node), True
     return base, after, not is_cut and (tracks or base._tracks)
+
+
+def led(value: Node, before: Node) -> Node:
+    """Give a value the way that the gradient of another went."""
+    return custom(value, [before], lambda flowing, output, old: [flowing], autograd.UNNOTED)
 
 
 def is_chosen(view: View) -> bool:
@@ -1042,6 +1070,9 @@ def renew(tensor: "Recorded", base: "Recorded") -> None:
         tensor._move(build.detach(view.on(base._node)))
         return
     node = view.on(build.detach(base._node) if is_cut else base._node)
+    if tensor._tracks and view.function is build.detach:  # gradients of its own
+        take(tensor, led(node, tensor._node), True)
+        return
     tracks = base._tracks and view.passes and node.dtype.is_differentiable
     was_made = tensor._node.leaf is not None
     take(tensor, node, tracks)

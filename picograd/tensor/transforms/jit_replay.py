@@ -30,7 +30,16 @@ from picograd.late_methods import dataclass
 from picograd.number import GivenInt
 from picograd.runtime.memory import Allocation
 from picograd.tensor.core.alone import ALONE, held
-from picograd.tensor.core.recording import fill, note_view, renew_views, same_value, spread, wrap
+from picograd.tensor.core.recording import (
+    fill,
+    is_view,
+    note_view,
+    renew_views,
+    same_value,
+    spread,
+    wrap,
+    write,
+)
 from picograd.tensor.core.recording import made as made_leaf
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_arguments import Place, rebuilt
@@ -409,6 +418,8 @@ def replace(tensor: Any, value: Any, is_moved: bool = False) -> None:
     tensor._history = None
     if is_moved:
         tensor.node = node
+    elif is_view(tensor):
+        write(tensor, node, is_computed)
     else:
         give(tensor, node, is_computed)
         renew_views(tensor)

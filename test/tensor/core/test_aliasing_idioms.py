@@ -189,6 +189,13 @@ u.t_(); r = u * b.unsqueeze(1)
 u.transpose_(0, 1).mul_(3); r = u * u
 v = u[0]; u.t_(); u[0].zero_(); r = v * v
 v = u.data[1]; v.mul_(3); z = u.view(torch.int32); z[0, 0] = 0; r = u * 2
+w[0].data.fill_(3); w.t().detach()[1].add_(1); w.view(-1).data[2] = 9; v = w[1:]; v.data.mul_(2); \
+r = w * v[0]
+w.chunk(3)[1].data.zero_(); [row.data.mul_(3) for row in w.unbind()]; u[0].data.neg_(); r = w * u
+h = u.detach(); h[0] = b; p = h[1]; p.mul_(b); r = h * p * u
+h = u.detach(); h[1] = w[0]; u.mul_(2)\nwith torch.no_grad(): h.mul_(3); u.add_(1)\nr = h * h * u
+h = torch.zeros(3, 4).data; v = h.view(-1).detach(); v[:4] = b; h[2].add_(w[1]); r = h * x
+h = u.data; h[[0, 1], [2, 3]] = w.sum(1)[:2]; r = h * w * h
 with torch.no_grad(): a, c, d = w.unbind(); a.copy_(c)\nr = w * w
 with torch.no_grad():\n    for row in w: row.div_(row.norm())\nr = w * b
 torch.nn.init.ones_(w[:, :2]); torch.nn.init.zeros_(w.chunk(3)[1]); r = w * w
@@ -304,6 +311,28 @@ def test_idioms_in_a_jitted_function(code: str) -> None:
         found, wanted = ours[name].numpy(), theirs[name].numpy()
         np.testing.assert_allclose(found, wanted, 1e-4, 1e-5, err_msg=name)
     assert row.tolist() == ours["x"][1].tolist() and block.tolist() == ours["s"][0].tolist()
+
+
+def test_a_jitted_function_writes_through_a_view_of_what_has_a_gradient() -> None:
+    """A trace gives such an argument its value by another node: the base and its views see it."""
+    seen = []
+    for library, tensor in ((torch, torch.tensor), (picograd, Tensor)):
+        names = start(library, tensor, True)
+
+        def step(to: Any, by: Any) -> None:
+            to[0].mul_(2).add_(by)
+
+        step = picograd.jit(step) if library is picograd else step
+        for _ in range(3):
+            base = names["w"] * 2
+            row = base[1]
+            step(base[:, 1:], names["b"][1:])
+            step(row.unsqueeze(0), names["b"])
+        (base * base * row).sum().backward()
+        found = (base, row, names["b"].grad, names["w"].grad)
+        seen.append([each.detach().numpy() for each in found])
+    for found, wanted in zip(seen[1], seen[0], strict=True):
+        np.testing.assert_allclose(found, wanted, 1e-5, 1e-6)
 
 
 @pytest.mark.parametrize("code", lines(GRADIENTS))
