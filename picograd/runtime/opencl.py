@@ -16,7 +16,7 @@ import numpy as np
 
 from picograd.buffer import Buffer
 from picograd.code import Code
-from picograd.config import usable_cores
+from picograd.cores import usable_cores
 from picograd.dtype import DType
 from picograd.errors import DeviceError
 from picograd.runtime.boxes import common_box, pieces

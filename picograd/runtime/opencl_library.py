@@ -96,7 +96,7 @@ class Library:
             return []
         handles = (ctypes.c_void_p * count.value)()
         self.call(name, *args, count, handles, None)
-        return [int(handle) for handle in handles]
+        return [handle or 0 for handle in handles]
 
 
 TYPE, GPU = 0x1000, 4  # CL_DEVICE_TYPE, CL_DEVICE_TYPE_GPU
