@@ -51,7 +51,7 @@ def cuda_target(arch: str, multiprocessors: int = 132, shared_bytes: int = 227 *
     return Target("cuda", arch, 16, 1, 0, shared_bytes, multiprocessors, capability >= 80)
 
 
-def opencl_target(name: str, units: int, shared_bytes: int) -> Target:
+def opencl_target(name: str = "any", units: int = 64, shared_bytes: int = 64 << 10) -> Target:
     """Describe a device of OpenCL: work-groups with local memory, no tensor cores."""
     return Target("opencl", name, 16, 1, 0, shared_bytes, units)
 

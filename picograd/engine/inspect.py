@@ -22,7 +22,7 @@ from picograd.schedule import assemble
 from picograd.schedule.loop import Kernel
 from picograd.schedule.plan import KernelLaunch, LoopStep, Plan, PlanSlot, format_plan
 from picograd.schedule.schedule import schedule
-from picograd.target import Target, cuda_target
+from picograd.target import Target, cuda_target, opencl_target
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class KernelView:
         return self.kernel.hero
 
     def source(self, language: str = "cuda", arch: str = "sm_90a") -> str:
-        """Generate the kernel's text as "cuda" (for `arch`) or "llvm" (for this machine)."""
+        """Generate the kernel's text as "cuda" (for `arch`), "opencl" or "llvm" (this machine)."""
         return generate(self.kernel, target_named(language, arch)).source
 
     def __repr__(self) -> str:
@@ -88,9 +88,14 @@ def arrays(slots: Sequence[PlanSlot]) -> str:
 
 def target_named(language: str, arch: str) -> Target:
     """Find the target for a source language."""
-    known = {"cuda": lambda: cuda_target(arch), "llvm": lambda: get_device("cpu").target}
+    known = {
+        "cuda": lambda: cuda_target(arch),
+        "llvm": lambda: get_device("cpu").target,
+        "opencl": opencl_target,
+    }
     if language not in known:
-        raise ValueRangeError("source", f"unknown language {language!r}", 'use "cuda" or "llvm"')
+        fix = f"use {', '.join(known)}"
+        raise ValueRangeError("source", f"unknown language {language!r}", fix)
     return known[language]()
 
 
@@ -115,7 +120,7 @@ def views_of(plan: Plan) -> list[KernelView]:
 
 
 WIDTH = 100
-MADE_FOR = {"cpu": "llvm", "cuda": "cuda"}
+MADE_FOR = {"cpu": "llvm", "cuda": "cuda", "opencl": "opencl"}
 # The helpers in front of every CUDA kernel are the same text, between these two.
 PROLOGUE_START, PROLOGUE_END = "#ifndef HELPER_", "\n#endif\n"
 
@@ -159,11 +164,11 @@ def explain_nodes(
 
 
 def named_target(name: str) -> Target:
-    """Find a target: "cpu" (this machine), "cuda" (an H200) or an architecture such as "sm_80"."""
+    """Find a target: "cpu" (this machine), "cuda" (an H200), "opencl", or one such as "sm_80"."""
     if name.startswith("sm_") and name[3:5].isdecimal():
         return target_named("cuda", name)
     if name not in MADE_FOR:
-        fix = "use cpu, cuda or an architecture such as sm_80"
+        fix = f"use {', '.join(MADE_FOR)} or an architecture such as sm_80"
         raise ValueRangeError("explain", f"unknown target {name!r}", fix)
     return target_named(MADE_FOR[name], "sm_90a")
 

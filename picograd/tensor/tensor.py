@@ -81,7 +81,6 @@ from picograd.tensor.core.recording import (
     read,
     root_of,
     selector,
-    show_items,
     start,
     wrap,
     write,
@@ -702,7 +701,7 @@ class Tensor(
                 return Recorded._masked(self, region)  # type: ignore[no-any-return]
         found = apply(selecting.read, self, listed)
         if aliasing.is_basic(listed):
-            note_view(found, self, show_items, [kept_number(item) for item in listed])
+            note_view(found, self, aliasing.show_items, [kept_number(item) for item in listed])
         return found
 
     # making tensors

@@ -9,17 +9,17 @@ The copies that CUDA makes beside its arithmetic (`cp.async`) are plain copies h
 """
 
 import re
-from dataclasses import replace
 from functools import cache
 
 from picograd.codegen.program import Instr, Program
 from picograd.codegen.render.c import FUNCTIONS, SPELLING, Dialect, type_name
 from picograd.codegen.render.c_program import Statement, Value, Writer
-from picograd.dtype import DType, float32
+from picograd.dtype import ALL, DType
 
 TITLE = "OpenCL C"
 LANES = 32  # of a sub-group
 FLOATS, HALVES = ("float", "double"), ("half_bits", "bfloat16_bits")
+CONVERSIONS = {"saturate_": "cast", "bit_cast_": "bitcast"}  # functions of these ops
 CALLED = {"atomic_add": "atomic_plus"}  # what instructions call whose own name is another
 TYPES = {
     "bool": "boolean",
@@ -45,6 +45,7 @@ EXACT = {
     "quick_reciprocal": "1 / {0}",
     "popcount": "popcount({0})",
 }
+BITS = {name: dtype.bits for dtype in ALL for name in (TYPES[dtype.name],)}
 OPENCL_C = Dialect(
     "{}_{}", "{}_{}", "({}){{{}}}", "{}.lane[{}]", "l", "as_float", "as_double", TYPES,
     {**SPELLING, **EXACT},
@@ -148,8 +149,9 @@ ATOMICS: dict[str, tuple[str, dict[str, str]]] = {
 }
 TEXTS: dict[str, list[str]] = {}  # of CUDA C's functions, by name
 for text in re.split(r"(?m)^(?=template|DEVICE)", FUNCTIONS)[1:]:
-    if not text.startswith("template <>"):
-        TEXTS.setdefault(re.findall(r"DEVICE .+? (\w+)\(", text)[0], []).append(text)
+    if text.startswith("template <>"):
+        text = text.removeprefix("template <> ").replace("bool", "boolean")
+    TEXTS.setdefault(re.findall(r"DEVICE .+? (\w+)\(", text)[0], []).append(text)
 
 
 def render(program: Program) -> str:
@@ -174,7 +176,7 @@ def helpers(program: Program, body: str) -> str:
     vectors = {vector_text(dtype, lanes) for dtype, lanes in dtypes if lanes > 1}
     wanted: dict[str, str] = {}
     types = types_called(program)
-    add_called(body, {**HELPERS, **casts(program)}, types, set(), wanted)
+    add_called(body, types, set(), wanted)
     return PROLOGUE + "".join(sorted(vectors)) + "".join(wanted.values())
 
 
@@ -189,25 +191,19 @@ def types_called(program: Program) -> dict[str, set[str]]:
         text = OPENCL_C.spelling.get(op, f"{CALLED.get(op, op)}(")
         for function in re.findall(r"(\w+)\(", text):
             found.setdefault(function, set()).update(names)
-        if instr.op == "cast":
-            found.setdefault("saturate_", set()).update(names)
     return found
 
 
 def add_called(
-    text: str,
-    plain: dict[str, str],
-    types: dict[str, set[str]],
-    inherited: set[str],
-    wanted: dict[str, str],
+    text: str, types: dict[str, set[str]], inherited: set[str], wanted: dict[str, str]
 ) -> None:
     """Add the functions that a text calls, each after those that it calls itself."""
     for name in sorted(set(re.findall(r"\b(\w+)\(", text)) - set(wanted)):
-        saturated = types.get("saturate_", set()) if name.startswith("saturate_") else set()
-        names = types.get(name, set()) | inherited | saturated
-        inside = plain.get(name) or instances(name, tuple(sorted(names)))
+        op = next((op for start, op in CONVERSIONS.items() if name.startswith(start)), name)
+        names = types.get(op, set()) | inherited
+        inside = HELPERS.get(name) or instances(name, tuple(sorted(names)))
         if inside:
-            add_called(re.sub(rf"\b{name}\(", "", inside), plain, types, names, wanted)
+            add_called(re.sub(rf"\b{name}\(", "", inside), types, names, wanted)
             wanted[name] = inside
 
 
@@ -222,8 +218,11 @@ def vector_text(dtype: DType, lanes: int) -> str:
 def instances(name: str, types: tuple[str, ...]) -> str:
     """Write the functions of one name for the types of these names; "" if there are none."""
     if name.startswith("saturate_"):
-        sources = [kind for kind in types if kind in FLOATS]
-        return "".join(for_type(SATURATE, T=name[9:], F=kind) for kind in sources)
+        to = name.removeprefix("saturate_")
+        return "".join(for_type(SATURATE, T=to, F=kind) for kind in types if kind in FLOATS)
+    if name.startswith("bit_cast_"):
+        to = name.removeprefix("bit_cast_")
+        return "".join(for_type(BIT_CAST, T=to, F=x) for x in types if BITS[x] == BITS[to])
     if name == "shuffle_xor":
         return "".join(for_type(shuffle_text(each), T=each) for each in types)
     if name == "atomic_plus":
@@ -265,19 +264,6 @@ def shuffle_text(name: str) -> str:
     return SHUFFLE if name in (*FLOATS, "int", "uint", "long", "ulong") else SHUFFLE_NARROW
 
 
-def casts(program: Program) -> dict[str, str]:
-    """Write the functions of a program's bit casts."""
-    found: dict[str, str] = {}
-    casts = [instr for instr in program.instructions if instr.op == "bitcast"]
-    pairs = [(program.instructions[instr.args[0]].dtype, instr.dtype) for instr in casts]
-    for pair in dict.fromkeys(
-        tuple(type_name(d or float32, 1, OPENCL_C) for d in p) for p in pairs
-    ):
-        name = f"bit_cast_{pair[1]}"
-        found[name] = found.get(name, "") + for_type(BIT_CAST, F=pair[0], T=pair[1])
-    return found
-
-
 def signature(program: Program, has_lanes: bool) -> str:
     """Write the entry's head: slots, then workspaces, then scalars by value."""
     parameters = []
@@ -315,12 +301,6 @@ class OpenclWriter(Writer):
         """Name the type of what `choose` chooses."""
         typed = super().chosen_type(instr)
         return typed if instr.arg == "scalar" else f"__global {typed.split('*')[0]}*"
-
-    def computed(self, args: list[str], instr: Instr, dtype: DType) -> str:
-        """Write an elementwise operation; a bool is a byte, whose other bits are 0."""
-        if instr.op == "bitwise_not" and dtype.name == "bool":
-            instr = replace(instr, op="logical_not")
-        return super().computed(args, instr, dtype)
 
 
 ALL_MEMORY = "CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE"

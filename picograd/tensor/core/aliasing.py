@@ -31,8 +31,8 @@ from picograd.helpers import product, row_major
 from picograd.late_methods import dataclass
 from picograd.number import once_varied
 from picograd.tensor.core.repeated import Operands, Unlike
-from picograd.tensor.indexing import indexing
-from picograd.tensor.shaping import movement
+from picograd.tensor.indexing import indexing, selecting
+from picograd.tensor.shaping import bits, movement
 from picograd.traced_number import SIZED, TracedNumber
 
 STRIDES: dict[Any, Strides | None] = {}  # of views, by what they follow from
@@ -340,3 +340,41 @@ def strided(node: Node, shape: Shape, strides: Shape, offset: int) -> Node:
 def is_shown(tensor: Any) -> bool:
     """Tell whether a tensor is a view, or live ones show it."""
     return tensor._view is not None or any(each() is not None for each in tensor._views or ())
+
+
+def show_items(node: Node, items: Sequence[Any]) -> Node:
+    """Show what an index of numbers and ranges chooses; numbers may be tensors of no axes."""
+    return selecting.read(node, [shown_item(item) for item in items])
+
+
+def shown_item(item: Any) -> Any:
+    """Give the node of an index that a view keeps."""
+    if isinstance(item, indexing.Span):
+        return replace(item, start=item.start._node)
+    return getattr(item, "_node", item)
+
+
+def is_chosen(view: View) -> bool:
+    """Tell whether integer tensors choose what a view shows."""
+    return view.function is show_items and any(
+        hasattr(item, "_node") or isinstance(item, indexing.Span) for item in view.operands[0]
+    )
+
+
+def written_each(views: Sequence[View], base: Node, value: Node) -> Node:
+    """Compute a base after a write through a chain of views, the last first: one after the other.
+
+    What a tensor chooses is written by that choice, which is checked, and cheaper than positions;
+    bits are read back as the dtype that they have in memory.
+    """
+    before = [base]
+    for view in reversed(views[1:]):
+        before.append(view.on(before[-1]))
+    for view, node in zip(views, reversed(before)):
+        if is_chosen(view):
+            value = selecting.write(node, [shown_item(each) for each in view.operands[0]], value)
+        elif view.function is bits.show_bits:
+            value = bits.show_bits(value, node.dtype)
+        else:
+            value = written(view, node, value)
+    return value

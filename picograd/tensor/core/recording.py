@@ -35,7 +35,7 @@ from picograd.graph.room import check_recorded, check_size
 from picograd.graph.row import MEMORY, PAIRS, WRITES
 from picograd.number import GivenInt, given, position_of
 from picograd.tensor.core import aliasing, autograd, running_vmaps, saved_hooks
-from picograd.tensor.core.aliasing import View
+from picograd.tensor.core.aliasing import View, is_chosen, show_items, written_each
 from picograd.tensor.core.alone import ask
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Tensor
 from picograd.tensor.core.autocast import REGIONS, converted, recorder_of
@@ -579,18 +579,6 @@ def kept_number(item: Any) -> Any:
     return wrap(build.contiguous(item), False) if aliasing.is_number(item) else item
 
 
-def show_items(node: Node, items: Sequence[Any]) -> Node:
-    """Show what an index of numbers and ranges chooses; numbers may be tensors of no axes."""
-    return selecting.read(node, [shown_item(item) for item in items])
-
-
-def shown_item(item: Any) -> Any:
-    """Give the node of an index that a view keeps."""
-    if isinstance(item, indexing.Span):
-        return replace(item, start=item.start._node)
-    return item._node if isinstance(item, Recorded) else item
-
-
 def check_write(op: str, target: "Recorded", node: Node) -> None:
     """Raise unless a value has exactly the target's shape, dtype and device."""
     if node.shape != target.shape:
@@ -1001,32 +989,6 @@ def through(
 def led(value: Node, before: Node) -> Node:
     """Give a value the way that the gradient of another went."""
     return custom(value, [before], lambda flowing, output, old: [flowing], autograd.UNNOTED)
-
-
-def is_chosen(view: View) -> bool:
-    """Tell whether integer tensors choose what a view shows."""
-    return view.function is show_items and any(
-        isinstance(item, (Recorded, indexing.Span)) for item in view.operands[0]
-    )
-
-
-def written_each(views: Sequence[View], base: Node, value: Node) -> Node:
-    """Compute a base after a write through a chain of views, the last first: one after the other.
-
-    What a tensor chooses is written by that choice, which is checked, and cheaper than positions;
-    bits are read back as the dtype that they have in memory.
-    """
-    before = [base]
-    for view in reversed(views[1:]):
-        before.append(view.on(before[-1]))
-    for view, node in zip(views, reversed(before)):
-        if is_chosen(view):
-            value = selecting.write(node, [shown_item(each) for each in view.operands[0]], value)
-        elif view.function is bits.show_bits:
-            value = bits.show_bits(value, node.dtype)
-        else:
-            value = aliasing.written(view, node, value)
-    return value
 
 
 def check_flow(view: View, base: "Recorded") -> None:
