@@ -84,6 +84,8 @@ IMAGES = {"x": (200704, 256), "w": (256,), "b": (256,)}  # 64 images of 56 x 56
 NORM = {"x": (16384, 4096), "w": (4096,), "b": (4096,)}
 NARROW = {"x": (65536, 768), "w": (768,), "b": (768,)}
 LOGITS = {"x": (8192, 50304), "t": (8192,)}
+UNEVEN = {"x": (8192, 50257), "t": (8192,)}  # rows that begin between vectors
+VOCABULARY = {"x": (2048, 128256)}
 CLASSES = {"t": 50304}
 MOMENTS = dict.fromkeys("pgmv", (1 << 26,))
 
@@ -108,6 +110,8 @@ CASES = [
     Case("softmax 1024", lambda f, x: x.softmax(-1), ROWS),
     Case("softmax 8192", lambda f, x: x.softmax(-1), SQUARE),
     Case("softmax 32768", lambda f, x: x.softmax(-1), LONG),
+    Case("softmax 50257", lambda f, x: x.softmax(-1), without(UNEVEN, "t")),
+    Case("softmax 128256", lambda f, x: x.softmax(-1), VOCABULARY),
     Case("softmax gradient 1024", lambda f, x: x.softmax(-1), ROWS, "x"),
     Case("softmax gradient 8192", lambda f, x: x.softmax(-1), SQUARE, "x"),
     Case("layer norm 4096", layer_norm, NORM),
@@ -129,6 +133,14 @@ CASES = [
         "cross entropy both",
         lambda f, x, t: f.cross_entropy(x, t.long().clamp(0, 50303)),
         LOGITS,
+        "x",
+        CLASSES,
+        True,
+    ),
+    Case(
+        "cross entropy 50257 both",
+        lambda f, x, t: f.cross_entropy(x, t.long().clamp(0, 50256)),
+        UNEVEN,
         "x",
         CLASSES,
         True,

@@ -64,7 +64,7 @@ class Block:
         self.riders: list[Store] = []  # that wait for a rolled one
         self.part = TilePart((), (), ())
         self.seen: dict[str, int] = {}  # how much is seen of tiles
-        self.greatest: dict[str, object] = {}  # of what elements tiles hold the greatest
+        self.greatest: dict[str, list[object]] = {}  # of what elements tiles hold the greatest
         self.chosen: int | None = None  # the number of its member that a block belongs to
 
     def enter(self, part: TilePart, first_workspace: int) -> None:

@@ -8,6 +8,7 @@ dim is the fastest, as far apart as it has threads.
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import groupby
 
 from picograd.codegen.block_cuda import Block, inside, lane_of, loops, put, write_once
 from picograd.codegen.emit import Emitter, compute_dtype
@@ -36,10 +37,10 @@ def combine(emitter: Emitter, monoid: str, a: int, b: int) -> int:
 
 def shared_loops(block: Block, steps: Sequence[Step]) -> Iterator[tuple[Step, ...]]:
     """Group neighbouring reductions over the same elements, and stores of those after them: the
-    elements are read once for all."""
+    elements are read once for all. Those over others may hand their results round with them."""
     group: tuple[Step, ...] = ()
     for step in steps:
-        if group and not can_join(block, group, step):
+        if group and not can_join(block, group, step) and not can_finish(group, step):
             yield group
             group = ()
         group = (*group, step)
@@ -66,6 +67,27 @@ def can_join(block: Block, group: Sequence[Step], step: Step) -> bool:
     every = [each for each in (*group, step) if isinstance(each, Accumulate | Store)]
     together = is_vector(block, every)
     return all(is_vector(block, [each]) == together for each in every)
+
+
+def can_finish(group: Sequence[Step], step: Step) -> bool:
+    """Tell whether a reduction over other elements can hand its result round with those before.
+
+    So do the two parts of rows that begin between vectors (templates/uneven_rows.py).
+    """
+    first = group[0]
+    steps = [each for each in (*group, step) if isinstance(each, Accumulate)]
+    layouts = [each.layout for each in steps if isinstance(each.layout, Blocked)]
+    if not isinstance(first, Accumulate) or len(layouts) <= len(group):
+        return False
+    count = len(first.dims)
+    kinds = {(each.steps[:count], each.threads, each.vector[:count]) for each in layouts}
+    is_one = product(layouts[0].steps[:count]) * product(layouts[0].vector[:count]) == 1
+    is_other = all(each.over != step.over for each in steps[:-1])  # type: ignore[union-attr]
+    names = {each.tile for each in steps[:-1]}
+    is_free = names.isdisjoint({step.tile, *tiles_read(step.expr)})  # type: ignore[union-attr]
+    is_shared = product(layouts[0].threads[count:]) > 1
+    is_same = len(kinds) == 1 and all(each.dims == first.dims for each in steps)
+    return is_one and is_other and is_free and is_shared and is_same and count > 0
 
 
 def points_of(step: Accumulate | Store) -> tuple[Axis, ...]:
@@ -111,30 +133,52 @@ def accumulate(block: Block, *every: Accumulate | Store) -> None:
     if not isinstance(layout, Blocked):
         internal("Accumulate needs a Blocked layout over (*dims, *over)", step)
     count = len(step.dims)
-    found, values = walked(block, every)
+    runs = [list(run) for _, run in groupby(every, points_of)]
+    walks = [walked(block, run) for run in runs]
+    found = walks[0][0]
     lanes = found.vector[1] if found.vector and found.vector_dim < count else 1
     with ExitStack() as stack:
         for axis in found.loops_of(0, count):
             stack.enter_context(emitter.axis_loop(axis, True))
+        parts = [
+            part
+            for run, (each, values) in zip(runs, walks, strict=True)
+            for part in reduce_elements(block, run, each, values, lanes)
+        ]
         is_alone = product(layout.threads[count:]) == 1  # it goes on from what the result holds
-        partials = [start(block, each, lanes, found if is_alone else None) for each in steps]
-        with ExitStack() as inner:
-            held = len(layout.shape) if reads_registers(block, step) else 0
-            loops(block, inner, [loop for loop in found.loops if loop[1] >= count], held)
-            mask = emitter.conditions(found.conditions)
-            inside(block, inner, found, mask)
-            for each, (partial, first) in zip(steps, partials, strict=True):
-                dtype = emitter.dtype(partial)
-                value = emitter.value(rewrite(each.expr, values))
-                value = emitter.cast(value, dtype)
-                if mask is not None:
-                    value = emitter.apply("where", mask, value, first, dtype=dtype)
-                add_lanes(block, each.monoid, found, partial, lanes, value)
-            for other in every:
-                if isinstance(other, Store):
-                    put_element(block, other, found, values)
-        ends = [replace(each, is_first=each.is_first or is_alone) for each in steps]
-        finish_all(block, found, count, lanes, [(s, p) for s, (p, _) in zip(ends, partials)])
+        ends = [(replace(s, is_first=s.is_first or is_alone), part) for s, part in parts]
+        finish_all(block, found, count, lanes, ends)
+
+
+def reduce_elements(
+    block: Block,
+    every: Sequence[Accumulate | Store],
+    found: Walk,
+    values: Mapping[Axis, Index],
+    lanes: int,
+) -> list[tuple[Accumulate, int]]:
+    """Reduce what a thread has of the same elements; each reduction, and its partial results."""
+    steps = [each for each in every if isinstance(each, Accumulate)]
+    emitter, step = block.emitter, steps[0]
+    count = len(step.dims)
+    is_alone = product(step.layout.threads[count:]) == 1  # type: ignore[union-attr]
+    partials = [start(block, each, lanes, found if is_alone else None) for each in steps]
+    with ExitStack() as inner:
+        held = len(points_of(step)) if reads_registers(block, step) else 0
+        loops(block, inner, [loop for loop in found.loops if loop[1] >= count], held)
+        mask = emitter.conditions(found.conditions)
+        inside(block, inner, found, mask)
+        for each, (partial, first) in zip(steps, partials, strict=True):
+            dtype = emitter.dtype(partial)
+            value = emitter.value(rewrite(each.expr, values))
+            value = emitter.cast(value, dtype)
+            if mask is not None:
+                value = emitter.apply("where", mask, value, first, dtype=dtype)
+            add_lanes(block, each.monoid, found, partial, lanes, value)
+        for other in every:
+            if isinstance(other, Store):
+                put_element(block, other, found, values)
+    return [(each, partial) for each, (partial, _) in zip(steps, partials, strict=True)]
 
 
 def finish_all(

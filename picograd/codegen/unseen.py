@@ -49,7 +49,7 @@ def seen_digits(part: TilePart, kernel: Kernel) -> dict[str, int]:
 
 
 def quick_enough(
-    step: Assign | Accumulate, seen: Mapping[str, int], greatest: Mapping[str, object]
+    step: Assign | Accumulate, seen: Mapping[str, int], greatest: Mapping[str, list[object]]
 ) -> Expr:
     """Write what a step computes by functions that are as exact as anybody sees."""
     need = seen.get(step.tile, SEEN)
@@ -66,26 +66,24 @@ def quick_enough(
     return found if is_seen else rewrite(found, {}, least)
 
 
-def greatest_of(part: TilePart) -> dict[str, object]:
-    """Find the tiles that hold the greatest of some elements, and how these are computed."""
-    found: dict[str, object] = {}
+def greatest_of(part: TilePart) -> dict[str, list[object]]:
+    """Find the tiles that hold the greatest of some elements, and the ways these are computed."""
+    found: dict[str, list[object]] = {}
     for step in flattened(part.steps):
-        if isinstance(step, Accumulate):
-            if step.monoid == "max":
-                found[step.tile] = outline(step.expr)
+        if isinstance(step, Accumulate) and step.monoid == "max":
+            found[step.tile] = [outline(step.expr)]
         elif isinstance(step, Assign):
-            source = found.get(finite(step.expr))
-            if source is not None:
-                found[step.tile] = source
+            sources = [found.get(name) for name in greatest_in(step.expr)]
+            if sources and all(sources):
+                found[step.tile] = [each for source in sources for each in source or ()]
     return found
 
 
-def finite(expr: Expr) -> str:
-    """Name the tile of which an expression is the finite elements, and 0 for others."""
-    if name_of(expr) != "where":
-        return ""
-    last = expr.args[2]
-    return last.arg[0] if last.op == "tile" else ""
+def greatest_in(expr: Expr) -> list[str]:
+    """Name the tiles of which an expression is the greater, or the finite elements, else 0."""
+    name = name_of(expr)
+    parts = expr.args[2:] if name == "where" else expr.args if name == "maximum" else ()
+    return [each.arg[0] if each.op == "tile" else "" for each in parts]
 
 
 def outline(expr: Expr) -> list[object]:
@@ -100,14 +98,14 @@ def held(expr: Expr) -> object:
     return repr(expr.arg)
 
 
-def is_below(expr: Expr, greatest: Mapping[str, object]) -> bool:
+def is_below(expr: Expr, greatest: Mapping[str, list[object]]) -> bool:
     """Tell whether an expression is an element less the greatest of all that are made as it is."""
     if name_of(expr) != "sub":
         return False
     element, row = expr.args
     if row.op != "tile":
         return False
-    return greatest.get(row.arg[0]) == outline(element)
+    return outline(element) in greatest.get(row.arg[0], ())
 
 
 def flattened(steps: Sequence[Step]) -> Iterator[Step]:

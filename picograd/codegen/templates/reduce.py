@@ -29,6 +29,7 @@ from picograd.codegen.templates.turned_rows import (
     turned_axis,
     whole_blocks,
 )
+from picograd.codegen.templates.uneven_rows import cut_uneven
 from picograd.codegen.tile import For, Step, TileKernel, TilePart, When
 from picograd.helpers import ceil_div, product, round_up
 from picograd.schedule.assemble import hero_of
@@ -313,9 +314,17 @@ def inner_size(part: Part) -> int:
 
 
 def threads_for(
-    kernel: Kernel, part: Part, target: Target, dims: Sequence[Axis], is_column: bool
+    kernel: Kernel,
+    part: Part,
+    target: Target,
+    dims: Sequence[Axis],
+    is_column: bool,
+    lanes: int = 0,
 ) -> Threads | None:
-    """Choose how the threads of a CUDA block share the dims and the row elements."""
+    """Choose how the threads of a CUDA block share the dims and the row elements.
+
+    `lanes` is how many of these a thread reads at once, if that is known.
+    """
     if not target.has_blocks:
         return None
     sizes = tuple(axis.size for axis in dims)
@@ -326,7 +335,7 @@ def threads_for(
         columns = threads_along(sizes[-1], lanes) if sizes else 1
         columns = min(columns, CUDA_COLUMN_THREADS)
         return Threads(sizes, (*ones, columns), (*ones, lanes), CUDA_THREADS // columns, 1, True)
-    lanes = vector_of(kernel, part)
+    lanes = lanes or vector_of(kernel, part)
     count = rows_in_block(kernel, part, target) if product(sizes) > 1 else 1
     shape = (*(1 for _ in sizes[:-1]), count) if sizes else ()
     inner = threads_of(kernel, target) // (count if sizes else 1)
@@ -335,6 +344,10 @@ def threads_for(
 
 def build_whole(kernel: Kernel, part: Part, target: Target, is_column: bool) -> TilePart:
     """Write a part whose grid points each do whole rows."""
+    lanes = 0
+    if target.has_blocks and not is_column:
+        widths = {number: slot.dtype.itemsize for number, slot in enumerate(kernel.slots)}
+        part, lanes = cut_uneven(part, widths)
     is_read_again = is_column and split_axes(part) is None
     columns = columns_at_once(part, target) if is_read_again else 0
     if target.has_blocks and not is_column:
@@ -348,7 +361,7 @@ def build_whole(kernel: Kernel, part: Part, target: Target, is_column: bool) -> 
         return build_across(part, in_blocks(space))
     serial = space.dims if is_serial else space.dims[:-1] if narrow else ()
     dims = space.dims[len(serial) :]
-    threads = threads_for(kernel, part, target, dims, is_column)
+    threads = threads_for(kernel, part, target, dims, is_column, lanes)
     ends = ended_rows(part, space, threads)
     inside = tuple(end for end in ends if not axes_of(end[0]) & set(serial) and not is_serial)
     ends = tuple(end for end in ends if end not in inside)

@@ -145,8 +145,12 @@ class Rows:
             refs = {expr.arg for expr in walk(compute.body) if expr.op == "ref"}
             after = [waves[ref] + self.is_row_reduction(computes[ref]) for ref in refs]
             waves.append(max(after, default=0))
-        order = range(len(computes))
-        return sorted(order, key=lambda n: (waves[n], self.is_row_reduction(computes[n])))
+
+        def place(number: int) -> tuple[int, int]:
+            length = product(axis.size for axis in computes[number].reduce)
+            return waves[number], length * self.is_row_reduction(computes[number])
+
+        return sorted(range(len(computes)), key=place)
 
     def reads_elements(self, number: int) -> bool:
         """Tell whether a compute reads elements of a row."""

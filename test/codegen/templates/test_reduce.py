@@ -142,7 +142,8 @@ def test_shared_memory_keeps_rows_of_16_bits_beside_others(dtype: DType) -> None
     tiles = long_rows(build_graph.softmax(x.cast(float32), 1) * y.cast(float32), gpu)
     kept = [tile for tile in tiles.parts[0].tiles if tile.space == "shared"]
     is_narrow = dtype is bfloat16
-    assert [(tile.shape, tile.dtype) for tile in kept] == [((1, length), dtype)] * is_narrow
+    main = length - 5  # in vectors of 4, wherever a row begins
+    assert [(tile.shape, tile.dtype) for tile in kept] == [((1, main), dtype)] * is_narrow
     assert (tiles.threads, tiles.together) == (1024, int(is_narrow))
     rng = np.random.default_rng(0)
     values = [rng.standard_normal((2, length)).astype(np.float32) for _ in range(2)]
