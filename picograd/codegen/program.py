@@ -37,7 +37,7 @@ values      const arg=value; scalar arg=number; elementwise op names of graph/op
             rare args=(x, usual, operands...) arg=op: usual, but where |x| >= RARE_FROM the
             library's op of the operands, of x if there are none; of a GPU only float32 without
             operands. On the CPU a vector leaves the straight line only if one of its lanes must
-parallel    task (linear block or task number); thread; fence; barrier (arg: threads of a role);
+parallel    task (linear block or task number); thread; barrier (arg: threads of a role);
             shuffle_xor args=(value,) arg=lane mask; atomic_add args=(pointer, index, value) -> old
             (acquires and releases at the scope of the device)
             warp_barrier; match_any args=(value,) arg=bits -> uint32: the lanes of the warp whose

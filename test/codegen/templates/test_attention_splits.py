@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 from attention_forms import repeated
-from cuda_tools import compile_cuda
+from cuda_tools import compile_cuda, disassemble
 from plan_support import VALUES, leaf
 
 from picograd.buffer import Storage
@@ -133,7 +133,7 @@ def test_a_part_of_every_processor_is_used():
 
 
 @pytest.mark.parametrize("depth", [64, 128])
-def test_resources(depth):
+def test_resources(depth, tmp_path):
     target = cuda_target("sm_90a")
     shapes = (1, 8, 4, depth), (1, 2, 4096, depth), (1, 2, 4096, depth)
     for lengths in (None, [3000]):
@@ -142,6 +142,7 @@ def test_resources(depth):
         tiles = attention_cuda.build(kernel, target)
         (loop,) = tiles.parts[0].steps
         assert isinstance(loop.body[-1], LastBlock)
-        _, log = compile_cuda(render(linearize(tiles, target)), "sm_90a")
+        cubin, log = compile_cuda(render(linearize(tiles, target)), "sm_90a")
         assert re.search(r"\b0 bytes stack frame, 0 bytes spill stores", log), log
         assert "C75" not in log and "serialized" not in log, log
+        assert "MEMBAR.SC" not in disassemble(cubin, tmp_path), "one fence, by one thread"
