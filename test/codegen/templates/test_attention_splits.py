@@ -11,6 +11,7 @@ from plan_support import VALUES, leaf
 
 from picograd.buffer import Storage
 from picograd.codegen import interpret_program, interpret_tile
+from picograd.codegen.boxes import Pipeline
 from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.program import verify as verify_program
 from picograd.codegen.render.cuda import render
@@ -142,6 +143,8 @@ def test_resources(depth, tmp_path):
         tiles = attention_cuda.build(kernel, target)
         (loop,) = tiles.parts[0].steps
         assert isinstance(loop.body[-1], LastBlock)
+        (pipeline,) = [step for step in loop.body if isinstance(step, Pipeline)]
+        assert pipeline.is_rotated, "scores are worked on before the values are there"
         cubin, log = compile_cuda(render(linearize(tiles, target)), "sm_90a")
         assert re.search(r"\b0 bytes stack frame, 0 bytes spill stores", log), log
         assert "C75" not in log and "serialized" not in log, log
