@@ -68,7 +68,7 @@ barriers  live in shared memory (`shared` of uint64), `index` counts them; a pha
 flags     int32 in a zeroed workspace
           flag_raise args=(flags, index): what this warp stored before its last warp_barrier is
           there for whoever waits; flag_wait args=(flags, index): until it is raised, and lowers it
-copies    tensor arg=number -> a tensor map of the launch
+copies    tensor arg=number -> a tensor map of the launch; prefetch_map args=(tensor,)
           copy_box args=(tensor, shared, place, barriers, index, *at): the bytes arrive there;
           of windows: args=(..., *at, *offsets) arg=how many offsets
           copy_box_all args=(tensor, shared, place, barriers, index, rank, *at) arg=(count, rows,
@@ -107,7 +107,7 @@ from picograd.errors import check
 from picograd.late_methods import dataclass
 
 SPREAD = {
-    "uniform", "elect",
+    "uniform", "elect", "prefetch_map",
     "barrier_init", "barrier_publish", "barrier_arrive", "barrier_expect",
     "barrier_wait", "copy_box", "copy_box_all", "barrier_arrive_all", "cluster_barrier",
     "store_box", "unfilled", "store_box_wait", "async_fence",
