@@ -503,7 +503,7 @@ def operand(run: Any, spec: Wgmma, bits: int, rows: int, is_left: bool) -> tuple
 
 WAITS = {"barrier_wait": is_ended, "flag_wait": is_raised}  # whether what is waited for came
 ASYNC: dict[str, Callable[[Any, Instr], Any]] = {
-    "tensor": lambda run, instr: None,
+    **dict.fromkeys(("tensor", "prefetch_map"), lambda run, instr: None),
     "elect": elect,
     "uniform": lambda run, instr: run.values[instr.args[0]],
     "barrier_init": barriers_of,

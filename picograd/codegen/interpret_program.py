@@ -482,6 +482,6 @@ METHODS: dict[str, Callable[[Run, Instr], Any]] = {
     "load": Run.load, "store": Run.store, "array": Run.array, "get": Run.get, "set": Run.set,
     "interleave": Run.interleave, "rare": Run.rare, "choose": Run.choose,
     "atomic_add": Run.atomic_add, "barrier": Run.barrier, "shuffle_xor": Run.shuffle,
-    "fence": lambda run, instr: None, "warp_barrier": Run.warp_barrier, "match_any": Run.match_any,
+    "warp_barrier": Run.warp_barrier, "match_any": Run.match_any,
     "claims_wait": Run.claims_wait, **ASYNC,
 }  # fmt: skip

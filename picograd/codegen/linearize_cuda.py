@@ -364,15 +364,13 @@ def barrier(block: Block, step: Barrier) -> None:
 def last_block(block: Block, step: LastBlock) -> None:
     """Write a LastBlock: a ticket drawn by thread 0 and shared with the block.
 
-    The fence before the ticket publishes this block's partial results; the fence after it keeps
-    the last block from reading lines it had cached before.
+    Drawing releases what the block has stored before the barrier, and acquires what others have.
     """
     emitter = block.emitter
     flag = emitter.add("shared", int32, arg=block.reserve(4))
     counter = block.workspace(step.counter, int32)
     cell, zero = emitter.index(step.cell), emitter.const(0, int32)
     is_first = emitter.conditions([(axis_index(block.thread), 0, 0)])
-    emitter.add("fence", None)
     emitter.add("barrier", None, arg=block.team)
     with emitter.when(is_first):
         one = emitter.const(1, int32)
@@ -382,7 +380,6 @@ def last_block(block: Block, step: LastBlock) -> None:
     ticket = emitter.load(flag, emitter.integer(0))
     is_last = emitter.apply("equal", ticket, emitter.const(step.total - 1, int32))
     with emitter.when(is_last):
-        emitter.add("fence", None)
         steps(block, step.body)
         with emitter.when(is_first):
             emitter.store(counter, cell, zero)

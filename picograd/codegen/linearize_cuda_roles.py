@@ -78,6 +78,8 @@ def persistent(block: Block, step: Persistent, write: Write) -> None:
     turn = pointer(block, step.teams.count)
     is_first = emitter.conditions([(axis_index(block.thread), 0, 0)])
     with emitter.when(is_first):
+        for box in (box for each in (held, kept, ring, late) for box in each.boxes):
+            add(block, "prefetch_map", (tensor_of(block, box),))
         for each in (ring, late, held, kept):
             readers = (groups * WARPS if each.apart else groups) * each.together
             for number in range(each.stages):
@@ -191,13 +193,19 @@ def fill_values(block: Block, step: Persistent, ring: Ring, write: Write) -> Non
     block.thread, block.threads = outer
 
 
+def tensor_of(block: Block, step: CopyBox) -> int:
+    """Name the tensor map of a box: of what one block of a cluster brings."""
+    span, rows, *rest = step.tensor.box
+    part = replace(step.tensor, box=(span, rows // step.together, *rest))
+    return block.emitter.add("tensor", None, arg=block.tensor(part))
+
+
 def copy_slabs(block: Block, ring: Ring, step: CopyBox, stage: int) -> None:
     """Copy a box into a stage, slab by slab."""
     emitter, layout = block.emitter, swizzled(block, step.tile)
-    span, rows, *rest = step.tensor.box
+    span, rows, *_ = step.tensor.box
     rows //= step.together
-    part = replace(step.tensor, box=(span, rows, *rest))
-    tensor = emitter.add("tensor", None, arg=block.tensor(part))
+    tensor = tensor_of(block, step)
     start = emitter.arithmetic("mul", stage, emitter.integer(layout.size))
     for slab in range(layout.slabs):
         offset = emitter.integer(slab * layout.shape[0] * layout.span)

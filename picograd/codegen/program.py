@@ -37,7 +37,7 @@ values      const arg=value; scalar arg=number; elementwise op names of graph/op
             rare args=(x, usual, operands...) arg=op: usual, but where |x| >= RARE_FROM the
             library's op of the operands, of x if there are none; of a GPU only float32 without
             operands. On the CPU a vector leaves the straight line only if one of its lanes must
-parallel    task (linear block or task number); thread; fence; barrier (arg: threads of a role);
+parallel    task (linear block or task number); thread; barrier (arg: threads of a role);
             shuffle_xor args=(value,) arg=lane mask; atomic_add args=(pointer, index, value) -> old
             (acquires and releases at the scope of the device)
             warp_barrier; match_any args=(value,) arg=bits -> uint32: the lanes of the warp whose
@@ -68,7 +68,7 @@ barriers  live in shared memory (`shared` of uint64), `index` counts them; a pha
 flags     int32 in a zeroed workspace
           flag_raise args=(flags, index): what this warp stored before its last warp_barrier is
           there for whoever waits; flag_wait args=(flags, index): until it is raised, and lowers it
-copies    tensor arg=number -> a tensor map of the launch
+copies    tensor arg=number -> a tensor map of the launch; prefetch_map args=(tensor,)
           copy_box args=(tensor, shared, place, barriers, index, *at): the bytes arrive there;
           of windows: args=(..., *at, *offsets) arg=how many offsets
           copy_box_all args=(tensor, shared, place, barriers, index, rank, *at) arg=(count, rows,
@@ -107,7 +107,7 @@ from picograd.errors import check
 from picograd.late_methods import dataclass
 
 SPREAD = {
-    "uniform", "elect",
+    "uniform", "elect", "prefetch_map",
     "barrier_init", "barrier_publish", "barrier_arrive", "barrier_expect",
     "barrier_wait", "copy_box", "copy_box_all", "barrier_arrive_all", "cluster_barrier",
     "store_box", "unfilled", "store_box_wait", "async_fence",

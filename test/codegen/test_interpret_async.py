@@ -23,7 +23,7 @@ def without(op, which=0):
 
     def change(program):
         instructions = list(program.instructions)
-        instructions[numbers_of(program, op)[which]] = Instr("fence", None)
+        instructions[numbers_of(program, op)[which]] = Instr("barrier_publish", None)
         return dataclasses.replace(program, instructions=tuple(instructions))
 
     return change

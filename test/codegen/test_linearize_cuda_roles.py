@@ -47,3 +47,11 @@ def test_the_index_type_is_wide_where_an_array_is():
     program = program_of(tiles_of(matmul_kernel(1 << 16, 1 << 16, 64, bfloat16)))
     loops = [instr.dtype.name for instr in program.instructions if instr.op == "loop"]
     assert set(loops) == {"int64"}
+
+
+def test_what_describes_boxes_is_fetched_before_they_are_wanted():
+    program = program_of(tiles_of(matmul_kernel(256, 256, 640, bfloat16)))
+    ops = [instr.op for instr in program.instructions]
+    fetched = {instr.args for instr in ops_of(program, "prefetch_map")}
+    numbers = {program.instructions[tensor].arg for (tensor,) in fetched}
+    assert len(numbers) == 2 and ops.index("prefetch_map") < ops.index("barrier_init")

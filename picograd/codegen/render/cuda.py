@@ -130,6 +130,19 @@ template <int lanes> DEVICE Vector<float, lanes> widen_lanes(Vector<bfloat16, la
   return result;
 }
 """
+# One fence by one thread: `__threadfence` is sequentially consistent, and every thread would wait.
+ATOMIC_ADD = """\
+DEVICE int atomic_add(int* p, int a) {
+#ifdef CUDA_SHIM
+  return atomicAdd(p, a);
+#else
+  int old;
+  asm volatile("atom.acq_rel.gpu.global.add.s32 %0, [%1], %2;"
+    : "=r"(old) : "l"(p), "r"(a) : "memory");
+  return old;
+#endif
+}
+"""
 QUICK_TEXT = """\
 DEVICE float NAME(PARAMETERS) {
 #ifdef CUDA_SHIM
@@ -168,6 +181,7 @@ QUICK = {
     "quick_reciprocal(": quick_text("quick_reciprocal", "a", "1 / a", "rcp.approx.ftz.f32"),
     "quick_maximum(": quick_text("quick_maximum", "ab", "maximum(a, b)", "max.NaN.f32"),
     "quick_minimum(": quick_text("quick_minimum", "ab", "minimum(a, b)", "min.NaN.f32"),
+    "atomic_add(": ATOMIC_ADD,
     "round_lanes<": ROUND_LANES,
     "widen_lanes(": WIDEN_LANES,
 }
@@ -268,7 +282,6 @@ def barrier_text(threads: int | None) -> str:
 STATEMENTS: dict[str, Statement] = {
     "barrier": lambda name, args, instr: [barrier_text(instr.arg)],
     "warp_barrier": lambda name, args, instr: ["__syncwarp();"],
-    "fence": lambda name, args, instr: ["__threadfence();"],
     "mma": lambda name, args, instr: [f"{instr.arg.function}({', '.join(args)});"],
     **cuda_async.STATEMENTS,
 }
@@ -276,7 +289,7 @@ VALUES: dict[str, Value] = {
     "task": lambda args, instr: "blockIdx.x",
     "shuffle_xor": lambda args, instr: f"shuffle_xor({args[0]}, {instr.arg})",
     "match_any": lambda args, instr: f"match_any<{instr.arg}>({args[0]})",
-    "atomic_add": lambda args, instr: f"atomicAdd({args[0]} + {args[1]}, {args[2]})",
+    "atomic_add": lambda args, instr: f"atomic_add({args[0]} + {args[1]}, {args[2]})",
     **cuda_async.VALUES,
 }
 CudaWriter.statements = STATEMENTS

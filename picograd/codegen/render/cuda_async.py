@@ -16,6 +16,9 @@ DEVICE bool elect() {
     : "=r"(is_one));
   return is_one;
 }
+DEVICE void prefetch_map(const TensorMap& map) {
+  asm volatile("prefetch.tensormap [%0];" :: "l"(&map) : "memory");
+}
 DEVICE uint32 shared_place(const void* p) { return (uint32)__cvta_generic_to_shared(p); }
 DEVICE void barrier_init(uint64* b, int count) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
@@ -398,7 +401,7 @@ def copy_all_call(name: str, args: list[str], instr: Instr) -> list[str]:
 
 Statement = Callable[[str, list[str], Instr], list[str]]
 CALLS = (
-    "barrier_publish", "cluster_barrier", "async_fence",
+    "barrier_publish", "cluster_barrier", "async_fence", "prefetch_map",
     "wgmma_keep", "wgmma_fence", "wgmma_commit",
 )  # fmt: skip
 STATEMENTS: dict[str, Statement] = {

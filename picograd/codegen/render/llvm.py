@@ -346,11 +346,6 @@ class Renderer:
         self.emit(f"%v{number} = atomicrmw add ptr {address}, {self.of(value)} acq_rel")
         return f"%v{number}"
 
-    def fence(self, number: int, instr: Instr) -> str:
-        """Order memory."""
-        self.emit("fence acq_rel")
-        return ""
-
     # -- vectors ----------------------------------------------------------------------------------
 
     def splat(self, number: int, instr: Instr) -> str:
@@ -491,7 +486,7 @@ METHODS: dict[str, Callable[[Renderer, int, Instr], str]] = {
     "scratch": Renderer.scratch, "loop": Renderer.loop, "if": Renderer.branch,
     "end": Renderer.end, "load": Renderer.load, "store": Renderer.store,
     "array": Renderer.array, "get": Renderer.get, "set": Renderer.set,
-    "atomic_add": Renderer.atomic_add, "fence": Renderer.fence, "splat": Renderer.splat,
+    "atomic_add": Renderer.atomic_add, "splat": Renderer.splat,
     "interleave": Renderer.interleave, "pack": Renderer.pack, "extract": Renderer.extract,
     "cast": Renderer.cast, "bitcast": Renderer.bitcast, "rare": Renderer.rare,
 }  # fmt: skip

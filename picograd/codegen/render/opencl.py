@@ -315,7 +315,6 @@ def copy_lines(name: str, args: list[str], instr: Instr) -> list[str]:
 STATEMENTS: dict[str, Statement] = {
     "barrier": lambda name, args, instr: [f"barrier({ALL_MEMORY});"],
     "warp_barrier": lambda name, args, instr: [f"sub_group_barrier({ALL_MEMORY});"],
-    "fence": lambda name, args, instr: [f"mem_fence({ALL_MEMORY});"],
     "mma": copy_lines,
 }
 VALUES: dict[str, Value] = {

@@ -271,15 +271,14 @@ class Writer:
     def is_rotated(self) -> bool:
         """Tell whether values are multiplied under the work on the next block.
 
-        So it is for long rows, unless keys are values, too: then stages are free only later. What
-        is multiplied at once has nothing beside it.
+        Scores are worked on before the values are there, then. Not so where keys are values, too:
+        their stages would be free only later. What is multiplied at once has nothing beside it.
         """
         frame, stream = self.frame, self.stream
         (score,) = stream.scores
         keys = frame.streamed(score.streamed, score.depth)
         values = [frame.streamed(each.value, each.columns) for each in stream.products]
-        is_long = size_of(stream.rows) > ROWS and frame.unit == "wgmma"
-        return is_long and bool(values) and keys not in values
+        return frame.unit == "wgmma" and bool(values) and keys not in values
 
     def pack_rows(self) -> list[Step]:
         """Hold the rows where boxes bring them; else round them to a left operand."""

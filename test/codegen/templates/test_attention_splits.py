@@ -6,11 +6,12 @@ import re
 import numpy as np
 import pytest
 from attention_forms import repeated
-from cuda_tools import compile_cuda
+from cuda_tools import compile_cuda, disassemble
 from plan_support import VALUES, leaf
 
 from picograd.buffer import Storage
 from picograd.codegen import interpret_program, interpret_tile
+from picograd.codegen.boxes import Pipeline
 from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.program import verify as verify_program
 from picograd.codegen.render.cuda import render
@@ -133,7 +134,7 @@ def test_a_part_of_every_processor_is_used():
 
 
 @pytest.mark.parametrize("depth", [64, 128])
-def test_resources(depth):
+def test_resources(depth, tmp_path):
     target = cuda_target("sm_90a")
     shapes = (1, 8, 4, depth), (1, 2, 4096, depth), (1, 2, 4096, depth)
     for lengths in (None, [3000]):
@@ -142,6 +143,9 @@ def test_resources(depth):
         tiles = attention_cuda.build(kernel, target)
         (loop,) = tiles.parts[0].steps
         assert isinstance(loop.body[-1], LastBlock)
-        _, log = compile_cuda(render(linearize(tiles, target)), "sm_90a")
+        (pipeline,) = [step for step in loop.body if isinstance(step, Pipeline)]
+        assert pipeline.is_rotated, "scores are worked on before the values are there"
+        cubin, log = compile_cuda(render(linearize(tiles, target)), "sm_90a")
         assert re.search(r"\b0 bytes stack frame, 0 bytes spill stores", log), log
         assert "C75" not in log and "serialized" not in log, log
+        assert "MEMBAR.SC" not in disassemble(cubin, tmp_path), "one fence, by one thread"
