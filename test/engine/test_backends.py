@@ -23,7 +23,9 @@ def test_names_have_one_form():
 
 @pytest.mark.parametrize("name", ["gpu", "", "cuda:", "cuda:x", "cuda:-1", "cpu:1", "null:2"])
 def test_unknown_names_list_the_devices(name):
-    with pytest.raises(DeviceError, match=f"there is no device {name!r}. Fix: use cpu, cuda, null"):
+    with pytest.raises(
+        DeviceError, match=f"there is no device {name!r}. Fix: use cpu, cuda, opencl"
+    ):
         normalize_device(name)
 
 

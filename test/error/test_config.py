@@ -53,8 +53,8 @@ CASES = [
     ),
     Case(
         "unknown device", lambda: on_device("tpu"), DeviceError,
-        "device: there is no device 'tpu'. Fix: use cpu, cuda, null, meta, or cuda:1 for the "
-        "second GPU.",
+        "device: there is no device 'tpu'. Fix: use cpu, cuda, opencl, null, meta, or cuda:1 "
+        "for the second GPU.",
     ),
 ]  # fmt: skip
 

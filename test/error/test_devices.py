@@ -13,38 +13,38 @@ FAR = Tensor.ones(2, 2, device="null")
 CASES = [
     Case(
         "unknown", lambda: X.to("tpu"), DeviceError,
-        "device: there is no device 'tpu'. Fix: use cpu, cuda, null, meta, or cuda:1 for the "
-        "second GPU.",
+        "device: there is no device 'tpu'. Fix: use cpu, cuda, opencl, null, meta, or cuda:1 "
+        "for the second GPU.",
     ),
     Case(
         "unknown for new tensor", lambda: Tensor([1.0], device="gpu"), DeviceError,
-        "device: there is no device 'gpu'. Fix: use cpu, cuda, null, meta, or cuda:1 for the "
-        "second GPU.",
+        "device: there is no device 'gpu'. Fix: use cpu, cuda, opencl, null, meta, or cuda:1 "
+        "for the second GPU.",
     ),
     Case(
         "bad number", lambda: Tensor([1.0], device="cuda:x"), DeviceError,
-        "device: there is no device 'cuda:x'. Fix: use cpu, cuda, null, meta, or cuda:1 for "
-        "the second GPU.",
+        "device: there is no device 'cuda:x'. Fix: use cpu, cuda, opencl, null, meta, or cuda:1 "
+        "for the second GPU.",
     ),
     Case(
         "second CPU", lambda: Tensor([1.0], device="cpu:1"), DeviceError,
-        "device: there is no device 'cpu:1'. Fix: use cpu, cuda, null, meta, or cuda:1 for the "
-        "second GPU.",
+        "device: there is no device 'cpu:1'. Fix: use cpu, cuda, opencl, null, meta, or cuda:1 "
+        "for the second GPU.",
     ),
     Case(
         "number", lambda: Tensor([1.0], device=-1), DeviceError,
-        "device: there is no device 'cuda:-1'. Fix: use cpu, cuda, null, meta, or cuda:1 for the "
-        "second GPU.",
+        "device: there is no device 'cuda:-1'. Fix: use cpu, cuda, opencl, null, meta, or cuda:1 "
+        "for the second GPU.",
     ),
     Case(
         "model to unknown", lambda: nn.Linear(2, 3).to("npu"), DeviceError,
-        "device: there is no device 'npu'. Fix: use cpu, cuda, null, meta, or cuda:1 for the "
-        "second GPU.",
+        "device: there is no device 'npu'. Fix: use cpu, cuda, opencl, null, meta, or cuda:1 "
+        "for the second GPU.",
     ),
     Case(
         "synchronize unknown", lambda: picograd.synchronize("tpu"), DeviceError,
-        "device: there is no device 'tpu'. Fix: use cpu, cuda, null, meta, or cuda:1 for the "
-        "second GPU.",
+        "device: there is no device 'tpu'. Fix: use cpu, cuda, opencl, null, meta, or cuda:1 "
+        "for the second GPU.",
     ),
     Case(
         "add", lambda: FAR + X, DeviceError,

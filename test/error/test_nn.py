@@ -8,7 +8,14 @@ import pytest
 from error_support import Case, check, named
 
 from picograd import Tensor, nn
-from picograd.errors import AxisError, DTypeError, GradientError, ShapeError, ValueRangeError
+from picograd.errors import (
+    AssertedError,
+    AxisError,
+    DTypeError,
+    GradientError,
+    ShapeError,
+    ValueRangeError,
+)
 from picograd.nn import functional as F
 
 X = Tensor.ones(2, 10)
@@ -351,7 +358,7 @@ CASES = [
         "label_smoothing.",
     ),
     Case(
-        "TensorDataset sizes", lambda: nn.TensorDataset(X, Tensor.ones(3)), ShapeError,
+        "TensorDataset sizes", lambda: nn.TensorDataset(X, Tensor.ones(3)), AssertedError,
         "TensorDataset: inputs of shapes [(2, 10), (3,)] do not share their first size. "
         "Fix: pass tensors with one row per sample.",
     ),

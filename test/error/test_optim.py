@@ -8,6 +8,7 @@ from picograd.errors import (
     DeviceError,
     DTypeError,
     GradientError,
+    MemberError,
     ShapeError,
     StateError,
     ValueRangeError,
@@ -79,7 +80,7 @@ CASES = [
         "optim: a parameter group is empty. Fix: pass at least one tensor.",
     ),
     Case(
-        "group without params", lambda: optim.SGD([{"lr": 0.1}]), ValueRangeError,
+        "group without params", lambda: optim.SGD([{"lr": 0.1}]), MemberError,
         'optim: a parameter group has no \'params\'. Fix: write {"params": tensors, "lr": '
         "0.1}.",
     ),

@@ -351,13 +351,18 @@ def shown_item(item: Any) -> Any:
     """Give the node of an index that a view keeps."""
     if isinstance(item, indexing.Span):
         return replace(item, start=item.start._node)
-    return getattr(item, "_node", item)
+    return item._node if is_tensor(item) else item
+
+
+def is_tensor(item: Any) -> bool:
+    """Tell whether an index is a tensor; a traced number notes what it is asked for."""
+    return not isinstance(item, TracedNumber) and hasattr(item, "_view")
 
 
 def is_chosen(view: View) -> bool:
     """Tell whether integer tensors choose what a view shows."""
     return view.function is show_items and any(
-        hasattr(item, "_node") or isinstance(item, indexing.Span) for item in view.operands[0]
+        is_tensor(item) or isinstance(item, indexing.Span) for item in view.operands[0]
     )
 
 
