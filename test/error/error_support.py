@@ -9,6 +9,7 @@ import pytest
 
 from picograd import Tensor
 from picograd.errors import (
+    AssertedError,
     AxisError,
     CompileError,
     DataError,
@@ -29,6 +30,7 @@ from picograd.errors import (
 # What a program written for PyTorch or NumPy catches.
 BUILTINS: dict[type, tuple[type, ...]] = {
     ShapeError: (ValueError, RuntimeError),
+    AssertedError: (ValueError, RuntimeError, AssertionError),
     ValueRangeError: (ValueError, RuntimeError),
     DTypeError: (TypeError, RuntimeError),
     AxisError: (IndexError, RuntimeError),
