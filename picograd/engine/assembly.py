@@ -34,6 +34,8 @@ SPILL_LOAD = re.compile(r"\tv?\w+\t-?\d*\(%rsp\)(?:\{\w+\})?, .*%[xyz]mm\d+")
 
 def assembly_of(code: Code, target: Target) -> str:
     """Compile a kernel and write its machine code as text; needs no GPU."""
+    if code.language not in ("llvm", "cuda"):
+        return f"// no assembly: only the driver of {code.language} reads its binaries"
     try:
         return sass(code, target.arch) if target.has_blocks else host_assembly(code, target)
     except (PicogradError, RuntimeError) as error:  # the real compilation reports it properly

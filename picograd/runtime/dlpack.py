@@ -129,9 +129,9 @@ def dtype_of(described: DLDataType) -> DType:
 def device_pair(name: str) -> tuple[int, int]:
     """Give the type and number of a device: (1, 0) for the CPU; ExportError without memory."""
     kind, _, number = name.partition(":")
-    if kind in ("null", "meta"):
+    if kind not in ("cpu", "cuda"):
         text = f"a tensor on the device {kind} has no memory to share"
-        raise ExportError("dlpack", text, "make it on another device")
+        raise ExportError("dlpack", text, "make it on another device, or pass x.cpu()")
     return (CUDA, int(number)) if kind == "cuda" else (CPU, 0)
 
 

@@ -8,7 +8,7 @@ from picograd import Tensor, nn
 from picograd.code import Code
 from picograd.dtype import float32
 from picograd.engine.backends import get_device, normalize_device
-from picograd.errors import CompileError, DeviceError
+from picograd.errors import CompileError, DeviceError, ExportError
 from picograd.nn import functional as F
 from picograd.runtime.opencl import OpenclDevice, packed
 
@@ -91,6 +91,14 @@ def test_training_as_on_the_cpu(machine: OpenclDevice) -> None:
     ours = losses("opencl")
     assert ours[-1] < ours[0]
     np.testing.assert_allclose(ours, losses("cpu"), rtol=1e-3)
+
+
+def test_memory_is_not_handed_to_others(machine: OpenclDevice) -> None:
+    x = Tensor([1.0, 2.0], device="opencl")
+    with pytest.raises(ExportError, match="the device opencl has no memory to share"):
+        x.__dlpack__()
+    assert np.asarray(x).tolist() == x.cpu().tolist() == [1.0, 2.0]
+    assert "no assembly" in picograd.explain(x * 2, "opencl", assembly=True)
 
 
 def test_attention_is_one_kernel(machine: OpenclDevice) -> None:
