@@ -5,9 +5,10 @@ from typing import Any, ClassVar
 
 from picograd.engine.tracing import is_tracing
 from picograd.errors import GradientError, StateError
+from picograd.tensor.core.aliasing import is_view, undetached
 from picograd.tensor.core.annotations import Data, DeviceLike, DTypeLike
 from picograd.tensor.core.copying import copied
-from picograd.tensor.core.recording import is_view, share, show_memory, undetached
+from picograd.tensor.core.recording import share, show_memory
 from picograd.tensor.tensor import Tensor
 
 

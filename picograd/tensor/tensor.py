@@ -38,6 +38,7 @@ from picograd.graph.node import Node
 from picograd.graph.shape import broadcast_shapes
 from picograd.target import is_gpu, is_host
 from picograd.tensor.core import aliasing, autograd, exchange, running_vmaps
+from picograd.tensor.core.aliasing import root_of
 from picograd.tensor.core.annotations import (
     Data,
     DeviceLike,
@@ -79,7 +80,6 @@ from picograd.tensor.core.recording import (
     made,
     note_view,
     read,
-    root_of,
     selector,
     show_items,
     start,

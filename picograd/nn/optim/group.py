@@ -32,7 +32,8 @@ from picograd.helpers import Key
 from picograd.late_methods import dataclass
 from picograd.nn.init import constant
 from picograd.nn.parameter import as_tensor, overwrite
-from picograd.tensor.core.recording import apply, check_leaf_write, check_write, root_of, write
+from picograd.tensor.core.aliasing import root_of
+from picograd.tensor.core.recording import apply, check_leaf_write, check_write, write
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_variables import follow, is_followable, plain_of
 from picograd.traced_number import TracedNumber

@@ -340,3 +340,41 @@ def strided(node: Node, shape: Shape, strides: Shape, offset: int) -> Node:
 def is_shown(tensor: Any) -> bool:
     """Tell whether a tensor is a view, or live ones show it."""
     return tensor._view is not None or any(each() is not None for each in tensor._views or ())
+
+
+def is_view(tensor: Any) -> bool:
+    """Tell whether a tensor shows another's memory; what turns out to be a copy forgets it."""
+    view = tensor._view
+    if view is None or view.function is build.detach:
+        return view is not None
+    if view.strides() is None:
+        tensor._view = None
+    return tensor._view is not None
+
+
+def undetached(tensor: Any) -> Any:
+    """Find the tensor of which one is `detach()` or `data`, all of it in its shape, or itself."""
+    while (view := tensor._view) is not None and view.function is build.detach:
+        tensor = view.base
+    return tensor
+
+
+def root_of(tensor: Any) -> Any:
+    """Find the tensor whose memory a view shows, or itself."""
+    while is_view(tensor):
+        view: Any = tensor._view
+        tensor = view.base
+    return tensor
+
+
+def detached_by(tensor: Any) -> Any:
+    """Find what shows a tensor's memory cut off by `detach()` or `data`, itself or a base; or None.
+
+    What asks for gradients and is written there gives them to it, not to what it was cut off from.
+    """
+    while is_view(tensor):
+        view: Any = tensor._view
+        if view.function is build.detach:
+            return tensor
+        tensor = view.base
+    return None

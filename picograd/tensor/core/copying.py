@@ -12,7 +12,8 @@ from typing import Any
 from picograd.engine import foreign
 from picograd.engine.tracing import is_tracing
 from picograd.graph import build
-from picograd.tensor.core.recording import Recorded, attach, is_view, note_view, root_of, start
+from picograd.tensor.core.aliasing import is_view, root_of
+from picograd.tensor.core.recording import Recorded, attach, note_view, start
 
 
 def copied(tensor: "Recorded", is_deep: bool = False, base: Any = None) -> Any:

@@ -49,13 +49,13 @@ from picograd.graph.row import PASSING
 from picograd.graph.starts import starts_of
 from picograd.late_methods import dataclass
 from picograd.number import LARGEST, given
-from picograd.tensor.core.aliasing import is_shown
+from picograd.tensor.core.aliasing import is_shown, root_of
 from picograd.tensor.core.alone import has_alone
 from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE, TRACKED, WALKS
 from picograd.tensor.core.demands import known_bounds
 from picograd.tensor.core.known_values import below_views
-from picograd.tensor.core.recording import VERSIONS, Recorded, fill, note_view, root_of
+from picograd.tensor.core.recording import VERSIONS, Recorded, fill, note_view
 from picograd.tensor.core.ways import (
     FACTOR,
     IS,

@@ -15,17 +15,10 @@ from picograd.graph import build
 from picograd.late_names import find
 from picograd.target import is_gpu, is_host
 from picograd.tensor.core import aliasing
+from picograd.tensor.core.aliasing import root_of
 from picograd.tensor.core.annotations import Scalar, Tensor, TensorLike
 from picograd.tensor.core.function import composed
-from picograd.tensor.core.recording import (
-    Recorded,
-    Same,
-    apply,
-    root_of,
-    show_memory,
-    showing,
-    start,
-)
+from picograd.tensor.core.recording import Recorded, Same, apply, show_memory, showing, start
 from picograd.tensor.linalg import decompositions
 from picograd.tensor.math import complex_functions
 from picograd.tensor.shaping import assembling

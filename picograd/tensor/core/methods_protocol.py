@@ -20,17 +20,10 @@ from picograd.late_names import find
 from picograd.runtime.dlpack import device_pair
 from picograd.target import is_host
 from picograd.tensor.core import autograd, copying, exchange, printing
+from picograd.tensor.core.aliasing import is_view, root_of
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike, TensorLike
 from picograd.tensor.core.printing import tensor_html
-from picograd.tensor.core.recording import (
-    NUMBERS,
-    Recorded,
-    Same,
-    as_tensor,
-    is_view,
-    restored,
-    root_of,
-)
+from picograd.tensor.core.recording import NUMBERS, Recorded, Same, as_tensor, restored
 
 
 class ProtocolMethods(Recorded):

@@ -35,7 +35,7 @@ from picograd.graph.room import check_recorded, check_size
 from picograd.graph.row import MEMORY, PAIRS, WRITES
 from picograd.number import GivenInt, given, position_of
 from picograd.tensor.core import aliasing, autograd, running_vmaps, saved_hooks
-from picograd.tensor.core.aliasing import View
+from picograd.tensor.core.aliasing import View, detached_by, is_view, root_of, undetached
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Tensor
 from picograd.tensor.core.autocast import REGIONS, converted, recorder_of
 from picograd.tensor.core.autograd import MODE, TRACKED
@@ -828,31 +828,6 @@ def apart(tensor: Any) -> Any:
     return tensor
 
 
-def is_view(tensor: "Recorded") -> bool:
-    """Tell whether a tensor shows another's memory; what turns out to be a copy forgets it."""
-    view = tensor._view
-    if view is None or view.function is build.detach:
-        return view is not None
-    if view.strides() is None:
-        tensor._view = None
-    return tensor._view is not None
-
-
-def undetached(tensor: "Recorded") -> "Recorded":
-    """Find the tensor of which one is `detach()` or `data`, all of it in its shape, or itself."""
-    while (view := tensor._view) is not None and view.function is build.detach:
-        tensor = view.base
-    return tensor
-
-
-def root_of(tensor: "Recorded") -> "Recorded":
-    """Find the tensor whose memory a view shows, or itself."""
-    while is_view(tensor):
-        view: Any = tensor._view
-        tensor = view.base
-    return tensor
-
-
 def memory_of(tensor: "Recorded") -> tuple[Any, int]:
     """Find the tensor that has the memory a view shows, and where in it the view starts.
 
@@ -951,19 +926,6 @@ def spread(tensor: "Recorded") -> None:
             tensor, node, tracks = through(tensor, tensor._node, False)
             replace_value(tensor, node, tracks)
     renew_views(tensor)
-
-
-def detached_by(tensor: "Recorded") -> Any:
-    """Find what shows a tensor's memory cut off by `detach()` or `data`, itself or a base; or None.
-
-    What asks for gradients and is written there gives them to it, not to what it was cut off from.
-    """
-    while is_view(tensor):
-        view: Any = tensor._view
-        if view.function is build.detach:
-            return tensor
-        tensor = view.base
-    return None
 
 
 def through(

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from picograd.errors import DTypeError, GradientError
 from picograd.helpers import product, row_major
 from picograd.tensor.core import recording
+from picograd.tensor.core.aliasing import is_view
 from picograd.tensor.core.annotations import Shape, Sizes, Tensor
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.autograd import no_grad
 from picograd.tensor.core.function import composed
 from picograd.tensor.core.operands import as_shape
-from picograd.tensor.core.recording import become, is_view, show_memory
+from picograd.tensor.core.recording import become, show_memory
 from picograd.tensor.shaping.joining import as_strided
 
 

@@ -34,7 +34,8 @@ from picograd.errors import PicogradError
 from picograd.graph.node import Node
 from picograd.graph.row import MEMORY, WRITES
 from picograd.late_methods import dataclass
-from picograd.tensor.core.recording import is_view, one_piece, root_of, start
+from picograd.tensor.core.aliasing import is_view, root_of
+from picograd.tensor.core.recording import one_piece, start
 from picograd.tensor.indexing.indexing import Span
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_arguments import (
