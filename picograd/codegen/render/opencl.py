@@ -65,7 +65,7 @@ EXTENSIONS = {
     "sub_group_ballot": "cl_khr_subgroup_ballot",
     "atom_cmpxchg": "cl_khr_int64_base_atomics",
 }
-# By the name that is called: for one type T, or for every one (of a list) that a program has.
+# By the name that is called.
 HELPERS = {
     "to_float": """\
 DEVICE float to_float(half_bits a) { return vload_half(0, (const half*)&a.bits); }
@@ -147,11 +147,19 @@ ATOMICS: dict[str, tuple[str, dict[str, str]]] = {
     "float": (ATOMIC_FLOAT, {"B": "uint", "EXCHANGE": "atomic_cmpxchg"}),
     "double": (ATOMIC_FLOAT, {"B": "ulong", "EXCHANGE": "atom_cmpxchg"}),
 }
-TEXTS: dict[str, list[str]] = {}  # of CUDA C's functions, by name
-for text in re.split(r"(?m)^(?=template|DEVICE)", FUNCTIONS)[1:]:
-    if text.startswith("template <>"):
-        text = text.removeprefix("template <> ").replace("bool", "boolean")
-    TEXTS.setdefault(re.findall(r"DEVICE .+? (\w+)\(", text)[0], []).append(text)
+
+
+def texts_of_functions() -> dict[str, list[str]]:
+    """List the texts of CUDA C's functions, by name: templates, and those of some types."""
+    found: dict[str, list[str]] = {}
+    for text in re.split(r"(?m)^(?=template|DEVICE)", FUNCTIONS)[1:]:
+        if text.startswith("template <>"):
+            text = text.removeprefix("template <> ").replace("bool", "boolean")
+        found.setdefault(re.findall(r"DEVICE .+? (\w+)\(", text)[0], []).append(text)
+    return found
+
+
+TEXTS = texts_of_functions()
 
 
 def render(program: Program) -> str:
@@ -226,11 +234,8 @@ def instances(name: str, types: tuple[str, ...]) -> str:
     if name == "shuffle_xor":
         return "".join(for_type(shuffle_text(each), T=each) for each in types)
     if name == "atomic_plus":
-        return "".join(
-            for_type(ATOMICS[each][0], T=each, **ATOMICS[each][1])
-            for each in types
-            if each in ATOMICS
-        )
+        chosen = [(each, *ATOMICS[each]) for each in types if each in ATOMICS]
+        return "".join(for_type(text, T=each, **words) for each, text, words in chosen)
     return "".join(in_c(name, text, types) for text in TEXTS.get(name, ()))
 
 
