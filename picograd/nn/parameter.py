@@ -96,6 +96,7 @@ class Uninitialized(Tensor):
         learns = self.requires_grad
         self.__class__ = self.becomes
         self.node = made.node
+        del made
         self.requires_grad = learns
 
     def __repr__(self) -> str:

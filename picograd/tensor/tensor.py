@@ -197,6 +197,7 @@ class Tensor(
             foreign.settle(self._node)
         self.name = name
         self._node.leaf = weakref.ref(self)
+        del node, data  # nothing was computed of it yet
         if requires_grad is not None:
             self.requires_grad = requires_grad
 

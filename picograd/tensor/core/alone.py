@@ -50,7 +50,9 @@ def ask(tensor: Any) -> None:
 
 def become_asking(tensor: Any) -> None:
     """Make a leaf of a tensor; one that was detached from what nobody has shows that no more."""
-    if tensor._node.leaf is None:
+    is_read = held(tensor, "_node") != ALONE  # what was computed of it before takes it for constant
+    if tensor._node.leaf is None or is_read:
+        tensor._node.leaf = None
         tensor._move(build.detach(tensor._node))
         tensor._node.leaf = weakref.ref(tensor)
     tensor._tracks, view = pending.note_start(tensor), tensor._view

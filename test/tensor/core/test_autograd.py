@@ -375,3 +375,21 @@ def test_grad_of_what_was_written_behind_its_back(is_early: bool) -> None:
         y = early if is_early else x.view(3, 1)
         found.append([each.tolist() for each in library.autograd.grad((y**2).sum(), x)])
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("is_computed", [False, True])
+def test_what_was_computed_before_a_leaf_asked_is_a_constant(is_computed: bool) -> None:
+    x = Tensor([1.0, 2.0, 3.0])
+    square, part = x * x, x[:2]
+    if is_computed:
+        square.realize()
+    x.requires_grad_()
+    (square * x + part.sum() * x).sum().backward()
+    assert x.grad.tolist() == [4.0, 7.0, 12.0]
+    x.grad = None
+    x.requires_grad_(False)
+    frozen = x * x
+    x.requires_grad_()
+    (frozen * x).sum().backward()
+    assert x.grad.tolist() == [1.0, 4.0, 9.0]
+    assert not square.requires_grad and not part.requires_grad and not frozen.requires_grad
