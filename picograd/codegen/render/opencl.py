@@ -184,12 +184,12 @@ def helpers(program: Program, body: str) -> str:
     vectors = {vector_text(dtype, lanes) for dtype, lanes in dtypes if lanes > 1}
     wanted: dict[str, str] = {}
     types = types_called(program)
-    add_called(body, types, set(), wanted)
+    add_called(body, types, wanted)
     return PROLOGUE + "".join(sorted(vectors)) + "".join(wanted.values())
 
 
 def types_called(program: Program) -> dict[str, set[str]]:
-    """Find the types of what the functions of a program are called with."""
+    """Find the types of what functions are called with, by a program or by one another."""
     found: dict[str, set[str]] = {}
     for instr in program.instructions:
         dtypes = [instr.dtype, *(program.instructions[arg].dtype for arg in instr.args)]
@@ -199,19 +199,20 @@ def types_called(program: Program) -> dict[str, set[str]]:
         text = OPENCL_C.spelling.get(op, f"{CALLED.get(op, op)}(")
         for function in re.findall(r"(\w+)\(", text):
             found.setdefault(function, set()).update(names)
+    for name in [name for name in found if name in TEXTS]:
+        for function in re.findall(r"(\w+)\(", "".join(TEXTS[name])):  # of a function in another
+            found.setdefault(function, set()).update(found[name])
     return found
 
 
-def add_called(
-    text: str, types: dict[str, set[str]], inherited: set[str], wanted: dict[str, str]
-) -> None:
+def add_called(text: str, types: dict[str, set[str]], wanted: dict[str, str]) -> None:
     """Add the functions that a text calls, each after those that it calls itself."""
     for name in sorted(set(re.findall(r"\b(\w+)\(", text)) - set(wanted)):
         op = next((op for start, op in CONVERSIONS.items() if name.startswith(start)), name)
-        names = types.get(op, set()) | inherited
-        inside = HELPERS.get(name) or instances(name, tuple(sorted(names)))
+        names = tuple(sorted(types.get(op, ())))
+        inside = HELPERS.get(name) or instances(name, names)
         if inside:
-            add_called(re.sub(rf"\b{name}\(", "", inside), types, names, wanted)
+            add_called(re.sub(rf"\b{name}\(", "", inside), types, wanted)
             wanted[name] = inside
 
 
