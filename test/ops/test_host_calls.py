@@ -13,7 +13,7 @@ from op_support import library, numbers
 import picograd
 from picograd import Tensor
 from picograd.config import config
-from picograd.engine import executable
+from picograd.engine import executable, host_calls
 from picograd.engine.backends import get_device
 from picograd.graph.host_call import HostCall
 from picograd.runtime.device import Device
@@ -250,7 +250,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         found.append(arg.name)
         return call(arg, *arrays)
 
-    monkeypatch.setattr(executable, "run", noted)
+    for caller in (executable, host_calls):
+        monkeypatch.setattr(caller, "run", noted)
     return found
 
 
