@@ -16,10 +16,11 @@ from elementwise_kernels import (
 )
 
 from picograd.codegen.pipeline import generate
-from picograd.codegen.render.opencl import for_type
+from picograd.codegen.program import Instr, Program
+from picograd.codegen.render.opencl import OpenclWriter, for_type, helpers
 from picograd.codegen.templates import contract, reduce
 from picograd.codegen.templates import map as map_template
-from picograd.dtype import bool_, float16, float32, float64, int8, int32
+from picograd.dtype import bool_, float16, float32, float64, int8, int32, uint32
 from picograd.schedule.index import Axis, axis_index
 from picograd.schedule.loop import Compute, Kernel, Part, Slot
 from picograd.target import opencl_target
@@ -94,3 +95,11 @@ def test_letters_stand_for_types_alone() -> None:
         "DEVICE int f_int(int a) { return TO(a); }"
     )
     assert generate(elementwise_kernel("add", int32), TARGET).language == "opencl"
+
+
+def test_functions_inside_others_have_the_types_of_all() -> None:
+    constants = Instr("const", int32, arg=1), Instr("const", uint32, arg=1)
+    shifts = Instr("shift_right", int32, (0, 0)), Instr("shift_left", uint32, (1, 1))
+    program = Program("k", (*constants, *shifts), ())
+    text = helpers(program, OpenclWriter(program).body())
+    assert "is_shift(int b)" in text and "is_shift(uint b)" in text
