@@ -52,8 +52,8 @@ def become_asking(tensor: Any) -> None:
     """Make a leaf of a tensor; one that was detached from what nobody has shows that no more."""
     is_read = held(tensor, "_node") != ALONE  # what was computed of it before takes it for constant
     if tensor._node.leaf is None or is_read:
-        tensor._node.leaf = None
-        tensor._move(build.detach(tensor._node))
+        before, tensor._node.leaf = tensor._node, None
+        tensor._move(build.detach(before.below("detach") if is_read else before))
         tensor._node.leaf = weakref.ref(tensor)
     tensor._tracks, view = pending.note_start(tensor), tensor._view
     is_near = view is not None and view.function is build.detach and view.base._view is None

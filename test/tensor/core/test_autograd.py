@@ -393,3 +393,12 @@ def test_what_was_computed_before_a_leaf_asked_is_a_constant(is_computed: bool) 
     (frozen * x).sum().backward()
     assert x.grad.tolist() == [1.0, 4.0, 9.0]
     assert not square.requires_grad and not part.requires_grad and not frozen.requires_grad
+
+
+def test_a_leaf_that_asks_again_and_again_stays_as_deep() -> None:
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    for _ in range(9):
+        x.requires_grad_(False)
+        kept = x * x
+        x.requires_grad_()
+    assert not x._node.inputs[0].inputs and not kept.requires_grad
