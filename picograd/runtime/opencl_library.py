@@ -21,8 +21,6 @@ POINTERS = (
     "clCreateContext", "clCreateCommandQueue", "clCreateProgramWithSource",
     "clCreateProgramWithBinary", "clCreateKernel", "clSVMAlloc",
 )  # fmt: skip
-# What is passed on as it is: a pointer, or a number of 64 bits, which an int of Python is not.
-WIDE = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint64)
 NAMES = {
     -1: "no device", -3: "no compiler", -4: "no memory for a buffer", -5: "out of resources",
     -6: "no memory on the host", -11: "the program does not build", -30: "a value is invalid",

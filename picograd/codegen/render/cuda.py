@@ -240,8 +240,32 @@ def signature(program: Program) -> str:
     return f'extern "C" __global__ void {bounds} {program.name}({", ".join(parameters)})'
 
 
+def barrier_text(threads: int | None) -> str:
+    """Wait for all threads of the block, or for those of a role."""
+    return (
+        f'asm volatile("bar.sync 1, {threads};" ::: "memory");' if threads else "__syncthreads();"
+    )
+
+
+STATEMENTS: dict[str, Statement] = {
+    "barrier": lambda name, args, instr: [barrier_text(instr.arg)],
+    "warp_barrier": lambda name, args, instr: ["__syncwarp();"],
+    "mma": lambda name, args, instr: [f"{instr.arg.function}({', '.join(args)});"],
+    **cuda_async.STATEMENTS,
+}
+VALUES: dict[str, Value] = {
+    "task": lambda args, instr: "blockIdx.x",
+    "shuffle_xor": lambda args, instr: f"shuffle_xor({args[0]}, {instr.arg})",
+    "match_any": lambda args, instr: f"match_any<{instr.arg}>({args[0]})",
+    "atomic_add": lambda args, instr: f"atomic_add({args[0]} + {args[1]}, {args[2]})",
+    **cuda_async.VALUES,
+}
+
+
 class CudaWriter(Writer):
     """Writes CUDA C: what tensor cores, warps and copies need, and quick instructions."""
+
+    statements = STATEMENTS
 
     def __init__(self, program: Program) -> None:
         super().__init__(program)
@@ -270,26 +294,3 @@ class CudaWriter(Writer):
         if dtype is float32 and source is bfloat16:
             return f"widen_lanes({args[0]})"
         return super().computed(args, instr, dtype)
-
-
-def barrier_text(threads: int | None) -> str:
-    """Wait for all threads of the block, or for those of a role."""
-    return (
-        f'asm volatile("bar.sync 1, {threads};" ::: "memory");' if threads else "__syncthreads();"
-    )
-
-
-STATEMENTS: dict[str, Statement] = {
-    "barrier": lambda name, args, instr: [barrier_text(instr.arg)],
-    "warp_barrier": lambda name, args, instr: ["__syncwarp();"],
-    "mma": lambda name, args, instr: [f"{instr.arg.function}({', '.join(args)});"],
-    **cuda_async.STATEMENTS,
-}
-VALUES: dict[str, Value] = {
-    "task": lambda args, instr: "blockIdx.x",
-    "shuffle_xor": lambda args, instr: f"shuffle_xor({args[0]}, {instr.arg})",
-    "match_any": lambda args, instr: f"match_any<{instr.arg}>({args[0]})",
-    "atomic_add": lambda args, instr: f"atomic_add({args[0]} + {args[1]}, {args[2]})",
-    **cuda_async.VALUES,
-}
-CudaWriter.statements = STATEMENTS

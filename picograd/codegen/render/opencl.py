@@ -168,8 +168,9 @@ def render(program: Program) -> str:
     if program.shared_bytes:
         room = f"__local uchar shared[{program.shared_bytes}] __attribute__((aligned(128)));"
         body = f"  {room}\n{body}"
-    head = signature(program, "sub_group_" in helpers(program, body) + body)
-    text = f"{helpers(program, body)}{head} {{\n{body}\n}}\n"
+    called = helpers(program, body)
+    head = signature(program, "sub_group_" in called + body)
+    text = f"{called}{head} {{\n{body}\n}}\n"
     enabled = [
         f"#pragma OPENCL EXTENSION {extension} : enable\n"
         for word, extension in EXTENSIONS.items()
@@ -285,30 +286,6 @@ def signature(program: Program, has_lanes: bool) -> str:
     return f"__kernel {bounds} void {program.name}({', '.join(parameters)})"
 
 
-class OpenclWriter(Writer):
-    """Writes OpenCL C: pointers say which memory they point to."""
-
-    dialect = OPENCL_C
-
-    def space(self, number: int) -> str:
-        """Begin the type of a pointer."""
-        return "__local " if self.program.instructions[number].op == "shared" else "__global "
-
-    def zero(self, typed: str) -> str:
-        """Write a value of a type that is zero."""
-        return f"({typed}){{0}}"
-
-    def pointer(self, name: str, instr: Instr, place: str) -> str:
-        """Name a place in memory as elements of the instruction's dtype."""
-        typed = f"{'__local' if instr.op == 'shared' else '__global'} {self.type_of(instr)}*"
-        return f"{typed} const {name} = ({typed})({place.replace('_memory()', '')});"
-
-    def chosen_type(self, instr: Instr) -> str:
-        """Name the type of what `choose` chooses."""
-        typed = super().chosen_type(instr)
-        return typed if instr.arg == "scalar" else f"__global {typed.split('*')[0]}*"
-
-
 ALL_MEMORY = "CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE"
 
 
@@ -330,5 +307,29 @@ VALUES: dict[str, Value] = {
     "match_any": lambda args, instr: f"match_any({args[0]}, {instr.arg})",
     "atomic_add": lambda args, instr: f"atomic_plus({args[0]} + {args[1]}, {args[2]})",
 }
-OpenclWriter.statements = STATEMENTS
-OpenclWriter.values = VALUES
+
+
+class OpenclWriter(Writer):
+    """Writes OpenCL C: pointers say which memory they point to."""
+
+    dialect = OPENCL_C
+    statements = STATEMENTS
+    values = VALUES
+
+    def space(self, number: int) -> str:
+        """Begin the type of a pointer."""
+        return "__local " if self.program.instructions[number].op == "shared" else "__global "
+
+    def zero(self, typed: str) -> str:
+        """Write a value of a type that is zero."""
+        return f"({typed}){{0}}"
+
+    def pointer(self, name: str, instr: Instr, place: str) -> str:
+        """Name a place in memory as elements of the instruction's dtype."""
+        typed = f"{'__local' if instr.op == 'shared' else '__global'} {self.type_of(instr)}*"
+        return f"{typed} const {name} = ({typed})({place.replace('_memory()', '')});"
+
+    def chosen_type(self, instr: Instr) -> str:
+        """Name the type of what `choose` chooses."""
+        typed = super().chosen_type(instr)
+        return typed if instr.arg == "scalar" else f"__global {typed.split('*')[0]}*"
