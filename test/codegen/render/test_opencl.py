@@ -14,8 +14,9 @@ from elementwise_kernels import (
     check_cast,
     elementwise_kernel,
 )
+from rowwise_cases import arrays_of, compare, make, wanted, written
 
-from picograd.codegen.pipeline import generate
+from picograd.codegen.pipeline import generate, tile
 from picograd.codegen.program import Instr, Program
 from picograd.codegen.render.opencl import OpenclWriter, for_type, helpers
 from picograd.codegen.templates import contract, reduce
@@ -72,6 +73,16 @@ def test_products_need_no_tensor_cores(dtype) -> None:
     got = run_host(library, tile_kernel, {0: a.ravel(), 1: b.ravel()})[2].reshape(m, n)
     wanted = a.astype(np.float64) @ b.astype(np.float64)
     np.testing.assert_allclose(got, wanted, rtol=5e-3, atol=3e-2 if dtype is float16 else 1e-4)
+
+
+@pytest.mark.parametrize("name", ["count_row", "move_row", "move_rows"])
+def test_lanes_find_those_with_the_same_digit(name: str) -> None:
+    kernel = make(name, TARGET)
+    tile_kernel, arrays = tile(kernel, TARGET), arrays_of(kernel)
+    place, library = written(kernel), compile_opencl([tile_kernel], TARGET)
+    given = {n: a for n, a in enumerate(arrays) if kernel.slots[n].role != "out"}
+    found = run_host(library, tile_kernel, given)[place]
+    compare(kernel, found, wanted(kernel, arrays)[place])
 
 
 def test_text_has_only_the_functions_it_calls() -> None:
