@@ -85,15 +85,15 @@ class Places:
 
 def parse(shape: Shape, items: Sequence[Any]) -> Selection:
     """Read an index expression of ints, slices, None, Ellipsis, integer nodes and new axes."""
-    used = sum(1 for item in items if not is_new(item) and item is not Ellipsis)
+    ellipses = [item for item in items if item is Ellipsis]
+    used = len(items) - len(ellipses) - len([item for item in items if is_new(item)])
     if used > len(shape):
         text = f"{used} indices for {len(shape)} axes of {shape}"
         raise AxisError("getitem", text, "use at most one index per axis")
-    if sum(1 for item in items if item is Ellipsis) > 1:
+    if len(ellipses) > 1:
         raise AxisError("getitem", "more than one ellipsis", "use ... once")
     selection, axis = Selection(), 0
-    listed = list(items) if any(item is Ellipsis for item in items) else [*items, Ellipsis]
-    for item in listed:
+    for item in items if ellipses else [*items, Ellipsis]:
         if is_new(item):
             if item is not None:
                 selection.indices.append((len(selection.shape), item.index))
@@ -138,6 +138,10 @@ def add_item(selection: Selection, item: Any, size: int) -> None:
 
 def add_slice(selection: Selection, item: slice, size: int) -> None:
     """Apply a slice to the next source axis; a negative step is a flip of a positive one."""
+    if item.start is None and item.stop is None and item.step is None:
+        selection.ranges.append((0, size, 1))
+        selection.shape.append(size)
+        return
     try:
         start, stop, step = ends_of(item, size)
     except (TypeError, ValueError) as error:

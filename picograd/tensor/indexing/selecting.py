@@ -24,6 +24,7 @@ from picograd.graph.node import Node
 from picograd.graph.scanning import scan
 from picograd.graph.shape import Shape, broadcast_shapes
 from picograd.helpers import product, row_major
+from picograd.number import GivenInt
 from picograd.target import is_host
 from picograd.tensor.core.demands import check_values, demand_index, demand_number, outside
 from picograd.tensor.core.function import recorded
@@ -36,6 +37,7 @@ from picograd.tensor.shaping import movement
 from picograd.traced_number import TracedNumber
 
 SMALL_MASK = 4096  # elements of a mask that the host looks at itself
+NUMBERS_AND_RANGES = {int, GivenInt, slice, type(None), type(...)}  # nothing in them to check
 
 Array = Any
 MONOIDS = {None: None, "add": "sum", "sum": "sum", "multiply": "prod", "prod": "prod",
@@ -222,7 +224,9 @@ def array_items(node: Node, array: Array, axis: int, size: int) -> list[Node]:
 
 
 def read(node: Node, items: Sequence[Any]) -> Node:
-    """Compute x[items]."""
+    """Compute x[items]; a view is made sooner than its recording would be found."""
+    if NUMBERS_AND_RANGES.issuperset(map(type, items)):
+        return indexing.take(node, indexing.parse(node.shape, items))
     looks = any(type(item) is Node for item in items)
     return read_checked(node, items) if looks else read_plain(node, items)
 

@@ -1,5 +1,7 @@
 """Index tensors: host indices are checked and wrapped, unknown ones clamped; scatter by axis."""
 
+import sys
+
 import numpy as np
 import pytest
 from graph_support import leaf
@@ -58,3 +60,23 @@ def test_large_masks(device: str) -> None:
         np.testing.assert_array_equal(x[held].numpy(), values[mask])
         np.testing.assert_array_equal(x.masked_select(held).numpy(), values[mask])
         np.testing.assert_array_equal(held.nonzero().numpy(), np.argwhere(mask))
+
+
+def calls_of(function) -> int:
+    """Count the functions of Python that a call goes through."""
+    seen: list[str] = []
+    sys.setprofile(lambda frame, event, _: event == "call" and seen.append(frame.f_code.co_name))
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return len(seen)
+
+
+@pytest.mark.parametrize("items_of", [lambda i: i, lambda i: slice(i, i + 2), lambda i: (i, 1)])
+def test_a_position_that_is_new_takes_no_longer_than_a_known_one(items_of) -> None:
+    table = Tensor(np.arange(4000, dtype=np.float32).reshape(1000, 4)).realize()
+    for _ in range(20):
+        table[items_of(5)]
+    known = calls_of(lambda: table[items_of(5)])
+    assert calls_of(lambda: table[items_of(777)]) <= known < 60
