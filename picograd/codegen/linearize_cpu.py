@@ -9,18 +9,10 @@ vectoriser, so it must stay free of branches: conditions become loop bounds wher
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from picograd.codegen import linearize_cpu_pack, linearize_scan, linearize_sort_cpu
+from picograd.codegen import linearize_cpu_pack, linearize_scan, linearize_sort_cpu, nests
 from picograd.codegen.decompose import LLVM
 from picograd.codegen.emit import Emitter, compute_dtype
 from picograd.codegen.linearize_cpu_pack import as_bounds, flat_position, tile_strides
-from picograd.codegen.nests import (
-    UNROLLED,
-    group_length,
-    is_pointwise,
-    reads_of,
-    split_guards,
-    stretches,
-)
 from picograd.codegen.program import Instr, Program
 from picograd.codegen.tile import (
     Accumulate,
@@ -149,7 +141,7 @@ class CpuBuilder:
             for inner in step.body:
                 self.note_uses(inner)
         else:
-            for name, indices in reads_of(step):
+            for name, indices in nests.reads_of(step):
                 self.uses.setdefault(name, []).append((id(step), indices))
 
     def place(self, tile: Tile, scratch: int) -> int:
@@ -197,7 +189,7 @@ class CpuBuilder:
         """Emit steps in order, sharing loop nests among neighbours."""
         position = 0
         while position < len(steps):
-            count = group_length(steps, position)
+            count = nests.group_length(steps, position)
             self.emitter.forget()
             self.group(steps[position : position + count])
             position += count
@@ -207,7 +199,7 @@ class CpuBuilder:
         step = steps[0]
         if isinstance(step, Assign) and step.layout is not None:
             linearize_cpu_pack.linearize_pack(self, step)
-        elif isinstance(step, Accumulate) and not is_pointwise(step):
+        elif isinstance(step, Accumulate) and not nests.is_pointwise(step):
             self.accumulate(steps)  # type: ignore[arg-type]
         elif linearize_cpu_pack.is_turn(step):
             linearize_cpu_pack.linearize_turn(self, step)  # type: ignore[arg-type]
@@ -271,7 +263,7 @@ class CpuBuilder:
             loops = [(start, stop)]
             is_whole = loops == [(emitter.integer(0), emitter.integer(axis.size))]
             if self.is_reduction and is_whole and not rest and not is_unrolled:
-                found = stretches(axis.size, self.is_column)
+                found = nests.stretches(axis.size, self.is_column)
                 loops = [(emitter.integer(low), emitter.integer(high)) for low, high in found]
             for start, stop in loops:
                 with emitter.loop(start, stop, 1, is_unrolled) as variable:
@@ -337,7 +329,7 @@ class CpuBuilder:
         emitter.add("set", None, (total, zero, start))
 
         count = product(a.size for a in step.over)
-        is_unrolled: bool | None = count <= UNROLLED
+        is_unrolled: bool | None = count <= nests.UNROLLED
         if is_unrolled and count * len(walk(step.expr)) > UNROLLED_WORK:
             is_unrolled = None
         is_ordered = bool(is_unrolled and step.dims) and step.dims[-1].size >= LEAST_VECTOR
@@ -382,7 +374,7 @@ class CpuBuilder:
                 start = emitter.const(identity(step.monoid, dtype), dtype)
                 self.put(step.tile, self.position(step.tile, here), start)
 
-        bodies, conditions = split_guards(steps)
+        bodies, conditions = nests.split_guards(steps)
         stores = [step for step in group if isinstance(step, Store)]
         beside = [step for step in stores if set(step.conditions) == set(conditions)]
 

@@ -16,19 +16,11 @@ What runs along the depth in memory is loaded 4 at once, other operands as vecto
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
+from picograd.codegen import tensor_core
 from picograd.codegen.block_cuda import Block, is_multiple, lane_of
 from picograd.codegen.emit import compute_dtype, is_unit
 from picograd.codegen.layout import Blocked
 from picograd.codegen.mainloop_operands import Operand, Schedule, operands_of, plain_load
-from picograd.codegen.tensor_core import (
-    MmaSchedule,
-    SimtSchedule,
-    WgmmaSchedule,
-    multiply_tiles,
-    multiply_warpgroup,
-    primitive,
-    warpgroup_primitive,
-)
 from picograd.codegen.tensor_core_tf32 import Tf32Schedule, multiply_tf32
 from picograd.codegen.tile import Dot, MainLoop
 from picograd.dtype import DType, bool_
@@ -69,8 +61,8 @@ def main_loop(block: Block, step: MainLoop) -> None:
         copiers,
         lambda: multiply(block, step, tiles, copiers),
     )
-    if isinstance(schedule, WgmmaSchedule):
-        block.emitter.add("mma", None, (acc,), warpgroup_primitive("finish_multiply"))
+    if isinstance(schedule, tensor_core.WgmmaSchedule):
+        block.emitter.add("mma", None, (acc,), tensor_core.warpgroup_primitive("finish_multiply"))
 
 
 def tile_count(block: Block, step: MainLoop, tiles: Axis) -> int:
@@ -128,8 +120,8 @@ def pipeline(
     with emitter.loop(emitter.integer(0), count, 1, None) as variable:
         emitter.bind(tiles, variable)
         call(block, f"copy_async_wait<{ahead - 1}>", has_async)
-        if isinstance(schedule, WgmmaSchedule):
-            emitter.add("mma", None, (), warpgroup_primitive("fence_async_proxy"))
+        if isinstance(schedule, tensor_core.WgmmaSchedule):
+            emitter.add("mma", None, (), tensor_core.warpgroup_primitive("fence_async_proxy"))
         emitter.add("barrier", None)
         following = emitter.arithmetic("add", variable, emitter.integer(ahead))
         is_more = emitter.raw("less", bool_, following, count)
@@ -147,7 +139,7 @@ def pipeline(
 def call(block: Block, function: str, is_needed: bool) -> None:
     """Call a primitive without arguments."""
     if is_needed:
-        block.emitter.add("mma", None, (), primitive(function))
+        block.emitter.add("mma", None, (), tensor_core.primitive(function))
 
 
 def chunks(block: Block, stack: ExitStack, operand: Operand) -> tuple[Index, Index, Index]:
@@ -185,7 +177,7 @@ def fetch_async(
     target = stage_place(block, item, step, stages, row, chunk)
     source = emitter.index(substitute(index, values))
     args = (item.shared, target, emitter.slots[slot], source, mask)
-    emitter.add("mma", None, args, primitive("copy_async"))
+    emitter.add("mma", None, args, tensor_core.primitive("copy_async"))
 
 
 def fetch_registers(
@@ -253,12 +245,12 @@ def mma_multiply(block: Block, step: MainLoop, tiles: Axis, copiers: list[Copier
     for item in copiers:
         start = emitter.index(axis_index(tiles) % schedule.stages * item.operand.size)
         args += [item.shared, start]
-    if isinstance(schedule, WgmmaSchedule):
-        called = multiply_warpgroup(schedule, step.a.dtype)
+    if isinstance(schedule, tensor_core.WgmmaSchedule):
+        called = tensor_core.multiply_warpgroup(schedule, step.a.dtype)
     elif isinstance(schedule, Tf32Schedule):
         called = multiply_tf32(schedule)
     else:
-        called = multiply_tiles(schedule, step.a.dtype)
+        called = tensor_core.multiply_tiles(schedule, step.a.dtype)
     emitter.add("mma", None, args, called)
 
 
@@ -307,9 +299,9 @@ def load_part(
 
 Multiplier = Callable[[Block, MainLoop, Axis, list[Copier]], None]
 MULTIPLIERS: dict[type, Multiplier] = {
-    MmaSchedule: mma_multiply,
-    WgmmaSchedule: mma_multiply,
-    SimtSchedule: simt_multiply,
+    tensor_core.MmaSchedule: mma_multiply,
+    tensor_core.WgmmaSchedule: mma_multiply,
+    tensor_core.SimtSchedule: simt_multiply,
     Tf32Schedule: mma_multiply,
 }
 

@@ -17,6 +17,7 @@ from contextlib import ExitStack
 from picograd.codegen.block_cuda import Block, default_layout, inside, loops, write_once
 from picograd.codegen.linearize_cuda_reduce import combine
 from picograd.codegen.tile import RunStep
+from picograd.codegen.value import Value
 from picograd.dtype import bool_
 from picograd.schedule.index import Axis, Index, substitute
 from picograd.schedule.loop import rewrite
@@ -67,15 +68,15 @@ class Run:
     def ends_at(self, place: int) -> int:
         """Tell whether the key after a position is another one."""
         emitter, axis = self.emitter, self.step.axis
-        has_next = emitter.raw("less", bool_, place, emitter.integer(axis.size - 1))
-        following = emitter.raw("add", self.dtype, place, emitter.integer(1))
+        here = Value(emitter, place)
+        has_next, following = here < axis.size - 1, here + 1
         with emitter.scope({axis: place}):
             own = emitter.value(self.step.key)
-        with emitter.scope({axis: following}):
-            emitter.scopes[-1].mask = emitter.both(emitter.scopes[-1].mask, has_next)
+        with emitter.scope({axis: following.position}):
+            emitter.scopes[-1].mask = emitter.both(emitter.scopes[-1].mask, has_next.position)
             other = emitter.value(self.step.key)
-        is_other = emitter.raw("not_equal", bool_, own, other)
-        return emitter.raw("or", bool_, emitter.raw("not", bool_, has_next), is_other)
+        is_other = Value(emitter, own).raw("not_equal", Value(emitter, other), dtype=bool_)
+        return (~has_next | is_other).position
 
     def reduced(self, start: int, place: int) -> int:
         """Combine a value with the run that ends at a position."""
@@ -95,18 +96,14 @@ class Run:
             self.combine(level, first, stop)
             return
         emitter, fan = self.emitter, self.step.fan
-        size, rest = emitter.integer(fan), emitter.integer(fan - 1)
-        lifted = emitter.raw("add", self.dtype, first, rest)
-        up = emitter.raw("quotient", self.dtype, lifted, size)
-        down = emitter.raw("quotient", self.dtype, stop, size)
-        head = emitter.raw("mul", self.dtype, up, size)
-        head = emitter.raw("minimum", self.dtype, head, stop)
-        tail = emitter.raw("mul", self.dtype, down, size)
-        tail = emitter.raw("maximum", self.dtype, tail, head)
-        self.combine(level, first, head)
-        with emitter.when(emitter.raw("less", bool_, up, down)):
-            self.walk(level + 1, up, down)
-        self.combine(level, tail, stop)
+        start, end = Value(emitter, first), Value(emitter, stop)
+        up, down = (start + (fan - 1)).raw("quotient", fan), end.raw("quotient", fan)
+        head = (up * fan).raw("minimum", end)
+        tail = (down * fan).raw("maximum", head)
+        self.combine(level, first, head.position)
+        with emitter.when((up < down).position):
+            self.walk(level + 1, up.position, down.position)
+        self.combine(level, tail.position, stop)
 
     def combine(self, level: int, first: int, stop: int) -> None:
         """Combine positions first..stop-1 of a level one by one."""

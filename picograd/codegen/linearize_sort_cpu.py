@@ -8,7 +8,8 @@ each byte, least significant first, every element goes to the next place of its 
 from picograd.codegen.emit import Emitter
 from picograd.codegen.linearize_cpu_pack import Builder
 from picograd.codegen.tile import SortStep
-from picograd.dtype import bool_, int32, int64
+from picograd.codegen.value import Value, goes_before
+from picograd.dtype import int32, int64
 from picograd.errors import check
 
 BYTE = 256
@@ -52,11 +53,8 @@ def sort_by_counting(builder: Builder, step: SortStep) -> None:
         emitter.add("set", None, (before, zero, emitter.const(0, int32)))
         with emitter.loop(zero, count) as other:
             found = emitter.add("get", dtype, (keys, other))
-            is_less = emitter.raw("less", bool_, found, key)
-            is_equal = emitter.raw("equal", bool_, found, key)
-            is_earlier = emitter.raw("less", bool_, other, own)
-            is_equal = emitter.raw("and", bool_, is_equal, is_earlier)
-            is_before = emitter.raw("or", bool_, is_less, is_equal)
+            pairs = (Value(emitter, each) for each in (found, key, other, own))
+            is_before = goes_before(*pairs).position
             old = emitter.add("get", int32, (before, zero))
             new = emitter.raw("add", int32, old, emitter.cast(is_before, int32))
             emitter.add("set", None, (before, zero, new))

@@ -20,9 +20,15 @@ Places past the end of the row hold the largest key and a position behind all ot
 last. Positions differ, hence no two pairs are equal, and equal keys keep their order.
 """
 
+import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
 from picograd.codegen.block_cuda import Block
 from picograd.codegen.linearize_scan import across_block, across_warp
 from picograd.codegen.tile import RadixStep, SortStep
+from picograd.codegen.value import Value, goes_before
 from picograd.dtype import bool_, int32, int64, uint32
 from picograd.errors import check
 from picograd.helpers import ceil_div
@@ -31,6 +37,14 @@ from picograd.schedule.loop import DIGITS
 
 WARP = 32
 ROW = DIGITS + 1  # counters of a warp: one a digit, and one for places past the end
+
+
+@contextmanager
+def dealt(block: Block, count: int, is_unrolled: bool = False) -> Iterator[Index]:
+    """Open the loop in which places are dealt to the threads in turn; give the present one."""
+    turn = Axis("turn", ceil_div(count, block.threads))
+    with block.emitter.axis_loop(turn, is_unrolled):
+        yield axis_index(turn) * block.threads + axis_index(block.thread)
 
 
 def radix_cuda(block: Block, step: RadixStep) -> None:
@@ -67,9 +81,7 @@ class RadixTile:
         own = emitter.conditions([(self.thread, 0, DIGITS - 1)])
         places = [self.thread + warp * ROW for warp in range(self.warps)]
         counts = [emitter.load(self.counters, emitter.index(place), own) for place in places]
-        total = counts[0]
-        for count in counts[1:]:
-            total = emitter.raw("add", int32, total, count)
+        total = functools.reduce(partial(emitter.raw, "add", int32), counts)
         if self.step.start is None:
             self.store_count(total, own)
             return
@@ -82,9 +94,7 @@ class RadixTile:
     def clear(self) -> None:
         """Set all counters to zero."""
         emitter, size = self.emitter, self.warps * ROW
-        turn = Axis("turn", ceil_div(size, self.block.threads))
-        place = axis_index(turn) * self.block.threads + self.thread
-        with emitter.axis_loop(turn, True):
+        with dealt(self.block, size, True) as place:
             inside = emitter.conditions([(place, 0, size - 1)])
             zero = emitter.const(0, int32)
             emitter.store(self.counters, emitter.index(place), zero, inside)
@@ -112,11 +122,8 @@ class RadixTile:
 
     def digit(self, value: int) -> int:
         """Take the digit of a value."""
-        emitter, dtype = self.emitter, self.step.expr.dtype
-        shift, low = (emitter.const(n, dtype) for n in (self.step.shift, DIGITS - 1))
-        shifted = emitter.raw("shift_right", dtype, value, shift)
-        low_byte = emitter.raw("bitwise_and", dtype, shifted, low)
-        return emitter.cast(low_byte, uint32)
+        shifted = Value(self.emitter, value).raw("shift_right", self.step.shift)
+        return (shifted & (DIGITS - 1)).cast(uint32).position
 
     def cell(self, turn: Axis) -> tuple[int, int]:
         """Give the digit of a turn's element, and where the warp counts that digit."""
@@ -132,24 +139,20 @@ class RadixTile:
     def rank(self) -> None:
         """Rank every element among those of its digit that the warp has met."""
         emitter, turn = self.emitter, Axis("turn", self.turns)
-        lane = emitter.cast(emitter.index(self.thread % WARP), uint32)
-        one, none = emitter.const(1, uint32), emitter.const(0, int32)
-        bit = emitter.raw("shift_left", uint32, one, lane)
-        below = emitter.raw("sub", uint32, bit, one)
+        lane = Value(emitter, emitter.index(self.thread % WARP)).cast(uint32)
+        below = lane.constant(1).raw("shift_left", lane) - 1
         with emitter.axis_loop(turn, True):
             digit, cell = self.cell(turn)
             bits = DIGITS.bit_length()  # one more than a digit has, for places past the end
-            same = emitter.add("match_any", uint32, (digit,), bits)
-            before = emitter.raw("bitwise_and", uint32, same, below)
-            before = emitter.cast(emitter.raw("popcount", uint32, before), int32)
-            met = emitter.load(self.counters, cell)
-            rank = emitter.raw("add", int32, met, before)
+            same = Value(emitter, emitter.add("match_any", uint32, (digit,), bits))
+            before = (same & below).raw("popcount").cast(int32)
+            met = Value(emitter, emitter.load(self.counters, cell))
+            rank = (met + before).position
             emitter.add("set", None, (self.ranks, emitter.axis_value(turn), rank))
-            count = emitter.cast(emitter.raw("popcount", uint32, same), int32)
+            count = same.raw("popcount").cast(int32)
             emitter.add("warp_barrier", None)
-            is_first = emitter.raw("equal", bool_, before, none)
-            total = emitter.raw("add", int32, met, count)
-            emitter.store(self.counters, cell, total, is_first)
+            is_first, total = before.is_equal(0), met + count
+            emitter.store(self.counters, cell, total.position, is_first.position)
             emitter.add("warp_barrier", None)
 
     def store_count(self, total: int, own: int | None) -> None:
@@ -191,11 +194,10 @@ class RadixTile:
 
     def store(self) -> None:
         """Store the sorted tile: neighbours of one digit side by side."""
-        emitter, step, turn = (self.emitter, self.step, Axis("turn", self.turns))
+        emitter, step = self.emitter, self.step
         _, offsets, ordered = self.memory
-        within = axis_index(turn) * self.block.threads + self.thread
-        place = step.place * step.count + within
-        with emitter.axis_loop(turn, True):
+        with dealt(self.block, step.count, True) as within:
+            place = step.place * step.count + within
             mask = emitter.conditions([(place, 0, step.axis.size - 1)])
             at = emitter.index(within)
             value = emitter.load(ordered, at, mask)
@@ -245,10 +247,8 @@ class BitonicSort:
     def read(self) -> None:
         """Fill the shared tiles, past the end of the row too."""
         emitter, step, dtype = (self.emitter, self.step, self.step.expr.dtype)
-        turn = Axis("turn", ceil_div(self.size, self.block.threads))
-        place = axis_index(turn) * self.block.threads + axis_index(self.block.thread)
-        along = step.first + place
-        with emitter.axis_loop(turn):
+        with dealt(self.block, self.size) as place:
+            along = step.first + place
             tests = [(place, 0, step.count - 1), (along, 0, step.axis.size - 1)]
             mask = emitter.conditions(tests)
             with emitter.scope({step.axis: emitter.index(along)}):
@@ -264,46 +264,33 @@ class BitonicSort:
 
     def exchange(self, size: int, stride: int) -> None:
         """Order all pairs of one step of the network."""
-        emitter, half, threads = self.emitter, self.size // 2, self.block.threads
-        turn = Axis("turn", ceil_div(half, threads))
-        pair = axis_index(turn) * threads + axis_index(self.block.thread)
-        dtype, zero = emitter.index_dtype, emitter.integer(0)
-        with emitter.axis_loop(turn):
+        emitter, half = self.emitter, self.size // 2
+        with dealt(self.block, half) as pair:
             inside = emitter.conditions([(pair, 0, half - 1)])
             with emitter.when(inside):
-                at = emitter.index(pair)
-                below = emitter.raw("sub", dtype, stride, emitter.integer(1))
-                rest = emitter.raw("bitwise_and", dtype, at, below)
-                twice = emitter.raw("add", dtype, at, at)
-                low = emitter.raw("sub", dtype, twice, rest)
-                high = emitter.raw("add", dtype, low, stride)
-                side = emitter.raw("bitwise_and", dtype, low, size)
-                is_down = emitter.raw("not_equal", bool_, side, zero)
-                self.order(low, high, is_down)
+                at, step = Value(emitter, emitter.index(pair)), Value(emitter, stride)
+                rest = at & (step - 1)
+                low = at + at - rest
+                high = low + step
+                is_down = (low & Value(emitter, size)).raw("not_equal", 0, dtype=bool_)
+                self.order(low.position, high.position, is_down.position)
 
     def order(self, low: int, high: int, is_down: int) -> None:
         """Exchange two places if they are not in order."""
         emitter, places = self.emitter, (low, high)
-        keys = [emitter.load(self.keys, place) for place in places]
-        positions = [emitter.load(self.positions, place) for place in places]
-        is_less = emitter.raw("less", bool_, *keys)
-        is_equal = emitter.raw("equal", bool_, *keys)
-        is_earlier = emitter.raw("less", bool_, *positions)
-        is_equal = emitter.raw("and", bool_, is_equal, is_earlier)
-        is_ordered = emitter.raw("or", bool_, is_less, is_equal)
-        is_wrong = emitter.raw("equal", bool_, is_ordered, is_down)
-        with emitter.when(is_wrong):
+        keys = [Value(emitter, emitter.load(self.keys, place)) for place in places]
+        positions = [Value(emitter, emitter.load(self.positions, place)) for place in places]
+        is_ordered = goes_before(*keys, *positions)
+        with emitter.when(is_ordered.is_equal(Value(emitter, is_down)).position):
             for place, other in ((low, 1), (high, 0)):
-                emitter.store(self.keys, place, keys[other])
-                emitter.store(self.positions, place, positions[other])
+                emitter.store(self.keys, place, keys[other].position)
+                emitter.store(self.positions, place, positions[other].position)
 
     def store(self) -> None:
         """Store the positions in order, counted from the start of the row."""
         emitter, step = self.emitter, self.step
-        turn = Axis("turn", ceil_div(step.count, self.block.threads))
-        place = axis_index(turn) * self.block.threads + axis_index(self.block.thread)
-        along = step.first + place
-        with emitter.axis_loop(turn):
+        with dealt(self.block, step.count) as place:
+            along = step.first + place
             tests = [(place, 0, step.count - 1), (along, 0, step.axis.size - 1)]
             mask = emitter.conditions(tests)
             at = emitter.load(self.positions, emitter.index(place), mask)

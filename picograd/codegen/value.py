@@ -138,6 +138,12 @@ class Value:
         return Value(self.emitter, position)
 
 
+def goes_before(key: Value, other: Value, place: Value, other_place: Value) -> Value:
+    """Tell whether a key comes first in order: of equal ones, the one that stands first."""
+    is_less = key < other
+    return is_less | (key.is_equal(other) & (place < other_place))
+
+
 Wide = Any  # a Value or a Pair: formulas are written for either
 
 

@@ -52,34 +52,13 @@ def is_negative(x: Node) -> Node:
     return is_less.binary("logical_or", is_zero_below)
 
 
-def cos(x: Node) -> Node:
-    """The cosine."""
-    return x.unary("cos")
+def of_real(op: str) -> Rule:
+    """Make the function of a real number that an op is."""
+    return lambda x: x.unary(op)
 
 
-def sin(x: Node) -> Node:
-    """The sine."""
-    return x.unary("sin")
-
-
-def cosh(x: Node) -> Node:
-    """The hyperbolic cosine."""
-    return x.unary("cosh")
-
-
-def sinh(x: Node) -> Node:
-    """The hyperbolic sine."""
-    return x.unary("sinh")
-
-
-def length(x: Node) -> Node:
-    """The size without the sign."""
-    return x.unary("abs")
-
-
-def is_nan(x: Node) -> Node:
-    """Tell which numbers are NaN."""
-    return x.unary("isnan")
+cos, sin, cosh, sinh = map(of_real, ("cos", "sin", "cosh", "sinh"))
+length, is_nan = of_real("abs"), of_real("isnan")
 
 
 def is_nil(x: Node) -> Node:

@@ -133,38 +133,24 @@ def weight_gradient(gradient: Node, spec: ConvSpec, x: Node, kernel: Shape) -> N
     """Correlate the input with the gradient: batch and channels change places.
 
     Where the input is spread by more than the outputs are apart, the gradient with the input: no
-    zeros are multiplied.
+    zeros are multiplied, and taps come out in reverse order.
     """
-    rank = len(kernel)
-    if product(spec.input_dilation) > product(spec.stride):
-        return spread_weight_gradient(gradient, spec, x, kernel)
+    is_spread = product(spec.input_dilation) > product(spec.stride)
+    moved, fixed = (gradient, x) if is_spread else (x, gradient)
+    gaps = (spec.stride, spec.input_dilation) if is_spread else (spec.input_dilation, spec.stride)
     padding = []
-    for k, (size, out, taps) in enumerate(zip(x.shape[3:], gradient.shape[3:], kernel)):
-        lo = spec.padding[k][0]
-        wanted = span(taps, spec.kernel_dilation[k]) + span(out, spec.stride[k]) - 1
-        padding.append((lo, wanted - span(size, spec.input_dilation[k]) - lo))
-    turned = ConvSpec(spec.kernel_dilation, tuple(padding), spec.input_dilation, spec.stride)
-    spatial = tuple(range(3, 3 + rank))
-    columns = x.permute((2, 1, 0, *spatial))  # (N, G, C, S) -> (C, G, N, S)
-    rows = gradient.permute((1, 2, 0, *spatial))  # (N, G, O, S') -> (G, O, N, S')
-    return columns.conv(rows, turned).permute((1, 2, 0, *spatial))  # (C, G, O, K) -> (G, O, C, K)
-
-
-def spread_weight_gradient(gradient: Node, spec: ConvSpec, x: Node, kernel: Shape) -> Node:
-    """Correlate the gradient with the input; taps come out in reverse order."""
-    rank = len(kernel)
-    padding = []
-    for k, (size, out, taps) in enumerate(zip(x.shape[3:], gradient.shape[3:], kernel)):
-        reach = span(taps, spec.kernel_dilation[k])
-        lo = reach - 1 - spec.padding[k][0]
-        wanted = reach + span(size, spec.input_dilation[k]) - 1
-        padding.append((lo, wanted - span(out, spec.stride[k]) - lo))
-    turned = ConvSpec(spec.kernel_dilation, tuple(padding), spec.stride, spec.input_dilation)
-    spatial = tuple(range(3, 3 + rank))
-    columns = gradient.permute((2, 1, 0, *spatial))  # (N, G, O, S') -> (O, G, N, S')
-    rows = x.permute((1, 2, 0, *spatial))  # (N, G, C, S) -> (G, C, N, S)
-    found = columns.conv(rows, turned).permute((1, 0, 2, *spatial))  # (O, G, C, K)
-    return found.flip(spatial)
+    for k, (size, places, taps) in enumerate(zip(moved.shape[3:], fixed.shape[3:], kernel)):
+        reach, lo = span(taps, spec.kernel_dilation[k]), spec.padding[k][0]
+        lo = reach - 1 - lo if is_spread else lo
+        wanted = reach + span(places, gaps[1][k]) - 1
+        padding.append((lo, wanted - span(size, gaps[0][k]) - lo))
+    spatial = tuple(range(3, 3 + len(kernel)))
+    columns = moved.permute((2, 1, 0, *spatial))  # (N, G, C, S) -> (C, G, N, S)
+    rows = fixed.permute((1, 2, 0, *spatial))  # (N, G, O, S') -> (G, O, N, S')
+    found = columns.conv(rows, ConvSpec(spec.kernel_dilation, tuple(padding), *gaps))
+    if is_spread:  # (O, G, C, K)
+        return found.permute((1, 0, 2, *spatial)).flip(spatial)
+    return found.permute((1, 2, 0, *spatial))  # (C, G, O, K) -> (G, O, C, K)
 
 
 def conv_vjp(gradient: Node, output: Node, x: Node, weight: Node) -> Gradients:

@@ -39,9 +39,10 @@ class ConvSettings(Family):
     is_adjoint = transposed = False
     output_padding: tuple[int, ...] = ()
 
-    def make(self, channels: tuple[int, int], options: dict[str, Any]) -> None:
-        """Check and store the sizes; draw the weight and the bias."""
+    def make(self, options: dict[str, Any]) -> None:
+        """Check and store the sizes, by the names of PyTorch; draw the weight and the bias."""
         op, axes = type(self).__name__, self.axes
+        channels = options["in_channels"], options["out_channels"]
         self.in_channels, self.out_channels = channels
         init.check_sizes(op, in_channels=channels[0], out_channels=channels[1])
         init.check_sizes(op, 1, groups=options["groups"])
@@ -145,10 +146,7 @@ class Conv(ConvSettings):
         device: DeviceLike | None = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        options: dict[str, Any] = dict(kernel_size=kernel_size, stride=stride, padding=padding)
-        options |= dict(dilation=dilation, groups=groups, bias=bias, device=device, dtype=dtype)
-        options["padding_mode"] = padding_mode
-        self.make((in_channels, out_channels), options)
+        self.make(locals())
 
     def forward(self, input: Tensor) -> Tensor:
         """Convolve and add the bias."""
@@ -205,30 +203,23 @@ class AdjointConv(ConvSettings):
         device: DeviceLike | None = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        op = type(self).__name__
+        options, op = locals(), type(self).__name__
         if padding_mode != "zeros" or isinstance(padding, str):
             problem = "only padding in numbers with padding_mode='zeros' is defined"
             raise ValueRangeError(op, problem, "leave padding_mode out")
         self.output_padding = per_axis(op, output_padding, self.axes, "output_padding", 0)
-        options: dict[str, Any] = dict(kernel_size=kernel_size, stride=stride)
-        options |= dict(padding=padding, dilation=dilation, padding_mode=padding_mode)
-        options |= dict(groups=groups, bias=bias, device=device, dtype=dtype)
-        self.make((in_channels, out_channels), options)
+        self.make(options)
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         """Convolve and add the bias; `output_size` chooses among the sizes a stride allows."""
-        return self.convolve_to(input, output_size)
-
-    def convolve_to(self, x: Tensor, output_size: Any) -> Tensor:
-        """Convolve (B, C, *S), or (C, *S), and add the bias."""
         op, rank = type(self).__name__, len(self.kernel_size)
-        need_tensor(op, x)
-        if len(x.shape) == rank + 1:
-            return self.convolve_to(x.unsqueeze(0), output_size).squeeze(0)
+        need_tensor(op, input)
+        x = input.unsqueeze(0) if input.ndim == rank + 1 else input
         extra = self._extra(x, output_size)
         convolve = getattr(functional, f"conv_transpose{rank}d")
         sizes = (self.stride, self.padding, extra, self.groups, self.dilation)
-        return convolve(x, self.weight, self.bias, *sizes)  # type: ignore[no-any-return]
+        found = convolve(x, self.weight, self.bias, *sizes)
+        return found if x is input else found.squeeze(0)  # type: ignore[no-any-return]
 
     def _extra(self, x: Tensor, output_size: Any) -> tuple[int, ...]:
         """Find the output padding that gives a wanted size."""

@@ -20,8 +20,8 @@ class Table(Module):
     embedding_dim: int
     num_embeddings: int
 
-    def __init__(self, sizes: tuple[int, int], options: dict[str, Any]) -> None:
-        op = type(self).__name__
+    def __init__(self, options: dict[str, Any]) -> None:
+        op, sizes = type(self).__name__, (options["num_embeddings"], options["embedding_dim"])
         self.num_embeddings, self.embedding_dim = sizes
         init.check_sizes(op, num_embeddings=sizes[0], embedding_dim=sizes[1])
         self.max_norm: Any = options["max_norm"]
@@ -98,10 +98,7 @@ class Embedding(Table):
         device: DeviceLike | None = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        options: dict[str, Any] = dict(padding_idx=padding_idx, max_norm=max_norm)
-        options |= dict(norm_type=norm_type, scale_grad_by_freq=scale_grad_by_freq)
-        options |= dict(sparse=sparse, _weight=_weight, device=device, dtype=dtype)
-        super().__init__((num_embeddings, embedding_dim), options)
+        super().__init__(locals())
         self.weight.requires_grad = not _freeze
 
     @classmethod
@@ -155,10 +152,7 @@ class EmbeddingBag(Table):
         dtype: DTypeLike | None = None,
     ) -> None:
         check_known("EmbeddingBag", "mode", mode, ("sum", "mean", "max"))
-        options: dict[str, Any] = dict(padding_idx=padding_idx, max_norm=max_norm)
-        options |= dict(norm_type=norm_type, scale_grad_by_freq=scale_grad_by_freq)
-        options |= dict(sparse=sparse, _weight=_weight, device=device, dtype=dtype)
-        super().__init__((num_embeddings, embedding_dim), options)
+        super().__init__(locals())
         self.mode, self.include_last_offset = mode, include_last_offset
 
     def forward(

@@ -4,6 +4,7 @@ import inspect
 from typing import Any, ClassVar
 
 from picograd.errors import StateError
+from picograd.nn import norm
 from picograd.nn.conv import (
     Conv1d,
     Conv2d,
@@ -15,14 +16,6 @@ from picograd.nn.conv import (
 from picograd.nn.family import Family
 from picograd.nn.linear import Linear
 from picograd.nn.module import Module
-from picograd.nn.norm import (
-    BatchNorm1d,
-    BatchNorm2d,
-    BatchNorm3d,
-    InstanceNorm1d,
-    InstanceNorm2d,
-    InstanceNorm3d,
-)
 from picograd.nn.parameter import Uninitialized
 from picograd.tensor.tensor import Tensor
 
@@ -180,7 +173,7 @@ class LazyConvTranspose3d(Lazy, kind=ConvTranspose3d, axis=-4):
     """
 
 
-class LazyBatchNorm1d(Lazy, kind=BatchNorm1d):
+class LazyBatchNorm1d(Lazy, kind=norm.BatchNorm1d):
     """This class becomes a BatchNorm1d with the channels of its first input.
 
     >>> from picograd import Tensor, nn
@@ -189,7 +182,7 @@ class LazyBatchNorm1d(Lazy, kind=BatchNorm1d):
     """
 
 
-class LazyBatchNorm2d(Lazy, kind=BatchNorm2d):
+class LazyBatchNorm2d(Lazy, kind=norm.BatchNorm2d):
     """This class becomes a BatchNorm2d with the channels of its first input.
 
     >>> from picograd import Tensor, nn
@@ -198,7 +191,7 @@ class LazyBatchNorm2d(Lazy, kind=BatchNorm2d):
     """
 
 
-class LazyBatchNorm3d(Lazy, kind=BatchNorm3d):
+class LazyBatchNorm3d(Lazy, kind=norm.BatchNorm3d):
     """This class becomes a BatchNorm3d with the channels of its first input.
 
     >>> from picograd import Tensor, nn
@@ -207,7 +200,7 @@ class LazyBatchNorm3d(Lazy, kind=BatchNorm3d):
     """
 
 
-class LazyInstanceNorm1d(Lazy, kind=InstanceNorm1d, axis=-2, defaults=INSTANCE):
+class LazyInstanceNorm1d(Lazy, kind=norm.InstanceNorm1d, axis=-2, defaults=INSTANCE):
     """This class becomes an InstanceNorm1d with the channels of its first input.
 
     >>> from picograd import Tensor, nn
@@ -216,7 +209,7 @@ class LazyInstanceNorm1d(Lazy, kind=InstanceNorm1d, axis=-2, defaults=INSTANCE):
     """
 
 
-class LazyInstanceNorm2d(Lazy, kind=InstanceNorm2d, axis=-3, defaults=INSTANCE):
+class LazyInstanceNorm2d(Lazy, kind=norm.InstanceNorm2d, axis=-3, defaults=INSTANCE):
     """This class becomes an InstanceNorm2d with the channels of its first input.
 
     >>> from picograd import Tensor, nn
@@ -225,7 +218,7 @@ class LazyInstanceNorm2d(Lazy, kind=InstanceNorm2d, axis=-3, defaults=INSTANCE):
     """
 
 
-class LazyInstanceNorm3d(Lazy, kind=InstanceNorm3d, axis=-4, defaults=INSTANCE):
+class LazyInstanceNorm3d(Lazy, kind=norm.InstanceNorm3d, axis=-4, defaults=INSTANCE):
     """This class becomes an InstanceNorm3d with the channels of its first input.
 
     >>> from picograd import Tensor, nn

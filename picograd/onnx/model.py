@@ -25,18 +25,11 @@ from picograd.onnx import (  # noqa: F401 (their rows)
     signals,
     training,
     trees,
+    values,
 )
 from picograd.onnx.graph import Body, Node, read_attribute, read_body
 from picograd.onnx.known import Known
 from picograd.onnx.table import HOSTED, Value, find_operator
-from picograd.onnx.values import (
-    NAMES,
-    computed_on_host,
-    constant,
-    dtype_of_onnx,
-    is_held,
-    to_tensor,
-)
 from picograd.tensor.public import full
 from picograd.tensor.tensor import Tensor
 
@@ -83,12 +76,12 @@ class Model(Module):
         self.inputs = [name for name in self.body.input if name not in initial]
         self.outputs = list(self.body.output)
         kinds = {each.name: each.type.tensor_type.elem_type for each in proto.graph.input}
-        self.dtypes = {name: dtype_of_onnx(kind) for name, kind in kinds.items()}
+        self.dtypes = {name: values.dtype_of_onnx(kind) for name, kind in kinds.items()}
 
     def keep(self, body: Body) -> None:
         """Keep the constants of a body; those of floats are parameters."""
         for name, array in body.constants.items():
-            value, key, count = constant(array), name, 2
+            value, key, count = values.constant(array), name, 2
             while hasattr(self.weights, key):
                 key, count = f"{name}.{count}", count + 1
             if isinstance(value, Tensor) and value.is_floating_point():
@@ -111,7 +104,7 @@ class Model(Module):
             text = f"takes {', '.join(self.inputs)}; {len(names)} were given"
             raise ShapeError("onnx", text, "pass them in this order, or by name")
         found = Run(self).body(self.body, names, self.opsets, {})
-        found = [to_tensor(each) if is_held(each) else each for each in found]
+        found = [values.to_tensor(each) if values.is_held(each) else each for each in found]
         return found[0] if len(found) == 1 else tuple(found)
 
     def number(self, name: str, value: Any) -> Value:
@@ -136,7 +129,7 @@ class Run:
         for name, key in body.kept.items():
             scope.setdefault(name, vars(self.model.weights)[key])
         for name, array in body.constants.items():
-            scope[name] = constant(array)
+            scope[name] = values.constant(array)
             self.known.remember(scope[name], array)
         for node in body.nodes:
             results = Step(self, node, scope, opsets, given).compute()
@@ -219,7 +212,7 @@ class Step:
 
     def tensor(self, value: Value) -> Any:
         """Give an input as a tensor."""
-        return to_tensor(value) if is_held(value) else value
+        return values.to_tensor(value) if values.is_held(value) else value
 
     def run(self, body: Any, inputs: Sequence[Value]) -> list[Value]:
         """Run a subgraph on inputs; it sees the values around the node."""
@@ -229,16 +222,16 @@ class Step:
     def on_host(self, name: str, *inputs: Value, **attributes: Any) -> Value:
         """Let the `onnx` package compute an operator."""
         try:
-            found = computed_on_host(name, "", self.opset, inputs, attributes, 1)[0]
+            found = values.computed_on_host(name, "", self.opset, inputs, attributes, 1)[0]
         except NotImplementedError as error:
             raise unknown(self.node, self.opset) from error
-        return to_tensor(found)
+        return values.to_tensor(found)
 
     def computed(self, inputs: Sequence[Value]) -> list[Any]:
         """Let it compute this node: arrays."""
         name, count = self.node.op_type, len(self.read.outputs)
         try:
-            return computed_on_host(
+            return values.computed_on_host(
                 name, self.read.domain, self.opset, inputs, self.attributes, count
             )
         except NotImplementedError as error:
@@ -252,7 +245,7 @@ class Step:
         is_whole = is_small and all(each.dtype.kind in "biuOU" for each in found)
         if is_all_held(inputs) and is_whole:
             return found
-        results = [to_tensor(each) for each in found]
+        results = [values.to_tensor(each) for each in found]
         if is_all_held(inputs) and is_small:
             for value, array in zip(results, found):
                 self.process.known.remember(value, array)
@@ -315,7 +308,7 @@ def type_of(value: Value) -> Any:
         return onnx.TypeProto()
     if isinstance(value, list):
         return onnx.helper.make_sequence_type_proto(type_of(value[0]))
-    kind = NAMES[value.dtype] if isinstance(value.dtype, DType) else (
+    kind = values.NAMES[value.dtype] if isinstance(value.dtype, DType) else (
         onnx.helper.np_dtype_to_tensor_dtype(value.dtype))  # fmt: skip
     return onnx.helper.make_tensor_type_proto(kind, list(value.shape))
 
@@ -323,7 +316,7 @@ def type_of(value: Value) -> Any:
 def is_all_held(inputs: Sequence[Value]) -> bool:
     """Tell whether there are inputs, and all are on the host."""
     given = [value for value in inputs if value is not None]
-    return bool(given) and all(is_held(value) for value in given)
+    return bool(given) and all(values.is_held(value) for value in given)
 
 
 def is_text(value: Value) -> bool:
@@ -343,7 +336,7 @@ def as_value(given: Any) -> Value:
         return given
     if isinstance(given, (list, tuple)) and any(hasattr(each, "shape") for each in given):
         return [as_value(each) for each in given]
-    return to_tensor(np.asarray(given))
+    return values.to_tensor(np.asarray(given))
 
 
 def unknown(node: Any, opset: int) -> DataError:

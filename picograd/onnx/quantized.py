@@ -140,32 +140,18 @@ def rounded(x: Tensor) -> Tensor:
 
 
 @operator("DynamicQuantizeLSTM", domain="com.microsoft")
-def dynamic_quantized_lstm(
-    call: Call,
-    x: Any,
-    w: Any,
-    r: Any,
-    bias: Any,
-    lengths: Any,
-    initial: Any,
-    carried: Any,
-    peepholes: Any,
-    w_scale: Any,
-    w_zero: Any,
-    r_scale: Any,
-    r_zero: Any,
-    **settings: Any,
-) -> Any:
+def dynamic_quantized_lstm(call: Call, *inputs: Any, **settings: Any) -> Any:
     """LSTM with weights in bytes (directions, inputs, gates); it rounds its inputs and states.
 
     Products are sums of whole numbers times a scale: float32 has them but for its rounding.
     """
+    x, w, r, *others, w_scale, w_zero, r_scale, r_zero = inputs
     weights = [
         (centred(each, None, call) - along_gates(call, zero).to("int32")).float()
         * along_gates(call, scale).float()
         for each, scale, zero in ((w, w_scale, w_zero), (r, r_scale, r_zero))
     ]
-    given = [call.tensor(each) for each in (bias, lengths, initial, carried, peepholes)]
+    given = [call.tensor(each) for each in others]  # from the bias to the peepholes
     w, r = (each.transpose(1, 2) for each in weights)
     return lstm(call, rounded(x), w, r, *given, rounded=rounded, **settings)
 

@@ -1,6 +1,6 @@
 """ONNX operators with a state: RNN, GRU, LSTM."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,8 +51,7 @@ def layer(
     cell: Cell,
     gates: int,
     default: list[str],
-    inputs: tuple[Any, ...],
-    states: list[Any],
+    inputs: Sequence[Any],
     activations: Any = None,
     activation_alpha: Any = None,
     activation_beta: Any = None,
@@ -60,8 +59,11 @@ def layer(
     hidden_size: int = 0,
     layout: int = 0,
 ) -> Any:
-    """Run a cell over time, forwards, backwards or both; outputs, and last states."""
-    x, w, r, bias, lengths = inputs
+    """Run a cell over time, forwards, backwards or both; outputs, and last states.
+
+    Inputs are the sequence, weights of it and of the state, biases, lengths, and first states.
+    """
+    x, w, r, bias, lengths, *states = inputs
     x, hidden = x.transpose(0, 1) if layout else x, r.shape[-1]
     (steps, batch), count = x.shape[:2], w.shape[0]
     zeros = Tensor(np.zeros((batch, hidden), np.float32)).to(x.dtype)
@@ -104,41 +106,26 @@ def over_time(
 
 
 @operator("RNN")
-def rnn(
-    call: Call,
-    x: Any,
-    w: Any,
-    r: Any,
-    bias: Any = None,
-    lengths: Any = None,
-    initial: Any = None,
-    clip: float | None = None,
-    **settings: Any,
-) -> Any:
+def rnn(call: Call, *inputs: Any, clip: float | None = None, **settings: Any) -> Any:
     """Elman's cell."""
 
     def cell(p: Any, states: Any, weight: Any, b: Any, f: Any, d: int) -> list[Tensor]:
         value = p + states[0] @ weight.T + (0 if b is None else b)
         return [f[0](clipped(value, clip))]
 
-    return layer(call, cell, 1, ["Tanh"], (x, w, r, bias, lengths), [initial], **settings)
+    return layer(call, cell, 1, ["Tanh"], filled(inputs, 6), **settings)
 
 
 @operator("GRU")
 def gru(
     call: Call,
-    x: Any,
-    w: Any,
-    r: Any,
-    bias: Any = None,
-    lengths: Any = None,
-    initial: Any = None,
+    *inputs: Any,
     clip: float | None = None,
     linear_before_reset: int = 0,
     **settings: Any,
 ) -> Any:
     """Gated recurrent unit; gates in the order update, reset, hidden."""
-    size = r.shape[-1]
+    size = inputs[2].shape[-1]
 
     def cell(p: Any, states: Any, weight: Any, b: Any, f: Any, d: int) -> list[Tensor]:
         old = states[0]
@@ -151,21 +138,13 @@ def gru(
         new = f[1](clipped(p[:, 2 * size :] + inner, clip))
         return [(1 - update) * new + update * old]
 
-    inputs = (x, w, r, bias, lengths)
-    return layer(call, cell, 3, ["Sigmoid", "Tanh"], inputs, [initial], **settings)
+    return layer(call, cell, 3, ["Sigmoid", "Tanh"], filled(inputs, 6), **settings)
 
 
 @operator("LSTM")
 def lstm(
     call: Call,
-    x: Any,
-    w: Any,
-    r: Any,
-    bias: Any = None,
-    lengths: Any = None,
-    initial: Any = None,
-    carried: Any = None,
-    peepholes: Any = None,
+    *inputs: Any,
     clip: float | None = None,
     input_forget: int = 0,
     rounded: Callable[[Tensor], Tensor] = lambda hidden: hidden,
@@ -175,7 +154,8 @@ def lstm(
 
     `rounded` is applied to the hidden state before its product, by quantised forms.
     """
-    size = r.shape[-1]
+    size = inputs[2].shape[-1]
+    *given, peepholes = filled(inputs, 8)
 
     def cell(p: Any, states: Any, weight: Any, b: Any, f: Any, d: int) -> list[Tensor]:
         old, kept = states
@@ -190,8 +170,12 @@ def lstm(
         o = f[0](o if peeps is None else o + peeps[1] * new)
         return [o * f[2](new), new]
 
-    inputs, states = (x, w, r, bias, lengths), [initial, carried]
-    return layer(call, cell, 4, ["Sigmoid", "Tanh", "Tanh"], inputs, states, **settings)
+    return layer(call, cell, 4, ["Sigmoid", "Tanh", "Tanh"], given, **settings)
+
+
+def filled(inputs: Sequence[Any], count: int) -> list[Any]:
+    """Give None for inputs that a model leaves out at the end."""
+    return [*inputs, *[None] * (count - len(inputs))]
 
 
 def clipped(x: Tensor, limit: float | None) -> Tensor:

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from picograd.graph.row import OPS, VIEWS, Op, Role
 from picograd.helpers import product
+from picograd.schedule import joining, views
 from picograd.schedule.channels_last import computed_order
 from picograd.schedule.cost import OPERATION_LIMIT, RowWork, machine, row_work, shared_work
 from picograd.schedule.group import (
@@ -29,39 +30,12 @@ from picograd.schedule.group import (
     place,
     waits_for_rows,
 )
-from picograd.schedule.joining import (
-    Maps,
-    find_place,
-    is_spread,
-    narrower,
-    packed_work,
-    summed_places,
-)
 from picograd.schedule.pairing import Pairs
 from picograd.schedule.pooling import join_windows
 from picograd.schedule.recurrence import same_bytes, visit_loop
 from picograd.schedule.repack import turns
 from picograd.schedule.score_groups import visit_stream
 from picograd.schedule.updates import values_before
-from picograd.schedule.views import (
-    deepen,
-    dimension_map,
-    fold_count,
-    gather_labels,
-    innermost,
-    is_made_operand,
-    kept_labels,
-    merge_labels,
-    reduced_order,
-    refresh,
-    repeated_indices,
-    settle,
-    strip_views,
-    view_labels,
-    view_order,
-    view_windows,
-    window_labels,
-)
 from picograd.target import Target
 
 MIXING_LIMIT = 6  # reshapes between permutations that one index goes through: its terms double
@@ -80,7 +54,7 @@ class Fuser:
         self.entered: dict[Sink, set[int]] = {}  # values that it reads
         self.loops: dict[int, Group] = {}  # of the outcomes of each loop
         self.open: dict[tuple[object, ...], Group] = {}  # newest reduce group of a domain
-        self.maps = Maps()
+        self.maps = joining.Maps()
         self.pairs = Pairs(target)
 
     def visit(self, facts: Facts) -> None:
@@ -126,7 +100,7 @@ class Fuser:
             facts = facts.inputs[0]
         self.store(facts, "it is an output")
         for view in passed:
-            settle(view, facts)
+            views.settle(view, facts)
         facts.is_output = not facts.is_source and facts.node.row.role is not Role.WRITE
         return facts
 
@@ -137,12 +111,12 @@ class Fuser:
         is_expanding = row.is_repeating and facts.size > source.size
         if is_expanding and not source.is_loaded:
             self.share_expanded(source)
-        mapping = dimension_map(node)
+        mapping = views.dimension_map(node)
         facts.depth, facts.home, facts.cost = source.depth, source.home, source.cost
-        facts.labels, facts.is_grand = view_labels(facts, source, mapping), source.is_grand
+        facts.labels, facts.is_grand = views.view_labels(facts, source, mapping), source.is_grand
         facts.is_rowed = waits_for_rows(source)
-        facts.order = view_order(node, source, mapping)
-        facts.windows = view_windows(node, source, mapping)
+        facts.order = views.view_order(node, source, mapping)
+        facts.windows = views.view_windows(node, source, mapping)
         facts.loads = frozenset() if is_expanding else source.loads
         facts.length, facts.has_window = source.length + 1, source.has_window
         facts.is_moved = source.is_moved or (row.is_shifting and not source.is_loaded)
@@ -152,36 +126,36 @@ class Fuser:
 
     def share_expanded(self, source: Facts) -> None:
         """A value about to be repeated: compute it once, in its home group or on its own."""
-        base = strip_views(source)
+        base = views.strip_views(source)
         if base.is_loaded or not base.node.inputs:
             return
-        if find_place(base) is not None:
+        if joining.find_place(base) is not None:
             self.store(base)
         elif base.cost > OPERATION_LIMIT or base.has_window:
             self.store(base, "it is expensive and repeated")
-        settle(source, base)
+        views.settle(source, base)
 
     def visit_floating(self, facts: Facts) -> None:
         """An elementwise node, a constant, a gather or a fold: computed where it is read."""
         node, row = facts.node, facts.node.row
-        for index in repeated_indices(facts, self.target):
+        for index in views.repeated_indices(facts, self.target):
             self.share_expanded(index)
         self.summarize(facts)
         if row.role in (Role.ELEMENTWISE, Role.PASS):
-            merge_labels(facts)
+            views.merge_labels(facts)
         elif row.role is Role.GATHER:
-            gather_labels(facts)
+            views.gather_labels(facts)
         else:
             facts.labels = None
         if row.role is Role.FOLD:
-            self.limit_window(facts, fold_count(node))
+            self.limit_window(facts, views.fold_count(node))
         if row.is_stored:
             self.store(facts, "contiguous was asked for")
         elif is_long(facts):
             self.store(facts, "its chain is long")
         elif facts.is_repeated and facts.kernels * facts.cost > CHAIN_LIMIT:
             self.store(facts, "it would be computed at several places")
-        elif facts.kernels > 1 and is_made_operand(facts):
+        elif facts.kernels > 1 and views.is_made_operand(facts):
             self.store(facts, "operand of a product, and others read it")
         elif facts.kernels > 1:
             self.store_shared(facts)
@@ -206,7 +180,7 @@ class Fuser:
                 loads = loads | source.loads if loads else source.loads
             if order is None and source.order is not None:
                 order = source.order if len(source.order) == len(facts.node.shape) else None
-            deepen(facts, source)
+            views.deepen(facts, source)
         if facts.home is not None:
             facts.is_rowed = any(waits_for_rows(x) for x in inputs if x.home is facts.home)
         facts.cost, facts.length = min(cost, together), length + 1
@@ -233,17 +207,17 @@ class Fuser:
     def limit_window(self, facts: Facts, count: int) -> None:
         """Account for a window reduced where it is read; store what would be computed too often."""
         source = facts.inputs[0]
-        base = strip_views(source)
+        base = views.strip_views(source)
         is_often = source.node.size > base.node.size and source.cost * count > CHAIN_LIMIT
         if not base.is_loaded and (is_often or (source.has_window and count > 1)):
             self.store(base, "a window reads it several times")
-            refresh(facts)
+            views.refresh(facts)
             for other in facts.inputs:
-                deepen(facts, other)
+                views.deepen(facts, other)
         facts.cost = (source.cost + 1) * max(count, 1)
         facts.has_window = source.has_window or count > 1
         facts.windows, facts.is_moved = frozenset(), True
-        facts.labels = window_labels(facts, source)
+        facts.labels = views.window_labels(facts, source)
 
     def store_shared(self, facts: Facts) -> None:
         """Store a value that several kernels read, if that is better than computing it in each.
@@ -251,15 +225,15 @@ class Fuser:
         Sums over windows may come out otherwise in another kernel: they are rather stored.
         """
         node, made = facts.node, self.machine
-        source = narrower(facts)
+        source = joining.narrower(facts)
         if source is not None:
             source.kernels = facts.kernels
             self.store_shared(source)  # it is widened where it is read: fewer bytes
             facts.loads, facts.has_window = frozenset(), False
             self.summarize(facts)
-            merge_labels(facts)
+            views.merge_labels(facts)
             return
-        if facts.has_window or find_place(facts) is not None:
+        if facts.has_window or joining.find_place(facts) is not None:
             made = self.at_hand
         known = facts.kernels, facts.cost, len(facts.loads), node.size, node.dtype.itemsize
         work = shared_work(*known, made)
@@ -270,7 +244,7 @@ class Fuser:
         """Make a floating node a member: of its home group if it fits, else of a group of maps."""
         if facts.is_loaded:
             return
-        if (found := find_place(facts)) is not None:
+        if (found := joining.find_place(facts)) is not None:
             self.join(facts, *found)
             return
         if reason:
@@ -308,7 +282,7 @@ class Fuser:
         count = product(source.node.shape[d] for d in axes)
         if axes and set(axes) <= source.windows and count <= WINDOW_LIMIT:
             self.summarize(facts)
-            facts.order = reduced_order(source, axes)
+            facts.order = views.reduced_order(source, axes)
             if (home := join_windows(facts, self.target, self.reasons)) is not None:
                 self.join(facts, home, "pool", (facts.over or ())[: len(node.shape)])
                 return
@@ -318,10 +292,10 @@ class Fuser:
             return
         self.summarize(facts)
         if source.has_window and (source.cost > OPERATION_LIMIT or self.target.has_blocks):
-            self.store(strip_views(source), "windows below a reduction")
-            refresh(facts)
+            self.store(views.strip_views(source), "windows below a reduction")
+            views.refresh(facts)
         facts.windows = frozenset()
-        facts.order = reduced_order(source, axes)
+        facts.order = views.reduced_order(source, axes)
         if self.adopt(facts, axes) or self.chain(facts, axes) or self.sum_up(facts, axes):
             return
         work = self.work_on_rows(source, axes)
@@ -332,12 +306,14 @@ class Fuser:
         if group is None or group.operations > GROUP_LIMIT:
             group = self.new_group("reduce", depth, source.node.shape, axes, node.device)
             group.work, self.open[key] = work, group
-        self.join(facts, group, "reduce", kept_labels(identity_labels(source.node.shape), axes))
+        self.join(
+            facts, group, "reduce", views.kept_labels(identity_labels(source.node.shape), axes)
+        )
 
     def work_on_rows(self, source: Facts, axes: Labels) -> RowWork:
         """Estimate what it takes to work on the rows of a reduction again."""
         size = source.node.dtype.itemsize * max(len(source.loads), 1)
-        return row_work(source.node.shape, axes, innermost(source), size, self.target)
+        return row_work(source.node.shape, axes, views.innermost(source), size, self.target)
 
     def adopt(self, facts: Facts, axes: Labels) -> bool:
         """Make the maps that the reduced value depends on part of its rows: they are stored from
@@ -360,7 +336,7 @@ class Fuser:
         for member in home.members:
             member.level = "elem"
         facts.over = placed[1]
-        self.join(facts, home, "reduce", kept_labels(facts.over, axes))
+        self.join(facts, home, "reduce", views.kept_labels(facts.over, axes))
         return True
 
     def chain(self, facts: Facts, axes: tuple[int, ...]) -> bool:
@@ -376,7 +352,7 @@ class Fuser:
         over = {facts.over[d] for d in axes if facts.over[d] != FREE}
         is_ready = home.is_row or (home.is_streamed and not waits_for_rows(source))
         if level == "elem" and over == set(home.inner) and is_ready:
-            self.join(facts, home, "reduce", kept_labels(facts.over, axes))
+            self.join(facts, home, "reduce", views.kept_labels(facts.over, axes))
             return True
         if level == "row" and home.is_row and over == set(home.kept) and home.kept:
             self.join(facts, home, "grand", (FREE,) * len(facts.node.shape))
@@ -393,13 +369,13 @@ class Fuser:
         """
         source = facts.inputs[0]
         home = source.home
-        found = summed_places(facts, axes) if self.target.packs_operands else None
+        found = joining.summed_places(facts, axes) if self.target.packs_operands else None
         if home is None or found is None:
             return False
-        if innermost(source) in axes and self.work_on_rows(source, axes).is_together:
+        if views.innermost(source) in axes and self.work_on_rows(source, axes).is_together:
             return False  # what follows works on the rows again: a softmax, a norm
         home.summed, facts.over = found
-        self.join(facts, home, "sums", kept_labels(facts.over, axes))
+        self.join(facts, home, "sums", views.kept_labels(facts.over, axes))
         return True
 
     def visit_hero(self, facts: Facts, row: Op) -> None:
@@ -407,13 +383,13 @@ class Fuser:
         is cheap to compute."""
         node = facts.node
         for number, source in enumerate(facts.inputs):
-            base, work = strip_views(source), packed_work(facts, number, self.target)
+            base, work = views.strip_views(source), joining.packed_work(facts, number, self.target)
             if base.node.inputs and (row.role not in LONE or source.has_window):
                 if work is None or work.is_stored:
                     self.store(base, f"operand of {node.op}" + (f", {work}" if work else ""))
-            elif is_spread(base, node):
+            elif joining.is_spread(base, node):
                 self.store(source, "a convolution multiplies arrays")
-            settle(source, base)
+            views.settle(source, base)
         if row.role is Role.COPY:
             self.store(facts.inputs[0], "copied to another device")
             facts.inputs[0].is_row_major = True
@@ -423,7 +399,7 @@ class Fuser:
             init.members.append(facts)
             depth = max(depth, init.depth + 1)
         if row.role is Role.CONV:
-            is_turned = strip_views(facts.inputs[0]).order is not None
+            is_turned = views.strip_views(facts.inputs[0]).order is not None
             facts.order = computed_order(node, self.target, is_turned)
         facts.cost = 4 + sum(each.cost for each in facts.inputs if not each.is_loaded)
         new = row.hero, depth, node.shape, (), node.device
@@ -438,7 +414,7 @@ class Fuser:
         for source, base in zip(given, facts.inputs):
             self.store(base, f"the host reads it: {node.arg.name}")
             base.is_row_major = True
-            settle(source, base)
+            views.settle(source, base)
         depth = max(base.depth for base in facts.inputs) + 1
         group = self.new_group("host", depth, node.shape, (), node.device)
         facts.cost, facts.is_row_major = 4, True
@@ -459,9 +435,9 @@ class Fuser:
         node, op = facts.node, facts.node.arg.op
         for source in facts.inputs:
             if op and source.has_window:
-                below = strip_views(source)
+                below = views.strip_views(source)
                 self.store(below, f"operand of {op}")
-                settle(source, below)
+                views.settle(source, below)
             for value in values_before(source, base, bool(op)):
                 self.store(value, "it reads what is overwritten")
         self.summarize(facts)

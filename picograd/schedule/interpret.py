@@ -5,7 +5,7 @@ dimension p of a broadcast array. Loads are not computed where a guard is false.
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -90,12 +90,11 @@ class PartInterpreter:
         """Tell at which points of a space no end fails, and none of more conditions: elsewhere
         nothing is stored."""
         places, shape = self.places(axes)
-        held: Array = np.ones(shape, bool)
-        for index, lo, hi in (*self.part.ends, *conditions):
-            if axes_of(index) <= places.keys():
-                at = evaluate(index, places, lambda expr: self.scalars[expr.arg])
-                held = held & (at >= lo) & (at <= hi)
-        return held
+        tests = (*self.part.ends, *conditions)
+        known = [test for test in tests if axes_of(test[0]) <= places.keys()]
+        return np.ones(shape, bool) & holding(
+            known, lambda index: evaluate(index, places, lambda expr: self.scalars[expr.arg])
+        )
 
     def places(self, axes: Sequence[Axis]) -> tuple[dict[Axis, Array], tuple[int, ...]]:
         """Each axis as an array along its own dimension, and the shape of the space."""
@@ -114,17 +113,13 @@ class PartInterpreter:
         """List the nodes of an expression, arguments first."""
         found = self.orders.get(id(root))
         if found is None:
-            found = self.orders[id(root)] = (
-                root,
-                loop.walk(root),
-            )  # the root lives as long as its number
+            found = self.orders[id(root)] = root, loop.walk(root)  # alive as long as its number
         return found[1]
 
     def compute(self, compute: loop.Compute) -> Array:
         """Compute the value of one compute, over its parallel axes."""
         axes = (*compute.axes, *compute.reduce)
-        places, shape = self.places(axes)
-        value = np.broadcast_to(self.body(compute.body, places, axes), shape)
+        value = self.over(compute.body, axes)
         if compute.reduce:
             over = tuple(range(len(compute.axes), len(axes)))
             value = self.fold(value, compute, over)
@@ -173,7 +168,7 @@ class PartInterpreter:
         if expr.op == "scalar":
             return np.asarray(self.scalars[expr.arg]).astype(expr.dtype.numpy)
         if expr.op == "guard":
-            return np.where(tests_hold(expr, at), args[0], args[1])
+            return np.where(holding(expr.arg, at), args[0], args[1])
         return elementwise(expr, args)
 
     def load(self, expr: loop.Expr, at: Array, mask: Array) -> Array:
@@ -206,15 +201,11 @@ class PartInterpreter:
     def scatter(self, scatter: loop.Scatter) -> None:
         """Apply the updates one after another, in row-major order."""
         axes = (*scatter.serial, *scatter.inner)
-        places, shape = self.places(axes)
-        body = np.broadcast_to(self.body(scatter.body, places, axes), shape).ravel()
-        target = np.broadcast_to(self.at(scatter.target, places, axes), shape).ravel()
+        body = self.over(scatter.body, axes).ravel()
+        target = self.over(scatter.target, axes).ravel()
         slot = self.slots[scatter.slot]
-        held: Array = np.ones(shape, bool)
-        for index, lo, hi in scatter.conditions:
-            value = self.at(index, places, axes)
-            held = held & (value >= lo) & (value <= hi)
-        for position in np.flatnonzero(held.ravel()):
+        held = holding(scatter.conditions, lambda index: self.over(index, axes))
+        for position in np.flatnonzero(np.broadcast_to(held.ravel(), body.shape)):
             place, value = target[position], body[position]
             if scatter.monoid:
                 value = FOLDS[scatter.monoid](slot[place], value)
@@ -223,33 +214,26 @@ class PartInterpreter:
     def scan(self, scan: loop.Scan) -> None:
         """Combine along the axis; floats in float64, so that the oracle's own error is small."""
         axes = (*scan.outer, *scan.inner, scan.axis)
-        places, shape = self.places(axes)
-        held = self.seen(axes)
-        for index, lo, hi in scan.conditions:
-            at = self.at(index, places, axes)
-            held = held & (at >= lo) & (at <= hi)
+        held = self.seen(axes) & holding(scan.conditions, lambda index: self.over(index, axes))
         expr = scan.body
         if scan.conditions:
             fill = loop.Expr("const", (), identity_of_scan(scan), expr.dtype)
             expr = loop.Expr("guard", (expr, fill), scan.conditions, expr.dtype)
-        value = np.broadcast_to(self.body(expr, places, axes), shape)
+        value = self.over(expr, axes)
         wide = np.float64 if value.dtype.kind == "f" else value.dtype
         value = value.astype(wide)
         if scan.start is not None:
-            start = self.body(scan.start, places, axes).astype(wide)
-            first = SCANS[scan.monoid](np.broadcast_to(start, shape)[..., 0], value[..., 0])
-            value[..., 0] = first
+            start = self.over(scan.start, axes).astype(wide)
+            value[..., 0] = SCANS[scan.monoid](start[..., 0], value[..., 0])
         value = SCANS[scan.monoid].accumulate(value, axis=-1, dtype=wide)
-        target = np.broadcast_to(self.at(scan.target, places, axes), shape)
+        target = self.over(scan.target, axes)
         slot = self.slots[scan.slot]
         slot[target[held]] = convert(value[held], self.kernel.slots[scan.slot].dtype)
 
     def sort(self, sort: loop.Sort) -> None:
         """Sort every run of every row, stably."""
         axes = (*sort.rows, sort.axis)
-        places, shape = self.places(axes)
-        value = np.broadcast_to(self.body(sort.body, places, axes), shape)
-        target = np.broadcast_to(self.at(sort.target, places, axes), shape)
+        value, target = self.over(sort.body, axes), self.over(sort.target, axes)
         for first in range(0, sort.axis.size, sort.run):
             run = slice(first, first + sort.run)
             order = np.argsort(value[..., run], axis=-1, kind="stable") + first
@@ -259,32 +243,27 @@ class PartInterpreter:
     def radix(self, radix: loop.Radix) -> None:
         """Count the digits of every tile, or move every element to its place."""
         axes = (*radix.rows, radix.axis)
-        places, shape = self.places(axes)
-        body = np.broadcast_to(self.body(radix.body, places, axes), shape)
+        body = self.over(radix.body, axes)
+        shape = body.shape
         digit = (body.astype(np.uint64) >> np.uint64(radix.shift)).astype(np.int64) % loop.DIGITS
         number = np.broadcast_to(np.arange(shape[-1]) // radix.run, shape)
         cells = (*radix.rows, radix.digit, radix.tile)
-        where, wide = self.places(cells)
         *rows, _ = np.indices(shape, sparse=True)
+        cell = (*rows, digit, number)
+        target = self.over(radix.target, cells if radix.start is None else axes)
         if radix.start is None:
-            counts: Array = np.zeros(wide, np.int64)
-            np.add.at(counts, (*rows, digit, number), 1)
-            target = np.broadcast_to(self.at(radix.target, where, cells), wide)
+            counts: Array = np.zeros(target.shape, np.int64)
+            np.add.at(counts, cell, 1)
             self.slots[radix.slot][target] = counts
             return
-        start = np.broadcast_to(self.body(radix.start, where, cells), wide)
         rank = rank_in_group(number * loop.DIGITS + digit)
-        target = np.broadcast_to(self.at(radix.target, places, axes), shape)
-        cell = (*rows, digit, number)
-        place = start[cell] + rank
+        place = self.over(radix.start, cells)[cell] + rank
         self.slots[radix.slot][np.take_along_axis(target, place, -1)] = body
 
     def runs(self, runs: loop.Runs) -> None:
         """Combine the bodies of every run with what their slice holds, in order."""
         axes = (*runs.rows, runs.axis)
-        places, shape = self.places(axes)
-        body = np.broadcast_to(self.body(runs.body, places, axes), shape)
-        target = np.broadcast_to(self.at(runs.target, places, axes), shape)
+        body, target = self.over(runs.body, axes), self.over(runs.target, axes)
         slot, dtype = self.slots[runs.slot], self.kernel.slots[runs.slot].dtype
         wide = np.float64 if body.dtype.kind == "f" else body.dtype
         held = {place: slot[place].astype(wide) for place in target.ravel()}
@@ -296,11 +275,17 @@ class PartInterpreter:
         """Compute an index with its run-time atoms."""
         return evaluate(index, places, lambda e: np.asarray(self.body(e, places, axes), np.int64))
 
+    def over(self, source: loop.Expr | Index, axes: Sequence[Axis]) -> Array:
+        """Compute an expression or an index at every point of a space."""
+        places, shape = self.places(axes)
+        compute: Any = self.at if isinstance(source, Index) else self.body
+        return np.broadcast_to(compute(source, places, axes), shape)
 
-def tests_hold(expr: loop.Expr, at: Any) -> Array:
-    """Tell where all interval tests of a guard hold."""
+
+def holding(conditions: Sequence[loop.Condition], at: Callable[[Index], Array]) -> Array:
+    """Tell where all interval tests hold."""
     held: Array = np.asarray(True)
-    for index, lo, hi in expr.arg:
+    for index, lo, hi in conditions:
         value = at(index)
         held = held & (value >= lo) & (value <= hi)
     return held
@@ -318,7 +303,7 @@ def guard_masks(
         own = masks[id(expr)]
         held = own
         if expr.op == "guard":
-            test = tests_hold(expr, lambda index: part.at(index, places, axes))
+            test = holding(expr.arg, lambda index: part.at(index, places, axes))
             held = test if own is None else own & test
         for position, child in enumerate(expr.args):
             join_mask(masks, child, held if position == 0 else own)

@@ -21,70 +21,49 @@ from picograd.errors import internal
 from picograd.graph.elementwise import ELEMENTWISE
 from picograd.late_methods import dataclass
 
+INFIX = {  # between two operands
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "less": "<", "less_equal": "<=", "equal": "==",
+    "not_equal": "!=", "logical_and": "&&", "and": "&&", "logical_or": "||", "or": "||",
+    "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^",
+}  # fmt: skip
+OF_ONE = {  # functions of one operand, and of two
+    "abs": "absolute", "sign": "sign_of", "round": "rint", "bitwise_not": "invert",
+    "popcount": "__popc", "quick_exp2": "quick_exp2", "whole_exp2": "whole_exp2",
+    "quick_reciprocal": "quick_reciprocal",
+}  # fmt: skip
+OF_TWO = {
+    "floordiv": "floor_divide", "mod": "floor_remainder", "pow": "power", "quotient": "quotient",
+    "remainder": "modulo", "maximum": "maximum", "minimum": "minimum", "shift_left": "shift_left",
+    "shift_right": "shift_right", "quick_divide": "quick_divide",
+    "quick_maximum": "quick_maximum", "quick_minimum": "quick_minimum",
+}  # fmt: skip
 SPELLING = {
+    **{op: f"{{0}} {sign} {{1}}" for op, sign in INFIX.items()},
+    **{op: f"{function}({{0}})" for op, function in OF_ONE.items()},
+    **{op: f"{function}({{0}}, {{1}})" for op, function in OF_TWO.items()},
     "neg": "-{0}",
-    "quick_exp2": "quick_exp2({0})",
-    "whole_exp2": "whole_exp2({0})",
-    "quick_divide": "quick_divide({0}, {1})",
-    "quick_reciprocal": "quick_reciprocal({0})",
-    "quick_maximum": "quick_maximum({0}, {1})",
-    "quick_minimum": "quick_minimum({0}, {1})",
     "rsqrt": "1 / sqrt({0})",
     "reciprocal": "1 / {0}",
-    "abs": "absolute({0})",
-    "sign": "sign_of({0})",
-    "round": "rint({0})",
     "isnan": "({0} != {0})",
     "logical_not": "!{0}",
     "not": "!{0}",
-    "bitwise_not": "invert({0})",
-    "add": "{0} + {1}",
-    "sub": "{0} - {1}",
-    "mul": "{0} * {1}",
-    "div": "{0} / {1}",
-    "floordiv": "floor_divide({0}, {1})",
-    "mod": "floor_remainder({0}, {1})",
-    "pow": "power({0}, {1})",
-    "maximum": "maximum({0}, {1})",
-    "minimum": "minimum({0}, {1})",
-    "less": "{0} < {1}",
-    "less_equal": "{0} <= {1}",
-    "equal": "{0} == {1}",
-    "not_equal": "{0} != {1}",
-    "logical_and": "{0} && {1}",
-    "logical_or": "{0} || {1}",
-    "and": "{0} && {1}",
-    "or": "{0} || {1}",
-    "bitwise_and": "{0} & {1}",
-    "bitwise_or": "{0} | {1}",
-    "bitwise_xor": "{0} ^ {1}",
-    "shift_left": "shift_left({0}, {1})",
-    "shift_right": "shift_right({0}, {1})",
-    "popcount": "__popc({0})",
-    "quotient": "quotient({0}, {1})",
-    "remainder": "modulo({0}, {1})",
     "where": "{0} ? {1} : {2}",
     "fma": "multiply_add({0}, {1}, {2})",
-    "rare_sin": f"absolute({{0}}) < {RARE_FROM!r}f ? {{1}} : large_sin({{0}})",
-    "rare_cos": f"absolute({{0}}) < {RARE_FROM!r}f ? {{1}} : large_cos({{0}})",
-    "rare_tan": f"absolute({{0}}) < {RARE_FROM!r}f ? {{1}} : large_tan({{0}})",
+    **{
+        f"rare_{name}": f"absolute({{0}}) < {RARE_FROM!r}f ? {{1}} : large_{name}({{0}})"
+        for name in ("sin", "cos", "tan")
+    },
 }
 IDENTITY_ON_INTEGERS = ("floor", "ceil", "round", "trunc")
 
+OWN_NAMES = ("bool", "uint8", "uint16", "uint32", "uint64", "int8", "int64", "bfloat16")
 TYPE_NAMES = {
-    "bool": "bool",
-    "uint8": "uint8",
-    "uint16": "uint16",
-    "uint32": "uint32",
-    "uint64": "uint64",
-    "int8": "int8",
+    **{name: name for name in OWN_NAMES},
     "int16": "short",
     "int32": "int",
-    "int64": "int64",
     "float8_e4m3fn": "uint8",  # bytes: codegen/value.py converts them
     "float8_e5m2": "uint8",
     "float16": "half",
-    "bfloat16": "bfloat16",
     "float32": "float",
     "float64": "double",
 }

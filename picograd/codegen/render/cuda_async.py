@@ -5,6 +5,7 @@ on an arrival, or a `fence.proxy.async` that is not limited to `.shared::cta`.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from picograd.codegen.program import K_BYTES, Instr, Mma, Role, Wgmma
 
@@ -239,27 +240,27 @@ TYPES = {
 
 def box_text(template: str, rank: int, first: int, count: int = 1) -> str:
     """Write the function that copies boxes of so many dimensions, to `count` blocks."""
+    return template.format(**place_text(rank, first), count=count, mask=first + rank)
+
+
+def place_text(rank: int, first: int) -> dict[str, Any]:
+    """Write the coordinates of a box: as parameters, and as operands from a number on."""
     names = [f"c{d}" for d in range(rank)]
-    return template.format(
+    return dict(
         rank=rank,
         at=", ".join(f"int {name}" for name in names),
         numbers=", ".join(f"%{first + d}" for d in range(rank)),
         values=", ".join(f'"r"({name})' for name in names),
-        count=count,
-        mask=first + rank,
     )
 
 
 def windows_text(rank: int) -> str:
     """Write the function that copies boxes of windows of an array of so many dimensions."""
-    names, offsets = [f"c{d}" for d in range(rank)], [f"o{d}" for d in range(rank - 2)]
+    offsets = [f"o{d}" for d in range(rank - 2)]
     return WINDOWS.format(
-        rank=rank,
-        at=", ".join(f"int {name}" for name in names),
+        **place_text(rank, 3),
         offsets=", ".join(f"int {name}" for name in offsets),
-        numbers=", ".join(f"%{3 + d}" for d in range(rank)),
         offset_numbers=", ".join(f"%{3 + rank + d}" for d in range(rank - 2)),
-        values=", ".join(f'"r"({name})' for name in names),
         offset_values=", ".join(f'"h"((unsigned short){name})' for name in offsets),
     )
 

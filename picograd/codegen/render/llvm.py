@@ -34,11 +34,9 @@ BINARY = {  # op: (float, signed, unsigned)
     "div": ("fdiv", "", ""),
     "quotient": ("", "sdiv", "udiv"),
     "remainder": ("frem", "srem", "urem"),
-    "bitwise_and": ("", "and", "and"),
-    "bitwise_or": ("", "or", "or"),
+    **dict.fromkeys(("bitwise_and", "and"), ("", "and", "and")),
+    **dict.fromkeys(("bitwise_or", "or"), ("", "or", "or")),
     "bitwise_xor": ("", "xor", "xor"),
-    "and": ("", "and", "and"),
-    "or": ("", "or", "or"),
     "shift_left": ("", "shl", "shl"),
     "shift_right": ("", "ashr", "lshr"),
 }
