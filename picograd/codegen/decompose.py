@@ -238,7 +238,7 @@ COMMON: dict[str, Function] = {
 }
 
 
-FLOAT64 = {"exp": elementary.exp, "log": elementary.log, "tanh": elementary.tanh,
+FLOAT64 = {"exp": elementary.exp, "log": polynomial.log_natural, "tanh": elementary.tanh,
            "erf": error_function.erf, "sin": elementary.sin, "cos": elementary.cos,
            "tan": elementary.tan_pair}  # fmt: skip
 

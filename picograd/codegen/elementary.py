@@ -1,9 +1,9 @@
-"""Exponentials and logarithms to within 0.6 units in the last place, for every target alike.
+"""Exponentials, and logarithms of sums, to within 0.6 units in the last place, on every target.
 
 A float32 argument is computed in float64 and rounded once; a float64 argument is computed in pairs
 (pairs.py) and rounded once. Both go through the same formulas, made of two cores: exp and log by
 argument reduction and a series. Infinities, NaN, signed zeros and denormals come out as IEEE 754
-says. angles.py has the circular functions.
+says.
 
 Circular functions and lengths, for every target alike; precision as in elementary.py.
 
@@ -16,15 +16,17 @@ from math import tan as host_tan
 
 from picograd.codegen.polynomial import (
     BASE_2,
-    BASE_10,
     LN2_HIGH64,
     LN2_LOW64,
+    LOG64,
     ROUND64,
     clamp,
     horner,
+    log2,
+    log10,
     log_edges,
-    log_to_base,
     power_of_two,
+    split_float,
 )
 from picograd.codegen.portable import COS64, SIN64
 from picograd.codegen.value import (
@@ -50,16 +52,9 @@ EXP = {32: tuple(1 / factorial(k) for k in range(3, 11)), 64: (
     0.00019841269863053618, 2.4801587317144498e-05, 2.7557268459997064e-06, 2.755728296954995e-07,
     2.510038549551032e-08, 2.0911236630261545e-09,
 )}  # fmt: skip
-LOG = {32: tuple(2 / (2 * k + 1) for k in range(1, 8)), 64: (
-    0.6666666666666666, 0.4000000000000088, 0.2857142857080323, 0.2222222239180047,
-    0.18181795630884753, 0.15386240205813478, 0.13268759668560612, 0.13086767009948175,
-)}  # fmt: skip
-# Numbers as sums of two float64. The first part of log10(2) has 32 bits, so that its product with
-# an exponent is exact.
-LN2 = (0.6931471805599453, 2.3190468138462996e-17)
-INVERSE_LN2 = (1.4426950408889634, 2.0355273740931033e-17)
-LOG10_2 = (0.3010299955494702, 1.1451100898021838e-10)
-LOG10_E = (0.4342944819032518, 1.098319650216765e-17)
+LOG = {32: tuple(2 / (2 * k + 1) for k in range(1, 8)), 64: LOG64}
+# Sums of two float64.
+LN2, INVERSE_LN2 = (0.6931471805599453, 2.3190468138462996e-17), BASE_2[64][0]
 
 
 def constant(number: tuple[float, float], like: Wide) -> Wide:
@@ -209,9 +204,7 @@ def log_core(x: Wide, is_single: bool) -> tuple[Value, Wide]:
     """Write log(x) = e log(2) + l for x > 0: e, a whole number, and l = log(m), m near 1."""
     high = head(x)
     is_small = high < 2.0**-1022  # a denormal: scale it up
-    bits = is_small.where(high * 2.0**54, high).bitcast(int64) - 0x3FE6A09E667F3BCD  # of sqrt(1/2)
-    whole = bits.raw("shift_right", 52)
-    mantissa = ((bits & ((1 << 52) - 1)) + 0x3FE6A09E667F3BCD).bitcast(float64)
+    whole, mantissa = split_float(is_small.where(high * 2.0**54, high))
     exponent = whole.cast(float64)
     exponent = is_small.where(exponent - 54.0, exponent)
     f: Wide = mantissa - 1.0
@@ -249,28 +242,6 @@ def log_of(x: Wide, is_single: bool, doublings: Value | float = 0.0) -> Wide:
 def one_more(x: Wide) -> Pair:
     """Add 1 so that a small x keeps its digits."""
     return x + 1.0 if isinstance(x, Pair) else two_sum(x, x.constant(1.0))
-
-
-def log(x: Value) -> Value:
-    """Compute log(x) in float64."""
-    return log_edges(x, rounded(log_of(as_pair(x), False)))
-
-
-def log2(x: Value) -> Value:
-    """Compute log(x) / log(2), exactly for powers of two."""
-    if x.dtype is float32:
-        return log_to_base(x, BASE_2)
-    exponent, part = log_core(as_pair(x), False)
-    return log_edges(x, rounded(part * constant(INVERSE_LN2, part) + exponent))
-
-
-def log10(x: Value) -> Value:
-    """Compute log(x) / log(10), exactly for powers of ten."""
-    if x.dtype is float32:
-        return log_to_base(x, BASE_10)
-    exponent, part = log_core(as_pair(x), False)
-    result = part * constant(LOG10_E, part) + exponent * LOG10_2[1] + exponent * LOG10_2[0]
-    return log_edges(x, rounded(result))
 
 
 def log1p(x: Value) -> Value:

@@ -271,17 +271,21 @@ class CustomGradient:
         return "CustomGradient"
 
     def key(self) -> Any:
-        """What tells a rule of picograd's own from others: None if it knows more than plain values.
+        """What tells a rule of picograd's own from others; None where nothing does."""
+        return key_of_rule(self.vjp)
 
-        A user's rule may do anything, and never has a key.
-        """
-        vjp = self.vjp
-        if type(vjp) is not FunctionType or not vjp.__module__.startswith("picograd."):
-            return None
-        known = [cell.cell_contents for cell in vjp.__closure__ or ()]
-        if vjp.__defaults__ or not all(map(is_text, known)):
-            return None
-        return vjp.__code__, repr(known)
+
+def key_of_rule(rule: Any) -> Any:
+    """Tell a function of picograd's own from others: None if it knows more than plain values, and
+    functions like it.
+
+    A user's function may do anything, and never has a key.
+    """
+    if type(rule) is not FunctionType or not rule.__module__.startswith("picograd."):
+        return None
+    cells = [cell.cell_contents for cell in rule.__closure__ or ()]
+    known = [repr(each) if is_text(each) else key_of_rule(each) for each in cells]
+    return None if rule.__defaults__ or None in known else (rule.__code__, *known)
 
 
 NO_GRADIENT = CustomGradient(None)  # stands for any in a key: what a rule saved may end

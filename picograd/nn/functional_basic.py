@@ -12,6 +12,7 @@ from picograd.tensor.core.arguments import need_tensor, promoted
 from picograd.tensor.core.autocast import listed
 from picograd.tensor.core.function import within
 from picograd.tensor.core.recording import apart
+from picograd.tensor.core.together import together
 from picograd.tensor.network.activation_functions import implicit_axis
 from picograd.tensor.tensor import Tensor
 
@@ -44,6 +45,7 @@ def log_softmax(input: Tensor, dim: int | None = None, *, dtype: DTypeLike | Non
 
 @within("functional")
 @listed
+@together
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Compute a W b + bias: (..., I), (..., J) with weight (O, I, J) -> (..., O).
 
@@ -60,6 +62,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
 
 
 @within("functional")
+@together
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """Divide by the p-norm along an axis, or by eps where that is smaller.
 
@@ -77,6 +80,7 @@ def _clamped_norm(input: Tensor, p: float, dim: int, eps: float) -> Tensor:
 
 @within("functional")
 @listed
+@together
 def cosine_similarity(a: Tensor, b: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Compute a.b / (|a| |b|) along an axis; norms below eps count as eps.
 
@@ -94,6 +98,7 @@ def cosine_similarity(a: Tensor, b: Tensor, dim: int = 1, eps: float = 1e-8) -> 
 
 
 @within("functional")
+@together
 def pairwise_distance(
     a: Tensor, b: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:

@@ -24,6 +24,7 @@ from picograd.tensor.core.demands import demand_labels
 from picograd.tensor.core.function import within
 from picograd.tensor.core.known_values import check_between, known_values
 from picograd.tensor.core.operands import need_integer
+from picograd.tensor.core.together import together
 from picograd.tensor.network.losses import check_labels, reduce_loss, same_shape
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.scan import scan
@@ -31,6 +32,7 @@ from picograd.tensor.transforms.scan import scan
 
 @within("functional")
 @listed
+@together
 def mse_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None
 ) -> Tensor:
@@ -50,6 +52,7 @@ def mse_loss(
 
 @within("functional")
 @listed
+@together
 def l1_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None
 ) -> Tensor:
@@ -74,6 +77,7 @@ def _weighted(op: str, loss: Tensor, weight: Tensor | None, reduction: str) -> T
 
 @within("functional")
 @listed
+@together
 def smooth_l1_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0
 ) -> Tensor:
@@ -98,6 +102,7 @@ def smooth_l1_loss(
 
 @within("functional")
 @listed
+@together
 def huber_loss(
     input: Tensor,
     target: Tensor,
@@ -123,6 +128,7 @@ def huber_loss(
 
 @within("functional")
 @listed
+@together
 def kl_div(
     input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False
 ) -> Tensor:
@@ -149,6 +155,7 @@ def kl_div(
 
 @within("functional")
 @listed
+@together
 def poisson_nll_loss(
     input: Tensor,
     target: Tensor,
@@ -222,6 +229,7 @@ TINY = 1e-12
 
 @within("functional")
 @listed
+@together
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
@@ -239,6 +247,7 @@ def margin_ranking_loss(
 
 @within("functional")
 @listed
+@together
 def hinge_embedding_loss(
     input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean"
 ) -> Tensor:
@@ -256,6 +265,7 @@ def hinge_embedding_loss(
 
 @within("functional")
 @listed
+@together
 def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """Compute log(1 + exp(-y input)) for y = 1 or -1.
 
@@ -269,6 +279,7 @@ def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> 
 
 
 @within("functional")
+@together
 def multilabel_soft_margin_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
@@ -329,6 +340,7 @@ def multi_margin_loss(
 
 @within("functional")
 @listed
+@together
 def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
@@ -369,6 +381,7 @@ def triplet_loss(
 
 @within("functional")
 @listed
+@together
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 from cases import binary, unary
-from harness import run
+from harness import TARGET, run
 
-from picograd.dtype import float32
+from picograd.codegen.pipeline import generate
+from picograd.dtype import float32, float64
 
 SPECIAL = np.array(
     [
@@ -89,3 +90,9 @@ def test_pow() -> None:
     found = run(case.kernel, [x, y, np.zeros_like(x)])[2]
     with np.errstate(all="ignore"):
         assert worst_error(found, np.power(x.astype(np.float64), y.astype(np.float64))) < 1.5
+
+
+@pytest.mark.parametrize("name, most", [("log", 55), ("log2", 70), ("log10", 70)])
+def test_logarithms_of_float64_are_short(name: str, most: int) -> None:
+    text = generate(unary(name, float64, 1000).kernel, TARGET).source
+    assert sum(line.startswith("  %") for line in text.splitlines()) <= most

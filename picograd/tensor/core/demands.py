@@ -49,14 +49,13 @@ def demand(
     node: Node,
     look: Callable[[Array], None],
     is_proof: Callable[[Bounds], bool],
-    failed: Callable[[], Node],
-    error: PicogradError,
+    failure: Callable[[], tuple[Node, PicogradError]],
 ) -> bool:
     """Check values now or where they are computed; tells whether they are certain from here on.
 
     Other threads wait: computing what they recorded would change the graph under the walk.
-    `look` raises for wrong values, `failed` makes a bool that must be false, and `error` is raised
-    where it is not.
+    `look` raises for wrong values, `failure` makes a bool that must be false, and the error where
+    it is not.
     """
     reads, values = reads_so_far(), known_values(node)
     if values is None:
@@ -74,7 +73,7 @@ def demand(
         if node.size:
             look(values)
         return True
-    report(failed(), error, node, look=look)
+    report(*failure(), node, look=look)
     return False
 
 
@@ -166,17 +165,14 @@ def demand_index(op: str, index: Node, size: int, axis: int, wraps: bool = True)
 
     if not size and index.size and known_values(index) is None:
         raise AxisError(op, "the axis is empty", "nothing can be selected from it")
-    text, fix = f"an index is out of range for axis {axis}", "use indices inside the axis"
-    if type(size) is not TracedNumber:
-        text, fix = f"{text} of size {size}", f"use indices from {low} to {size - 1}"
-    error = AxisError(op, text, fix)
-    return demand(
-        index,
-        look,
-        lambda found: low <= found[0] and found[1] < size,
-        lambda: any_of(outside(index, low, size)),
-        error,
-    )
+
+    def failure() -> tuple[Node, PicogradError]:
+        text, fix = f"an index is out of range for axis {axis}", "use indices inside the axis"
+        if type(size) is not TracedNumber:
+            text, fix = f"{text} of size {size}", f"use indices from {low} to {size - 1}"
+        return any_of(outside(index, low, size)), AxisError(op, text, fix)
+
+    return demand(index, look, lambda found: low <= found[0] and found[1] < size, failure)
 
 
 def check_values(op: str, values: Array, size: int, axis: int, least: int | None = None) -> None:
@@ -194,33 +190,35 @@ def check_values(op: str, values: Array, size: int, axis: int, least: int | None
 def is_below(values: Array, size: int) -> bool:
     """Tell whether values lie in 0..size-1, in one pass: negative ones have a high bit."""
     bare = values.view(f"u{values.dtype.itemsize}") if values.dtype.kind == "i" else values
-    return not values.size or bool(bare.max() < size)
+    return not values.size or bool(np.maximum.reduce(bare, axis=None) < size)
 
 
 def demand_number(op: str, index: Node, count: int, what: str = "classes") -> bool:
     """Demand that numbers of classes or of rows lie in 0..count-1. Raises AxisError."""
-    fix = f"use indices from 0 to {count - 1}"
 
     def look(values: Array) -> None:
         if not is_below(values, count):
             low, high = values.min(), values.max()
             worst = int(high if high >= count else low)
+            fix = f"use indices from 0 to {count - 1}"
             raise AxisError(op, f"index {worst} is out of range for {count} {what}", fix)
 
-    return demand(
-        index,
-        look,
-        lambda found: 0 <= found[0] and found[1] < count,
-        lambda: any_of(outside(index, 0, count)),
-        AxisError(op, f"an index is out of range for {count} {what}", fix),
-    )
+    def failure() -> tuple[Node, PicogradError]:
+        fix = f"use indices from 0 to {count - 1}"
+        error = AxisError(op, f"an index is out of range for {count} {what}", fix)
+        return any_of(outside(index, 0, count)), error
+
+    return demand(index, look, lambda found: 0 <= found[0] and found[1] < count, failure)
 
 
 def demand_labels(op: str, labels: Node, classes: int, ignored: int | None) -> None:
     """Demand that labels lie in 0..classes-1 unless they are to be ignored. Raises AxisError."""
-    others = "" if ignored is None else f", or {ignored}, which is ignored"
-    others = ", or pass ignore_index for others" if ignored == -100 else others
-    fix = f"use labels from 0 to {classes - 1}{others}"
+
+    def error(text: str) -> PicogradError:
+        others = "" if ignored is None else f", or {ignored}, which is ignored"
+        others = ", or pass ignore_index for others" if ignored == -100 else others
+        fix = f"use labels from 0 to {classes - 1}{others}"
+        return AxisError(op, f"{text} is out of range for {classes} classes", fix)
 
     def look(values: Array) -> None:
         if is_below(values, classes):
@@ -228,17 +226,15 @@ def demand_labels(op: str, labels: Node, classes: int, ignored: int | None) -> N
         wrong = (values < 0) | (values >= classes)
         wrong &= True if ignored is None else values != ignored
         if wrong.any():
-            text = f"label {values[wrong].flat[0]} is out of range for {classes} classes"
-            raise AxisError(op, text, fix)
+            raise error(f"label {values[wrong].flat[0]}")
 
-    def failed() -> Node:
+    def failure() -> tuple[Node, PicogradError]:
         wrong = outside(labels, 0, classes)
         if ignored is not None:
             wrong = wrong.binary("logical_and", labels.cast(int64).binary("not_equal", ignored))
-        return any_of(wrong)
+        return any_of(wrong), error("a label")
 
-    error = AxisError(op, f"a label is out of range for {classes} classes", fix)
-    demand(labels, look, lambda found: 0 <= found[0] and found[1] < classes, failed, error)
+    demand(labels, look, lambda found: 0 <= found[0] and found[1] < classes, failure)
 
 
 def demand_divisor(op: str, divisor: Any) -> None:
@@ -257,6 +253,5 @@ def demand_divisor(op: str, divisor: Any) -> None:
             divisor,
             look,
             lambda found: found[0] > 0 or found[1] < 0,
-            lambda: any_of(divisor.binary("equal", 0)),
-            ValueRangeError(op, text, fix),
+            lambda: (any_of(divisor.binary("equal", 0)), ValueRangeError(op, text, fix)),
         )

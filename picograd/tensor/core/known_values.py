@@ -10,7 +10,7 @@ import numpy as np
 
 from picograd.engine.foreign import seen_through
 from picograd.engine.plan_key import leaf_buffer
-from picograd.engine.realize import buffer_to_numpy, buffer_view
+from picograd.engine.realize import buffer_to_numpy, flat_view
 from picograd.engine.tracing import is_constant, is_tracing
 from picograd.errors import ValueRangeError
 from picograd.graph.node import Node
@@ -49,7 +49,7 @@ def known_values(node: Node, most: int = CHECKED) -> Any:
     if source.dtype.is_narrow_float or not is_host(node.device):  # widened, or fetched, in a copy
         values = buffer_to_numpy(buffer, source.shape) if source.size <= most else None
     else:
-        values = buffer_view(buffer, source.shape)
+        values = flat_view(buffer).reshape(source.shape)
     return None if values is None else seen_through(values, views)
 
 

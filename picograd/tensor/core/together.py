@@ -4,12 +4,13 @@
     def step(x, state): ...         recorded by its operations; from the third call on stamped out
 
 As `@repeated` does for functions on nodes (tensor/core/repeated.py), which keeps the steps: what
-such a function records follows from its arguments, tensors or None, and plain values.
+such a function records follows from its arguments, tensors or None, and plain values. It looks at
+no values of tensors, or is recorded each time.
 """
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from picograd.engine.tracing import RUNNING
 from picograd.graph.node import Node
@@ -17,28 +18,38 @@ from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.recording import Recorded, apply_each, fill
 from picograd.tensor.core.repeated import repeated
 
-Recording = Callable[..., tuple[Any, ...]]
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-def together(function: Recording) -> Recording:
-    """Record a function that gives a tuple of tensors in one go, unless settings say otherwise."""
+def together(function: F) -> F:
+    """Record a function that gives a tensor, or a tuple of them, in one go.
+
+    Settings that change what its operations record are followed operation by operation.
+    """
 
     @repeated
     def on_nodes(*operands: Any) -> Any:
-        shown = [shown_as(each) if type(each) is Node else each for each in operands]
-        found = tuple([tensor._node for tensor in function(*shown)])
-        return found if len(found) > 1 else found[0]
+        made = function(*[shown_as(each) if type(each) is Node else each for each in operands])
+        return tuple([each._node for each in made]) if type(made) is tuple else made._node
 
     on_nodes.__name__ = function.__name__
+    code, defaults = function.__code__, function.__defaults__ or ()
+    names = code.co_varnames[: code.co_argcount]
+    first = code.co_argcount - len(defaults)
 
     @functools.wraps(function)
-    def call(*operands: Any) -> tuple[Any, ...]:
-        if RUNNING.traces or RUNNING.active or REGIONS.dtypes:
-            return function(*operands)
-        found = apply_each(on_nodes, *operands)
-        return found if type(found) is tuple else (found,)
+    def call(*operands: Any, **options: Any) -> Any:
+        has_tensor = any(isinstance(each, Recorded) for each in operands)
+        if not has_tensor or RUNNING.traces or RUNNING.active or REGIONS.dtypes:
+            return function(*operands, **options)
+        if options:
+            if len(operands) < first or not options.keys() <= {*names[len(operands) :]}:
+                return function(*operands, **options)  # which says what is wrong
+            rest = zip(names[len(operands) :], defaults[len(operands) - first :])
+            operands = (*operands, *[options.get(name, default) for name, default in rest])
+        return apply_each(on_nodes, *operands)
 
-    return call
+    return call  # type: ignore[return-value]
 
 
 def shown_as(node: Node) -> Any:

@@ -210,11 +210,12 @@ def sinc(node: Node) -> Node:
 
 
 def logit_value(x: Node) -> Node:
-    """Compute log(x / (1 - x)); near 1/2, where that is 0, from its distance."""
-    rest = 1 - x
+    """Compute log(x / (1 - x)); near 1/2, where that is 0, as log(1 + r) by what 1 + r loses."""
     is_near = (x - 0.5).unary("abs").binary("less", 0.25)
-    ratio = is_near.where(x * 2 - 1, 0.0) / is_near.where(rest, 1.0)
-    return is_near.where(ratio.unary("log1p"), (x / rest).unary("log"))
+    ratio = is_near.where(x * 2 - 1, x) / (1 - x)
+    more = is_near.where(ratio + 1, 1.0)
+    lost = is_near.where(ratio, 0.0) - (more - 1)
+    return is_near.where(more, ratio).unary("log") + lost / more
 
 
 # exponentials and hyperbolic functions

@@ -9,6 +9,7 @@ from picograd.tensor.core.annotations import DTypeLike, Tensor
 from picograd.tensor.core.autocast import listed
 from picograd.tensor.core.function import composed, within
 from picograd.tensor.core.recording import Recorded, apply, maybe_in_place
+from picograd.tensor.core.together import together
 from picograd.tensor.making import distributions
 from picograd.tensor.network import activation
 
@@ -101,6 +102,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 
 @composed(function=False)
 @within("functional")
+@together
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """Move every element by lambd towards 0, not past it.
 

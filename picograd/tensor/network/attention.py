@@ -53,16 +53,15 @@ def scaled_dot_product_attention(
     if dropout_p:
         weights = weights_of(query, key, attn_mask, is_causal, factor)
         return dropout(weights, dropout_p) @ value
-    (found,) = attended(query, key, value, attn_mask, is_causal, factor)
-    return found
+    return attended(query, key, value, attn_mask, is_causal, factor)
 
 
 @together
 def attended(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool, factor: float
-) -> tuple[Tensor]:
+) -> Tensor:
     """Weigh the values."""
-    return (weights_of(query, key, mask, is_causal, factor) @ value,)
+    return weights_of(query, key, mask, is_causal, factor) @ value
 
 
 def weights_of(

@@ -14,6 +14,7 @@ from picograd.tensor.core.known_values import check_between
 from picograd.tensor.core.operands import promote_all
 from picograd.tensor.core.recording import Recorded, apply
 from picograd.tensor.core.repeated import repeated
+from picograd.tensor.core.together import together
 
 entropy_of_classes = repeated(composite.cross_entropy)
 
@@ -188,12 +189,20 @@ def nll_loss(
     >>> nn.functional.nll_loss(Tensor([[-1.0, -2.0]]), Tensor([1])).item()
     2.0
     """
-    op, scores = "nll_loss", input
-    need_tensor(op, input=scores, target=target)
+    op = "nll_loss"
+    need_tensor(op, input=input, target=target)
+    _check_target(op, input, target, 1 if len(input.shape) > 1 else 0)
+    _check_weight(op, input, weight)
+    ignored = check_labels(op, input, target, ignore_index)
+    return chosen_costs(input, target, weight, ignored, reduction)
+
+
+@together
+def chosen_costs(
+    scores: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int | None, reduction: str
+) -> Tensor:
+    """Compute `nll_loss` of labels that were checked; None where all count."""
     axis = 1 if len(scores.shape) > 1 else 0
-    _check_target(op, scores, target, axis)
-    _check_weight(op, scores, weight)
-    ignore_index = check_labels(op, scores, target, ignore_index)
     # Comparing with the class numbers, instead of gathering, lets the choice fuse into the
     # softmax's row kernel and keeps the gradient free of scatter.
     numbers = Recorded.kind.arange(scores.shape[axis], device=scores.device, dtype=target.dtype)
@@ -205,7 +214,7 @@ def nll_loss(
         costs = costs * weight.reshape(*_beside_axis(scores, axis))
     loss = is_target.where(costs, 0.0).sum(axis)  # (B, ...)
     if reduction != "mean":
-        return reduce_loss(op, loss, reduction)
+        return reduce_loss("nll_loss", loss, reduction)
     if weight is not None:
         table = weight.reshape(*_beside_axis(scores, axis))
         return loss.sum() / is_target.where(table, 0.0).sum()
@@ -261,6 +270,7 @@ def cut_log(x: Node) -> Node:
 @composed("binary_crossentropy_logits", function=False)
 @within("functional")
 @listed
+@together
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,

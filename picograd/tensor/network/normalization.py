@@ -120,6 +120,7 @@ def by_batch_and_next(
 
 
 @within("functional")
+@together
 def normalize_channels(
     input: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> Tensor:
@@ -129,15 +130,6 @@ def normalize_channels(
     ...     None, None, 0.0).tolist()
     [[-1.0], [1.0]]
     """
-    (y,) = by_statistics(input, mean, var, weight, bias, eps)
-    return y
-
-
-@together
-def by_statistics(
-    input: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
-) -> tuple[Tensor]:
-    """Normalise each channel by statistics that are known."""
     shape = (1, input.shape[1]) + (1,) * (len(input.shape) - 2)
     scale = (var + eps).rsqrt()
     if weight is not None:
@@ -145,10 +137,11 @@ def by_statistics(
     y = (input - mean.reshape(shape)) * scale.reshape(shape)
     if bias is not None:
         y = y + bias.reshape(shape)
-    return (y.cast(input.dtype),)
+    return y.cast(input.dtype)
 
 
 @within("functional")
+@together
 def group_norm(
     input: Tensor,
     num_groups: int,
@@ -300,6 +293,7 @@ def instance_norm(
 
 
 @within("functional")
+@together
 def local_response_norm(
     input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Tensor:
@@ -322,6 +316,7 @@ def local_response_norm(
 
 @within("functional")
 @listed
+@together
 def rms_norm(
     input: Tensor,
     normalized_shape: tuple[int, ...],

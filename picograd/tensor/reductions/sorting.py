@@ -285,6 +285,7 @@ def one_quantile(values: Node, axis: int, q: float, interpolation: str) -> Node:
     return last.unary("isnan").where(last, result)
 
 
+@repeated
 def search(ordered: Node, values: Node, is_right: bool) -> Node:
     """Find where values belong in a sorted last axis, by bisection: O(log n) a value.
 
@@ -310,6 +311,12 @@ def search(ordered: Node, values: Node, is_right: bool) -> Node:
         place = goes_on.where(place + half, place)
         left -= half
     return place.cast(int64)
+
+
+def is_listed(values: Node, ordered: Node) -> Node:
+    """Tell which values are among the sorted elements of one axis, of which there are some."""
+    place = search(ordered, values, False).binary("minimum", ordered.size - 1)
+    return picked_rows(ordered, place).binary("equal", values)
 
 
 def along_last(node: Node, index: Node) -> Node:

@@ -28,6 +28,7 @@ from picograd.tensor.core.demands import any_of, report
 from picograd.tensor.core.function import composed, within
 from picograd.tensor.core.operands import as_axis
 from picograd.tensor.core.recording import Recorded, apply, as_tensor, read, wrap
+from picograd.tensor.core.together import together
 from picograd.tensor.indexing import selecting
 from picograd.tensor.reductions import equal_runs, sorting
 from picograd.tensor.reductions.cumulative import Ordered
@@ -235,6 +236,7 @@ def searchsorted(
 
 
 @composed(method=False)
+@together
 def isin(
     elements: TensorLike,
     test_elements: TensorLike,
@@ -258,8 +260,7 @@ def isin(
     dtype = promoted("isin", x.reshape(-1)[:1], others.reshape(-1)[:1])[0].dtype
     dtype = dtype if dtype is not bool_ else others.int().dtype
     x, ordered = x.cast(dtype), others.reshape(others.numel()).cast(dtype).sort().values
-    place = ordered.searchsorted(x).clamp(None, others.numel() - 1)
-    found = ordered[place] == x
+    found: Tensor = apply(sorting.is_listed, x, ordered)
     return found.logical_not() if invert else found
 
 
@@ -288,6 +289,7 @@ def unique_consecutive(
 
 
 @composed(method=False)
+@together
 def bucketize(
     input: TensorLike, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
 ) -> Tensor:
@@ -428,6 +430,7 @@ def distances(x: Tensor, rank: int, axis: int) -> Tensor:
 
 
 @composed()
+@together
 def diff(
     input: Tensor,
     n: int = 1,

@@ -16,7 +16,7 @@ from picograd.graph.build_composite import custom
 from picograd.graph.complex_rules import conjugate
 from picograd.graph.node import Node
 from picograd.graph.room import check_host, check_pieces
-from picograd.graph.shape import is_size, normalise_permutation
+from picograd.graph.shape import broadcast_shapes, is_size, normalise_permutation
 from picograd.helpers import product
 from picograd.number import start_of
 from picograd.tensor.core.annotations import Scalar, Sizes
@@ -37,11 +37,15 @@ from picograd.tensor.core.operands import (
     read_factor,
     read_scalar,
 )
+from picograd.tensor.core.repeated import repeated
 from picograd.tensor.indexing import selecting
 from picograd.tensor.linalg import products
 from picograd.tensor.math import elementwise, transcendental
 from picograd.tensor.reductions import reduce
 from picograd.tensor.shaping import movement
+
+MODE = "mm_for_euclid_dist"
+FEW_ROWS = 25  # whose distances are taken one by one, as in PyTorch
 
 
 @recorded()
@@ -140,10 +144,12 @@ def cross(x: Node, other: Node, dim: int | None = -1) -> Node:
 
 
 @recorded()
+@repeated
 def cdist(x: Node, other: Node, p: float = 2.0, compute_mode: str | None = None) -> Node:
     """Measure the distance of each row of (..., P, M) from each of (..., R, M): (..., P, R).
 
-    `compute_mode` is taken and changes nothing: distances are never made of products.
+    Euclidean distances of more than 25 rows are made of products, as in PyTorch: small distances of
+    large rows lose digits, which the mode "donot_use_mm_for_euclid_dist" keeps.
 
     >>> Tensor([[0.0, 0.0]]).cdist(Tensor([[3.0, 4.0], [0.0, 1.0]])).tolist()
     [[5.0, 1.0]]
@@ -155,8 +161,44 @@ def cdist(x: Node, other: Node, p: float = 2.0, compute_mode: str | None = None)
         raise ShapeError("cdist", text, "make the last sizes equal")
     if not float(p) >= 0.0:
         raise ValueRangeError("cdist", f"p={p} is negative", "use 0 or more")
+    by_products, directly = f"use_{MODE}", f"donot_use_{MODE}"
+    modes = (None, f"{by_products}_if_necessary", by_products, directly)
+    check_known("cdist", "compute_mode", compute_mode, modes)
+    is_large = max(x.shape[-2], other.shape[-2]) > FEW_ROWS and compute_mode != directly
+    is_plain = p == 2 and x.size and other.size and x.dtype.is_float and other.dtype.is_float
+    if is_plain and (is_large or compute_mode == by_products):
+        return euclidean(*promote_all("cdist", [x, other]))
     rows, columns = movement.unsqueeze(x, -2), movement.unsqueeze(other, -3)
     return reduce.norm(elementwise.subtract(rows, columns), float(p), -1, False)
+
+
+def euclidean(x: Node, other: Node) -> Node:
+    """Measure distances by |a - b|^2 = |a|^2 + |b|^2 - 2 a.b; their gradients are products, too."""
+    batch = broadcast_shapes(x.shape[:-2], other.shape[:-2], op="cdist")
+    x, other = (broadcast_to(each, (*batch, *each.shape[-2:])) for each in (x, other))
+    wide, columns = x.accumulated(), swap_last(other.accumulated())
+    product = products.matmul(wide, columns)
+    sizes = (wide * wide).reduce("sum", (x.rank - 1,), True)
+    sizes = broadcast_to(sizes, product.shape)
+    others = broadcast_to((columns * columns).reduce("sum", (x.rank - 2,), True), product.shape)
+    square = (sizes - product * 2 + others).binary("maximum", 0)
+    return custom(square.unary("sqrt").cast(x.dtype), (x, other), euclidean_vjp)
+
+
+def euclidean_vjp(g: Node, result: Node, x: Node, other: Node) -> tuple[Node, Node]:
+    """Weigh the differences of rows by g / distance; where that is 0 they have none."""
+    is_zero = result.binary("equal", 0)
+    weights = is_zero.where(0, g / is_zero.where(1, result))
+    found = []
+    for rows, columns, each in ((x, other, weights), (other, x, swap_last(weights))):
+        total = broadcast_to(each.reduce("sum", (each.rank - 1,), True), rows.shape)
+        found.append(rows * total - products.matmul(each, columns))
+    return found[0], found[1]
+
+
+def swap_last(node: Node) -> Node:
+    """Transpose matrices."""
+    return movement.transpose(node, -2, -1)
 
 
 def tile(node: Node, counts: Sequence[Any]) -> Node:

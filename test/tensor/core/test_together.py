@@ -59,3 +59,52 @@ def test_autocast_and_traces_record_each_operation(step):
             assert [x.dtype for x in one(Tensor(VALUES), None, 2)] == [picograd.float32] * 2
         found = picograd.jit(lambda x: one(x, None, 2)[0])(Tensor(VALUES))
         np.testing.assert_array_equal(found.numpy(), plain(Tensor(VALUES), None, 2)[0].numpy())
+
+
+def test_arguments_go_by_name_and_one_tensor_is_enough():
+    @together
+    def scaled(x, factor=2.0, *, shift=0.0):
+        return x * factor + shift
+
+    x = Tensor(VALUES)
+    for _ in range(3):
+        np.testing.assert_array_equal(scaled(x, factor=3.0).numpy(), VALUES * 3)
+        np.testing.assert_array_equal(scaled(x).numpy(), VALUES * 2)
+        np.testing.assert_array_equal(scaled(x, shift=1.0).numpy(), VALUES * 2 + 1)
+    with pytest.raises(TypeError, match="other"):
+        scaled(x, other=1)
+
+
+X, Y = np.ones((4, 6), np.float32), np.zeros((4, 6), np.float32)
+LABELS = np.array([0, 5, 2, 2])
+MANY = {
+    "mse_loss": (X, Y),
+    "kl_div": (X, Y),
+    "nll_loss": (X, LABELS),
+    "triplet_margin_loss": (X, Y, X),
+    "cosine_similarity": (X, Y),
+    "pairwise_distance": (X, Y),
+    "group_norm": (X, 2),
+    "normalize": (X,),
+    "softshrink": (X,),
+}
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_functions_of_many_operations_are_stamped_out(name, monkeypatch):
+    function = getattr(picograd.nn.functional, name)
+    operands = [Tensor(x) if isinstance(x, np.ndarray) else x for x in MANY[name]]
+    with picograd.config.override(verify=0):
+        found = [function(*operands).numpy() for _ in range(2)]
+        monkeypatch.setattr("picograd.tensor.core.together.shown_as", None)
+        np.testing.assert_array_equal(function(*operands).numpy(), found[0])
+
+
+def test_lists_are_searched_as_one(monkeypatch):
+    x, others = Tensor([3, 1, 9]), Tensor([9, 3])
+    with picograd.config.override(verify=0):
+        for function in (picograd.isin, picograd.bucketize):
+            found = [function(x, others).tolist() for _ in range(2)]
+            with monkeypatch.context() as patch:
+                patch.setattr("picograd.tensor.core.together.shown_as", None)
+                assert function(x, others).tolist() == found[0]

@@ -7,7 +7,8 @@ import pytest
 from op_support import Case, compare, integers, library, numbers
 
 from picograd import Tensor
-from picograd.errors import PicogradError
+from picograd.engine.realize import make_plan
+from picograd.errors import PicogradError, ValueRangeError
 
 torch = pytest.importorskip("torch")
 X = numbers((3, 4, 5))
@@ -70,6 +71,7 @@ def test_products(device: str) -> None:
     a, b = numbers((3, 4)), numbers((2, 3), seed=1)
     m, n = numbers((4, 5), seed=2), numbers((3, 5), seed=3)
     s, t = numbers((4, 3)), numbers((4, 3), seed=5)
+    many = [numbers((2, 1, 30, 4)), numbers((3, 7, 4)) + 9]
     cases = [
         Case("kron", lambda x, y: x.kron(y), [a, b]),
         Case("kron of ranks", lambda x, y: x.kron(y), [a, b[0]]),
@@ -79,6 +81,7 @@ def test_products(device: str) -> None:
         Case("cdist", lambda x, y: x.cdist(y), [s, t + 9], lambda x, y: torch.cdist(x, y)),
         Case("cdist 1", lambda x, y: x.cdist(y, 1.0), [s, t + 9],
              lambda x, y: torch.cdist(x, y, p=1.0)),
+        Case("cdist of many", lambda x, y: x.cdist(y), many, lambda x, y: torch.cdist(x, y)),
         Case("dist", lambda x, y: x.dist(y), [s, t + 9]),
         Case("tensordot", lambda x, y: x.tensordot(y, 1), [a, m],
              lambda x, y: torch.tensordot(x, y, 1)),
@@ -170,3 +173,12 @@ def test_factors_may_be_tensors_without_axes() -> None:
     assert x.addcmul(x, x, value=half).tolist() == [4.0, 12.0]
     with pytest.raises(PicogradError, match="addcmul: "):
         x.addcmul(x, x, value=x)
+
+
+def test_distances_of_many_rows_are_products_unless_told() -> None:
+    x = Tensor(numbers((30, 8)).astype(np.float32))
+    assert any(kernel.hero == "contract" for kernel in make_plan([x.cdist(x * 2).node]).kernels)
+    exact = x.cdist(x, compute_mode="donot_use_mm_for_euclid_dist")
+    np.testing.assert_array_equal(np.diag(exact.numpy()), 0)
+    with pytest.raises(ValueRangeError, match="compute_mode"):
+        x.cdist(x, compute_mode="fast")
