@@ -16,6 +16,7 @@ from picograd.first_import import first_import
 with first_import():
     from picograd.config import config
     from picograd.device_name import device
+    from picograd.dtype import DType as dtype  # noqa: F401
     from picograd.dtype import (
         bfloat16,
         complex64,

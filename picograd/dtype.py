@@ -6,8 +6,6 @@ the *category* of a tensor (bool < int < float), and takes the default dtype of 
 it does. 8-bit floats are for storage: they promote with nothing, and few operations take them.
 """
 
-import sys
-import types
 from typing import Any, Final
 
 import numpy as np
@@ -223,19 +221,3 @@ def scalar_dtype(value: Any, tensor: DType) -> DType:
 def accumulate_dtype(dtype: DType) -> DType:
     """Find the dtype sums and contractions accumulate in: float32 for 8- and 16-bit floats."""
     return float32 if dtype.is_narrow_float else dtype
-
-
-class DTypeRoom(types.ModuleType):
-    """This class is the module in the place of PyTorch's type of dtypes, `torch.dtype`."""
-
-    def __instancecheck__(self, instance: object) -> bool:
-        """Tell whether something is a dtype."""
-        return isinstance(instance, DType)
-
-    def __or__(self, other: Any) -> Any:
-        return DType | other
-
-    __ror__ = __or__
-
-
-sys.modules[__name__].__class__ = DTypeRoom

@@ -32,6 +32,7 @@ ELSEWHERE = {
     ),
     "autograd.anomaly": ("is_anomaly_enabled",),
     "cuda": ("Event", "Stream"),
+    "distributions.gamma_family": ("_standard_gamma",),
     "in_place": (
         "abs_", "acos_", "acosh_", "addmv_", "arccos_", "arccosh_", "arcsin_", "arcsinh_",
         "arctan_", "arctanh_", "as_strided_", "asin_", "asinh_", "atan_", "atanh_", "ceil_",

@@ -1,19 +1,33 @@
 """DTypes: names, conversion from Python and NumPy, and PyTorch's promotion."""
 
 import copy
+import functools
+import inspect
 import pickle
 from itertools import product
 
 import numpy as np
 import pytest
 
-from picograd import dtype as dtypes
+import picograd
 from picograd.dtype import (
     ALL,
+    COMPLEX,
     DType,
     accumulate_dtype,
+    bfloat16,
+    bool_,
     category,
+    complex64,
+    complex128,
     dtype_named,
+    float8_e4m3fn,
+    float8_e5m2,
+    float16,
+    float32,
+    float64,
+    int16,
+    int64,
     promote,
     scalar_dtype,
     to_dtype,
@@ -30,11 +44,11 @@ def test_names_and_sizes(dtype: DType) -> None:
 
 
 def test_other_spellings() -> None:
-    assert to_dtype(bool) is dtypes.bool_ and to_dtype(int) is dtypes.int64
-    assert to_dtype(float) is dtypes.float64 and to_dtype(np.int16) is dtypes.int16
-    assert dtype_named("half") is dtypes.float16 and dtype_named("long") is dtypes.int64
-    assert dtype_named("float8_e4m3") is dtypes.float8_e4m3fn
-    assert dtype_named("short") is dtypes.int16
+    assert to_dtype(bool) is bool_ and to_dtype(int) is int64
+    assert to_dtype(float) is float64 and to_dtype(np.int16) is int16
+    assert dtype_named("half") is float16 and dtype_named("long") is int64
+    assert dtype_named("float8_e4m3") is float8_e4m3fn
+    assert dtype_named("short") is int16
 
 
 @pytest.mark.parametrize("value", ["float31", "complex32", object(), np.str_])
@@ -71,30 +85,38 @@ def test_scalars_raise_only_the_category(dtype: DType, value: object) -> None:
     assert f"torch.{scalar_dtype(value, dtype).name}" == str(wanted)
 
 
-NARROW = (dtypes.float16, dtypes.bfloat16, dtypes.float8_e4m3fn, dtypes.float8_e5m2)
+NARROW = (float16, bfloat16, float8_e4m3fn, float8_e5m2)
 
 
 def test_narrow_floats_accumulate_in_float32() -> None:
     for dtype in ALL:
         assert dtype.is_narrow_float == (dtype in NARROW)
-        assert accumulate_dtype(dtype) is (dtypes.float32 if dtype in NARROW else dtype)
+        assert accumulate_dtype(dtype) is (float32 if dtype in NARROW else dtype)
 
 
 def test_numpy_holds_what_it_lacks_in_float32() -> None:
     lacking = [dtype for dtype in ALL if dtype.numpy != dtype.storage]
-    assert lacking == [dtypes.float8_e4m3fn, dtypes.float8_e5m2, dtypes.bfloat16]
+    assert lacking == [float8_e4m3fn, float8_e5m2, bfloat16]
     assert all(dtype.numpy == np.float32 for dtype in lacking)
 
 
 @pytest.mark.parametrize("other", ALL, ids=repr)
 def test_complex_numbers_promote_as_in_pytorch(other: DType) -> None:
     torch = pytest.importorskip("torch")
-    for own in dtypes.COMPLEX:
+    for own in COMPLEX:
         if other.kind == "float8":
             with pytest.raises(DTypeError):
                 promote(own, other)
         elif other.name not in ("uint16", "uint32", "uint64"):
             wanted = torch.promote_types(getattr(torch, own.name), getattr(torch, other.name))
             assert f"torch.{promote(other, own).name}" == str(wanted)
-    assert dtypes.complex64.real is dtypes.float32 and dtypes.float64.complex is dtypes.complex128
-    assert scalar_dtype(1j, other).is_complex and to_dtype(complex) is dtypes.complex128
+    assert complex64.real is float32 and float64.complex is complex128
+    assert scalar_dtype(1j, other).is_complex and to_dtype(complex) is complex128
+
+
+def test_the_type_of_a_dtype_is_pytorchs_name_of_it() -> None:
+    assert type(picograd.float32) is picograd.dtype and isinstance(int64, picograd.dtype)
+    assert inspect.isclass(picograd.dtype) and picograd.dtype | None
+    shown = functools.singledispatch(lambda value: "other")
+    shown.register(picograd.dtype, lambda value: value.name)
+    assert shown(picograd.int8) == "int8" and shown(3) == "other"

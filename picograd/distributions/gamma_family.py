@@ -38,6 +38,9 @@ def standard_gamma(shape: Tensor) -> Tensor:
     return drawn + zero * follows
 
 
+_standard_gamma = standard_gamma  # PyTorch's name
+
+
 def draws_slope(shape: Tensor, draws: Tensor) -> Tensor:
     """Compute how far draws move with their shapes, in float64."""
     step = shape.maximum(1.0) * STEP

@@ -46,8 +46,10 @@ def joined(parameters: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def replaced(module: Module, given: Mapping[str, Any], strict: bool) -> Iterator[None]:
-    """Put tensors into the places of parameters and buffers inside the block."""
+def replaced(
+    module: Module, given: Mapping[str, Any], strict: bool = False, tie_weights: bool = True
+) -> Iterator[None]:
+    """Put tensors into the places of parameters and buffers inside the block; shared ones too."""
     own: dict[str, Any] = dict(module.named_parameters())
     own.update(module.named_buffers())
     state = module.state_dict(keep_vars=True)
@@ -74,6 +76,9 @@ def replaced(module: Module, given: Mapping[str, Any], strict: bool) -> Iterator
             holder[key] = value
             if value is undo:
                 del holder[key]
+
+
+_reparametrize_module = replaced  # PyTorch's name
 
 
 def add(module: Module, path: str, value: Any, undo: list[Any]) -> None:

@@ -12,18 +12,16 @@ import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
 
-import picograd.dtype as dtypes
 from picograd.conversion import from_bits
-from picograd.dtype import DType
+from picograd.dtype import ALL, BY_NAME, DType, bfloat16, float8_e4m3fn, float8_e5m2
 from picograd.tensor.tensor import Tensor
 
 KIND = onnx.TensorProto
 CALLED = {"float32": "FLOAT", "float64": "DOUBLE"}  # others have the same name in capitals
 DTYPES: dict[Any, DType] = {
-    getattr(KIND, CALLED.get(each.name, each.name.upper().replace("_", ""))): each
-    for each in dtypes.ALL
+    getattr(KIND, CALLED.get(each.name, each.name.upper().replace("_", ""))): each for each in ALL
 }
-WITHOUT_NUMPY = (dtypes.bfloat16, dtypes.float8_e4m3fn, dtypes.float8_e5m2)
+WITHOUT_NUMPY = (bfloat16, float8_e4m3fn, float8_e5m2)
 NAMES: dict[Any, Any] = {dtype: number for number, dtype in DTYPES.items()}
 SMALL = 1024  # elements of integer constants that stay on the host
 
@@ -44,7 +42,7 @@ def to_tensor(array: Any) -> Any:
         return [to_tensor(each) for each in array]
     if not isinstance(array, np.ndarray):
         array = np.asarray(array)
-    known = dtypes.BY_NAME.get(array.dtype.name)
+    known = BY_NAME.get(array.dtype.name)
     if known in WITHOUT_NUMPY:
         bits = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
         return Tensor(np.asarray(from_bits(bits.reshape(array.shape), known)), dtype=known)

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 from onnx import helper, numpy_helper
 
-import picograd.dtype as dtypes
 from picograd.conversion import convert
-from picograd.dtype import DType, float64, int64
+from picograd.dtype import BY_NAME, DType, float64, int64
 from picograd.errors import DataError
 from picograd.graph.shape import Shape
 from picograd.late_methods import dataclass
@@ -227,7 +226,7 @@ class Writer:
             return self.numbers[slot]
         value = value_of(number.numbers.slots[slot])
         array = np.array([value], np.int64 if isinstance(value, int) else np.float64)
-        return Written(self.constant(array), (1,), dtypes.BY_NAME[array.dtype.name])
+        return Written(self.constant(array), (1,), BY_NAME[array.dtype.name])
 
     def computed(self, function: Any, values: list[Written], kind: type) -> Written:
         """Compute one step; a number that is no int is a double."""

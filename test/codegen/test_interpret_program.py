@@ -7,10 +7,10 @@ from compare import check_arrays
 from harness import TARGET
 from structured import STRUCTURED
 
-from picograd import dtype as dtypes
 from picograd.codegen.interpret_program import interpret
 from picograd.codegen.pipeline import linearize, tile
 from picograd.codegen.program import Instr, Program, format_program, verify
+from picograd.dtype import DType, float32, int32, uint8
 from picograd.errors import InternalError
 from picograd.target import Target, cuda_target
 
@@ -34,23 +34,22 @@ def test_structured(name: str, target: Target) -> None:
 
 @pytest.mark.parametrize("name", UNARY)
 def test_unary(name: str) -> None:
-    compare(unary(name, dtypes.float32, 60), TARGET)
+    compare(unary(name, float32, 60), TARGET)
 
 
 @pytest.mark.parametrize("name", BINARY)
 def test_binary(name: str) -> None:
-    compare(binary(name, dtypes.float32, 60), TARGET)
+    compare(binary(name, float32, 60), TARGET)
 
 
 @pytest.mark.parametrize("name", INTEGER)
-@pytest.mark.parametrize("dtype", [dtypes.int32, dtypes.uint8], ids=lambda d: d.name)
-def test_integer(name: str, dtype: dtypes.DType) -> None:
+@pytest.mark.parametrize("dtype", [int32, uint8], ids=lambda d: d.name)
+def test_integer(name: str, dtype: DType) -> None:
     compare(binary(name, dtype, 60), TARGET)
 
 
 def shifted(by: int, has_barrier: bool = True) -> Program:
     """Two blocks, side by side, pass numbers to the thread `by` places up through shared memory."""
-    float32, int32 = dtypes.float32, dtypes.int32
     instructions = [
         Instr("param", float32, arg=0),
         Instr("param", float32, arg=1),

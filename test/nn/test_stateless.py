@@ -79,3 +79,11 @@ def test_buffers_and_ensembles() -> None:
         func.stack_module_state([])
     with pytest.raises(StateError, match="the models differ"):
         func.stack_module_state([nn.Linear(2, 3), nn.Linear(2, 3, bias=False)])
+
+
+def test_a_block_with_other_parameters() -> None:
+    layer, zeros = nn.Linear(2, 1), {"weight": Tensor([[0.0, 0.0]]), "bias": Tensor([1.0])}
+    before = layer.weight
+    with nn.utils.stateless._reparametrize_module(layer, zeros):
+        assert layer(Tensor([3.0, 4.0])).tolist() == [1.0] and layer.weight is zeros["weight"]
+    assert layer.weight is before

@@ -402,7 +402,6 @@ def apply(function: Callable[..., Node], *operands: Any) -> Any:
         result = packed(result, function, nodes)
     made = (wrap if is_theirs else wrap_own)(result, tracks)
     if is_view:
-        result.is_asked = tracks or result.is_asked
         note_view(made, operands[0], function, *nodes[1:])
     return made
 
@@ -768,6 +767,7 @@ def take(target: "Recorded", node: Node, tracks: bool) -> None:
     target._node = same_value(node) if is_shared(node) else node
     pending.track(target._node, target)
     target._tracks, target._history = tracks, None
+    target._node.is_asked = tracks and target._view is not None
     if target._hooks is not None:
         autograd.leave_behind(target)
 
@@ -803,6 +803,7 @@ def note_view(
 def attach(tensor: "Recorded", view: View) -> None:
     """Let a tensor be a view, and its base know of it."""
     tensor._view, base = view, view.base
+    tensor._node.is_asked = tensor._tracks or tensor._node.is_asked
     if base._views is None:
         base._views = []
     if len(base._views) >= 16 and not len(base._views) & (len(base._views) - 1):

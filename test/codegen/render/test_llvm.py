@@ -7,11 +7,11 @@ from cases import BINARY, INTEGER, UNARY, Case, binary, unary
 from compare import check_arrays
 from harness import run
 
-from picograd import dtype as dtypes
+from picograd.dtype import bfloat16, float16, float32, float64, int8, int32, int64, uint8
 from picograd.schedule.verify import verify
 
-FLOATS = [dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16]
-INTEGERS = [dtypes.int32, dtypes.uint8, dtypes.int64, dtypes.int8]
+FLOATS = [float32, float64, float16, bfloat16]
+INTEGERS = [int32, uint8, int64, int8]
 
 
 def compare(case: Case) -> None:

@@ -386,3 +386,22 @@ def test_what_pytorch_refuses_is_refused(code: str, cpu_by_default: None) -> Non
     with pytest.raises(kind):
         exec(code, names)
     names["w"].numpy()  # still usable
+
+
+@pytest.mark.parametrize("write", [None, "z[:, 0, 2:].fill_(0)", "z[:, 0, 3:].fill_(0)", "z += 1"])
+@pytest.mark.parametrize("show", ["y[None, :, :, :]", "y.unsqueeze(0)", "y.view(1, 2, 3, 3)"])
+@pytest.mark.parametrize(
+    "read", ["z[:, :, at]", "z[z > 1]", "z.view(2, 9)", "z.view(2, 9)[at, at]"]
+)
+def test_a_view_that_was_written_has_a_gradient_of_its_own(read, show, write, cpu_by_default):
+    """Marginals of a chart: what reads a view of a view may not look behind it."""
+
+    def run(torch: Any) -> Any:
+        x = torch.arange(18.0).reshape(2, 3, 3).requires_grad_()
+        names = {"y": x * 2, "at": torch.arange(2)}
+        names["z"] = eval(show, names)
+        exec(write or "", names)
+        (gradient,) = torch.autograd.grad(eval(read, names).sin().sum(), names["z"])
+        return gradient.tolist()
+
+    np.testing.assert_allclose(run(picograd), run(torch), rtol=1e-5, atol=1e-6)
