@@ -247,7 +247,7 @@ def value_label(node: Node, name: str, numbers: Mapping[int, np.ndarray[Any, Any
     label += [str(node.shape), f"{node.dtype.name} {node.device}"]
     if id(node) in numbers and node.op != "const":
         label.append(f"data {_numbers(numbers[id(node)])}")
-    gradient = None if tensor is None else tensor.grad
+    gradient = None if tensor is None else tensor._grad  # drawing asks for none, nor warns
     if gradient is not None:
         found = small_values(toposort([gradient.node])) if numbers else {}
         value = found.get(id(gradient.node))

@@ -98,6 +98,7 @@ def test_an_unknown_format_is_an_error(name, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.filterwarnings("error")
 def test_names_numbers_and_gradients_as_in_micrograd(cpu_by_default):
     a = Tensor(2.0, requires_grad=True, name="a")
     b = Tensor(-3.0, requires_grad=True, name="b")

@@ -64,7 +64,7 @@ def recur(e: Any, node: Node, *values: Written) -> Written:
         "Scan", *[each.name for each in (*given[:carries], *stacks)],
         outputs=carries + len(rows), body=graph, num_scan_inputs=len(stacks),
         scan_input_directions=[backwards] * len(stacks),
-        scan_output_directions=[backwards] * len(rows),
+        scan_output_directions=[backwards] * len(rows) or None,  # an empty list has no type
     )  # fmt: skip
     names = names if isinstance(names, list) else [names]
     e.loops[id(node)] = given, dict(enumerate(names[:carries])), dict(zip(rows, names[carries:]))

@@ -68,6 +68,7 @@ from picograd.tensor.core.recording import (
     Recorded,
     apply,
     apply_all,
+    as_gradient,
     as_tensor,
     check_leaf_write,
     check_overlap,
@@ -533,11 +534,8 @@ class Tensor(
         served = autograd.backward(root, given, inputs, self._tracks, not create_graph)
         carried.note_gradients(served)
         for leaf, node in served:
-            is_hooked = leaf._hooks is not None and leaf.is_leaf
-            node = leaf._hooks.run(node) if is_hooked else node
-            found = wrap(node if create_graph else build.detach(node), bool(create_graph))
-            autograd.accumulate(leaf, found)
-            if is_hooked:
+            autograd.accumulate(leaf, as_gradient(autograd.hooked(leaf, node), create_graph))
+            if leaf._hooks is not None and leaf.is_leaf:
                 for hook in list(leaf._hooks.after.values()):
                     hook(leaf)
 

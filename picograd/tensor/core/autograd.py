@@ -224,10 +224,14 @@ def leaf_of(node: Node) -> Any:
     return None if found is None else found()
 
 
+def asks(leaf: Any) -> bool:
+    """Tell whether a leaf wants a gradient: what tracks since a write is a leaf no more."""
+    return leaf is not None and leaf._tracks and leaf_of(leaf._node) is leaf
+
+
 def is_trained(node: Node) -> bool:
     """Tell whether a leaf asks for gradients at a node: none flows on to what made it."""
-    leaf = leaf_of(node)
-    return leaf is not None and bool(leaf.requires_grad)
+    return asks(leaf_of(node))
 
 
 def is_barrier(node: Node) -> bool:
@@ -250,6 +254,19 @@ def leaf_nodes(roots: Sequence[Node]) -> list[Node]:
     return found
 
 
+def is_tracked(root: Node) -> bool:
+    """Tell whether gradients of a node reach a leaf that asks, or one that is gone; iterative."""
+    stack = [root]
+    for node in reached(stack):
+        if not node.dtype.is_differentiable:
+            continue
+        if node.leaf is None:
+            stack += () if is_barrier(node) else node.inputs
+        elif (leaf := node.leaf()) is None or asks(leaf):
+            return True
+    return False
+
+
 def targets_of(root: Node, is_tracked: bool = False) -> list[Node]:
     """List the leaf nodes `backward` serves: those that asked, or else all that did not refuse."""
     leaves = leaf_nodes([root])
@@ -258,7 +275,7 @@ def targets_of(root: Node, is_tracked: bool = False) -> list[Node]:
         fix = "make a floating tensor with requires_grad=True and compute outside no_grad"
         raise GradientError("backward", text, fix)
     live = [node for node in leaves if leaf_of(node) is not None]
-    asked = [node for node in live if leaf_of(node).requires_grad]
+    asked = [node for node in live if asks(leaf_of(node))]
     if asked or is_tracked:  # what asked may be gone by now
         return asked
     willing = [node for node in live if not leaf_of(node)._is_frozen]
@@ -299,7 +316,7 @@ def asked_of(node: Node) -> int:
     leaf = leaf_of(node)
     if leaf is None:
         return 3
-    return gradient_formula.ASKS if leaf._tracks else 2
+    return gradient_formula.ASKS if asks(leaf) else 2
 
 
 def known_backward(root: Node, is_final: bool) -> list[tuple[Any, Node]] | None:
@@ -353,6 +370,13 @@ def backward(
         gradients = node_gradient([(root, start)], targets, is_trained)
         found = [(leaf_of(node), each) for node, each in zip(targets, gradients)]
     return [(leaf, each) for leaf, each in found if each is not None]
+
+
+def hooked(leaf: Any, gradient: Any) -> Any:
+    """Let hooks of a leaf replace its gradient; the walk has run those of computed tensors."""
+    if gradient is None or leaf._hooks is None or not leaf.is_leaf:
+        return gradient
+    return leaf._hooks.run(gradient)
 
 
 def accumulate(leaf: Any, found: Any) -> None:
@@ -452,7 +476,7 @@ def function_of(node: Node) -> GradientFunction | None:
     leaf = leaf_of(node)
     if leaf is not None:
         kind = named(AccumulateGradient, "AccumulateGrad")
-        return kind(node) if leaf.requires_grad else None
+        return kind(node) if asks(leaf) else None
     is_step = node.dtype.is_differentiable and node.inputs and OPS[node.op].is_differentiable
     if not is_step:
         return None

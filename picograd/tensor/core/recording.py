@@ -32,7 +32,7 @@ from picograd.graph.batch import Batch
 from picograd.graph.build_composite import check_device, custom
 from picograd.graph.node import Node
 from picograd.graph.room import check_recorded, check_size
-from picograd.graph.row import MEMORY, PAIRS, WRITES
+from picograd.graph.row import MEMORY, MOVES, PAIRS, WRITES
 from picograd.number import GivenInt, given, position_of
 from picograd.tensor.core import aliasing, autograd, running_vmaps, saved_hooks
 from picograd.tensor.core.aliasing import View, is_chosen, show_items, written_each
@@ -301,6 +301,8 @@ def wrap(node: Node, tracks: bool) -> Any:
 def wrap_own(node: Node, tracks: bool) -> Any:
     """Make a tensor of a recorded node; pending work over budget is computed here."""
     check_recorded(node)
+    if tracks and node.op in MOVES:  # no view of the result may be recorded past it
+        node.is_asked = True
     tensor = Recorded.kind.__new__(Recorded.kind)
     start(tensor, node.whole() if tracks and node.op in PAIRS else node, tracks)
     if pending.is_over_budget():
@@ -1086,10 +1088,17 @@ def grad(
         found = autograd.gradients_of(beginnings(sources, given, batch), targets)
     if batch is not None:
         found = [None if node is None else batch.full(node) for node in found]
+    found = [autograd.hooked(target, node) for target, node in zip(targets, found)]
     return [
         answered(node, target, create_graph, allow_unused, materialize_grads, position)
         for position, (node, target) in enumerate(zip(found, targets))
     ]
+
+
+def as_gradient(node: Node, create_graph: bool | None) -> Any:
+    """Make the tensor of a gradient; that of what is linear has none, and is a value."""
+    tracks = bool(create_graph) and autograd.is_tracked(node)
+    return wrap(node if tracks else build.detach(node), tracks)
 
 
 def started(tensor: "Recorded") -> Node:
@@ -1130,7 +1139,7 @@ def answered(
 ) -> Any:  # fmt: skip
     """Make the gradient tensor of one input."""
     if node is not None:
-        return wrap(node if create_graph else build.detach(node), create_graph)
+        return as_gradient(node, create_graph)
     if materialize:
         return fresh(target._node.const_like(0))
     if not allow_unused:

@@ -402,3 +402,51 @@ def test_a_leaf_that_asks_again_and_again_stays_as_deep() -> None:
         kept = x * x
         x.requires_grad_()
     assert not x._node.inputs[0].inputs and not kept.requires_grad
+
+
+def test_what_is_shown_in_a_shape_has_a_gradient_of_its_own() -> None:
+    """A view of a view was recorded past it: neither gradients nor hooks came to the first."""
+    x = Tensor([1.0, 2.0, 3.0], requires_grad=True)
+    for shown in (x[0], (x * 2)[1], x.sum().softmax(0), x.sum(0, keepdim=True), x[None].exp()[0]):
+        first, whole = picograd.grad(shown.reshape(-1).sum() * 3, [shown, x])
+        assert first.shape == shown.shape and first.flatten().tolist() == [3.0] * shown.numel()
+        shown.register_hook(lambda gradient: gradient * 5)
+        shown.retain_grad()
+        x.grad = None
+        (shown.view(1, -1) * 3).sum().backward()
+        assert shown.grad.flatten().tolist() == [15.0] * shown.numel()
+        np.testing.assert_allclose(x.grad.numpy(), whole.numpy() * 5, 1e-5)
+
+
+def test_what_asks_since_a_write_is_a_leaf_no_more() -> None:
+    x, rows = Tensor([1.0, 2.0], requires_grad=True), picograd.zeros(3, 2)
+    early = rows * 2
+    for number in range(3):
+        rows[number] = x
+    (rows + early).sum().backward()
+    assert not rows.is_leaf and rows._grad is None and x.grad.tolist() == [3.0, 3.0]
+
+
+def test_the_gradient_of_what_is_linear_asks_for_none() -> None:
+    x, factor = Tensor([1.0, 2.0], requires_grad=True), Tensor([3.0, 4.0])
+    first, second = (
+        picograd.grad(f(x).sum(), x, create_graph=True)[0]
+        for f in (lambda x: x * factor, lambda x: x * x)
+    )
+    assert not first.requires_grad and second.requires_grad
+    x.sum().backward(create_graph=True)
+    assert not x.grad.requires_grad
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_gradients_that_could_be_differentiated_add_up_in_jit(power: int) -> None:
+    """A constant gradient was read by the trace as if it never changed: 1, 2, 2, 3, 2."""
+    x = Tensor([1.0, 2.0], requires_grad=True)
+
+    @picograd.jit
+    def step() -> None:
+        (x**power).sum().backward(create_graph=True)
+
+    for call in range(1, 6):
+        step()
+        assert x.grad.tolist() == [call * power * each ** (power - 1) for each in (1.0, 2.0)]

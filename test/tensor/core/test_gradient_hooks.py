@@ -152,3 +152,16 @@ def test_a_handle_is_a_context() -> None:
         x.sum().backward()
     x.sum().backward()
     assert len(seen) == 1
+
+
+def test_grad_asks_the_hooks_of_leaves() -> None:
+    x, other = Tensor([1.0, 2.0], requires_grad=True), Tensor(1.0, requires_grad=True)
+    seen: list[str] = []
+    handle = x.register_hook(lambda gradient: gradient * 2)
+    x.register_hook(lambda gradient: seen.append("before"))
+    x.register_post_accumulate_grad_hook(lambda x: seen.append("after"))
+    assert picograd.grad((x * x).sum(), x)[0].tolist() == [4.0, 8.0]
+    assert picograd.grad((x * other).sum(), other)[0].item() == 3.0
+    assert seen == ["before"]
+    handle.remove()
+    assert picograd.grad((x * x).sum(), x, create_graph=True)[0].tolist() == [2.0, 4.0]
