@@ -40,6 +40,11 @@ class Target:
         return not self.has_blocks
 
     @property
+    def has_clusters(self) -> bool:
+        """Tell whether some blocks run side by side and read the shared memory of one another."""
+        return self.copies_boxes
+
+    @property
     def copies_boxes(self) -> bool:
         """Tell whether an engine copies boxes of arrays to where tensor cores multiply them."""
         return self.arch == "sm_90a"

@@ -32,6 +32,7 @@ class Block:
     `arrays` are the register tiles, `shared` the byte offsets of shared tiles; `scratch` is where
     free shared memory begins, for communication within one step. `tensors` are the tensor maps of
     the launch. In a role `thread` and `threads` are those of a team; `crew` numbers all its warps.
+    `near` is a thread's number in its own block, where blocks of a `cluster` share the work of one.
     """
 
     emitter: Emitter
@@ -47,7 +48,10 @@ class Block:
         is_wide = any(slot.size >= 1 << 31 for slot in kernel.slots)
         self.emitter = Emitter(kernel, CUDA, self.read, int64 if is_wide else int32)
         self.kernel, self.threads = kernel, tile_kernel.threads
-        self.thread = Axis("thread", self.threads)
+        self.thread, self.cluster = Axis("thread", self.threads), tile_kernel.cluster
+        self.near = self.thread
+        if self.cluster > 1:
+            self.near = Axis("near", self.threads // self.cluster)
         self.tiles: dict[str, Tile] = {}
         self.arrays: dict[str, int] = {}
         self.packed: dict[str, int] = {}  # of left operands in registers

@@ -140,6 +140,21 @@ def arrive_all(run: Any, instr: Instr) -> None:
         arrive(run, replace(instr, arg=None))
 
 
+def publish(run: Any, instr: Instr) -> None:
+    """Let all blocks of a cluster see what each has stored."""
+    check(run.mask.all(), "a barrier in a branch", run.program)
+    run.writers[:] = -1
+
+
+def load_near(run: Any, instr: Instr) -> Array:
+    """Read an element of the shared memory of a block of the cluster."""
+    rank, count = instr.arg
+    array, _ = run.view(instr.args[0])
+    places = (run.block // count * count + rank) * (run.room // array.dtype.itemsize)
+    run.check_race(instr.args[0], places, run.mask)
+    return array[places]
+
+
 def is_ended(run: Any, instr: Instr) -> bool:
     """Tell whether the phase that active threads wait for has ended."""
     parity = np.broadcast_to(run.values[instr.args[2]], (run.threads, 1))[run.mask[:, 0], 0]
@@ -511,6 +526,8 @@ ASYNC: dict[str, Callable[[Any, Instr], Any]] = {
     "barrier_arrive": arrive,
     "barrier_arrive_all": arrive_all,
     "cluster_barrier": lambda run, instr: None,
+    "cluster_publish": publish,
+    "load_near": load_near,
     "barrier_expect": arrive,
     "barrier_wait": wait,
     "flag_raise": flag_raise,

@@ -82,12 +82,18 @@ def interpret(
     """Run a program on flat arrays (in storage format), task after task where that can matter."""
     spaces: list[Array] = [np.zeros(size, np.uint8) for size, _ in program.workspaces]
     order = range(program.tasks) if tasks is None else tasks
-    count = max(1, SIDE_BY_SIDE // program.threads) if are_apart(program) else 1
+    count = max(1, SIDE_BY_SIDE // program.threads) if are_apart(program) else near_of(program)
     with np.errstate(all="ignore"):
         for first in range(0, len(order), count):
             Run(program, slots, scalars, spaces, order[first : first + count]).whole()
     for space, (_, is_zeroed) in zip(spaces, program.workspaces, strict=True):
         check(not is_zeroed or not space.any(), "a counter was not left zero", program)
+
+
+def near_of(program: Program) -> int:
+    """Count the blocks that read what each of them has: those of a cluster run side by side."""
+    found = (instr.arg[1] for instr in program.instructions if instr.op == "load_near")
+    return next(found, 1)
 
 
 def are_apart(program: Program) -> bool:

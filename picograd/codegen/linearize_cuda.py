@@ -162,17 +162,19 @@ def linearize(tile_kernel: TileKernel, target: Target) -> Program:
     """Write the program of one block."""
     kernel, block = tile_kernel.kernel, Block(tile_kernel)
     emitter = block.emitter
-    task = Axis("task", sum(part.blocks for part in tile_kernel.parts))
+    task = Axis("task", sum(part.blocks for part in tile_kernel.parts) * block.cluster)
     emitter.bind(task, emitter.add("task", emitter.index_dtype))
-    emitter.bind(block.thread, emitter.add("thread", emitter.index_dtype))
+    emitter.bind(block.near, emitter.add("thread", emitter.index_dtype))
+    if block.cluster > 1:
+        rank = axis_index(task) % block.cluster
+        thread = rank * block.near.size + axis_index(block.near)
+        emitter.bind(block.thread, emitter.index(thread))
+    number = axis_index(task) // block.cluster
     first = 0
     workspaces: list[tuple[int, bool]] = []
     for part in tile_kernel.parts:
-        where = emitter.conditions([(axis_index(task), first, first + part.blocks - 1)])
-        with (
-            emitter.when(where),
-            block.member(part, locate(emitter, part, axis_index(task) - first)),
-        ):
+        where = emitter.conditions([(number, first, first + part.blocks - 1)])
+        with emitter.when(where), block.member(part, locate(emitter, part, number - first)):
             block.enter(part, len(workspaces))
             workspaces += part.workspaces * part.count
             for each in part.ahead:
@@ -180,6 +182,8 @@ def linearize(tile_kernel: TileKernel, target: Target) -> Program:
                 workspaces.append(CELLS)
             steps(block, part.steps)
         first += part.blocks
+    if block.cluster > 1:  # nobody's memory goes before all have read it
+        emitter.add("cluster_barrier", None, arg=block.cluster)
     check(block.shared_bytes <= target.shared_bytes, f"{block.shared_bytes} shared bytes", kernel)
     return Program(
         kernel.name,
@@ -187,8 +191,8 @@ def linearize(tile_kernel: TileKernel, target: Target) -> Program:
         tuple((slot.dtype, slot.role) for slot in kernel.slots),
         tuple(workspaces),
         kernel.scalars,
-        tile_kernel.threads,
-        first,
+        block.near.size,
+        task.size,
         block.shared_bytes,
         tensors=tuple(block.tensors),
         together=tile_kernel.together,

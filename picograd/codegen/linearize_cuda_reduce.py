@@ -339,8 +339,11 @@ def across_warps(
 
     All values at once: a block waits twice, however many there are.
     """
-    emitter, thread = block.emitter, axis_index(block.thread)
-    count = block.threads // WARP * elements
+    emitter, thread = block.emitter, axis_index(block.near)
+    if block.cluster > 1:
+        check(warps == block.threads // WARP, "a cluster reduces as a whole")
+        warps = block.near.size // WARP
+    count = block.near.size // WARP * elements
     sizes = [round_up(count * emitter.dtype(value).itemsize, WIDEST) for _, value in values]
     offset = block.scratch_for(sum(sizes))
     places = []
@@ -361,6 +364,27 @@ def across_warps(
         total = emitter.load(place, emitter.index(first))
         for number in range(1, warps):
             other = emitter.load(place, emitter.index(first + number * elements))
+            total = combine(emitter, monoid, total, other)
+        totals.append(total)
+    monoids = [monoid for monoid, _ in values]
+    return across_blocks(block, monoids, totals) if block.cluster > 1 else totals
+
+
+def across_blocks(block: Block, monoids: Sequence[str], values: Sequence[int]) -> list[int]:
+    """Combine what the blocks of a cluster have: each leaves it where all others read it."""
+    emitter, totals = block.emitter, list[int]()
+    dtypes = [emitter.dtype(value) for value in values]
+    places = [emitter.add("shared", d, arg=block.reserve(d.itemsize)) for d in dtypes]
+    is_first = emitter.conditions([(axis_index(block.near), 0, 0)])
+    for place, value in zip(places, values, strict=True):
+        emitter.store(place, emitter.integer(0), value, is_first)
+    emitter.add("cluster_publish", None, arg=block.cluster)
+    for place, monoid, dtype in zip(places, monoids, dtypes, strict=True):
+        total, *others = (
+            emitter.add("load_near", dtype, (place,), (rank, block.cluster))
+            for rank in range(block.cluster)
+        )
+        for other in others:
             total = combine(emitter, monoid, total, other)
         totals.append(total)
     return totals

@@ -299,11 +299,16 @@ Step = Union[
 
 @dataclass(frozen=True, slots=True)
 class TileKernel:
-    """One kernel as block programs over a grid; `parts` share one launch, block ranges in order."""
+    """One kernel as block programs over a grid; `parts` share one launch, block ranges in order.
+
+    The threads of a block may be those of a `cluster` of so many blocks of a GPU: then its steps
+    may reduce and store, and nothing else is shared.
+    """
 
     kernel: Kernel
     parts: tuple["TilePart", ...]
     threads: int = 1
+    cluster: int = 1
 
     @property
     def together(self) -> int:
@@ -543,7 +548,8 @@ def verify_dot(tiles: TileKernel, step: Step, bound: set[Axis]) -> None:
 
 def format_tiles(tiles: TileKernel) -> str:
     """Print a tile kernel: per part its grid, tiles and steps."""
-    lines = [f"tiles {tiles.kernel.name} (threads {tiles.threads})"]
+    blocks = f" of {tiles.cluster} blocks" * (tiles.cluster > 1)
+    lines = [f"tiles {tiles.kernel.name} (threads {tiles.threads}{blocks})"]
     for part, _ in in_order(tiles):
         lines.append(f"  part grid [{', '.join(map(repr, part.grid))}]")
         for each in part.members:

@@ -9,6 +9,7 @@ from cases import binary, unary
 from contractions import conv, conv_weight_gradient, matmul
 from cuda_tools import H200
 from harness import TARGET
+from structured import softmax
 from template_cases import CASES as TEMPLATES
 
 from picograd.codegen.pipeline import STAGES
@@ -36,6 +37,7 @@ CASES: dict[str, Callable[[Target], Kernel]] = {
     **{name: lambda target, make=make: make().kernel for name, make in TEMPLATES.items()},
     **{name: lambda target, name=name: rowwise_cases.make(name, target) for name in ROWWISE},
     **{name: lambda target, make=make: make() for name, make in PRODUCTS.items()},
+    "softmax_long": lambda target: softmax(3, 33000).kernel,
 }
 
 

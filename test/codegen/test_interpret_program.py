@@ -79,6 +79,34 @@ def test_blocks_side_by_side_have_their_own_shared_memory() -> None:
     assert made.tolist() == [0, *range(31), 0, *range(32, 63)]
 
 
+def told(is_published: bool) -> Program:
+    """Blocks of a cluster of two leave their numbers, and store that of the second one."""
+    float32, int32 = dtypes.float32, dtypes.int32
+    instructions = [
+        Instr("param", float32, arg=0),
+        Instr("shared", float32, arg=0),
+        Instr("task", int32),
+        Instr("const", int32, arg=0),
+        Instr("cast", float32, (2,)),
+        Instr("store", float32, (1, 3, 4)),
+        Instr("cluster_publish" if is_published else "cluster_barrier", None, arg=2),
+        Instr("load_near", float32, (1,), (1, 2)),
+        Instr("store", float32, (0, 2, 7)),
+    ]
+    return Program("t", tuple(instructions), ((float32, "out"),), tasks=4, shared_bytes=4)
+
+
+def test_blocks_of_a_cluster_read_what_others_published() -> None:
+    made = np.zeros(4, np.float32)
+    interpret(verify(told(True)), [made])
+    assert made.tolist() == [1, 1, 3, 3]
+
+
+def test_what_was_not_published_is_a_race() -> None:
+    with pytest.raises(InternalError):
+        interpret(verify(told(False)), [np.zeros(4, np.float32)])
+
+
 @pytest.mark.parametrize(
     "program, problem",
     [(shifted(2), "outside its memory"), (shifted(1, False), "without a barrier")],

@@ -131,6 +131,18 @@ template <int lanes> DEVICE Vector<float, lanes> widen_lanes(Vector<bfloat16, la
 }
 """
 # One fence by one thread: `__threadfence` is sequentially consistent, and every thread would wait.
+NEAR = """\
+DEVICE void cluster_publish() {
+  asm volatile("barrier.cluster.arrive.release.aligned;\\nbarrier.cluster.wait.acquire.aligned;"
+    ::: "memory");
+}
+template <typename T> DEVICE T load_near(const T* a, int rank) {
+  uint64 at;
+  asm volatile("mapa.u64 %0, %1, %2;" : "=l"(at) : "l"(a), "r"(rank));
+  return *(const T*)at;
+}
+"""
+
 ATOMIC_ADD = """\
 DEVICE int atomic_add(int* p, int a) {
 #ifdef CUDA_SHIM
@@ -181,6 +193,7 @@ QUICK = {
     "quick_reciprocal(": quick_text("quick_reciprocal", "a", "1 / a", "rcp.approx.ftz.f32"),
     "quick_maximum(": quick_text("quick_maximum", "ab", "maximum(a, b)", "max.NaN.f32"),
     "quick_minimum(": quick_text("quick_minimum", "ab", "minimum(a, b)", "min.NaN.f32"),
+    "cluster_publish(": NEAR,
     "atomic_add(": ATOMIC_ADD,
     "round_lanes<": ROUND_LANES,
     "widen_lanes(": WIDEN_LANES,
@@ -250,12 +263,14 @@ def barrier_text(threads: int | None) -> str:
 STATEMENTS: dict[str, Statement] = {
     "barrier": lambda name, args, instr: [barrier_text(instr.arg)],
     "warp_barrier": lambda name, args, instr: ["__syncwarp();"],
+    "cluster_publish": lambda name, args, instr: ["cluster_publish();"],
     "mma": lambda name, args, instr: [f"{instr.arg.function}({', '.join(args)});"],
     **cuda_async.STATEMENTS,
 }
 VALUES: dict[str, Value] = {
     "task": lambda args, instr: "blockIdx.x",
     "shuffle_xor": lambda args, instr: f"shuffle_xor({args[0]}, {instr.arg})",
+    "load_near": lambda args, instr: f"load_near({args[0]}, {instr.arg[0]})",
     "match_any": lambda args, instr: f"match_any<{instr.arg}>({args[0]})",
     "atomic_add": lambda args, instr: f"atomic_add({args[0]} + {args[1]}, {args[2]})",
     **cuda_async.VALUES,

@@ -46,6 +46,7 @@ CUDA_COLUMN_THREADS = 32
 HELD = 64  # elements of a row that a thread holds from one pass to the next
 DEAR = 16  # parts of an expression that waits for arithmetic
 EXCHANGED = 4096  # bytes of shared memory that the threads of a block tell one another by
+MOST_BLOCKS = 8  # of a cluster
 CACHED = 1 << 17  # bytes of a row that the first-level cache holds from one pass to the next
 SHORT = 16  # elements of a column
 UNROLLED = 4  # rows that a thread of a column reads ahead
@@ -60,7 +61,7 @@ def build(kernel: Kernel, target: Target) -> TileKernel:
     """Write a reduction kernel for the target."""
     if target.has_blocks:
         parts = build_parts(kernel, target, build_part)
-        return TileKernel(kernel, parts, threads_of(kernel, target))
+        return TileKernel(kernel, parts, threads_of(kernel, target), cluster_of(kernel, target))
     whole = map(merge_part, kernel.parts)
     parts = tuple(each for part in whole for each in build_on_cpu(kernel, part, target))
     return TileKernel(kernel, parts)
@@ -74,6 +75,8 @@ def threads_of(kernel: Kernel, target: Target) -> int:
     if found := block_threads(kernel):
         return found
     part = kernel.parts[0]
+    if cluster_of(kernel, target) > 1:
+        return threads_of_cluster(part)
     is_column = is_of_columns(kernel, part)
     if is_column and len(kernel.parts) == 1:
         return sliding_columns.threads_for(part, lanes_read(kernel, part), CUDA_THREADS)
@@ -86,6 +89,30 @@ def threads_of(kernel: Kernel, target: Target) -> int:
         return MOST_THREADS // min(target.shared_bytes // (bytes_of_row(part) + EXCHANGED), 2)
     is_again = split_axes(part) is None and (bool(stored_of(part)) or bytes_of_row(part) > CACHED)
     return MOST_THREADS if is_again and length <= HELD * MOST_THREADS else CUDA_THREADS
+
+
+def cluster_of(kernel: Kernel, target: Target) -> int:
+    """Count the blocks that share a row, so that it is read once; 1: each block has its own.
+
+    They share those that neither the registers nor the first-level cache of one have.
+    """
+    part = kernel.parts[0]
+    is_alone = len(kernel.parts) == 1 and not is_of_columns(kernel, part) and not sums_of(part)
+    is_flat = all(compute.axes for compute in part.computes)
+    if not (target.has_clusters and is_alone and is_flat and stored_of(part)):
+        return 1
+    is_even = vector_of(kernel, part) > 1
+    limit = (KEPT_REGISTERS if is_even else HELD) * MOST_THREADS
+    is_long = inner_size(part) > limit or (is_even and bytes_of_row(part) > CACHED)
+    is_once = split_axes(part) is not None or keeps_shared(kernel, target)
+    threads = threads_of_cluster(part)
+    is_wanted = is_long and not is_once and threads <= MOST_BLOCKS * MOST_THREADS
+    return min(MOST_BLOCKS, threads // CUDA_THREADS) if is_wanted else 1
+
+
+def threads_of_cluster(part: Part) -> int:
+    """Count the threads that hold a row of each array that is read."""
+    return threads_along(inner_size(part) * len(held_of(part)), KEPT_REGISTERS)
 
 
 def held_of(part: Part) -> list[Expr]:

@@ -11,6 +11,7 @@ from template_cases import check, check_no_spills, library, names
 from picograd.buffer import Buffer, Storage
 from picograd.codegen.interpret_program import interpret
 from picograd.codegen.linearize_cuda import linearize
+from picograd.codegen.program import verify as verify_program
 from picograd.codegen.templates.reduce import build, side_by_side
 from picograd.codegen.tile import TileKernel, format_tiles, verify
 from picograd.conversion import from_bits, to_bits
@@ -118,7 +119,7 @@ def long_rows(value: Node, target: Target) -> TileKernel:
 
 def test_blocks_hold_long_rows_that_they_read_again() -> None:
     """Those of 16 bits that are only reduced stay in the cache; short ones take few threads."""
-    gpu = cuda_target("sm_90a", 132)
+    gpu = cuda_target("sm_80", 132)
     for dtype, length, softmax, total in (
         (float32, 8192, 256, 256),
         (float32, 40000, 1024, 1024),
@@ -134,7 +135,7 @@ def test_blocks_hold_long_rows_that_they_read_again() -> None:
 @pytest.mark.parametrize("dtype", [float32, bfloat16])
 def test_shared_memory_keeps_rows_of_16_bits_beside_others(dtype: DType) -> None:
     """They are read from memory once, and computed again from what each thread has read."""
-    gpu, length = cuda_target("sm_90a", 2), 33001
+    gpu, length = cuda_target("sm_80", 2), 33001
     x, y = (
         build_graph.buffer(Storage(Buffer("cpu", dtype, 2 * length, 0)), (2, length))
         for _ in range(2)
@@ -156,8 +157,39 @@ def test_shared_memory_keeps_rows_of_16_bits_beside_others(dtype: DType) -> None
     np.testing.assert_allclose(given[2].reshape(2, length), expected, 3e-6, 1e-12)
 
 
-def test_a_row_of_many_threads() -> None:
+@pytest.mark.parametrize("dtype", [float32, bfloat16])
+@pytest.mark.parametrize("length, blocks, threads", [(33000, 8, 256), (131072, 8, 512)])
+def test_blocks_of_a_cluster_hold_a_long_row(
+    dtype: DType, length: int, blocks: int, threads: int
+) -> None:
+    """Each has a part of it in registers, and is told of the others' maxima and sums."""
     gpu = cuda_target("sm_90a", 2)
+    x = build_graph.buffer(Storage(Buffer("cpu", dtype, 2 * length, 0)), (2, length))
+    tiles = long_rows(build_graph.softmax(x, 1), gpu)
+    program = verify_program(linearize(tiles, gpu))
+    assert (tiles.cluster, program.tasks, program.threads) == (blocks, 2 * blocks, threads)
+    ops = [instr.op for instr in program.instructions]
+    assert ops.count("cluster_publish") == 2 and ops.count("load_near") == 2 * blocks
+    values = np.random.default_rng(0).standard_normal((2, length)).astype(np.float32)
+    given = [to_bits(values.ravel(), dtype), to_bits(np.full(2 * length, np.nan), dtype)]
+    interpret(program, given)
+    powers = np.exp(from_bits(given[0], dtype).astype(np.float64).reshape(2, length))
+    found = from_bits(given[1], dtype).reshape(2, length)
+    tolerance = 3e-6 if dtype is float32 else 5e-3
+    np.testing.assert_allclose(found, powers / powers.sum(1, keepdims=True), tolerance)
+
+
+def test_rows_that_clusters_do_not_share() -> None:
+    """Short ones, longer ones than registers hold, what is only reduced, losses of all rows."""
+    gpu = cuda_target("sm_90a", 2)
+    for length, is_shared in ((32768, False), (33000, True), (33001, False), (262_144, True), (262_152, False)):
+        x = build_graph.buffer(Storage(Buffer("cpu", float32, 2 * length, 0)), (2, length))
+        assert (long_rows(build_graph.softmax(x, 1), gpu).cluster > 1) == is_shared
+        assert long_rows(build_graph.logsumexp(x, 1), gpu).cluster == 1
+
+
+def test_a_row_of_many_threads() -> None:
+    gpu = cuda_target("sm_80", 2)
     x = build_graph.buffer(Storage(Buffer("cpu", float32, 2 * 17000, 0)), (2, 17000))
     tiles = long_rows(build_graph.softmax(x, 1), gpu)
     assert tiles.threads == 1024
