@@ -378,7 +378,7 @@ class Frame:
             rest = substitute(most, {self.block: constant(0)})
             if step <= 0:  # rest + step * block >= 0
                 far = max(abs(rest.lo), abs(rest.hi)) + 1
-                stop = rest // (-step or far) + 1
+                stop = rest // -step + 1 if step else (rest // far + 1) * self.block.size
                 stops += [stop] if stop.lo < self.block.size else []
             else:
                 firsts.append((rest * -1 + (step - 1)) // step)
