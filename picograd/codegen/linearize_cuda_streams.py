@@ -179,13 +179,26 @@ def ends_of(block: Block, pipeline: Pipeline) -> tuple[int, int]:
 
 
 @contextmanager
-def stages_of(block: Block, pipeline: Pipeline) -> Iterator[None]:
-    """Open the loop over the stages of a point: all, or those from its first to its last."""
+def stages_of(block: Block, pipeline: Pipeline, is_rest: bool = False) -> Iterator[None]:
+    """Open the loop over the stages of a point: those from its first, or behind it, to its last.
+
+    What masks hide between these is left out, but for the first.
+    """
     emitter = block.emitter
     first, stop = ends_of(block, pipeline)
-    with emitter.loop(first, stop, 1, None) as variable:
+    start = emitter.arithmetic("add", first, emitter.integer(1)) if is_rest else first
+    with emitter.loop(start, stop, 1, None) as variable:
         emitter.bind(pipeline.axis, variable)
-        yield
+        if pipeline.seen is None:
+            yield
+            return
+        seen = emitter.index(pipeline.seen)
+        is_seen = emitter.raw("less_equal", bool_, emitter.integer(0), seen)
+        if not is_rest:
+            is_first = emitter.raw("equal", bool_, variable, first)
+            is_seen = emitter.raw("logical_or", bool_, is_seen, is_first)
+        with emitter.when(is_seen):
+            yield
 
 
 @dataclass(frozen=True, slots=True)
@@ -459,9 +472,7 @@ class Rotated:
         with emitter.when(self.is_any):
             emitter.bind(self.pipeline.axis, first)
             self.position([])
-        second = emitter.arithmetic("add", first, emitter.integer(1))
-        with emitter.loop(second, stop, 1, None) as variable:
-            emitter.bind(self.pipeline.axis, variable)
+        with stages_of(block, self.pipeline, True):
             self.position(self.last)
 
     def end(self) -> None:

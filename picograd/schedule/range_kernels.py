@@ -2,7 +2,7 @@
 
 Rows are compared by the least and the most of their numbers, places one by one. Where a mask is no
 comparison of what rows have with what places have, a kernel before looks at all of it, and finds
-which of its blocks show anything, and which all.
+which of its blocks show anything, and which all; the stream asks for that of each block too.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,15 @@ from picograd.graph.ops import OPS
 from picograd.helpers import ceil_div, product
 from picograd.late_methods import dataclass
 from picograd.schedule.assemble import hero_of
-from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, position_over
+from picograd.schedule.index import (
+    Axis,
+    Index,
+    axes_of,
+    axis_index,
+    constant,
+    flatten,
+    position_over,
+)
 from picograd.schedule.loop import (
     Compute,
     Expr,
@@ -49,6 +57,15 @@ class Mask:
     def grains(self) -> tuple[int, int]:
         """Count the grains of rows, and of places."""
         return ceil_div(self.row.size, GRAIN), ceil_div(self.place.size, GRAIN)
+
+    def block_at(self, rows: Index, places: Index) -> Index:
+        """Find what is known of a block of the mask by the grains of its rows and places."""
+        counts = self.grains
+        before = [axis.size for axis in self.batch]
+        outer = [*map(axis_index, self.batch)]
+        if self.is_turned:
+            return flatten([*outer, places, rows], [*before, *counts[::-1]])
+        return flatten([*outer, rows, places], [*before, *counts])
 
     @property
     def is_turned(self) -> bool:
@@ -97,7 +114,7 @@ class Finder:
                 return None
             return self.ranges_of_blocks()
         must, may = (reduce(both, each) for each in zip(*known, strict=True))
-        self.add_ends(must, may, 1)
+        self.add_ends(must, may)
         return self.finish("ranges")
 
     def ranges_of_blocks(self) -> Ranges:
@@ -108,12 +125,10 @@ class Finder:
         self.over = Axis("k", places)
         self.computes = []
         self.slots = {}
-        self.stores = 2
-        sides = (self.over, self.grain) if self.mask.is_turned else (self.grain, self.over)
-        at = position_over((*self.mask.batch, *sides))
-        may = load(0, at)
-        must = load(1, at)
-        self.add_ends(as_truth(must), as_truth(may), GRAIN)
+        self.stores = 1
+        at = self.mask.block_at(axis_index(self.grain), axis_index(self.over))
+        may = Expr("load", (), (0, at), int32)
+        self.add_reach(as_truth(may), axis_index(self.over))
         return self.finish("ranges", before)
 
     def look_at_blocks(self) -> Ranges:
@@ -153,7 +168,7 @@ class Finder:
         reads = tuple(self.slots)
         read = [self.stream.slots[number] for number in reads]
         if before is not None:
-            read = [slot for slot in before.kernel.slots if slot.role == "out"]
+            read = [slot for slot in before.kernel.slots if slot.role == "out"][:1]
         slots = [replace(slot, role="in") for slot in read]
         made = Slot(int32, size, "out")
         slots += [made] * (self.stores - len(slots))
@@ -171,15 +186,12 @@ class Finder:
         rows = product(axis.size for axis in part.rows)
         return own * SHARED <= rows
 
-    def add_ends(self, must: Expr, may: Expr, size: int) -> None:
+    def add_ends(self, must: Expr, may: Expr) -> None:
         """Find the grains of places that are seen, and the places around their middle that all
-        rows see; positions of `over` are so many places."""
-        _, places = self.mask.grains
+        rows see."""
         self.stores = self.stores or len(self.slots)
-        own = axis_index(self.over) * size
-        grain = own // GRAIN
-        first = self.add_end("min", may, grain, places)
-        stop = self.add_end("max", may, grain + 1, 0)
+        own = axis_index(self.over)
+        first, stop = self.add_reach(may, own // GRAIN)
         half = const(GRAIN // 2, int32)
         total = Expr("add", (first, stop), None, int32)
         middle = Expr("mul", (total, half), None, int32)
@@ -187,8 +199,13 @@ class Finder:
         is_hidden = negated(must)
         before = both(is_hidden, is_before)
         behind = both(is_hidden, negated(is_before))
-        self.add_end("max", before, own + size, 0)
+        self.add_end("max", before, own + 1, 0)
         self.add_end("min", behind, own, self.mask.place.size)
+
+    def add_reach(self, may: Expr, grain: Index) -> tuple[Expr, Expr]:
+        """Find the first grain of places that is seen, and what is behind the last."""
+        _, places = self.mask.grains
+        return self.add_end("min", may, grain, places), self.add_end("max", may, grain + 1, 0)
 
     def add_end(self, monoid: str, seen: Expr, index: Index, none: int) -> Expr:
         """Find the least or the most of an index where a condition holds."""
@@ -292,11 +309,6 @@ def guard(value: Expr, fill: Expr, at: Index, size: int) -> Expr:
         return value
     is_there = at, 0, size - 1
     return Expr("guard", (value, fill), (is_there,), value.dtype)
-
-
-def load(slot: int, at: Index) -> Expr:
-    """Read what the kernel before found."""
-    return Expr("load", (), (slot, at), int32)
 
 
 def position(index: Index) -> Expr:

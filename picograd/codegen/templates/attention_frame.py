@@ -355,7 +355,9 @@ class Frame:
         copies = (*self.ring, *values)
         if self.is_relaxed:
             steps = [relaxed(each) for each in steps]
-        return Pipeline(self.block, copies, tuple(steps), first, stop, is_rotated)
+        _, apart = self.bounds()
+        seen = minimum_of(apart) if apart and not self.stream.kept else None
+        return Pipeline(self.block, copies, tuple(steps), first, stop, is_rotated, seen)
 
     # -- masks ------------------------------------------------------------------------------------
 
@@ -369,10 +371,8 @@ class Frame:
         firsts: list[Index] = []
         stops: list[Index] = []
         last = constant(size_of(self.stream.over) - 1)
-        for index in (*emptied(self.stream), last - self.first):
-            most = self.bounded(index, True)
-            if any(self.block in expr_axes(atom.expr) for atom in dynamics_of(most)):
-                continue
+        even, _ = self.bounds()
+        for most in (*even, self.bounded(last - self.first, True)):
             terms = dict(most.terms)
             step = terms.get(self.block, 0)
             rest = substitute(most, {self.block: constant(0)})
@@ -384,6 +384,17 @@ class Frame:
                 firsts.append((rest * -1 + (step - 1)) // step)
         first = extreme_of("maximum", firsts) if firsts else None
         return first, minimum_of(stops) if stops else None
+
+    def bounds(self) -> tuple[list[Index], list[Index]]:
+        """Bound the indices that say what a mask shows of a block: those that move evenly with the
+        block, and those that are known of each."""
+        even: list[Index] = []
+        apart: list[Index] = []
+        for index in emptied(self.stream):
+            most = self.bounded(index, True)
+            own = [self.block in expr_axes(atom.expr) for atom in dynamics_of(most)]
+            (apart if any(own) else even).append(most)
+        return even, apart
 
     @property
     def conditions(self) -> tuple[Condition, ...]:

@@ -22,7 +22,6 @@ from picograd.codegen.layout import WgmmaOperand
 from picograd.codegen.operands import bind_roles, cast, guarded, role, size_of
 from picograd.codegen.stream_masks import (
     Power,
-    emptied,
     exponentials_of,
     is_multiple,
     needs_guard,
@@ -351,7 +350,7 @@ class Writer:
         outside = [here - stop] if stop is not None else []
         outside += [first - here - 1] if first is not None else []
         steps: list[Step] = []
-        mosts = {frame.bounded(index, True) for index in emptied(self.stream)}
+        mosts = set(frame.bounds()[0])
         for number in self.stream.kept:
             compute = self.stream.computes[number]
             seen = {frame.bounded(index, True) for index, _, _ in compute.seen}

@@ -154,4 +154,6 @@ class Plain:
         if step.stop is not None:
             index = step.stop - here
             conditions.append((index, 1, max(index.hi, 1)))
+        if step.seen is not None:
+            conditions.append((step.seen, 0, max(step.seen.hi, 0)))
         return For(step.axis, (When(tuple(conditions), body),) if conditions else body)
