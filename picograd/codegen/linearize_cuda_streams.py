@@ -187,18 +187,35 @@ def stages_of(block: Block, pipeline: Pipeline, is_rest: bool = False) -> Iterat
     emitter = block.emitter
     first, stop = ends_of(block, pipeline)
     start = emitter.arithmetic("add", first, emitter.integer(1)) if is_rest else first
-    with emitter.loop(start, stop, 1, None) as variable:
-        emitter.bind(pipeline.axis, variable)
+    known = [variable(block, each) for each in known_at(block, pipeline, start)]
+    with emitter.loop(start, stop, 1, None) as position:
+        for (axis, _), each in zip(pipeline.known, known, strict=True):
+            emitter.bind(axis, read(block, each))
+        if known:
+            following = emitter.arithmetic("add", position, emitter.integer(1))
+            for each, value in zip(known, known_at(block, pipeline, following), strict=True):
+                assign(block, each, value)
+        emitter.bind(pipeline.axis, position)
         if pipeline.seen is None:
             yield
             return
         seen = emitter.index(pipeline.seen)
         is_seen = emitter.raw("less_equal", bool_, emitter.integer(0), seen)
         if not is_rest:
-            is_first = emitter.raw("equal", bool_, variable, first)
+            is_first = emitter.raw("equal", bool_, position, first)
             is_seen = emitter.raw("logical_or", bool_, is_seen, is_first)
         with emitter.when(is_seen):
             yield
+
+
+def known_at(block: Block, pipeline: Pipeline, position: int) -> list[int]:
+    """Find what is known of a position, or of the last one behind the end."""
+    emitter = block.emitter
+    if not pipeline.known:
+        return []
+    last = emitter.integer(pipeline.axis.size - 1)
+    emitter.bind(pipeline.axis, emitter.raw("minimum", emitter.index_dtype, position, last))
+    return [emitter.index(index) for _, index in pipeline.known]
 
 
 @dataclass(frozen=True, slots=True)
@@ -470,6 +487,10 @@ class Rotated:
         first, stop = ends_of(block, self.pipeline)
         self.is_any = emitter.raw("less", bool_, first, stop)
         with emitter.when(self.is_any):
+            for (axis, _), value in zip(
+                self.pipeline.known, known_at(block, self.pipeline, first), strict=True
+            ):
+                emitter.bind(axis, value)
             emitter.bind(self.pipeline.axis, first)
             self.position([])
         with stages_of(block, self.pipeline, True):

@@ -2,7 +2,7 @@
 
 Rows are compared by the least and the most of their numbers, places one by one. Where a mask is no
 comparison of what rows have with what places have, a kernel before looks at all of it, and finds
-which of its blocks show anything, and which all; the stream asks for that of each block too.
+which of its blocks show anything, and which all: it counts the two for each block (`CELLS`).
 """
 
 from collections.abc import Sequence
@@ -14,15 +14,7 @@ from picograd.graph.ops import OPS
 from picograd.helpers import ceil_div, product
 from picograd.late_methods import dataclass
 from picograd.schedule.assemble import hero_of
-from picograd.schedule.index import (
-    Axis,
-    Index,
-    axes_of,
-    axis_index,
-    constant,
-    flatten,
-    position_over,
-)
+from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, position_over
 from picograd.schedule.loop import (
     Compute,
     Expr,
@@ -40,6 +32,7 @@ from picograd.schedule.normalize import normalize_part
 from picograd.schedule.score_masks import affine, negated
 
 GRAIN = 64  # rows, and places, that share a range
+CELLS = 2  # most that is counted of a block: 1 where it shows anything, 2 where all
 SHARED = 4  # streams that have a mask in common, at least, which is looked at whole
 Range = tuple[Expr, Expr]  # the least and the most that a value is
 
@@ -57,15 +50,6 @@ class Mask:
     def grains(self) -> tuple[int, int]:
         """Count the grains of rows, and of places."""
         return ceil_div(self.row.size, GRAIN), ceil_div(self.place.size, GRAIN)
-
-    def block_at(self, rows: Index, places: Index) -> Index:
-        """Find what is known of a block of the mask by the grains of its rows and places."""
-        counts = self.grains
-        before = [axis.size for axis in self.batch]
-        outer = [*map(axis_index, self.batch)]
-        if self.is_turned:
-            return flatten([*outer, places, rows], [*before, *counts[::-1]])
-        return flatten([*outer, rows, places], [*before, *counts])
 
     @property
     def is_turned(self) -> bool:
@@ -125,10 +109,13 @@ class Finder:
         self.over = Axis("k", places)
         self.computes = []
         self.slots = {}
-        self.stores = 1
-        at = self.mask.block_at(axis_index(self.grain), axis_index(self.over))
-        may = Expr("load", (), (0, at), int32)
+        self.stores = 2
+        sides = (self.over, self.grain) if self.mask.is_turned else (self.grain, self.over)
+        at = position_over((*self.mask.batch, *sides))
+        may, must = (Expr("load", (), (number, at), int32) for number in range(2))
         self.add_reach(as_truth(may), axis_index(self.over))
+        cell = Expr("add", (may, must), None, int32)
+        self.store(Compute((*self.axes, self.over), (), None, cell, int32))
         return self.finish("ranges", before)
 
     def look_at_blocks(self) -> Ranges:
@@ -164,14 +151,14 @@ class Finder:
         rows, places = sides or (self.mask.row, self.mask.place)
         computes = tuple(self.computes)
         part = normalize_part(Part(self.axes, computes))
-        size = product(axis.size for axis in self.axes)
         reads = tuple(self.slots)
         read = [self.stream.slots[number] for number in reads]
         if before is not None:
-            read = [slot for slot in before.kernel.slots if slot.role == "out"][:1]
+            read = [slot for slot in before.kernel.slots if slot.role == "out"]
         slots = [replace(slot, role="in") for slot in read]
-        made = Slot(int32, size, "out")
-        slots += [made] * (self.stores - len(slots))
+        for compute in self.computes:
+            if compute.store is not None:
+                slots.append(Slot(int32, product(axis.size for axis in compute.axes), "out"))
         name = f"reduce_score_{name}_{rows.size}x{places.size}"
         hero = hero_of("reduce", part)
         scalars = self.stream.scalars
@@ -216,7 +203,7 @@ class Finder:
 
     def store(self, compute: Compute) -> Expr:
         """Add a compute that is stored, and refer to it."""
-        place = self.stores, position_over(self.axes)
+        place = self.stores, position_over(compute.axes)
         self.stores += 1
         return self.add(replace(compute, store=place))
 

@@ -35,7 +35,7 @@ from picograd.schedule.loop import (
 )
 from picograd.schedule.monoid import identity
 from picograd.schedule.plan import KernelLaunch, PlanSlot, Step
-from picograd.schedule.range_kernels import GRAIN, Finder, Mask, Ranges, axes_in, both
+from picograd.schedule.range_kernels import CELLS, GRAIN, Finder, Mask, Ranges, axes_in, both
 from picograd.schedule.recompute import written_by
 from picograd.schedule.score_masks import LOWEST, conjuncts, filled, hiding, seen_where, weighing
 from picograd.target import Target
@@ -103,17 +103,15 @@ class Made:
     def find(self, ranges: Ranges, stream: KernelLaunch) -> tuple[int, ...]:
         """Launch a kernel before a stream, unless what it finds is there; tells in which slots."""
         reads = tuple([stream.slots[number] for number in ranges.reads])
-        blocks: tuple[int, ...] = ()
         if ranges.before is not None:
-            blocks = self.find(ranges.before, stream)
-            reads = blocks[:1]
+            reads = self.find(ranges.before, stream)
         kernel = ranges.kernel
         key = repr(kernel), reads, stream.scalars
         if key not in self.known:
             self.known[key] = made = tuple(self.add_slots(kernel, stream.device))
             launch = KernelLaunch(kernel, (*reads, *made), stream.scalars, stream.device)
             self.launches.append(launch)
-        return (*self.known[key], *blocks)
+        return self.known[key]
 
     def add_slots(self, kernel: Kernel, device: str) -> Iterator[int]:
         """Add temporaries for what a kernel finds; yields their numbers."""
@@ -235,7 +233,7 @@ def seen_of(
     """Write where anything is seen, and where all is, by what slots from `count` on say."""
     rows, places = mask.grains
     sizes = [axis.size for axis in mask.batch]
-    before = map(axis_index, mask.batch)
+    before = [axis_index(axis) for axis in mask.batch]
     grain = axis_index(mask.row) // GRAIN
     at = flatten([*before, grain], [*sizes, rows])
     first, stop = (read(number, at, places) for number in (count, count + 1))
@@ -248,12 +246,11 @@ def seen_of(
         begin, end = (read(number, at, mask.place.size) for number in (count + 2, count + 3))
         is_whole = both(compared_indices(begin, place), compared_indices(place + 1, end))
         return (is_behind, is_before), is_whole, ranged * 2
-    block = mask.block_at(grain, place // GRAIN)
-    may, must = (read(number, block, 1) for number in (count + 2, count + 3))
-    is_whole = compared_indices(constant(1), must)
-    is_any = may - 1, 0, 0
-    of_blocks = [Slot(int32, size * places, "in")] * 2
-    return (is_behind, is_before, is_any), is_whole, ranged + of_blocks
+    block = flatten([*before, grain, place // GRAIN], [*sizes, rows, places])
+    cell = read(count + 2, block, CELLS)
+    is_any = cell - 1, 0, CELLS - 1
+    is_whole = compared_indices(constant(CELLS), cell)
+    return (is_behind, is_before, is_any), is_whole, [*ranged, Slot(int32, size * places, "in")]
 
 
 def compared_indices(low: Index, high: Index) -> Expr:

@@ -36,8 +36,17 @@ from picograd.dtype import DType
 from picograd.errors import internal
 from picograd.helpers import ceil_div, product, round_up
 from picograd.late_methods import dataclass
-from picograd.schedule.index import Axis, Index, axis_index, constant, substitute
-from picograd.schedule.loop import Compute, Condition, Expr, const, dynamics_of
+from picograd.schedule.index import (
+    Axis,
+    Dynamic,
+    Index,
+    atom_index,
+    axes_of,
+    axis_index,
+    constant,
+    substitute,
+)
+from picograd.schedule.loop import Compute, Condition, Expr, const
 from picograd.schedule.monoid import COMBINE, identity
 from picograd.target import Target
 
@@ -149,6 +158,7 @@ class Frame:
         self.workspaces: list[tuple[int, bool]] = []
         self.stages = 0  # of the rings
         self.is_crowded = False  # a bias has no room beside them
+        self.known: dict[Index, Axis] = {}  # of each block
 
     def cut_batch(self) -> Role:
         """Find the values of the axes of the batch: of a head in a group."""
@@ -378,14 +388,22 @@ class Frame:
             steps = [relaxed(each) for each in steps]
         _, apart = self.bounds()
         seen = minimum_of(apart) if apart and not self.stream.kept else None
-        return Pipeline(self.block, copies, tuple(steps), first, stop, is_rotated, seen)
+        known = tuple([(axis, index) for index, axis in self.known.items()])
+        return Pipeline(self.block, copies, tuple(steps), first, stop, is_rotated, known, seen)
 
     # -- masks ------------------------------------------------------------------------------------
 
     def bounded(self, index: Index, is_most: bool = False) -> Index:
         """Bound an index over the rows and places of a block."""
         values = {**self.rows.values, **self.over.values}
-        return extreme(index, values, self.dims, is_most)
+        found = extreme(index, values, self.dims, is_most)
+        for atom, factor in found.terms:
+            if isinstance(atom, Dynamic) and self.block in expr_axes(atom.expr):
+                index, (low, high) = atom_index(atom), atom.bounds
+                new = Axis(f"known{len(self.known)}", high - low + 1)
+                axis = self.known.setdefault(index - low, new)
+                found += (axis_index(axis) + low - index) * factor
+        return found
 
     def shown(self) -> tuple[Index | None, Index | None]:
         """Find the blocks that a mask shows anything of: from the first, and before the stop."""
@@ -413,8 +431,7 @@ class Frame:
         apart: list[Index] = []
         for index in emptied(self.stream):
             most = self.bounded(index, True)
-            own = [self.block in expr_axes(atom.expr) for atom in dynamics_of(most)]
-            (apart if any(own) else even).append(most)
+            (even if axes_of(most).isdisjoint(self.known.values()) else apart).append(most)
         return even, apart
 
     @property

@@ -74,7 +74,7 @@ def test_blocks_between_others_are_left_out(form, run, depth):
     for kernel in (each for each in kernels if each.hero == "attention"):
         (loop,) = attention_cuda.build(kernel, FEW).parts[0].steps
         (pipeline,) = (step for step in loop.body if hasattr(step, "produce"))
-        assert pipeline.seen is not None and any(dynamics_of(pipeline.seen))
+        assert pipeline.seen is not None and any(dynamics_of(pipeline.known[0][1]))
 
 
 @pytest.mark.parametrize("form, parts", [(documents, [2, 1, 2]), (stored, [3, 1, 2])])
