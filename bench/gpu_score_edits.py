@@ -1,14 +1,16 @@
 """Attention with edited scores on an NVIDIA GPU beside compiled FlexAttention.
 
 Scores are edited by plain algebra: ALiBi, a soft-cap, a sliding window, documents by their numbers
-or as a mask of booleans in memory, a bias of every place that heads learn, each causal too. PyTorch
+or as a mask of booleans in memory, a bias of every place that heads learn, each causal too; masks
+with holes, also in memory: a window and the first places, or blocks at random. PyTorch
 compiles `flex_attention` with the same edit and its block mask, which is made before; what ours
 finds of numbers in memory is in its time. Rivals take turns, each a CUDA graph of launches; a ratio
 is the median over rounds. `--check` compares values with float64 and `--warm` only fills PyTorch's
 cache of compiled kernels.
 
     python bench/gpu_score_edits.py [--check] [--warm] [--modes forward both] [--heads 64 128]
-        [--edits plain alibi softcap window document boolean bias] [--sizes 4x16x4096] [--rounds 7]
+        [--edits plain alibi softcap window document boolean sinks blocks bias]
+        [--sizes 4x16x4096] [--rounds 7]
 """
 
 import argparse
@@ -29,7 +31,9 @@ from picograd.graph.node import Node
 from picograd.schedule.schedule import schedule
 
 WINDOW, CAP = 512, 20.0
-EDITS = ["plain", "alibi", "softcap", "window", "document", "boolean", "bias"]
+IN_MEMORY = ["boolean", "sinks", "blocks"]  # masks of every place
+EDITS = ["plain", "alibi", "softcap", "window", "document", *IN_MEMORY, "bias"]
+BLOCK, SHOWN = 64, 0.15  # places of a random block, and how many blocks beside the own are seen
 
 
 def ours(edit, q, k, v, extra):
@@ -49,7 +53,7 @@ def ours(edit, q, k, v, extra):
         seen = seen & (row - column < WINDOW)
     if edit == "document":
         seen = seen & (extra.unsqueeze(-1) == extra)
-    if edit == "boolean":
+    if edit in IN_MEMORY:
         seen = extra
     return seen.where(scores, -math.inf).softmax(-1).cast("bfloat16") @ v
 
@@ -72,7 +76,7 @@ def flex_edits(edit, extra):
             seen = seen & (i - j < WINDOW)
         if edit == "document":
             seen = seen & (extra[i] == extra[j])
-        return extra[i, j] if edit == "boolean" else seen
+        return extra[i, j] if edit in IN_MEMORY else seen
 
     return (score if edit in ("alibi", "softcap", "bias") else None), shown
 
@@ -87,9 +91,17 @@ def extra_of(edit, heads, length):
     same = torch.Generator().manual_seed(0)  # documents of a length are those of every run
     stops = torch.sort(torch.randperm(length, generator=same)[: count - 1]).values.cuda()
     where = torch.arange(length, device="cuda")
+    apart = where[:, None] - where
+    if edit == "sinks":
+        return (apart >= 0) & ((apart < WINDOW) | (where < BLOCK))
+    if edit == "blocks":
+        blocks = -(-length // BLOCK)
+        seen = (torch.rand(blocks, blocks, generator=same) < SHOWN).cuda()
+        block = where // BLOCK
+        return (apart >= 0) & (seen[block[:, None], block] | (block[:, None] == block))
     documents = torch.searchsorted(stops, where, right=True).to(torch.int32)
     if edit == "boolean":
-        return (documents[:, None] == documents) & (where[:, None] >= where)
+        return (documents[:, None] == documents) & (apart >= 0)
     return documents
 
 
@@ -102,7 +114,8 @@ def plan_of(edit, mode, shape, target):
     """Schedule one attention; the plan, and which operand each input is."""
     leaves = {name: Node("buffer", (), Storage(None), shape, bfloat16, "cpu") for name in "qkvg"}
     length = shape[2]
-    kinds = {"alibi": (float32, (shape[1],)), "boolean": (bool_, (length, length))}
+    kinds = dict.fromkeys(IN_MEMORY, (bool_, (length, length)))
+    kinds["alibi"] = float32, (shape[1],)
     kinds["bias"] = bfloat16, (shape[1], length, length)
     kind, sizes = kinds.get(edit, (int32, (length,)))
     leaves["x"] = Node("buffer", (), Storage(None), sizes, kind, "cpu")

@@ -152,6 +152,8 @@ class Pipeline:
     """For every position of `axis`: run `produce`, then `consume`.
 
     From `first` on and before `stop`, if there are such: 0 or more, and at most the axis' size.
+    The axes that are `known` have the values of indices at each position, found one ahead. Where
+    `seen` is below 0 a position adds nothing, and is left out unless it is the first.
     If it `is_rotated`, the products at the end of `consume` may run beside those that begin the
     next position: they alone read their boxes, and the first ones touch nothing that they do.
     """
@@ -162,6 +164,8 @@ class Pipeline:
     first: Index | None = None
     stop: Index | None = None
     is_rotated: bool = False
+    known: tuple[tuple[Axis, Index], ...] = ()
+    seen: Index | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -374,7 +374,10 @@ class BlockInterpreter:
             stop = step.axis.size if step.stop is None else int(self.index(step.stop, ()))
             for position in range(max(first, 0), min(stop, step.axis.size)):
                 self.outer[step.axis] = position
-                self.steps((*step.produce, *step.consume))
+                for axis, index in step.known:
+                    self.outer[axis] = int(self.index(index, ()))
+                if step.seen is None or int(self.index(step.seen, ())) >= 0 or position == first:
+                    self.steps((*step.produce, *step.consume))
         else:
             block = int(self.index(axis_index(step.block), ()))
             if step.shares is None:

@@ -179,13 +179,43 @@ def ends_of(block: Block, pipeline: Pipeline) -> tuple[int, int]:
 
 
 @contextmanager
-def stages_of(block: Block, pipeline: Pipeline) -> Iterator[None]:
-    """Open the loop over the stages of a point: all, or those from its first to its last."""
+def stages_of(block: Block, pipeline: Pipeline, is_rest: bool = False) -> Iterator[None]:
+    """Open the loop over the stages of a point: those from its first, or behind it, to its last.
+
+    What masks hide between these is left out, but for the first.
+    """
     emitter = block.emitter
     first, stop = ends_of(block, pipeline)
-    with emitter.loop(first, stop, 1, None) as variable:
-        emitter.bind(pipeline.axis, variable)
-        yield
+    start = emitter.arithmetic("add", first, emitter.integer(1)) if is_rest else first
+    known = [variable(block, each) for each in known_at(block, pipeline, start)]
+    with emitter.loop(start, stop, 1, None) as position:
+        for (axis, _), each in zip(pipeline.known, known, strict=True):
+            emitter.bind(axis, read(block, each))
+        if known:
+            following = emitter.arithmetic("add", position, emitter.integer(1))
+            for each, value in zip(known, known_at(block, pipeline, following), strict=True):
+                assign(block, each, value)
+        emitter.bind(pipeline.axis, position)
+        if pipeline.seen is None:
+            yield
+            return
+        seen = emitter.index(pipeline.seen)
+        is_seen = emitter.raw("less_equal", bool_, emitter.integer(0), seen)
+        if not is_rest:
+            is_first = emitter.raw("equal", bool_, position, first)
+            is_seen = emitter.raw("logical_or", bool_, is_seen, is_first)
+        with emitter.when(is_seen):
+            yield
+
+
+def known_at(block: Block, pipeline: Pipeline, position: int) -> list[int]:
+    """Find what is known of a position, or of the last one behind the end."""
+    emitter = block.emitter
+    if not pipeline.known:
+        return []
+    last = emitter.integer(pipeline.axis.size - 1)
+    emitter.bind(pipeline.axis, emitter.raw("minimum", emitter.index_dtype, position, last))
+    return [emitter.index(index) for _, index in pipeline.known]
 
 
 @dataclass(frozen=True, slots=True)
@@ -457,11 +487,13 @@ class Rotated:
         first, stop = ends_of(block, self.pipeline)
         self.is_any = emitter.raw("less", bool_, first, stop)
         with emitter.when(self.is_any):
+            for (axis, _), value in zip(
+                self.pipeline.known, known_at(block, self.pipeline, first), strict=True
+            ):
+                emitter.bind(axis, value)
             emitter.bind(self.pipeline.axis, first)
             self.position([])
-        second = emitter.arithmetic("add", first, emitter.integer(1))
-        with emitter.loop(second, stop, 1, None) as variable:
-            emitter.bind(self.pipeline.axis, variable)
+        with stages_of(block, self.pipeline, True):
             self.position(self.last)
 
     def end(self) -> None:

@@ -237,7 +237,7 @@ def atom_axes(atom: Atom) -> set[Axis]:
 def few_values(
     atom: Atom, values: Mapping[Axis, Index], free: Container[Axis], is_high: bool
 ) -> list[Index]:
-    """List the elements of an array that are read at `free` positions, of which a quotient counts
+    """List the elements of an array that are read at `free` positions, of which quotients count
     a few; none if that is not so.
 
     Rows behind the end have none: there they are the least, or the most.
@@ -246,19 +246,16 @@ def few_values(
         return []
     slot, place = atom.expr.arg
     moved = substitute(place, values)
-    quotient = lone_quotient(moved, free)
-    if quotient is None:
+    moving = [term for term in moved.terms if any(axis in free for axis in atom_axes(term[0]))]
+    places = [moved] if moving else []
+    for quotient, factor in moving:
+        steps = few_steps(quotient, free)
+        rest = atom_index(quotient) * factor
+        places = [each - rest + step * factor for each in places for step in steps]
+    if len(places) > MOST_VALUES:
         return []
-    low, high = (extreme(quotient.index, {}, free, is_most) for is_most in (False, True))
-    count = (high - low) // quotient.n + 1
-    if count.terms or count.const > MOST_VALUES:
-        return []
-    steps = [low // quotient.n + number for number in range(count.const)]
-    factor = dict(moved.terms)[quotient]
-    rest = moved - atom_index(quotient) * factor
     found = []
-    for step in dict.fromkeys([*steps, high // quotient.n]):
-        at = rest + step * factor
+    for at in places:
         value = Expr("load", (), (slot, at), atom.expr.dtype)
         if at.lo < place.lo or at.hi > place.hi:
             fill = const(atom.bounds[not is_high], value.dtype)
@@ -268,16 +265,16 @@ def few_values(
     return found
 
 
-def lone_quotient(index: Index, free: Container[Axis]) -> Div | None:
-    """Find the quotient that alone moves with `free` axes; None if others do."""
-    moving = []
-    for atom, _ in index.terms:
-        if any(axis in free for axis in atom_axes(atom)):
-            moving.append(atom)
-    if len(moving) != 1:
-        return None
-    (atom,) = moving
-    return atom if isinstance(atom, Div) else None
+def few_steps(quotient: Atom, free: Container[Axis]) -> list[Index]:
+    """List the values of a quotient over all positions of the `free` axes; none if not a few."""
+    if not isinstance(quotient, Div):
+        return []
+    low, high = (extreme(quotient.index, {}, free, is_most) for is_most in (False, True))
+    count = (high - low) // quotient.n + 1
+    if count.terms or count.const > MOST_VALUES:
+        return []
+    steps = [low // quotient.n + number for number in range(count.const)]
+    return list(dict.fromkeys([*steps, high // quotient.n]))
 
 
 def edges(

@@ -432,7 +432,7 @@ def verify_step(
     if isinstance(step, Pipeline):
         held = {each.tile for each in copies_in(part.steps)}
         verify_pipeline(tiles, known, step, held)
-        bound = bound | {step.axis}
+        bound = bound | {step.axis, *(axis for axis, _ in step.known)}
     body = steps_inside(step)
     for inner in body:
         verify_step(tiles, part, known, inner, bound)
@@ -612,7 +612,9 @@ def format_pipeline(step: Persistent | Pipeline, depth: int) -> list[str]:
         dealt = "" if step.shares is None else f", {step.shares}"
         lines = [f"{head}persistent {step.points} by {step.block!r}, {step.teams}{dealt}:"]
         return [*lines, *(x for s in step.body for x in format_step(s, depth + 1))]
-    lines = [f"{head}pipeline {step.axis!r} produces:"]
+    known = "".join(f", {axis!r} = {index}" for axis, index in step.known)
+    seen = "" if step.seen is None else f" if 0<={step.seen}"
+    lines = [f"{head}pipeline {step.axis!r}{known}{seen} produces:"]
     lines += [x for s in step.produce for x in format_step(s, depth + 1)]
     lines.append(f"{head}consumes:")
     return lines + [x for s in step.consume for x in format_step(s, depth + 1)]

@@ -2,7 +2,7 @@
 
 Rows are compared by the least and the most of their numbers, places one by one. Where a mask is no
 comparison of what rows have with what places have, a kernel before looks at all of it, and finds
-which of its blocks show anything, and which all.
+which of its blocks show anything, and which all: it counts the two for each block (`CELLS`).
 """
 
 from collections.abc import Sequence
@@ -32,6 +32,7 @@ from picograd.schedule.normalize import normalize_part
 from picograd.schedule.score_masks import affine, negated
 
 GRAIN = 64  # rows, and places, that share a range
+CELLS = 2  # most that is counted of a block: 1 where it shows anything, 2 where all
 SHARED = 4  # streams that have a mask in common, at least, which is looked at whole
 Range = tuple[Expr, Expr]  # the least and the most that a value is
 
@@ -97,7 +98,7 @@ class Finder:
                 return None
             return self.ranges_of_blocks()
         must, may = (reduce(both, each) for each in zip(*known, strict=True))
-        self.add_ends(must, may, 1)
+        self.add_ends(must, may)
         return self.finish("ranges")
 
     def ranges_of_blocks(self) -> Ranges:
@@ -111,9 +112,10 @@ class Finder:
         self.stores = 2
         sides = (self.over, self.grain) if self.mask.is_turned else (self.grain, self.over)
         at = position_over((*self.mask.batch, *sides))
-        may = load(0, at)
-        must = load(1, at)
-        self.add_ends(as_truth(must), as_truth(may), GRAIN)
+        may, must = (Expr("load", (), (number, at), int32) for number in range(2))
+        self.add_reach(as_truth(may), axis_index(self.over))
+        cell = Expr("add", (may, must), None, int32)
+        self.store(Compute((*self.axes, self.over), (), None, cell, int32))
         return self.finish("ranges", before)
 
     def look_at_blocks(self) -> Ranges:
@@ -149,14 +151,14 @@ class Finder:
         rows, places = sides or (self.mask.row, self.mask.place)
         computes = tuple(self.computes)
         part = normalize_part(Part(self.axes, computes))
-        size = product(axis.size for axis in self.axes)
         reads = tuple(self.slots)
         read = [self.stream.slots[number] for number in reads]
         if before is not None:
             read = [slot for slot in before.kernel.slots if slot.role == "out"]
         slots = [replace(slot, role="in") for slot in read]
-        made = Slot(int32, size, "out")
-        slots += [made] * (self.stores - len(slots))
+        for compute in self.computes:
+            if compute.store is not None:
+                slots.append(Slot(int32, product(axis.size for axis in compute.axes), "out"))
         name = f"reduce_score_{name}_{rows.size}x{places.size}"
         hero = hero_of("reduce", part)
         scalars = self.stream.scalars
@@ -171,15 +173,12 @@ class Finder:
         rows = product(axis.size for axis in part.rows)
         return own * SHARED <= rows
 
-    def add_ends(self, must: Expr, may: Expr, size: int) -> None:
+    def add_ends(self, must: Expr, may: Expr) -> None:
         """Find the grains of places that are seen, and the places around their middle that all
-        rows see; positions of `over` are so many places."""
-        _, places = self.mask.grains
+        rows see."""
         self.stores = self.stores or len(self.slots)
-        own = axis_index(self.over) * size
-        grain = own // GRAIN
-        first = self.add_end("min", may, grain, places)
-        stop = self.add_end("max", may, grain + 1, 0)
+        own = axis_index(self.over)
+        first, stop = self.add_reach(may, own // GRAIN)
         half = const(GRAIN // 2, int32)
         total = Expr("add", (first, stop), None, int32)
         middle = Expr("mul", (total, half), None, int32)
@@ -187,8 +186,13 @@ class Finder:
         is_hidden = negated(must)
         before = both(is_hidden, is_before)
         behind = both(is_hidden, negated(is_before))
-        self.add_end("max", before, own + size, 0)
+        self.add_end("max", before, own + 1, 0)
         self.add_end("min", behind, own, self.mask.place.size)
+
+    def add_reach(self, may: Expr, grain: Index) -> tuple[Expr, Expr]:
+        """Find the first grain of places that is seen, and what is behind the last."""
+        _, places = self.mask.grains
+        return self.add_end("min", may, grain, places), self.add_end("max", may, grain + 1, 0)
 
     def add_end(self, monoid: str, seen: Expr, index: Index, none: int) -> Expr:
         """Find the least or the most of an index where a condition holds."""
@@ -199,7 +203,7 @@ class Finder:
 
     def store(self, compute: Compute) -> Expr:
         """Add a compute that is stored, and refer to it."""
-        place = self.stores, position_over(self.axes)
+        place = self.stores, position_over(compute.axes)
         self.stores += 1
         return self.add(replace(compute, store=place))
 
@@ -292,11 +296,6 @@ def guard(value: Expr, fill: Expr, at: Index, size: int) -> Expr:
         return value
     is_there = at, 0, size - 1
     return Expr("guard", (value, fill), (is_there,), value.dtype)
-
-
-def load(slot: int, at: Index) -> Expr:
-    """Read what the kernel before found."""
-    return Expr("load", (), (slot, at), int32)
 
 
 def position(index: Index) -> Expr:

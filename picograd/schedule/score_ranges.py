@@ -20,9 +20,10 @@ from picograd.errors import internal
 from picograd.graph.ops import OPS
 from picograd.helpers import product
 from picograd.schedule.in_place import renumbered
-from picograd.schedule.index import Axis, Dynamic, Index, atom_index, axis_index, flatten
+from picograd.schedule.index import Axis, Dynamic, Index, atom_index, axis_index, constant, flatten
 from picograd.schedule.loop import (
     Compute,
+    Condition,
     Expr,
     Kernel,
     Part,
@@ -34,14 +35,13 @@ from picograd.schedule.loop import (
 )
 from picograd.schedule.monoid import identity
 from picograd.schedule.plan import KernelLaunch, PlanSlot, Step
-from picograd.schedule.range_kernels import GRAIN, Finder, Mask, Ranges, axes_in, both
+from picograd.schedule.range_kernels import CELLS, GRAIN, Finder, Mask, Ranges, axes_in, both
 from picograd.schedule.recompute import written_by
 from picograd.schedule.score_masks import LOWEST, conjuncts, filled, hiding, seen_where, weighing
 from picograd.target import Target
 
 LEAST = 512  # rows, and places: of fewer it is not worth a kernel
 OPERATIONS = 64  # of a mask
-FOUND = 4  # arrays
 COMPUTED = ("ref", "element")  # by the same kernel
 Key = tuple[str, tuple[int, ...], tuple[int, ...]]  # a kernel, and what it reads
 
@@ -58,7 +58,8 @@ def find_ranges(slots: list[PlanSlot], steps: Sequence[Step], target: Target) ->
         ranges, written = ranges_of(step), set(written_by(step))
         if ranges is not None and isinstance(step, KernelLaunch):
             added = made.find(ranges, step)
-            step = replace(step, kernel=guarded(step.kernel), slots=(*step.slots, *added))
+            kernel = guarded(step.kernel, ranges)
+            step = replace(step, kernel=kernel, slots=(*step.slots, *added))
             before, made.launches = made.launches, []
             if target.has_blocks and before:
                 step = finding(step, before)
@@ -200,42 +201,56 @@ def is_by_position(condition: Expr, moving: set[Axis]) -> bool:
     return all(moving.isdisjoint(axes) for axes in map(axes_in, values))
 
 
-def guarded(kernel: Kernel) -> Kernel:
+def guarded(kernel: Kernel, ranges: Ranges) -> Kernel:
     """Let the sums of a stream leave out what more slots say that rows do not see.
 
-    Where they see all of it, masks hold without a look at their numbers.
+    Where they see all of it, masks hold without a look at their numbers. Of a mask that was looked
+    at whole, each block is known.
     """
     (part,) = kernel.parts
     mask = mask_of(part) or internal("a stream has no mask", kernel)
-    rows, places = mask.grains
-    count = len(kernel.slots)
-    sizes = [axis.size for axis in mask.batch]
-    before = map(axis_index, mask.batch)
-    grain = axis_index(mask.row) // GRAIN
-    at = flatten([*before, grain], [*sizes, rows])
-    first, stop = (read(number, at, places) for number in (count, count + 1))
-    begin, end = (read(number, at, mask.place.size) for number in (count + 2, count + 3))
-    place = axis_index(mask.place)
-    is_whole = both(compared_indices(begin, place), compared_indices(place + 1, end))
+    reach, is_whole, found = seen_of(mask, len(kernel.slots), ranges)
     known = set(mask.conditions)
 
     def looked_at(expr: Expr) -> Expr | None:
         return with_whole(expr, is_whole, known)
 
-    is_behind = place - first * GRAIN, 0, mask.place.size - 1
-    is_before = stop * GRAIN - place - 1, 0, places * GRAIN - 1
     computes = []
     for compute in part.computes:
         if compute.reduce == (mask.place,):
             fill = const(identity(str(compute.monoid), compute.dtype), compute.dtype)
             args = rewrite(compute.body, {}, looked_at), fill
-            body = Expr("guard", args, (is_behind, is_before), compute.dtype)
+            body = Expr("guard", args, reach, compute.dtype)
             compute = replace(compute, body=body)
         computes.append(compute)
     part = replace(part, computes=tuple(computes))
-    slot = Slot(int32, product(sizes) * rows, "in")
-    slots = *kernel.slots, *[slot] * FOUND
-    return replace(kernel, slots=slots, parts=(part,))
+    return replace(kernel, slots=(*kernel.slots, *found), parts=(part,))
+
+
+def seen_of(
+    mask: Mask, count: int, ranges: Ranges
+) -> tuple[tuple[Condition, ...], Expr, list[Slot]]:
+    """Write where anything is seen, and where all is, by what slots from `count` on say."""
+    rows, places = mask.grains
+    sizes = [axis.size for axis in mask.batch]
+    before = [axis_index(axis) for axis in mask.batch]
+    grain = axis_index(mask.row) // GRAIN
+    at = flatten([*before, grain], [*sizes, rows])
+    first, stop = (read(number, at, places) for number in (count, count + 1))
+    place = axis_index(mask.place)
+    is_behind = place - first * GRAIN, 0, mask.place.size - 1
+    is_before = stop * GRAIN - place - 1, 0, places * GRAIN - 1
+    size = product(sizes) * rows
+    ranged = [Slot(int32, size, "in")] * 2
+    if ranges.before is None:
+        begin, end = (read(number, at, mask.place.size) for number in (count + 2, count + 3))
+        is_whole = both(compared_indices(begin, place), compared_indices(place + 1, end))
+        return (is_behind, is_before), is_whole, ranged * 2
+    block = flatten([*before, grain, place // GRAIN], [*sizes, rows, places])
+    cell = read(count + 2, block, CELLS)
+    is_any = cell - 1, 0, CELLS - 1
+    is_whole = compared_indices(constant(CELLS), cell)
+    return (is_behind, is_before, is_any), is_whole, [*ranged, Slot(int32, size * places, "in")]
 
 
 def compared_indices(low: Index, high: Index) -> Expr:

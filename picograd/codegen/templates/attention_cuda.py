@@ -60,9 +60,10 @@ from picograd.codegen.templates.attention_frame import (
     WARPGROUP,
     Frame,
     Schedule,
+    or_lowest,
     side_by_side,
 )
-from picograd.codegen.templates.attention_splits import Splits, split_count
+from picograd.codegen.templates.attention_splits import Splits, leave, split_count
 from picograd.codegen.templates.attention_vectors import Vectors, boxes_of, is_spread
 from picograd.codegen.tile import Accumulate, Assign, Dot, Step, TileKernel, TilePart
 from picograd.errors import internal
@@ -70,7 +71,7 @@ from picograd.graph.ops import OPS
 from picograd.helpers import round_up
 from picograd.schedule.index import Axis, axis_index
 from picograd.schedule.loop import Compute, Condition, Expr, Kernel, const, walk
-from picograd.schedule.monoid import COMBINE, identity
+from picograd.schedule.monoid import COMBINE
 from picograd.schedule.score_masks import hiding
 from picograd.target import Target
 
@@ -255,17 +256,15 @@ class Writer:
     def part(self) -> TilePart:
         """Write the program of a block."""
         frame, stream = self.frame, self.stream
-        begun: list[Step] = [frame.start_reduction(number) for number in stream.reductions]
-        begun += [frame.start_product(each) for each in stream.products]
-        begun += self.pack_rows()
+        begun = [*frame.begin(), *self.pack_rows()]
         steps = self.consume()
         begun += self.vectors.hold_rows()
         values = self.vectors.fill_places()
-        frame.fill_memory([each.tile for each in values])
         if stream.peak is not None:
             frame.factors[stream.peak] = self.scale
-        after = Splits(frame, self.factor).steps() if frame.split.size > 1 else ()
         pipeline = frame.pipeline(values, steps, self.is_rotated())
+        is_split = frame.split.size > 1
+        after = Splits(frame, self.factor).steps() if is_split else leave(frame)
         return frame.part(begun, pipeline, after)
 
     def is_rotated(self) -> bool:
@@ -332,10 +331,7 @@ class Writer:
             if is_tile(found):
                 return []
             return [Assign(self.score, self.dims, found)]
-        fill = const(identity("max", found.dtype), found.dtype)
-        if self.conditions:
-            found = Expr("guard", (found, fill), self.conditions, found.dtype)
-        score = cast(found, self.dtype)
+        score = cast(or_lowest(found, self.conditions), self.dtype)
         return [Assign(self.score, self.dims, score)]
 
     @property
@@ -373,13 +369,12 @@ class Writer:
             steps.append(Assign(name, self.dims, self.element(core, known)))
             value = read(name, self.point, compute.dtype)
             known = {core: value} if is_last else {**known, core: value}
-            steps += self.add_up(number, value)
+            before = frame.sum_before(number)
+            if stream.is_repaired(number):
+                before = binary("mul", before, read("factor", self.point[:1], before.dtype))
+            steps += frame.add_up(number, value, before)
         for each in stream.products:
-            name = f"weight{each.number}"
-            shape = frame.height, frame.size
-            layout = WgmmaOperand(frame.scored)
-            frame.add(name, shape, layout, frame.half)
-            weights[each.number] = name
+            name = weights[each.number] = frame.add_weight(each)
             value = self.element(each.weight, known)
             while value.args and OPS[value.op].keeps_value:
                 (value,) = value.args  # it is rounded once, where it is packed
@@ -439,24 +434,6 @@ class Writer:
             Assign("safe", rows, subtracted(greatest, highest)),
             Assign("factor", rows, factor),
             Assign(name, rows, greatest),
-        ]
-
-    def add_up(self, number: int, value: Expr) -> list[Step]:
-        """Add the elements of a block to a sum, scaled if the peak changed."""
-        compute = self.stream.computes[number]
-        dtype, monoid = compute.dtype, str(compute.monoid)
-        here = self.point[:1]
-        part = self.frame.add_rows(f"part{number}", dtype)
-        before = read(f"value{number}", here, dtype)
-        if self.stream.is_repaired(number):
-            factor = read("factor", here, dtype)
-            before = binary("mul", before, factor)
-        own = read(part, here, dtype)
-        total = binary(COMBINE[monoid], before, own)
-        layout = self.frame.scored
-        return [
-            Accumulate(part, (self.row,), (self.place,), monoid, value, layout=layout),
-            Assign(f"value{number}", (self.row,), total),
         ]
 
     def repair(self) -> list[Step]:

@@ -20,7 +20,7 @@ from picograd.codegen.boxes import (
     place_of,
     view_of,
 )
-from picograd.codegen.layout import Layout, RowsOf, Swizzled, WgmmaAccumulator
+from picograd.codegen.layout import Layout, RowsOf, Swizzled, WgmmaAccumulator, WgmmaOperand
 from picograd.codegen.operands import Role, expr_axes, narrow, role, size_of
 from picograd.codegen.stream_masks import (
     edges,
@@ -28,19 +28,26 @@ from picograd.codegen.stream_masks import (
     extreme,
     extreme_of,
     minimum_of,
-    scaled,
     seen_places,
 )
-from picograd.codegen.streams import Product, Stream, binary, is_tile, left, read, replaced
-from picograd.codegen.tile import Assign, Step, Store, Tile, TilePart, When
+from picograd.codegen.streams import Product, Stream, binary, read
+from picograd.codegen.tile import Accumulate, Assign, Step, Tile, TilePart, When
 from picograd.dtype import DType
 from picograd.errors import internal
-from picograd.graph.ops import OPS
 from picograd.helpers import ceil_div, product, round_up
 from picograd.late_methods import dataclass
-from picograd.schedule.index import Axis, Index, axis_index, constant, substitute
-from picograd.schedule.loop import Compute, Condition, Expr, const, dynamics_of
-from picograd.schedule.monoid import identity
+from picograd.schedule.index import (
+    Axis,
+    Dynamic,
+    Index,
+    atom_index,
+    axes_of,
+    axis_index,
+    constant,
+    substitute,
+)
+from picograd.schedule.loop import Compute, Condition, Expr, const
+from picograd.schedule.monoid import COMBINE, identity
 from picograd.target import Target
 
 ROWS = 64  # of a warpgroup
@@ -151,6 +158,7 @@ class Frame:
         self.workspaces: list[tuple[int, bool]] = []
         self.stages = 0  # of the rings
         self.is_crowded = False  # a bias has no room beside them
+        self.known: dict[Index, Axis] = {}  # of each block
 
     def cut_batch(self) -> Role:
         """Find the values of the axes of the batch: of a head in a group."""
@@ -214,6 +222,11 @@ class Frame:
         """Count what a product of scores sums over."""
         return round_up(size_of(axes), self.grain)
 
+    def begin(self) -> list[Step]:
+        """Add and start the rows of all reductions, and the accumulators of all products."""
+        steps = [self.start_reduction(number) for number in self.stream.reductions]
+        return [*steps, *map(self.start_product, self.stream.products)]
+
     def start_product(self, each: Product) -> Step:
         """Add the accumulator of a product, and start it."""
         width = self.width(each)
@@ -232,6 +245,25 @@ class Frame:
         name = self.add_rows(f"value{number}", dtype)
         start = const(identity(monoid, dtype), dtype)
         return Assign(name, (self.row,), start)
+
+    def sum_before(self, number: int) -> Expr:
+        """Read the sum of a row over the blocks before this one."""
+        return read(f"value{number}", self.point[:1], self.stream.computes[number].dtype)
+
+    def add_up(self, number: int, element: Expr, before: Expr) -> list[Step]:
+        """Add the elements of a block to a sum of rows."""
+        monoid, rows = str(self.stream.computes[number].monoid), (self.row,)
+        part = self.add_rows(f"part{number}", before.dtype)
+        total = binary(COMBINE[monoid], before, read(part, self.point[:1], before.dtype))
+        return [
+            Accumulate(part, rows, (self.place,), monoid, element, layout=self.scored),
+            Assign(f"value{number}", rows, total),
+        ]
+
+    def add_weight(self, each: Product) -> str:
+        """Add the tile of the weights of a product, rounded to a left operand."""
+        layout, shape = WgmmaOperand(self.scored), (self.height, self.size)
+        return self.add(f"weight{each.number}", shape, layout, self.half)
 
     # -- boxes ------------------------------------------------------------------------------------
 
@@ -331,11 +363,9 @@ class Frame:
 
     # -- the block --------------------------------------------------------------------------------
 
-    def part(
-        self, before: Sequence[Step], pipeline: Pipeline, after: Sequence[Step] = ()
-    ) -> TilePart:
+    def part(self, before: Sequence[Step], pipeline: Pipeline, after: Sequence[Step]) -> TilePart:
         """Write the program of a block: what starts a tile of rows, the main loop, what leaves."""
-        body = (*before, *self.held, pipeline, *(after or self.leave()))
+        body = (*before, *self.held, pipeline, *after)
         points = self.group, self.tile, self.head, self.split
         count = product(axis.size for axis in points)
         blocks = min(count, self.target.multiprocessors * self.schedule.blocks)
@@ -348,42 +378,61 @@ class Frame:
         return TilePart((block,), tiles, (loop,), tuple(self.workspaces))
 
     def pipeline(
-        self, values: Sequence[Step], steps: Sequence[Step], is_rotated: bool = False
+        self, values: Sequence[Assign], steps: Sequence[Step], is_rotated: bool = False
     ) -> Pipeline:
         """Write the main loop over the blocks that a mask shows; rotated as `Pipeline` says."""
+        self.fill_memory([each.tile for each in values])
         first, stop = self.shown()
         copies = (*self.ring, *values)
         if self.is_relaxed:
             steps = [relaxed(each) for each in steps]
-        return Pipeline(self.block, copies, tuple(steps), first, stop, is_rotated)
+        _, apart = self.bounds()
+        seen = minimum_of(apart) if apart and not self.stream.kept else None
+        known = tuple([(axis, index) for index, axis in self.known.items()])
+        return Pipeline(self.block, copies, tuple(steps), first, stop, is_rotated, known, seen)
 
     # -- masks ------------------------------------------------------------------------------------
 
     def bounded(self, index: Index, is_most: bool = False) -> Index:
         """Bound an index over the rows and places of a block."""
         values = {**self.rows.values, **self.over.values}
-        return extreme(index, values, self.dims, is_most)
+        found = extreme(index, values, self.dims, is_most)
+        for atom, factor in found.terms:
+            if isinstance(atom, Dynamic) and self.block in expr_axes(atom.expr):
+                index, (low, high) = atom_index(atom), atom.bounds
+                new = Axis(f"known{len(self.known)}", high - low + 1)
+                axis = self.known.setdefault(index - low, new)
+                found += (axis_index(axis) + low - index) * factor
+        return found
 
     def shown(self) -> tuple[Index | None, Index | None]:
         """Find the blocks that a mask shows anything of: from the first, and before the stop."""
         firsts: list[Index] = []
         stops: list[Index] = []
         last = constant(size_of(self.stream.over) - 1)
-        for index in (*emptied(self.stream), last - self.first):
-            most = self.bounded(index, True)
-            if any(self.block in expr_axes(atom.expr) for atom in dynamics_of(most)):
-                continue
+        even, _ = self.bounds()
+        for most in (*even, self.bounded(last - self.first, True)):
             terms = dict(most.terms)
             step = terms.get(self.block, 0)
             rest = substitute(most, {self.block: constant(0)})
             if step <= 0:  # rest + step * block >= 0
                 far = max(abs(rest.lo), abs(rest.hi)) + 1
-                stop = rest // (-step or far) + 1
+                stop = rest // -step + 1 if step else (rest // far + 1) * self.block.size
                 stops += [stop] if stop.lo < self.block.size else []
             else:
                 firsts.append((rest * -1 + (step - 1)) // step)
         first = extreme_of("maximum", firsts) if firsts else None
         return first, minimum_of(stops) if stops else None
+
+    def bounds(self) -> tuple[list[Index], list[Index]]:
+        """Bound the indices that say what a mask shows of a block: those that move evenly with the
+        block, and those that are known of each."""
+        even: list[Index] = []
+        apart: list[Index] = []
+        for index in emptied(self.stream):
+            most = self.bounded(index, True)
+            (even if axes_of(most).isdisjoint(self.known.values()) else apart).append(most)
+        return even, apart
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
@@ -412,46 +461,6 @@ class Frame:
         return [first, last]
 
     # -- results ----------------------------------------------------------------------------------
-
-    def leave(self) -> list[Step]:
-        """Store rows, then products, with whatever is computed of them."""
-        steps: list[Step] = []
-        for number, compute in enumerate(self.stream.computes):
-            if compute.store is not None and number not in self.stream.kept:
-                self.leave_one(number, compute, steps)
-        return steps
-
-    def leave_one(self, number: int, compute: Compute, steps: list[Step]) -> None:
-        """Store one result: values of rows, or a product."""
-        each = self.stream.product_like(compute)
-        layout: Layout
-        if each is None:
-            axes: tuple[Axis, ...] = ()
-            column = Axis("column", 1)
-            dims: tuple[Axis, ...] = (self.row,)
-            layout = RowsOf(self.scored)
-        else:
-            axes = each.columns
-            column = Axis("column", self.width(each))
-            dims = (self.row, column)
-            layout = self.fragment(column.size)
-        index = tuple(map(axis_index, dims))
-
-        def held(number: int, ref: Expr) -> Expr:
-            is_row = number in (*self.stream.reductions, *self.stream.early)
-            place = index[:1] if is_row else index
-            value = read(f"value{number}", place, ref.dtype)
-            factor = self.factors.get(number, 1.0)
-            return value if factor == 1 else scaled(value, factor)
-
-        beside = role(axes, axis_index(column))
-        roles = self.rows, beside
-        slot, target, value = left(self.stream, number, roles, held)
-        value = self.undivided(value, steps)
-        conditions = (*self.rows.conditions, *beside.conditions)
-        box = None if each is None else self.box_of(compute, each.columns, constant(0))
-        store = Store(slot, target, dims, value, conditions, layout, box)
-        steps.append(store)
 
     def box_of(self, compute: Compute, columns: tuple[Axis, ...], first: Index) -> BoxStore | None:
         """Describe how columns leave in boxes; None if they cannot, or are of few rows."""
@@ -488,26 +497,11 @@ class Frame:
             stages = 1
         self.tiles["leaving"] = Tile("leaving", shape, dtype, "shared", stages=stages)
 
-    def undivided(self, value: Expr, steps: list[Step]) -> Expr:
-        """Multiply by the inverse of what has one value a row, which is divided by once a row."""
-        here = (axis_index(self.row),)
 
-        def find(expr: Expr) -> Expr | None:
-            if not is_quotient(expr):
-                return None
-            above, over = expr.args
-            if not is_tile(over) or over.arg[1] != here:
-                return None
-            name = f"inverse_{over.arg[0]}"
-            if name not in self.tiles:
-                self.add_rows(name, over.dtype)
-                one = const(1.0, over.dtype)
-                inverse = Expr(expr.op, (one, over), None, over.dtype)
-                steps.append(Assign(name, (self.row,), inverse))
-            factor = read(name, here, over.dtype)
-            return binary("mul", above, factor)
-
-        return replaced(value, find)
+def or_lowest(score: Expr, conditions: tuple[Condition, ...]) -> Expr:
+    """Write -inf for a score where conditions do not hold."""
+    fill = const(identity("max", score.dtype), score.dtype)
+    return Expr("guard", (score, fill), conditions, score.dtype) if conditions else score
 
 
 def relaxed(step: Step) -> Step:
@@ -515,10 +509,3 @@ def relaxed(step: Step) -> Step:
     if isinstance(step, When):
         return replace(step, body=tuple(map(relaxed, step.body)))
     return replace(step, is_relaxed=True) if isinstance(step, Assign) else step
-
-
-def is_quotient(expr: Expr) -> bool:
-    """Tell whether an expression divides: of two arguments it is linear in the first alone."""
-    if expr.op not in OPS or len(expr.args) != 2:
-        return False
-    return OPS[expr.op].linear == (0,)

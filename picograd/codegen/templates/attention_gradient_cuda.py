@@ -18,11 +18,9 @@ the stream comes to shared memory with the boxes, computed by a warp of its own:
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from picograd.codegen.layout import WgmmaOperand
 from picograd.codegen.operands import bind_roles, cast, guarded, role, size_of
 from picograd.codegen.stream_masks import (
     Power,
-    emptied,
     exponentials_of,
     is_multiple,
     needs_guard,
@@ -36,13 +34,20 @@ from picograd.codegen.stream_masks import (
     without_factor,
 )
 from picograd.codegen.streams import Product, Stream, binary, is_tile, placed_in, read, replaced
-from picograd.codegen.templates.attention_frame import GRAIN, SPAN, Frame, Schedule, side_by_side
+from picograd.codegen.templates.attention_frame import (
+    GRAIN,
+    SPAN,
+    Frame,
+    Schedule,
+    or_lowest,
+    side_by_side,
+)
+from picograd.codegen.templates.attention_splits import leave
 from picograd.codegen.templates.attention_vectors import Vectors
 from picograd.codegen.tile import Accumulate, Assign, Dot, For, Step, Store, TilePart, When
 from picograd.helpers import round_up
 from picograd.schedule.index import Axis, axis_index
 from picograd.schedule.loop import Expr, const, walk
-from picograd.schedule.monoid import COMBINE, identity
 from picograd.schedule.score_masks import hiding
 
 GROUPS = 2  # warpgroups of 64 rows
@@ -103,17 +108,10 @@ class Writer:
         numbers = range(len(stream.scores))
         steps: list[Step] = [self.multiply(number) for number in numbers]
         steps += self.weigh()
-        begun: list[Step] = []
-        begun += map(frame.start_reduction, stream.reductions)
-        begun += map(frame.start_product, stream.products)
-        begun += self.sum_rows()
-        begun += self.clear_hidden()
-        begun += self.vectors.hold_rows()
+        begun = [*frame.begin(), *self.sum_rows(), *self.clear_hidden(), *self.vectors.hold_rows()]
         values = self.vectors.fill_places()
-        names = [each.tile for each in values]
-        frame.fill_memory(names)
         pipeline = frame.pipeline(values, steps)
-        return frame.part(begun, pipeline)
+        return frame.part(begun, pipeline, leave(frame))
 
     def sum_rows(self) -> list[Step]:
         """Sum rows that are no scores, before the stream."""
@@ -276,51 +274,32 @@ class Writer:
         frame = self.frame
         whole = unrounded(self.prepared(settled(score)))
         edge = cast(self.prepared(score), frame.dtype)
-        if frame.conditions:
-            fill = const(identity("max", frame.dtype), frame.dtype)
-            edge = Expr("guard", (edge, fill), frame.conditions, frame.dtype)
-        return whole, edge
+        return whole, or_lowest(edge, frame.conditions)
 
     def add_up(self, number: int, whole: Expr, edge: Expr) -> list[Step]:
         """Add the elements of a block to a sum of rows."""
         frame = self.frame
-        compute = self.stream.computes[number]
-        dtype = compute.dtype
+        dtype = self.stream.computes[number].dtype
         name = frame.add_scores(f"element{number}", dtype)
-        part = frame.add_rows(f"part{number}", dtype)
-        sums = f"value{number}"
         guard = guarded(edge, frame.conditions)
         plain = Assign(name, frame.dims, whole)
-        hidden = Assign(name, frame.dims, guard)
-        monoid = str(compute.monoid)
+        masked = Assign(name, frame.dims, guard)
         element = read(name, frame.point, dtype)
-        here = frame.point[:1]
-        before = read(sums, here, dtype)
-        own = read(part, here, dtype)
-        total = binary(COMBINE[monoid], before, own)
-        rows, places = (frame.row,), (frame.place,)
-        return [
-            *frame.chosen([plain], [hidden]),
-            Accumulate(part, rows, places, monoid, element, layout=frame.scored),
-            Assign(sums, rows, total),
-        ]
+        added = frame.add_up(number, element, frame.sum_before(number))
+        return [*frame.chosen([plain], [masked]), *added]
 
     def multiply_weights(self, each: Product, whole: Expr, edge: Expr) -> list[Step]:
         """Round the weights of a product to a left operand, and multiply."""
         frame = self.frame
-        number = each.number
-        name = f"weight{number}"
-        layout = WgmmaOperand(frame.scored)
-        shape = frame.height, frame.size
-        frame.add(name, shape, layout, frame.half)
+        name = frame.add_weight(each)
         edge = unrounded(edge)
         if any(map(needs_guard, walk(edge))):
             edge = guarded(edge, frame.conditions)
         plain = Assign(name, frame.dims, unrounded(whole))
-        hidden = Assign(name, frame.dims, edge)
-        steps = frame.chosen([plain], [hidden])
+        masked = Assign(name, frame.dims, edge)
+        steps = frame.chosen([plain], [masked])
         value = frame.streamed(each.value, each.columns)
-        dot = Dot(f"value{number}", name, value, frame.size, frame.unit)
+        dot = Dot(f"value{each.number}", name, value, frame.size, frame.unit)
         return [*steps, dot]
 
     def keep(self, number: int, whole: Expr, edge: Expr) -> list[Step]:
@@ -351,7 +330,7 @@ class Writer:
         outside = [here - stop] if stop is not None else []
         outside += [first - here - 1] if first is not None else []
         steps: list[Step] = []
-        mosts = {frame.bounded(index, True) for index in emptied(self.stream)}
+        mosts = set(frame.bounds()[0])
         for number in self.stream.kept:
             compute = self.stream.computes[number]
             seen = {frame.bounded(index, True) for index, _, _ in compute.seen}

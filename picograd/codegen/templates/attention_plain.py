@@ -87,6 +87,7 @@ class Plain:
     def __init__(self, tiles: dict[str, Tile], packed: set[str]) -> None:
         self.tiles, self.packed = tiles, packed
         self.is_written = False  # a shared tile, since the last barrier
+        self.known: dict[Axis, Index] = {}  # of a position
 
     def every(self, steps: Sequence[Step]) -> Iterator[Step]:
         """Rewrite steps in order."""
@@ -104,7 +105,10 @@ class Plain:
                 yield Barrier()
                 self.is_written = False
             yield replace(step, unit="fma")
-        elif isinstance(step, When | For):
+        elif isinstance(step, When):
+            tests = [(substitute(i, self.known), lo, hi) for i, lo, hi in step.conditions]
+            yield When(tuple(tests), tuple(self.every(step.body)))
+        elif isinstance(step, For):
             yield replace(step, body=tuple(self.every(step.body)))
         elif isinstance(step, LastBlock):
             yield step
@@ -145,6 +149,7 @@ class Plain:
 
     def loop(self, step: Pipeline) -> Step:
         """Write a main loop over the blocks that a mask shows."""
+        self.known = dict(step.known)
         body = (*self.every(step.produce), *self.every(step.consume), Barrier())
         self.is_written = False
         here, conditions = axis_index(step.axis), []
@@ -154,4 +159,7 @@ class Plain:
         if step.stop is not None:
             index = step.stop - here
             conditions.append((index, 1, max(index.hi, 1)))
+        if step.seen is not None:
+            seen = substitute(step.seen, self.known)
+            conditions.append((seen, 0, max(seen.hi, 0)))
         return For(step.axis, (When(tuple(conditions), body),) if conditions else body)

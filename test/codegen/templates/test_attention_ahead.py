@@ -1,13 +1,15 @@
 """Ranges that an attention kernel finds by itself: how rows are shared, values, one launch."""
 
+import numpy as np
 import pytest
 from attention_forms import documents, masked
 from plan_support import VALUES, leaf
 from test_attention_gradient_cuda import check, gradients_of, run_program, run_tiles
 
 from picograd.codegen.templates import attention_ahead, attention_cuda
-from picograd.dtype import bfloat16, bool_
+from picograd.dtype import bfloat16, bool_, int32
 from picograd.schedule import score_ranges
+from picograd.schedule.loop import dynamics_of
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
 
@@ -24,6 +26,32 @@ def stored(q, k, v):
     return masked(q, k, v, lambda s, at: at(mask, 2, 3))
 
 
+def with_holes(q, k, v):
+    """A mask whose rows see nothing of some blocks between others, and some nothing at all."""
+    rows, places = q.shape[2], k.shape[2]
+    mask = leaf(rows, places, dtype=bool_, below=2)
+    seen = VALUES[mask]
+    seen[:, 64 : places - 70] = False
+    seen[rows - 64 :, :64] = True
+    seen[:10] = False
+    return masked(q, k, v, lambda s, at: at(mask, 2, 3))
+
+
+def recurring(q, k, v):
+    """Documents that others interrupt, compared by arithmetic: their mask is looked at whole."""
+
+    def see(s, at):
+        numbers = []
+        for dim in (2, 3):
+            own = leaf(s.shape[dim], dtype=int32)
+            VALUES[own] = np.arange(s.shape[dim], dtype=np.int32) // 64 % 2
+            numbers.append(at(own, dim))
+        row, place = numbers
+        return ((row - place) * (row - place)).binary("less", row.const_like(1))
+
+    return masked(q, k, v, see)
+
+
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     monkeypatch.setattr(score_ranges, "LEAST", 64)
@@ -33,6 +61,20 @@ def small(monkeypatch):
 def test_masks_in_memory(run, length):
     shapes = (1, 4, length, 64), (1, 4, length + 9, 64), (1, 4, length + 9, 64)
     check(stored, shapes, run)
+
+
+@pytest.mark.parametrize(
+    "form, run, depth",
+    [(with_holes, run_tiles, 64), (with_holes, run_tiles, 128), (recurring, run_program, 64)],
+)
+def test_blocks_between_others_are_left_out(form, run, depth):
+    shapes = (1, 4, 192, depth), (1, 4, 256, depth), (1, 4, 256, depth)
+    check(form, shapes, run)
+    kernels = schedule(gradients_of(form, shapes), FEW).kernels
+    for kernel in (each for each in kernels if each.hero == "attention"):
+        (loop,) = attention_cuda.build(kernel, FEW).parts[0].steps
+        (pipeline,) = (step for step in loop.body if hasattr(step, "produce"))
+        assert pipeline.seen is not None and any(dynamics_of(pipeline.known[0][1]))
 
 
 @pytest.mark.parametrize("form, parts", [(documents, [2, 1, 2]), (stored, [3, 1, 2])])

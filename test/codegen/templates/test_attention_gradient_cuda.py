@@ -16,6 +16,7 @@ from attention_forms import (
     causal,
     causal_twice,
     documents,
+    few_rows_see,
     grouped,
     grouped_beside,
     is_seen,
@@ -146,6 +147,11 @@ def test_documents(run, length, monkeypatch):
         (pipeline,) = (step for step in loop.body if hasattr(step, "produce"))
         for end in (pipeline.first, pipeline.stop):
             assert end is not None and any(dynamics_of(end))
+
+
+@pytest.mark.parametrize("run, length", [(run_tiles, 300), (run_program, 150)])
+def test_a_mask_of_rows_alone_hides_all_of_a_row_or_nothing(run, length):
+    check(few_rows_see, shapes_of(length, length, 64, 64), run)
 
 
 def test_heads_that_share_keys():
