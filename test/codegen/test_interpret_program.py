@@ -81,7 +81,6 @@ def test_blocks_side_by_side_have_their_own_shared_memory() -> None:
 
 def told(is_published: bool) -> Program:
     """Blocks of a cluster of two leave their numbers, and store that of the second one."""
-    float32, int32 = dtypes.float32, dtypes.int32
     instructions = [
         Instr("param", float32, arg=0),
         Instr("shared", float32, arg=0),

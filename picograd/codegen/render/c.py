@@ -49,10 +49,9 @@ SPELLING = {
     "not": "!{0}",
     "where": "{0} ? {1} : {2}",
     "fma": "multiply_add({0}, {1}, {2})",
-    **{
-        f"rare_{name}": f"absolute({{0}}) < {RARE_FROM!r}f ? {{1}} : large_{name}({{0}})"
-        for name in ("sin", "cos", "tan")
-    },
+    "rare_sin": f"absolute({{0}}) < {RARE_FROM!r}f ? {{1}} : large_sin({{0}})",
+    "rare_cos": f"absolute({{0}}) < {RARE_FROM!r}f ? {{1}} : large_cos({{0}})",
+    "rare_tan": f"absolute({{0}}) < {RARE_FROM!r}f ? {{1}} : large_tan({{0}})",
 }
 IDENTITY_ON_INTEGERS = ("floor", "ceil", "round", "trunc")
 
