@@ -23,11 +23,9 @@ from picograd.schedule.group import (
     Reasons,
     Windowed,
     is_stored,
-    place,
-    waits_for_rows,
 )
 from picograd.schedule.index import Axis, Index, axis_index
-from picograd.schedule.joining import has_room
+from picograd.schedule.joining import places_of
 from picograd.target import Target
 
 WINDOW_POINTS = 16  # elements of a window: the kernel computes each where it combines them
@@ -113,17 +111,6 @@ def without_padding(facts: Facts) -> tuple[Facts, dict[int, int] | None]:
     pads = {axis: low for axis, (low, high) in enumerate(node.arg[0]) if low or high}
     is_known = all(type(size) is int and size >= 0 for pair in node.arg[0] for size in pair)
     return facts.inputs[0], pads if is_known else None
-
-
-def places_of(source: Facts) -> Labels | None:
-    """Find where the elements of a product's result are, if a value is computed of each."""
-    home, labels = source.home, source.labels
-    if home is None or labels is None or not home.is_product:
-        return None
-    if waits_for_rows(source) or source.has_window or not has_room(home, source):
-        return None
-    placed = place(source.node.shape, labels, home)
-    return None if placed is None else placed[1]
 
 
 def suits(windows: Windows) -> bool:
