@@ -12,7 +12,6 @@ from picograd.graph.bounded import ends_of
 from picograd.graph.row import Role
 from picograd.helpers import product
 from picograd.late_methods import dataclass
-from picograd.schedule import heroes
 from picograd.schedule.cost import PooledProduct, PoolWork, pool_work
 from picograd.schedule.group import (
     AFTER,
@@ -23,6 +22,13 @@ from picograd.schedule.group import (
     Reasons,
     Windowed,
     is_stored,
+)
+from picograd.schedule.heroes import (
+    has_every_axis,
+    is_product,
+    product_depth,
+    product_sides,
+    uses_tensor_cores,
 )
 from picograd.schedule.index import Axis, Index, axis_index
 from picograd.schedule.joining import places_of
@@ -125,9 +131,9 @@ def suits(windows: Windows) -> bool:
         return False
     if hero.node.dtype.is_narrow_float or home.pooled not in ((), windows.along):
         return False
-    rows = heroes.product_sides(hero.node)[0]
+    rows = product_sides(hero.node)[0]
     is_small = 1 < windows.count <= WINDOW_POINTS
-    is_known = heroes.is_product(hero) and heroes.has_every_axis(hero.inputs[1])
+    is_known = is_product(hero) and has_every_axis(hero.inputs[1])
     return is_small and is_known and windows.is_of(rows)
 
 
@@ -139,7 +145,7 @@ def fits_patches(windows: Windows, target: Target) -> bool:
     hero = windows.home.members[0]
     patch = PATCH_BYTES // max(hero.node.dtype.itemsize, 4)
     is_whole = all(each.is_whole for each in windows.along) and patch % windows.count == 0
-    return is_whole and not heroes.uses_tensor_cores(hero, target)
+    return is_whole and not uses_tensor_cores(hero, target)
 
 
 def work_on_windows(windows: Windows, target: Target) -> PoolWork:
@@ -147,14 +153,14 @@ def work_on_windows(windows: Windows, target: Target) -> PoolWork:
     hero = windows.home.members[0].node
     first = windows.along[0]
     if target.has_blocks:
-        made = PooledProduct(hero.size, 0, heroes.product_depth(hero), hero.dtype.itemsize)
+        made = PooledProduct(hero.size, 0, product_depth(hero), hero.dtype.itemsize)
         return pool_work(made, windows.count, 0, target)
-    rows, columns = heroes.product_sides(hero)
+    rows, columns = product_sides(hero)
     least = max(first.stride, 0 if first.is_beside else first.extent)
     held = least * product(hero.shape[d] for d in rows if d > first.dimension)
     wide = product(hero.shape[d] for d in columns)
     walks = 0 if first.is_beside else product(hero.shape[d] for d in rows if d < first.dimension)
-    made = PooledProduct(hero.size, wide, heroes.product_depth(hero), hero.dtype.itemsize)
+    made = PooledProduct(hero.size, wide, product_depth(hero), hero.dtype.itemsize)
     return pool_work(made, held, walks, target)
 
 
