@@ -235,8 +235,11 @@ def main_load(expr: Expr) -> Index | None:
 def strides(expr: Expr, axes: Iterable[Axis]) -> dict[Axis, int]:
     """Memory stride of an operand along each axis; an irregular one counts as very far."""
     index = main_load(expr)
-    if index is None:
-        return dict.fromkeys(axes, 0)
+    return dict.fromkeys(axes, 0) if index is None else distances(index, axes)
+
+
+def distances(index: Index, axes: Iterable[Axis]) -> dict[Axis, int]:
+    """Find how far an index moves along each axis."""
     steps = {axis: step_of(index, axis) for axis in axes}
     return {axis: 1 << 60 if step is None else abs(step) for axis, step in steps.items()}
 
@@ -265,9 +268,7 @@ def output_index(contraction: Contraction) -> Index:
 
 def output_strides(contraction: Contraction, axes: Iterable[Axis]) -> dict[Axis, int]:
     """Stride of the output along each axis."""
-    index = output_index(contraction)
-    steps = {axis: step_of(index, axis) for axis in axes}
-    return {axis: 1 << 60 if step is None else abs(step) for axis, step in steps.items()}
+    return distances(output_index(contraction), axes)
 
 
 def bind(expr: Expr, values: Mapping[Axis, Index]) -> Expr:

@@ -57,8 +57,7 @@ def of_real(op: str) -> Rule:
     return lambda x: x.unary(op)
 
 
-cos, sin = of_real("cos"), of_real("sin")
-cosh, sinh = of_real("cosh"), of_real("sinh")
+cos, sin, cosh, sinh = of_real("cos"), of_real("sin"), of_real("cosh"), of_real("sinh")
 length, is_nan = of_real("abs"), of_real("isnan")
 
 

@@ -15,12 +15,16 @@ from picograd.target import Target
 Operand = tuple[Indices, tuple[Condition, ...]]
 
 
+def label_sizes(node: Node) -> dict[int, int]:
+    """Find the sizes of the labels of a contraction."""
+    pairs = zip(node.arg[:2], node.inputs, strict=True)
+    return {label: size for own, each in pairs for label, size in zip(own, each.shape, strict=True)}
+
+
 def contract_operands(node: Node, own: Indices) -> tuple[Operand, Indices, tuple[Axis, ...]]:
     """Indices of both operands and the axes summed over, from einsum labels."""
     labels_a, labels_b, labels_out = node.arg
-    places = dict(zip(labels_out, own, strict=True))
-    sizes = dict(zip(labels_a, node.inputs[0].shape, strict=True))
-    sizes |= dict(zip(labels_b, node.inputs[1].shape, strict=True))
+    places, sizes = dict(zip(labels_out, own, strict=True)), label_sizes(node)
     over: list[Axis] = []
     for label in dict.fromkeys((*labels_a, *labels_b)):
         if label not in places:
@@ -64,10 +68,7 @@ def product_depth(node: Node) -> int:
     """Count the products that an element of a contraction or convolution sums."""
     if isinstance(node.arg, ConvSpec):
         return product(node.inputs[1].shape[2:])
-    labels_a, labels_b, labels_out = node.arg
-    sizes = dict(zip(labels_a, node.inputs[0].shape, strict=True))
-    sizes |= dict(zip(labels_b, node.inputs[1].shape, strict=True))
-    return product(n for label, n in sizes.items() if label not in labels_out)
+    return product(n for label, n in label_sizes(node).items() if label not in node.arg[2])
 
 
 def product_sides(node: Node) -> tuple[set[int], set[int]]:

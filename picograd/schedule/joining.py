@@ -143,28 +143,34 @@ def packed_work(product: Facts, number: int, target: Target) -> OperandWork | No
     return operand_work(times, *known, machine(target))
 
 
+def places_of(source: Facts) -> Labels | None:
+    """Find where the elements of a product's result are, if a value is computed of each."""
+    home, labels = source.home, source.labels
+    if home is None or labels is None or not home.is_product:
+        return None
+    if waits_for_rows(source) or source.has_window or not has_room(home, source):
+        return None
+    placed = place(source.node.shape, labels, home)
+    return None if placed is None else placed[1]
+
+
 def summed_places(facts: Facts, axes: tuple[int, ...]) -> tuple[tuple[int, ...], Labels] | None:
     """Find over what a reduction reduces the product it reads, and its labels there.
 
     That must be all rows of the result, or all columns, and what others reduce it over.
     """
-    source = facts.inputs[0]
-    home, labels = source.home, source.labels
-    if home is None or labels is None or not home.is_product:
+    home, places = facts.inputs[0].home, places_of(facts.inputs[0])
+    if home is None or places is None or home.pooled:
         return None
-    if waits_for_rows(source) or source.has_window:
-        return None
-    placed, hero = place(source.node.shape, labels, home), home.members[0]
-    if placed is None or not has_room(home, source) or home.pooled:
-        return None
+    hero = home.members[0]
     if ends_of(hero.node) or sources_of(facts.node):
         return None
     if sum(member.level == "hero" for member in home.members) > 1:
         return None
-    over = {placed[1][d] for d in axes} - {FREE}
+    over = {places[d] for d in axes} - {FREE}
     kept = set(home.kept) - over
     is_side = bool(kept) and kept in product_sides(hero.node)
     is_wanted = set(home.summed) == over if home.summed else is_side
     if not is_wanted or not is_product(hero) or not has_every_axis(hero.inputs[1]):
         return None
-    return tuple(sorted(over)), placed[1]
+    return tuple(sorted(over)), places

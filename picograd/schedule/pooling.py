@@ -12,7 +12,6 @@ from picograd.graph.bounded import ends_of
 from picograd.graph.row import Role
 from picograd.helpers import product
 from picograd.late_methods import dataclass
-from picograd.schedule import heroes
 from picograd.schedule.cost import PooledProduct, PoolWork, pool_work
 from picograd.schedule.group import (
     AFTER,
@@ -23,11 +22,16 @@ from picograd.schedule.group import (
     Reasons,
     Windowed,
     is_stored,
-    place,
-    waits_for_rows,
+)
+from picograd.schedule.heroes import (
+    has_every_axis,
+    is_product,
+    product_depth,
+    product_sides,
+    uses_tensor_cores,
 )
 from picograd.schedule.index import Axis, Index, axis_index
-from picograd.schedule.joining import has_room
+from picograd.schedule.joining import places_of
 from picograd.target import Target
 
 WINDOW_POINTS = 16  # elements of a window: the kernel computes each where it combines them
@@ -115,17 +119,6 @@ def without_padding(facts: Facts) -> tuple[Facts, dict[int, int] | None]:
     return facts.inputs[0], pads if is_known else None
 
 
-def places_of(source: Facts) -> Labels | None:
-    """Find where the elements of a product's result are, if a value is computed of each."""
-    home, labels = source.home, source.labels
-    if home is None or labels is None or not home.is_product:
-        return None
-    if waits_for_rows(source) or source.has_window or not has_room(home, source):
-        return None
-    placed = place(source.node.shape, labels, home)
-    return None if placed is None else placed[1]
-
-
 def suits(windows: Windows) -> bool:
     """Tell whether windows are of rows of one product, all of whose results are wanted.
 
@@ -138,9 +131,9 @@ def suits(windows: Windows) -> bool:
         return False
     if hero.node.dtype.is_narrow_float or home.pooled not in ((), windows.along):
         return False
-    rows = heroes.product_sides(hero.node)[0]
+    rows = product_sides(hero.node)[0]
     is_small = 1 < windows.count <= WINDOW_POINTS
-    is_known = heroes.is_product(hero) and heroes.has_every_axis(hero.inputs[1])
+    is_known = is_product(hero) and has_every_axis(hero.inputs[1])
     return is_small and is_known and windows.is_of(rows)
 
 
@@ -152,7 +145,7 @@ def fits_patches(windows: Windows, target: Target) -> bool:
     hero = windows.home.members[0]
     patch = PATCH_BYTES // max(hero.node.dtype.itemsize, 4)
     is_whole = all(each.is_whole for each in windows.along) and patch % windows.count == 0
-    return is_whole and not heroes.uses_tensor_cores(hero, target)
+    return is_whole and not uses_tensor_cores(hero, target)
 
 
 def work_on_windows(windows: Windows, target: Target) -> PoolWork:
@@ -160,14 +153,14 @@ def work_on_windows(windows: Windows, target: Target) -> PoolWork:
     hero = windows.home.members[0].node
     first = windows.along[0]
     if target.has_blocks:
-        made = PooledProduct(hero.size, 0, heroes.product_depth(hero), hero.dtype.itemsize)
+        made = PooledProduct(hero.size, 0, product_depth(hero), hero.dtype.itemsize)
         return pool_work(made, windows.count, 0, target)
-    rows, columns = heroes.product_sides(hero)
+    rows, columns = product_sides(hero)
     least = max(first.stride, 0 if first.is_beside else first.extent)
     held = least * product(hero.shape[d] for d in rows if d > first.dimension)
     wide = product(hero.shape[d] for d in columns)
     walks = 0 if first.is_beside else product(hero.shape[d] for d in rows if d < first.dimension)
-    made = PooledProduct(hero.size, wide, heroes.product_depth(hero), hero.dtype.itemsize)
+    made = PooledProduct(hero.size, wide, product_depth(hero), hero.dtype.itemsize)
     return pool_work(made, held, walks, target)
 
 

@@ -22,6 +22,7 @@ from picograd.graph.row import Role, ops_of
 from picograd.helpers import product
 from picograd.late_methods import dataclass
 from picograd.schedule.group import Facts
+from picograd.schedule.heroes import label_sizes
 from picograd.schedule.index import (
     Axis,
     Index,
@@ -321,9 +322,7 @@ def is_seed(facts: Facts, least: int = LEAST_SIDE) -> bool:
     node = facts.node
     if node.row.role is not Role.CONTRACT or not node.dtype.is_float:
         return False
-    labels_a, labels_b, out = node.arg
-    sizes = dict(zip(labels_a, node.inputs[0].shape, strict=True))
-    sizes |= dict(zip(labels_b, node.inputs[1].shape, strict=True))
+    (labels_a, labels_b, out), sizes = node.arg, label_sizes(node)
     summed = sizes.keys() - set(out)
     if not summed <= set(labels_a) & set(labels_b):
         return False

@@ -37,6 +37,7 @@ OF_TWO = {
     "shift_right": "shift_right", "quick_divide": "quick_divide",
     "quick_maximum": "quick_maximum", "quick_minimum": "quick_minimum",
 }  # fmt: skip
+IS_USUAL = f"absolute({{0}}) < {RARE_FROM!r}f"
 SPELLING = {
     **{op: f"{{0}} {sign} {{1}}" for op, sign in INFIX.items()},
     **{op: f"{function}({{0}})" for op, function in OF_ONE.items()},
@@ -49,9 +50,9 @@ SPELLING = {
     "not": "!{0}",
     "where": "{0} ? {1} : {2}",
     "fma": "multiply_add({0}, {1}, {2})",
-    "rare_sin": f"absolute({{0}}) < {RARE_FROM!r}f ? {{1}} : large_sin({{0}})",
-    "rare_cos": f"absolute({{0}}) < {RARE_FROM!r}f ? {{1}} : large_cos({{0}})",
-    "rare_tan": f"absolute({{0}}) < {RARE_FROM!r}f ? {{1}} : large_tan({{0}})",
+    "rare_sin": f"{IS_USUAL} ? {{1}} : large_sin({{0}})",
+    "rare_cos": f"{IS_USUAL} ? {{1}} : large_cos({{0}})",
+    "rare_tan": f"{IS_USUAL} ? {{1}} : large_tan({{0}})",
 }
 IDENTITY_ON_INTEGERS = ("floor", "ceil", "round", "trunc")
 
