@@ -25,7 +25,8 @@ from picograd.graph.batch_rules import first_next, same
 from picograd.graph.bounded import Bounded
 from picograd.graph.bounded_rules import identity
 from picograd.graph.bounds import place_in_order
-from picograd.graph.node import Node
+from picograd.graph.node import Node, constant
+from picograd.graph.recurrence import make_body, outcome, placeholder, recur
 from picograd.graph.row import BITS, PLACES, Op, Role, Sizes, table
 from picograd.graph.scanning import scan
 from picograd.graph.shape import first_shape
@@ -108,6 +109,35 @@ def selected(node: Node, axis: int, count: int, is_largest: bool) -> Node:
         is_here = wide.iota(axis).binary("equal", number)
         total = wide if total is None else is_here.where(wide, total)
     return positions(total) if total is not None else node.iota(axis)
+
+
+def nth(node: Node, axis: int, rank: int | Node) -> Node:
+    """Find the element that `rank` others of an axis come before: its position, size 1 there.
+
+    Its key is the largest number that at most as many keys are below, found bit by bit from the
+    top; of equal elements it is the first.
+    """
+    keys = ordered_keys(node, False)
+    keys = Node("contiguous", (keys,), None, keys.shape, keys.dtype, keys.device)
+    bits, kind = keys.dtype.bits, keys.dtype
+    shape = tuple(1 if d == axis else n for d, n in enumerate(keys.shape))
+    ranks = constant(rank, (), int64, keys.device)
+    powers = constant(1, (bits,), kind, keys.device)
+    powers = powers.binary("shift_left", (powers.iota(0) * -1 + (bits - 1)).cast(kind))
+    found = placeholder("carry", shape, kind, keys.device)
+    power = placeholder("x", (), kind, keys.device)
+    known = placeholder("constant", keys.shape, kind, keys.device)
+    limit = placeholder("constant", (), int64, keys.device)
+    more = found.binary("bitwise_or", power.broadcast_to(shape))
+    below = known.binary("less", more.expand(keys.shape)).cast(int32)
+    count = below.reduce("sum", (axis,), True).cast(int64)
+    is_above = limit.broadcast_to(shape).binary("less", count)
+    body, _ = make_body(([found], [power], [known, limit]), [is_above.where(found, more)], [])
+    start = constant(0, shape, kind, keys.device)
+    key = outcome(recur(body, bits, False, [start, powers, keys, ranks]), "carry", 0)
+    size = keys.shape[axis]
+    place = keys.binary("equal", key.expand(keys.shape)).where(keys.iota(axis), size)
+    return place.reduce("min", (axis,), True)
 
 
 def foremost(node: Node, axis: int, count: int, is_largest: bool) -> Node:

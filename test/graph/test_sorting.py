@@ -9,7 +9,7 @@ from picograd.dtype import DType, bfloat16, bool_, float16, float32, int64
 from picograd.graph import sorting
 from picograd.graph.interpret import interpret
 from picograd.graph.node import Node
-from picograd.graph.sorting import along, ordered_keys, sort
+from picograd.graph.sorting import along, nth, ordered_keys, sort
 from picograd.schedule.interpret_plan import interpret_plan
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
@@ -78,3 +78,15 @@ def test_values_are_gathered() -> None:
     x = np.random.default_rng(0).normal(size=(3, 5, 2))
     node = leaf(x)
     np.testing.assert_array_equal(value(along(node, sort(node, 1), 1)), np.sort(x, axis=1))
+
+
+@pytest.mark.parametrize("dtype", [float32, int64, bool_], ids=repr)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_nth_is_where_the_sorted_row_has_it(dtype: DType, axis: int) -> None:
+    x = np.random.default_rng(0).integers(-9, 9, (40, 30))
+    x = x * (1 << 40) + x if dtype is int64 else x > 0 if dtype is bool_ else x / 2
+    x = x.astype(dtype.numpy)
+    for rank in (0, 7, 20):
+        place = value(nth(leaf(x), axis, rank))
+        found = np.take_along_axis(x, place, axis)
+        np.testing.assert_array_equal(found, np.sort(x, axis).take([rank], axis))

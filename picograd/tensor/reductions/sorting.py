@@ -217,15 +217,23 @@ def kth_index(node: Node, k: int, axis: Any) -> Node:
     if not 1 <= k <= size:
         raise ValueRangeError("kthvalue", f"k={k} does not fit size {size}", f"use 1 to {size}")
     first = once_varied(k - 1, "kthvalue", size) if size > 1 else 0
-    return part(order("kthvalue", node, position), position, first, 1)
+    return nth("kthvalue", node, position, first)
+
+
+def nth(op: str, node: Node, position: int, first: int) -> Node:
+    """Compute the index of the element that `first` others come before; the axis keeps size 1."""
+    size, is_gpu = size_along(node, position), get_device(node.device).target.has_blocks
+    if is_gpu or type(size) is not int or size < SELECT_FROM or node.size < SELECTED[1] // 4:
+        return part(order(op, node, position), position, first, 1)
+    check_ordered(op, node.dtype)
+    return graph_sorting.nth(node, position, first)
 
 
 def median_index(node: Node, axis: Any) -> Node:
     """Compute the index of the lower median, or of a NaN if there is one; the axis keeps size 1."""
     position = axis_of("median", node, axis)
     size = need_elements("median", node, position)
-    found = order("median", node, position)
-    middle = part(found, position, (size - 1) // 2, 1)
+    middle = nth("median", node, position, (size - 1) // 2)
     if not node.dtype.is_float or not node.rank:
         return middle
     first = composite.argmax(node, position, True)  # a NaN counts as the largest
