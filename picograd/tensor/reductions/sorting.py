@@ -38,7 +38,7 @@ from picograd.tensor.shaping import movement
 
 # topk finds few elements of long rows one after the other, and sorts for more: (how many, from how
 # many elements in all on: before that recording a reduction for each costs more than sorting)
-SELECTED, SELECTED_IN_BLOCKS = (16, 1 << 16), (16, 1 << 22)
+SELECTED, SELECTED_IN_BLOCKS = (16, 1 << 14), (16, 1 << 22)
 COMPARED = 15_000  # elements of a row that are compared while a CPU sorts the shortest rows
 SELECT_FROM = 256  # elements of a row
 FOREMOST = 16  # as many times more elements than are wanted: a CPU sorts but few of them
@@ -197,17 +197,19 @@ def top_indices(node: Node, k: int, axis: Any, is_largest: bool) -> Node:
         raise ValueRangeError("topk", f"k={k} does not fit size {size}", f"use 0 to {size}")
     target = get_device(node.device).target
     limit, least = SELECTED_IN_BLOCKS if target.has_blocks else SELECTED
-    is_fit = node.dtype.bits <= 32 and SELECT_FROM <= size < 1 << 32
+    is_fit = SELECT_FROM <= size < 1 << 32
+    if node.dtype.bits > 32:  # two reductions each, and none on a GPU
+        limit = 0 if target.has_blocks else limit // 3
     is_short = target.has_blocks or (k - 2) * size < COMPARED
     if is_fit and 0 < k <= limit and is_short and node.size >= least:
-        return graph_sorting.selected(node, position, k, bool(is_largest))
+        return selected(node, position, k, bool(is_largest))
     is_few = type(size) is int and 0 < k <= size // FOREMOST
-    if is_few and not target.has_blocks and node.size >= least // 4:
+    if is_few and not target.has_blocks and node.size >= least:
         return foremost(node, position, k, bool(is_largest))
     return part(order("topk", node, position, is_largest), position, 0, k)
 
 
-foremost = repeated(graph_sorting.foremost)
+selected, foremost = repeated(graph_sorting.selected), repeated(graph_sorting.foremost)
 
 
 def kth_index(node: Node, k: int, axis: Any) -> Node:
@@ -223,7 +225,7 @@ def kth_index(node: Node, k: int, axis: Any) -> Node:
 def nth(op: str, node: Node, position: int, first: int) -> Node:
     """Compute the index of the element that `first` others come before; the axis keeps size 1."""
     size, is_gpu = size_along(node, position), get_device(node.device).target.has_blocks
-    if is_gpu or type(size) is not int or size < SELECT_FROM or node.size < SELECTED[1] // 4:
+    if is_gpu or type(size) is not int or size < SELECT_FROM or node.size < SELECTED[1]:
         return part(order(op, node, position), position, first, 1)
     check_ordered(op, node.dtype)
     return graph_sorting.nth(node, position, first)
