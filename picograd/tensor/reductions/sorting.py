@@ -37,10 +37,11 @@ from picograd.tensor.reductions.reduce import shared_by_equals
 from picograd.tensor.shaping import movement
 
 # topk finds few elements of long rows one after the other, and sorts for more: (how many, from how
-# many elements in all on: before that recording a reduction for each costs more than sorting)
-SELECTED, SELECTED_IN_BLOCKS = (16, 1 << 14), (16, 1 << 22)
+# many elements in all on: before that recording and launching them costs more than sorting)
+SELECTED, SELECTED_IN_BLOCKS = (16, 1 << 11), (16, 1 << 22)
 COMPARED = 15_000  # elements of a row that are compared while a CPU sorts the shortest rows
-SELECT_FROM = 256  # elements of a row
+SELECT_FROM = 65  # elements of a row: a CPU sorts shorter ones by counting
+SEARCHED = (256, 1 << 14)  # elements of a row, and of all, where a CPU finds one of them bit by bit
 FOREMOST = 16  # as many times more elements than are wanted: a CPU sorts but few of them
 INTERPOLATIONS = ("linear", "lower", "higher", "nearest", "midpoint")
 
@@ -225,7 +226,8 @@ def kth_index(node: Node, k: int, axis: Any) -> Node:
 def nth(op: str, node: Node, position: int, first: int) -> Node:
     """Compute the index of the element that `first` others come before; the axis keeps size 1."""
     size, is_gpu = size_along(node, position), get_device(node.device).target.has_blocks
-    if is_gpu or type(size) is not int or size < SELECT_FROM or node.size < SELECTED[1]:
+    is_small = type(size) is not int or size < SEARCHED[0] or node.size < SEARCHED[1]
+    if is_gpu or is_small:
         return part(order(op, node, position), position, first, 1)
     check_ordered(op, node.dtype)
     return graph_sorting.nth(node, position, first)
