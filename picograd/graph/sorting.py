@@ -13,6 +13,7 @@ of up to 32 bits and its position are one uint64, and each digit takes three ste
     x = radix_move(x, starts)   each element to the start of its digit and tile, plus its rank
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import isqrt, nan
 from typing import Any
@@ -25,7 +26,8 @@ from picograd.graph.batch_rules import first_next, same
 from picograd.graph.bounded import Bounded
 from picograd.graph.bounded_rules import identity
 from picograd.graph.bounds import place_in_order
-from picograd.graph.node import Node
+from picograd.graph.node import Node, constant
+from picograd.graph.recurrence import make_body, outcome, placeholder, recur
 from picograd.graph.row import BITS, PLACES, Op, Role, Sizes, table
 from picograd.graph.scanning import scan
 from picograd.graph.shape import first_shape
@@ -92,22 +94,75 @@ def selected(node: Node, axis: int, count: int, is_largest: bool) -> Node:
     """Find the first `count` elements of the stable order of an axis, one reduction for each.
 
     A key of up to 32 bits over its position is one number, and no two are equal: the next element
-    is the least number beyond the last one. Gives positions, int64.
+    is the least number beyond the last one. Longer keys take two reductions. Gives positions.
     """
-    keys = ordered_keys(node, is_largest).cast(uint64)
-    pairs = packed(keys, node.iota(axis, uint64))
+    keys = ordered_keys(node, is_largest)
+    if keys.dtype.bits > 32:
+        return beside(selected_wide(keys, axis, count), axis)
+    pairs = packed(keys.cast(uint64), node.iota(axis, uint64))
     found = [pairs.reduce("min", (axis,), True)]
     while len(found) < count:
         last = found[-1].expand(pairs.shape)
         rest = last.binary("less", pairs).where(pairs, (1 << 64) - 1)
         found.append(rest.reduce("min", (axis,), True))
+    return positions(beside(found, axis))
+
+
+def selected_wide(keys: Node, axis: int, count: int) -> list[Node]:
+    """Find the places of the first keys: the least key behind the last, then where it is first."""
+    places, found = keys.iota(axis), []
+    least, is_open = keys.reduce("min", (axis,), True), None
+    while True:
+        wide = least.expand(keys.shape)
+        is_here = keys.binary("equal", wide)
+        is_here = is_here if is_open is None else is_here.binary("logical_and", is_open)
+        found.append(is_here.where(places, keys.shape[axis]).reduce("min", (axis,), True))
+        if len(found) == count:
+            return found
+        is_next = is_here.binary("logical_and", found[-1].expand(keys.shape).binary("less", places))
+        is_open = is_next.binary("logical_or", wide.binary("less", keys))
+        most = (1 << keys.dtype.bits) - 1
+        least = is_open.where(keys, most).reduce("min", (axis,), True)
+
+
+def beside(found: Sequence[Node], axis: int) -> Node:
+    """Put nodes of size 1 along an axis one behind the other."""
     total: Node | None = None
-    shape = tuple(count if d == axis else n for d, n in enumerate(node.shape))
+    shape = tuple(len(found) if d == axis else n for d, n in enumerate(found[0].shape))
     for number, each in enumerate(found):
         wide = each.expand(shape)
         is_here = wide.iota(axis).binary("equal", number)
         total = wide if total is None else is_here.where(wide, total)
-    return positions(total) if total is not None else node.iota(axis)
+    return total if total is not None else found[0]
+
+
+def nth(node: Node, axis: int, rank: int) -> Node:
+    """Find the element that `rank` others of an axis come before: its position, size 1 there.
+
+    Its key is the largest number that at most as many keys are below, found bit by bit from the
+    top; of equal elements it is the first.
+    """
+    keys = ordered_keys(node, False)
+    keys = Node("contiguous", (keys,), None, keys.shape, keys.dtype, keys.device)
+    bits, kind = keys.dtype.bits, keys.dtype
+    shape = tuple(1 if d == axis else n for d, n in enumerate(keys.shape))
+    ranks = constant(rank, (), int64, keys.device)
+    powers = constant(1, (bits,), kind, keys.device)
+    powers = powers.binary("shift_left", (powers.iota(0) * -1 + (bits - 1)).cast(kind))
+    found = placeholder("carry", shape, kind, keys.device)
+    power = placeholder("x", (), kind, keys.device)
+    known = placeholder("constant", keys.shape, kind, keys.device)
+    limit = placeholder("constant", (), int64, keys.device)
+    more = found.binary("bitwise_or", power.broadcast_to(shape))
+    below = known.binary("less", more.expand(keys.shape)).cast(int32)
+    count = below.reduce("sum", (axis,), True).cast(int64)
+    is_above = limit.broadcast_to(shape).binary("less", count)
+    body, _ = make_body(([found], [power], [known, limit]), [is_above.where(found, more)], [])
+    start = constant(0, shape, kind, keys.device)
+    key = outcome(recur(body, bits, False, [start, powers, keys, ranks]), "carry", 0)
+    size = keys.shape[axis]
+    place = keys.binary("equal", key.expand(keys.shape)).where(keys.iota(axis), size)
+    return place.reduce("min", (axis,), True)
 
 
 def foremost(node: Node, axis: int, count: int, is_largest: bool) -> Node:

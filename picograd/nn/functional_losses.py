@@ -17,13 +17,15 @@ from typing import Any
 import numpy as np
 
 from picograd.errors import DTypeError, ShapeError, ValueRangeError, check_least, check_positive
+from picograd.graph.sorting import along
 from picograd.nn.functional_basic import pairwise_distance
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.autocast import listed
-from picograd.tensor.core.demands import demand_labels
+from picograd.tensor.core.demands import answer, demand_labels, is_below
 from picograd.tensor.core.function import within
 from picograd.tensor.core.known_values import check_between, known_values
 from picograd.tensor.core.operands import need_integer
+from picograd.tensor.core.recording import apply
 from picograd.tensor.core.together import together
 from picograd.tensor.network.losses import check_labels, reduce_loss, same_shape
 from picograd.tensor.tensor import Tensor
@@ -498,10 +500,19 @@ def ctc_loss(
     times = _lengths("input_lengths", input_lengths, batch, steps, log_probs)
     targets = _in_rows(targets, target_lengths, batch)
     sizes = _lengths("target_lengths", target_lengths, batch, targets.shape[1], log_probs)
-    places = Tensor.arange(targets.shape[1], device=targets.device)
-    targets = (places < sizes.to(targets.device).unsqueeze(1)).where(targets.cast("int64"), blank)
-    demand_labels("ctc_loss", targets.node, log_probs.shape[2], None)
-    symbols = _with_blanks(targets, blank)  # B L
+    classes = log_probs.shape[2]
+    if not answer(targets.node, lambda labels: is_below(labels, classes)):
+        demand_labels("ctc_loss", _without_rest(targets, sizes, blank).node, classes, None)
+    return _aligned(log_probs, targets, times, sizes, blank, reduction, zero_infinity)
+
+
+@together
+def _aligned(
+    log_probs: Tensor, targets: Tensor, times: Tensor, sizes: Tensor, blank: int, reduction: str,
+    zero_infinity: bool,
+) -> Tensor:  # fmt: skip
+    """Compute `ctc_loss` of what was checked."""
+    symbols = _with_blanks(_without_rest(targets, sizes, blank), blank)  # B L
     loss = -_ending(_forward(log_probs, symbols, times, blank), sizes)
     is_possible = loss < -IMPOSSIBLE / 2
     loss = is_possible.where(loss, 0.0 if zero_infinity else np.inf)
@@ -564,6 +575,12 @@ def _padded(targets: Tensor, lengths: Lengths) -> Tensor:
     return targets[Tensor.of(index, device=targets.device)]
 
 
+def _without_rest(targets: Tensor, sizes: Tensor, blank: int) -> Tensor:
+    """Put blanks behind the ends of targets."""
+    places = Tensor.arange(targets.shape[1], device=targets.device)
+    return (places < sizes.to(targets.device).unsqueeze(1)).where(targets.cast("int64"), blank)
+
+
 def _with_blanks(targets: Tensor, blank: int) -> Tensor:
     """Put a blank before, between and behind symbols: (B, S) -> (B, 2 S + 1)."""
     batch, count = targets.shape
@@ -578,10 +595,10 @@ def _moved(x: Tensor, places: int, value: Any) -> Tensor:
 
 def _forward(log_probs: Tensor, symbols: Tensor, times: Tensor, blank: int) -> Tensor:
     """Run over time; a sequence keeps its alpha from its last step on: (B, L)."""
-    steps, batch, _ = log_probs.shape
+    steps, batch, classes = log_probs.shape
     length = symbols.shape[1]
-    index = symbols.unsqueeze(0).expand(steps, batch, length)
-    scores = log_probs.gather(2, index).maximum(IMPOSSIBLE)  # T B L
+    index = symbols.clamp(0, classes - 1).unsqueeze(0).expand(steps, batch, length)
+    scores = apply(along, log_probs, index, 2).maximum(IMPOSSIBLE)  # T B L
     place = Tensor.arange(length, device=log_probs.device)
     # A blank may be left out between two symbols that differ.
     may_skip = (symbols != blank) & (symbols != _moved(symbols, 2, blank)) & (place > 1)

@@ -5,11 +5,11 @@ import pytest
 from graph_support import leaf, value
 
 from picograd.buffer import Buffer, Storage
-from picograd.dtype import DType, bfloat16, bool_, float16, float32, int64
+from picograd.dtype import DType, bfloat16, bool_, float16, float32, int64, uint64
 from picograd.graph import sorting
 from picograd.graph.interpret import interpret
 from picograd.graph.node import Node
-from picograd.graph.sorting import along, ordered_keys, sort
+from picograd.graph.sorting import along, nth, ordered_keys, selected, sort
 from picograd.schedule.interpret_plan import interpret_plan
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
@@ -78,3 +78,28 @@ def test_values_are_gathered() -> None:
     x = np.random.default_rng(0).normal(size=(3, 5, 2))
     node = leaf(x)
     np.testing.assert_array_equal(value(along(node, sort(node, 1), 1)), np.sort(x, axis=1))
+
+
+@pytest.mark.parametrize("dtype", [float32, int64, bool_], ids=repr)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_nth_is_where_the_sorted_row_has_it(dtype: DType, axis: int) -> None:
+    x = np.random.default_rng(0).integers(-9, 9, (40, 30))
+    x = x * (1 << 40) + x if dtype is int64 else x > 0 if dtype is bool_ else x / 2
+    x = x.astype(dtype.numpy)
+    for rank in (0, 7, 20):
+        place = value(nth(leaf(x), axis, rank))
+        found = np.take_along_axis(x, place, axis)
+        np.testing.assert_array_equal(found, np.sort(x, axis).take([rank], axis))
+
+
+@pytest.mark.parametrize("is_descending", [False, True])
+@pytest.mark.parametrize("dtype", [float32, int64, uint64], ids=repr)
+def test_the_first_are_those_of_the_stable_order(dtype: DType, is_descending: bool) -> None:
+    x = np.random.default_rng(0).integers(0, 5, (3, 20)).astype(dtype.numpy)
+    x[0, ::3] = np.inf if dtype.is_float else np.iinfo(dtype.numpy).max
+    wanted = reference(x, 1, is_descending) if dtype is not uint64 else x.argsort(1, kind="stable")
+    if dtype is uint64 and is_descending:
+        wanted = np.flip(19 - np.flip(x, 1).argsort(1, kind="stable"), 1)
+    for count in (1, 2, 5):
+        found = value(selected(leaf(x), 1, count, is_descending))
+        np.testing.assert_array_equal(found, wanted[:, :count])

@@ -28,6 +28,7 @@ from picograd.errors import check
 from picograd.graph.composites import CustomGradient
 from picograd.graph.formula import Reader, is_text, reader
 from picograd.graph.node import Node, is_plain_leaf, toposort
+from picograd.graph.recurrence import Recurrence
 from picograd.graph.row import MOVES, NUMBERS, PAIRS
 from picograd.late_methods import dataclass
 from picograd.number import Given, GivenInt
@@ -202,8 +203,11 @@ def recording_of(found: Operands, result: Any) -> Recording | None:
 def is_kept(arg: Any) -> bool:
     """Tell whether an argument is all text and numbers, those that a user gave too.
 
-    So is a rule of gradients that knows nothing else.
+    So is a rule of gradients that knows nothing else, and a loop: its numbers stay, which the key
+    of the call has.
     """
+    if type(arg) is Recurrence:
+        return all(is_kept(node.arg) for node in arg.body.order)
     if type(arg) is tuple:
         return all(map(is_kept, arg))
     if type(arg) is CustomGradient:

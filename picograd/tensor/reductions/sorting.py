@@ -37,10 +37,11 @@ from picograd.tensor.reductions.reduce import shared_by_equals
 from picograd.tensor.shaping import movement
 
 # topk finds few elements of long rows one after the other, and sorts for more: (how many, from how
-# many elements in all on: before that recording a reduction for each costs more than sorting)
-SELECTED, SELECTED_IN_BLOCKS = (16, 1 << 16), (16, 1 << 22)
+# many elements in all on: before that recording and launching them costs more than sorting)
+SELECTED, SELECTED_IN_BLOCKS = (16, 1 << 11), (16, 1 << 22)
 COMPARED = 15_000  # elements of a row that are compared while a CPU sorts the shortest rows
-SELECT_FROM = 256  # elements of a row
+SELECT_FROM = 65  # elements of a row: a CPU sorts shorter ones by counting
+SEARCHED = (256, 1 << 14)  # elements of a row, and of all, where a CPU finds one of them bit by bit
 FOREMOST = 16  # as many times more elements than are wanted: a CPU sorts but few of them
 INTERPOLATIONS = ("linear", "lower", "higher", "nearest", "midpoint")
 
@@ -197,17 +198,19 @@ def top_indices(node: Node, k: int, axis: Any, is_largest: bool) -> Node:
         raise ValueRangeError("topk", f"k={k} does not fit size {size}", f"use 0 to {size}")
     target = get_device(node.device).target
     limit, least = SELECTED_IN_BLOCKS if target.has_blocks else SELECTED
-    is_fit = node.dtype.bits <= 32 and SELECT_FROM <= size < 1 << 32
+    is_fit = SELECT_FROM <= size < 1 << 32
+    if node.dtype.bits > 32:  # two reductions each, and none on a GPU
+        limit = 0 if target.has_blocks else limit // 3
     is_short = target.has_blocks or (k - 2) * size < COMPARED
     if is_fit and 0 < k <= limit and is_short and node.size >= least:
-        return graph_sorting.selected(node, position, k, bool(is_largest))
+        return selected(node, position, k, bool(is_largest))
     is_few = type(size) is int and 0 < k <= size // FOREMOST
-    if is_few and not target.has_blocks and node.size >= least // 4:
+    if is_few and not target.has_blocks and node.size >= least:
         return foremost(node, position, k, bool(is_largest))
     return part(order("topk", node, position, is_largest), position, 0, k)
 
 
-foremost = repeated(graph_sorting.foremost)
+selected, foremost = repeated(graph_sorting.selected), repeated(graph_sorting.foremost)
 
 
 def kth_index(node: Node, k: int, axis: Any) -> Node:
@@ -217,15 +220,24 @@ def kth_index(node: Node, k: int, axis: Any) -> Node:
     if not 1 <= k <= size:
         raise ValueRangeError("kthvalue", f"k={k} does not fit size {size}", f"use 1 to {size}")
     first = once_varied(k - 1, "kthvalue", size) if size > 1 else 0
-    return part(order("kthvalue", node, position), position, first, 1)
+    return nth("kthvalue", node, position, first)
+
+
+def nth(op: str, node: Node, position: int, first: int) -> Node:
+    """Compute the index of the element that `first` others come before; the axis keeps size 1."""
+    size, is_gpu = size_along(node, position), get_device(node.device).target.has_blocks
+    is_small = type(size) is not int or size < SEARCHED[0] or node.size < SEARCHED[1]
+    if is_gpu or is_small:
+        return part(order(op, node, position), position, first, 1)
+    check_ordered(op, node.dtype)
+    return graph_sorting.nth(node, position, first)
 
 
 def median_index(node: Node, axis: Any) -> Node:
     """Compute the index of the lower median, or of a NaN if there is one; the axis keeps size 1."""
     position = axis_of("median", node, axis)
     size = need_elements("median", node, position)
-    found = order("median", node, position)
-    middle = part(found, position, (size - 1) // 2, 1)
+    middle = nth("median", node, position, (size - 1) // 2)
     if not node.dtype.is_float or not node.rank:
         return middle
     first = composite.argmax(node, position, True)  # a NaN counts as the largest

@@ -8,6 +8,7 @@ from order_support import chosen_device, compare, compare_gradients  # noqa: F40
 
 import picograd
 from picograd import Tensor
+from picograd.engine.realize import make_plan
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
 from picograd.tensor.reductions import sorting
 
@@ -176,3 +177,19 @@ def test_the_gradient_of_a_few_goes_to_them(device: str, monkeypatch: pytest.Mon
 
 def test_stability_may_be_left_open() -> None:
     assert Tensor([2.0, 1.0]).sort(stable=None).values.tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+def test_one_of_a_long_row_is_found_without_a_sort(dtype: str) -> None:
+    x = np.random.default_rng(0).integers(-500, 500, (40, 600)).astype(dtype)
+    if dtype != "int64":
+        x[3, 5] = np.nan
+        x[4] = -0.0
+    ours, theirs = Tensor(x).realize(), torch.from_numpy(x)
+    for picked in (lambda x: x.median(1), lambda x: x.kthvalue(30, 1)):
+        values, index = picked(ours)
+        np.testing.assert_array_equal(values.numpy(), picked(theirs)[0].numpy())
+        found = np.take_along_axis(x, index.numpy()[:, None], 1)[:, 0]
+        np.testing.assert_array_equal(found, values.numpy())
+        plan = make_plan([picked(ours)[0].node])
+        assert plan.kernels and all(kernel.hero != "sort" for kernel in plan.kernels)
