@@ -118,3 +118,19 @@ def _group_tensors_by_device_and_dtype(lists: Any, with_indices: bool = False) -
             column.append(value)
         places.append(at)
     return groups
+
+
+def _flatten_dense_tensors(tensors: Sequence[Tensor]) -> Tensor:
+    """Join the elements of tensors, one tensor behind the other."""
+    return Tensor.cat([each.reshape(-1) for each in tensors])
+
+
+def _unflatten_dense_tensors(flat: Tensor, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Cut what was joined into tensors of the shapes of others.
+
+    >>> like = [picograd.ones(2), picograd.ones(1, 2)]
+    >>> [each.tolist() for each in _unflatten_dense_tensors(picograd.arange(4), like)]
+    [[0, 1], [[2, 3]]]
+    """
+    parts = flat.split([each.numel() for each in tensors])
+    return tuple(part.view(each.shape) for part, each in zip(parts, tensors))

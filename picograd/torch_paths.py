@@ -24,6 +24,7 @@ PATHS = {
     "_higher_order_ops": ("picograd.tensor.transforms.scan",),
     "_higher_order_ops.associative_scan": ("picograd.tensor.transforms.scan",),
     "_tensor_str": ("picograd.tensor.core.printing",),
+    "_utils": ("picograd.foreach",),
     "_vmap_internals": ("picograd.func",),
     "_subclasses": ("picograd.absent",),
     "_subclasses.fake_tensor": ("picograd.absent",),

@@ -80,3 +80,10 @@ def test_lists_are_sorted_by_dtype() -> None:
     assert [dtype.name for _, dtype in found] == ["float32", "int64"]
     (_, values, none), places = next(iter(found.values()))
     assert (values, none, places) == ([4, 6], [None, None], [0, 2])
+
+
+def test_tensors_are_joined_and_cut() -> None:
+    values = [Tensor([[1.0, 2.0]]), Tensor([3.0])]
+    flat = foreach._flatten_dense_tensors(values)
+    cut = foreach._unflatten_dense_tensors(flat, values)
+    assert flat.tolist() == [1.0, 2.0, 3.0] and [x.tolist() for x in cut] == [[[1.0, 2.0]], [3.0]]

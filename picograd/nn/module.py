@@ -110,6 +110,7 @@ class Module(Inner):
         if hooks.REGISTRATION:
             value = hooks.at_assignment(self, name, value)
         if isinstance(value, Module) and isroutine(getattr(type(self), name, None)):
+            self.__dict__.pop(name, None)
             name = Covered(name)
         if value is not None:
             self._check_kind(name, value)

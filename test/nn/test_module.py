@@ -450,7 +450,8 @@ def test_a_module_whose_name_a_method_has() -> None:
         def __init__(self) -> None:
             super().__init__()
             self.first = nn.Linear(2, 3)
-            self.parameters = nn.ParameterList(self.first.parameters())
+            self.parameters = list(self.first.parameters())
+            self.parameters = nn.ParameterList(self.parameters)
             self.eval = nn.Linear(3, 1)
 
     model = Covered()
