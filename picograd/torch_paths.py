@@ -27,7 +27,7 @@ HOMES = {
         "distributed._tensor.experimental", "distributed.device_mesh", "distributed.fsdp",
         "distributed.nn", "distributed.rpc", "distributed.tensor",
     ),
-    "foreach": ("utils._foreach_utils",),
+    "foreach": ("_utils", "utils._foreach_utils"),
     "func": ("_vmap_internals",),
     "hub": ("utils.model_zoo",),
     "mps": ("xpu",),

@@ -24,6 +24,8 @@ class TensorKind(type):
             return Tensor.zeros(data[0], dtype=cls.dtype, device=where)
         if all(isinstance(each, int) for each in data):
             return Tensor.zeros(*(data or (0,)), dtype=cls.dtype, device=where)
+        if isinstance(data[0], cls):
+            return Tensor(data[0])
         return Tensor(data[0], dtype=cls.dtype, device=where)
 
     def __instancecheck__(cls, instance: Any) -> bool:

@@ -12,7 +12,8 @@ def test_settings_of_libraries() -> None:
     assert backends.cudnn.benchmark and backends.cuda.flash_sdp_enabled()
     assert not backends.mps.is_available() and backends.cpu.get_cpu_capability()
     assert backends.cuda.is_built() == picograd.cuda.is_available()
-    assert not backends.mkldnn.is_available()
+    assert not backends.mkldnn.is_available() and not backends.opt_einsum.is_available()
+    backends.opt_einsum.set_flags(True)
     with backends.cuda.sdp_kernel(enable_flash=True), backends.mkldnn.flags(enabled=False):
         assert picograd.ones(2).sum().item() == 2
 

@@ -3,6 +3,7 @@
 import pytest
 
 import picograd
+from picograd import Tensor, foreach
 from picograd.errors import ShapeError
 
 torch = pytest.importorskip("torch")
@@ -71,3 +72,18 @@ def test_norms_of_a_kind() -> None:
         [picograd.tensor([3.0, -4.0]), picograd.ones(1)], ord=float("inf")
     )
     assert [x.item() for x in found] == [4.0, 1.0]
+
+
+def test_lists_are_sorted_by_dtype() -> None:
+    group = foreach._group_tensors_by_device_and_dtype
+    found = group([[Tensor([1.0]), Tensor([2]), Tensor([3.0])], [4, 5, 6], []], True)
+    assert [dtype.name for _, dtype in found] == ["float32", "int64"]
+    (_, values, none), places = next(iter(found.values()))
+    assert (values, none, places) == ([4, 6], [None, None], [0, 2])
+
+
+def test_tensors_are_joined_and_cut() -> None:
+    values = [Tensor([[1.0, 2.0]]), Tensor([3.0])]
+    flat = foreach._flatten_dense_tensors(values)
+    cut = foreach._unflatten_dense_tensors(flat, values)
+    assert flat.tolist() == [1.0, 2.0, 3.0] and [x.tolist() for x in cut] == [[[1.0, 2.0]], [3.0]]

@@ -1,14 +1,19 @@
-"""PyTorch's settings of oneDNN, which is not used."""
+"""PyTorch's settings of oneDNN, MKL, OpenMP and `opt_einsum`, which are not used."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 enabled = False
+strategy: str | None = None
+
+
+def set_flags(*given: Any, **options: Any) -> None:
+    """Accept settings."""
 
 
 def is_available() -> bool:
-    """Tell that oneDNN is not used."""
+    """Tell that such a library is not used."""
     return False
 
 

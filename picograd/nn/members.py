@@ -10,6 +10,20 @@ from picograd.nn.parameter import Parameter
 from picograd.tensor.tensor import Tensor
 
 
+class Covered(str):
+    """This class names a member that has a method's name: the attribute stays the method.
+
+    `self.parameters = ParameterList(...)` is found by who lists members, and by nobody else, as
+    in PyTorch: a dict does not find this name when it is asked for an equal text.
+    """
+
+    __slots__ = ()
+    __eq__ = str.__eq__
+
+    def __hash__(self) -> int:
+        return ~str.__hash__(self)
+
+
 class Members(MutableMapping[str, Any]):
     """This class shows the attributes of one kind; storing and deleting changes the module."""
 
@@ -24,7 +38,9 @@ class Members(MutableMapping[str, Any]):
         self.replaces = replaces  # is `store` for what is there already, too?
 
     def __getitem__(self, name: str) -> Any:
-        value = vars(self.module)[name]
+        held = vars(self.module)
+        name = name if name in held else Covered(name)
+        value = held[name]
         if not self.belongs(name, value):
             raise KeyError(name)
         return value

@@ -8,6 +8,7 @@ it: a part may know its parent.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Set
+from inspect import isroutine
 from operator import attrgetter
 from typing import Any, ParamSpec, Protocol, TypeVar
 
@@ -17,7 +18,7 @@ from picograd.errors import DTypeError, StateError
 from picograd.helpers import on_demand
 from picograd.nn import hooks
 from picograd.nn.hooks import Hooks, Registered
-from picograd.nn.members import Members, check_name, exchange, parameters_of
+from picograd.nn.members import Covered, Members, check_name, exchange, parameters_of
 from picograd.nn.parameter import Buffer, Parameter, as_tensor, overwrite, rebind, replace
 from picograd.nn.walks import (
     EXTRA_STATE,
@@ -108,6 +109,9 @@ class Module(Inner):
         """Refuse to hide a parameter, buffer or module behind something else."""
         if hooks.REGISTRATION:
             value = hooks.at_assignment(self, name, value)
+        if isinstance(value, Module) and isroutine(getattr(type(self), name, None)):
+            self.__dict__.pop(name, None)
+            name = Covered(name)
         if value is not None:
             self._check_kind(name, value)
         if isinstance(value, Module):

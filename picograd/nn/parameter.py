@@ -72,7 +72,7 @@ class Buffer(Tensor):
 
     def __init__(self, data: Data, *, persistent: bool = True) -> None:
         value = data if isinstance(data, Tensor) else Tensor.of(data)
-        super().__init__(value.detach())
+        super().__init__(value.detach(), requires_grad=False)
         show_each_other(self, value)
         self.persistent = persistent
 

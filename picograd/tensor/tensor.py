@@ -70,6 +70,7 @@ from picograd.tensor.core.recording import (
     apply_all,
     as_gradient,
     as_tensor,
+    attach,
     check_leaf_write,
     check_overlap,
     check_write,
@@ -152,8 +153,20 @@ class Tensor(
                 where = device if isinstance(device, str) else None
                 self._fill(creation.filled("Tensor", shape, 0, None, where), None, None, None, "")
                 return
+            if isinstance(data, Tensor) and device is None and requires_grad is None:
+                self._show(data, name)
+                return
             data = creation.flags_as_floats(data)
         self._fill(data, dtype, device, requires_grad, name)
+
+    def _show(self, shown: "Tensor", name: str) -> None:
+        """Show all of another tensor, which gradients reach: what `Tensor(x)` is in PyTorch."""
+        seen: Any = shown.view(shown.shape)
+        node, tracks, view = seen._node, seen._tracks, seen._view
+        del seen  # the node is this tensor's own
+        start(self, node, tracks)
+        attach(self, view)
+        self.name = name
 
     @classmethod
     def of(

@@ -443,3 +443,23 @@ def test_a_part_is_asked_to_apply() -> None:
     model.apply(lambda module: names.append(type(module).__name__))
     wanted = ["own", "Part", "ReLU", "Sequential", "ReLU", "Sequential", "Sequential"]
     assert names == wanted
+
+
+def test_a_module_whose_name_a_method_has() -> None:
+    class Covered(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = nn.Linear(2, 3)
+            self.parameters = list(self.first.parameters())
+            self.parameters = nn.ParameterList(self.parameters)
+            self.eval = nn.Linear(3, 1)
+
+    model = Covered()
+    names = ["first.weight", "first.bias", "eval.weight", "eval.bias"]
+    assert [name for name, _ in model.named_parameters()] == names
+    kept = [*names[:2], "parameters.0", "parameters.1", *names[2:]]
+    assert list(model.state_dict()) == kept and len(list(model.parameters())) == 4
+    assert not model.eval().training and not model._modules["eval"].training
+    model.load_state_dict({name: x * 0 for name, x in model.state_dict().items()})
+    twin = copy.deepcopy(model)
+    assert list(twin.state_dict()) == kept and not twin.first.weight.any()

@@ -184,3 +184,20 @@ def test_the_class_makes_what_that_of_pytorch_makes() -> None:
     assert picograd.tensor(3).item() == Tensor.of(3).item() == 3 and Tensor(2.5).item() == 2.5
     assert Tensor.of([True]).dtype is picograd.bool and Tensor([1, 2]).dtype is picograd.int64
     assert picograd.nn.Parameter(Tensor(4)).shape == (4,)
+
+
+class Named(Tensor):
+    """This class is one of a program's own."""
+
+
+@pytest.mark.parametrize("kind", [Tensor, Named, picograd.FloatTensor, Tensor([1.0]).new])
+def test_a_tensor_of_a_tensor_shows_it_and_gradients_pass(kind: Any) -> None:
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    y = x * 3
+    shown = kind(y)
+    assert shown.requires_grad and not shown.is_leaf
+    (shown * shown).sum().backward()
+    assert x.grad.tolist() == [18.0, 36.0]
+    plain = Tensor([1.0, 2.0])
+    kind(plain)[0] = 5.0
+    assert plain.tolist() == [5.0, 2.0]

@@ -140,6 +140,8 @@ def new(x: Tensor, *data: Any, device: DeviceLike | None = None) -> Tensor:
     sizes = creation.sizes_among(data) if data else (0,)
     if sizes is not None:
         return Recorded.kind.zeros(*sizes, **place)
+    if isinstance(data[0], Recorded) and (data[0].dtype, device) == (x.dtype, None):
+        return Recorded.kind(data[0])
     return Recorded.kind.of(data[0], **place)
 
 
