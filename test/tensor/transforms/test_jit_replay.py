@@ -66,3 +66,30 @@ def test_the_second_call_writes_gradients_where_those_of_the_trace_lie() -> None
     place = address(model)
     learn((x, y))
     assert address(model) == place
+
+
+@pytest.mark.parametrize("is_returned", [True, False])
+def test_gradients_go_through_a_state_that_calls_carry_on(is_returned: bool) -> None:
+    """They were lost: of what is returned beside gradients, and of what a call before computed."""
+    totals = []
+    for library in (picograd.jit, lambda function: function):
+        x, w = Tensor([2.0], requires_grad=True), Tensor([3.0], requires_grad=True)
+        state, found = picograd.zeros(1), []
+
+        @library
+        def returned(state: Tensor) -> Tensor:
+            state = state * w + x
+            state.sum().backward(retain_graph=True)
+            return state
+
+        @library
+        def written() -> None:
+            state.mul_(w).add_(x)
+            state.sum().backward(retain_graph=True)
+
+        for _ in range(5):
+            state = returned(state) if is_returned else (written(), state)[1]
+            found.append([x.grad.item(), 0.0 if w.grad is None else w.grad.item()])
+        totals.append(found)
+    np.testing.assert_allclose(totals[0], totals[1], 1e-6)
+    assert totals[0][:3] == [[1.0, 0.0], [5.0, 2.0], [18.0, 16.0]]
