@@ -313,8 +313,8 @@ def hand_out(
             later.append((owner, hand.tensor(result)))
         else:
             give_gradient(owner, hand.tensor(result))
-    for owner, gradient in later:
-        give_gradient(owner, gradient)
+    for owner, flowing in later:
+        give_gradient(owner, flowing)
     outputs = [hand.tensor(result) for result in capture.outputs]
     for find, result in capture.escapes:
         tensor = find()
