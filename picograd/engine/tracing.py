@@ -58,6 +58,7 @@ class Trace:
     own: set[int] = field(default_factory=set)  # identities of tensors that the function made
     changed: dict[int, Any] = field(default_factory=dict)  # tensors that were given another node
     moved: set[int] = field(default_factory=set)  # those among them that have other memory now
+    is_retained: bool = False  # `backward` was told that gradients are taken once more
     numbers: Any = None  # the numbers that are followed; None where all are what they are
     variables: dict[Any, Any] = field(default_factory=dict)  # places of Python's state among them
     undo: list[Any] = field(default_factory=list)  # what to call after an error, the last first
@@ -251,6 +252,12 @@ def noting_checks() -> Iterator[list[tuple[Any, PicogradError]]]:
         yield found
     finally:
         RUNNING.steps.pop()
+
+
+def note_retained() -> None:
+    """Remember that what the function returns leads to gradients, though it took some itself."""
+    for trace in RUNNING.traces:
+        trace.is_retained = True
 
 
 def note_gradient(tensor: Any, is_read: bool, is_given: bool = False) -> None:

@@ -31,7 +31,7 @@ from picograd.engine.followed import EVENTS, cutting, event
 from picograd.engine.foreign import share
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_to_numpy, node_over_numpy, number_in
-from picograd.engine.tracing import check_not_tracing, is_tracing
+from picograd.engine.tracing import RUNNING, check_not_tracing, is_tracing, note_retained
 from picograd.errors import DTypeError, GradientError, ShapeError
 from picograd.graph import build
 from picograd.graph.node import Node
@@ -542,6 +542,8 @@ class Tensor(
             ):
                 return
         running_vmaps.check_backward()
+        if RUNNING.traces and (retain_graph or create_graph):
+            note_retained()
         root = self._history if self._history is not None else self._node
         given = None if gradient is None else as_tensor(gradient, self)._node
         served = autograd.backward(root, given, inputs, self._tracks, not create_graph)

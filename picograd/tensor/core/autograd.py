@@ -224,9 +224,14 @@ def leaf_of(node: Node) -> Any:
     return None if found is None else found()
 
 
+def is_still_leaf(tensor: Any) -> bool:
+    """Tell whether what was a leaf is one: a write makes it a result of what was written."""
+    return tensor is not None and leaf_of(tensor._node) is tensor
+
+
 def asks(leaf: Any) -> bool:
-    """Tell whether a leaf wants a gradient: what tracks since a write is a leaf no more."""
-    return leaf is not None and leaf._tracks and leaf_of(leaf._node) is leaf
+    """Tell whether a leaf wants a gradient."""
+    return is_still_leaf(leaf) and bool(leaf._tracks)
 
 
 def is_trained(node: Node) -> bool:
@@ -488,7 +493,8 @@ def gradients_of(outputs: Sequence[tuple[Node, Node]], inputs: Sequence[Any]) ->
     WALKS.count += 1
     former: dict[int, list[Node]] = {id(tensor): [recorded_as(tensor.node)] for tensor in inputs}
     for node in leaf_nodes([output for output, _ in outputs]):
-        nodes = former.get(id(leaf_of(node)))
+        leaf = leaf_of(node)
+        nodes = former.get(id(leaf)) if is_still_leaf(leaf) else None
         if nodes is not None and all(each is not node for each in nodes):
             nodes.append(node)
     targets = [node for nodes in former.values() for node in nodes]

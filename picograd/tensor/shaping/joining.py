@@ -31,7 +31,8 @@ def at_least(op: str, tensors: Any, rank: int) -> Any:
     if not tensors:
         return ()
     is_single = len(tensors) == 1 and isinstance(tensors[0], Recorded)
-    made = tuple(apply(assembling.with_rank, x, rank) for x in need_tensors(op, tensors))
+    listed = need_tensors(op, tensors)
+    made = tuple(x if x.ndim >= rank else apply(assembling.with_rank, x, rank) for x in listed)
     return made[0] if is_single else made
 
 

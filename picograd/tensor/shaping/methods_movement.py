@@ -193,9 +193,8 @@ def check_view(tensor: Any, shape: Shape) -> None:
 
 
 def view_bits(tensor: Any, dtype: DTypeLike) -> Any:
-    """Show a tensor's bits as another dtype: a view, the tensor itself for its own dtype."""
-    wanted = to_dtype(dtype)
-    return tensor if wanted is tensor.dtype else apply(bits.show_bits, tensor, wanted)
+    """Show a tensor's bits as another dtype, or as its own: a view."""
+    return apply(bits.show_bits, tensor, to_dtype(dtype))
 
 
 def narrow_from(tensor: Any, dim: Any, start: Recorded, length: Any) -> Any:

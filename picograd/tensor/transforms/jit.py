@@ -595,7 +595,8 @@ def compute(tracer: Tracer, capture: Capture) -> tuple[list[Buffer], list[int | 
     tracer.find_inputs(capture, found)
     is_recorded = any(each.tracks and not each.is_leaf for each in results_of(capture))
     is_spent = any(each.is_given for each in tracer.trace.gradients.values())
-    if is_recorded and not capture.gradients and not is_spent:
+    is_spent = bool(capture.gradients or is_spent) and not tracer.trace.is_retained
+    if is_recorded and not is_spent:
         wanted = recorded(capture, roots)
         capture.graph = keep_graph(wanted, found, tracer.argument_of(), tracer.find_captured)
     capture.scalars, limits = found.scalars, None

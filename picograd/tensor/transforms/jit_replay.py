@@ -168,6 +168,8 @@ def ready(capture: Capture, arguments: Sequence[Tensor], buffers: Sequence[Buffe
         if (node.arg is not each.expected and node is not each.expected) or (
             tensor._tracks is not each.tracks or tensor._is_frozen is not each.is_frozen
         ):
+            if is_computed(tensor) and (capture.gradients or capture.written_gradients):
+                return "gradients went through what a captured tensor was computed from"
             reason = renew(each, tensor)
             if reason:
                 return reason
@@ -304,8 +306,15 @@ def hand_out(
     hand = Hand(capture, arguments, results, values, numbers)
     for target, result in capture.replaced:
         replace(found(target, arguments), hand.tensor(result), result.is_moved)
+    later = []
     for target, result in capture.gradients:
-        give_gradient(found(target, arguments), hand.tensor(result))
+        owner = found(target, arguments)
+        if is_computed(owner):  # it adds to gradients that this call sets
+            later.append((owner, hand.tensor(result)))
+        else:
+            give_gradient(owner, hand.tensor(result))
+    for owner, flowing in later:
+        give_gradient(owner, flowing)
     outputs = [hand.tensor(result) for result in capture.outputs]
     for find, result in capture.escapes:
         tensor = find()
@@ -437,11 +446,16 @@ def give(tensor: Any, node: Any, is_computed: bool) -> None:
     tensor._move(node)
 
 
+def is_computed(tensor: Any) -> bool:
+    """Tell whether gradients of a tensor, if it is there, lead on to others."""
+    return tensor is not None and tensor._tracks and not tensor.is_leaf
+
+
 def give_gradient(tensor: Any, gradient: Any) -> None:
     """Set the gradient of a leaf; a computed argument hands it on to what it came from."""
     if tensor is None:
         return
-    if gradient is not None and tensor._tracks and not tensor.is_leaf:
+    if gradient is not None and is_computed(tensor):
         tensor.backward(gradient)
     else:
         tensor._grad = gradient

@@ -425,6 +425,10 @@ def test_what_asks_since_a_write_is_a_leaf_no_more() -> None:
         rows[number] = x
     (rows + early).sum().backward()
     assert not rows.is_leaf and rows._grad is None and x.grad.tolist() == [3.0, 3.0]
+    factor = Tensor([2.0, 3.0])
+    product = factor * x
+    factor.mul_(x)
+    assert picograd.grad((product * factor).sum(), factor)[0].tolist() == product.tolist()
 
 
 def test_the_gradient_of_what_is_linear_asks_for_none() -> None:

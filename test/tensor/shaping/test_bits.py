@@ -70,7 +70,10 @@ def test_shapes_and_refusals(name: str, shape: tuple[int, ...], other: str) -> N
 def test_views_of_sizes_stay() -> None:
     x = Tensor([1.0, 2.0])
     assert x.view(2, 1).shape == x.view((2, 1)).shape == x.view(size=(2, 1)).shape == (2, 1)
-    assert x.view("float32") is x
+    same = x.view("float32")  # without gradients, as bits of any other dtype
+    assert same is not x and not x.requires_grad_().view("float32").requires_grad
+    same[0] = 5.0
+    assert x.tolist() == [5.0, 2.0]
 
 
 def test_no_gradient_passes() -> None:

@@ -66,3 +66,34 @@ def test_the_second_call_writes_gradients_where_those_of_the_trace_lie() -> None
     place = address(model)
     learn((x, y))
     assert address(model) == place
+
+
+def carried(decorate: Any, is_returned: bool) -> list[list[float]]:
+    """Take gradients of a state that every call makes of the one before."""
+    x, w = Tensor([2.0], requires_grad=True), Tensor([3.0], requires_grad=True)
+    first, found = picograd.zeros(1), []
+
+    @decorate
+    def returned(state: Tensor) -> Tensor:
+        state = state * w + x
+        state.sum().backward(retain_graph=True)
+        return state
+
+    @decorate
+    def written() -> None:
+        first.mul_(w).add_(x)
+        first.sum().backward(retain_graph=True)
+
+    state = first
+    for _ in range(5):
+        state = returned(state) if is_returned else (written(), first)[1]
+        found.append([x.grad.item(), 0.0 if w.grad is None else w.grad.item()])
+    return found
+
+
+@pytest.mark.parametrize("is_returned", [True, False])
+def test_gradients_go_through_a_state_that_calls_carry_on(is_returned: bool) -> None:
+    """They were lost: of what is returned beside gradients, and of what a call before computed."""
+    jitted = carried(picograd.jit, is_returned)
+    np.testing.assert_allclose(jitted, carried(lambda function: function, is_returned), 1e-6)
+    assert jitted[:3] == [[1.0, 0.0], [5.0, 2.0], [18.0, 16.0]]
