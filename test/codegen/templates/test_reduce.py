@@ -169,7 +169,7 @@ def test_blocks_of_a_cluster_hold_a_long_row(
     program = verify_program(linearize(tiles, gpu))
     assert (tiles.cluster, program.tasks, program.threads) == (blocks, 2 * blocks, threads)
     ops = [instr.op for instr in program.instructions]
-    assert ops.count("cluster_publish") == 2 and ops.count("load_near") == 2 * blocks
+    assert ops.count("store_near") == 2 and ops.count("cluster_wait") == 3
     values = np.random.default_rng(0).standard_normal((2, length)).astype(np.float32)
     given = [to_bits(values.ravel(), dtype), to_bits(np.full(2 * length, np.nan), dtype)]
     interpret(program, given)
@@ -182,7 +182,13 @@ def test_blocks_of_a_cluster_hold_a_long_row(
 def test_rows_that_clusters_do_not_share() -> None:
     """Short ones, longer ones than registers hold, what is only reduced, losses of all rows."""
     gpu = cuda_target("sm_90a", 2)
-    for length, is_shared in ((32768, False), (33000, True), (33001, False), (262_144, True), (262_152, False)):
+    for length, is_shared in (
+        (32768, False),
+        (33000, True),
+        (33001, False),
+        (262_144, True),
+        (262_152, False),
+    ):
         x = build_graph.buffer(Storage(Buffer("cpu", float32, 2 * length, 0)), (2, length))
         assert (long_rows(build_graph.softmax(x, 1), gpu).cluster > 1) == is_shared
         assert long_rows(build_graph.logsumexp(x, 1), gpu).cluster == 1
