@@ -32,7 +32,8 @@ class Block:
     `arrays` are the register tiles, `shared` the byte offsets of shared tiles; `scratch` is where
     free shared memory begins, for communication within one step. `tensors` are the tensor maps of
     the launch. In a role `thread` and `threads` are those of a team; `crew` numbers all its warps.
-    `near` is a thread's number in its own block, where blocks of a `cluster` share the work of one.
+    `near` is a thread's number in its own block, where blocks of a `cluster` share the work of one;
+    `rank` is the number of that block.
     """
 
     emitter: Emitter
@@ -49,7 +50,8 @@ class Block:
         self.emitter = Emitter(kernel, CUDA, self.read, int64 if is_wide else int32)
         self.kernel, self.threads = kernel, tile_kernel.threads
         self.thread, self.cluster = Axis("thread", self.threads), tile_kernel.cluster
-        self.near = self.thread
+        self.near, self.rank = self.thread, constant(0)
+        self.has_begun = False  # all blocks of the cluster
         if self.cluster > 1:
             self.near = Axis("near", self.threads // self.cluster)
         self.tiles: dict[str, Tile] = {}

@@ -140,19 +140,23 @@ def arrive_all(run: Any, instr: Instr) -> None:
         arrive(run, replace(instr, arg=None))
 
 
-def publish(run: Any, instr: Instr) -> None:
+def cluster_wait(run: Any, instr: Instr) -> None:
     """Let all blocks of a cluster see what each has stored."""
     check(run.mask.all(), "a barrier in a branch", run.program)
     run.writers[:] = -1
 
 
-def load_near(run: Any, instr: Instr) -> Array:
-    """Read an element of the shared memory of a block of the cluster."""
-    rank, count = instr.arg
-    array, _ = run.view(instr.args[0])
-    places = (run.block // count * count + rank) * (run.room // array.dtype.itemsize)
-    run.check_race(instr.args[0], places, run.mask)
-    return array[places]
+def store_near(run: Any, instr: Instr) -> None:
+    """Store a value of each block, of its first threads, into every block of its cluster."""
+    pointer, index, value = instr.args
+    array, _ = run.view(pointer)
+    thread = np.arange(run.threads).reshape(-1, 1) % run.program.threads
+    held = run.mask & (thread < instr.arg)
+    begin = (run.block // instr.arg * instr.arg + thread) * (run.room // array.dtype.itemsize)
+    places = (begin + run.values[index])[held]
+    array[places] = np.broadcast_to(run.values[value], held.shape)[held]
+    for byte in run.bytes_of(pointer, places):
+        run.writers[byte] = np.flatnonzero(held)
 
 
 def is_ended(run: Any, instr: Instr) -> bool:
@@ -526,8 +530,9 @@ ASYNC: dict[str, Callable[[Any, Instr], Any]] = {
     "barrier_arrive": arrive,
     "barrier_arrive_all": arrive_all,
     "cluster_barrier": lambda run, instr: None,
-    "cluster_publish": publish,
-    "load_near": load_near,
+    "cluster_arrive": lambda run, instr: None,
+    "cluster_wait": cluster_wait,
+    "store_near": store_near,
     "barrier_expect": arrive,
     "barrier_wait": wait,
     "flag_raise": flag_raise,

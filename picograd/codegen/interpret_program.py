@@ -91,8 +91,8 @@ def interpret(
 
 
 def near_of(program: Program) -> int:
-    """Count the blocks that read what each of them has: those of a cluster run side by side."""
-    found = (instr.arg[1] for instr in program.instructions if instr.op == "load_near")
+    """Count the blocks that tell one another something: those of a cluster run side by side."""
+    found = (instr.arg for instr in program.instructions if instr.op == "store_near")
     return next(found, 1)
 
 

@@ -166,9 +166,10 @@ def linearize(tile_kernel: TileKernel, target: Target) -> Program:
     emitter.bind(task, emitter.add("task", emitter.index_dtype))
     emitter.bind(block.near, emitter.add("thread", emitter.index_dtype))
     if block.cluster > 1:
-        rank = axis_index(task) % block.cluster
-        thread = rank * block.near.size + axis_index(block.near)
+        block.rank = axis_index(task) % block.cluster
+        thread = block.rank * block.near.size + axis_index(block.near)
         emitter.bind(block.thread, emitter.index(thread))
+        emitter.add("cluster_arrive", None, arg=block.cluster)
     number = axis_index(task) // block.cluster
     first = 0
     workspaces: list[tuple[int, bool]] = []
@@ -182,8 +183,6 @@ def linearize(tile_kernel: TileKernel, target: Target) -> Program:
                 workspaces.append(CELLS)
             steps(block, part.steps)
         first += part.blocks
-    if block.cluster > 1:  # nobody's memory goes before all have read it
-        emitter.add("cluster_barrier", None, arg=block.cluster)
     check(block.shared_bytes <= target.shared_bytes, f"{block.shared_bytes} shared bytes", kernel)
     return Program(
         kernel.name,

@@ -371,19 +371,22 @@ def across_warps(
 
 
 def across_blocks(block: Block, monoids: Sequence[str], values: Sequence[int]) -> list[int]:
-    """Combine what the blocks of a cluster have: each leaves it where all others read it."""
+    """Combine what the blocks of a cluster have: each leaves it with all others, in its place."""
     emitter, totals = block.emitter, list[int]()
-    dtypes = [emitter.dtype(value) for value in values]
-    places = [emitter.add("shared", d, arg=block.reserve(d.itemsize)) for d in dtypes]
-    is_first = emitter.conditions([(axis_index(block.near), 0, 0)])
-    for place, value in zip(places, values, strict=True):
-        emitter.store(place, emitter.integer(0), value, is_first)
-    emitter.add("cluster_publish", None, arg=block.cluster)
-    for place, monoid, dtype in zip(places, monoids, dtypes, strict=True):
-        total, *others = (
-            emitter.add("load_near", dtype, (place,), (rank, block.cluster))
-            for rank in range(block.cluster)
-        )
+    if not block.has_begun:  # there is no memory of a block before it begins
+        emitter.add("cluster_wait", None, arg=block.cluster)
+        block.has_begun = True
+    own, places = emitter.index(block.rank), list[int]()
+    for value in values:
+        dtype = emitter.dtype(value)
+        offset = block.reserve(block.cluster * dtype.itemsize)
+        places.append(emitter.add("shared", dtype, arg=offset))
+        emitter.add("store_near", None, (places[-1], own, value), block.cluster)
+    emitter.add("cluster_arrive", None, arg=block.cluster)
+    emitter.add("cluster_wait", None, arg=block.cluster)
+    for place, monoid in zip(places, monoids, strict=True):
+        numbers = map(emitter.integer, range(block.cluster))
+        total, *others = (emitter.load(place, number) for number in numbers)
         for other in others:
             total = combine(emitter, monoid, total, other)
         totals.append(total)

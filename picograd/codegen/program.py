@@ -64,8 +64,9 @@ barriers  live in shared memory (`shared` of uint64), `index` counts them; a pha
           barrier_wait args=(barriers, index, parity): until a phase of that parity has ended
           barrier_arrive_all, as barrier_arrive, at that of each block of a cluster, arg=how many;
           cluster_barrier arg=how many: blocks of that number of the grid are a cluster, and wait
-          for one another; cluster_publish, the same, and see what was stored in shared memory
-          load_near args=(shared,) arg=(rank, how many): what a block of the cluster has there
+          for one another; cluster_arrive, cluster_wait, the same in two: after these all see what
+          was stored in shared memory before
+          store_near args=(shared, index, value) arg=how many: into that of each block of a cluster
 flags     int32 in a zeroed workspace
           flag_raise args=(flags, index): what this warp stored before its last warp_barrier is
           there for whoever waits; flag_wait args=(flags, index): until it is raised, and lowers it
@@ -111,7 +112,7 @@ SPREAD = {
     "uniform", "elect", "prefetch_map",
     "barrier_init", "barrier_publish", "barrier_arrive", "barrier_expect",
     "barrier_wait", "copy_box", "copy_box_all", "barrier_arrive_all", "cluster_barrier",
-    "cluster_publish", "load_near",
+    "cluster_arrive", "cluster_wait", "store_near",
     "store_box", "unfilled", "store_box_wait", "async_fence",
     "descriptor", "wgmma", "wgmma_fence", "wgmma_commit", "wgmma_wait",
     "wgmma_pack", "wgmma_keep", "mma_packed", "flag_raise", "flag_wait",

@@ -586,10 +586,9 @@ def format_step(step: Step, depth: int) -> list[str]:
         return [f"{head}{title}:", *(x for s in step.body for x in format_step(s, depth + 1))]
     if isinstance(step, Persistent | Pipeline):
         return format_pipeline(step, depth)
-    if isinstance(step, Dot) and step.stop is not None:
-        return [f"{head}{step!r} stops at {step.stop}"]
-    if isinstance(step, MainLoop) and step.stops:
-        return [f"{head}{step!r} stops at {step.stops}"]
+    stop = step.stop if isinstance(step, Dot) else getattr(step, "stops", None)
+    if stop:
+        return [f"{head}{step!r} stops at {stop}"]
     dims = ", ".join(map(repr, getattr(step, "dims", ())))
     if isinstance(step, Assign):
         where = "" if step.index is None else f"[{', '.join(map(repr, step.index))}]"

@@ -79,30 +79,33 @@ def test_blocks_side_by_side_have_their_own_shared_memory() -> None:
     assert made.tolist() == [0, *range(31), 0, *range(32, 63)]
 
 
-def told(is_published: bool) -> Program:
-    """Blocks of a cluster of two leave their numbers, and store that of the second one."""
+def told(is_waited: bool) -> Program:
+    """Blocks of a cluster of two tell one another their numbers, and store that of the second."""
     instructions = [
         Instr("param", float32, arg=0),
         Instr("shared", float32, arg=0),
         Instr("task", int32),
-        Instr("const", int32, arg=0),
+        Instr("const", int32, arg=2),
+        Instr("remainder", int32, (2, 3)),
         Instr("cast", float32, (2,)),
-        Instr("store", float32, (1, 3, 4)),
-        Instr("cluster_publish" if is_published else "cluster_barrier", None, arg=2),
-        Instr("load_near", float32, (1,), (1, 2)),
-        Instr("store", float32, (0, 2, 7)),
+        Instr("store_near", None, (1, 4, 5), 2),
+        Instr("cluster_wait" if is_waited else "cluster_arrive", None, arg=2),
+        Instr("const", int32, arg=1),
+        Instr("load", float32, (1, 8)),
+        Instr("store", float32, (0, 2, 9)),
     ]
-    return Program("t", tuple(instructions), ((float32, "out"),), tasks=4, shared_bytes=4)
+    params = ((float32, "out"),)
+    return Program("t", tuple(instructions), params, threads=32, tasks=4, shared_bytes=8)
 
 
-def test_blocks_of_a_cluster_read_what_others_published() -> None:
+def test_blocks_of_a_cluster_read_what_they_were_told() -> None:
     made = np.zeros(4, np.float32)
     interpret(verify(told(True)), [made])
     assert made.tolist() == [1, 1, 3, 3]
 
 
-def test_what_was_not_published_is_a_race() -> None:
-    with pytest.raises(InternalError):
+def test_what_was_not_waited_for_is_a_race() -> None:
+    with pytest.raises(InternalError, match="without a barrier"):
         interpret(verify(told(False)), [np.zeros(4, np.float32)])
 
 

@@ -132,14 +132,13 @@ template <int lanes> DEVICE Vector<float, lanes> widen_lanes(Vector<bfloat16, la
 """
 # One fence by one thread: `__threadfence` is sequentially consistent, and every thread would wait.
 NEAR = """\
-DEVICE void cluster_publish() {
-  asm volatile("barrier.cluster.arrive.release.aligned;\\nbarrier.cluster.wait.acquire.aligned;"
-    ::: "memory");
-}
-template <typename T> DEVICE T load_near(const T* a, int rank) {
+DEVICE void cluster_arrive() { asm volatile("barrier.cluster.arrive.aligned;" ::: "memory"); }
+DEVICE void cluster_wait() { asm volatile("barrier.cluster.wait.aligned;" ::: "memory"); }
+template <int blocks, typename T> DEVICE void store_near(T* to, T a) {
   uint64 at;
-  asm volatile("mapa.u64 %0, %1, %2;" : "=l"(at) : "l"(a), "r"(rank));
-  return *(const T*)at;
+  if (threadIdx.x >= blocks) return;
+  asm volatile("mapa.u64 %0, %1, %2;" : "=l"(at) : "l"(to), "r"(threadIdx.x));
+  *(T*)at = a;
 }
 """
 
@@ -193,7 +192,7 @@ QUICK = {
     "quick_reciprocal(": quick_text("quick_reciprocal", "a", "1 / a", "rcp.approx.ftz.f32"),
     "quick_maximum(": quick_text("quick_maximum", "ab", "maximum(a, b)", "max.NaN.f32"),
     "quick_minimum(": quick_text("quick_minimum", "ab", "minimum(a, b)", "min.NaN.f32"),
-    "cluster_publish(": NEAR,
+    "cluster_arrive(": NEAR,
     "atomic_add(": ATOMIC_ADD,
     "round_lanes<": ROUND_LANES,
     "widen_lanes(": WIDEN_LANES,
@@ -234,6 +233,9 @@ def blocks_together(program: Program) -> int:
     return max(REGISTERS // taken, 1) if taken else 1
 
 
+CLUSTERS = ("cluster_barrier", "cluster_arrive")
+
+
 def signature(program: Program) -> str:
     """Write the entry's head: slots, then workspaces, then scalars by value."""
     parameters = []
@@ -248,7 +250,7 @@ def signature(program: Program) -> str:
     together = blocks_together(program)
     limits = (program.threads, together) if together else (program.threads,)
     bounds = f"__launch_bounds__({', '.join(map(str, limits))})"
-    clusters = {instr.arg for instr in program.instructions if instr.op == "cluster_barrier"}
+    clusters = {instr.arg for instr in program.instructions if instr.op in CLUSTERS}
     bounds += "".join(f" __cluster_dims__({size}, 1, 1)" for size in clusters)
     return f'extern "C" __global__ void {bounds} {program.name}({", ".join(parameters)})'
 
@@ -263,14 +265,18 @@ def barrier_text(threads: int | None) -> str:
 STATEMENTS: dict[str, Statement] = {
     "barrier": lambda name, args, instr: [barrier_text(instr.arg)],
     "warp_barrier": lambda name, args, instr: ["__syncwarp();"],
-    "cluster_publish": lambda name, args, instr: ["cluster_publish();"],
+    **dict.fromkeys(
+        ("cluster_arrive", "cluster_wait"), lambda name, args, instr: [f"{instr.op}();"]
+    ),
+    "store_near": lambda name, args, instr: [
+        f"store_near<{instr.arg}>({args[0]} + {args[1]}, {args[2]});"
+    ],
     "mma": lambda name, args, instr: [f"{instr.arg.function}({', '.join(args)});"],
     **cuda_async.STATEMENTS,
 }
 VALUES: dict[str, Value] = {
     "task": lambda args, instr: "blockIdx.x",
     "shuffle_xor": lambda args, instr: f"shuffle_xor({args[0]}, {instr.arg})",
-    "load_near": lambda args, instr: f"load_near({args[0]}, {instr.arg[0]})",
     "match_any": lambda args, instr: f"match_any<{instr.arg}>({args[0]})",
     "atomic_add": lambda args, instr: f"atomic_add({args[0]} + {args[1]}, {args[2]})",
     **cuda_async.VALUES,

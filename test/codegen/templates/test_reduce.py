@@ -169,7 +169,7 @@ def test_blocks_of_a_cluster_hold_a_long_row(
     program = verify_program(linearize(tiles, gpu))
     assert (tiles.cluster, program.tasks, program.threads) == (blocks, 2 * blocks, threads)
     ops = [instr.op for instr in program.instructions]
-    assert ops.count("cluster_publish") == 2 and ops.count("load_near") == 2 * blocks
+    assert ops.count("store_near") == 2 and ops.count("cluster_wait") == 3
     values = np.random.default_rng(0).standard_normal((2, length)).astype(np.float32)
     given = [to_bits(values.ravel(), dtype), to_bits(np.full(2 * length, np.nan), dtype)]
     interpret(program, given)
