@@ -21,11 +21,12 @@ A division by a number is a product by its inverse: its last digit may differ.
 import math
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial, reduce
 from itertools import chain
 
 from picograd.codegen.operands import cast, expr_axes, size_of
 from picograd.codegen.streams import Stream, binary, replaced
-from picograd.dtype import bool_, float32, int64
+from picograd.dtype import bool_, float32, int32, int64
 from picograd.errors import internal
 from picograd.graph.elementwise import ELEMENTWISE
 from picograd.graph.ops import OPS
@@ -43,6 +44,7 @@ from picograd.schedule.index import (
 )
 from picograd.schedule.loop import Compute, Condition, Expr, Part, const, rewrite, walk
 from picograd.schedule.score_masks import (
+    FARTHEST,
     LOWEST,
     bare,
     hidden_where,
@@ -197,12 +199,11 @@ def extreme_of(op: str, indices: Sequence[Index]) -> Index:
     indices = list(dict.fromkeys(indices))
     if len(indices) == 1:
         return indices[0]
-    found = Expr("index", (), indices[0], int64)
-    for index in indices[1:]:
-        found = binary(op, found, Expr("index", (), index, int64))
     choose = min if op == "minimum" else max
     lo, hi = choose(x.lo for x in indices), choose(x.hi for x in indices)
-    return atom_index(Dynamic(found, lo, hi))
+    is_near = all(-FARTHEST < x.lo <= x.hi < FARTHEST for x in indices)
+    each = [Expr("index", (), index, int32 if is_near else int64) for index in indices]
+    return atom_index(Dynamic(reduce(partial(binary, op), each), lo, hi))
 
 
 def extreme(

@@ -23,6 +23,7 @@ from picograd.codegen.boxes import (
 from picograd.codegen.layout import Layout, RowsOf, Swizzled, WgmmaAccumulator, WgmmaOperand
 from picograd.codegen.operands import Role, expr_axes, narrow, role, size_of
 from picograd.codegen.stream_masks import (
+    atom_axes,
     edges,
     emptied,
     extreme,
@@ -30,7 +31,7 @@ from picograd.codegen.stream_masks import (
     minimum_of,
     seen_places,
 )
-from picograd.codegen.streams import Product, Stream, binary, read
+from picograd.codegen.streams import Product, Stream, binary, read, replaced
 from picograd.codegen.tile import Accumulate, Assign, Step, Tile, TilePart, When
 from picograd.dtype import DType
 from picograd.errors import internal
@@ -41,7 +42,6 @@ from picograd.schedule.index import (
     Dynamic,
     Index,
     atom_index,
-    axes_of,
     axis_index,
     constant,
     substitute,
@@ -396,14 +396,27 @@ class Frame:
     def bounded(self, index: Index, is_most: bool = False) -> Index:
         """Bound an index over the rows and places of a block."""
         values = {**self.rows.values, **self.over.values}
-        found = extreme(index, values, self.dims, is_most)
-        for atom, factor in found.terms:
+        return self.read_ahead(extreme(index, values, self.dims, is_most))
+
+    def read_ahead(self, index: Index) -> Index:
+        """Let what is read of memory for each block be known before."""
+        for atom, factor in index.terms:
             if isinstance(atom, Dynamic) and self.block in expr_axes(atom.expr):
-                index, (low, high) = atom_index(atom), atom.bounds
-                new = Axis(f"known{len(self.known)}", high - low + 1)
-                axis = self.known.setdefault(index - low, new)
-                found += (axis_index(axis) + low - index) * factor
-        return found
+                index += (self.known_as(atom) - atom_index(atom)) * factor
+        return index
+
+    def known_as(self, atom: Dynamic) -> Index:
+        """Find or add the axis that has a value that is read, else write it with what is known."""
+        if atom.expr.op in ("load", "guard"):
+            low, high = atom.bounds
+            new = Axis(f"known{len(self.known)}", high - low + 1)
+            return axis_index(self.known.setdefault(atom_index(atom) - low, new)) + low
+
+        def find(expr: Expr) -> Expr | None:
+            is_index = expr.op == "index"
+            return Expr("index", (), self.read_ahead(expr.arg), expr.dtype) if is_index else None
+
+        return atom_index(Dynamic(replaced(atom.expr, find), *atom.bounds))
 
     def shown(self) -> tuple[Index | None, Index | None]:
         """Find the blocks that a mask shows anything of: from the first, and before the stop."""
@@ -431,7 +444,9 @@ class Frame:
         apart: list[Index] = []
         for index in emptied(self.stream):
             most = self.bounded(index, True)
-            (even if axes_of(most).isdisjoint(self.known.values()) else apart).append(most)
+            known = self.known.values()
+            is_known = any(axis in known for atom, _ in most.terms for axis in atom_axes(atom))
+            (apart if is_known else even).append(most)
         return even, apart
 
     @property
