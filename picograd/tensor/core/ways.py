@@ -560,6 +560,10 @@ class Log:
             return False
         if any(each.gradients or each.walks for each in self.events):
             return True
+        asked = {*map(id, taken.roots)}
+        waiting = [each._node for each in tensors if id(each._node) not in asked]
+        if any(each.inputs and each.realized is None for each in waiting):
+            return True  # a way that begins behind it would meet what is not there yet
         return any(each._tracks and each._node.leaf is None for each in tensors)
 
     def add_read(self, taken: Taken, asked: list[Node]) -> None:
@@ -882,8 +886,10 @@ class Closing:
                 raise Unlike
 
     def number(self, node: Node) -> int:
-        """Give the number of a node."""
+        """Give the number of a node, or of what a read on the way stored."""
         found = self.numbers.get(id(node))
+        if found is None and type(node.arg) is Storage:
+            found = self.stored().get(id(node.arg.buffer))
         if found is None:
             raise Unlike
         return found
