@@ -580,6 +580,9 @@ class Follower:
         standing, record.standing = record.standing, {}
         for node in standing.values():
             stand_no_more(node)
+        for at, buffer in self.computed.items():
+            if nodes[at].inputs:  # no tensor has it, but some show it
+                nodes[at].realized = buffer
         for number_of, event in enumerate(events):
             for number in event.made:
                 tensor = self.made[number]() if number < len(self.made) else None
@@ -817,6 +820,7 @@ class Follower:
             found[met] = as_leaf(found[met])
         record.overwrite(way.written)
         computed = dict(zip(way.roots, results))
+        self.computed |= computed
         move_on(way.targets, results[len(way.roots) :], way.holders, pending.LIVE)
         checks = self.give_writes(computed)
         for number in way.alive:
@@ -895,10 +899,17 @@ class Follower:
             node.is_asked, made[at] = at in template.asked, node
 
     def node_at(self, at: int, made: dict[int, Node]) -> Node:
-        """Give a node that was met, or made."""
-        if at < self.record.template.count:
-            return self.record.found[at]
-        return made[at] if at in made else self.record.standing[at]
+        """Give a node that was met, or made, or a leaf of what was computed and no tensor has."""
+        record = self.record
+        if at < record.template.count:
+            return record.found[at]
+        if at in made:
+            return made[at]
+        if at not in record.standing:
+            _, _, _, _, shape, dtype, device = record.template.steps[at - record.template.count]
+            storage = Storage(self.computed[at])
+            record.standing[at] = Node("buffer", (), storage, shape, dtype, device)
+        return record.standing[at]
 
 
 def is_waited_for() -> bool:

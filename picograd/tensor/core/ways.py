@@ -553,7 +553,7 @@ class Log:
         if id(taken.plan) == self.begun_behind or any(each.shows for each in self.events):
             return False
         tensors = [tensor for _, each, _ in self.made if (tensor := each()) is not None]
-        nodes = {id(tensor._node) for tensor in tensors}
+        nodes = {id(node) for tensor in tensors for node in with_shown(tensor._node)}
         nodes.update([id(node) for event in self.events for _, node in event.writes])
         nodes.update([id(node) for event in self.events for node, _ in event.checks])
         if not nodes.issuperset(map(id, taken.roots)):
@@ -627,6 +627,15 @@ def shown_by(node: Node) -> tuple[tuple[Any, ...], Node | None]:
     if is_plain_leaf(node) and type(node.arg) not in GIVEN:
         return (*views, (node.op, repr(node.arg), node.dtype, node.shape)), node
     return tuple(views), node if type(node.arg) is Storage and node.realized is None else None
+
+
+def with_shown(node: Node) -> list[Node]:
+    """List the node of a tensor that was made, and what it shows of what is to be computed."""
+    found = [node]
+    while node.op in carried.FREE and node.realized is None:
+        node = node.inputs[0]
+        found.append(node)
+    return found
 
 
 def may_cut(function: Any, args: tuple[Any, ...]) -> bool:
@@ -705,6 +714,8 @@ class Closing:
         old = [at for at, node in enumerate(log.met) if is_old(node)]
         places = {n: final.get(n, log.made[n][2].at) for n in alive}
         stored = computed.intersection(places.values())
+        cut = {self.number(x) for node in self.order if carried.is_detached(node) for x in node.inputs}
+        stored |= computed & cut
         stored.update({met: at for event in log.events for met, at in event.writes}.values())
         free = {n: self.free(at, stored) for n, at in places.items() if at not in computed}
         targets = [tensor for each in self.updates for tensor in each.tensors]

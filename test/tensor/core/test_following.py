@@ -15,7 +15,7 @@ import pytest
 
 import picograd
 from picograd import Tensor, nn
-from picograd.engine import carried, followed, foreseen
+from picograd.engine import carried, followed, foreseen, pending
 from picograd.engine import sizes as engine_sizes
 from picograd.engine.followed import EVENTS
 from picograd.engine.plan_cache import PLANS
@@ -1129,6 +1129,58 @@ def renewed_quietly(program: Program, number: int) -> Any:
     return [renew(program, at, True) for at in range(3 * number, 3 * number + 3)]
 
 
+def searched(program: Program, number: int) -> Any:
+    """Rates are tried; gradients that a way stored are read, shown and held after writes at times."""
+    parameters = list(program.model.parameters())
+    loss = program.loss(number)
+    gradients = picograd.autograd.grad(loss, parameters)
+    old = [each.detach().clone() for each in parameters]
+    before, slope = loss.item(), sum((each * each).sum() for each in gradients).item()
+    total, rate = 0.0, 0.1
+    while True:
+        with picograd.no_grad():
+            for each, value, gradient in zip(parameters, old, gradients, strict=True):
+                each.copy_(value - rate * gradient)
+                if number == 10:
+                    total += gradients[0].sum().item()
+                if number == 13:
+                    old[0].mul_(0.5)
+                    gradients[1].add_(1.0)
+            after = program.loss(number).item()
+        if after <= before - 0.5 * rate * slope or rate < 0.03:
+            break
+        rate *= 0.5
+    if number in (8, 11):
+        program.kept = [gradients[0], gradients[0].T]
+    if number == 9:
+        program.kept[0].mul_(2.0)
+        total += program.kept[1].sum().item()
+    return total + after + (program.kept[1].sum().item() if number == 12 else 0.0)
+
+
+def norms_compared(program: Program, number: int) -> Any:
+    """Two norms are compared by Python for each weight; means of gradients live on between."""
+    program.loss(number).backward()
+    total = 0.0
+    for place, each in enumerate(program.model.parameters()):
+        if len(program.kept) <= place:
+            program.kept.append(picograd.zeros_like(each.data))
+        mean = program.kept[place]
+        mean.mul_(0.9).add_(each.grad.data, alpha=0.1)
+        moved = mean / mean.abs().add(0.1)
+        norm, other = each.data.pow(2).sum().sqrt(), moved.pow(2).sum().sqrt()
+        if number == 8 and place == 1:
+            moved.mul_(2.0)
+        trust = 1 if norm == 0 or other == 0 else norm / other
+        if number in (9, 11) and place == 2:
+            total += moved.sum().item() + mean.sum().item()
+        each.data.add_(-0.01 * trust * moved)
+        each.grad = None
+    if number == 10:
+        program.kept[0] = program.kept[0].clone()
+    return total + float(norm) + program.kept[-1].sum().item()
+
+
 LOOPS: list[tuple[Loop, int]] = [
     (plain, 8), (detached, 7), (kept_outputs, 7), (rates, 6), (branches, 4), (factors, 3),
     (kinds_of_factors, 3), (sizes, 3), (read_inside, 0), (statistics_read, 1), (evaluated, 5),
@@ -1149,7 +1201,7 @@ LOOPS: list[tuple[Loop, int]] = [
     (recurrent, 1), (gated, 1), (carried_on, 2), (pieces_of_made, 2),
     (zeroed_before, 2), (packed, 2), (read_between, 3), (rates_asked, 2),
     (written_by_index, 2), (data_given, 2), (data_shared, 3), (renewed, 8),
-    (renewed_quietly, 8),
+    (renewed_quietly, 8), (searched, 4), (norms_compared, 3),
 ]  # fmt: skip
 
 EARLY = (
@@ -1166,6 +1218,8 @@ EARLY = (
     data_shared,
     renewed,
     renewed_quietly,
+    searched,
+    norms_compared,
 )  # begin with their second run of a plan
 
 
@@ -1271,17 +1325,18 @@ def test_reads_on_the_way_and_its_end_are_compared_in_turns(
 
 
 @pytest.mark.parametrize("place", [None, "null"])
-@pytest.mark.parametrize("loop", [plain, read_on_the_way, read_before])
+@pytest.mark.parametrize("loop", [plain, read_on_the_way, read_before, searched, norms_compared])
 def test_nothing_is_recorded_where_a_way_is_followed(
     loop: Loop, place: str | None, hits: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(picograd.config, "device", place or picograd.config.device)
     monkeypatch.setattr(picograd.config, "verify", 0)
     program = Program()
-    for number in range(8):
-        loop(program, number)
+    for number in range(24):
+        loop(program, number % 8)
     monkeypatch.setattr(foreseen, "step_of", lambda *args: pytest.fail("a step was recorded"))
     monkeypatch.setattr(followed.Template, "make", lambda *args: pytest.fail("nodes were made"))
+    monkeypatch.setattr(pending, "compute_all", lambda *args: pytest.fail("nodes were computed"))
     for number in range(3):
         loop(program, number)
     monkeypatch.undo()
