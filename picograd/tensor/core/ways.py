@@ -197,6 +197,7 @@ class Way:
     old: list[int]  # tensors met that an earlier step made
     written: list[int]  # those that the optimizer writes
     alive: list[int]  # tensors that are made and live at the end
+    cut: list[int]  # those that show no more what they were detached from
     final: dict[int, int]  # the last nodes of tensors that are made and changed
     roots: list[int]  # nodes of the template that are computed
     free: dict[int, list[FreeStep]]  # those that are not, and the steps that make them
@@ -727,9 +728,14 @@ class Closing:
             told, self.gradients(),
             self.number_of(log.optimizer and log.optimizer.found_inf),
             self.buffers(), log.shared, self.scalars(taken.scalars), targets, holders, old, written,
-            alive, final, roots, free, moving, random.DEFAULT.named, self.leading(free),
+            alive, self.cut(alive), final, roots, free, moving, random.DEFAULT.named, self.leading(free),
             log.reads_made, carried.is_ahead(),
         )  # fmt: skip
+
+    def cut(self, alive: list[int]) -> list[int]:
+        """Number the tensors that show no more what they were detached from."""
+        pairs = [(number, *self.log.made[number][1:]) for number in alive]
+        return [n for n, each, made in pairs if made.shown and each()._view is None]
 
     def shown(self) -> list[Node]:
         """List the nodes of tensors that were given other memory.

@@ -29,7 +29,7 @@ from picograd.graph.starts import moved, starts_of
 from picograd.late_methods import dataclass
 from picograd.number import GivenInt
 from picograd.runtime.memory import Allocation
-from picograd.tensor.core.alone import ALONE, held
+from picograd.engine.carried import ALONE, held
 from picograd.tensor.core.recording import (
     fill,
     is_view,

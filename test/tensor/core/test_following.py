@@ -1236,7 +1236,7 @@ def hits(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
     inside = noted.__code__.replace(co_filename=following.__file__)  # no line of the program's
     monkeypatch.setattr(noted, "__code__", inside)
     monkeypatch.setattr(following.Follower, "finish", noted)
-    monkeypatch.setattr(following.Known, "miss", lambda known: setattr(known, "waits", 1))
+    monkeypatch.setattr(following.Known, "miss", lambda known, *_: setattr(known, "waits", 1))
     monkeypatch.setattr(carried, "LINES", {})
     monkeypatch.setattr(engine_sizes, "FAMILIES", OrderedDict())  # other loops have other sizes
     monkeypatch.setattr(following, "KNOWN", weakref.WeakKeyDictionary())
@@ -1299,7 +1299,7 @@ def test_steps_that_are_followed_are_recorded_too_and_compared(hits: list[bool])
     for number in range(9):
         plain(program, number)
     assert hits == [False] * 3  # it is recorded, and checked, where VERIFY is set
-    ways = [each.way for each in following.KNOWN[program.optimizer] if each.way is not None]
+    ways = [way for each in following.KNOWN[program.optimizer] for way in each.ways]
     ways[0].buffers.reverse()
     with pytest.raises(InternalError, match="followed"):
         plain(program, 9)
