@@ -452,7 +452,8 @@ def shown(node: Node, tensor: Any, bases: Bases) -> tuple[Node, int]:
     is_cut = node is base and is_pending(base)
     if tensor.requires_grad:
         return tensor.node if is_cut else base, ASKING
-    return (tensor.node, 1) if is_cut and tensor._view is None else (base, int(is_whole))
+    is_cut = is_cut and tensor._view is None and base.op != RESULT  # gradients: see `met`
+    return (tensor.node, 1) if is_cut else (base, int(is_whole))
 
 
 def is_shown(node: Node, tensor: Any, bases: Bases) -> bool:

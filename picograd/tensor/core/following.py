@@ -177,10 +177,11 @@ def begin(owner: Any, count: int = 0) -> None:
             learn(known, owner)
 
 
-def learn(known: Known, owner: Any) -> None:
+def learn(known: Known, owner: Any) -> Log:
     """Watch what comes."""
     EVENTS.learning = log = Log(known.keep, known.leading, known.may_read, owner)
     EVENTS.take = log.take
+    return log
 
 
 def is_watched() -> bool:
@@ -270,8 +271,7 @@ class Start:
             if not is_usual or owner is None or may_cut(function, args):
                 return MISS
             known.branches, known.others = known.branches - 1, 0
-            learn(known, owner)
-            return EVENTS.take(function, args, options)
+            return learn(known, owner).take(function, args, options)
 
 
 class Follower:
@@ -605,9 +605,9 @@ class Follower:
         standing, record.standing = record.standing, {}
         for node in standing.values():
             stand_no_more(node)
-        for at, buffer in self.computed.items():
+        for at in self.computed:
             if nodes[at].inputs:  # no tensor has it, but some show it
-                nodes[at].realized = buffer
+                nodes[at].realized = self.computed[at]
         for number_of, event in enumerate(events):
             for number in event.made:
                 tensor = self.made[number]() if number < len(self.made) else None
@@ -633,10 +633,9 @@ class Follower:
             if number_of >= self.begun:
                 pending.WAITING += [(nodes[at], error) for at, error in event.checks]
                 carried.note_gradients(self.served(event, nodes))
-        for read in self.way.reads[: self.reads]:
-            for at, is_free in read.passed:
-                if at < len(nodes):
-                    carried.note_passed(nodes[at], is_free)
+        passed = [each for read in self.way.reads[: self.reads] for each in read.passed]
+        for at, is_free in [each for each in passed if each[0] < len(nodes)]:
+            carried.note_passed(nodes[at], is_free)
         pending.RECORDED[0] += len(self.made)
         self.way = self.met = self.made = None  # type: ignore[assignment]
 
@@ -657,8 +656,8 @@ class Follower:
         """Compute a step, or what is asked for; False where all is to be recorded."""
         known = self.known
         if get_ident() == self.record.owner and not self.is_busy:
-            for number in self.way.cut if self.at == self.count else ():
-                if (tensor := self.made[number]()) is not None:
+            for made, reference in zip(self.way.made, self.made):
+                if made.shown is not None and (tensor := reference()) is not None:
                     let_go(tensor)
             if self.reads < len(self.way.reads):
                 if self.read(self.way.reads[self.reads], asked):

@@ -60,8 +60,7 @@ from picograd.tensor.making import random
 
 IS, MADE, MET, NEW, MANY, NAMED, NUMBER, FACTOR = range(8)
 VARYING = (NUMBER, FACTOR)
-PLAIN = frozenset((bool, int, str, type(None), EllipsisType, float, DType, FunctionType))
-PLAIN |= {type, device}
+PLAIN = {bool, int, str, type(None), EllipsisType, float, DType, FunctionType, type, device}
 LISTS = (tuple, list, Size)
 BASIC = frozenset((int, slice, type(None), EllipsisType))
 VIEWS = 8  # of a tensor that is met, of memory
@@ -197,7 +196,6 @@ class Way:
     old: list[int]  # tensors met that an earlier step made
     written: list[int]  # those that the optimizer writes
     alive: list[int]  # tensors that are made and live at the end
-    cut: list[int]  # those that show no more what they were detached from
     final: dict[int, int]  # the last nodes of tensors that are made and changed
     roots: list[int]  # nodes of the template that are computed
     free: dict[int, list[FreeStep]]  # those that are not, and the steps that make them
@@ -362,9 +360,8 @@ class Log:
         if facts is None:
             EVENTS.is_early = leaf_buffer(value._node) is None
             raise Unlike
-        number = len(self.met)
+        self.names[id(value)] = weakref.ref(value), (MET, len(self.met))
         self.met += met_with(value._node, facts[-1])
-        self.names[id(value)] = weakref.ref(value), (MET, number)
         return NEW, facts
 
     def told_result(self, value: Any, event: Event) -> Told:
@@ -554,18 +551,19 @@ class Log:
         if id(taken.plan) == self.begun_behind or any(each.shows for each in self.events):
             return False
         tensors = [tensor for _, each, _ in self.made if (tensor := each()) is not None]
-        nodes = {id(node) for tensor in tensors for node in with_shown(tensor._node)}
-        nodes.update([id(node) for event in self.events for _, node in event.writes])
-        nodes.update([id(node) for event in self.events for node, _ in event.checks])
-        if not nodes.issuperset(map(id, taken.roots)):
+        nodes = {id(each._node) for each in tensors}
+        nodes.update([id(carried.shown(each._node, each, {})[0]) for each in tensors])
+        told = [node for event in self.events for _, node in event.writes]
+        told += [node for event in self.events for node, _ in event.checks]
+        if not nodes.union(map(id, told)).issuperset(map(id, taken.roots)):
             return False
         if any(each.gradients or each.walks for each in self.events):
             return True
-        asked = {*map(id, taken.roots)}
-        waiting = [each._node for each in tensors if id(each._node) not in asked]
-        if any(each.inputs and each.realized is None for each in waiting):
-            return True  # a way that begins behind it would meet what is not there yet
-        return any(each._tracks and each._node.leaf is None for each in tensors)
+        nodes.difference_update(map(id, taken.roots))
+        left = [each._node for each in tensors if id(each._node) in nodes]
+        # a way that begins behind it would meet what is not there yet
+        is_left = any(each.inputs and each.realized is None for each in left)
+        return is_left or any(each._tracks and each._node.leaf is None for each in tensors)
 
     def add_read(self, taken: Taken, asked: list[Node]) -> None:
         """Note a computation on the way."""
@@ -630,15 +628,6 @@ def shown_by(node: Node) -> tuple[tuple[Any, ...], Node | None]:
     return tuple(views), node if type(node.arg) is Storage and node.realized is None else None
 
 
-def with_shown(node: Node) -> list[Node]:
-    """List the node of a tensor that was made, and what it shows of what is to be computed."""
-    found = [node]
-    while node.op in carried.FREE and node.realized is None:
-        node = node.inputs[0]
-        found.append(node)
-    return found
-
-
 def may_cut(function: Any, args: tuple[Any, ...]) -> bool:
     """Tell whether a call may cut a piece out of memory that begins where a user says.
 
@@ -661,9 +650,8 @@ def is_placed(item: Any) -> bool:
 def piece(function: Any, args: tuple[Any, ...]) -> Any:
     """Cut a piece; None where it is none."""
     found = function(*args)
-    node = found._node
-    views, end = shown_by(node)
-    is_piece = end is not None and any(map(starts_of, met_with(node, views)))
+    views, end = shown_by(found._node)
+    is_piece = end is not None and any(map(starts_of, met_with(found._node, views)))
     return found if is_piece else None
 
 
@@ -705,18 +693,16 @@ class Closing:
         alive = log.living()
         roots = [*map(self.number, taken.roots)]
         asked = None if log.asked is None else [self.number(node) for node in log.asked]
-        if not {*(asked or ())} <= {*roots}:
-            raise Unlike
         computed = {*roots, *map(self.number, log.results)}
-        if not computed.issuperset(map(self.number_made, shows)):
+        is_shown = computed.issuperset(map(self.number_made, shows))
+        if not is_shown or not {*(asked or ())} <= {*roots}:
             raise Unlike
         template = self.template()
         self.number_changes()
         old = [at for at, node in enumerate(log.met) if is_old(node)]
         places = {n: final.get(n, log.made[n][2].at) for n in alive}
-        stored = computed.intersection(places.values())
-        cut = {self.number(x) for node in self.order if carried.is_detached(node) for x in node.inputs}
-        stored |= computed & cut
+        cut = [each.inputs[0] for each in self.order if carried.is_detached(each)]
+        stored = computed.intersection((*places.values(), *map(self.number, cut)))
         stored.update({met: at for event in log.events for met, at in event.writes}.values())
         free = {n: self.free(at, stored) for n, at in places.items() if at not in computed}
         targets = [tensor for each in self.updates for tensor in each.tensors]
@@ -728,14 +714,9 @@ class Closing:
             told, self.gradients(),
             self.number_of(log.optimizer and log.optimizer.found_inf),
             self.buffers(), log.shared, self.scalars(taken.scalars), targets, holders, old, written,
-            alive, self.cut(alive), final, roots, free, moving, random.DEFAULT.named, self.leading(free),
+            alive, final, roots, free, moving, random.DEFAULT.named, self.leading(free),
             log.reads_made, carried.is_ahead(),
         )  # fmt: skip
-
-    def cut(self, alive: list[int]) -> list[int]:
-        """Number the tensors that show no more what they were detached from."""
-        pairs = [(number, *self.log.made[number][1:]) for number in alive]
-        return [n for n, each, made in pairs if made.shown and each()._view is None]
 
     def shown(self) -> list[Node]:
         """List the nodes of tensors that were given other memory.
@@ -743,15 +724,13 @@ class Closing:
         Raises Unlike where more is to be computed than what events wrote, checked and changed.
         """
         events = self.log.events
-        checks = {id(node) for event in events for node, _ in event.checks}
-        writes = {id(node) for event in events for _, node in event.writes}
+        told = {id(node) for event in events for node, _ in event.checks}
+        told.update([id(node) for event in events for _, node in event.writes])
         shows = [node for event in events for _, node in event.shows]
-        beside = {*map(id, pending.pending_writes())}
-        beside |= {id(node) for node, _ in pending.WAITING}
-        moved = {*map(id, self.log.moved.values()), *map(id, shows)}
-        if beside - checks - writes:
-            raise Unlike
-        if not moved.issuperset(map(id, pending.changed_values())):
+        waiting = [node for node, _ in pending.WAITING]
+        beside = {*map(id, pending.pending_writes()), *map(id, waiting)}
+        changed = {*map(id, pending.changed_values())}
+        if beside - told or changed.difference(map(id, (*self.log.moved.values(), *shows))):
             raise Unlike
         return shows
 
