@@ -29,6 +29,7 @@ import weakref
 from collections.abc import Container, Mapping, Sequence, Set
 from itertools import chain
 from operator import attrgetter
+from sys import getrefcount
 from typing import Any
 from weakref import ref
 
@@ -36,8 +37,11 @@ from picograd.buffer import Storage
 from picograd.engine.debug import user_line
 from picograd.engine.live import pairs_of
 from picograd.engine.plan_key import GraphKey, leaf_buffer, walk_pending
+from picograd.engine.tracing import RUNNING
+from picograd.engine.update import Alone
+from picograd.graph import build
 from picograd.graph.gradient_formula import BLOCKS
-from picograd.graph.node import RESULT, Node
+from picograd.graph.node import RESULT, Node, Standing
 from picograd.graph.row import WRITES
 from picograd.helpers import reached
 from picograd.late_methods import dataclass
@@ -135,6 +139,26 @@ def is_near(node: Node, before: Node) -> bool:
             return True
         waiting += found.inputs
     return False
+
+
+def held(owner: Any, name: str) -> int:
+    """Count the references to what an attribute holds."""
+    return getrefcount(getattr(owner, name))
+
+
+ALONE = held(Alone(object()), "_node")  # differs between versions of Python
+
+
+def let_go(tensor: Any) -> None:
+    """Let a tensor that was detached from what waits, and nobody else has, show that no more."""
+    view = tensor._view
+    if view is None or view.function is not build.detach or RUNNING.traces:
+        return
+    is_alone = held(view, "base") == ALONE
+    base, node = view.base, view.base._node
+    is_waiting = node.realized is None and (type(node) is Standing or node.inputs)
+    if is_alone and is_waiting and base._view is None and not base._version:
+        tensor._view = None
 
 
 Bases = dict[Node, tuple[Node, bool]]  # of views: what they show, and whether with its gradients
@@ -412,6 +436,7 @@ def shown(node: Node, tensor: Any, bases: Bases) -> tuple[Node, int]:
     `bases` keeps what is found on the way: views of views are walked once.
     """
     path = []
+    let_go(tensor)
     while node.op in FREE and node.realized is None and node not in bases:
         path.append(node)
         node = node.inputs[0]
@@ -421,10 +446,14 @@ def shown(node: Node, tensor: Any, bases: Bases) -> tuple[Node, int]:
         bases[each] = base, is_whole
     if tensor.requires_grad and not tensor.is_leaf:
         return base, 0
+    node = tensor.node
+    while is_detached(node) and node is not base:
+        node = node.inputs[0]
+    is_cut = node is base and is_pending(base)
     if tensor.requires_grad:
-        is_alone = is_pending(base) and all(map(is_detached, path))
-        return tensor.node if is_alone else base, ASKING
-    return base, int(is_whole)
+        return tensor.node if is_cut else base, ASKING
+    is_cut = is_cut and tensor._view is None and base.op != RESULT  # gradients: see `met`
+    return (tensor.node, 1) if is_cut else (base, int(is_whole))
 
 
 def is_shown(node: Node, tensor: Any, bases: Bases) -> bool:

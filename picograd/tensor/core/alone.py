@@ -6,24 +6,16 @@ A leaf that asks for gradients lets go a base that only it shows: the weights of
 those before.
 """
 
-import sys
 import weakref
 from collections.abc import Callable
 from typing import Any
 
+from picograd.buffer import Storage
 from picograd.engine import foreign, pending
+from picograd.engine.carried import ALONE, held, let_go
 from picograd.engine.followed import event, noted
 from picograd.engine.tracing import RUNNING
-from picograd.engine.update import Alone
 from picograd.graph import build
-
-
-def held(owner: Any, name: str) -> int:
-    """Count the references to what an attribute holds."""
-    return sys.getrefcount(getattr(owner, name))
-
-
-ALONE = held(Alone(object()), "_node")  # differs between versions of Python
 
 
 def has_alone(owner: Any, known: int = 0) -> bool:
@@ -42,9 +34,24 @@ def has_alone(owner: Any, known: int = 0) -> bool:
     return not foreign.is_shared(found._node)
 
 
-@event
 def ask(tensor: Any) -> None:
-    """Let a tensor that tracks no gradients be a leaf that asks for them."""
+    """Let a tensor that tracks no gradients be a leaf that asks for them.
+
+    A way that comes meets one that is in memory, and that nobody read, as it is then.
+    """
+    let_go(tensor)
+    node = tensor._node
+    is_memory = type(node.arg) is Storage and tensor._view is None and node.leaf is not None
+    del node
+    if is_memory and not RUNNING.traces and held(tensor, "_node") == ALONE:
+        become_asking(tensor)
+    else:
+        change(tensor)
+
+
+@event
+def change(tensor: Any) -> None:
+    """Let a tensor be a leaf that asks for gradients, in a way."""
     noted(become_asking, tensor)
 
 
@@ -55,16 +62,8 @@ def become_asking(tensor: Any) -> None:
         before, tensor._node.leaf = tensor._node, None
         tensor._move(build.detach(before.below("detach") if is_read else before))
         tensor._node.leaf = weakref.ref(tensor)
-    tensor._tracks, view = pending.note_start(tensor), tensor._view
-    is_near = view is not None and view.function is build.detach and view.base._view is None
-    if is_near and not RUNNING.traces and is_waiting(view.base) and held(view, "base") == ALONE:
-        tensor._view = None
-
-
-def is_waiting(tensor: Any) -> bool:
-    """Tell whether a tensor is not computed yet, and was never written."""
-    node = tensor._node
-    return bool(node.inputs) and node.realized is None and not tensor._version
+    tensor._tracks = pending.note_start(tensor)
+    let_go(tensor)
 
 
 def change_gradient(owner: Any, change: Callable[[Any], Any]) -> Any:

@@ -22,7 +22,7 @@ from typing import Any
 from picograd.buffer import Overwritten, RuntimeScalar, Storage
 from picograd.config import config
 from picograd.engine import carried, foreign, pending
-from picograd.engine.carried import become_leaf, entries, readers_among
+from picograd.engine.carried import ALONE, become_leaf, entries, held, let_go, readers_among
 from picograd.engine.debug import user_line
 from picograd.engine.executable import CompiledPlan
 from picograd.engine.followed import (
@@ -51,7 +51,7 @@ from picograd.graph.starts import starts_of
 from picograd.late_methods import dataclass
 from picograd.number import LARGEST, given
 from picograd.tensor.core.aliasing import is_shown
-from picograd.tensor.core.alone import ALONE, has_alone, held
+from picograd.tensor.core.alone import has_alone
 from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE, TRACKED, WALKS
 from picograd.tensor.core.demands import known_bounds
@@ -86,6 +86,7 @@ from picograd.tensor.making import random
 
 FIRST = 4  # steps of an optimizer before its way is learnt
 PATIENCE = 3  # times that a way is missed before it is learnt anew
+BRANCHES = 4  # ways that are learnt beside the first, behind one place
 LONGEST = 12  # powers of two of steps that nothing is tried for
 NODE = operator.attrgetter("_node")
 NEW_TENSOR = object.__new__
@@ -95,9 +96,15 @@ Check = tuple[Any, PicogradError]  # a bool in memory, and what is raised where 
 
 @dataclass(eq=False)
 class Known:
-    """What is known of what follows a step of an optimizer, and for how long nothing is tried."""
+    """What is known of what follows a step of an optimizer, and for how long nothing is tried.
 
-    way: Way | None = None
+    Several ways may begin there, by what they begin with: another batch, or an evaluation.
+    """
+
+    ways: list[Way] = field(default_factory=list)
+    branches: int = BRANCHES  # how often one more is learnt
+    others: int = 0  # times that what came began none of them
+    is_other: bool = False  # so far, this time
     waits: int = field(default_factory=lambda: FIRST)
     missed: int = 0
     leading: int = 0  # events that are recorded before the way begins
@@ -109,20 +116,25 @@ class Known:
 
         Where it could begin later, so that what is between two steps ends none, it is learnt again.
         """
-        self.way = way
-        if way is None:
+        if way is None and not self.ways:
             self.leading, self.may_read = 0, not self.may_read
             self.miss()
-        elif way.leading and not self.leading:
-            self.leading, self.way = way.leading, None
-        self.waits = self.waits if way is None else 0
+        elif way is not None and way.leading and not (self.leading or self.ways):
+            self.leading = way.leading
+        elif way is not None:
+            self.ways.append(way)
+        self.waits = 0 if self.ways or way is not None else self.waits
 
-    def miss(self) -> None:
+    def miss(self, way: Way | None = None) -> None:
         """Wait twice as long as the last time, and not at all for one that comes alone."""
         self.missed = min(self.missed + 1, LONGEST)
         self.waits = (1 << self.missed) - 2
         if not self.missed % PATIENCE:
-            self.way = None
+            self.forget(way)
+
+    def forget(self, way: Way | None) -> None:
+        """Let a way go."""
+        self.ways = [each for each in self.ways if each is not way]
 
 
 class Places:
@@ -154,15 +166,22 @@ def begin(owner: Any, count: int = 0) -> None:
             listed.append(Known())
         PLACES.owner, PLACES.count = weakref.ref(owner), count
         EVENTS.after, known = go_on, listed[count]
+        known.others, known.is_other = known.others + known.is_other, False
         if known.waits:
             known.waits -= 1
         elif is_watched():
             return
-        elif known.way is not None:
+        elif known.ways:
             EVENTS.take = Start(known).take
         else:
-            EVENTS.learning = log = Log(known.keep, known.leading, known.may_read, owner)
-            EVENTS.take = log.take
+            learn(known, owner)
+
+
+def learn(known: Known, owner: Any) -> Log:
+    """Watch what comes."""
+    EVENTS.learning = log = Log(known.keep, known.leading, known.may_read, owner)
+    EVENTS.take = log.take
+    return log
 
 
 def is_watched() -> bool:
@@ -229,24 +248,30 @@ class Start:
     def take(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Follow the way from its first event on; MISS for any other."""
         known = self.known()
-        way = None if known is None else known.way
-        if known is None or way is None or way.events[0].function is not function:
-            return MISS
-        if is_watched():
+        if known is None or is_watched():
             return MISS
         with pending.LOCK:
             if getattr(EVENTS.take, "__self__", None) is not self:
                 return MISS  # another thread was faster, and follows a way
             if is_waited_for():
                 return MISS  # its plan would have to do more
-            follower = Follower(known, way)
-            if not follower.is_due(way.events[0], function, args, options):
+            for way in known.ways:
+                if way.events[0].function is not function:
+                    continue
+                follower = Follower(known, way)
+                if follower.is_due(way.events[0], function, args, options):
+                    known.is_other = False
+                    follower.met.clear()
+                    follower.record.found.clear()
+                    EVENTS.take, EVENTS.record = follower.take, follower.record
+                    return follower.take(function, args, options)
                 follower.record.settle = None
+            owner, known.is_other = PLACES.owner(), not known.leading
+            is_usual = known.branches and known.is_other and known.others >= PATIENCE
+            if not is_usual or owner is None or may_cut(function, args):
                 return MISS
-            follower.met.clear()
-            follower.record.found.clear()
-            EVENTS.take, EVENTS.record = follower.take, follower.record
-            return follower.take(function, args, options)
+            known.branches, known.others = known.branches - 1, 0
+            return learn(known, owner).take(function, args, options)
 
 
 class Follower:
@@ -574,12 +599,15 @@ class Follower:
 
         Nothing is followed for a while.
         """
-        self.known.miss()
+        self.known.miss(self.way)
         self.noted = self.at
         events, record = self.way.events[: self.at], self.record
         standing, record.standing = record.standing, {}
         for node in standing.values():
             stand_no_more(node)
+        for at in self.computed:
+            if nodes[at].inputs:  # no tensor has it, but some show it
+                nodes[at].realized = self.computed[at]
         for number_of, event in enumerate(events):
             for number in event.made:
                 tensor = self.made[number]() if number < len(self.made) else None
@@ -605,10 +633,9 @@ class Follower:
             if number_of >= self.begun:
                 pending.WAITING += [(nodes[at], error) for at, error in event.checks]
                 carried.note_gradients(self.served(event, nodes))
-        for read in self.way.reads[: self.reads]:
-            for at, is_free in read.passed:
-                if at < len(nodes):
-                    carried.note_passed(nodes[at], is_free)
+        passed = [each for read in self.way.reads[: self.reads] for each in read.passed]
+        for at, is_free in [each for each in passed if each[0] < len(nodes)]:
+            carried.note_passed(nodes[at], is_free)
         pending.RECORDED[0] += len(self.made)
         self.way = self.met = self.made = None  # type: ignore[assignment]
 
@@ -629,6 +656,9 @@ class Follower:
         """Compute a step, or what is asked for; False where all is to be recorded."""
         known = self.known
         if get_ident() == self.record.owner and not self.is_busy:
+            for made, reference in zip(self.way.made, self.made):
+                if made.shown is not None and (tensor := reference()) is not None:
+                    let_go(tensor)
             if self.reads < len(self.way.reads):
                 if self.read(self.way.reads[self.reads], asked):
                     return True
@@ -637,7 +667,7 @@ class Follower:
                 return True
         if self.way is not None:
             if not config.verify and self.at == self.count:
-                known.way = None
+                known.forget(self.way)
             self.miss()
         return False
 
@@ -817,6 +847,7 @@ class Follower:
             found[met] = as_leaf(found[met])
         record.overwrite(way.written)
         computed = dict(zip(way.roots, results))
+        self.computed |= computed
         move_on(way.targets, results[len(way.roots) :], way.holders, pending.LIVE)
         checks = self.give_writes(computed)
         for number in way.alive:
@@ -895,10 +926,17 @@ class Follower:
             node.is_asked, made[at] = at in template.asked, node
 
     def node_at(self, at: int, made: dict[int, Node]) -> Node:
-        """Give a node that was met, or made."""
-        if at < self.record.template.count:
-            return self.record.found[at]
-        return made[at] if at in made else self.record.standing[at]
+        """Give a node that was met, or made, or a leaf of what was computed and no tensor has."""
+        record = self.record
+        if at < record.template.count:
+            return record.found[at]
+        if at in made:
+            return made[at]
+        if at not in record.standing:
+            _, _, _, _, shape, dtype, device = record.template.steps[at - record.template.count]
+            storage = Storage(self.computed[at])
+            record.standing[at] = Node("buffer", (), storage, shape, dtype, device)
+        return record.standing[at]
 
 
 def is_waited_for() -> bool:

@@ -60,8 +60,7 @@ from picograd.tensor.making import random
 
 IS, MADE, MET, NEW, MANY, NAMED, NUMBER, FACTOR = range(8)
 VARYING = (NUMBER, FACTOR)
-PLAIN = frozenset((bool, int, str, type(None), EllipsisType, float, DType, FunctionType))
-PLAIN |= {type, device}
+PLAIN = {bool, int, str, type(None), EllipsisType, float, DType, FunctionType, type, device}
 LISTS = (tuple, list, Size)
 BASIC = frozenset((int, slice, type(None), EllipsisType))
 VIEWS = 8  # of a tensor that is met, of memory
@@ -361,9 +360,8 @@ class Log:
         if facts is None:
             EVENTS.is_early = leaf_buffer(value._node) is None
             raise Unlike
-        number = len(self.met)
+        self.names[id(value)] = weakref.ref(value), (MET, len(self.met))
         self.met += met_with(value._node, facts[-1])
-        self.names[id(value)] = weakref.ref(value), (MET, number)
         return NEW, facts
 
     def told_result(self, value: Any, event: Event) -> Told:
@@ -553,14 +551,19 @@ class Log:
         if id(taken.plan) == self.begun_behind or any(each.shows for each in self.events):
             return False
         tensors = [tensor for _, each, _ in self.made if (tensor := each()) is not None]
-        nodes = {id(tensor._node) for tensor in tensors}
-        nodes.update([id(node) for event in self.events for _, node in event.writes])
-        nodes.update([id(node) for event in self.events for node, _ in event.checks])
-        if not nodes.issuperset(map(id, taken.roots)):
+        nodes = {id(each._node) for each in tensors}
+        nodes.update([id(carried.shown(each._node, each, {})[0]) for each in tensors])
+        told = [node for event in self.events for _, node in event.writes]
+        told += [node for event in self.events for node, _ in event.checks]
+        if not nodes.union(map(id, told)).issuperset(map(id, taken.roots)):
             return False
         if any(each.gradients or each.walks for each in self.events):
             return True
-        return any(each._tracks and each._node.leaf is None for each in tensors)
+        nodes.difference_update(map(id, taken.roots))
+        left = [each._node for each in tensors if id(each._node) in nodes]
+        # a way that begins behind it would meet what is not there yet
+        is_left = any(each.inputs and each.realized is None for each in left)
+        return is_left or any(each._tracks and each._node.leaf is None for each in tensors)
 
     def add_read(self, taken: Taken, asked: list[Node]) -> None:
         """Note a computation on the way."""
@@ -647,9 +650,8 @@ def is_placed(item: Any) -> bool:
 def piece(function: Any, args: tuple[Any, ...]) -> Any:
     """Cut a piece; None where it is none."""
     found = function(*args)
-    node = found._node
-    views, end = shown_by(node)
-    is_piece = end is not None and any(map(starts_of, met_with(node, views)))
+    views, end = shown_by(found._node)
+    is_piece = end is not None and any(map(starts_of, met_with(found._node, views)))
     return found if is_piece else None
 
 
@@ -691,16 +693,16 @@ class Closing:
         alive = log.living()
         roots = [*map(self.number, taken.roots)]
         asked = None if log.asked is None else [self.number(node) for node in log.asked]
-        if not {*(asked or ())} <= {*roots}:
-            raise Unlike
         computed = {*roots, *map(self.number, log.results)}
-        if not computed.issuperset(map(self.number_made, shows)):
+        is_shown = computed.issuperset(map(self.number_made, shows))
+        if not is_shown or not {*(asked or ())} <= {*roots}:
             raise Unlike
         template = self.template()
         self.number_changes()
         old = [at for at, node in enumerate(log.met) if is_old(node)]
         places = {n: final.get(n, log.made[n][2].at) for n in alive}
-        stored = computed.intersection(places.values())
+        cut = [each.inputs[0] for each in self.order if carried.is_detached(each)]
+        stored = computed.intersection((*places.values(), *map(self.number, cut)))
         stored.update({met: at for event in log.events for met, at in event.writes}.values())
         free = {n: self.free(at, stored) for n, at in places.items() if at not in computed}
         targets = [tensor for each in self.updates for tensor in each.tensors]
@@ -722,15 +724,13 @@ class Closing:
         Raises Unlike where more is to be computed than what events wrote, checked and changed.
         """
         events = self.log.events
-        checks = {id(node) for event in events for node, _ in event.checks}
-        writes = {id(node) for event in events for _, node in event.writes}
+        told = {id(node) for event in events for node, _ in event.checks}
+        told.update([id(node) for event in events for _, node in event.writes])
         shows = [node for event in events for _, node in event.shows]
-        beside = {*map(id, pending.pending_writes())}
-        beside |= {id(node) for node, _ in pending.WAITING}
-        moved = {*map(id, self.log.moved.values()), *map(id, shows)}
-        if beside - checks - writes:
-            raise Unlike
-        if not moved.issuperset(map(id, pending.changed_values())):
+        waiting = [node for node, _ in pending.WAITING]
+        beside = {*map(id, pending.pending_writes()), *map(id, waiting)}
+        changed = {*map(id, pending.changed_values())}
+        if beside - told or changed.difference(map(id, (*self.log.moved.values(), *shows))):
             raise Unlike
         return shows
 
@@ -882,8 +882,10 @@ class Closing:
                 raise Unlike
 
     def number(self, node: Node) -> int:
-        """Give the number of a node."""
+        """Give the number of a node, or of what a read on the way stored."""
         found = self.numbers.get(id(node))
+        if found is None and type(node.arg) is Storage:
+            found = self.stored().get(id(node.arg.buffer))
         if found is None:
             raise Unlike
         return found

@@ -16,7 +16,7 @@ from picograd.buffer import Buffer, Overwritten, RuntimeScalar, Storage
 from picograd.config import config
 from picograd.engine import pending
 from picograd.engine.backends import get_device
-from picograd.engine.carried import FREE
+from picograd.engine.carried import ALONE, FREE, held
 from picograd.engine.executable import CompiledPlan
 from picograd.engine.plan_key import GraphKey, leaf_buffer
 from picograd.engine.realize import check_later, leaf, realize
@@ -29,7 +29,6 @@ from picograd.graph.starts import moved, starts_of
 from picograd.late_methods import dataclass
 from picograd.number import GivenInt
 from picograd.runtime.memory import Allocation
-from picograd.tensor.core.alone import ALONE, held
 from picograd.tensor.core.recording import (
     fill,
     is_view,

@@ -75,7 +75,8 @@ def test_an_event_notes_what_it_gives(log: Log) -> None:
         lambda x: picograd.rand(2, generator=picograd.Generator()),
         lambda x: (x * 2.0).sum().item(), lambda x: x.unsqueeze_(0),
         lambda x: x[x > 0.0], lambda x: x.repeat_interleave(Tensor([1, 2]).realize()),
-        lambda x: setattr(x, "requires_grad", True), lambda x: x.register_hook(lambda g: g),
+        lambda x: (x * 2.0, setattr(x, "requires_grad", True)),
+        lambda x: x.register_hook(lambda g: g),
     ],
 )  # fmt: skip
 def test_what_hangs_on_values_or_changes_tensors_ends_it(what: Any, log: Log) -> None:
@@ -83,6 +84,14 @@ def test_what_hangs_on_values_or_changes_tensors_ends_it(what: Any, log: Log) ->
     EVENTS.learning, EVENTS.take, EVENTS.after = log, log.take, lambda: None
     what(other if what.__code__.co_names == ("register_hook",) else x)
     assert EVENTS.learning is None and EVENTS.take is None
+
+
+def test_a_leaf_that_nobody_read_may_ask_for_gradients_on_the_way(log: Log) -> None:
+    x = Tensor([1.0, 2.0]).realize()
+    EVENTS.learning, EVENTS.take, EVENTS.after = log, log.take, lambda: None
+    x.requires_grad_()
+    y = x * 2.0
+    assert EVENTS.learning is log and y.requires_grad and log.events[0].result == (MADE, 0)
 
 
 def test_an_error_ends_it(log: Log) -> None:
