@@ -16,16 +16,18 @@ from picograd.engine import carried
 from picograd.engine.backends import get_device
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.watch import PROFILES
-from picograd.graph.host_call import run
+from picograd.graph.host_call import packed, results
 from picograd.graph.interpret import evaluate
 from picograd.graph.node import Node
 from picograd.graph.row import OPS, Role, ops_of
+from picograd.helpers import product
 from picograd.target import is_host
 
 CALLS = ops_of(Role.HOST)
 FEW = 16  # nodes
 SMALL = 1 << 16  # elements of an array: kernels move more of them faster
-MOVING = {Role.HOST, Role.VIEW, Role.PASS, Role.PAIR, Role.PARTS, Role.NUMBER}
+SHOWING = {Role.HOST, Role.PARTS}  # move nothing
+MOVING = {*SHOWING, Role.VIEW, Role.PASS, Role.PAIR, Role.NUMBER}
 
 
 def compute(roots: Sequence[Node], live: Any) -> bool:
@@ -35,15 +37,17 @@ def compute(roots: Sequence[Node], live: Any) -> bool:
         return False
     cpu: Any = get_device("cpu")
     values: dict[int, Any] = {}
+    fresh: dict[int, Any] = {}  # arrays that calls gave, and no node has
     for node in order:
-        values[id(node)] = value_of(node, values, cpu)
-    names = {id(root) for root in roots}
+        values[id(node)] = value_of(node, values, fresh, cpu)
+    names = {id(root): live.get(id(root)) for root in roots}
     for node in order:
-        if node.realized is None and (id(node) in names or is_kept(node)):
-            bits = to_bits(values[id(node)], node.dtype)
-            is_own = node.op in CALLS and bits.base is None  # what a call gives no other node has
+        if node.realized is None and (id(node) in names or is_kept(node, values, names)):
+            bits = to_bits(one_array(node, values[id(node)]), node.dtype)
+            base = bits if bits.base is None else bits.base
+            is_own = fresh.pop(id(base), None) is not None
             node.realized = cpu.adopt(bits if is_own else np.array(bits, order="C"), node.dtype)
-            tensor = live.get(id(node))
+            tensor = names.get(id(node))
             if tensor is not None:
                 tensor.settle()
         carried.NEW.pop(id(node), None)
@@ -78,19 +82,55 @@ def order_of(roots: Sequence[Node]) -> list[Node] | None:
 def can_move(node: Node) -> bool:
     """Tell whether NumPy gives a node the bits that kernels would, as soon as they."""
     row = OPS.get(node.op)  # what stands for several nodes has none
-    return row is not None and row.role in MOVING and node.size <= SMALL
+    if row is None or row.role not in MOVING:
+        return False
+    return node.size <= SMALL or row.role in SHOWING
 
 
-def value_of(node: Node, values: dict[int, Any], cpu: Any) -> Any:
-    """Find the array of a node."""
+def value_of(node: Node, values: dict[int, Any], fresh: dict[int, Any], cpu: Any) -> Any:
+    """Find the array of a node; of a call of several results, a tuple of arrays."""
     buffer = leaf_buffer(node)
-    if buffer is None:
-        inputs = [values[id(child)] for child in node.inputs]
-        return run(node.arg, *inputs) if node.op in CALLS else evaluate(node, inputs)
-    bits = cpu.view(buffer).view(buffer.dtype.storage)[: buffer.count]
-    return from_bits(bits, buffer.dtype).reshape(node.shape)
+    if buffer is not None:
+        return from_bits(cpu.shown(buffer, node.shape), buffer.dtype)
+    inputs = [values[id(child)] for child in node.inputs]
+    if node.op in CALLS:
+        found = results(node.arg, *inputs)
+        for each in found if isinstance(found, tuple) else (found,):
+            base = each if each.base is None else each.base
+            fresh[id(base)] = base
+        return found
+    if inputs and isinstance(inputs[0], tuple):
+        part = part_of(node, inputs[0])
+        if part is not None:
+            return part
+        inputs[0] = one_array(node.inputs[0], inputs[0])
+    return evaluate(node, inputs)
 
 
-def is_kept(node: Node) -> bool:
-    """Tell whether a node is a call whose value is worth its memory."""
-    return node.op in CALLS and node.arg.row.is_kept
+def one_array(node: Node, found: Any) -> Any:
+    """Put the results of a call one behind the other, as its node has them."""
+    return packed(node.rank - 1, *found) if isinstance(found, tuple) else found
+
+
+def part_of(node: Node, found: Sequence[Any]) -> Any:
+    """Find the result of several that a node cuts out; None where it cuts something else."""
+    rank, start = node.rank - 1, 0
+    if node.op == "slice" and node.shape[:-1] == node.inputs[0].shape[:-1]:
+        for each in found:
+            stop = start + product(each.shape[rank:])
+            if node.arg[-1] == (start, stop, 1):
+                return each.reshape(node.shape).astype(node.dtype.numpy, copy=False)
+            start = stop
+    return None
+
+
+def is_kept(node: Node, values: dict[int, Any], tensors: dict[int, Any]) -> bool:
+    """Tell whether a node is a call whose value is worth its memory.
+
+    Not where each of its results is asked for, by tensors that give it no gradient.
+    """
+    if node.op not in CALLS or not node.arg.row.is_kept:
+        return False
+    found = values[id(node)]
+    is_all = isinstance(found, tuple) and len(found) == len(tensors)
+    return not is_all or any(each is None or each.requires_grad for each in tensors.values())

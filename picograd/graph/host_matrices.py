@@ -8,13 +8,14 @@ Equal eigenvalues or singular values have gradients as long as no vectors are as
 """
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from picograd.errors import GradientError
 from picograd.graph.complex_rules import conjugate
-from picograd.graph.host_call import HostFunction, functions, host_call, packed, unpacked
+from picograd.graph.host_call import HostFunction, functions, host_call, unpacked
 from picograd.graph.node import Node
 from picograd.graph.shape import Shape
 from picograd.helpers import product as count
@@ -22,6 +23,7 @@ from picograd.helpers import product as count
 Array = Any
 Gradients = list[Node | None]
 SMALL, BLOCK = 8, 32  # rows of a triangle that is solved, and inverted: measured, one thread
+BELOW = getattr(np.linalg, "_umath_linalg", None)  # what NumPy's own functions call
 TERMS = 20  # of Taylor's series, after halving until the norm is below 1: 1 / 20! is 4e-19
 
 
@@ -192,11 +194,6 @@ def cofactors_vjp(g: Node, y: Node, x: Node) -> Gradients:
     return [value * (numbers(along, x) * back - product(back, turned(g), back))]
 
 
-def sign_and_logarithm(x: Array) -> Array:
-    """Stack the sign of determinants and the logarithm of their size."""
-    return np.stack(tuple(np.linalg.slogdet(x)), -1)
-
-
 def slogdet_vjp(g: Node, y: Node, x: Node) -> Gradients:
     """x^-T times the gradient of the logarithm; of a sign only a complex one has a gradient."""
     for_sign, scale = unpacked(g, (), ())
@@ -244,9 +241,9 @@ def qr_shapes(x: Shape, mode: str) -> tuple[Shape, Shape]:
     return (rows, inner), (inner, width)
 
 
-def qr(x: Array, mode: str) -> Array:
+def qr(x: Array, mode: str) -> tuple[Array, ...]:
     """Write matrices as Q R; `mode` "reduced" or "complete"."""
-    return packed(x.ndim - 2, *np.linalg.qr(x, mode))  # type: ignore[call-overload]
+    return tuple(np.linalg.qr(x, mode))  # type: ignore[call-overload]
 
 
 def qr_vjp(g: Node, y: Node, x: Node) -> Gradients:
@@ -296,11 +293,6 @@ def svd_shapes(x: Shape) -> tuple[Shape, Shape, Shape]:
     return (rows, least), (least,), (least, width)
 
 
-def svd(x: Array) -> Array:
-    """Write matrices as U diag(S) Vh with min(M, N) singular values."""
-    return packed(x.ndim - 2, *np.linalg.svd(x, full_matrices=False))
-
-
 def gaps(values: Node) -> Node:
     """Compute v_j - v_i at row i and column j."""
     size = values.shape[-1]
@@ -339,11 +331,6 @@ def skew(node: Node) -> Node:
     return node - turned(node)
 
 
-def eigh(x: Array) -> Array:
-    """Find eigenvalues, ascending, and eigenvectors of symmetric matrices (lower triangle)."""
-    return packed(x.ndim - 2, *np.linalg.eigh(x))
-
-
 def eigh_vjp(g: Node, y: Node, x: Node) -> Gradients:
     """Rotate the vectors by 1 / (w_j - w_i)."""
     shapes = (x.shape[-1:], x.shape[-2:])
@@ -367,20 +354,15 @@ def values_shape(x: Shape) -> Shape:
     return (*x[:-2], min(x[-2:]))
 
 
-def singular_values(x: Array) -> Array:
-    """Find singular values without vectors, descending."""
-    return np.linalg.svd(x, compute_uv=False)
-
-
 def singular_values_vjp(g: Node, y: Node, x: Node) -> Gradients:
     """Multiply singular vectors by the gradients of their values: U diag(g) Vh."""
     u, _, vh = unpacked(host_call("svd", x), *svd_shapes(x.shape))
     return [matmul(u * columns_of(g, u), vh)]
 
 
-def eig(x: Array) -> Array:
+def eig(x: Array) -> tuple[Array, ...]:
     """Find eigenvalues and eigenvectors of complex matrices; of real ones come conjugate pairs."""
-    return packed(x.ndim - 2, *np.linalg.eig(real_where_it_can(x))).astype(x.dtype)
+    return tuple(each.astype(x.dtype) for each in np.linalg.eig(real_where_it_can(x)))
 
 
 def real_where_it_can(x: Array) -> Array:
@@ -421,7 +403,7 @@ def size_of(x: Array) -> Array:
     return np.abs(x.real) + np.abs(x.imag)
 
 
-def lu(x: Array) -> Array:
+def lu(x: Array) -> tuple[Array, Array]:
     """Write matrices as P L U: both triangles in one, and the rows swapped at each step, from 0.
 
     Gauss with partial pivoting, a step of all matrices at once.
@@ -436,8 +418,7 @@ def lu(x: Array) -> Array:
         below = both[:, step + 1 :, step]
         below /= np.where(row[:, step] == 0, 1, row[:, step])[:, None]
         both[:, step + 1 :, step + 1 :] -= below[:, :, None] * row[:, None, step + 1 :]
-    lead = x.shape[:-2]
-    return packed(len(lead), both.reshape(x.shape), swaps.reshape(*lead, swaps.shape[-1]))
+    return both.reshape(x.shape), swaps.reshape(*x.shape[:-2], swaps.shape[-1])
 
 
 def swapped(rows: Array, every: Array, step: int, best: Array) -> Array:
@@ -558,22 +539,38 @@ def row(name: str, numpy: Any, shape: Any, vjp: Any, can_fail: bool = False) -> 
     return HostFunction(name, numpy, shape, vjp, True, can_fail)
 
 
+def quick(
+    name: str, below: str, shape: Any, vjp: Any, refusal: str = "", otherwise: Any = None
+) -> HostFunction:
+    """Make the row of one of NumPy's functions, which is called below its checks and copies.
+
+    Those take longer than a small matrix does, and compute float32 in float64. A release of NumPy
+    that has another name below is called as all are.
+    """
+    found = getattr(BELOW, below, None)
+    if found is None:
+        found = otherwise or getattr(np.linalg, name)
+    return HostFunction(name, found, shape, vjp, True, bool(refusal), refusal)
+
+
+SINGULAR, STUCK = "Singular matrix", "it did not converge"
+THIN, VALUES = partial(np.linalg.svd, full_matrices=False), partial(np.linalg.svd, compute_uv=False)
 MATRICES = functions(
-    row("inv", np.linalg.inv, same, inverse_vjp, True),
-    row("solve", np.linalg.solve, lambda a, b: b, solve_vjp, True),
+    quick("inv", "inv", same, inverse_vjp, SINGULAR),
+    quick("solve", "solve", lambda a, b: b, solve_vjp, SINGULAR),
     row("solve_triangular", solve_rows, lambda a, b, *_: b, solve_rows_vjp, True),
-    row("cholesky", np.linalg.cholesky, same, cholesky_vjp, True),
+    quick("cholesky", "cholesky_lo", same, cholesky_vjp, "Matrix is not positive definite"),
     row("pinv", pseudo_inverse, lambda x, *_: (*x[:-2], x[-1], x[-2]), pinv_vjp, True),
-    row("svd", svd, lambda x: total(svd_shapes(x), x), svd_vjp, True),
-    row("eigh", eigh, lambda x: total((x[-1:], x[-2:]), x), eigh_vjp, True),
-    row("eigvalsh", np.linalg.eigvalsh, lambda x: x[:-1], eigenvalues_vjp, True),
-    row("svdvals", singular_values, values_shape, singular_values_vjp, True),
+    quick("svd", "svd_s", lambda x: total(svd_shapes(x), x), svd_vjp, STUCK, THIN),
+    quick("eigh", "eigh_lo", lambda x: total((x[-1:], x[-2:]), x), eigh_vjp, STUCK),
+    quick("eigvalsh", "eigvalsh_lo", lambda x: x[:-1], eigenvalues_vjp, STUCK),
+    quick("svdvals", "svd", values_shape, singular_values_vjp, STUCK, VALUES),
     row("eig", eig, lambda x: total((x[-1:], x[-2:]), x), eig_vjp, True),
     row("eigvals", values_of_any, lambda x: x[:-1], values_of_any_vjp, True),
     row("qr", qr, lambda x, mode: total(qr_shapes(x, mode), x), qr_vjp),
     row("lu", lu, lambda x: total(lu_shapes(x), x), lu_vjp),
-    row("det", np.linalg.det, lambda x: x[:-2], det_vjp),
-    row("slogdet", sign_and_logarithm, lambda x: (*x[:-2], 2), slogdet_vjp),
+    quick("det", "det", lambda x: x[:-2], det_vjp),
+    quick("slogdet", "slogdet", lambda x: (*x[:-2], 2), slogdet_vjp),
     HostFunction("cofactors", cofactors, same, cofactors_vjp),
     HostFunction("permutation", permutation, lambda x, rows: (*x[:-1], rows, rows)),
     HostFunction("matrix_exp", exponential, same, matrix_exp_vjp),

@@ -28,7 +28,6 @@ from picograd.runtime.device import (
     Rule,
     Shaped,
     Tape,
-    as_array,
     check_size,
 )
 from picograd.runtime.log import log_action
@@ -108,11 +107,11 @@ def compile_always(code: Code, make: Callable[[], bytes]) -> bytes:
 class HostView:
     """Memory of a buffer under NumPy's array interface; arrays made from it keep it alive."""
 
-    def __init__(self, buffer: Buffer) -> None:
+    def __init__(self, buffer: Buffer, shape: tuple[int, ...], kind: str) -> None:
         self.owner = buffer
         self.__array_interface__ = {
-            "shape": (buffer.nbytes,),
-            "typestr": "|u1",
+            "shape": shape,
+            "typestr": kind,
             "data": (buffer.address, False),
             "version": 3,
         }
@@ -162,7 +161,14 @@ class CpuDevice(Device):
         """Show a buffer's memory as a uint8 array without copying it."""
         if buffer.nbytes == 0:
             return np.empty(0, np.uint8)
-        return np.asarray(HostView(buffer))
+        return np.asarray(HostView(buffer, (buffer.nbytes,), "|u1"))
+
+    def shown(self, buffer: Buffer, shape: tuple[int, ...]) -> Bytes:
+        """Show a buffer's memory as an array of its dtype of memory without copying it."""
+        kind = np.dtype(buffer.dtype.storage)
+        if buffer.nbytes == 0:
+            return np.empty(shape, kind)
+        return np.asarray(HostView(buffer, shape, kind.str))
 
     def copy_in(self, buffer: Buffer, array: Bytes) -> None:
         """Write the bytes of an array into a buffer."""
@@ -327,10 +333,8 @@ class CpuDevice(Device):
 
     def call_host(self, function: HostFunction, inputs: Sequence[Shaped], output: Shaped) -> None:
         """Call a function on the memory itself."""
-        given = [as_array(self.view(buffer), buffer, shape) for buffer, shape in inputs]
-        found = function(*given)
-        buffer, shape = output
-        np.copyto(as_array(self.view(buffer), buffer, shape), found, casting="unsafe")
+        given = [self.shown(buffer, shape) for buffer, shape in inputs]
+        np.copyto(self.shown(*output), function(*given), casting="unsafe")
 
     def synchronize(self) -> None:
         """Return at once: launches are finished when they return."""

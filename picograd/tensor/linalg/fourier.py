@@ -1,6 +1,7 @@
 """picograd.fft: Fourier transforms, as torch.fft, with gradients; NumPy computes them on the host.
 
-The host is given and gives real numbers: of complex ones, a last axis of (real, imaginary).
+Where one of what the host is given and gives is real, complex numbers are a last axis of
+(real, imaginary).
 """
 
 from collections.abc import Sequence
@@ -45,10 +46,10 @@ def resized(node: Node, axis: int, size: int | None) -> Node:
     return movement.pad_constant(node, pads, 0.0)
 
 
-def as_pairs(op: str, node: Node) -> Node:
-    """Give complex numbers a last axis of (real, imaginary); real ones become complex."""
+def as_complex(op: str, node: Node) -> Node:
+    """Read numbers as complex ones of 32 bits a part or more."""
     x = floating(op, node).accumulated()
-    return view_as_real(x.cast(x.dtype.complex))
+    return x.cast(x.dtype.complex)
 
 
 def as_real(op: str, node: Node) -> Node:
@@ -70,8 +71,8 @@ def complex_axis(node: Node, n: int | None, dim: int, norm: str | None, is_inver
     """Transform one axis of complex numbers."""
     op = "ifft" if is_inverse else "fft"
     axis = transformed(op, node, dim)
-    x = resized(as_pairs(op, node), axis, n)
-    return view_as_complex(host.fourier(x, axis, is_inverse, read_norm(op, norm)))
+    x = resized(as_complex(op, node), axis, n)
+    return host.fourier(x, axis, is_inverse, read_norm(op, norm))
 
 
 def real_axis(node: Node, n: int | None, dim: int, norm: str | None) -> Node:
@@ -86,7 +87,7 @@ def half_axis(node: Node, n: int | None, dim: int, norm: str | None) -> Node:
     axis = transformed("irfft", node, dim)
     size = 2 * (node.shape[axis] - 1) if n is None else n
     host.need_points("irfft", size)
-    x = resized(as_pairs("irfft", node), axis, size // 2 + 1)
+    x = view_as_real(resized(as_complex("irfft", node), axis, size // 2 + 1))
     return host.real_of_fourier(x, axis, size, read_norm("irfft", norm))
 
 

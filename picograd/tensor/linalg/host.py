@@ -148,9 +148,9 @@ def need_points(op: str, size: int) -> None:
 
 
 def fourier(node: Node, axis: int, is_inverse: bool, norm: str) -> Node:
-    """Transform along one axis of complex numbers given as a last axis of (real, imaginary)."""
+    """Transform along one axis of complex numbers."""
     need_points("fft", node.shape[axis])
-    return host_call("fft", node, options=(axis - node.rank + 1, is_inverse, norm))
+    return host_call("fft", node, options=(axis - node.rank, is_inverse, norm))
 
 
 def fourier_of_real(node: Node, axis: int, norm: str) -> Node:
