@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from picograd.buffer import Buffer
 from picograd.config import config
 from picograd.conversion import from_bits, to_bits
 from picograd.engine import carried
@@ -30,24 +31,71 @@ SHOWING = {Role.HOST, Role.PARTS}  # move nothing
 MOVING = {*SHOWING, Role.VIEW, Role.PASS, Role.PAIR, Role.NUMBER}
 
 
-def compute(roots: Sequence[Node], live: Any) -> bool:
-    """Compute host calls and views; False, and nothing, where the roots are made of more."""
+class Values:
+    """This class is what was found of nodes: arrays, or tuples of them, by the nodes' identity.
+
+    `fresh` are arrays that calls gave, and that are no node's memory yet.
+    """
+
+    __slots__ = ("device", "fresh", "found", "order")
+
+    def __init__(self, order: Sequence[Node]) -> None:
+        self.order = order
+        self.found: dict[int, Any] = {}
+        self.fresh: dict[int, Any] = {}
+        self.device: Any = get_device("cpu")
+        for node in order:
+            self.found[id(node)] = self.value_of(node)
+
+    def value_of(self, node: Node) -> Any:
+        """Find the array of a node; of a call of several results, a tuple of arrays."""
+        buffer = leaf_buffer(node)
+        if buffer is not None:
+            return from_bits(self.device.shown(buffer, node.shape), buffer.dtype)
+        inputs = [self.found[id(child)] for child in node.inputs]
+        if node.op in CALLS:
+            found = results(node.arg, *inputs)
+            for each in found if isinstance(found, tuple) else (found,):
+                base = each if each.base is None else each.base
+                self.fresh[id(base)] = base
+            return found
+        if inputs and isinstance(inputs[0], tuple):
+            part = part_of(node, inputs[0])
+            if part is not None:
+                return part
+            inputs[0] = one_array(node.inputs[0], inputs[0])
+        return evaluate(node, inputs)
+
+    def memory_of(self, node: Node) -> Buffer:
+        """Make a buffer of a value; only what others have too is copied."""
+        bits = one_array(node, self.found[id(node)])
+        if bits.dtype != node.dtype.storage:
+            bits = to_bits(bits, node.dtype)
+        base = bits if bits.base is None else bits.base
+        if self.fresh.pop(id(base), None) is None:
+            bits = np.array(bits, order="C")
+        made: Buffer = self.device.adopt(bits, node.dtype)
+        return made
+
+
+def values_of(roots: Sequence[Node]) -> Values | None:
+    """Compute host calls and views; None where the roots are made of more."""
     order = order_of(roots)
     if order is None or config.debug or PROFILES or carried.entries(carried.GRADIENTS):
+        return None
+    return Values(order)
+
+
+def compute(roots: Sequence[Node], live: Any) -> bool:
+    """Compute roots of host calls and views; False, and nothing, where there is more to do."""
+    values = values_of(roots)
+    if values is None:
         return False
-    cpu: Any = get_device("cpu")
-    values: dict[int, Any] = {}
-    fresh: dict[int, Any] = {}  # arrays that calls gave, and no node has
-    for node in order:
-        values[id(node)] = value_of(node, values, fresh, cpu)
-    names = {id(root): live.get(id(root)) for root in roots}
-    for node in order:
-        if node.realized is None and (id(node) in names or is_kept(node, values, names)):
-            bits = to_bits(one_array(node, values[id(node)]), node.dtype)
-            base = bits if bits.base is None else bits.base
-            is_own = fresh.pop(id(base), None) is not None
-            node.realized = cpu.adopt(bits if is_own else np.array(bits, order="C"), node.dtype)
-            tensor = names.get(id(node))
+    tensors = {id(root): live.get(id(root)) for root in roots}
+    for node in values.order:
+        if node.realized is None and (id(node) in tensors or is_kept(node, values, tensors)):
+            node.realized = values.memory_of(node)
+            tensor = tensors.get(id(node))
             if tensor is not None:
                 tensor.settle()
         carried.NEW.pop(id(node), None)
@@ -56,6 +104,9 @@ def compute(roots: Sequence[Node], live: Any) -> bool:
 
 def order_of(roots: Sequence[Node]) -> list[Node] | None:
     """List what is under roots, inputs first; None where there is no call, or anything else."""
+    first = roots[0]
+    if len(roots) == 1 and first.op in CALLS and all(map(leaf_buffer, first.inputs)):
+        return [*first.inputs, first] if is_host(first.device) else None  # as most are
     seen: dict[int, Node] = {}
     waiting = [(root, False) for root in roots]
     order, has_call = [], False
@@ -87,26 +138,6 @@ def can_move(node: Node) -> bool:
     return node.size <= SMALL or row.role in SHOWING
 
 
-def value_of(node: Node, values: dict[int, Any], fresh: dict[int, Any], cpu: Any) -> Any:
-    """Find the array of a node; of a call of several results, a tuple of arrays."""
-    buffer = leaf_buffer(node)
-    if buffer is not None:
-        return from_bits(cpu.shown(buffer, node.shape), buffer.dtype)
-    inputs = [values[id(child)] for child in node.inputs]
-    if node.op in CALLS:
-        found = results(node.arg, *inputs)
-        for each in found if isinstance(found, tuple) else (found,):
-            base = each if each.base is None else each.base
-            fresh[id(base)] = base
-        return found
-    if inputs and isinstance(inputs[0], tuple):
-        part = part_of(node, inputs[0])
-        if part is not None:
-            return part
-        inputs[0] = one_array(node.inputs[0], inputs[0])
-    return evaluate(node, inputs)
-
-
 def one_array(node: Node, found: Any) -> Any:
     """Put the results of a call one behind the other, as its node has them."""
     return packed(node.rank - 1, *found) if isinstance(found, tuple) else found
@@ -115,22 +146,22 @@ def one_array(node: Node, found: Any) -> Any:
 def part_of(node: Node, found: Sequence[Any]) -> Any:
     """Find the result of several that a node cuts out; None where it cuts something else."""
     rank, start = node.rank - 1, 0
-    if node.op == "slice" and node.shape[:-1] == node.inputs[0].shape[:-1]:
+    if type(node.arg) is tuple and node.shape[:-1] == node.inputs[0].shape[:-1]:
         for each in found:
             stop = start + product(each.shape[rank:])
-            if node.arg[-1] == (start, stop, 1):
+            if node.arg[-1] == (start, stop, 1):  # a slice
                 return each.reshape(node.shape).astype(node.dtype.numpy, copy=False)
             start = stop
     return None
 
 
-def is_kept(node: Node, values: dict[int, Any], tensors: dict[int, Any]) -> bool:
+def is_kept(node: Node, values: Values, tensors: dict[int, Any]) -> bool:
     """Tell whether a node is a call whose value is worth its memory.
 
     Not where each of its results is asked for, by tensors that give it no gradient.
     """
     if node.op not in CALLS or not node.arg.row.is_kept:
         return False
-    found = values[id(node)]
+    found = values.found[id(node)]
     is_all = isinstance(found, tuple) and len(found) == len(tensors)
     return not is_all or any(each is None or each.requires_grad for each in tensors.values())

@@ -119,20 +119,28 @@ def results(call: HostCall, *arrays: Array) -> Any:
     """Call the function on arrays that are real or complex: its result, or a tuple of several."""
     row = call.row
     try:
-        if row.refusal:
-            with np.errstate(all="ignore", invalid="call", call=refuse):
-                return row.numpy(*arrays, *call.options)
-        with np.errstate(all="ignore"):
-            return row.numpy(*arrays, *call.options)
+        return (guarded if row.refusal else plain)(row.numpy, *arrays, *call.options)
     except FloatingPointError:
         raise LinAlgError(f"linalg.{call.name}", row.refusal, "check the matrix") from None
     except np.linalg.LinAlgError as error:
         raise LinAlgError(f"linalg.{call.name}", str(error), "check the matrix") from None
 
 
+@np.errstate(all="ignore")
+def plain(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function that raises its own errors."""
+    return function(*arguments)
+
+
 def refuse(problem: str, flag: int) -> None:
     """Raise for what NumPy flags as an invalid operation."""
     raise FloatingPointError(problem)
+
+
+@np.errstate(all="ignore", invalid="call", call=refuse)
+def guarded(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function of which NumPy flags what it refuses."""
+    return function(*arguments)
 
 
 def as_complex(pairs: Array) -> Array:
@@ -196,7 +204,7 @@ HOST_ROWS = table(
 
 
 FLIPPED = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
-SCALES = {"backward": lambda size: 1.0, "ortho": lambda size: size**-0.5, "forward": lambda n: 1 / n}
+SCALES = {"backward": lambda n: 1.0, "ortho": lambda n: n**-0.5, "forward": lambda n: 1 / n}
 BELOW = getattr(np.fft, "_pocketfft_umath", None)  # NumPy 1 has another
 
 

@@ -107,11 +107,11 @@ def compile_always(code: Code, make: Callable[[], bytes]) -> bytes:
 class HostView:
     """Memory of a buffer under NumPy's array interface; arrays made from it keep it alive."""
 
-    def __init__(self, buffer: Buffer, shape: tuple[int, ...], kind: str) -> None:
+    def __init__(self, buffer: Buffer) -> None:
         self.owner = buffer
         self.__array_interface__ = {
-            "shape": shape,
-            "typestr": kind,
+            "shape": (buffer.nbytes,),
+            "typestr": "|u1",
             "data": (buffer.address, False),
             "version": 3,
         }
@@ -161,14 +161,14 @@ class CpuDevice(Device):
         """Show a buffer's memory as a uint8 array without copying it."""
         if buffer.nbytes == 0:
             return np.empty(0, np.uint8)
-        return np.asarray(HostView(buffer, (buffer.nbytes,), "|u1"))
+        return np.asarray(HostView(buffer))
 
     def shown(self, buffer: Buffer, shape: tuple[int, ...]) -> Bytes:
-        """Show a buffer's memory as an array of its dtype of memory without copying it."""
-        kind = np.dtype(buffer.dtype.storage)
+        """Show a buffer's memory as an array, for as long as the caller keeps the buffer."""
         if buffer.nbytes == 0:
-            return np.empty(shape, kind)
-        return np.asarray(HostView(buffer, shape, kind.str))
+            return np.empty(shape, buffer.dtype.storage)
+        raw = (ctypes.c_char * buffer.nbytes).from_address(buffer.address)
+        return np.ndarray(shape, buffer.dtype.storage, raw)
 
     def copy_in(self, buffer: Buffer, array: Bytes) -> None:
         """Write the bytes of an array into a buffer."""

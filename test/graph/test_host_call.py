@@ -29,6 +29,7 @@ TALL = RANDOM.normal(size=(2, 4, 3))
 WIDE = RANDOM.normal(size=(2, 2, 3))
 LINE = RANDOM.normal(size=(2, 3, 6))
 PAIRS = RANDOM.normal(size=(2, 3, 6, 2))
+SPECTRUM = PAIRS[..., 0] + 1j * PAIRS[..., 1]
 POSITIVE = RANDOM.uniform(0.5, 3, (2, 4))
 # name -> the options of a call, and its inputs: batches of 2
 SAMPLES: dict[str, list[tuple[tuple[Any, ...], list[Any]]]] = {
@@ -52,7 +53,7 @@ SAMPLES: dict[str, list[tuple[tuple[Any, ...], list[Any]]]] = {
     "cofactors": [((), [SQUARE])],
     "permutation": [((3,), [np.array([[1.0, 2.0, 2.0], [0.0, 1.0, 2.0]])])],
     "matrix_exp": [((), [SQUARE / 2])],
-    "fft": [((-1, False, "ortho"), [PAIRS]), ((-2, True, "forward"), [PAIRS])],
+    "fft": [((-1, False, "ortho"), [SPECTRUM]), ((-2, True, "forward"), [SPECTRUM])],
     "rfft": [((-1, "backward"), [LINE]), ((-2, "forward"), [LINE])],
     "irfft": [((-1, 10, "backward"), [PAIRS]), ((-1, 11, "ortho"), [PAIRS])],
     "igamma": [((), [POSITIVE, POSITIVE[::-1]])],
@@ -84,8 +85,8 @@ def test_no_batch_at_all(name: str, options: Any, arrays: list[Any]) -> None:
     assert value(node).shape == node.shape
 
 
-# eig, of complex matrices, is beside PyTorch in test/tensor/linalg/test_decompositions.py
-COMPLEX = {"eig", "eigvals"}  # their results are complex: test_decompositions.py has gradients
+# Those of complex results are beside PyTorch in test/tensor/linalg.
+COMPLEX = {"eig", "eigvals", "fft"}
 DIFFERENTIABLE = [
     case for case in CASES if FUNCTIONS[case[0]].vjp is not None and case[0] not in COMPLEX
 ]

@@ -34,7 +34,6 @@ from picograd.graph.node import Node
 from picograd.graph.room import check_recorded, check_size
 from picograd.graph.row import MEMORY, PAIRS, WRITES
 from picograd.number import GivenInt, given, position_of
-from picograd.target import is_host
 from picograd.tensor.core import aliasing, autograd, running_vmaps, saved_hooks
 from picograd.tensor.core.aliasing import View, is_chosen, show_items, written_each
 from picograd.tensor.core.alone import ask
@@ -314,9 +313,10 @@ def decided(*results: Any) -> Any:
 
     Not in a trace: there the error comes when its plan runs. What failed is computed no more.
     """
-    if not is_tracing():
+    waiting = [tensor._node for tensor in results if tensor._node.op not in MEMORY]
+    if waiting and not is_tracing():
         try:
-            pending.compute([tensor._node for tensor in results])
+            pending.compute(waiting)
         except PicogradError:
             for tensor in results:
                 pending.forget(tensor._node, tensor)
@@ -485,17 +485,11 @@ def apply_all(function: Callable[..., Node], tensors: Sequence[Any], *options: A
 
 
 def several(source: "Recorded", nodes: Sequence[Node]) -> tuple[Any, ...]:
-    """Wrap several results of one tensor, which are factors of matrices.
-
-    Those of memory at hand are computed together, if no gradient may ask for them in one array.
-    """
+    """Wrap several results of one tensor, which are factors of matrices."""
     tracks = source._tracks and MODE.enabled
     if tracks and REGIONS.dtypes:
         saved_hooks.refuse("a factorization")
-    made = tuple(wrap(node, tracks and node.dtype.is_differentiable) for node in nodes)
-    if not tracks and source._node.op == "buffer" and is_host(source._node.device):
-        decided(*made)
-    return made
+    return tuple(wrap(node, tracks and node.dtype.is_differentiable) for node in nodes)
 
 
 @event

@@ -22,6 +22,7 @@ from picograd.tensor.core.operands import as_axis, floating
 from picograd.tensor.core.recording import Recorded, apply
 from picograd.tensor.core.spelling import spell_functions
 from picograd.tensor.linalg import host
+from picograd.tensor.linalg.calls import called
 from picograd.tensor.shaping import movement
 
 __all__ = [
@@ -97,7 +98,7 @@ def fft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None)
     >>> picograd.fft.fft(Tensor([1.0, 2.0])).tolist()
     [(3+0j), (-1+0j)]
     """
-    return apply(complex_axis, x, n, dim, norm, False)
+    return called(complex_axis, x, n, dim, norm, False)
 
 
 def ifft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
@@ -106,7 +107,7 @@ def ifft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None
     >>> picograd.fft.ifft(Tensor([3.0, -1.0])).tolist()
     [(1+0j), (2+0j)]
     """
-    return apply(complex_axis, x, n, dim, norm, True)
+    return called(complex_axis, x, n, dim, norm, True)
 
 
 def rfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
@@ -115,7 +116,7 @@ def rfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None
     >>> picograd.fft.rfft(picograd.Tensor([1.0, 1.0])).tolist()
     [(2+0j), 0j]
     """
-    return apply(real_axis, x, n, dim, norm)
+    return called(real_axis, x, n, dim, norm)
 
 
 def irfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
@@ -124,7 +125,7 @@ def irfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = Non
     >>> picograd.fft.irfft(picograd.fft.rfft(Tensor([1.0, 2.0]))).tolist()
     [1.0, 2.0]
     """
-    return apply(half_axis, x, n, dim, norm)
+    return called(half_axis, x, n, dim, norm)
 
 
 def each_axis(x: Tensor, s: Any, dim: Any) -> list[tuple[int, int | None]]:

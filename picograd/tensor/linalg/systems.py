@@ -14,8 +14,9 @@ from picograd.helpers import product
 from picograd.tensor.core.annotations import Tensor
 from picograd.tensor.core.arguments import as_float, need_tensor
 from picograd.tensor.core.function import composed
-from picograd.tensor.core.recording import Recorded, apply, decided, read, several
+from picograd.tensor.core.recording import Recorded, decided
 from picograd.tensor.linalg import host
+from picograd.tensor.linalg.calls import called, factors
 
 Array = Any
 
@@ -81,7 +82,7 @@ def solve_triangular(
         raise ShapeError(op, text, "B needs as many rows (left) or columns as A")
     if not left:
         return solve_triangular(A.mT, B.mT, upper=not upper, unitriangular=unitriangular).mT
-    return decided(apply(host.solve, A, B, upper, unitriangular))
+    return decided(called(host.solve, A, B, upper, unitriangular))
 
 
 @composed()
@@ -113,12 +114,12 @@ def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
 
 def permutation(swaps: Tensor, rows: int, like: Tensor) -> Tensor:
     """Make the matrices P of A = P L U from the rows swapped, counted from 0."""
-    return apply(host.permutation, swaps.double(), rows).cast(like.dtype)
+    return called(host.permutation, swaps.double(), rows).cast(like.dtype)
 
 
 def factored(A: Tensor) -> tuple[Tensor, Tensor]:
     """Write a stack of matrices as P L U: both triangles in one, and the rows swapped, from 0."""
-    both, swaps = several(A, host.lu(read(A)))
+    both, swaps = factors(host.lu, A)
     return both, (swaps.real if swaps.is_complex() else swaps).detach()
 
 
@@ -281,13 +282,13 @@ def lstsq(
         raise ShapeError(op, text, "B needs one row per row of A")
     check_known(op, "driver", driver, DRIVERS)
     columns = B.unsqueeze(-1) if is_vector else B
-    solution = decided(apply(host.pinv, A, rcond)) @ columns
+    solution = decided(called(host.pinv, A, rcond)) @ columns
     rank = rank_of(A.detach(), None, rcond)  # which few read
     rows, width = A.shape[-2:]
     place = dict(dtype=solution.abs().dtype, device=A.device)
     values = rest = Recorded.kind.zeros(0, **place)
     if driver in ("gelsd", "gelss"):
-        _, values, _ = decided(*several(A, host.svd(read(A.detach()))))
+        _, values, _ = decided(*factors(host.svd, A.detach()))
     is_full = driver == "gels" or (
         driver in ("gelsd", "gelss") and rows > width and bool((rank == width).all().item())
     )
@@ -322,9 +323,9 @@ def matrix_rank(
 def rank_of(x: Tensor, atol: float | Tensor | None, rtol: float | Tensor | None) -> Tensor:
     """Count the singular values above a limit."""
     if x.dtype.is_complex:  # whose values NumPy gives with vectors here
-        _, values, _ = several(x, host.svd(read(x)))
+        _, values, _ = factors(host.svd, x)
     else:
-        values = apply(host.computed, "svdvals", as_float(x), False)
+        values = called(host.computed, "svdvals", as_float(x), False)
     if not values.shape[-1]:
         return values.sum(-1).long()
     if rtol is None:
@@ -348,7 +349,7 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
         text = f"{front} and {back} differ in elements"
         raise ShapeError(op, text, "choose another ind")
     square = A.reshape(product(front), product(back))
-    return decided(apply(host.inverse, square)).reshape(*back, *front)
+    return decided(called(host.inverse, square)).reshape(*back, *front)
 
 
 def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tensor:
@@ -367,7 +368,7 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tens
         text = f"{tuple(A.shape)} and {tuple(B.shape)} do not fit"
         raise ShapeError(op, text, "A needs B's elements first, then as many again")
     square = A.reshape(B.numel(), B.numel())
-    return decided(apply(host.solve, square, B.reshape(B.numel()))).reshape(*shape)
+    return decided(called(host.solve, square, B.reshape(B.numel()))).reshape(*shape)
 
 
 # functions of matrices
@@ -381,7 +382,7 @@ def matrix_exp(A: Tensor) -> Tensor:
     [[1.0, 1.0], [0.0, 1.0]]
     """
     need_square("linalg.matrix_exp", A)
-    return apply(host.matrix_exp, A)
+    return called(host.matrix_exp, A)
 
 
 @composed("lu_solve")
