@@ -16,13 +16,14 @@ import numpy as np
 from picograd.errors import GradientError
 from picograd.graph.complex_rules import conjugate
 from picograd.graph.host_call import HostFunction, functions, host_call, unpacked
+from picograd.graph.lapack import factored, is_above, orthogonal, substituted
 from picograd.graph.node import Node
 from picograd.graph.shape import Shape
 from picograd.helpers import product as count
 
 Array = Any
 Gradients = list[Node | None]
-SMALL, BLOCK = 8, 32  # rows of a triangle that is solved, and inverted: measured, one thread
+MANY = 16  # matrices for each row of one: as many take longer one by one than step by step
 BELOW = getattr(np.linalg, "_umath_linalg", None)  # what NumPy's own functions call
 TERMS = 20  # of Taylor's series, after halving until the norm is below 1: 1 / 20! is 4e-19
 
@@ -112,61 +113,24 @@ def solve_vjp(g: Node, y: Node, a: Node, b: Node) -> Gradients:
 
 
 def solve_rows(a: Array, b: Array, is_upper: bool, is_unit: bool) -> Array:
-    """Solve a x = b by one triangle of a, in blocks of rows, whose own triangles are inverted."""
-    if is_upper:
-        turn = (..., slice(None, None, -1), slice(None))
-        left, right = map(np.ascontiguousarray, (a[..., ::-1, ::-1], b[turn]))
-        return solve_rows(left, right, False, is_unit)[turn]
-    if not is_unit and not np.diagonal(a, axis1=-2, axis2=-1).all():
-        raise np.linalg.LinAlgError("Singular matrix")
-    size = a.shape[-1]
-    if size <= SMALL and a.ndim == 2:  # which takes less than blocks of it do
-        low = np.tril(a, -int(is_unit))
-        return np.linalg.solve(low + np.eye(size, dtype=a.dtype) if is_unit else low, b)
-    step = min(BLOCK, 1 << max(size - 1, 0).bit_length())
-    parts = [slice(start, min(start + step, size)) for start in range(0, size, step)]
-    blocks: Array = np.zeros((*a.shape[:-2], len(parts), step, step), a.dtype)
-    along(blocks)[...] = 1
-    for number, rows in enumerate(parts):
-        height = rows.stop - rows.start
-        blocks[..., number, :height, :height] = a[..., rows, rows]
-    inverted, x = inverse_triangles(blocks, is_unit), np.empty(b.shape, np.result_type(a, b))
-    for number, rows in enumerate(parts):
-        right = b[..., rows, :]
-        if number:
-            right = right - a[..., rows, : rows.start] @ x[..., : rows.start, :]
-        height = right.shape[-2]
-        x[..., rows, :] = inverted[..., number, :height, :height] @ right
-    return x
-
-
-def along(x: Array) -> Array:
-    """Show the diagonals of matrices, to be written."""
-    return np.einsum("...ii->...i", x)
-
-
-def inverse_triangles(a: Array, is_unit: bool) -> Array:
-    """Invert lower triangles of 2^n rows, in blocks of 2, 4, 8 ... rows, all of them at once.
-
-    The inverse of [[A, 0], [C, B]] is [[A', 0], [-B' C A', B']].
-    """
-    x, size, width = np.zeros_like(a), 1, a.shape[-1]
-    along(x)[...] = 1 if is_unit else 1 / along(a)
-    while size < width:
-        count = width // (2 * size)
-        shape = (*a.shape[:-2], count, 2 * size, count, 2 * size)
-        given, found = (np.einsum("...aiaj->...aij", each.reshape(shape)) for each in (a, x))
-        low, top = given[..., size:, :size], found[..., :size, :size]
-        bottom = found[..., size:, size:]
-        found[..., size:, :size] = -(bottom * low * top if size == 1 else bottom @ low @ top)
-        size *= 2
+    """Solve a x = b by one triangle of a: row by row of all matrices where these are many."""
+    size, number = a.shape[-1], count(a.shape[:-2])
+    x = substituted(a, b, is_upper, is_unit) if number <= MANY * size else None
+    if x is not None:
+        return x
+    x = np.array(b, a.dtype, order="C")
+    for row in reversed(range(size)) if is_upper else range(size):
+        done = slice(row + 1, size) if is_upper else slice(row)
+        x[..., row, :] -= np.einsum("...k,...kc->...c", a[..., row, done], x[..., done, :])
+        if not is_unit:
+            x[..., row, :] /= a[..., row, row, None]
     return x
 
 
 def solve_rows_vjp(g: Node, y: Node, a: Node, b: Node) -> Gradients:
     """The gradients of `solve`, within the triangle that is read."""
     is_upper, is_unit = y.arg.options
-    back = host_call("solve_triangular", turned(a), g, options=(not is_upper, is_unit))
+    back = triangle(turned(a), g, not is_upper, is_unit)
     slope = -matmul(back, turned(y))
     beyond = mask(slope, "less", -int(is_unit))
     return [beyond.where(0.0, slope) if is_upper else lower(slope, int(is_unit)), back]
@@ -208,8 +172,7 @@ def cholesky_vjp(g: Node, y: Node, x: Node) -> Gradients:
     """Giles: L^-T P(L^T g) L^-1, symmetric; P halves the diagonal of the lower triangle."""
     inner = lower(matmul(turned(y), g))
     inner = inner - identity(inner) * inner * 0.5
-    back = host_call("inv", y)
-    whole = product(turned(back), inner, back)
+    whole = turned(triangle(turned(y), turned(triangle(turned(y), inner, True)), True))
     return [(whole + turned(whole)) * 0.5]
 
 
@@ -243,7 +206,7 @@ def qr_shapes(x: Shape, mode: str) -> tuple[Shape, Shape]:
 
 def qr(x: Array, mode: str) -> tuple[Array, ...]:
     """Write matrices as Q R; `mode` "reduced" or "complete"."""
-    return tuple(np.linalg.qr(x, mode))  # type: ignore[call-overload]
+    return orthogonal(x, mode == "complete") or tuple(np.linalg.qr(x, mode))  # type: ignore
 
 
 def qr_vjp(g: Node, y: Node, x: Node) -> Gradients:
@@ -277,7 +240,7 @@ def square_qr_gradient(for_q: Node, for_r: Node, q: Node, r: Node) -> Node:
     low = lower(m, 1)
     along, _ = (identity(m) * m).parts() if m.dtype.is_complex else (identity(m) * m, None)
     mirrored = low + turned(low) + along.cast(m.dtype)
-    return turned(host_call("solve", r, turned(for_q + matmul(q, mirrored))))
+    return turned(triangle(r, turned(for_q + matmul(q, mirrored)), True))
 
 
 def columns_between(node: Node, start: int, stop: int) -> Node:
@@ -400,14 +363,17 @@ def eig_vjp(g: Node, y: Node, x: Node) -> Gradients:
 
 def size_of(x: Array) -> Array:
     """Measure numbers as LAPACK chooses pivots: complex ones by the sum of both parts."""
-    return np.abs(x.real) + np.abs(x.imag)
+    return np.abs(x.real) + np.abs(x.imag) if np.iscomplexobj(x) else np.abs(x)
 
 
 def lu(x: Array) -> tuple[Array, Array]:
-    """Write matrices as P L U: both triangles in one, and the rows swapped at each step, from 0.
+    """Write matrices as P L U: both triangles in one, and the rows swapped at each step, from 0."""
+    is_many = count(x.shape[:-2]) > MANY * x.shape[-1]
+    return (None if is_many else factored(x)) or eliminated(x)
 
-    Gauss with partial pivoting, a step of all matrices at once.
-    """
+
+def eliminated(x: Array) -> tuple[Array, Array]:
+    """Do what `lu` does by Gauss with partial pivoting, a step of all matrices at once."""
     both = x.reshape(count(x.shape[:-2]), *x.shape[-2:]).copy()
     every = np.arange(len(both))
     swaps = np.zeros((len(both), min(x.shape[-2:])), x.dtype)
@@ -429,6 +395,22 @@ def swapped(rows: Array, every: Array, step: int, best: Array) -> Array:
     return chosen
 
 
+def in_three(x: Array) -> tuple[Array, Array, Array]:
+    """Write matrices as P L U, in three."""
+    both, swaps = lu(x)
+    (rows, columns), least = x.shape[-2:], swaps.shape[-1]
+    left, top = both[..., :least], both[..., :least, :]
+    left = np.where(is_above(rows, least), np.eye(rows, least, dtype=x.dtype), left)
+    return permutation(swaps, rows), left, np.where(is_above(least, columns), top, 0)
+
+
+def lu_parts(x: Shape) -> tuple[Shape, Shape, Shape]:
+    """Shapes of P, L and U of one matrix."""
+    rows, columns = x[-2:]
+    least = min(rows, columns)
+    return (rows, rows), (rows, least), (least, columns)
+
+
 def lu_shapes(x: Shape) -> tuple[Shape, Shape]:
     """Shapes of the triangles in one, and of the swaps, of one matrix."""
     return x[-2:], (min(x[-2:]),)
@@ -441,48 +423,81 @@ def block(node: Node, rows: tuple[int, int], columns: tuple[int, int]) -> Node:
 
 
 def lu_vjp(g: Node, y: Node, x: Node) -> Gradients:
-    """P L^-T (tril(L^T gL, -1) + triu(gU U^T)) U^-T, of the square that both triangles have.
-
-    Columns to its right are L times those of U, rows below it those of L times U.
-    """
+    """The gradient of both triangles in one."""
     rows, columns = x.shape[-2:]
     least = min(rows, columns)
     both, swaps = unpacked(y, *lu_shapes(x.shape))
     flowing, _ = unpacked(g, *lu_shapes(x.shape))
+    left = lower(block(both, (0, rows), (0, least)), 1)
+    left, top = left + identity(left), upper(block(both, (0, least), (0, columns)))
+    for_left, for_top = (
+        block(flowing, (0, size), (0, of)) for size, of in ((rows, least), (least, columns))
+    )
+    order = host_call("permutation", swaps, options=(rows,))
+    return [lu_gradient(order, left, top, for_left, for_top)]
+
+
+def in_three_vjp(g: Node, y: Node, x: Node) -> Gradients:
+    """The gradient of L and U; P has none."""
+    shapes = lu_parts(x.shape)
+    return [lu_gradient(*unpacked(y, *shapes), *unpacked(g, *shapes)[1:])]
+
+
+def lu_gradient(order: Node, left: Node, top: Node, for_left: Node, for_top: Node) -> Node:
+    """P L^-T (tril(L^T gL, -1) + triu(gU U^T)) U^-T, of the square that both triangles have.
+
+    Columns to its right are L times those of U, rows below it those of L times U.
+    """
+    rows, least, columns = *left.shape[-2:], top.shape[-1]
     square, right, below = (0, least), (least, columns), (least, rows)
-    left = lower(block(both, square, square), 1)
-    left, top = left + identity(left), upper(block(both, square, square))
-    for_left = lower(block(flowing, square, square), 1)
-    for_top = upper(block(flowing, square, square))
-    edge = None
+    whole_left, whole_top, beside, under = left, top, for_top, for_left
+    left, for_left = (block(each, square, square) for each in (left, for_left))
+    top, for_top = (block(each, square, square) for each in (top, for_top))
+    for_left, for_top, edge = lower(for_left, 1), upper(for_top), None
     if columns > rows:
-        edge = host_call("solve", turned(left), block(flowing, square, right))
-        for_left = for_left - matmul(edge, turned(block(both, square, right)))
+        edge = triangle(turned(left), block(beside, square, right), True, True)
+        for_left = for_left - matmul(edge, turned(block(whole_top, square, right)))
     elif rows > columns:
-        edge = turned(host_call("solve", top, turned(block(flowing, below, square))))
-        for_top = for_top - matmul(turned(block(both, below, square)), edge)
+        edge = turned(triangle(top, turned(block(under, below, square)), True))
+        for_top = for_top - matmul(turned(block(whole_left, below, square)), edge)
     inner = lower(matmul(turned(left), lower(for_left, 1)), 1)
     inner = inner + upper(matmul(upper(for_top), turned(top)))
-    back = host_call("solve", turned(left), inner)
-    whole = turned(host_call("solve", top, turned(back)))
+    back = triangle(turned(left), inner, True, True)
+    whole = turned(triangle(top, turned(back), True))
     if edge is not None:
         sides = ((0, rows - least), (0, columns - least))
-        lead = ((0, 0),) * (x.rank - 2)
+        lead = ((0, 0),) * (left.rank - 2)
         start = tuple((least * (size > least), 0) for size in (rows, columns))
         whole = whole.pad((*lead, *sides)) + edge.pad((*lead, *start))
-    order = host_call("permutation", swaps, options=(rows,))
-    return [matmul(order, whole)]
+    return matmul(order, whole)
+
+
+def triangle(a: Node, b: Node, is_upper: bool, is_unit: bool = False) -> Node:
+    """Solve a x = b for a triangle."""
+    return host_call("solve_triangular", a, b, options=(is_upper, is_unit))
 
 
 def permutation(swaps: Array, rows: int) -> Array:
     """Make the matrices P of A = P L U from the swaps."""
     flat = swaps.reshape(count(swaps.shape[:-1]), swaps.shape[-1]).real.astype(np.int64)
-    every, order = np.arange(len(flat)), np.tile(np.arange(rows), (len(flat), 1))
-    for step in range(flat.shape[1]):
-        swapped(order, every, step, flat[:, step])
+    order = order_of(flat, rows)
     found: Array = np.zeros((len(flat), rows, rows), swaps.dtype)
-    found[every[:, None], order, np.arange(rows)] = 1
+    found[np.arange(len(flat))[:, None], order, np.arange(rows)] = 1
     return found.reshape(*swaps.shape[:-1], rows, rows)
+
+
+def order_of(swaps: Array, rows: int) -> Array:
+    """Find where rows (count, rows) come from that are swapped one pair after the other."""
+    order = np.tile(np.arange(rows), (len(swaps), 1))
+    if len(swaps) > 1:
+        every = np.arange(len(swaps))
+        for step in range(swaps.shape[1]):
+            swapped(order, every, step, swaps[:, step])
+        return order
+    listed = list(range(rows))
+    for step, other in enumerate(swaps.ravel().tolist()):
+        listed[step], listed[other] = listed[other], listed[step]
+    return np.array([listed]) if len(swaps) else order
 
 
 # functions of matrices
@@ -558,7 +573,7 @@ THIN, VALUES = partial(np.linalg.svd, full_matrices=False), partial(np.linalg.sv
 MATRICES = functions(
     quick("inv", "inv", same, inverse_vjp, SINGULAR),
     quick("solve", "solve", lambda a, b: b, solve_vjp, SINGULAR),
-    row("solve_triangular", solve_rows, lambda a, b, *_: b, solve_rows_vjp, True),
+    row("solve_triangular", solve_rows, lambda a, b, *_: b, solve_rows_vjp),
     quick("cholesky", "cholesky_lo", same, cholesky_vjp, "Matrix is not positive definite"),
     row("pinv", pseudo_inverse, lambda x, *_: (*x[:-2], x[-1], x[-2]), pinv_vjp, True),
     quick("svd", "svd_s", lambda x: total(svd_shapes(x), x), svd_vjp, STUCK, THIN),
@@ -568,6 +583,7 @@ MATRICES = functions(
     row("eig", eig, lambda x: total((x[-1:], x[-2:]), x), eig_vjp, True),
     row("eigvals", values_of_any, lambda x: x[:-1], values_of_any_vjp, True),
     row("qr", qr, lambda x, mode: total(qr_shapes(x, mode), x), qr_vjp),
+    row("in_three", in_three, lambda x: total(lu_parts(x), x), in_three_vjp),
     row("lu", lu, lambda x: total(lu_shapes(x), x), lu_vjp),
     quick("det", "det", lambda x: x[:-2], det_vjp),
     quick("slogdet", "slogdet", lambda x: (*x[:-2], 2), slogdet_vjp),

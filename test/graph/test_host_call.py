@@ -48,6 +48,7 @@ SAMPLES: dict[str, list[tuple[tuple[Any, ...], list[Any]]]] = {
     "eigvals": [((), [SQUARE + 1j * TALL[:, :3]])],
     "qr": [(("reduced",), [TALL]), (("reduced",), [WIDE]), (("complete",), [WIDE])],
     "lu": [((), [SQUARE])],
+    "in_three": [((), [SQUARE]), ((), [TALL]), ((), [WIDE])],
     "det": [((), [SQUARE])],
     "slogdet": [((), [SQUARE])],
     "cofactors": [((), [SQUARE])],

@@ -12,7 +12,7 @@ from picograd.errors import ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.build_composite import check_device
 from picograd.graph.host_call import host_call, unpacked
-from picograd.graph.host_matrices import lu_shapes, qr_shapes, svd_shapes
+from picograd.graph.host_matrices import lu_parts, lu_shapes, qr_shapes, svd_shapes
 from picograd.graph.node import Node
 from picograd.tensor.core.operands import floating, need_rank
 from picograd.tensor.linalg import products
@@ -124,6 +124,12 @@ def lu(node: Node) -> list[Node]:
     """Write matrices as P L U: both triangles in one, and the rows swapped at each step, from 0."""
     x = wide("lu", node, False)
     return unpacked(host_call("lu", x), *lu_shapes(x.shape))
+
+
+def lu_in_three(node: Node) -> list[Node]:
+    """Write matrices as P L U, in three."""
+    x = wide("lu", node, False)
+    return unpacked(host_call("in_three", x), *lu_parts(x.shape))
 
 
 def permutation(swaps: Node, rows: int) -> Node:

@@ -82,7 +82,7 @@ def solve_triangular(
         raise ShapeError(op, text, "B needs as many rows (left) or columns as A")
     if not left:
         return solve_triangular(A.mT, B.mT, upper=not upper, unitriangular=unitriangular).mT
-    return decided(called(host.solve, A, B, upper, unitriangular))
+    return called(host.solve, A, B, upper, unitriangular)
 
 
 @composed()
@@ -132,8 +132,8 @@ def lu(A: Tensor, *, pivot: bool = True) -> LU:
     """
     need_pivot(pivot)
     need_tensor("lu", A)
-    both, swaps = factored(as_float(A))
-    return unfactored(both, swaps)
+    P, lower, upper = factors(host.lu_in_three, as_float(A))
+    return LU(P.detach(), lower, upper)
 
 
 def unfactored(both: Tensor, swaps: Tensor) -> LU:
