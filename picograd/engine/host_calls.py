@@ -12,7 +12,7 @@ import numpy as np
 
 from picograd.buffer import Buffer
 from picograd.config import config
-from picograd.conversion import from_bits, to_bits
+from picograd.conversion import convert, from_bits, to_bits
 from picograd.engine import carried
 from picograd.engine.backends import get_device
 from picograd.engine.plan_key import leaf_buffer
@@ -34,13 +34,14 @@ MOVING = {*SHOWING, Role.VIEW, Role.PASS, Role.PAIR, Role.NUMBER}
 class Values:
     """This class is what was found of nodes: arrays, or tuples of them, by the nodes' identity.
 
-    `fresh` are arrays that calls gave, and that are no node's memory yet.
+    `given` are buffers of leaves that stand for others, `fresh` arrays that calls gave, and that
+    are no node's memory yet.
     """
 
-    __slots__ = ("device", "fresh", "found", "order")
+    __slots__ = ("device", "fresh", "found", "given", "order")
 
-    def __init__(self, order: Sequence[Node]) -> None:
-        self.order = order
+    def __init__(self, order: Sequence[Node], given: dict[int, Buffer]) -> None:
+        self.order, self.given = order, given
         self.found: dict[int, Any] = {}
         self.fresh: dict[int, Any] = {}
         self.device: Any = get_device("cpu")
@@ -49,9 +50,11 @@ class Values:
 
     def value_of(self, node: Node) -> Any:
         """Find the array of a node; of a call of several results, a tuple of arrays."""
-        buffer = leaf_buffer(node)
+        buffer = self.given.get(id(node)) or leaf_buffer(node)
         if buffer is not None:
-            return from_bits(self.device.shown(buffer, node.shape), buffer.dtype)
+            found = self.device.shown(buffer, node.shape)
+            is_plain = node.dtype.storage == found.dtype
+            return found if is_plain else from_bits(found, node.dtype)
         inputs = [self.found[id(child)] for child in node.inputs]
         if node.op in CALLS:
             found = results(node.arg, *inputs)
@@ -64,7 +67,8 @@ class Values:
             if part is not None:
                 return part
             inputs[0] = one_array(node.inputs[0], inputs[0])
-        return evaluate(node, inputs)
+        found = evaluate(node, inputs)
+        return convert(found, node.dtype) if node.row.keeps_value else found
 
     def memory_of(self, node: Node) -> Buffer:
         """Make a buffer of a value; only what others have too is copied."""
@@ -78,21 +82,19 @@ class Values:
         return made
 
 
-def values_of(roots: Sequence[Node]) -> Values | None:
-    """Compute host calls and views; None where the roots are made of more."""
-    order = order_of(roots)
-    if order is None or config.debug or PROFILES or carried.entries(carried.GRADIENTS):
-        return None
-    return Values(order)
+def may_compute() -> bool:
+    """Tell whether nobody has to see a plan, or what gradients read stored by it."""
+    return not (config.debug or PROFILES or carried.entries(carried.GRADIENTS))
 
 
 def compute(roots: Sequence[Node], live: Any) -> bool:
     """Compute roots of host calls and views; False, and nothing, where there is more to do."""
-    values = values_of(roots)
-    if values is None:
+    order = order_of(roots)
+    if order is None or not may_compute():
         return False
+    values = Values(order, {})
     tensors = {id(root): live.get(id(root)) for root in roots}
-    for node in values.order:
+    for node in order:
         if node.realized is None and (id(node) in tensors or is_kept(node, values, tensors)):
             node.realized = values.memory_of(node)
             tensor = tensors.get(id(node))
@@ -133,7 +135,7 @@ def order_of(roots: Sequence[Node]) -> list[Node] | None:
 def can_move(node: Node) -> bool:
     """Tell whether NumPy gives a node the bits that kernels would, as soon as they."""
     row = OPS.get(node.op)  # what stands for several nodes has none
-    if row is None or row.role not in MOVING:
+    if row is None or not (row.role in MOVING or row.keeps_value):
         return False
     return node.size <= SMALL or row.role in SHOWING
 

@@ -23,8 +23,9 @@ from picograd.helpers import product as count
 
 Array = Any
 Gradients = list[Node | None]
+FEW = 24  # rows or columns of a matrix for which finding a function takes longest
 MANY = 16  # matrices for each row of one: as many take longer one by one than step by step
-BELOW = getattr(np.linalg, "_umath_linalg", None)  # what NumPy's own functions call
+BELOW: Any = getattr(np.linalg, "_umath_linalg", None)  # what NumPy's own functions call
 TERMS = 20  # of Taylor's series, after halving until the norm is below 1: 1 / 20! is 4e-19
 
 
@@ -205,8 +206,23 @@ def qr_shapes(x: Shape, mode: str) -> tuple[Shape, Shape]:
 
 
 def qr(x: Array, mode: str) -> tuple[Array, ...]:
-    """Write matrices as Q R; `mode` "reduced" or "complete"."""
-    return orthogonal(x, mode == "complete") or tuple(np.linalg.qr(x, mode))  # type: ignore
+    """Write matrices as Q R; `mode` "reduced" or "complete".
+
+    By LAPACK for the dtype; small matrices by what NumPy calls, in float64, which takes less.
+    """
+    is_complete, (rows, columns) = mode == "complete", x.shape[-2:]
+    if min(rows, columns) > FEW:
+        found = orthogonal(x, is_complete)
+        if found is not None:
+            return found
+    make = getattr(BELOW, "qr_complete" if is_complete and rows > columns else "qr_reduced", None)
+    if make is None or not hasattr(BELOW, "qr_r_raw") or not x.size:
+        return tuple(np.linalg.qr(x, mode))  # type: ignore[call-overload]
+    both = x.astype(np.result_type(x.dtype, np.float64))
+    scales = BELOW.qr_r_raw(both)
+    left, top = make(both, scales), both[..., : rows if is_complete else min(rows, columns), :]
+    right = np.where(is_above(*top.shape[-2:]), top, 0)
+    return left.astype(x.dtype), right.astype(x.dtype)
 
 
 def qr_vjp(g: Node, y: Node, x: Node) -> Gradients:
@@ -367,7 +383,7 @@ def size_of(x: Array) -> Array:
 
 
 def lu(x: Array) -> tuple[Array, Array]:
-    """Write matrices as P L U: both triangles in one, and the rows swapped at each step, from 0."""
+    """Write matrices as P L U: both triangles in one, and the rows swapped at each step, from 1."""
     is_many = count(x.shape[:-2]) > MANY * x.shape[-1]
     return (None if is_many else factored(x)) or eliminated(x)
 
@@ -379,7 +395,7 @@ def eliminated(x: Array) -> tuple[Array, Array]:
     swaps = np.zeros((len(both), min(x.shape[-2:])), x.dtype)
     for step in range(swaps.shape[1]):
         best = step + np.argmax(size_of(both[:, step:, step]), 1)
-        swaps[:, step] = best
+        swaps[:, step] = best + 1
         row = swapped(both, every, step, best)
         below = both[:, step + 1 :, step]
         below /= np.where(row[:, step] == 0, 1, row[:, step])[:, None]
@@ -433,20 +449,21 @@ def lu_vjp(g: Node, y: Node, x: Node) -> Gradients:
     for_left, for_top = (
         block(flowing, (0, size), (0, of)) for size, of in ((rows, least), (least, columns))
     )
-    order = host_call("permutation", swaps, options=(rows,))
-    return [lu_gradient(order, left, top, for_left, for_top)]
+    found = lu_gradient(left, top, for_left, for_top)
+    return [host_call("swap_rows", found, swaps, options=(True,))]
 
 
 def in_three_vjp(g: Node, y: Node, x: Node) -> Gradients:
     """The gradient of L and U; P has none."""
     shapes = lu_parts(x.shape)
-    return [lu_gradient(*unpacked(y, *shapes), *unpacked(g, *shapes)[1:])]
+    order, left, top = unpacked(y, *shapes)
+    return [matmul(order, lu_gradient(left, top, *unpacked(g, *shapes)[1:]))]
 
 
-def lu_gradient(order: Node, left: Node, top: Node, for_left: Node, for_top: Node) -> Node:
-    """P L^-T (tril(L^T gL, -1) + triu(gU U^T)) U^-T, of the square that both triangles have.
+def lu_gradient(left: Node, top: Node, for_left: Node, for_top: Node) -> Node:
+    """L^-T (tril(L^T gL, -1) + triu(gU U^T)) U^-T, of the square that both triangles have.
 
-    Columns to its right are L times those of U, rows below it those of L times U.
+    It is what P is multiplied with. Columns to its right are L times those of U, rows below it those of L times U.
     """
     rows, least, columns = *left.shape[-2:], top.shape[-1]
     square, right, below = (0, least), (least, columns), (least, rows)
@@ -469,7 +486,7 @@ def lu_gradient(order: Node, left: Node, top: Node, for_left: Node, for_top: Nod
         lead = ((0, 0),) * (left.rank - 2)
         start = tuple((least * (size > least), 0) for size in (rows, columns))
         whole = whole.pad((*lead, *sides)) + edge.pad((*lead, *start))
-    return matmul(order, whole)
+    return whole
 
 
 def triangle(a: Node, b: Node, is_upper: bool, is_unit: bool = False) -> Node:
@@ -479,25 +496,37 @@ def triangle(a: Node, b: Node, is_upper: bool, is_unit: bool = False) -> Node:
 
 def permutation(swaps: Array, rows: int) -> Array:
     """Make the matrices P of A = P L U from the swaps."""
-    flat = swaps.reshape(count(swaps.shape[:-1]), swaps.shape[-1]).real.astype(np.int64)
-    order = order_of(flat, rows)
-    found: Array = np.zeros((len(flat), rows, rows), swaps.dtype)
-    found[np.arange(len(flat))[:, None], order, np.arange(rows)] = 1
-    return found.reshape(*swaps.shape[:-1], rows, rows)
+    order, lead = order_of(swaps, rows), swaps.shape[:-1]
+    found: Array = np.zeros((len(order), rows, rows), swaps.dtype)
+    found[np.arange(len(order))[:, None], order, np.arange(rows)] = 1
+    return found.reshape(*lead, rows, rows)
 
 
 def order_of(swaps: Array, rows: int) -> Array:
     """Find where rows (count, rows) come from that are swapped one pair after the other."""
-    order = np.tile(np.arange(rows), (len(swaps), 1))
-    if len(swaps) > 1:
-        every = np.arange(len(swaps))
-        for step in range(swaps.shape[1]):
-            swapped(order, every, step, swaps[:, step])
+    flat = swaps.reshape(count(swaps.shape[:-1]), swaps.shape[-1]).real.astype(np.int64) - 1
+    order = np.tile(np.arange(rows), (len(flat), 1))
+    if len(flat) != 1:
+        every = np.arange(len(flat))
+        for step in range(flat.shape[1]):
+            swapped(order, every, step, flat[:, step])
         return order
     listed = list(range(rows))
-    for step, other in enumerate(swaps.ravel().tolist()):
+    for step, other in enumerate(flat[0].tolist()):
         listed[step], listed[other] = listed[other], listed[step]
-    return np.array([listed]) if len(swaps) else order
+    return np.array([listed], int)
+
+
+def swap_rows(x: Array, swaps: Array, is_back: bool) -> Array:
+    """Multiply matrices by P^T of A = P L U, or by P."""
+    order = order_of(swaps, x.shape[-2])
+    order = np.argsort(order, -1) if is_back else order
+    return np.take_along_axis(x, order.reshape(*x.shape[:-1], 1), -2)
+
+
+def swap_rows_vjp(g: Node, y: Node, x: Node, swaps: Node) -> Gradients:
+    """Swap back."""
+    return [host_call("swap_rows", g, swaps, options=(not y.arg.options[0],)), None]
 
 
 # functions of matrices
@@ -588,6 +617,7 @@ MATRICES = functions(
     quick("det", "det", lambda x: x[:-2], det_vjp),
     quick("slogdet", "slogdet", lambda x: (*x[:-2], 2), slogdet_vjp),
     HostFunction("cofactors", cofactors, same, cofactors_vjp),
+    HostFunction("swap_rows", swap_rows, lambda x, swaps, is_back: x, swap_rows_vjp),
     HostFunction("permutation", permutation, lambda x, rows: (*x[:-1], rows, rows)),
     HostFunction("matrix_exp", exponential, same, matrix_exp_vjp),
 )

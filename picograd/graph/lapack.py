@@ -48,16 +48,26 @@ def call(found: Call, count: int, *arguments: Any) -> None:
     passed: list[Any] = []
     moving = []
     for each in arguments:
-        if isinstance(each, np.ndarray):
-            pointer = ctypes.c_void_p(each.ctypes.data)
-            moving += [(pointer, each.ctypes.data, each.strides[0])] if each.ndim else []
-            passed.append(pointer)
+        kind = type(each)
+        if kind is int:
+            passed.append(ctypes.byref(integer(each)))
+        elif kind is bytes:
+            passed.append(each)
         else:
-            passed.append(ctypes.byref(integer(each)) if isinstance(each, int) else each)
+            address = each.__array_interface__["data"][0]
+            passed.append(ctypes.c_void_p(address))
+            if each.ndim and count > 1:
+                moving.append((passed[-1], address, each.strides[0]))
     for number in range(count):
         for pointer, address, step in moving:
             pointer.value = address + number * step
         entry(*passed)
+
+
+@lru_cache(None)
+def one(dtype: Any) -> Array:
+    """Make the number 1 of a dtype."""
+    return np.ones((), dtype)
 
 
 def columns_of(x: Array, room: int = 0) -> Array:
@@ -74,7 +84,7 @@ def rows_of(stack: Array, lead: Sequence[int]) -> Array:
 
 
 def factored(x: Array) -> tuple[Array, Array] | None:
-    """Write matrices as P L U: both triangles in one, and the rows swapped at each step, from 0."""
+    """Write matrices as P L U: both triangles in one, and the rows swapped at each step, from 1."""
     found, (rows, columns) = function("getrf", x.dtype), x.shape[-2:]
     if found is None:
         return None
@@ -83,7 +93,7 @@ def factored(x: Array) -> tuple[Array, Array] | None:
     if x.size:
         call(found, len(both), rows, columns, both, rows, swaps, np.zeros((), found[1]))
     lead = x.shape[:-2]
-    return rows_of(both, lead), (swaps - 1).astype(x.dtype).reshape(*lead, swaps.shape[1])
+    return rows_of(both, lead), swaps.astype(x.dtype).reshape(*lead, swaps.shape[1])
 
 
 def substituted(a: Array, b: Array, is_upper: bool, is_unit: bool) -> Array | None:
@@ -95,8 +105,8 @@ def substituted(a: Array, b: Array, is_upper: bool, is_unit: bool) -> Array | No
     if x.size:
         triangles = np.ascontiguousarray(a).reshape(count, size, size)
         letters = b"R", b"L" if is_upper else b"U", b"N", b"U" if is_unit else b"N"
-        one, stack = np.ones((), a.dtype), x.reshape(count, size, columns)
-        call(found, count, *letters, columns, size, one, triangles, size, stack, columns)
+        scale, stack = one(a.dtype), x.reshape(count, size, columns)
+        call(found, count, *letters, columns, size, scale, triangles, size, stack, columns)
     return x
 
 

@@ -1,14 +1,16 @@
 """Calls of host functions: on memory at hand they are computed where they stand.
 
 What is recorded first, and asked for then, passes the tables of what waits, of plans and of the
-ways of a program. That takes longer than NumPy does for a small matrix or a short signal.
+ways of a program. That takes longer than NumPy does for a small matrix or a short signal. So what
+a function records of memory without gradients is found once for all memory of the same shapes, over
+stand-ins, and evaluated over what it is given.
 """
 
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from picograd.buffer import Storage
+from picograd.buffer import Buffer, Storage
 from picograd.engine import foreign, host_calls, pending
 from picograd.engine.carried import entries
 from picograd.engine.followed import EVENTS
@@ -16,8 +18,12 @@ from picograd.engine.tracing import is_tracing
 from picograd.graph.node import Node
 from picograd.graph.row import MEMORY
 from picograd.tensor.core.autocast import REGIONS
-from picograd.tensor.core.autograd import MODE, TRACKED
+from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.recording import Recorded, apply, fill, read, several
+
+Recipe = tuple[list[Node], list[Node], list[Node]]  # results, all nodes in order, stand-ins
+RECIPES: dict[Any, Recipe | None] = {}
+MOST = 4096  # recipes
 
 
 def called(function: Callable[..., Node], *operands: Any) -> Any:
@@ -29,21 +35,33 @@ def called(function: Callable[..., Node], *operands: Any) -> Any:
 def factors(function: Callable[..., Sequence[Node]], source: Any, *options: Any) -> tuple[Any, ...]:
     """Record a function of several results, which are factors of the source, as `called` does."""
     found = at_once(function, (source, *options))
-    return several(source, function(read(source), *options)) if found is None else found
+    return several(source, function(read(source), *options)) if found is None else tuple(found)
 
 
-def at_once(function: Callable[..., Any], operands: Sequence[Any]) -> tuple[Any, ...] | None:
+def at_once(function: Callable[..., Any], operands: Sequence[Any]) -> list[Any] | None:
     """Compute a function of memory of this host; None where that is not all, or more waits."""
-    if not is_quiet() or not all(map(is_at_hand, operands)):
+    if not is_quiet():
         return None
-    nodes = [each._node if isinstance(each, Recorded) else each for each in operands]
+    key, nodes = [function], []
+    for each in operands:
+        if not isinstance(each, Recorded):
+            key.append(each)
+            continue
+        node = each._node
+        if node.op not in MEMORY or (each._tracks and MODE.enabled):
+            return None
+        key += node.shape, node.dtype, node.device
+        nodes.append(node)
     if foreign.are_read(nodes):
         return None
-    made = function(*nodes)
-    roots = [made] if isinstance(made, Node) else made
+    recipe = recipe_of(tuple(key), function, operands)
+    if recipe is None or not host_calls.may_compute():
+        return None
+    roots, order, stand_ins = recipe
     with pending.LOCK:
-        values = host_calls.values_of(roots)
-        return None if values is None else tuple(memory(root, values) for root in roots)
+        given = {id(one): node.arg.buffer for one, node in zip(stand_ins, nodes)}
+        values = host_calls.Values(order, given)
+        return [memory(root, values) for root in roots]
 
 
 def is_quiet() -> bool:
@@ -55,22 +73,36 @@ def is_quiet() -> bool:
     return not (entries(pending.WRITES) or entries(pending.CHANGED))
 
 
-def is_at_hand(operand: Any) -> bool:
-    """Tell whether an operand is memory, and asks for no gradient; options are."""
-    if not isinstance(operand, Recorded):
-        return True
-    return operand._node.op in MEMORY and not (operand._tracks and MODE.enabled)
+def recipe_of(key: Any, function: Callable[..., Any], operands: Sequence[Any]) -> Recipe | None:
+    """Find what a function records of operands like these; None where more than calls do."""
+    try:
+        if key in RECIPES:
+            return RECIPES[key]
+    except TypeError:  # an option that is no number or word
+        return None
+    given = [stand_in(each._node) if isinstance(each, Recorded) else each for each in operands]
+    made = function(*given)
+    roots = [made] if isinstance(made, Node) else list(made)
+    order = host_calls.order_of(roots)
+    if len(RECIPES) >= MOST:
+        RECIPES.clear()
+    stand_ins = [each for each in given if isinstance(each, Node)]
+    RECIPES[key] = None if order is None else (roots, order, stand_ins)
+    return RECIPES[key]
+
+
+def stand_in(node: Node) -> Node:
+    """Make a leaf of memory that is nowhere."""
+    nowhere = Storage(Buffer(node.device, node.dtype, node.size, 0))
+    return Node("buffer", (), nowhere, node.shape, node.dtype, node.device)
 
 
 def memory(node: Node, values: host_calls.Values) -> Any:
-    """Make a tensor of the value of a node, which it remembers as what is computed later does."""
-    node.realized = buffer = values.memory_of(node)
-    storage = Storage(buffer)
+    """Make a tensor of the value of a node."""
+    storage = Storage(values.memory_of(node))
     leaf = Node("buffer", (), storage, node.shape, node.dtype, node.device)
     tensor = Recorded.kind.__new__(Recorded.kind)
     fill(tensor, leaf, False)
     leaf.leaf = weakref.ref(tensor)
-    if MODE.enabled and node.dtype.kind in TRACKED:
-        storage.source, tensor._history = weakref.ref(node), node
     pending.enter(leaf, tensor)
     return tensor
