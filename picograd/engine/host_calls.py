@@ -13,6 +13,7 @@ import numpy as np
 from picograd.buffer import Buffer
 from picograd.config import config
 from picograd.conversion import convert, from_bits, to_bits
+from picograd.dtype import DType
 from picograd.engine import carried
 from picograd.engine.backends import get_device
 from picograd.engine.plan_key import leaf_buffer
@@ -52,9 +53,7 @@ class Values:
         """Find the array of a node; of a call of several results, a tuple of arrays."""
         buffer = self.given.get(id(node)) or leaf_buffer(node)
         if buffer is not None:
-            found = self.device.shown(buffer, node.shape)
-            is_plain = node.dtype.storage == found.dtype
-            return found if is_plain else from_bits(found, node.dtype)
+            return from_bits(self.device.shown(buffer, node.shape), node.dtype)
         inputs = [self.found[id(child)] for child in node.inputs]
         if node.op in CALLS:
             found = results(node.arg, *inputs)
@@ -65,7 +64,7 @@ class Values:
         if inputs and isinstance(inputs[0], tuple):
             part = part_of(node, inputs[0])
             if part is not None:
-                return part
+                return part.reshape(node.shape).astype(node.dtype.numpy, copy=False)
             inputs[0] = one_array(node.inputs[0], inputs[0])
         found = evaluate(node, inputs)
         return convert(found, node.dtype) if node.row.keeps_value else found
@@ -80,6 +79,82 @@ class Values:
             bits = np.array(bits, order="C")
         made: Buffer = self.device.adopt(bits, node.dtype)
         return made
+
+
+class Recipe:
+    """This class is a graph of host calls and views over stand-ins for memory, to be evaluated.
+
+    Most are one call of memory, whose results the roots are but for shape and dtype: then `call` is
+    its node, of stand-ins at `places`, and `parts` tells which of the results a root is.
+    """
+
+    __slots__ = ("call", "order", "parts", "places", "roots", "stand_ins")
+
+    def __init__(self, roots: list[Node], order: list[Node], stand_ins: list[Node]) -> None:
+        self.roots, self.order, self.stand_ins = roots, order, stand_ins
+        calls = [node for node in order if node.op in CALLS]
+        read = [memory_under(each) for each in calls[0].inputs]
+        is_sole = len(calls) == 1 and all(each in stand_ins for each in read)
+        self.call = calls[0] if is_sole else None
+        self.places = [stand_ins.index(each) for each in read] if is_sole else []
+        self.parts: list[int | None] = []
+
+    def evaluate(self, buffers: Sequence[Buffer]) -> list[Buffer]:
+        """Compute the roots over other memory."""
+        call = self.call
+        if call is None:
+            given = {id(one): buffer for one, buffer in zip(self.stand_ins, buffers)}
+            values = Values(self.order, given)
+            return [values.memory_of(root) for root in self.roots]
+        cpu: Any = get_device("cpu")
+        shown = [
+            cpu.shown(buffers[place], node.shape, node.dtype.storage)
+            for place, node in zip(self.places, call.inputs)
+        ]
+        found = results(call.arg, *shown)
+        listed = found if isinstance(found, tuple) else (found,)
+        if not self.parts:
+            self.parts = [part_under(root, call, listed) for root in self.roots]
+            if None in self.parts:
+                self.call = None
+                return self.evaluate(buffers)
+        return [
+            cpu.adopt(in_dtype(listed[part], root.dtype), root.dtype)  # type: ignore[index]
+            for root, part in zip(self.roots, self.parts)
+        ]
+
+
+def in_dtype(found: Any, dtype: DType) -> Any:
+    """Convert a result to a dtype; pairs of real numbers are complex ones."""
+    if dtype.is_complex and found.dtype.kind != "c":
+        return np.ascontiguousarray(found).view(dtype.storage)
+    return found.astype(dtype.storage, copy=False)
+
+
+def memory_under(node: Node) -> Node:
+    """Find what complex numbers are read from that a node shows as pairs of real ones."""
+    if node.row.role is not Role.PARTS:
+        return node
+    below = node.inputs[0]
+    is_whole = node.size * node.dtype.itemsize == below.size * below.dtype.itemsize
+    return below if is_whole else node
+
+
+def part_under(root: Node, call: Node, found: Sequence[Any]) -> int | None:
+    """Find which result of a call a node is, in another shape or dtype; None where it is none."""
+    node = memory_under(root)
+    if root.dtype.storage != root.dtype.numpy.name or (node is not root and node is not call):
+        return None
+    while node is not call:
+        below = node.inputs[0]
+        is_reshape = node.arg == node.shape and node.size == below.size > 0
+        if not is_reshape and not node.row.keeps_value:
+            break
+        node = below
+    if node is call:
+        return 0 if len(found) == 1 else None
+    part = part_of(node, found) if node.inputs[0] is call and len(found) > 1 else None
+    return None if part is None else [id(each) for each in found].index(id(part))
 
 
 def may_compute() -> bool:
@@ -152,7 +227,7 @@ def part_of(node: Node, found: Sequence[Any]) -> Any:
         for each in found:
             stop = start + product(each.shape[rank:])
             if node.arg[-1] == (start, stop, 1):  # a slice
-                return each.reshape(node.shape).astype(node.dtype.numpy, copy=False)
+                return each
             start = stop
     return None
 

@@ -463,7 +463,8 @@ def in_three_vjp(g: Node, y: Node, x: Node) -> Gradients:
 def lu_gradient(left: Node, top: Node, for_left: Node, for_top: Node) -> Node:
     """L^-T (tril(L^T gL, -1) + triu(gU U^T)) U^-T, of the square that both triangles have.
 
-    It is what P is multiplied with. Columns to its right are L times those of U, rows below it those of L times U.
+    It is what P is multiplied with. Columns to its right are L times those of U, rows below it
+    those of L times U.
     """
     rows, least, columns = *left.shape[-2:], top.shape[-1]
     square, right, below = (0, least), (least, columns), (least, rows)

@@ -22,7 +22,7 @@ SPELLINGS = (
     ("scipy_{}_64_", ctypes.c_int64), ("{}_64_", ctypes.c_int64), ("{}_", ctypes.c_int32),
 )  # fmt: skip
 BLOCK = 32  # rows of a workspace for each column, as many as OpenBLAS asks for
-Call = tuple[Any, Any]  # a function, and the type of its integers
+Call = tuple[Any, Any, Any]  # a function, the type of its integers, and a place for what it says
 
 
 @lru_cache(None)
@@ -35,7 +35,7 @@ def function(name: str, dtype: Any) -> Call | None:
     for spelling, integer in SPELLINGS:
         found = getattr(library, spelling.format(letter + name), None)
         if found is not None:
-            return found, integer
+            return found, integer, np.zeros((), np.dtype(integer))
     return None
 
 
@@ -44,7 +44,7 @@ def call(found: Call, count: int, *arguments: Any) -> None:
 
     Letters, integers and arrays of no axis are for all; other arrays have one row for each.
     """
-    entry, integer = found
+    entry, integer, _ = found
     passed: list[Any] = []
     moving = []
     for each in arguments:
@@ -73,7 +73,10 @@ def one(dtype: Any) -> Array:
 def columns_of(x: Array, room: int = 0) -> Array:
     """Copy matrices (..., M, N) as LAPACK reads them: a stack (count, N, M), or of more columns."""
     rows, columns = x.shape[-2:]
-    made: Array = np.zeros((math.prod(x.shape[:-2]), max(columns, room), rows), x.dtype)
+    if room <= columns:
+        turned = np.array(np.swapaxes(x, -1, -2), order="C")
+        return turned.reshape(math.prod(x.shape[:-2]), columns, rows)
+    made: Array = np.zeros((math.prod(x.shape[:-2]), room, rows), x.dtype)
     made.reshape(*x.shape[:-2], *made.shape[1:])[..., :columns, :] = np.swapaxes(x, -1, -2)
     return made
 
@@ -89,9 +92,9 @@ def factored(x: Array) -> tuple[Array, Array] | None:
     if found is None:
         return None
     both = columns_of(x)
-    swaps = np.empty((len(both), min(rows, columns)), found[1])
+    swaps = np.empty((len(both), min(rows, columns)), found[2].dtype)
     if x.size:
-        call(found, len(both), rows, columns, both, rows, swaps, np.zeros((), found[1]))
+        call(found, len(both), rows, columns, both, rows, swaps, found[2])
     lead = x.shape[:-2]
     return rows_of(both, lead), swaps.astype(x.dtype).reshape(*lead, swaps.shape[1])
 
@@ -120,7 +123,7 @@ def orthogonal(x: Array, is_complete: bool) -> tuple[Array, Array] | None:
     inner = rows if is_complete else least
     both = columns_of(x, inner)
     count = len(both)
-    scales, info = np.zeros((count, least), x.dtype), np.zeros((), form[1])
+    scales, info = np.zeros((count, least), x.dtype), form[2]
     length = BLOCK * max(rows, columns, 1)
     work = np.broadcast_to(np.empty(length, x.dtype), (count, length))
     if x.size:

@@ -163,12 +163,13 @@ class CpuDevice(Device):
             return np.empty(0, np.uint8)
         return np.asarray(HostView(buffer))
 
-    def shown(self, buffer: Buffer, shape: tuple[int, ...]) -> Bytes:
+    def shown(self, buffer: Buffer, shape: tuple[int, ...], kind: str = "") -> Bytes:
         """Show a buffer's memory as an array, for as long as the caller keeps the buffer."""
+        kind = kind or buffer.dtype.storage
         if buffer.nbytes == 0:
-            return np.empty(shape, buffer.dtype.storage)
+            return np.empty(shape, kind)
         raw = (ctypes.c_char * buffer.nbytes).from_address(buffer.address)
-        return np.ndarray(shape, buffer.dtype.storage, raw)
+        return np.ndarray(shape, kind, raw)
 
     def copy_in(self, buffer: Buffer, array: Bytes) -> None:
         """Write the bytes of an array into a buffer."""

@@ -14,6 +14,7 @@ from picograd.buffer import Buffer, Storage
 from picograd.engine import foreign, host_calls, pending
 from picograd.engine.carried import entries
 from picograd.engine.followed import EVENTS
+from picograd.engine.host_calls import Recipe
 from picograd.engine.tracing import is_tracing
 from picograd.graph.node import Node
 from picograd.graph.row import MEMORY
@@ -21,7 +22,6 @@ from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.recording import Recorded, apply, fill, read, several
 
-Recipe = tuple[list[Node], list[Node], list[Node]]  # results, all nodes in order, stand-ins
 RECIPES: dict[Any, Recipe | None] = {}
 MOST = 4096  # recipes
 
@@ -57,11 +57,9 @@ def at_once(function: Callable[..., Any], operands: Sequence[Any]) -> list[Any] 
     recipe = recipe_of(tuple(key), function, operands)
     if recipe is None or not host_calls.may_compute():
         return None
-    roots, order, stand_ins = recipe
     with pending.LOCK:
-        given = {id(one): node.arg.buffer for one, node in zip(stand_ins, nodes)}
-        values = host_calls.Values(order, given)
-        return [memory(root, values) for root in roots]
+        found = recipe.evaluate([node.arg.buffer for node in nodes])
+        return [memory(root, buffer) for root, buffer in zip(recipe.roots, found)]
 
 
 def is_quiet() -> bool:
@@ -87,7 +85,7 @@ def recipe_of(key: Any, function: Callable[..., Any], operands: Sequence[Any]) -
     if len(RECIPES) >= MOST:
         RECIPES.clear()
     stand_ins = [each for each in given if isinstance(each, Node)]
-    RECIPES[key] = None if order is None else (roots, order, stand_ins)
+    RECIPES[key] = None if order is None else Recipe(roots, order, stand_ins)
     return RECIPES[key]
 
 
@@ -97,10 +95,9 @@ def stand_in(node: Node) -> Node:
     return Node("buffer", (), nowhere, node.shape, node.dtype, node.device)
 
 
-def memory(node: Node, values: host_calls.Values) -> Any:
+def memory(node: Node, buffer: Buffer) -> Any:
     """Make a tensor of the value of a node."""
-    storage = Storage(values.memory_of(node))
-    leaf = Node("buffer", (), storage, node.shape, node.dtype, node.device)
+    leaf = Node("buffer", (), Storage(buffer), node.shape, node.dtype, node.device)
     tensor = Recorded.kind.__new__(Recorded.kind)
     fill(tensor, leaf, False)
     leaf.leaf = weakref.ref(tensor)
