@@ -16,7 +16,7 @@ import numpy as np
 from picograd.errors import GradientError
 from picograd.graph.complex_rules import conjugate
 from picograd.graph.host_call import HostFunction, functions, host_call, unpacked
-from picograd.graph.lapack import factored, is_above, orthogonal, substituted
+from picograd.graph.lapack import factored, is_above, least_squares, orthogonal, substituted
 from picograd.graph.node import Node
 from picograd.graph.shape import Shape
 from picograd.helpers import product as count
@@ -138,7 +138,15 @@ def solve_rows_vjp(g: Node, y: Node, a: Node, b: Node) -> Gradients:
 
 
 def cofactors(x: Array) -> Array:
-    """Compute det(x) x^-T, conjugated, from the singular values, also where x has no inverse."""
+    """Compute det(x) x^-T, conjugated; of matrices with no good inverse from singular values."""
+    try:
+        inverse = MATRICES["inv"].numpy(x)  # NaN where there is none, or an error
+    except np.linalg.LinAlgError:
+        inverse = np.full_like(x, np.nan)
+    spread = np.abs(x).sum((-1, -2)) * np.abs(inverse).sum((-1, -2))
+    if (spread < np.finfo(x.dtype).eps ** -0.5).all():
+        value = MATRICES["det"].numpy(x)[..., None, None]
+        return np.conj(value * np.swapaxes(inverse, -1, -2))
     u, s, vh = np.linalg.svd(x)
     size = s.shape[-1]
     others = np.where(np.eye(size, dtype=bool), 1, s[..., None, :]).prod(-1)
@@ -193,6 +201,28 @@ def pinv_vjp(g: Node, y: Node, x: Node) -> Gradients:
     right = across - product(across, y, x)
     total = product(left, y, turned(y)) + product(turned(y), y, right)
     return [total - product(turned(y), g, turned(y))]
+
+
+def nearest(a: Array, b: Array, limit: float) -> tuple[Array, Array]:
+    """Find the x of least |a x - b|, and the rank of a."""
+    found = least_squares(a, b, limit)
+    if found is not None:
+        return found
+    values = np.linalg.svd(a, compute_uv=False)
+    is_large = values > limit * values.max(-1, keepdims=True, initial=0)
+    return pseudo_inverse(a, limit, 0.0) @ b, is_large.sum(-1)
+
+
+def nearest_shapes(a: Shape, b: Shape) -> tuple[Shape, Shape]:
+    """Shapes of the solution and of the rank for one matrix."""
+    return (a[-1], b[-1]), ()
+
+
+def nearest_vjp(g: Node, y: Node, a: Node, b: Node) -> Gradients:
+    """The gradient of A^+ b."""
+    back, _ = unpacked(g, *nearest_shapes(a.shape, b.shape))
+    inverse = host_call("pinv", a, options=(*y.arg.options, 0.0))
+    return [*pinv_vjp(matmul(back, turned(b)), inverse, a), matmul(turned(inverse), back)]
 
 
 # decompositions
@@ -506,23 +536,27 @@ def permutation(swaps: Array, rows: int) -> Array:
 def order_of(swaps: Array, rows: int) -> Array:
     """Find where rows (count, rows) come from that are swapped one pair after the other."""
     flat = swaps.reshape(count(swaps.shape[:-1]), swaps.shape[-1]).real.astype(np.int64) - 1
-    order = np.tile(np.arange(rows), (len(flat), 1))
-    if len(flat) != 1:
-        every = np.arange(len(flat))
-        for step in range(flat.shape[1]):
-            swapped(order, every, step, flat[:, step])
-        return order
-    listed = list(range(rows))
-    for step, other in enumerate(flat[0].tolist()):
-        listed[step], listed[other] = listed[other], listed[step]
-    return np.array([listed], int)
+    if len(flat) == 1:
+        listed = list(range(rows))
+        for step, other in enumerate(flat[0].tolist()):
+            listed[step], listed[other] = listed[other], listed[step]
+        return np.array([listed], int)
+    order, every = np.tile(np.arange(rows), (len(flat), 1)), np.arange(len(flat))
+    for step in range(flat.shape[1]):
+        swapped(order, every, step, flat[:, step])
+    return order
 
 
 def swap_rows(x: Array, swaps: Array, is_back: bool) -> Array:
     """Multiply matrices by P^T of A = P L U, or by P."""
     order = order_of(swaps, x.shape[-2])
-    order = np.argsort(order, -1) if is_back else order
-    return np.take_along_axis(x, order.reshape(*x.shape[:-1], 1), -2)
+    places = np.arange(len(order))[:, None], order
+    flat = x.reshape(len(order), *x.shape[-2:])
+    if not is_back:
+        return flat[places].reshape(x.shape)
+    found = np.empty_like(flat)
+    found[places] = flat
+    return found.reshape(x.shape)
 
 
 def swap_rows_vjp(g: Node, y: Node, x: Node, swaps: Node) -> Gradients:
@@ -606,6 +640,7 @@ MATRICES = functions(
     row("solve_triangular", solve_rows, lambda a, b, *_: b, solve_rows_vjp),
     quick("cholesky", "cholesky_lo", same, cholesky_vjp, "Matrix is not positive definite"),
     row("pinv", pseudo_inverse, lambda x, *_: (*x[:-2], x[-1], x[-2]), pinv_vjp, True),
+    row("lstsq", nearest, lambda a, b, *_: total(nearest_shapes(a, b), a), nearest_vjp),
     quick("svd", "svd_s", lambda x: total(svd_shapes(x), x), svd_vjp, STUCK, THIN),
     quick("eigh", "eigh_lo", lambda x: total((x[-1:], x[-2:]), x), eigh_vjp, STUCK),
     quick("eigvalsh", "eigvalsh_lo", lambda x: x[:-1], eigenvalues_vjp, STUCK),

@@ -135,6 +135,31 @@ def orthogonal(x: Array, is_complete: bool) -> tuple[Array, Array] | None:
     return rows_of(both[:, :inner], lead), right
 
 
+def least_squares(a: Array, b: Array, limit: float) -> tuple[Array, Array] | None:
+    """Find the x of least |a x - b|, and of several the shortest; and the rank of each a.
+
+    Of a triangle with pivots what is below `limit` times the largest counts as 0.
+    """
+    found = function("gelsy", a.dtype)
+    if found is None:
+        return None
+    (rows, columns), width, lead = a.shape[-2:], b.shape[-1], a.shape[:-2]
+    left, right = columns_of(a), np.zeros((math.prod(lead), width, max(rows, columns)), a.dtype)
+    right[..., :rows] = columns_of(b)
+    count, integers = len(left), found[2].dtype
+    ranks, order = np.zeros((count, 1), integers), np.zeros((count, columns), integers)
+    if a.size and b.size:
+        length = BLOCK * (rows + columns + width + 4)
+        work = np.broadcast_to(np.empty(length, a.dtype), (count, length))
+        limits = np.array(limit, a.real.dtype)
+        more = [np.broadcast_to(np.empty(2 * columns, a.real.dtype), (count, 2 * columns))]
+        more = more if np.iscomplexobj(a) else []
+        given = left, rows, right, max(rows, columns), order, limits, ranks, work, length
+        call(found, count, rows, columns, width, *given, *more, found[2])
+    x = rows_of(right[..., :columns], lead)
+    return x, ranks.astype(a.dtype).reshape(lead)
+
+
 @lru_cache(256)
 def is_above(rows: int, columns: int) -> Array:
     """Tell which elements of a matrix are not below the diagonal."""

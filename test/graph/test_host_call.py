@@ -41,6 +41,7 @@ SAMPLES: dict[str, list[tuple[tuple[Any, ...], list[Any]]]] = {
     ],
     "cholesky": [((), [SPD])],
     "pinv": [((1e-9, 0.0), [TALL]), ((1e-9, 0.0), [WIDE])],
+    "lstsq": [((1e-9,), [TALL, TALL[..., ::-1] ** 2])],
     "svd": [((), [TALL]), ((), [WIDE])],
     "eigh": [((), [SPD])],
     "eigvalsh": [((), [SPD])],
@@ -90,7 +91,7 @@ def test_no_batch_at_all(name: str, options: Any, arrays: list[Any]) -> None:
 
 # Those of complex results are beside PyTorch in test/tensor/linalg.
 COMPLEX = {"eig", "eigvals", "fft"}
-PLACES = {"swap_rows"}  # their last input has no gradient
+PLACES = {"swap_rows", "lstsq"}  # what they are given or give as numbers has no gradient
 DIFFERENTIABLE = [
     case for case in CASES if FUNCTIONS[case[0]].vjp is not None and case[0] not in COMPLEX | PLACES
 ]

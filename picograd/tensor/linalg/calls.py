@@ -32,17 +32,22 @@ def called(function: Callable[..., Node], *operands: Any) -> Any:
     return apply(function, *operands) if found is None else found[0]
 
 
-def factors(function: Callable[..., Sequence[Node]], source: Any, *options: Any) -> tuple[Any, ...]:
-    """Record a function of several results, which are factors of the source, as `called` does."""
-    found = at_once(function, (source, *options))
-    return several(source, function(read(source), *options)) if found is None else tuple(found)
+def factors(function: Callable[..., Sequence[Node]], *operands: Any) -> tuple[Any, ...]:
+    """Record a function of several results, as `called` does."""
+    found = at_once(function, operands)
+    if found is not None:
+        return tuple(found)
+    tensors = [each for each in operands if isinstance(each, Recorded)]
+    source = max(tensors, key=lambda each: each._tracks)
+    return several(source, function(*map(read, operands)))
 
 
 def at_once(function: Callable[..., Any], operands: Sequence[Any]) -> list[Any] | None:
     """Compute a function of memory of this host; None where that is not all, or more waits."""
     if not is_quiet():
         return None
-    key, nodes = [function], []
+    key: list[Any] = [function]
+    nodes = []
     for each in operands:
         if not isinstance(each, Recorded):
             key.append(each)

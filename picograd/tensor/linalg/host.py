@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from picograd.dtype import int32
+from picograd.dtype import int32, int64
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.build_composite import check_device
@@ -16,6 +16,7 @@ from picograd.graph.host_call import host_call, unpacked
 from picograd.graph.host_matrices import (
     lu_parts,
     lu_shapes,
+    nearest_shapes,
     qr_shapes,
     svd_shapes,
     triangle,
@@ -126,6 +127,19 @@ def pinv(node: Node, rtol: float | None, atol: float | None = None) -> Node:
         rtol = eps if atol is None else 0.0
     options = float(rtol), float(atol or 0.0)
     return host_call("pinv", x, options=options)
+
+
+def lstsq(a: Node, b: Node, limit: float | None) -> list[Node]:
+    """Find the x of least |a x - b|, and the rank of a."""
+    right = floating("lstsq", b).accumulated()
+    x, right = products.same_dtype("lstsq", wide("lstsq", a, False), right)
+    lead = np.broadcast_shapes(x.shape[:-2], right.shape[:-2])
+    x, right = repeated(x, lead), repeated(right, lead)
+    if limit is None:
+        limit = float(np.finfo(x.dtype.real.numpy).eps) * max(x.shape[-2:])
+    found = host_call("lstsq", x, right, options=(float(limit),))
+    solution, rank = unpacked(found, *nearest_shapes(x.shape, right.shape))
+    return [solution, real_part(rank).cast(int64)]
 
 
 def lu(node: Node) -> list[Node]:

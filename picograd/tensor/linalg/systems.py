@@ -127,7 +127,7 @@ def lu(A: Tensor, *, pivot: bool = True) -> LU:
     need_pivot(pivot)
     need_tensor("lu", A)
     P, lower, upper = factors(host.lu_in_three, as_float(A))
-    return LU(P.detach(), lower, upper)
+    return LU(P.detach() if P.requires_grad else P, lower, upper)
 
 
 def unfactored(both: Tensor, swaps: Tensor) -> LU:
@@ -272,8 +272,7 @@ def lstsq(
         raise ShapeError(op, text, "B needs one row per row of A")
     check_known(op, "driver", driver, DRIVERS)
     columns = B.unsqueeze(-1) if is_vector else B
-    solution = decided(called(host.pinv, A, rcond)) @ columns
-    rank = rank_of(A.detach(), None, rcond)  # which few read
+    solution, rank = factors(host.lstsq, A, columns, rcond)
     rows, width = A.shape[-2:]
     place = dict(dtype=solution.abs().dtype, device=A.device)
     values = rest = Recorded.kind.zeros(0, **place)
