@@ -10,40 +10,169 @@ from typing import Any
 
 import numpy as np
 
+from picograd.buffer import Buffer
 from picograd.config import config
-from picograd.conversion import from_bits, to_bits
+from picograd.conversion import convert, from_bits, to_bits
+from picograd.dtype import DType
 from picograd.engine import carried
 from picograd.engine.backends import get_device
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.watch import PROFILES
-from picograd.graph.host_call import run
+from picograd.graph.host_call import packed, results
 from picograd.graph.interpret import evaluate
 from picograd.graph.node import Node
 from picograd.graph.row import OPS, Role, ops_of
+from picograd.helpers import product
 from picograd.target import is_host
 
 CALLS = ops_of(Role.HOST)
 FEW = 16  # nodes
 SMALL = 1 << 16  # elements of an array: kernels move more of them faster
-MOVING = {Role.HOST, Role.VIEW, Role.PASS, Role.PAIR, Role.PARTS, Role.NUMBER}
+SHOWING = {Role.HOST, Role.PARTS}  # move nothing
+MOVING = {*SHOWING, Role.VIEW, Role.PASS, Role.PAIR, Role.NUMBER}
+
+
+class Values:
+    """This class is what was found of nodes: arrays, or tuples of them, by the nodes' identity.
+
+    `given` are buffers of leaves that stand for others, `fresh` arrays that calls gave, and that
+    are no node's memory yet.
+    """
+
+    __slots__ = ("device", "fresh", "found", "given", "order")
+
+    def __init__(self, order: Sequence[Node], given: dict[int, Buffer]) -> None:
+        self.order, self.given = order, given
+        self.found: dict[int, Any] = {}
+        self.fresh: dict[int, Any] = {}
+        self.device: Any = get_device("cpu")
+        for node in order:
+            self.found[id(node)] = self.value_of(node)
+
+    def value_of(self, node: Node) -> Any:
+        """Find the array of a node; of a call of several results, a tuple of arrays."""
+        buffer = self.given.get(id(node)) or leaf_buffer(node)
+        if buffer is not None:
+            return from_bits(self.device.shown(buffer, node.shape), node.dtype)
+        inputs = [self.found[id(child)] for child in node.inputs]
+        if node.op in CALLS:
+            found = results(node.arg, *inputs)
+            for each in found if isinstance(found, tuple) else (found,):
+                base = each if each.base is None else each.base
+                self.fresh[id(base)] = base
+            return found
+        if inputs and isinstance(inputs[0], tuple):
+            part = part_of(node, inputs[0])
+            if part is not None:
+                return part.reshape(node.shape).astype(node.dtype.numpy, copy=False)
+            inputs[0] = one_array(node.inputs[0], inputs[0])
+        found = evaluate(node, inputs)
+        return convert(found, node.dtype) if node.row.keeps_value else found
+
+    def memory_of(self, node: Node) -> Buffer:
+        """Make a buffer of a value; only what others have too is copied."""
+        bits = one_array(node, self.found[id(node)])
+        if bits.dtype != node.dtype.storage:
+            bits = to_bits(bits, node.dtype)
+        base = bits if bits.base is None else bits.base
+        if self.fresh.pop(id(base), None) is None:
+            bits = np.array(bits, order="C")
+        made: Buffer = self.device.adopt(bits, node.dtype)
+        return made
+
+
+class Recipe:
+    """This class is a graph of host calls and views over stand-ins for memory, to be evaluated.
+
+    Most are one call of memory, whose results the roots are but for shape and dtype: then `call` is
+    its node, of stand-ins at `places`, and `parts` tells which of the results a root is.
+    """
+
+    __slots__ = ("call", "order", "parts", "places", "roots", "stand_ins")
+
+    def __init__(self, roots: list[Node], order: list[Node], stand_ins: list[Node]) -> None:
+        self.roots, self.order, self.stand_ins = roots, order, stand_ins
+        calls = [node for node in order if node.op in CALLS]
+        read = [memory_under(each) for each in calls[0].inputs]
+        is_sole = len(calls) == 1 and all(each in stand_ins for each in read)
+        self.call = calls[0] if is_sole else None
+        self.places = [stand_ins.index(each) for each in read] if is_sole else []
+        self.parts: list[int | None] = []
+
+    def evaluate(self, buffers: Sequence[Buffer]) -> list[Buffer]:
+        """Compute the roots over other memory."""
+        call = self.call
+        if call is None:
+            given = {id(one): buffer for one, buffer in zip(self.stand_ins, buffers)}
+            values = Values(self.order, given)
+            return [values.memory_of(root) for root in self.roots]
+        cpu: Any = get_device("cpu")
+        shown = [
+            cpu.shown(buffers[place], node.shape, node.dtype.storage)
+            for place, node in zip(self.places, call.inputs)
+        ]
+        found = results(call.arg, *shown)
+        listed = found if isinstance(found, tuple) else (found,)
+        if not self.parts:
+            self.parts = [part_under(root, call, listed) for root in self.roots]
+            if None in self.parts:
+                self.call = None
+                return self.evaluate(buffers)
+        return [
+            cpu.adopt(in_dtype(listed[part], root.dtype), root.dtype)  # type: ignore[index]
+            for root, part in zip(self.roots, self.parts)
+        ]
+
+
+def in_dtype(found: Any, dtype: DType) -> Any:
+    """Convert a result to a dtype; pairs of real numbers are complex ones."""
+    if dtype.is_complex and found.dtype.kind != "c":
+        return np.ascontiguousarray(found).view(dtype.storage)
+    return found.astype(dtype.storage, copy=False)
+
+
+def memory_under(node: Node) -> Node:
+    """Find what complex numbers are read from that a node shows as pairs of real ones."""
+    if node.row.role is not Role.PARTS:
+        return node
+    below = node.inputs[0]
+    is_whole = node.size * node.dtype.itemsize == below.size * below.dtype.itemsize
+    return below if is_whole else node
+
+
+def part_under(root: Node, call: Node, found: Sequence[Any]) -> int | None:
+    """Find which result of a call a node is, in another shape or dtype; None where it is none."""
+    node = memory_under(root)
+    if root.dtype.storage != root.dtype.numpy.name or (node is not root and node is not call):
+        return None
+    while node is not call:
+        below = node.inputs[0]
+        is_reshape = node.arg == node.shape and node.size == below.size > 0
+        if not is_reshape and not node.row.keeps_value:
+            break
+        node = below
+    if node is call:
+        return 0 if len(found) == 1 else None
+    part = part_of(node, found) if node.inputs[0] is call and len(found) > 1 else None
+    return None if part is None else [id(each) for each in found].index(id(part))
+
+
+def may_compute() -> bool:
+    """Tell whether nobody has to see a plan, or what gradients read stored by it."""
+    return not (config.debug or PROFILES or carried.entries(carried.GRADIENTS))
 
 
 def compute(roots: Sequence[Node], live: Any) -> bool:
-    """Compute host calls and views; False, and nothing, where the roots are made of more."""
+    """Compute roots of host calls and views; False, and nothing, where there is more to do."""
     order = order_of(roots)
-    if order is None or config.debug or PROFILES or carried.entries(carried.GRADIENTS):
+    if order is None or not may_compute():
         return False
-    cpu: Any = get_device("cpu")
-    values: dict[int, Any] = {}
+    values = Values(order, {})
+    tensors = {id(root): live.get(id(root)) for root in roots}
     for node in order:
-        values[id(node)] = value_of(node, values, cpu)
-    names = {id(root) for root in roots}
-    for node in order:
-        if node.realized is None and (id(node) in names or is_kept(node)):
-            bits = to_bits(values[id(node)], node.dtype)
-            is_own = node.op in CALLS and bits.base is None  # what a call gives no other node has
-            node.realized = cpu.adopt(bits if is_own else np.array(bits, order="C"), node.dtype)
-            tensor = live.get(id(node))
+        if node.realized is None and (id(node) in tensors or is_kept(node, values, tensors)):
+            node.realized = values.memory_of(node)
+            tensor = tensors.get(id(node))
             if tensor is not None:
                 tensor.settle()
         carried.NEW.pop(id(node), None)
@@ -52,6 +181,9 @@ def compute(roots: Sequence[Node], live: Any) -> bool:
 
 def order_of(roots: Sequence[Node]) -> list[Node] | None:
     """List what is under roots, inputs first; None where there is no call, or anything else."""
+    first = roots[0]
+    if len(roots) == 1 and first.op in CALLS and all(map(leaf_buffer, first.inputs)):
+        return [*first.inputs, first] if is_host(first.device) else None  # as most are
     seen: dict[int, Node] = {}
     waiting = [(root, False) for root in roots]
     order, has_call = [], False
@@ -78,19 +210,35 @@ def order_of(roots: Sequence[Node]) -> list[Node] | None:
 def can_move(node: Node) -> bool:
     """Tell whether NumPy gives a node the bits that kernels would, as soon as they."""
     row = OPS.get(node.op)  # what stands for several nodes has none
-    return row is not None and row.role in MOVING and node.size <= SMALL
+    if row is None or not (row.role in MOVING or row.keeps_value):
+        return False
+    return node.size <= SMALL or row.role in SHOWING
 
 
-def value_of(node: Node, values: dict[int, Any], cpu: Any) -> Any:
-    """Find the array of a node."""
-    buffer = leaf_buffer(node)
-    if buffer is None:
-        inputs = [values[id(child)] for child in node.inputs]
-        return run(node.arg, *inputs) if node.op in CALLS else evaluate(node, inputs)
-    bits = cpu.view(buffer).view(buffer.dtype.storage)[: buffer.count]
-    return from_bits(bits, buffer.dtype).reshape(node.shape)
+def one_array(node: Node, found: Any) -> Any:
+    """Put the results of a call one behind the other, as its node has them."""
+    return packed(node.rank - 1, *found) if isinstance(found, tuple) else found
 
 
-def is_kept(node: Node) -> bool:
-    """Tell whether a node is a call whose value is worth its memory."""
-    return node.op in CALLS and node.arg.row.is_kept
+def part_of(node: Node, found: Sequence[Any]) -> Any:
+    """Find the result of several that a node cuts out; None where it cuts something else."""
+    rank, start = node.rank - 1, 0
+    if type(node.arg) is tuple and node.shape[:-1] == node.inputs[0].shape[:-1]:
+        for each in found:
+            stop = start + product(each.shape[rank:])
+            if node.arg[-1] == (start, stop, 1):  # a slice
+                return each
+            start = stop
+    return None
+
+
+def is_kept(node: Node, values: Values, tensors: dict[int, Any]) -> bool:
+    """Tell whether a node is a call whose value is worth its memory.
+
+    Not where each of its results is asked for, by tensors that give it no gradient.
+    """
+    if node.op not in CALLS or not node.arg.row.is_kept:
+        return False
+    found = values.found[id(node)]
+    is_all = isinstance(found, tuple) and len(found) == len(tensors)
+    return not is_all or any(each is None or each.requires_grad for each in tensors.values())

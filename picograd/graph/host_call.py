@@ -14,8 +14,9 @@ Adding a function is adding a row to the table of host_matrices.py, host_fourier
 
 Host calls of Fourier transforms along one axis, named by a negative number.
 
-A complex array has a last axis more, of (real, imaginary), which axes do not count. A transform is
-linear: its gradient is the transform back, with the normalisation of the other direction.
+Where one of input and result is real, a complex array has a last axis more, of (real, imaginary),
+which axes do not count. A transform is linear: its gradient is the transform back, with the
+normalisation of the other direction.
 
 Host calls of the incomplete gamma functions of float64, element by element.
 
@@ -73,9 +74,11 @@ class HostFunction:
     shape(*shapes, *options)      its shape
     vjp(gradient, output, *inputs)    the gradients of the inputs, as nodes; None: there is none
 
+    Several results are a tuple, which `run` packs, or one array that is packed already.
     `is_kept`: the first plan that computes the call stores it, since several results are cut out of
     it or its gradient reads it. `can_fail`: it refuses some values, by NumPy's LinAlgError; outside
-    of traces it is computed where it is called, so that the error is one of the user's line.
+    of traces it is computed where it is called, so that the error is one of the user's line. What
+    NumPy does not raise but flags as an invalid operation has `refusal` for its text.
     """
 
     name: str
@@ -84,6 +87,7 @@ class HostFunction:
     vjp: Callable[..., Gradients] | None = None
     is_kept: bool = False
     can_fail: bool = False
+    refusal: str = ""
 
 
 FUNCTIONS: dict[str, HostFunction] = {}  # graph/ops.py fills it, from the files that own the rows
@@ -104,13 +108,39 @@ def host_call(name: str, *inputs: Node, options: tuple[Any, ...] = ()) -> Node:
 
 def run(call: HostCall, *arrays: Array) -> Array:
     """Call the function on arrays; LinAlgError, naming it, where it refuses their values."""
+    given = tuple(map(as_complex, arrays)) if call.in_pairs else arrays
+    found = results(call, *given)
+    if isinstance(found, tuple):
+        found = packed(given[0].ndim - 2, *found)
+    return as_pairs(found) if call.in_pairs else found
+
+
+def results(call: HostCall, *arrays: Array) -> Any:
+    """Call the function on arrays that are real or complex: its result, or a tuple of several."""
+    row = call.row
     try:
-        with np.errstate(all="ignore"):
-            if not call.in_pairs:
-                return call.row.numpy(*arrays, *call.options)
-            return as_pairs(call.row.numpy(*map(as_complex, arrays), *call.options))
+        return (guarded if row.refusal else plain)(row.numpy, *arrays, *call.options)
+    except FloatingPointError:
+        raise LinAlgError(f"linalg.{call.name}", row.refusal, "check the matrix") from None
     except np.linalg.LinAlgError as error:
         raise LinAlgError(f"linalg.{call.name}", str(error), "check the matrix") from None
+
+
+@np.errstate(all="ignore")
+def plain(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function that raises its own errors."""
+    return function(*arguments)
+
+
+def refuse(problem: str, flag: int) -> None:
+    """Raise for what NumPy flags as an invalid operation."""
+    raise FloatingPointError(problem)
+
+
+@np.errstate(all="ignore", invalid="call", call=refuse)
+def guarded(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function of which NumPy flags what it refuses."""
+    return function(*arguments)
 
 
 def as_complex(pairs: Array) -> Array:
@@ -174,12 +204,31 @@ HOST_ROWS = table(
 
 
 FLIPPED = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
+SCALES = {"backward": lambda n: 1.0, "ortho": lambda n: n**-0.5, "forward": lambda n: 1 / n}
+BELOW = getattr(np.fft, "_pocketfft_umath", None)  # NumPy 1 has another
 
 
-def fft(pairs: Array, axis: int, is_inverse: bool, norm: Any) -> Array:
+def transformed(name: str, x: Array, axis: int, size: int, norm: Any) -> Array:
+    """Transform one axis from or to `size` points.
+
+    The checks of NumPy's functions take longer than few points do: those below are called.
+    """
+    if BELOW is None:
+        return getattr(np.fft, name)(x, size, axis, norm)
+    scale = SCALES[FLIPPED[norm] if name in ("ifft", "irfft") else norm](size)
+    dtype, count = np.result_type(x.dtype, np.complex64), size
+    if name == "rfft":
+        name, count = "rfft_n_odd" if size % 2 else "rfft_n_even", size // 2 + 1
+    elif name == "irfft":
+        dtype = x.real.dtype
+    at = x.ndim + axis
+    found: Array = np.empty((*x.shape[:at], count, *x.shape[at + 1 :]), dtype)
+    return getattr(BELOW, name)(x, scale, found, axes=[(axis,), (), (axis,)])
+
+
+def fft(x: Array, axis: int, is_inverse: bool, norm: Any) -> Array:
     """Transform complex numbers."""
-    turn = np.fft.ifft if is_inverse else np.fft.fft
-    return as_pairs(turn(as_complex(pairs), axis=axis, norm=norm))
+    return transformed("ifft" if is_inverse else "fft", x, axis, x.shape[axis], norm)
 
 
 def fft_vjp(g: Node, y: Node, x: Node) -> list[Node]:
@@ -190,7 +239,7 @@ def fft_vjp(g: Node, y: Node, x: Node) -> list[Node]:
 
 def rfft(x: Array, axis: int, norm: Any) -> Array:
     """Transform real numbers to the first n // 2 + 1 frequencies."""
-    return as_pairs(np.fft.rfft(x, axis=axis, norm=norm))
+    return as_pairs(transformed("rfft", x, axis, x.shape[axis], norm))
 
 
 def rfft_shape(x: Shape, axis: int, norm: str) -> Shape:
@@ -209,7 +258,7 @@ def rfft_vjp(g: Node, y: Node, x: Node) -> list[Node]:
 
 def irfft(pairs: Array, axis: int, size: int, norm: Any) -> Array:
     """Transform size // 2 + 1 frequencies back to real numbers."""
-    return np.fft.irfft(as_complex(pairs), size, axis, norm)
+    return transformed("irfft", as_complex(pairs), axis, size, norm)
 
 
 def irfft_shape(x: Shape, axis: int, size: int, norm: str) -> Shape:

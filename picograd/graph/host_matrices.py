@@ -8,20 +8,24 @@ Equal eigenvalues or singular values have gradients as long as no vectors are as
 """
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from picograd.errors import GradientError
 from picograd.graph.complex_rules import conjugate
-from picograd.graph.host_call import HostFunction, functions, host_call, packed, unpacked
+from picograd.graph.host_call import HostFunction, functions, host_call, unpacked
+from picograd.graph.lapack import factored, is_above, least_squares, orthogonal, substituted
 from picograd.graph.node import Node
 from picograd.graph.shape import Shape
 from picograd.helpers import product as count
 
 Array = Any
 Gradients = list[Node | None]
-SMALL, BLOCK = 8, 32  # rows of a triangle that is solved, and inverted: measured, one thread
+FEW = 24  # rows or columns of a matrix for which finding a function takes longest
+MANY = 16  # matrices for each row of one: as many take longer one by one than step by step
+BELOW: Any = getattr(np.linalg, "_umath_linalg", None)  # what NumPy's own functions call
 TERMS = 20  # of Taylor's series, after halving until the norm is below 1: 1 / 20! is 4e-19
 
 
@@ -110,68 +114,39 @@ def solve_vjp(g: Node, y: Node, a: Node, b: Node) -> Gradients:
 
 
 def solve_rows(a: Array, b: Array, is_upper: bool, is_unit: bool) -> Array:
-    """Solve a x = b by one triangle of a, in blocks of rows, whose own triangles are inverted."""
-    if is_upper:
-        turn = (..., slice(None, None, -1), slice(None))
-        left, right = map(np.ascontiguousarray, (a[..., ::-1, ::-1], b[turn]))
-        return solve_rows(left, right, False, is_unit)[turn]
-    if not is_unit and not np.diagonal(a, axis1=-2, axis2=-1).all():
-        raise np.linalg.LinAlgError("Singular matrix")
-    size = a.shape[-1]
-    if size <= SMALL and a.ndim == 2:  # which takes less than blocks of it do
-        low = np.tril(a, -int(is_unit))
-        return np.linalg.solve(low + np.eye(size, dtype=a.dtype) if is_unit else low, b)
-    step = min(BLOCK, 1 << max(size - 1, 0).bit_length())
-    parts = [slice(start, min(start + step, size)) for start in range(0, size, step)]
-    blocks: Array = np.zeros((*a.shape[:-2], len(parts), step, step), a.dtype)
-    along(blocks)[...] = 1
-    for number, rows in enumerate(parts):
-        height = rows.stop - rows.start
-        blocks[..., number, :height, :height] = a[..., rows, rows]
-    inverted, x = inverse_triangles(blocks, is_unit), np.empty(b.shape, np.result_type(a, b))
-    for number, rows in enumerate(parts):
-        right = b[..., rows, :]
-        if number:
-            right = right - a[..., rows, : rows.start] @ x[..., : rows.start, :]
-        height = right.shape[-2]
-        x[..., rows, :] = inverted[..., number, :height, :height] @ right
-    return x
-
-
-def along(x: Array) -> Array:
-    """Show the diagonals of matrices, to be written."""
-    return np.einsum("...ii->...i", x)
-
-
-def inverse_triangles(a: Array, is_unit: bool) -> Array:
-    """Invert lower triangles of 2^n rows, in blocks of 2, 4, 8 ... rows, all of them at once.
-
-    The inverse of [[A, 0], [C, B]] is [[A', 0], [-B' C A', B']].
-    """
-    x, size, width = np.zeros_like(a), 1, a.shape[-1]
-    along(x)[...] = 1 if is_unit else 1 / along(a)
-    while size < width:
-        count = width // (2 * size)
-        shape = (*a.shape[:-2], count, 2 * size, count, 2 * size)
-        given, found = (np.einsum("...aiaj->...aij", each.reshape(shape)) for each in (a, x))
-        low, top = given[..., size:, :size], found[..., :size, :size]
-        bottom = found[..., size:, size:]
-        found[..., size:, :size] = -(bottom * low * top if size == 1 else bottom @ low @ top)
-        size *= 2
+    """Solve a x = b by one triangle of a: row by row of all matrices where these are many."""
+    size, number = a.shape[-1], count(a.shape[:-2])
+    x = substituted(a, b, is_upper, is_unit) if number <= MANY * size else None
+    if x is not None:
+        return x
+    x = np.array(b, a.dtype, order="C")
+    for row in reversed(range(size)) if is_upper else range(size):
+        done = slice(row + 1, size) if is_upper else slice(row)
+        x[..., row, :] -= np.einsum("...k,...kc->...c", a[..., row, done], x[..., done, :])
+        if not is_unit:
+            x[..., row, :] /= a[..., row, row, None]
     return x
 
 
 def solve_rows_vjp(g: Node, y: Node, a: Node, b: Node) -> Gradients:
     """The gradients of `solve`, within the triangle that is read."""
     is_upper, is_unit = y.arg.options
-    back = host_call("solve_triangular", turned(a), g, options=(not is_upper, is_unit))
+    back = triangle(turned(a), g, not is_upper, is_unit)
     slope = -matmul(back, turned(y))
     beyond = mask(slope, "less", -int(is_unit))
     return [beyond.where(0.0, slope) if is_upper else lower(slope, int(is_unit)), back]
 
 
 def cofactors(x: Array) -> Array:
-    """Compute det(x) x^-T, conjugated, from the singular values, also where x has no inverse."""
+    """Compute det(x) x^-T, conjugated; of matrices with no good inverse from singular values."""
+    try:
+        inverse = MATRICES["inv"].numpy(x)  # NaN where there is none, or an error
+    except np.linalg.LinAlgError:
+        inverse = np.full_like(x, np.nan)
+    spread = np.abs(x).sum((-1, -2)) * np.abs(inverse).sum((-1, -2))
+    if (spread < np.finfo(x.dtype).eps ** -0.5).all():
+        value = MATRICES["det"].numpy(x)[..., None, None]
+        return np.conj(value * np.swapaxes(inverse, -1, -2))
     u, s, vh = np.linalg.svd(x)
     size = s.shape[-1]
     others = np.where(np.eye(size, dtype=bool), 1, s[..., None, :]).prod(-1)
@@ -192,11 +167,6 @@ def cofactors_vjp(g: Node, y: Node, x: Node) -> Gradients:
     return [value * (numbers(along, x) * back - product(back, turned(g), back))]
 
 
-def sign_and_logarithm(x: Array) -> Array:
-    """Stack the sign of determinants and the logarithm of their size."""
-    return np.stack(tuple(np.linalg.slogdet(x)), -1)
-
-
 def slogdet_vjp(g: Node, y: Node, x: Node) -> Gradients:
     """x^-T times the gradient of the logarithm; of a sign only a complex one has a gradient."""
     for_sign, scale = unpacked(g, (), ())
@@ -211,8 +181,7 @@ def cholesky_vjp(g: Node, y: Node, x: Node) -> Gradients:
     """Giles: L^-T P(L^T g) L^-1, symmetric; P halves the diagonal of the lower triangle."""
     inner = lower(matmul(turned(y), g))
     inner = inner - identity(inner) * inner * 0.5
-    back = host_call("inv", y)
-    whole = product(turned(back), inner, back)
+    whole = turned(triangle(turned(y), turned(triangle(turned(y), inner, True)), True))
     return [(whole + turned(whole)) * 0.5]
 
 
@@ -234,6 +203,28 @@ def pinv_vjp(g: Node, y: Node, x: Node) -> Gradients:
     return [total - product(turned(y), g, turned(y))]
 
 
+def nearest(a: Array, b: Array, limit: float) -> tuple[Array, Array]:
+    """Find the x of least |a x - b|, and the rank of a."""
+    found = least_squares(a, b, limit)
+    if found is not None:
+        return found
+    values = np.linalg.svd(a, compute_uv=False)
+    is_large = values > limit * values.max(-1, keepdims=True, initial=0)
+    return pseudo_inverse(a, limit, 0.0) @ b, is_large.sum(-1)
+
+
+def nearest_shapes(a: Shape, b: Shape) -> tuple[Shape, Shape]:
+    """Shapes of the solution and of the rank for one matrix."""
+    return (a[-1], b[-1]), ()
+
+
+def nearest_vjp(g: Node, y: Node, a: Node, b: Node) -> Gradients:
+    """The gradient of A^+ b."""
+    back, _ = unpacked(g, *nearest_shapes(a.shape, b.shape))
+    inverse = host_call("pinv", a, options=(*y.arg.options, 0.0))
+    return [*pinv_vjp(matmul(back, turned(b)), inverse, a), matmul(turned(inverse), back)]
+
+
 # decompositions
 
 
@@ -244,9 +235,24 @@ def qr_shapes(x: Shape, mode: str) -> tuple[Shape, Shape]:
     return (rows, inner), (inner, width)
 
 
-def qr(x: Array, mode: str) -> Array:
-    """Write matrices as Q R; `mode` "reduced" or "complete"."""
-    return packed(x.ndim - 2, *np.linalg.qr(x, mode))  # type: ignore[call-overload]
+def qr(x: Array, mode: str) -> tuple[Array, ...]:
+    """Write matrices as Q R; `mode` "reduced" or "complete".
+
+    By LAPACK for the dtype; small matrices by what NumPy calls, in float64, which takes less.
+    """
+    is_complete, (rows, columns) = mode == "complete", x.shape[-2:]
+    if min(rows, columns) > FEW:
+        found = orthogonal(x, is_complete)
+        if found is not None:
+            return found
+    make = getattr(BELOW, "qr_complete" if is_complete and rows > columns else "qr_reduced", None)
+    if make is None or not hasattr(BELOW, "qr_r_raw") or not x.size:
+        return tuple(np.linalg.qr(x, mode))  # type: ignore[call-overload]
+    both = x.astype(np.result_type(x.dtype, np.float64))
+    scales = BELOW.qr_r_raw(both)
+    left, top = make(both, scales), both[..., : rows if is_complete else min(rows, columns), :]
+    right = np.where(is_above(*top.shape[-2:]), top, 0)
+    return left.astype(x.dtype), right.astype(x.dtype)
 
 
 def qr_vjp(g: Node, y: Node, x: Node) -> Gradients:
@@ -280,7 +286,7 @@ def square_qr_gradient(for_q: Node, for_r: Node, q: Node, r: Node) -> Node:
     low = lower(m, 1)
     along, _ = (identity(m) * m).parts() if m.dtype.is_complex else (identity(m) * m, None)
     mirrored = low + turned(low) + along.cast(m.dtype)
-    return turned(host_call("solve", r, turned(for_q + matmul(q, mirrored))))
+    return turned(triangle(r, turned(for_q + matmul(q, mirrored)), True))
 
 
 def columns_between(node: Node, start: int, stop: int) -> Node:
@@ -294,11 +300,6 @@ def svd_shapes(x: Shape) -> tuple[Shape, Shape, Shape]:
     rows, width = x[-2:]
     least = min(rows, width)
     return (rows, least), (least,), (least, width)
-
-
-def svd(x: Array) -> Array:
-    """Write matrices as U diag(S) Vh with min(M, N) singular values."""
-    return packed(x.ndim - 2, *np.linalg.svd(x, full_matrices=False))
 
 
 def gaps(values: Node) -> Node:
@@ -339,11 +340,6 @@ def skew(node: Node) -> Node:
     return node - turned(node)
 
 
-def eigh(x: Array) -> Array:
-    """Find eigenvalues, ascending, and eigenvectors of symmetric matrices (lower triangle)."""
-    return packed(x.ndim - 2, *np.linalg.eigh(x))
-
-
 def eigh_vjp(g: Node, y: Node, x: Node) -> Gradients:
     """Rotate the vectors by 1 / (w_j - w_i)."""
     shapes = (x.shape[-1:], x.shape[-2:])
@@ -367,20 +363,15 @@ def values_shape(x: Shape) -> Shape:
     return (*x[:-2], min(x[-2:]))
 
 
-def singular_values(x: Array) -> Array:
-    """Find singular values without vectors, descending."""
-    return np.linalg.svd(x, compute_uv=False)
-
-
 def singular_values_vjp(g: Node, y: Node, x: Node) -> Gradients:
     """Multiply singular vectors by the gradients of their values: U diag(g) Vh."""
     u, _, vh = unpacked(host_call("svd", x), *svd_shapes(x.shape))
     return [matmul(u * columns_of(g, u), vh)]
 
 
-def eig(x: Array) -> Array:
+def eig(x: Array) -> tuple[Array, ...]:
     """Find eigenvalues and eigenvectors of complex matrices; of real ones come conjugate pairs."""
-    return packed(x.ndim - 2, *np.linalg.eig(real_where_it_can(x))).astype(x.dtype)
+    return tuple(each.astype(x.dtype) for each in np.linalg.eig(real_where_it_can(x)))
 
 
 def real_where_it_can(x: Array) -> Array:
@@ -418,26 +409,28 @@ def eig_vjp(g: Node, y: Node, x: Node) -> Gradients:
 
 def size_of(x: Array) -> Array:
     """Measure numbers as LAPACK chooses pivots: complex ones by the sum of both parts."""
-    return np.abs(x.real) + np.abs(x.imag)
+    return np.abs(x.real) + np.abs(x.imag) if np.iscomplexobj(x) else np.abs(x)
 
 
-def lu(x: Array) -> Array:
-    """Write matrices as P L U: both triangles in one, and the rows swapped at each step, from 0.
+def lu(x: Array) -> tuple[Array, Array]:
+    """Write matrices as P L U: both triangles in one, and the rows swapped at each step, from 1."""
+    is_many = count(x.shape[:-2]) > MANY * x.shape[-1]
+    return (None if is_many else factored(x)) or eliminated(x)
 
-    Gauss with partial pivoting, a step of all matrices at once.
-    """
+
+def eliminated(x: Array) -> tuple[Array, Array]:
+    """Do what `lu` does by Gauss with partial pivoting, a step of all matrices at once."""
     both = x.reshape(count(x.shape[:-2]), *x.shape[-2:]).copy()
     every = np.arange(len(both))
     swaps = np.zeros((len(both), min(x.shape[-2:])), x.dtype)
     for step in range(swaps.shape[1]):
         best = step + np.argmax(size_of(both[:, step:, step]), 1)
-        swaps[:, step] = best
+        swaps[:, step] = best + 1
         row = swapped(both, every, step, best)
         below = both[:, step + 1 :, step]
         below /= np.where(row[:, step] == 0, 1, row[:, step])[:, None]
         both[:, step + 1 :, step + 1 :] -= below[:, :, None] * row[:, None, step + 1 :]
-    lead = x.shape[:-2]
-    return packed(len(lead), both.reshape(x.shape), swaps.reshape(*lead, swaps.shape[-1]))
+    return both.reshape(x.shape), swaps.reshape(*x.shape[:-2], swaps.shape[-1])
 
 
 def swapped(rows: Array, every: Array, step: int, best: Array) -> Array:
@@ -446,6 +439,22 @@ def swapped(rows: Array, every: Array, step: int, best: Array) -> Array:
     rows[every, best] = rows[:, step]
     rows[:, step] = chosen
     return chosen
+
+
+def in_three(x: Array) -> tuple[Array, Array, Array]:
+    """Write matrices as P L U, in three."""
+    both, swaps = lu(x)
+    (rows, columns), least = x.shape[-2:], swaps.shape[-1]
+    left, top = both[..., :least], both[..., :least, :]
+    left = np.where(is_above(rows, least), np.eye(rows, least, dtype=x.dtype), left)
+    return permutation(swaps, rows), left, np.where(is_above(least, columns), top, 0)
+
+
+def lu_parts(x: Shape) -> tuple[Shape, Shape, Shape]:
+    """Shapes of P, L and U of one matrix."""
+    rows, columns = x[-2:]
+    least = min(rows, columns)
+    return (rows, rows), (rows, least), (least, columns)
 
 
 def lu_shapes(x: Shape) -> tuple[Shape, Shape]:
@@ -460,48 +469,99 @@ def block(node: Node, rows: tuple[int, int], columns: tuple[int, int]) -> Node:
 
 
 def lu_vjp(g: Node, y: Node, x: Node) -> Gradients:
-    """P L^-T (tril(L^T gL, -1) + triu(gU U^T)) U^-T, of the square that both triangles have.
-
-    Columns to its right are L times those of U, rows below it those of L times U.
-    """
+    """The gradient of both triangles in one."""
     rows, columns = x.shape[-2:]
     least = min(rows, columns)
     both, swaps = unpacked(y, *lu_shapes(x.shape))
     flowing, _ = unpacked(g, *lu_shapes(x.shape))
+    left = lower(block(both, (0, rows), (0, least)), 1)
+    left, top = left + identity(left), upper(block(both, (0, least), (0, columns)))
+    for_left, for_top = (
+        block(flowing, (0, size), (0, of)) for size, of in ((rows, least), (least, columns))
+    )
+    found = lu_gradient(left, top, for_left, for_top)
+    return [host_call("swap_rows", found, swaps, options=(True,))]
+
+
+def in_three_vjp(g: Node, y: Node, x: Node) -> Gradients:
+    """The gradient of L and U; P has none."""
+    shapes = lu_parts(x.shape)
+    order, left, top = unpacked(y, *shapes)
+    return [matmul(order, lu_gradient(left, top, *unpacked(g, *shapes)[1:]))]
+
+
+def lu_gradient(left: Node, top: Node, for_left: Node, for_top: Node) -> Node:
+    """L^-T (tril(L^T gL, -1) + triu(gU U^T)) U^-T, of the square that both triangles have.
+
+    It is what P is multiplied with. Columns to its right are L times those of U, rows below it
+    those of L times U.
+    """
+    rows, least, columns = *left.shape[-2:], top.shape[-1]
     square, right, below = (0, least), (least, columns), (least, rows)
-    left = lower(block(both, square, square), 1)
-    left, top = left + identity(left), upper(block(both, square, square))
-    for_left = lower(block(flowing, square, square), 1)
-    for_top = upper(block(flowing, square, square))
-    edge = None
+    whole_left, whole_top, beside, under = left, top, for_top, for_left
+    left, for_left = (block(each, square, square) for each in (left, for_left))
+    top, for_top = (block(each, square, square) for each in (top, for_top))
+    for_left, for_top, edge = lower(for_left, 1), upper(for_top), None
     if columns > rows:
-        edge = host_call("solve", turned(left), block(flowing, square, right))
-        for_left = for_left - matmul(edge, turned(block(both, square, right)))
+        edge = triangle(turned(left), block(beside, square, right), True, True)
+        for_left = for_left - matmul(edge, turned(block(whole_top, square, right)))
     elif rows > columns:
-        edge = turned(host_call("solve", top, turned(block(flowing, below, square))))
-        for_top = for_top - matmul(turned(block(both, below, square)), edge)
+        edge = turned(triangle(top, turned(block(under, below, square)), True))
+        for_top = for_top - matmul(turned(block(whole_left, below, square)), edge)
     inner = lower(matmul(turned(left), lower(for_left, 1)), 1)
     inner = inner + upper(matmul(upper(for_top), turned(top)))
-    back = host_call("solve", turned(left), inner)
-    whole = turned(host_call("solve", top, turned(back)))
+    back = triangle(turned(left), inner, True, True)
+    whole = turned(triangle(top, turned(back), True))
     if edge is not None:
         sides = ((0, rows - least), (0, columns - least))
-        lead = ((0, 0),) * (x.rank - 2)
+        lead = ((0, 0),) * (left.rank - 2)
         start = tuple((least * (size > least), 0) for size in (rows, columns))
         whole = whole.pad((*lead, *sides)) + edge.pad((*lead, *start))
-    order = host_call("permutation", swaps, options=(rows,))
-    return [matmul(order, whole)]
+    return whole
+
+
+def triangle(a: Node, b: Node, is_upper: bool, is_unit: bool = False) -> Node:
+    """Solve a x = b for a triangle."""
+    return host_call("solve_triangular", a, b, options=(is_upper, is_unit))
 
 
 def permutation(swaps: Array, rows: int) -> Array:
     """Make the matrices P of A = P L U from the swaps."""
-    flat = swaps.reshape(count(swaps.shape[:-1]), swaps.shape[-1]).real.astype(np.int64)
-    every, order = np.arange(len(flat)), np.tile(np.arange(rows), (len(flat), 1))
+    order, lead = order_of(swaps, rows), swaps.shape[:-1]
+    found: Array = np.zeros((len(order), rows, rows), swaps.dtype)
+    found[np.arange(len(order))[:, None], order, np.arange(rows)] = 1
+    return found.reshape(*lead, rows, rows)
+
+
+def order_of(swaps: Array, rows: int) -> Array:
+    """Find where rows (count, rows) come from that are swapped one pair after the other."""
+    flat = swaps.reshape(count(swaps.shape[:-1]), swaps.shape[-1]).real.astype(np.int64) - 1
+    if len(flat) == 1:
+        listed = list(range(rows))
+        for step, other in enumerate(flat[0].tolist()):
+            listed[step], listed[other] = listed[other], listed[step]
+        return np.array([listed], int)
+    order, every = np.tile(np.arange(rows), (len(flat), 1)), np.arange(len(flat))
     for step in range(flat.shape[1]):
         swapped(order, every, step, flat[:, step])
-    found: Array = np.zeros((len(flat), rows, rows), swaps.dtype)
-    found[every[:, None], order, np.arange(rows)] = 1
-    return found.reshape(*swaps.shape[:-1], rows, rows)
+    return order
+
+
+def swap_rows(x: Array, swaps: Array, is_back: bool) -> Array:
+    """Multiply matrices by P^T of A = P L U, or by P."""
+    order = order_of(swaps, x.shape[-2])
+    places = np.arange(len(order))[:, None], order
+    flat = x.reshape(len(order), *x.shape[-2:])
+    if not is_back:
+        return flat[places].reshape(x.shape)
+    found = np.empty_like(flat)
+    found[places] = flat
+    return found.reshape(x.shape)
+
+
+def swap_rows_vjp(g: Node, y: Node, x: Node, swaps: Node) -> Gradients:
+    """Swap back."""
+    return [host_call("swap_rows", g, swaps, options=(not y.arg.options[0],)), None]
 
 
 # functions of matrices
@@ -558,23 +618,42 @@ def row(name: str, numpy: Any, shape: Any, vjp: Any, can_fail: bool = False) -> 
     return HostFunction(name, numpy, shape, vjp, True, can_fail)
 
 
+def quick(
+    name: str, below: str, shape: Any, vjp: Any, refusal: str = "", otherwise: Any = None
+) -> HostFunction:
+    """Make the row of one of NumPy's functions, which is called below its checks and copies.
+
+    Those take longer than a small matrix does, and compute float32 in float64. A release of NumPy
+    that has another name below is called as all are.
+    """
+    found = getattr(BELOW, below, None)
+    if found is None:
+        found = otherwise or getattr(np.linalg, name)
+    return HostFunction(name, found, shape, vjp, True, bool(refusal), refusal)
+
+
+SINGULAR, STUCK = "Singular matrix", "it did not converge"
+THIN, VALUES = partial(np.linalg.svd, full_matrices=False), partial(np.linalg.svd, compute_uv=False)
 MATRICES = functions(
-    row("inv", np.linalg.inv, same, inverse_vjp, True),
-    row("solve", np.linalg.solve, lambda a, b: b, solve_vjp, True),
-    row("solve_triangular", solve_rows, lambda a, b, *_: b, solve_rows_vjp, True),
-    row("cholesky", np.linalg.cholesky, same, cholesky_vjp, True),
+    quick("inv", "inv", same, inverse_vjp, SINGULAR),
+    quick("solve", "solve", lambda a, b: b, solve_vjp, SINGULAR),
+    row("solve_triangular", solve_rows, lambda a, b, *_: b, solve_rows_vjp),
+    quick("cholesky", "cholesky_lo", same, cholesky_vjp, "Matrix is not positive definite"),
     row("pinv", pseudo_inverse, lambda x, *_: (*x[:-2], x[-1], x[-2]), pinv_vjp, True),
-    row("svd", svd, lambda x: total(svd_shapes(x), x), svd_vjp, True),
-    row("eigh", eigh, lambda x: total((x[-1:], x[-2:]), x), eigh_vjp, True),
-    row("eigvalsh", np.linalg.eigvalsh, lambda x: x[:-1], eigenvalues_vjp, True),
-    row("svdvals", singular_values, values_shape, singular_values_vjp, True),
+    row("lstsq", nearest, lambda a, b, *_: total(nearest_shapes(a, b), a), nearest_vjp),
+    quick("svd", "svd_s", lambda x: total(svd_shapes(x), x), svd_vjp, STUCK, THIN),
+    quick("eigh", "eigh_lo", lambda x: total((x[-1:], x[-2:]), x), eigh_vjp, STUCK),
+    quick("eigvalsh", "eigvalsh_lo", lambda x: x[:-1], eigenvalues_vjp, STUCK),
+    quick("svdvals", "svd", values_shape, singular_values_vjp, STUCK, VALUES),
     row("eig", eig, lambda x: total((x[-1:], x[-2:]), x), eig_vjp, True),
     row("eigvals", values_of_any, lambda x: x[:-1], values_of_any_vjp, True),
     row("qr", qr, lambda x, mode: total(qr_shapes(x, mode), x), qr_vjp),
+    row("in_three", in_three, lambda x: total(lu_parts(x), x), in_three_vjp),
     row("lu", lu, lambda x: total(lu_shapes(x), x), lu_vjp),
-    row("det", np.linalg.det, lambda x: x[:-2], det_vjp),
-    row("slogdet", sign_and_logarithm, lambda x: (*x[:-2], 2), slogdet_vjp),
+    quick("det", "det", lambda x: x[:-2], det_vjp),
+    quick("slogdet", "slogdet", lambda x: (*x[:-2], 2), slogdet_vjp),
     HostFunction("cofactors", cofactors, same, cofactors_vjp),
+    HostFunction("swap_rows", swap_rows, lambda x, swaps, is_back: x, swap_rows_vjp),
     HostFunction("permutation", permutation, lambda x, rows: (*x[:-1], rows, rows)),
     HostFunction("matrix_exp", exponential, same, matrix_exp_vjp),
 )

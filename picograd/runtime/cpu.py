@@ -28,7 +28,6 @@ from picograd.runtime.device import (
     Rule,
     Shaped,
     Tape,
-    as_array,
     check_size,
 )
 from picograd.runtime.log import log_action
@@ -163,6 +162,14 @@ class CpuDevice(Device):
         if buffer.nbytes == 0:
             return np.empty(0, np.uint8)
         return np.asarray(HostView(buffer))
+
+    def shown(self, buffer: Buffer, shape: tuple[int, ...], kind: str = "") -> Bytes:
+        """Show a buffer's memory as an array, for as long as the caller keeps the buffer."""
+        kind = kind or buffer.dtype.storage
+        if buffer.nbytes == 0:
+            return np.empty(shape, kind)
+        raw = (ctypes.c_char * buffer.nbytes).from_address(buffer.address)
+        return np.ndarray(shape, kind, raw)
 
     def copy_in(self, buffer: Buffer, array: Bytes) -> None:
         """Write the bytes of an array into a buffer."""
@@ -327,10 +334,8 @@ class CpuDevice(Device):
 
     def call_host(self, function: HostFunction, inputs: Sequence[Shaped], output: Shaped) -> None:
         """Call a function on the memory itself."""
-        given = [as_array(self.view(buffer), buffer, shape) for buffer, shape in inputs]
-        found = function(*given)
-        buffer, shape = output
-        np.copyto(as_array(self.view(buffer), buffer, shape), found, casting="unsafe")
+        given = [self.shown(buffer, shape) for buffer, shape in inputs]
+        np.copyto(self.shown(*output), function(*given), casting="unsafe")
 
     def synchronize(self) -> None:
         """Return at once: launches are finished when they return."""

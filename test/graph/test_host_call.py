@@ -29,6 +29,8 @@ TALL = RANDOM.normal(size=(2, 4, 3))
 WIDE = RANDOM.normal(size=(2, 2, 3))
 LINE = RANDOM.normal(size=(2, 3, 6))
 PAIRS = RANDOM.normal(size=(2, 3, 6, 2))
+SPECTRUM = PAIRS[..., 0] + 1j * PAIRS[..., 1]
+SWAPS = np.array([[2.0, 3.0, 3.0], [1.0, 2.0, 3.0]])
 POSITIVE = RANDOM.uniform(0.5, 3, (2, 4))
 # name -> the options of a call, and its inputs: batches of 2
 SAMPLES: dict[str, list[tuple[tuple[Any, ...], list[Any]]]] = {
@@ -39,6 +41,7 @@ SAMPLES: dict[str, list[tuple[tuple[Any, ...], list[Any]]]] = {
     ],
     "cholesky": [((), [SPD])],
     "pinv": [((1e-9, 0.0), [TALL]), ((1e-9, 0.0), [WIDE])],
+    "lstsq": [((1e-9,), [TALL, TALL[..., ::-1] ** 2])],
     "svd": [((), [TALL]), ((), [WIDE])],
     "eigh": [((), [SPD])],
     "eigvalsh": [((), [SPD])],
@@ -47,12 +50,14 @@ SAMPLES: dict[str, list[tuple[tuple[Any, ...], list[Any]]]] = {
     "eigvals": [((), [SQUARE + 1j * TALL[:, :3]])],
     "qr": [(("reduced",), [TALL]), (("reduced",), [WIDE]), (("complete",), [WIDE])],
     "lu": [((), [SQUARE])],
+    "in_three": [((), [SQUARE]), ((), [TALL]), ((), [WIDE])],
     "det": [((), [SQUARE])],
     "slogdet": [((), [SQUARE])],
     "cofactors": [((), [SQUARE])],
-    "permutation": [((3,), [np.array([[1.0, 2.0, 2.0], [0.0, 1.0, 2.0]])])],
+    "permutation": [((3,), [SWAPS])],
+    "swap_rows": [((False,), [SQUARE, SWAPS]), ((True,), [SQUARE, SWAPS])],
     "matrix_exp": [((), [SQUARE / 2])],
-    "fft": [((-1, False, "ortho"), [PAIRS]), ((-2, True, "forward"), [PAIRS])],
+    "fft": [((-1, False, "ortho"), [SPECTRUM]), ((-2, True, "forward"), [SPECTRUM])],
     "rfft": [((-1, "backward"), [LINE]), ((-2, "forward"), [LINE])],
     "irfft": [((-1, 10, "backward"), [PAIRS]), ((-1, 11, "ortho"), [PAIRS])],
     "igamma": [((), [POSITIVE, POSITIVE[::-1]])],
@@ -84,10 +89,11 @@ def test_no_batch_at_all(name: str, options: Any, arrays: list[Any]) -> None:
     assert value(node).shape == node.shape
 
 
-# eig, of complex matrices, is beside PyTorch in test/tensor/linalg/test_decompositions.py
-COMPLEX = {"eig", "eigvals"}  # their results are complex: test_decompositions.py has gradients
+# Those of complex results are beside PyTorch in test/tensor/linalg.
+COMPLEX = {"eig", "eigvals", "fft"}
+PLACES = {"swap_rows", "lstsq"}  # what they are given or give as numbers has no gradient
 DIFFERENTIABLE = [
-    case for case in CASES if FUNCTIONS[case[0]].vjp is not None and case[0] not in COMPLEX
+    case for case in CASES if FUNCTIONS[case[0]].vjp is not None and case[0] not in COMPLEX | PLACES
 ]
 UNFIT = {"lu"}  # the pivots are no smooth function of the matrix
 
@@ -131,6 +137,14 @@ def test_gradients(name: str, options: Any, arrays: list[Any]) -> None:
 
     if name not in ("cholesky", "eigh", "eigvalsh", *UNFIT):
         check_gradients(first, *arrays)
+
+
+def test_rows_swapped_back_are_the_gradient() -> None:
+    for is_back in (False, True):
+        check_gradients(
+            lambda x: host_call("swap_rows", x, leaf(SWAPS), options=(is_back,)),  # noqa: B023
+            SQUARE,
+        )
 
 
 def test_results_lie_one_behind_the_other() -> None:

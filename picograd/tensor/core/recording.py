@@ -315,9 +315,10 @@ def decided(*results: Any) -> Any:
 
     Not in a trace: there the error comes when its plan runs. What failed is computed no more.
     """
-    if not is_tracing():
+    waiting = [tensor._node for tensor in results if tensor._node.op not in MEMORY]
+    if waiting and not is_tracing():
         try:
-            pending.compute([tensor._node for tensor in results])
+            pending.compute(waiting)
         except PicogradError:
             for tensor in results:
                 pending.forget(tensor._node, tensor)

@@ -15,6 +15,7 @@ from picograd.errors import LinAlgError, ShapeError, ValueRangeError, check_know
 from picograd.graph import build
 from picograd.tensor.shaping import joining, assembling, movement
 from picograd.tensor.linalg import host, products
+from picograd.tensor.linalg.calls import called, factors
 from picograd.tensor.reductions import reduce
 from picograd.tensor.core.guard import guard_functions
 from picograd.tensor.core.arguments import is_tensor, need_tensor
@@ -23,7 +24,7 @@ from picograd.tensor.linalg.systems import (
     eye_like, hermitian_of, lstsq, lu, lu_factor, lu_factor_ex, lu_solve, matrix_exp, matrix_rank,
     multi_dot, need_square, solve_triangular, tensorinv, tensorsolve,
 )  # fmt: skip
-from picograd.tensor.core.recording import Recorded, apply, decided, read, several, wrap
+from picograd.tensor.core.recording import Recorded, apply, decided, read, wrap
 from picograd.tensor.core.spelling import spell_functions
 from picograd.tensor.core.annotations import Axis, DTypeLike, Scalar, Tensor
 from picograd.tensor.linalg.tolerant import Factored, Inverted, Solved, attempt
@@ -82,7 +83,7 @@ def inv(A: Tensor) -> Tensor:
     >>> picograd.linalg.inv(picograd.Tensor([[2.0, 0.0], [0.0, 4.0]])).tolist()
     [[0.5, 0.0], [0.0, 0.25]]
     """
-    return decided(apply(host.inverse, A))
+    return decided(called(host.inverse, A))
 
 
 def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
@@ -93,8 +94,8 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     """
     need_tensor("linalg.solve", A, B)
     if not left and B.ndim > 1:
-        return decided(apply(host.solve, A.mT, B.mT)).mT
-    return decided(apply(host.solve, A.mT if not left else A, B))
+        return decided(called(host.solve, A.mT, B.mT)).mT
+    return decided(called(host.solve, A.mT if not left else A, B))
 
 
 @composed()
@@ -104,7 +105,7 @@ def det(A: Tensor) -> Tensor:
     >>> round(picograd.linalg.det(Tensor([[1.0, 2.0], [3.0, 4.0]])).item(), 4)
     -2.0
     """
-    return apply(host.computed, "det", A)
+    return called(host.computed, "det", A)
 
 
 @composed()
@@ -115,7 +116,7 @@ def slogdet(A: Tensor) -> Slogdet:
     >>> sign.item(), logarithm.item()
     (-1.0, 0.0)
     """
-    return Slogdet(*several(A, host.log_determinant(read(A))))
+    return Slogdet(*factors(host.log_determinant, A))
 
 
 @composed()
@@ -125,7 +126,7 @@ def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     >>> picograd.linalg.cholesky(Tensor([[4.0, 2.0], [2.0, 5.0]])).tolist()
     [[2.0, 0.0], [1.0, 2.0]]
     """
-    lower = decided(apply(host.computed, "cholesky", A))
+    lower = decided(called(host.computed, "cholesky", A))
     return lower.mH if upper else lower
 
 
@@ -146,7 +147,7 @@ def qr(A: Tensor, mode: str = "reduced", *, some: bool | None = None) -> QR:
     check_known("linalg.qr", "mode", mode, ("reduced", "complete", "r"))
     rows, columns = A.shape[-2:] if A.ndim > 1 else (0, 1)
     is_complete = mode == "complete" and rows > columns
-    q, r = several(A, host.qr(read(A), "complete" if is_complete else "reduced"))
+    q, r = factors(host.qr, A, "complete" if is_complete else "reduced")
     return QR(Recorded.kind.of([], dtype=r.dtype) if mode == "r" else q, r)
 
 
@@ -160,7 +161,7 @@ def svd(A: Tensor, full_matrices: bool = True) -> SVD:
     [4.0, 3.0]
     """
     need_tensor("linalg.svd", A)
-    u, s, vh = decided(*several(A, host.svd(read(A))))
+    u, s, vh = decided(*factors(host.svd, A))
     rows, columns = A.shape[-2:]
     if full_matrices and rows > columns:
         u = Recorded.kind.cat([u, complement(u)], -1)
@@ -184,7 +185,7 @@ def svdvals(A: Tensor) -> Tensor:
     """
     if needs_vectors("linalg.svdvals", A):
         return svd(A, full_matrices=False).S
-    return apply(host.computed, "svdvals", A, False)
+    return called(host.computed, "svdvals", A, False)
 
 
 def needs_vectors(op: str, A: Tensor) -> bool:
@@ -203,7 +204,7 @@ def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
     check_known("linalg.eigh", "UPLO", UPLO, ("L", "U"))
     need_tensor("linalg.eigh", A)
     x = A.mH if UPLO == "U" else A
-    return Eigh(*decided(*several(x, host.eigh(read(x)))))
+    return Eigh(*decided(*factors(host.eigh, x)))
 
 
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
@@ -215,7 +216,7 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     if needs_vectors("linalg.eigvalsh", A):
         return eigh(A, UPLO).eigenvalues
     check_known("linalg.eigvalsh", "UPLO", UPLO, ("L", "U"))
-    return apply(host.computed, "eigvalsh", A.mH if UPLO == "U" else A)
+    return called(host.computed, "eigvalsh", A.mH if UPLO == "U" else A)
 
 
 @composed("pinverse")
@@ -237,7 +238,7 @@ def pinv(
     relative = rcond if rtol is None else rtol
     limits = (limit.item() if is_tensor(limit) else limit for limit in (relative, atol))
     x = A + (hermitian_of(A) - A).detach() if hermitian else A  # the gradient goes to all of A
-    return decided(apply(host.pinv, x, *limits))
+    return decided(called(host.pinv, x, *limits))
 
 
 @composed()
@@ -391,7 +392,7 @@ def eig(A: Tensor) -> Eig:
     [1j, -1j]
     """
     need_tensor("linalg.eig", A)
-    return Eig(*decided(*several(A, host.eig(read(A)))))
+    return Eig(*decided(*factors(host.eig, A)))
 
 
 def eigvals(A: Tensor) -> Tensor:
@@ -401,7 +402,7 @@ def eigvals(A: Tensor) -> Tensor:
     [1j, -1j]
     """
     need_tensor("linalg.eigvals", A)
-    return decided(apply(host.eigenvalues, A))
+    return decided(called(host.eigenvalues, A))
 
 
 def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = False) -> Factored:

@@ -1,6 +1,7 @@
 """picograd.fft: Fourier transforms, as torch.fft, with gradients; NumPy computes them on the host.
 
-The host is given and gives real numbers: of complex ones, a last axis of (real, imaginary).
+Where one of what the host is given and gives is real, complex numbers are a last axis of
+(real, imaginary).
 """
 
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ from picograd.tensor.core.operands import as_axis, floating
 from picograd.tensor.core.recording import Recorded, apply
 from picograd.tensor.core.spelling import spell_functions
 from picograd.tensor.linalg import host
+from picograd.tensor.linalg.calls import called
 from picograd.tensor.shaping import movement
 
 __all__ = [
@@ -45,10 +47,10 @@ def resized(node: Node, axis: int, size: int | None) -> Node:
     return movement.pad_constant(node, pads, 0.0)
 
 
-def as_pairs(op: str, node: Node) -> Node:
-    """Give complex numbers a last axis of (real, imaginary); real ones become complex."""
+def as_complex(op: str, node: Node) -> Node:
+    """Read numbers as complex ones of 32 bits a part or more."""
     x = floating(op, node).accumulated()
-    return view_as_real(x.cast(x.dtype.complex))
+    return x.cast(x.dtype.complex)
 
 
 def as_real(op: str, node: Node) -> Node:
@@ -70,8 +72,8 @@ def complex_axis(node: Node, n: int | None, dim: int, norm: str | None, is_inver
     """Transform one axis of complex numbers."""
     op = "ifft" if is_inverse else "fft"
     axis = transformed(op, node, dim)
-    x = resized(as_pairs(op, node), axis, n)
-    return view_as_complex(host.fourier(x, axis, is_inverse, read_norm(op, norm)))
+    x = resized(as_complex(op, node), axis, n)
+    return host.fourier(x, axis, is_inverse, read_norm(op, norm))
 
 
 def real_axis(node: Node, n: int | None, dim: int, norm: str | None) -> Node:
@@ -86,7 +88,7 @@ def half_axis(node: Node, n: int | None, dim: int, norm: str | None) -> Node:
     axis = transformed("irfft", node, dim)
     size = 2 * (node.shape[axis] - 1) if n is None else n
     host.need_points("irfft", size)
-    x = resized(as_pairs("irfft", node), axis, size // 2 + 1)
+    x = view_as_real(resized(as_complex("irfft", node), axis, size // 2 + 1))
     return host.real_of_fourier(x, axis, size, read_norm("irfft", norm))
 
 
@@ -96,7 +98,7 @@ def fft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None)
     >>> picograd.fft.fft(Tensor([1.0, 2.0])).tolist()
     [(3+0j), (-1+0j)]
     """
-    return apply(complex_axis, x, n, dim, norm, False)
+    return called(complex_axis, x, n, dim, norm, False)
 
 
 def ifft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
@@ -105,7 +107,7 @@ def ifft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None
     >>> picograd.fft.ifft(Tensor([3.0, -1.0])).tolist()
     [(1+0j), (2+0j)]
     """
-    return apply(complex_axis, x, n, dim, norm, True)
+    return called(complex_axis, x, n, dim, norm, True)
 
 
 def rfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
@@ -114,7 +116,7 @@ def rfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None
     >>> picograd.fft.rfft(picograd.Tensor([1.0, 1.0])).tolist()
     [(2+0j), 0j]
     """
-    return apply(real_axis, x, n, dim, norm)
+    return called(real_axis, x, n, dim, norm)
 
 
 def irfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
@@ -123,7 +125,7 @@ def irfft(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = Non
     >>> picograd.fft.irfft(picograd.fft.rfft(Tensor([1.0, 2.0]))).tolist()
     [1.0, 2.0]
     """
-    return apply(half_axis, x, n, dim, norm)
+    return called(half_axis, x, n, dim, norm)
 
 
 def each_axis(x: Tensor, s: Any, dim: Any) -> list[tuple[int, int | None]]:

@@ -8,11 +8,20 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from picograd.dtype import int32, int64
 from picograd.errors import ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.build_composite import check_device
 from picograd.graph.host_call import host_call, unpacked
-from picograd.graph.host_matrices import lu_shapes, qr_shapes, svd_shapes
+from picograd.graph.host_matrices import (
+    lu_parts,
+    lu_shapes,
+    nearest_shapes,
+    qr_shapes,
+    svd_shapes,
+    triangle,
+    turned,
+)
 from picograd.graph.node import Node
 from picograd.tensor.core.operands import floating, need_rank
 from picograd.tensor.linalg import products
@@ -120,15 +129,59 @@ def pinv(node: Node, rtol: float | None, atol: float | None = None) -> Node:
     return host_call("pinv", x, options=options)
 
 
+def lstsq(a: Node, b: Node, limit: float | None) -> list[Node]:
+    """Find the x of least |a x - b|, and the rank of a."""
+    right = floating("lstsq", b).accumulated()
+    x, right = products.same_dtype("lstsq", wide("lstsq", a, False), right)
+    lead = np.broadcast_shapes(x.shape[:-2], right.shape[:-2])
+    x, right = repeated(x, lead), repeated(right, lead)
+    if limit is None:
+        limit = float(np.finfo(x.dtype.real.numpy).eps) * max(x.shape[-2:])
+    found = host_call("lstsq", x, right, options=(float(limit),))
+    solution, rank = unpacked(found, *nearest_shapes(x.shape, right.shape))
+    return [solution, real_part(rank).cast(int64)]
+
+
 def lu(node: Node) -> list[Node]:
-    """Write matrices as P L U: both triangles in one, and the rows swapped at each step, from 0."""
+    """Write matrices as P L U: both triangles in one, and the rows swapped at each step, from 1."""
     x = wide("lu", node, False)
-    return unpacked(host_call("lu", x), *lu_shapes(x.shape))
+    both, swaps = unpacked(host_call("lu", x), *lu_shapes(x.shape))
+    return [both, real_part(swaps).cast(int32)]
 
 
-def permutation(swaps: Node, rows: int) -> Node:
-    """Make the matrices P of P L U from the rows swapped at each step, from 0."""
-    return host_call("permutation", swaps, options=(rows,))
+def lu_in_three(node: Node) -> list[Node]:
+    """Write matrices as P L U, in three."""
+    x = wide("lu", node, False)
+    return unpacked(host_call("in_three", x), *lu_parts(x.shape))
+
+
+def permutation(swaps: Node, rows: int, like: Node) -> Node:
+    """Make the matrices P of P L U from the rows swapped at each step, from 1."""
+    return host_call("permutation", as_numbers(swaps, like), options=(rows,))
+
+
+def as_numbers(swaps: Node, like: Node) -> Node:
+    """Cast the rows that are swapped to the one dtype of a call."""
+    return swaps.cast(like.dtype.real).cast(like.dtype)
+
+
+def lu_solve(both: Node, swaps: Node, b: Node, is_adjoint: bool) -> Node:
+    """Solve A x = b, or with A's conjugate transpose, given what `lu` says of A."""
+    lead = np.broadcast_shapes(both.shape[:-2], b.shape[:-2])
+    x, right = repeated(both, lead), repeated(b, lead)
+    rows = as_numbers(swaps, x).reshape((*swaps.shape, 1))
+    rows = repeated(rows, lead).reshape((*lead, swaps.shape[-1]))
+    if is_adjoint:
+        first = triangle(turned(x), right, False)
+        return host_call("swap_rows", triangle(turned(x), first, True, True), rows, options=(True,))
+    first = triangle(x, host_call("swap_rows", right, rows, options=(False,)), False, True)
+    return triangle(x, first, True)
+
+
+def cholesky_solve(b: Node, factor: Node, is_upper: bool) -> Node:
+    """Solve A x = b given A = L L^H, or U^H U."""
+    factor = turned(factor) if is_upper else factor
+    return solve(turned(factor), solve(factor, b, False, False), True, False)
 
 
 def matrix_exp(node: Node) -> Node:
@@ -148,9 +201,9 @@ def need_points(op: str, size: int) -> None:
 
 
 def fourier(node: Node, axis: int, is_inverse: bool, norm: str) -> Node:
-    """Transform along one axis of complex numbers given as a last axis of (real, imaginary)."""
+    """Transform along one axis of complex numbers."""
     need_points("fft", node.shape[axis])
-    return host_call("fft", node, options=(axis - node.rank + 1, is_inverse, norm))
+    return host_call("fft", node, options=(axis - node.rank, is_inverse, norm))
 
 
 def fourier_of_real(node: Node, axis: int, norm: str) -> Node:

@@ -14,8 +14,9 @@ from picograd.helpers import product
 from picograd.tensor.core.annotations import Tensor
 from picograd.tensor.core.arguments import as_float, need_tensor
 from picograd.tensor.core.function import composed
-from picograd.tensor.core.recording import Recorded, apply, decided, read, several
+from picograd.tensor.core.recording import Recorded, decided
 from picograd.tensor.linalg import host
+from picograd.tensor.linalg.calls import called, factors
 
 Array = Any
 
@@ -51,6 +52,13 @@ def need_square(op: str, x: Tensor) -> None:
         raise ShapeError(op, f"{tuple(x.shape)} is not square", "pass square matrices")
 
 
+def need_rows(op: str, A: Tensor, B: Tensor, left: bool = True) -> None:
+    """Raise ShapeError unless there is a row, or a column, of B for each of A."""
+    if B.ndim < 2 or B.shape[-2 if left else -1] != A.shape[-1]:
+        text = f"{tuple(A.shape)} and {tuple(B.shape)} do not fit"
+        raise ShapeError(op, text, "B needs as many rows (left) or columns as A")
+
+
 def hermitian_of(A: Tensor) -> Tensor:
     """Read the lower triangle of a matrix that equals its conjugate transpose."""
     below, main = A.tril(-1), A.tril().triu()
@@ -76,12 +84,10 @@ def solve_triangular(
     op = "linalg.solve_triangular"
     need_square(op, A)
     need_tensor(op, B)
-    if B.ndim < 2 or B.shape[-2 if left else -1] != A.shape[-1]:
-        text = f"{tuple(A.shape)} and {tuple(B.shape)} do not fit"
-        raise ShapeError(op, text, "B needs as many rows (left) or columns as A")
+    need_rows(op, A, B, left)
     if not left:
         return solve_triangular(A.mT, B.mT, upper=not upper, unitriangular=unitriangular).mT
-    return decided(apply(host.solve, A, B, upper, unitriangular))
+    return called(host.solve, A, B, upper, unitriangular)
 
 
 @composed()
@@ -92,9 +98,9 @@ def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:
     >>> picograd.cholesky_solve(picograd.Tensor([[8.0]]), L).tolist()
     [[2.0]]
     """
-    lower = L.mH if upper else L
-    first = solve_triangular(lower, B, upper=False)
-    return solve_triangular(lower.mH, first, upper=True)
+    need_square("cholesky_solve", L)
+    need_rows("cholesky_solve", L, B)
+    return called(host.cholesky_solve, B, L, upper)
 
 
 @composed()
@@ -111,17 +117,6 @@ def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
 # LU
 
 
-def permutation(swaps: Tensor, rows: int, like: Tensor) -> Tensor:
-    """Make the matrices P of A = P L U from the rows swapped, counted from 0."""
-    return apply(host.permutation, swaps.double(), rows).cast(like.dtype)
-
-
-def factored(A: Tensor) -> tuple[Tensor, Tensor]:
-    """Write a stack of matrices as P L U: both triangles in one, and the rows swapped, from 0."""
-    both, swaps = several(A, host.lu(read(A)))
-    return both, (swaps.real if swaps.is_complex() else swaps).detach()
-
-
 def lu(A: Tensor, *, pivot: bool = True) -> LU:
     """Write matrices as P L U: a permutation, a lower triangle with ones, an upper triangle.
 
@@ -131,17 +126,18 @@ def lu(A: Tensor, *, pivot: bool = True) -> LU:
     """
     need_pivot(pivot)
     need_tensor("lu", A)
-    both, swaps = factored(as_float(A))
-    return unfactored(both, swaps)
+    P, lower, upper = factors(host.lu_in_three, as_float(A))
+    return LU(P.detach() if P.requires_grad else P, lower, upper)
 
 
 def unfactored(both: Tensor, swaps: Tensor) -> LU:
-    """Make P, L and U of both triangles in one and the rows swapped, counted from 0."""
+    """Make P, L and U of both triangles in one and the rows swapped, counted from 1."""
     rows, columns = both.shape[-2:]
     least = min(rows, columns)
     unit = Recorded.kind.eye(rows, least, dtype=both.dtype, device=both.device)
     L = both[..., :least].tril(-1) + unit
-    return LU(permutation(swaps, rows, both), L, both[..., :least, :].triu())
+    P = called(host.permutation, swaps, rows, both.detach())
+    return LU(P, L, both[..., :least, :].triu())
 
 
 def need_pivot(pivot: bool) -> None:
@@ -158,8 +154,7 @@ def lu_factor(A: Tensor, *, pivot: bool = True) -> LUFactor:
     """
     need_pivot(pivot)
     need_tensor("lu_factor", A)
-    both, swaps = factored(as_float(A))
-    return LUFactor(both, (swaps + 1).int())
+    return LUFactor(*factors(host.lu, as_float(A)))
 
 
 class LUTried(NamedTuple):
@@ -228,7 +223,7 @@ def lu_unpack(
     >>> (P @ L @ U).tolist()
     [[0.0, 2.0], [4.0, 0.0]]
     """
-    found, empty = unfactored(LU_data, LU_pivots - 1), LU_data.new_zeros(0)
+    found, empty = unfactored(LU_data, LU_pivots), LU_data.new_zeros(0)
     factors = (found.L, found.U) if unpack_data else (empty, empty)
     return LU(found.P if unpack_pivots else empty, *factors)
 
@@ -245,12 +240,8 @@ def lu_solve(
     need_square("linalg.lu_solve", LU)
     if not left:
         return lu_solve(LU, pivots, B.mH, adjoint=not adjoint).mH
-    P, lower, upper = lu_unpack(LU, pivots)
-    if adjoint:
-        first = solve_triangular(upper.mH, B, upper=False)
-        return P @ solve_triangular(lower.mH, first, upper=True, unitriangular=True)
-    first = solve_triangular(lower, P.mT @ B, upper=False, unitriangular=True)
-    return solve_triangular(upper, first, upper=True)
+    need_rows("linalg.lu_solve", LU, B)
+    return called(host.lu_solve, LU, pivots, B, adjoint)
 
 
 # least squares and tensors
@@ -281,13 +272,12 @@ def lstsq(
         raise ShapeError(op, text, "B needs one row per row of A")
     check_known(op, "driver", driver, DRIVERS)
     columns = B.unsqueeze(-1) if is_vector else B
-    solution = decided(apply(host.pinv, A, rcond)) @ columns
-    rank = rank_of(A.detach(), None, rcond)  # which few read
+    solution, rank = factors(host.lstsq, A, columns, rcond)
     rows, width = A.shape[-2:]
     place = dict(dtype=solution.abs().dtype, device=A.device)
     values = rest = Recorded.kind.zeros(0, **place)
     if driver in ("gelsd", "gelss"):
-        _, values, _ = decided(*several(A, host.svd(read(A.detach()))))
+        _, values, _ = decided(*factors(host.svd, A.detach()))
     is_full = driver == "gels" or (
         driver in ("gelsd", "gelss") and rows > width and bool((rank == width).all().item())
     )
@@ -322,9 +312,9 @@ def matrix_rank(
 def rank_of(x: Tensor, atol: float | Tensor | None, rtol: float | Tensor | None) -> Tensor:
     """Count the singular values above a limit."""
     if x.dtype.is_complex:  # whose values NumPy gives with vectors here
-        _, values, _ = several(x, host.svd(read(x)))
+        _, values, _ = factors(host.svd, x)
     else:
-        values = apply(host.computed, "svdvals", as_float(x), False)
+        values = called(host.computed, "svdvals", as_float(x), False)
     if not values.shape[-1]:
         return values.sum(-1).long()
     if rtol is None:
@@ -348,7 +338,7 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
         text = f"{front} and {back} differ in elements"
         raise ShapeError(op, text, "choose another ind")
     square = A.reshape(product(front), product(back))
-    return decided(apply(host.inverse, square)).reshape(*back, *front)
+    return decided(called(host.inverse, square)).reshape(*back, *front)
 
 
 def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tensor:
@@ -367,7 +357,7 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tens
         text = f"{tuple(A.shape)} and {tuple(B.shape)} do not fit"
         raise ShapeError(op, text, "A needs B's elements first, then as many again")
     square = A.reshape(B.numel(), B.numel())
-    return decided(apply(host.solve, square, B.reshape(B.numel()))).reshape(*shape)
+    return decided(called(host.solve, square, B.reshape(B.numel()))).reshape(*shape)
 
 
 # functions of matrices
@@ -381,7 +371,7 @@ def matrix_exp(A: Tensor) -> Tensor:
     [[1.0, 1.0], [0.0, 1.0]]
     """
     need_square("linalg.matrix_exp", A)
-    return apply(host.matrix_exp, A)
+    return called(host.matrix_exp, A)
 
 
 @composed("lu_solve")

@@ -1,0 +1,110 @@
+"""Calls of host functions: on memory at hand they are computed where they stand.
+
+What is recorded first, and asked for then, passes the tables of what waits, of plans and of the
+ways of a program. That takes longer than NumPy does for a small matrix or a short signal. So what
+a function records of memory without gradients is found once for all memory of the same shapes, over
+stand-ins, and evaluated over what it is given.
+"""
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from picograd.buffer import Buffer, Storage
+from picograd.engine import foreign, host_calls, pending
+from picograd.engine.carried import entries
+from picograd.engine.followed import EVENTS
+from picograd.engine.host_calls import Recipe
+from picograd.engine.tracing import is_tracing
+from picograd.graph.node import Node
+from picograd.graph.row import MEMORY
+from picograd.tensor.core.autocast import REGIONS
+from picograd.tensor.core.autograd import MODE
+from picograd.tensor.core.recording import Recorded, apply, fill, read, several
+
+RECIPES: dict[Any, Recipe | None] = {}
+MOST = 4096  # recipes
+
+
+def called(function: Callable[..., Node], *operands: Any) -> Any:
+    """Record a function of nodes that calls the host; what it reads may be at hand."""
+    found = at_once(function, operands)
+    return apply(function, *operands) if found is None else found[0]
+
+
+def factors(function: Callable[..., Sequence[Node]], *operands: Any) -> tuple[Any, ...]:
+    """Record a function of several results, as `called` does."""
+    found = at_once(function, operands)
+    if found is not None:
+        return tuple(found)
+    tensors = [each for each in operands if isinstance(each, Recorded)]
+    source = max(tensors, key=lambda each: each._tracks)
+    return several(source, function(*map(read, operands)))
+
+
+def at_once(function: Callable[..., Any], operands: Sequence[Any]) -> list[Any] | None:
+    """Compute a function of memory of this host; None where that is not all, or more waits."""
+    if not is_quiet():
+        return None
+    key: list[Any] = [function]
+    nodes = []
+    for each in operands:
+        if not isinstance(each, Recorded):
+            key.append(each)
+            continue
+        node = each._node
+        if node.op not in MEMORY or (each._tracks and MODE.enabled):
+            return None
+        key += node.shape, node.dtype, node.device
+        nodes.append(node)
+    if foreign.are_read(nodes):
+        return None
+    recipe = recipe_of(tuple(key), function, operands)
+    if recipe is None or not host_calls.may_compute():
+        return None
+    with pending.LOCK:
+        found = recipe.evaluate([node.arg.buffer for node in nodes])
+        return [memory(root, buffer) for root, buffer in zip(recipe.roots, found)]
+
+
+def is_quiet() -> bool:
+    """Tell whether nothing else has to be told of a computation, or to run with it."""
+    if is_tracing() or REGIONS.dtypes or pending.WAITING:
+        return False
+    if EVENTS.take is not None or EVENTS.after is not None or EVENTS.learning is not None:
+        return False
+    return not (entries(pending.WRITES) or entries(pending.CHANGED))
+
+
+def recipe_of(key: Any, function: Callable[..., Any], operands: Sequence[Any]) -> Recipe | None:
+    """Find what a function records of operands like these; None where more than calls do."""
+    try:
+        if key in RECIPES:
+            return RECIPES[key]
+    except TypeError:  # an option that is no number or word
+        return None
+    given = [stand_in(each._node) if isinstance(each, Recorded) else each for each in operands]
+    made = function(*given)
+    roots = [made] if isinstance(made, Node) else list(made)
+    order = host_calls.order_of(roots)
+    if len(RECIPES) >= MOST:
+        RECIPES.clear()
+    stand_ins = [each for each in given if isinstance(each, Node)]
+    RECIPES[key] = None if order is None else Recipe(roots, order, stand_ins)
+    return RECIPES[key]
+
+
+def stand_in(node: Node) -> Node:
+    """Make a leaf of memory that is nowhere."""
+    nowhere = Storage(Buffer(node.device, node.dtype, node.size, 0))
+    return Node("buffer", (), nowhere, node.shape, node.dtype, node.device)
+
+
+def memory(node: Node, buffer: Buffer) -> Any:
+    """Make a tensor of the value of a node."""
+    leaf = Node("buffer", (), Storage(buffer), node.shape, node.dtype, node.device)
+    tensor = Recorded.kind.__new__(Recorded.kind)
+    fill(tensor, leaf, False)
+    leaf.leaf = weakref.ref(tensor)
+    pending.enter(leaf, tensor)
+    return tensor
