@@ -17,6 +17,7 @@ from picograd.graph.host_call import (
     packed,
     unpacked,
 )
+from picograd.graph.host_lu import ELIMINATIONS
 from picograd.graph.host_matrices import MATRICES
 from picograd.graph.node import Node
 from picograd.graph.recurrence import make_body, placeholder, recur
@@ -67,7 +68,7 @@ CASES = [(name, *each) for name, samples in SAMPLES.items() for each in samples]
 
 
 def test_every_row_has_a_sample() -> None:
-    assert set(SAMPLES) == set(FUNCTIONS) == set(MATRICES | TRANSFORMS | INCOMPLETE)
+    assert set(SAMPLES) == set(FUNCTIONS) == set(MATRICES | ELIMINATIONS | TRANSFORMS | INCOMPLETE)
 
 
 @pytest.mark.parametrize(("name", "options", "arrays"), CASES)

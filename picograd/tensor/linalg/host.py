@@ -13,15 +13,8 @@ from picograd.errors import ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.build_composite import check_device
 from picograd.graph.host_call import host_call, unpacked
-from picograd.graph.host_matrices import (
-    lu_parts,
-    lu_shapes,
-    nearest_shapes,
-    qr_shapes,
-    svd_shapes,
-    triangle,
-    turned,
-)
+from picograd.graph.host_lu import lu_parts, lu_shapes
+from picograd.graph.host_matrices import nearest_shapes, qr_shapes, svd_shapes, triangle, turned
 from picograd.graph.node import Node
 from picograd.tensor.core.operands import floating, need_rank
 from picograd.tensor.linalg import products
