@@ -117,7 +117,11 @@ class Recipe:
 
 
 def in_dtype(found: Any, dtype: DType) -> Any:
-    """Convert a result to a dtype; pairs of real numbers are complex ones."""
+    """Convert a result to a dtype; pairs of real numbers are complex ones.
+
+    NumPy gives a number that is no array, whose memory goes, where there is no axis.
+    """
+    found = np.asarray(found)
     if dtype.is_complex and found.dtype.kind != "c":
         return np.ascontiguousarray(found).view(dtype.storage)
     return found.astype(dtype.storage, copy=False)

@@ -63,6 +63,14 @@ def lu(x: Array) -> tuple[Array, Array]:
     return (None if is_many else factored(x)) or eliminated(x)
 
 
+def lu_factor(x: Array) -> tuple[Array, Array]:
+    """Write regular matrices as `lu` does."""
+    both, swaps = lu(x)
+    if not np.diagonal(both, axis1=-2, axis2=-1).all():
+        raise np.linalg.LinAlgError("Singular matrix")
+    return both, swaps
+
+
 def eliminated(x: Array) -> tuple[Array, Array]:
     """Do what `lu` does by Gauss with partial pivoting, a step of all matrices at once."""
     both = x.reshape(count(x.shape[:-2]), *x.shape[-2:]).copy()
@@ -208,6 +216,7 @@ ELIMINATIONS = functions(
     row("solve_triangular", solve_rows, lambda a, b, *_: b, solve_rows_vjp),
     row("in_three", in_three, lambda x: total(lu_parts(x), x), in_three_vjp),
     row("lu", lu, lambda x: total(lu_shapes(x), x), lu_vjp),
+    row("lu_factor", lu_factor, lambda x: total(lu_shapes(x), x), lu_vjp, True),
     HostFunction("swap_rows", swap_rows, lambda x, swaps, is_back: x, swap_rows_vjp),
     HostFunction("permutation", permutation, lambda x, rows: (*x[:-1], rows, rows)),
 )

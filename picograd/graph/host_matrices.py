@@ -157,6 +157,15 @@ def slogdet_vjp(g: Node, y: Node, x: Node) -> Gradients:
     return [numbers(scale, x) * turned(host_call("inv", x))]
 
 
+def cholesky(x: Array) -> Array:
+    """Write matrices as L L^T; NaN in one is in the last element of L, and refused, too."""
+    found = BELOW.cholesky_lo(x)
+    last = found[..., -1:, -1:]
+    if (last != last).any():
+        raise np.linalg.LinAlgError(INDEFINITE)
+    return found
+
+
 def cholesky_vjp(g: Node, y: Node, x: Node) -> Gradients:
     """Giles: L^-T P(L^T g) L^-1, symmetric; P halves the diagonal of the lower triangle."""
     inner = lower(matmul(turned(y), g))
@@ -168,7 +177,7 @@ def cholesky_vjp(g: Node, y: Node, x: Node) -> Gradients:
 def pseudo_inverse(x: Array, rtol: float, atol: float) -> Array:
     """Invert by the singular values above max(atol, rtol * the largest); the others count as 0."""
     u, s, vh = np.linalg.svd(x, full_matrices=False)
-    limit = np.maximum(atol, rtol * s.max(-1, keepdims=True))
+    limit = np.maximum(atol, rtol * s.max(-1, keepdims=True, initial=0))
     is_large = s > limit
     scale = np.where(is_large, 1 / np.where(is_large, s, 1), 0)
     return np.conj(np.swapaxes(vh, -1, -2)) @ (scale[..., None] * np.conj(np.swapaxes(u, -1, -2)))
@@ -452,12 +461,13 @@ def quick(
     return HostFunction(name, found, shape, vjp, True, bool(refusal), refusal)
 
 
+INDEFINITE = "Matrix is not positive definite"
 SINGULAR, STUCK = "Singular matrix", "it did not converge"
 THIN, VALUES = partial(np.linalg.svd, full_matrices=False), partial(np.linalg.svd, compute_uv=False)
 MATRICES = functions(
     quick("inv", "inv", same, inverse_vjp, SINGULAR),
     quick("solve", "solve", lambda a, b: b, solve_vjp, SINGULAR),
-    quick("cholesky", "cholesky_lo", same, cholesky_vjp, "Matrix is not positive definite"),
+    HostFunction("cholesky", cholesky, same, cholesky_vjp, True, True, INDEFINITE),
     row("pinv", pseudo_inverse, lambda x, *_: (*x[:-2], x[-1], x[-2]), pinv_vjp, True),
     row("lstsq", nearest, lambda a, b, *_: total(nearest_shapes(a, b), a), nearest_vjp),
     quick("svd", "svd_s", lambda x: total(svd_shapes(x), x), svd_vjp, STUCK, THIN),

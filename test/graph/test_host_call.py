@@ -51,6 +51,7 @@ SAMPLES: dict[str, list[tuple[tuple[Any, ...], list[Any]]]] = {
     "eigvals": [((), [SQUARE + 1j * TALL[:, :3]])],
     "qr": [(("reduced",), [TALL]), (("reduced",), [WIDE]), (("complete",), [WIDE])],
     "lu": [((), [SQUARE])],
+    "lu_factor": [((), [SQUARE])],
     "in_three": [((), [SQUARE]), ((), [TALL]), ((), [WIDE])],
     "det": [((), [SQUARE])],
     "slogdet": [((), [SQUARE])],
@@ -96,7 +97,7 @@ PLACES = {"swap_rows", "lstsq"}  # what they are given or give as numbers has no
 DIFFERENTIABLE = [
     case for case in CASES if FUNCTIONS[case[0]].vjp is not None and case[0] not in COMPLEX | PLACES
 ]
-UNFIT = {"lu"}  # the pivots are no smooth function of the matrix
+UNFIT = {"lu", "lu_factor"}  # the pivots are no smooth function of the matrix
 
 
 def smooth(name: str, options: Any) -> Any:

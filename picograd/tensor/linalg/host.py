@@ -135,10 +135,10 @@ def lstsq(a: Node, b: Node, limit: float | None) -> list[Node]:
     return [solution, real_part(rank).cast(int64)]
 
 
-def lu(node: Node) -> list[Node]:
+def lu(node: Node, name: str = "lu_factor") -> list[Node]:
     """Write matrices as P L U: both triangles in one, and the rows swapped at each step, from 1."""
-    x = wide("lu", node, False)
-    both, swaps = unpacked(host_call("lu", x), *lu_shapes(x.shape))
+    x = wide(name, node, False)
+    both, swaps = unpacked(host_call(name, x), *lu_shapes(x.shape))
     return [both, real_part(swaps).cast(int32)]
 
 
