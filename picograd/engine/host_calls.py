@@ -18,7 +18,7 @@ from picograd.engine import carried
 from picograd.engine.backends import get_device
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.watch import PROFILES
-from picograd.graph.host_call import packed, results
+from picograd.graph.host_call import results, run
 from picograd.graph.interpret import evaluate
 from picograd.graph.node import Node
 from picograd.graph.row import OPS, Role, ops_of
@@ -33,16 +33,16 @@ MOVING = {*SHOWING, Role.VIEW, Role.PASS, Role.PAIR, Role.NUMBER}
 
 
 class Values:
-    """This class is what was found of nodes: arrays, or tuples of them, by the nodes' identity.
+    """This class is what was found of nodes, by their identity.
 
     `given` are buffers of leaves that stand for others, `fresh` arrays that calls gave, and that
     are no node's memory yet.
     """
 
-    __slots__ = ("device", "fresh", "found", "given", "order")
+    __slots__ = ("device", "fresh", "found", "given")
 
     def __init__(self, order: Sequence[Node], given: dict[int, Buffer]) -> None:
-        self.order, self.given = order, given
+        self.given = given
         self.found: dict[int, Any] = {}
         self.fresh: dict[int, Any] = {}
         self.device: Any = get_device("cpu")
@@ -50,30 +50,22 @@ class Values:
             self.found[id(node)] = self.value_of(node)
 
     def value_of(self, node: Node) -> Any:
-        """Find the array of a node; of a call of several results, a tuple of arrays."""
+        """Find the array of a node."""
         buffer = self.given.get(id(node)) or leaf_buffer(node)
         if buffer is not None:
             return from_bits(self.device.shown(buffer, node.shape), node.dtype)
         inputs = [self.found[id(child)] for child in node.inputs]
-        if node.op in CALLS:
-            found = results(node.arg, *inputs)
-            for each in found if isinstance(found, tuple) else (found,):
-                base = each if each.base is None else each.base
-                self.fresh[id(base)] = base
-            return found
-        if inputs and isinstance(inputs[0], tuple):
-            part = part_of(node, inputs[0])
-            if part is not None:
-                return part.reshape(node.shape).astype(node.dtype.numpy, copy=False)
-            inputs[0] = one_array(node.inputs[0], inputs[0])
-        found = evaluate(node, inputs)
-        return convert(found, node.dtype) if node.row.keeps_value else found
+        if node.op not in CALLS:
+            found = evaluate(node, inputs)
+            return convert(found, node.dtype) if node.row.keeps_value else found
+        found = run(node.arg, *inputs)
+        base = found if found.base is None else found.base
+        self.fresh[id(base)] = base
+        return found
 
     def memory_of(self, node: Node) -> Buffer:
         """Make a buffer of a value; only what others have too is copied."""
-        bits = one_array(node, self.found[id(node)])
-        if bits.dtype != node.dtype.storage:
-            bits = to_bits(bits, node.dtype)
+        bits = to_bits(self.found[id(node)], node.dtype)
         base = bits if bits.base is None else bits.base
         if self.fresh.pop(id(base), None) is None:
             bits = np.array(bits, order="C")
@@ -115,7 +107,7 @@ class Recipe:
         listed = found if isinstance(found, tuple) else (found,)
         if not self.parts:
             self.parts = [part_under(root, call, listed) for root in self.roots]
-            if None in self.parts:
+            if None in self.parts or len(set(self.parts)) < len(self.parts):
                 self.call = None
                 return self.evaluate(buffers)
         return [
@@ -125,7 +117,11 @@ class Recipe:
 
 
 def in_dtype(found: Any, dtype: DType) -> Any:
-    """Convert a result to a dtype; pairs of real numbers are complex ones."""
+    """Convert a result to a dtype; pairs of real numbers are complex ones.
+
+    NumPy gives a number that is no array, whose memory goes, where there is no axis.
+    """
+    found = np.asarray(found)
     if dtype.is_complex and found.dtype.kind != "c":
         return np.ascontiguousarray(found).view(dtype.storage)
     return found.astype(dtype.storage, copy=False)
@@ -147,14 +143,24 @@ def part_under(root: Node, call: Node, found: Sequence[Any]) -> int | None:
         return None
     while node is not call:
         below = node.inputs[0]
+        if below is call and len(found) > 1:
+            return part_at(node, found)
         is_reshape = node.arg == node.shape and node.size == below.size > 0
         if not is_reshape and not node.row.keeps_value:
-            break
+            return None
         node = below
-    if node is call:
-        return 0 if len(found) == 1 else None
-    part = part_of(node, found) if node.inputs[0] is call and len(found) > 1 else None
-    return None if part is None else [id(each) for each in found].index(id(part))
+    return 0 if len(found) == 1 else None
+
+
+def part_at(node: Node, found: Sequence[Any]) -> int | None:
+    """Find which of several results a slice cuts out."""
+    rank, start = node.rank - 1, 0
+    for number, each in enumerate(found):
+        stop = start + product(each.shape[rank:])
+        if type(node.arg) is tuple and node.arg[-1] == (start, stop, 1):
+            return number
+        start = stop
+    return None
 
 
 def may_compute() -> bool:
@@ -170,7 +176,7 @@ def compute(roots: Sequence[Node], live: Any) -> bool:
     values = Values(order, {})
     tensors = {id(root): live.get(id(root)) for root in roots}
     for node in order:
-        if node.realized is None and (id(node) in tensors or is_kept(node, values, tensors)):
+        if node.realized is None and (id(node) in tensors or is_kept(node)):
             node.realized = values.memory_of(node)
             tensor = tensors.get(id(node))
             if tensor is not None:
@@ -215,30 +221,6 @@ def can_move(node: Node) -> bool:
     return node.size <= SMALL or row.role in SHOWING
 
 
-def one_array(node: Node, found: Any) -> Any:
-    """Put the results of a call one behind the other, as its node has them."""
-    return packed(node.rank - 1, *found) if isinstance(found, tuple) else found
-
-
-def part_of(node: Node, found: Sequence[Any]) -> Any:
-    """Find the result of several that a node cuts out; None where it cuts something else."""
-    rank, start = node.rank - 1, 0
-    if type(node.arg) is tuple and node.shape[:-1] == node.inputs[0].shape[:-1]:
-        for each in found:
-            stop = start + product(each.shape[rank:])
-            if node.arg[-1] == (start, stop, 1):  # a slice
-                return each
-            start = stop
-    return None
-
-
-def is_kept(node: Node, values: Values, tensors: dict[int, Any]) -> bool:
-    """Tell whether a node is a call whose value is worth its memory.
-
-    Not where each of its results is asked for, by tensors that give it no gradient.
-    """
-    if node.op not in CALLS or not node.arg.row.is_kept:
-        return False
-    found = values.found[id(node)]
-    is_all = isinstance(found, tuple) and len(found) == len(tensors)
-    return not is_all or any(each is None or each.requires_grad for each in tensors.values())
+def is_kept(node: Node) -> bool:
+    """Tell whether a node is a call whose value is worth its memory."""
+    return node.op in CALLS and node.arg.row.is_kept

@@ -3,7 +3,7 @@
 They are real or complex: in gradients a transpose is a conjugate transpose, `turned`.
 
 Gradients: Giles, "Collected matrix derivative results" (2008); for QR, Walter and Lehmann,
-"Algorithmic differentiation of linear algebra functions" (2010); LU, de Hoog et al. (2011).
+"Algorithmic differentiation of linear algebra functions" (2010).
 Equal eigenvalues or singular values have gradients as long as no vectors are asked for.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 from picograd.errors import GradientError
 from picograd.graph.complex_rules import conjugate
 from picograd.graph.host_call import HostFunction, functions, host_call, unpacked
-from picograd.graph.lapack import factored, is_above, least_squares, orthogonal, substituted
+from picograd.graph.lapack import is_above, least_squares, orthogonal
 from picograd.graph.node import Node
 from picograd.graph.shape import Shape
 from picograd.helpers import product as count
@@ -24,7 +24,6 @@ from picograd.helpers import product as count
 Array = Any
 Gradients = list[Node | None]
 FEW = 24  # rows or columns of a matrix for which finding a function takes longest
-MANY = 16  # matrices for each row of one: as many take longer one by one than step by step
 BELOW: Any = getattr(np.linalg, "_umath_linalg", None)  # what NumPy's own functions call
 TERMS = 20  # of Taylor's series, after halving until the norm is below 1: 1 / 20! is 4e-19
 
@@ -113,28 +112,9 @@ def solve_vjp(g: Node, y: Node, a: Node, b: Node) -> Gradients:
     return [-matmul(back, turned(y)), back]
 
 
-def solve_rows(a: Array, b: Array, is_upper: bool, is_unit: bool) -> Array:
-    """Solve a x = b by one triangle of a: row by row of all matrices where these are many."""
-    size, number = a.shape[-1], count(a.shape[:-2])
-    x = substituted(a, b, is_upper, is_unit) if number <= MANY * size else None
-    if x is not None:
-        return x
-    x = np.array(b, a.dtype, order="C")
-    for row in reversed(range(size)) if is_upper else range(size):
-        done = slice(row + 1, size) if is_upper else slice(row)
-        x[..., row, :] -= np.einsum("...k,...kc->...c", a[..., row, done], x[..., done, :])
-        if not is_unit:
-            x[..., row, :] /= a[..., row, row, None]
-    return x
-
-
-def solve_rows_vjp(g: Node, y: Node, a: Node, b: Node) -> Gradients:
-    """The gradients of `solve`, within the triangle that is read."""
-    is_upper, is_unit = y.arg.options
-    back = triangle(turned(a), g, not is_upper, is_unit)
-    slope = -matmul(back, turned(y))
-    beyond = mask(slope, "less", -int(is_unit))
-    return [beyond.where(0.0, slope) if is_upper else lower(slope, int(is_unit)), back]
+def triangle(a: Node, b: Node, is_upper: bool, is_unit: bool = False) -> Node:
+    """Solve a x = b for a triangle."""
+    return host_call("solve_triangular", a, b, options=(is_upper, is_unit))
 
 
 def cofactors(x: Array) -> Array:
@@ -143,8 +123,8 @@ def cofactors(x: Array) -> Array:
         inverse = MATRICES["inv"].numpy(x)  # NaN where there is none, or an error
     except np.linalg.LinAlgError:
         inverse = np.full_like(x, np.nan)
-    spread = np.abs(x).sum((-1, -2)) * np.abs(inverse).sum((-1, -2))
-    if (spread < np.finfo(x.dtype).eps ** -0.5).all():
+    spread = math.prod(np.abs(each).sum(-1).max(-1, initial=0) for each in (x, inverse))
+    if (spread < 0.01 / np.finfo(x.dtype).eps).all():
         value = MATRICES["det"].numpy(x)[..., None, None]
         return np.conj(value * np.swapaxes(inverse, -1, -2))
     u, s, vh = np.linalg.svd(x)
@@ -177,6 +157,15 @@ def slogdet_vjp(g: Node, y: Node, x: Node) -> Gradients:
     return [numbers(scale, x) * turned(host_call("inv", x))]
 
 
+def cholesky(x: Array) -> Array:
+    """Write matrices as L L^T; NaN in one is in the last element of L, and refused, too."""
+    found = BELOW.cholesky_lo(x)
+    last = found[..., -1:, -1:]
+    if (last != last).any():
+        raise np.linalg.LinAlgError(INDEFINITE)
+    return found
+
+
 def cholesky_vjp(g: Node, y: Node, x: Node) -> Gradients:
     """Giles: L^-T P(L^T g) L^-1, symmetric; P halves the diagonal of the lower triangle."""
     inner = lower(matmul(turned(y), g))
@@ -188,7 +177,7 @@ def cholesky_vjp(g: Node, y: Node, x: Node) -> Gradients:
 def pseudo_inverse(x: Array, rtol: float, atol: float) -> Array:
     """Invert by the singular values above max(atol, rtol * the largest); the others count as 0."""
     u, s, vh = np.linalg.svd(x, full_matrices=False)
-    limit = np.maximum(atol, rtol * s.max(-1, keepdims=True))
+    limit = np.maximum(atol, rtol * s.max(-1, keepdims=True, initial=0))
     is_large = s > limit
     scale = np.where(is_large, 1 / np.where(is_large, s, 1), 0)
     return np.conj(np.swapaxes(vh, -1, -2)) @ (scale[..., None] * np.conj(np.swapaxes(u, -1, -2)))
@@ -404,166 +393,6 @@ def eig_vjp(g: Node, y: Node, x: Node) -> Gradients:
     return [host_call("solve", turned(v), matmul(core, turned(v)))]
 
 
-# LU
-
-
-def size_of(x: Array) -> Array:
-    """Measure numbers as LAPACK chooses pivots: complex ones by the sum of both parts."""
-    return np.abs(x.real) + np.abs(x.imag) if np.iscomplexobj(x) else np.abs(x)
-
-
-def lu(x: Array) -> tuple[Array, Array]:
-    """Write matrices as P L U: both triangles in one, and the rows swapped at each step, from 1."""
-    is_many = count(x.shape[:-2]) > MANY * x.shape[-1]
-    return (None if is_many else factored(x)) or eliminated(x)
-
-
-def eliminated(x: Array) -> tuple[Array, Array]:
-    """Do what `lu` does by Gauss with partial pivoting, a step of all matrices at once."""
-    both = x.reshape(count(x.shape[:-2]), *x.shape[-2:]).copy()
-    every = np.arange(len(both))
-    swaps = np.zeros((len(both), min(x.shape[-2:])), x.dtype)
-    for step in range(swaps.shape[1]):
-        best = step + np.argmax(size_of(both[:, step:, step]), 1)
-        swaps[:, step] = best + 1
-        row = swapped(both, every, step, best)
-        below = both[:, step + 1 :, step]
-        below /= np.where(row[:, step] == 0, 1, row[:, step])[:, None]
-        both[:, step + 1 :, step + 1 :] -= below[:, :, None] * row[:, None, step + 1 :]
-    return both.reshape(x.shape), swaps.reshape(*x.shape[:-2], swaps.shape[-1])
-
-
-def swapped(rows: Array, every: Array, step: int, best: Array) -> Array:
-    """Swap a row of each of some matrices with the best one of each; gives the best ones."""
-    chosen = rows[every, best]
-    rows[every, best] = rows[:, step]
-    rows[:, step] = chosen
-    return chosen
-
-
-def in_three(x: Array) -> tuple[Array, Array, Array]:
-    """Write matrices as P L U, in three."""
-    both, swaps = lu(x)
-    (rows, columns), least = x.shape[-2:], swaps.shape[-1]
-    left, top = both[..., :least], both[..., :least, :]
-    left = np.where(is_above(rows, least), np.eye(rows, least, dtype=x.dtype), left)
-    return permutation(swaps, rows), left, np.where(is_above(least, columns), top, 0)
-
-
-def lu_parts(x: Shape) -> tuple[Shape, Shape, Shape]:
-    """Shapes of P, L and U of one matrix."""
-    rows, columns = x[-2:]
-    least = min(rows, columns)
-    return (rows, rows), (rows, least), (least, columns)
-
-
-def lu_shapes(x: Shape) -> tuple[Shape, Shape]:
-    """Shapes of the triangles in one, and of the swaps, of one matrix."""
-    return x[-2:], (min(x[-2:]),)
-
-
-def block(node: Node, rows: tuple[int, int], columns: tuple[int, int]) -> Node:
-    """Take rows and columns of a stack of matrices, from the first to before the last."""
-    lead = tuple((0, size, 1) for size in node.shape[:-2])
-    return node.slice((*lead, (*rows, 1), (*columns, 1)))
-
-
-def lu_vjp(g: Node, y: Node, x: Node) -> Gradients:
-    """The gradient of both triangles in one."""
-    rows, columns = x.shape[-2:]
-    least = min(rows, columns)
-    both, swaps = unpacked(y, *lu_shapes(x.shape))
-    flowing, _ = unpacked(g, *lu_shapes(x.shape))
-    left = lower(block(both, (0, rows), (0, least)), 1)
-    left, top = left + identity(left), upper(block(both, (0, least), (0, columns)))
-    for_left, for_top = (
-        block(flowing, (0, size), (0, of)) for size, of in ((rows, least), (least, columns))
-    )
-    found = lu_gradient(left, top, for_left, for_top)
-    return [host_call("swap_rows", found, swaps, options=(True,))]
-
-
-def in_three_vjp(g: Node, y: Node, x: Node) -> Gradients:
-    """The gradient of L and U; P has none."""
-    shapes = lu_parts(x.shape)
-    order, left, top = unpacked(y, *shapes)
-    return [matmul(order, lu_gradient(left, top, *unpacked(g, *shapes)[1:]))]
-
-
-def lu_gradient(left: Node, top: Node, for_left: Node, for_top: Node) -> Node:
-    """L^-T (tril(L^T gL, -1) + triu(gU U^T)) U^-T, of the square that both triangles have.
-
-    It is what P is multiplied with. Columns to its right are L times those of U, rows below it
-    those of L times U.
-    """
-    rows, least, columns = *left.shape[-2:], top.shape[-1]
-    square, right, below = (0, least), (least, columns), (least, rows)
-    whole_left, whole_top, beside, under = left, top, for_top, for_left
-    left, for_left = (block(each, square, square) for each in (left, for_left))
-    top, for_top = (block(each, square, square) for each in (top, for_top))
-    for_left, for_top, edge = lower(for_left, 1), upper(for_top), None
-    if columns > rows:
-        edge = triangle(turned(left), block(beside, square, right), True, True)
-        for_left = for_left - matmul(edge, turned(block(whole_top, square, right)))
-    elif rows > columns:
-        edge = turned(triangle(top, turned(block(under, below, square)), True))
-        for_top = for_top - matmul(turned(block(whole_left, below, square)), edge)
-    inner = lower(matmul(turned(left), lower(for_left, 1)), 1)
-    inner = inner + upper(matmul(upper(for_top), turned(top)))
-    back = triangle(turned(left), inner, True, True)
-    whole = turned(triangle(top, turned(back), True))
-    if edge is not None:
-        sides = ((0, rows - least), (0, columns - least))
-        lead = ((0, 0),) * (left.rank - 2)
-        start = tuple((least * (size > least), 0) for size in (rows, columns))
-        whole = whole.pad((*lead, *sides)) + edge.pad((*lead, *start))
-    return whole
-
-
-def triangle(a: Node, b: Node, is_upper: bool, is_unit: bool = False) -> Node:
-    """Solve a x = b for a triangle."""
-    return host_call("solve_triangular", a, b, options=(is_upper, is_unit))
-
-
-def permutation(swaps: Array, rows: int) -> Array:
-    """Make the matrices P of A = P L U from the swaps."""
-    order, lead = order_of(swaps, rows), swaps.shape[:-1]
-    found: Array = np.zeros((len(order), rows, rows), swaps.dtype)
-    found[np.arange(len(order))[:, None], order, np.arange(rows)] = 1
-    return found.reshape(*lead, rows, rows)
-
-
-def order_of(swaps: Array, rows: int) -> Array:
-    """Find where rows (count, rows) come from that are swapped one pair after the other."""
-    flat = swaps.reshape(count(swaps.shape[:-1]), swaps.shape[-1]).real.astype(np.int64) - 1
-    if len(flat) == 1:
-        listed = list(range(rows))
-        for step, other in enumerate(flat[0].tolist()):
-            listed[step], listed[other] = listed[other], listed[step]
-        return np.array([listed], int)
-    order, every = np.tile(np.arange(rows), (len(flat), 1)), np.arange(len(flat))
-    for step in range(flat.shape[1]):
-        swapped(order, every, step, flat[:, step])
-    return order
-
-
-def swap_rows(x: Array, swaps: Array, is_back: bool) -> Array:
-    """Multiply matrices by P^T of A = P L U, or by P."""
-    order = order_of(swaps, x.shape[-2])
-    places = np.arange(len(order))[:, None], order
-    flat = x.reshape(len(order), *x.shape[-2:])
-    if not is_back:
-        return flat[places].reshape(x.shape)
-    found = np.empty_like(flat)
-    found[places] = flat
-    return found.reshape(x.shape)
-
-
-def swap_rows_vjp(g: Node, y: Node, x: Node, swaps: Node) -> Gradients:
-    """Swap back."""
-    return [host_call("swap_rows", g, swaps, options=(not y.arg.options[0],)), None]
-
-
 # functions of matrices
 
 
@@ -632,13 +461,13 @@ def quick(
     return HostFunction(name, found, shape, vjp, True, bool(refusal), refusal)
 
 
+INDEFINITE = "Matrix is not positive definite"
 SINGULAR, STUCK = "Singular matrix", "it did not converge"
 THIN, VALUES = partial(np.linalg.svd, full_matrices=False), partial(np.linalg.svd, compute_uv=False)
 MATRICES = functions(
     quick("inv", "inv", same, inverse_vjp, SINGULAR),
     quick("solve", "solve", lambda a, b: b, solve_vjp, SINGULAR),
-    row("solve_triangular", solve_rows, lambda a, b, *_: b, solve_rows_vjp),
-    quick("cholesky", "cholesky_lo", same, cholesky_vjp, "Matrix is not positive definite"),
+    HostFunction("cholesky", cholesky, same, cholesky_vjp, True, True, INDEFINITE),
     row("pinv", pseudo_inverse, lambda x, *_: (*x[:-2], x[-1], x[-2]), pinv_vjp, True),
     row("lstsq", nearest, lambda a, b, *_: total(nearest_shapes(a, b), a), nearest_vjp),
     quick("svd", "svd_s", lambda x: total(svd_shapes(x), x), svd_vjp, STUCK, THIN),
@@ -648,12 +477,8 @@ MATRICES = functions(
     row("eig", eig, lambda x: total((x[-1:], x[-2:]), x), eig_vjp, True),
     row("eigvals", values_of_any, lambda x: x[:-1], values_of_any_vjp, True),
     row("qr", qr, lambda x, mode: total(qr_shapes(x, mode), x), qr_vjp),
-    row("in_three", in_three, lambda x: total(lu_parts(x), x), in_three_vjp),
-    row("lu", lu, lambda x: total(lu_shapes(x), x), lu_vjp),
     quick("det", "det", lambda x: x[:-2], det_vjp),
     quick("slogdet", "slogdet", lambda x: (*x[:-2], 2), slogdet_vjp),
     HostFunction("cofactors", cofactors, same, cofactors_vjp),
-    HostFunction("swap_rows", swap_rows, lambda x, swaps, is_back: x, swap_rows_vjp),
-    HostFunction("permutation", permutation, lambda x, rows: (*x[:-1], rows, rows)),
     HostFunction("matrix_exp", exponential, same, matrix_exp_vjp),
 )

@@ -14,6 +14,7 @@ from picograd.graph.composites import COMPOSITES, JOINS, NORMS
 from picograd.graph.elementwise import ELEMENTWISE
 from picograd.graph.factors import FACTOR_ROWS
 from picograd.graph.host_call import FUNCTIONS, HOST_ROWS, INCOMPLETE, TRANSFORMS
+from picograd.graph.host_lu import ELIMINATIONS
 from picograd.graph.host_matrices import MATRICES
 from picograd.graph.indexing import SCATTER_ROWS
 from picograd.graph.parts import PART_ROWS
@@ -40,4 +41,4 @@ TABLES = (  # each has added its rows to OPS
     COMPLEX_ROWS,
     HOST_ROWS,
 )
-FUNCTIONS.update(MATRICES | TRANSFORMS | INCOMPLETE)
+FUNCTIONS.update(MATRICES | ELIMINATIONS | TRANSFORMS | INCOMPLETE)

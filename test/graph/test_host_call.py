@@ -17,6 +17,7 @@ from picograd.graph.host_call import (
     packed,
     unpacked,
 )
+from picograd.graph.host_lu import ELIMINATIONS
 from picograd.graph.host_matrices import MATRICES
 from picograd.graph.node import Node
 from picograd.graph.recurrence import make_body, placeholder, recur
@@ -50,6 +51,7 @@ SAMPLES: dict[str, list[tuple[tuple[Any, ...], list[Any]]]] = {
     "eigvals": [((), [SQUARE + 1j * TALL[:, :3]])],
     "qr": [(("reduced",), [TALL]), (("reduced",), [WIDE]), (("complete",), [WIDE])],
     "lu": [((), [SQUARE])],
+    "lu_factor": [((), [SQUARE])],
     "in_three": [((), [SQUARE]), ((), [TALL]), ((), [WIDE])],
     "det": [((), [SQUARE])],
     "slogdet": [((), [SQUARE])],
@@ -67,7 +69,7 @@ CASES = [(name, *each) for name, samples in SAMPLES.items() for each in samples]
 
 
 def test_every_row_has_a_sample() -> None:
-    assert set(SAMPLES) == set(FUNCTIONS) == set(MATRICES | TRANSFORMS | INCOMPLETE)
+    assert set(SAMPLES) == set(FUNCTIONS) == set(MATRICES | ELIMINATIONS | TRANSFORMS | INCOMPLETE)
 
 
 @pytest.mark.parametrize(("name", "options", "arrays"), CASES)
@@ -95,7 +97,7 @@ PLACES = {"swap_rows", "lstsq"}  # what they are given or give as numbers has no
 DIFFERENTIABLE = [
     case for case in CASES if FUNCTIONS[case[0]].vjp is not None and case[0] not in COMPLEX | PLACES
 ]
-UNFIT = {"lu"}  # the pivots are no smooth function of the matrix
+UNFIT = {"lu", "lu_factor"}  # the pivots are no smooth function of the matrix
 
 
 def smooth(name: str, options: Any) -> Any:

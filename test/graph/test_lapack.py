@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from picograd.graph import lapack
-from picograd.graph.host_matrices import eliminated
+from picograd.graph.host_lu import eliminated
 
 SHAPES = [(4, 4), (3, 5, 4), (2, 3, 4, 6), (0, 3, 3), (3, 0), (0, 3), (70, 70), (2, 1, 1)]
 

@@ -15,7 +15,6 @@ from picograd import Tensor
 from picograd.config import config
 from picograd.engine import executable, host_calls
 from picograd.engine.backends import get_device
-from picograd.graph.host_call import HostCall
 from picograd.runtime.device import Device
 
 torch = pytest.importorskip("torch")
@@ -244,14 +243,12 @@ def second(function: Callable[..., Any], inputs: list[Any], lib: Any) -> Any:
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the functions called from now on."""
     found: list[str] = []
-    call = executable.run
 
-    def noted(arg: HostCall, *arrays: Any) -> Any:
-        found.append(arg.name)
-        return call(arg, *arrays)
+    def noted(call: Any) -> Any:
+        return lambda arg, *arrays: (found.append(arg.name), call(arg, *arrays))[1]
 
-    for caller in (executable, host_calls):
-        monkeypatch.setattr(caller, "run", noted)
+    for caller, name in ((executable, "run"), (host_calls, "run"), (host_calls, "results")):
+        monkeypatch.setattr(caller, name, noted(getattr(caller, name)))
     return found
 
 

@@ -13,15 +13,8 @@ from picograd.errors import ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.build_composite import check_device
 from picograd.graph.host_call import host_call, unpacked
-from picograd.graph.host_matrices import (
-    lu_parts,
-    lu_shapes,
-    nearest_shapes,
-    qr_shapes,
-    svd_shapes,
-    triangle,
-    turned,
-)
+from picograd.graph.host_lu import lu_parts, lu_shapes
+from picograd.graph.host_matrices import nearest_shapes, qr_shapes, svd_shapes, triangle, turned
 from picograd.graph.node import Node
 from picograd.tensor.core.operands import floating, need_rank
 from picograd.tensor.linalg import products
@@ -142,10 +135,10 @@ def lstsq(a: Node, b: Node, limit: float | None) -> list[Node]:
     return [solution, real_part(rank).cast(int64)]
 
 
-def lu(node: Node) -> list[Node]:
+def lu(node: Node, name: str = "lu_factor") -> list[Node]:
     """Write matrices as P L U: both triangles in one, and the rows swapped at each step, from 1."""
-    x = wide("lu", node, False)
-    both, swaps = unpacked(host_call("lu", x), *lu_shapes(x.shape))
+    x = wide(name, node, False)
+    both, swaps = unpacked(host_call(name, x), *lu_shapes(x.shape))
     return [both, real_part(swaps).cast(int32)]
 
 

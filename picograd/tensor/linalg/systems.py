@@ -154,7 +154,7 @@ def lu_factor(A: Tensor, *, pivot: bool = True) -> LUFactor:
     """
     need_pivot(pivot)
     need_tensor("lu_factor", A)
-    return LUFactor(*factors(host.lu, as_float(A)))
+    return LUFactor(*decided(*factors(host.lu, as_float(A))))
 
 
 class LUTried(NamedTuple):
@@ -171,7 +171,9 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -
     >>> picograd.linalg.lu_factor_ex(picograd.Tensor([[1.0, 1.0], [1.0, 1.0]])).info.item()
     2
     """
-    both, swaps = lu_factor(A, pivot=pivot)
+    need_pivot(pivot)
+    need_tensor("lu_factor_ex", A)
+    both, swaps = factors(host.lu, as_float(A), "lu")
     is_zero = both.diagonal(0, -2, -1) == 0
     info = is_zero.any(-1).where(is_zero.int().argmax(-1) + 1, 0).int()
     if check_errors and info.any():

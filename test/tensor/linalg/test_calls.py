@@ -64,3 +64,24 @@ def test_inside_of_traces_nothing_is_computed(on_host, asked):
     twice = picograd.jit(lambda t: linalg.inv(t) * 2)
     for _ in range(3):
         np.testing.assert_allclose(twice(x).numpy(), 2 * np.linalg.inv(x.numpy()), rtol=1e-4)
+
+
+def test_numbers_of_single_matrices_stay(on_host):
+    found = [each for number in range(1, 9) for each in linalg.slogdet(Tensor(MATRIX * -number))]
+    want = [each for number in range(1, 9) for each in np.linalg.slogdet(MATRIX * -number)]
+    np.testing.assert_allclose([each.item() for each in found], want, rtol=1e-5)
+    assert linalg.pinv(Tensor(np.zeros((2, 0, 3), np.float32))).shape == (2, 3, 0)
+
+
+def test_what_has_no_factors_is_refused():
+    for x in (Tensor([[1.0, 2.0], [2.0, 4.0]]), Tensor(MATRIX, requires_grad=True) * 0):
+        with pytest.raises(LinAlgError, match=r"^linalg.lu_factor: Singular matrix"):
+            linalg.lu_factor(x)
+        assert linalg.lu_factor_ex(x).info.item() > 0
+    for bad in (
+        [[np.nan, 0.0], [0.0, 1.0]],
+        [[1.0, 0.0], [np.nan, 1.0]],
+        [[1.0, 0.0], [0.0, -1.0]],
+    ):
+        with pytest.raises(LinAlgError, match=r"^linalg.cholesky: Matrix is not positive definite"):
+            linalg.cholesky(Tensor(bad))
