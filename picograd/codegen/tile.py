@@ -612,8 +612,7 @@ def format_pipeline(step: Persistent | Pipeline, depth: int) -> list[str]:
         lines = [f"{head}persistent {step.points} by {step.block!r}, {step.teams}{dealt}:"]
         return [*lines, *(x for s in step.body for x in format_step(s, depth + 1))]
     known = "".join(f", {axis!r} = {index}" for axis, index in step.known)
-    seen = "" if step.seen is None else f" if 0<={step.seen}"
-    lines = [f"{head}pipeline {step.axis!r}{known}{seen} produces:"]
+    lines = [f"{head}pipeline {step.axis!r}{known} produces:"]
     lines += [x for s in step.produce for x in format_step(s, depth + 1)]
     lines.append(f"{head}consumes:")
     return lines + [x for s in step.consume for x in format_step(s, depth + 1)]

@@ -9,7 +9,8 @@ Small reductions find them, in the kernel of the stream or before it, and the st
 lies before or behind: a guard around what it sums, true wherever anything is seen. They also find
 the places around the middle of these that all rows of a grain see, where masks hold without a look
 at their numbers. Rows are compared by the least and the most of their numbers; where a mask is no
-comparison of what rows have with what places have, it is looked at whole.
+comparison of what rows have with what places have, it is looked at whole, and each of its blocks is
+known: whether it shows anything, and whether all.
 """
 
 from collections.abc import Iterator, Sequence

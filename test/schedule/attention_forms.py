@@ -5,7 +5,7 @@ import math
 import numpy as np
 from plan_support import VALUES, leaf, spread
 
-from picograd.dtype import DType, bool_, float32, int64
+from picograd.dtype import DType, bool_, float32, int32, int64
 from picograd.graph import build
 from picograd.graph.gradient import gradient
 from picograd.graph.node import Node
@@ -124,6 +124,32 @@ def few_rows_see(q, k, v):
     seen = leaf(1, dtype=int64)
     VALUES[seen][:] = q.shape[2] * 2 // 3
     return masked(q, k, v, lambda s, at: s.iota(2).binary("less", at(seen)))
+
+
+def with_holes(q, k, v):
+    """A mask whose rows see nothing of some blocks between others, and some nothing at all."""
+    rows, places = q.shape[2], k.shape[2]
+    mask = leaf(rows, places, dtype=bool_, below=2)
+    seen = VALUES[mask]
+    seen[:, 64 : places - 70] = False
+    seen[rows - 64 :, :64] = True
+    seen[:10] = False
+    return masked(q, k, v, lambda s, at: at(mask, 2, 3))
+
+
+def recurring(q, k, v):
+    """Documents that others interrupt, compared by arithmetic: their mask is looked at whole."""
+
+    def see(s, at):
+        numbers = []
+        for dim in (2, 3):
+            own = leaf(s.shape[dim], dtype=int32)
+            VALUES[own] = np.arange(s.shape[dim], dtype=np.int32) // 64 % 2
+            numbers.append(at(own, dim))
+        row, place = numbers
+        return ((row - place) * (row - place)).binary("less", row.const_like(1))
+
+    return masked(q, k, v, see)
 
 
 def merged_batch(q, k, v):

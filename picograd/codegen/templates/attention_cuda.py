@@ -366,7 +366,7 @@ class Writer:
             zero = {core: const(0.0, core.dtype)}
             is_last = not refs_of([replaced(each, zero.get) for each in later[place:]])
             name = self.score if is_last else frame.add_scores(f"element{number}", self.dtype)
-            steps.append(Assign(name, self.dims, self.element(core, known)))
+            steps.append(Assign(name, self.dims, self.of_rows(self.element(core, known))))
             value = read(name, self.point, compute.dtype)
             known = {core: value} if is_last else {**known, core: value}
             before = frame.sum_before(number)
@@ -378,8 +378,18 @@ class Writer:
             value = self.element(each.weight, known)
             while value.args and OPS[value.op].keeps_value:
                 (value,) = value.args  # it is rounded once, where it is packed
-            steps.append(Assign(name, self.dims, value))
+            steps.append(Assign(name, self.dims, self.of_rows(value)))
         return [*steps, *self.repair()]
+
+    def of_rows(self, element: Expr) -> Expr:
+        """Compute an element where there is a row, if a split has but one block to wait for.
+
+        Half of a tile has none where they are few. Where more blocks follow, `wgmma` of all rows
+        runs beside the work on them, and they are slower with it (docs/records/0012-attention).
+        """
+        frame = self.frame
+        is_lone = frame.split.size > 1 and frame.block.size == 1 and not is_tile(element)
+        return guarded(element, frame.rows.conditions) if is_lone else element
 
     def element(self, body: Expr, known: Mapping[Expr, Expr]) -> Expr:
         """Write a body at one place: weights of what is hidden are 0 as exponentials of -inf."""

@@ -29,12 +29,13 @@ from picograd.target import Target
 Factor = Callable[[Expr, Expr], Expr]  # of a peak and the greatest one
 MOST_SPLITS = 64
 FILLING, ADDING = 2, 2  # blocks of a stream that a tile, and adding up, take as long as
+SLACK = 1.03  # times the least time that fewer splits may take: each reads memory in one stretch
 LANES = 4  # columns of a thread
 THREADS = (8, SPAN // LANES), (4, 2 * SPAN // LANES)  # along rows at once, and their columns
 
 
 def split_count(stream: Stream, size: int, target: Target) -> int:
-    """Choose in how many splits a stream of blocks of `size` places takes the least time."""
+    """Choose in how few splits a stream of blocks of `size` places takes about the least time."""
     stored = [compute for compute in stream.computes if compute.store is not None]
     if any(stream.product_like(compute) is None for compute in stored):
         return 1
@@ -48,7 +49,9 @@ def split_count(stream: Stream, size: int, target: Target) -> int:
         last = ADDING if splits > 1 else 0
         return rounds * each + last
 
-    return min(range(1, min(blocks, MOST_SPLITS) + 1), key=time)
+    counts = range(1, min(blocks, MOST_SPLITS) + 1)
+    most = SLACK * min(map(time, counts))
+    return next(count for count in counts if time(count) <= most)
 
 
 class Splits:

@@ -1,13 +1,12 @@
 """Ranges that an attention kernel finds by itself: how rows are shared, values, one launch."""
 
-import numpy as np
 import pytest
-from attention_forms import documents, masked
+from attention_forms import documents, masked, recurring, with_holes
 from plan_support import VALUES, leaf
 from test_attention_gradient_cuda import check, gradients_of, run_program, run_tiles
 
 from picograd.codegen.templates import attention_ahead, attention_cuda
-from picograd.dtype import bfloat16, bool_, int32
+from picograd.dtype import bfloat16, bool_
 from picograd.schedule import score_ranges
 from picograd.schedule.loop import dynamics_of
 from picograd.schedule.schedule import schedule
@@ -24,32 +23,6 @@ def stored(q, k, v):
     VALUES[mask][:, : places // 3] = False
     VALUES[mask][: rows // 2, places // 2 :] = False
     return masked(q, k, v, lambda s, at: at(mask, 2, 3))
-
-
-def with_holes(q, k, v):
-    """A mask whose rows see nothing of some blocks between others, and some nothing at all."""
-    rows, places = q.shape[2], k.shape[2]
-    mask = leaf(rows, places, dtype=bool_, below=2)
-    seen = VALUES[mask]
-    seen[:, 64 : places - 70] = False
-    seen[rows - 64 :, :64] = True
-    seen[:10] = False
-    return masked(q, k, v, lambda s, at: at(mask, 2, 3))
-
-
-def recurring(q, k, v):
-    """Documents that others interrupt, compared by arithmetic: their mask is looked at whole."""
-
-    def see(s, at):
-        numbers = []
-        for dim in (2, 3):
-            own = leaf(s.shape[dim], dtype=int32)
-            VALUES[own] = np.arange(s.shape[dim], dtype=np.int32) // 64 % 2
-            numbers.append(at(own, dim))
-        row, place = numbers
-        return ((row - place) * (row - place)).binary("less", row.const_like(1))
-
-    return masked(q, k, v, see)
 
 
 @pytest.fixture(autouse=True)

@@ -17,6 +17,7 @@ from attention_forms import (
     softcap,
     window,
     with_gradients,
+    with_holes,
 )
 from cuda_tools import compile_cuda, to_ptx
 from plan_support import leaf
@@ -72,6 +73,13 @@ def test_documents(monkeypatch):
     monkeypatch.setattr(score_ranges, "LEAST", 64)
     np.random.seed(0)
     check(FEW, with_gradients(documents, *shapes_of(150, 150, 32, 32)), run_tiles, 3, 1e-5)
+
+
+def test_blocks_between_others_are_left_out(monkeypatch):
+    monkeypatch.setattr(score_ranges, "LEAST", 64)
+    np.random.seed(0)
+    shapes = (1, 4, 192, 16), (1, 4, 256, 16), (1, 4, 256, 16)
+    check(FEW, with_gradients(with_holes, *shapes), run_tiles, 3, 1e-5)
 
 
 @pytest.mark.parametrize("rows, columns, depth, width", [(40, 100, 192, 96), (70, 40, 256, 256)])
