@@ -182,6 +182,8 @@ def ready(capture: Capture, arguments: Sequence[Tensor], buffers: Sequence[Buffe
             there = "is" if gradient is not None else "is not"
             shape = () if owner is None else owner._node.shape
             return f"the gradient of a tensor {shape} {there} there, or is another kind"
+        if is_computed(gradient):
+            return "a gradient that it adds to leads to others"
         if position >= 0 and gradient is not None:
             realize([gradient._node])
             inputs[position] = leaf_buffer(gradient._node)

@@ -618,7 +618,8 @@ class Tracer:
     def find_captured(self, node: Node) -> Any:
         """Refer to the tensor from outside that has a node, if there is one."""
         owner = self.before.owner(node)
-        return None if owner is None or id(owner) in self.owners else weakref.ref(owner)
+        is_passed = owner is None or (id(owner) in self.owners and not owner._tracks)
+        return None if is_passed else weakref.ref(owner)
 
     def find_inputs(self, capture: Capture, found: GraphKey) -> None:
         """Say for every buffer of the plan where a replay takes it from."""
