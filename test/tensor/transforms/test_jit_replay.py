@@ -122,3 +122,22 @@ def test_gradients_with_gradients_that_a_jitted_function_adds_up() -> None:
         totals.append(found)
     assert totals[0] == totals[1]
     assert totals[0][-1] == [[140.0, 574.0], [92.0, 207.0]]
+
+
+@pytest.mark.parametrize("how", ["set_", "data"])
+def test_a_tensor_that_the_trace_gave_another_shape_is_traced_again(how: str) -> None:
+    """It was described as the trace left it, so that the next call fitted the old shape."""
+    x, other = picograd.ones(3, 3), Tensor([1.0, 2.0])
+
+    @picograd.jit
+    def step() -> Tensor:
+        before = x.clone()
+        if how == "data":
+            x.data = other
+        else:
+            x.set_(other)
+        return before
+
+    assert [step().shape for _ in range(3)] == [(3, 3), (2,), (2,)]
+    x.add_(1)
+    assert other.tolist() == [2.0, 3.0]
