@@ -34,7 +34,7 @@ READS = (
 VIEWS = (
     "{x}[0]", "{x}[-1]", "{x}[1:]", "{x}[:2]", "{x}[::2]", "{x}[:, 0]", "{x}[..., -1]", "{x}[None]",
     "{x}.t()", "{x}.mT", "{x}.view(-1)", "{x}.reshape(-1)", "{x}.unsqueeze(0)", "{x}.squeeze()",
-    "{x}.transpose(0, -1)", "{x}.narrow(0, 0, 1)", "{x}.diagonal()", "{x}.expand(2, *{x}.shape)",
+    "{x}.transpose(0, -1)", "{x}.narrow(0, 0, 1)", "{x}.diagonal()", "{x}.repeat(2, 1)",
     "{x}.unbind(0)[-1]", "{x}.chunk(2)[-1]", "{x}.detach()", "{x}.data", "{x}.movedim(0, -1)",
     "{x}.view({x}.shape)", "{x}.view({x}.dtype)", "{x}[...]", "{x}.unfold(0, 2, 1)",
 )  # fmt: skip

@@ -598,6 +598,8 @@ def compute(tracer: Tracer, capture: Capture) -> tuple[list[Buffer], list[int | 
     is_spent = bool(capture.gradients or is_spent) and not tracer.trace.is_retained
     if wanted and not is_spent:
         capture.graph = keep_graph(wanted, found, tracer.argument_of(), tracer.find_captured)
+        if capture.graph is not None and capture.graph.is_fixed:
+            capture.refusals.append("gradients go through a position that no value needs")
     capture.scalars, limits = found.scalars, None
     if sizes is not None:
         limits = follow(capture, tracer, traced, roots, found)

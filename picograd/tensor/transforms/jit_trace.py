@@ -642,7 +642,9 @@ class Tracer:
                 tensor = kept[id(node)] if owner is None else owner
                 expected = node.arg if node.op in MEMORY else node
                 state = describe(tensor) if owner is None else self.before.described[id(node)]
-                each = Captured(position, weakref.ref(tensor), expected, *state[3:5], state)
+                tracks, is_frozen = state[3:5]
+                find = weakref.ref(tensor)
+                each = Captured(position, find, expected, tracks, is_frozen, state)
                 capture.captured.append(each)
                 if owner is None and id(node) in written:  # a state that the trace began
                     capture.written.append(each.find)

@@ -141,3 +141,20 @@ def test_a_tensor_that_the_trace_gave_another_shape_is_traced_again(how: str) ->
     assert [step().shape for _ in range(3)] == [(3, 3), (2,), (2,)]
     x.add_(1)
     assert other.tolist() == [2.0, 3.0]
+
+
+def test_gradients_through_a_position_of_a_state() -> None:
+    """A KeyError: the values of the second call do not need the position in the first."""
+    found = []
+    for decorate in (picograd.jit, lambda function: function):
+        rows, x = picograd.ones(2, 3), Tensor([1.0, 2.0, 3.0], requires_grad=True)
+
+        @decorate
+        def step(number: int, rows: Tensor = rows, x: Tensor = x) -> None:
+            rows[number] += x * rows[0].clone()
+
+        for number in (1, 0, 1, 0, 1):
+            step(number)
+        rows.sum().backward()
+        found.append([rows.tolist(), x.grad.tolist()])
+    assert found[0] == found[1]
