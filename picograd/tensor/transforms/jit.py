@@ -593,12 +593,13 @@ def compute(tracer: Tracer, capture: Capture) -> tuple[list[Buffer], list[int | 
         roots = sizes.graph(traced)
     found = graph_key(roots)
     tracer.find_inputs(capture, found)
-    is_recorded = any(each.tracks and not each.is_leaf for each in results_of(capture))
+    wanted = recorded(capture, roots)
     is_spent = any(each.is_given for each in tracer.trace.gradients.values())
     is_spent = bool(capture.gradients or is_spent) and not tracer.trace.is_retained
-    if is_recorded and not is_spent:
-        wanted = recorded(capture, roots)
+    if wanted and not is_spent:
         capture.graph = keep_graph(wanted, found, tracer.argument_of(), tracer.find_captured)
+        if capture.graph is not None and capture.graph.is_fixed:
+            capture.refusals.append("gradients go through a position that no value needs")
     capture.scalars, limits = found.scalars, None
     if sizes is not None:
         limits = follow(capture, tracer, traced, roots, found)
@@ -650,7 +651,9 @@ def follow(
 
 def recorded(capture: Capture, roots: Sequence[Any]) -> dict[int, Any]:
     """List the roots of which gradients may be asked."""
-    return {each.number: roots[each.number] for each in results_of(capture) if each.tracks}
+    results = (*results_of(capture), *[result for _, result in capture.gradients])
+    tracking = [each.number for each in results if each.tracks and not each.is_leaf]
+    return {number: roots[number] for number in tracking}
 
 
 def results_of(capture: Capture) -> list[Result]:

@@ -63,6 +63,7 @@ class KeptGraph:
     scalars: list[tuple[Node, int]]
     starts: dict[int, int]
     hooked: list[Node] = field(default_factory=list)  # of which hooks see the gradients
+    is_fixed: bool = False  # gradients go through positions that are those of the trace
 
 
 def stand_in(node: Node) -> Node:
@@ -83,7 +84,10 @@ def keep_graph(
     for node in nodes:
         buffer = leaf_buffer(node)
         for start in starts_of(node):
-            kept.starts[id(start)] = scalars[id(start)]
+            if id(start) in scalars:
+                kept.starts[id(start)] = scalars[id(start)]
+            else:  # no value needs it, and so no call says where it is
+                kept.is_fixed = True
         if node.op in SCALARS or (node.op in NUMBERS and id(node.arg) in scalars):
             values[id(node)] = stand_in(node)
             kept.scalars.append((values[id(node)], scalars[id(node.arg)]))
@@ -131,7 +135,7 @@ class Recording:
         """Make one output, computed already, whose gradient is that of the trace."""
         ends = [self.kept.roots[number], *self.kept.hooked]
         if self.starts:
-            ends = with_hooks(ends, moved(ends, lambda start: self.starts[id(start)]))
+            ends = with_hooks(ends, moved(ends, lambda start: self.starts.get(id(start), start)))
 
         def vjp(flowing: Node, node: Node, *nodes: Node) -> list[Node | None]:
             values = {id(made): given for made, given in self.leaves}
@@ -181,6 +185,8 @@ def ready(capture: Capture, arguments: Sequence[Tensor], buffers: Sequence[Buffe
             there = "is" if gradient is not None else "is not"
             shape = () if owner is None else owner._node.shape
             return f"the gradient of a tensor {shape} {there} there, or is another kind"
+        if is_computed(gradient):
+            return "a gradient that it adds to leads to others"
         if position >= 0 and gradient is not None:
             realize([gradient._node])
             inputs[position] = leaf_buffer(gradient._node)

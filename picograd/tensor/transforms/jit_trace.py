@@ -165,6 +165,7 @@ class Before:
     def __init__(self) -> None:
         live = pending.live_tensors()
         self.nodes = {id(t._node): (weakref.ref(t), t._node, t._tracks, t._history) for t in live}
+        self.described = {id(t._node): describe(t) for t in live}
 
     def owner(self, node: Node) -> Any:
         """Find the tensor that had a node."""
@@ -618,7 +619,8 @@ class Tracer:
     def find_captured(self, node: Node) -> Any:
         """Refer to the tensor from outside that has a node, if there is one."""
         owner = self.before.owner(node)
-        return None if owner is None or id(owner) in self.owners else weakref.ref(owner)
+        is_passed = owner is None or (id(owner) in self.owners and not owner._tracks)
+        return None if is_passed else weakref.ref(owner)
 
     def find_inputs(self, capture: Capture, found: GraphKey) -> None:
         """Say for every buffer of the plan where a replay takes it from."""
@@ -635,13 +637,14 @@ class Tracer:
                     capture.arguments.append((position, arguments[id(buffer)]))
             elif owner is not None and id(owner) in self.owners:
                 target = self.owners[id(owner)]
-                capture.read.append((position, target, describe(owner)))
+                capture.read.append((position, target, self.before.described[id(node)]))
             elif owner is not None or id(node) in kept:
                 tensor = kept[id(node)] if owner is None else owner
                 expected = node.arg if node.op in MEMORY else node
-                state = describe(tensor)
-                asks = tensor._tracks, tensor._is_frozen
-                each = Captured(position, weakref.ref(tensor), expected, *asks, state)
+                state = describe(tensor) if owner is None else self.before.described[id(node)]
+                tracks, is_frozen = state[3:5]
+                find = weakref.ref(tensor)
+                each = Captured(position, find, expected, tracks, is_frozen, state)
                 capture.captured.append(each)
                 if owner is None and id(node) in written:  # a state that the trace began
                     capture.written.append(each.find)

@@ -97,3 +97,64 @@ def test_gradients_go_through_a_state_that_calls_carry_on(is_returned: bool) -> 
     jitted = carried(picograd.jit, is_returned)
     np.testing.assert_allclose(jitted, carried(lambda function: function, is_returned), 1e-6)
     assert jitted[:3] == [[1.0, 0.0], [5.0, 2.0], [18.0, 16.0]]
+
+
+def test_gradients_with_gradients_that_a_jitted_function_adds_up() -> None:
+    """Those of a replay were values, and led nowhere; nor did what they were added to."""
+    totals = []
+    for decorate in (picograd.jit, lambda function: function):
+        x, y = (Tensor(each, requires_grad=True) for each in ([2.0, 3.0], [1.0, 3.0]))
+
+        @decorate
+        def step(x: Tensor = x, y: Tensor = y) -> Tensor:
+            (x * x * y).sum().backward(create_graph=True)
+            return x * 2
+
+        found = []
+        for call in range(5):
+            made = step()
+            if call % 2:
+                made.sum().backward(retain_graph=True)
+            if call > 2:
+                (x.grad * x).sum().backward(retain_graph=True)
+            found.append([x.grad.tolist(), y.grad.tolist()])
+            assert x.grad.requires_grad
+        totals.append(found)
+    assert totals[0] == totals[1]
+    assert totals[0][-1] == [[140.0, 574.0], [92.0, 207.0]]
+
+
+@pytest.mark.parametrize("how", ["set_", "data"])
+def test_a_tensor_that_the_trace_gave_another_shape_is_traced_again(how: str) -> None:
+    """It was described as the trace left it, so that the next call fitted the old shape."""
+    x, other = picograd.ones(3, 3), Tensor([1.0, 2.0])
+
+    @picograd.jit
+    def step() -> Tensor:
+        before = x.clone()
+        if how == "data":
+            x.data = other
+        else:
+            x.set_(other)
+        return before
+
+    assert [step().shape for _ in range(3)] == [(3, 3), (2,), (2,)]
+    x.add_(1)
+    assert other.tolist() == [2.0, 3.0]
+
+
+def test_gradients_through_a_position_of_a_state() -> None:
+    """A KeyError: the values of the second call do not need the position in the first."""
+    found = []
+    for decorate in (picograd.jit, lambda function: function):
+        rows, x = picograd.ones(2, 3), Tensor([1.0, 2.0, 3.0], requires_grad=True)
+
+        @decorate
+        def step(number: int, rows: Tensor = rows, x: Tensor = x) -> None:
+            rows[number] += x * rows[0].clone()
+
+        for number in (1, 0, 1, 0, 1):
+            step(number)
+        rows.sum().backward()
+        found.append([rows.tolist(), x.grad.tolist()])
+    assert found[0] == found[1]
