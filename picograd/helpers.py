@@ -63,6 +63,11 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(strides)
 
 
+def lying_along(axis: int, rank: int) -> tuple[int, ...]:
+    """Give the shape that lays a vector along one of some axes: (1, -1, 1)."""
+    return tuple([-1 if place == axis % rank else 1 for place in range(rank)])
+
+
 @contextmanager
 def paused_collection() -> Iterator[None]:
     """Pause Python's collector: its passes over a growing graph would make a walk quadratic."""

@@ -2,7 +2,7 @@
 
 from itertools import product as points
 
-from picograd.helpers import ceil_div, product, round_up, row_major
+from picograd.helpers import ceil_div, lying_along, product, round_up, row_major
 
 
 def test_product_of_nothing_is_one() -> None:
@@ -21,3 +21,8 @@ def test_row_major_strides() -> None:
     assert row_major(()) == ()
     assert row_major((5,)) == (1,)
     assert row_major((2, 3, 4)) == (12, 4, 1)
+
+
+def test_a_vector_lies_along_one_axis() -> None:
+    assert lying_along(1, 3) == lying_along(-2, 3) == (1, -1, 1)
+    assert lying_along(0, 1) == (-1,)

@@ -38,7 +38,7 @@ from picograd.graph.axes import Axes, NoRule, Part, Parts, memory_of
 from picograd.graph.node import Node, Number
 from picograd.graph.row import Role
 from picograd.graph.shape import Shape
-from picograd.helpers import product
+from picograd.helpers import lying_along, product
 from picograd.late_methods import dataclass
 from picograd.number import is_given
 
@@ -137,9 +137,8 @@ def left_out(array: Any, ends: tuple[End, ...], fill: Any) -> Any:
     for end in ends:
         place: Any = np.arange(array.shape[end.axis]) // end.step
         seen = (place % end.size if end.size else place) < end.count.value
-        view = [1] * array.ndim
-        view[end.axis] = -1
-        array = np.where(seen.reshape(view), array, np.asarray(fill, array.dtype))
+        seen = seen.reshape(lying_along(end.axis, array.ndim))
+        array = np.where(seen, array, np.asarray(fill, array.dtype))
     return array
 
 

@@ -24,6 +24,7 @@ from picograd.graph.random import random_bits
 from picograd.graph.row import ANY, DTypeRule, Op, Role, Sizes, View, table
 from picograd.graph.shape import equal_shape, reduce_shape
 from picograd.graph.viewing import VIEW_ROWS
+from picograd.helpers import lying_along
 
 Array = Any
 Gradients = tuple[Node | None, ...]
@@ -38,9 +39,8 @@ def broadcast_const(node: Node) -> Array:
 
 def iota(node: Node) -> Array:
     """Count along one axis."""
-    sizes = [1] * len(node.shape)
-    sizes[node.arg] = node.shape[node.arg]
-    return np.broadcast_to(np.arange(sizes[node.arg]).reshape(sizes), node.shape)
+    places = np.arange(node.shape[node.arg])
+    return np.broadcast_to(places.reshape(lying_along(node.arg, node.rank)), node.shape)
 
 
 def reduce(node: Node, x: Array) -> Array:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import picograd.nn.functional as functional
+from picograd.helpers import lying_along
 from picograd.late_methods import dataclass
 from picograd.onnx.table import Array, Call, Value, ints, operator
 from picograd.tensor.public import stack, where
@@ -94,9 +95,7 @@ def resize(
 
 def filled_outside(x: Tensor, inside: Array, axis: int, value: float) -> Tensor:
     """Write a value where an axis was read outside the picture."""
-    shape = [1] * x.ndim
-    shape[axis] = len(inside)
-    return where(Tensor(inside.reshape(shape)), x, value).to(x.dtype)
+    return where(Tensor(inside.reshape(lying_along(axis, x.ndim))), x, value).to(x.dtype)
 
 
 def planned(have: list[int], scales: list[float], sizes: list[int], policy: str) -> list[Axis]:

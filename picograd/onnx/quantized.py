@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from picograd.helpers import lying_along
 from picograd.onnx.network import conv
 from picograd.onnx.recurrent import lstm
 from picograd.onnx.table import Call, Value, operator
@@ -17,9 +18,7 @@ def along(value: Tensor, x: Tensor, axis: int, block: int) -> Tensor:
     if value.ndim == 0 or (value.numel() == 1 and value.ndim <= 1):
         return value.reshape(())
     if value.ndim == 1 and not block:
-        shape = [1] * x.ndim
-        shape[axis] = value.shape[0]
-        return value.reshape(shape)
+        return value.reshape(lying_along(axis, x.ndim))
     return value.repeat_interleave(block, axis).narrow(axis, 0, x.shape[axis])
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 import picograd.nn.functional as functional
 from picograd.dtype import bool_
+from picograd.onnx.shaping import places_along
 from picograd.onnx.table import Call, ints, operator
 from picograd.tensor.public import where
 from picograd.tensor.tensor import Tensor
@@ -107,10 +108,7 @@ def log_softmax_before(x: Tensor, axis: int = 1) -> Tensor:
 @operator("Hardmax", since=13)
 def hardmax(x: Tensor, axis: int = -1) -> Tensor:
     """1 at the first of the largest elements, 0 elsewhere."""
-    shape = [1] * x.ndim
-    shape[axis] = x.shape[axis]
-    places = Tensor(np.arange(x.shape[axis]).reshape(shape))
-    return (places == x.argmax(axis, True)).to(x.dtype)
+    return (places_along(x.shape[axis], axis, x.ndim) == x.argmax(axis, True)).to(x.dtype)
 
 
 @operator("Hardmax")

@@ -7,6 +7,7 @@ import numpy as np
 
 import picograd.nn.functional as functional
 from picograd.errors import ShapeError
+from picograd.helpers import lying_along
 from picograd.onnx.table import Array, Call, Value, ints, operator
 from picograd.onnx.values import dtype_of_onnx
 from picograd.tensor.core.annotations import Scalar
@@ -194,16 +195,14 @@ def gather_nd(x: Tensor, places: Tensor, batch_dims: int = 0) -> Tensor:
     """Take what lies at places of several axes; the first axes are a batch."""
     places = places.long()
     depth = places.shape[-1]
-    batch = [batch_place(x.shape[:batch_dims], n, places.ndim - 1) for n in range(batch_dims)]
+    batch = [places_along(x.shape[n], n, places.ndim - 1) for n in range(batch_dims)]
     index = (*batch, *(places[..., n] for n in range(depth)))
     return x[index]
 
 
-def batch_place(sizes: Any, axis: int, ndim: int) -> Tensor:
-    """Number a batch axis, in a shape that broadcasts with places."""
-    shape = [1] * ndim
-    shape[axis] = sizes[axis]
-    return Tensor(np.arange(sizes[axis]).reshape(shape))
+def places_along(size: int, axis: int, rank: int) -> Tensor:
+    """Number the places of an axis, in a shape that lies along it."""
+    return Tensor(np.arange(size).reshape(lying_along(axis, rank)))
 
 
 @operator("ScatterElements", "Scatter")
@@ -268,10 +267,8 @@ def nonzero(x: Tensor) -> Tensor:
 def one_hot(index: Tensor, size: int, pair: Tensor, axis: int = -1) -> Tensor:
     """Write one of two values: at the place, and elsewhere."""
     axis += (index.ndim + 1) * (axis < 0)
-    shape = [1] * (index.ndim + 1)
-    shape[axis] = size
     index = where(index < 0, index + size, index).unsqueeze(axis)
-    return where(index == Tensor(np.arange(size).reshape(shape)), pair[1], pair[0])
+    return where(index == places_along(size, axis, index.ndim), pair[1], pair[0])
 
 
 @operator("Range")
@@ -331,12 +328,8 @@ def trilu(x: Tensor, k: int | None = None, upper: int = 1) -> Tensor:
 @operator("ReverseSequence")
 def reverse_sequence(x: Tensor, lengths: Tensor, batch_axis: int = 1, time_axis: int = 0) -> Tensor:
     """Turn the first elements of each sample round."""
-    shape = [1] * x.ndim
-    shape[time_axis] = x.shape[time_axis]
-    steps = Tensor(np.arange(x.shape[time_axis]).reshape(shape))
-    shape = [1] * x.ndim
-    shape[batch_axis] = x.shape[batch_axis]
-    count = lengths.long().reshape(shape)
+    steps = places_along(x.shape[time_axis], time_axis, x.ndim)
+    count = lengths.long().reshape(lying_along(batch_axis, x.ndim))
     places = where(steps < count, count - 1 - steps, steps)
     return x.gather(time_axis, places.expand(x.shape))
 

@@ -13,6 +13,7 @@ import numpy as np
 from picograd.conversion import convert
 from picograd.errors import check
 from picograd.graph.elementwise import ELEMENTWISE
+from picograd.helpers import lying_along
 from picograd.schedule import loop
 from picograd.schedule.index import Axis, Index, axes_of, evaluate
 from picograd.schedule.monoid import identity
@@ -104,9 +105,7 @@ class PartInterpreter:
         if found is None:
             found = self.spaces[axes] = {}
             for position, axis in enumerate(axes):
-                view = [1] * len(axes)
-                view[position] = axis.size
-                found[axis] = np.arange(axis.size).reshape(view)
+                found[axis] = np.arange(axis.size).reshape(lying_along(position, len(axes)))
         return {**self.outer, **found}, shape
 
     def order(self, root: loop.Expr) -> list[loop.Expr]:

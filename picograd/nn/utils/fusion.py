@@ -4,6 +4,7 @@ import copy
 from typing import Any, TypeVar
 
 from picograd.errors import StateError
+from picograd.helpers import lying_along
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
 from picograd.tensor.tensor import Tensor
@@ -53,9 +54,7 @@ def fused(layer: M, norm: Any, axis: int) -> M:
     if norm.bias is not None:
         bias = bias + norm.bias
     weight: Tensor = result.weight
-    shape = [1] * weight.ndim
-    shape[axis] = -1
-    scaled = weight * scale.reshape(shape)
+    scaled = weight * scale.reshape(lying_along(axis, weight.ndim))
     result.weight = as_parameter(scaled, weight)
     result.bias = as_parameter(bias, weight)
     return result  # type: ignore[no-any-return]

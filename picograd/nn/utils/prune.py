@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 from picograd.errors import DTypeError, MemberError, ValueRangeError
+from picograd.helpers import lying_along
 from picograd.nn.module import Module
 from picograd.nn.parameter import Parameter
 from picograd.tensor.core.gradient_hooks import HookHandle
@@ -241,9 +242,7 @@ class RandomStructured(ByAmount):
 
     def spread(self, kept: Tensor, rank: int) -> Tensor:
         """Put the slices along their axis."""
-        shape = [1] * rank
-        shape[self.dim] = -1
-        return kept.reshape(shape)
+        return kept.reshape(lying_along(self.dim, rank))
 
 
 class LnStructured(RandomStructured):
