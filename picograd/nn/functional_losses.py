@@ -176,10 +176,8 @@ def poisson_nll_loss(
     """
     op = "poisson_nll_loss"
     same_shape(op, input, target)
-    if log_input:
-        loss = input.exp() - target * input
-    else:
-        loss = input - target * (input + eps).log()
+    rate, log_rate = (input.exp(), input) if log_input else (input, (input + eps).log())
+    loss = rate - target * log_rate
     if full:
         is_large = target > 1.0
         count = is_large.where(target, 1.0)

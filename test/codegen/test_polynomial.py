@@ -92,7 +92,10 @@ def test_pow() -> None:
         assert worst_error(found, np.power(x.astype(np.float64), y.astype(np.float64))) < 1.5
 
 
-@pytest.mark.parametrize("name, most", [("log", 55), ("log2", 70), ("log10", 70)])
-def test_logarithms_of_float64_are_short(name: str, most: int) -> None:
+SHORT = {"log": 55, "log2": 70, "log10": 70, "atan": 60, "tanh": 90}
+
+
+@pytest.mark.parametrize("name, most", SHORT.items())
+def test_functions_of_float64_are_short(name: str, most: int) -> None:
     text = generate(unary(name, float64, 1000).kernel, TARGET).source
     assert sum(line.startswith("  %") for line in text.splitlines()) <= most
