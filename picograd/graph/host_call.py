@@ -223,7 +223,8 @@ def transformed(name: str, x: Array, axis: int, size: int, norm: Any) -> Array:
         dtype = x.real.dtype
     at = x.ndim + axis
     found: Array = np.empty((*x.shape[:at], count, *x.shape[at + 1 :]), dtype)
-    return getattr(BELOW, name)(x, scale, found, axes=[(axis,), (), (axis,)])
+    factor = found.real.dtype.type(scale)  # a number of Python's would make it float64's transform
+    return getattr(BELOW, name)(x, factor, found, axes=[(axis,), (), (axis,)])
 
 
 def fft(x: Array, axis: int, is_inverse: bool, norm: Any) -> Array:

@@ -158,10 +158,9 @@ def slogdet_vjp(g: Node, y: Node, x: Node) -> Gradients:
 
 
 def cholesky(x: Array) -> Array:
-    """Write matrices as L L^T; NaN in one is in the last element of L, and refused, too."""
+    """Write matrices as L L^T; NaN in one reaches the last element of L, and is refused, too."""
     found = BELOW.cholesky_lo(x)
-    last = found[..., -1:, -1:]
-    if (last != last).any():
+    if not np.isfinite(found[..., -1:, -1:]).all():
         raise np.linalg.LinAlgError(INDEFINITE)
     return found
 

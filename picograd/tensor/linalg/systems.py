@@ -175,7 +175,8 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -
     need_tensor("lu_factor_ex", A)
     both, swaps = factors(host.lu, as_float(A), "lu")
     is_zero = both.diagonal(0, -2, -1) == 0
-    info = is_zero.any(-1).where(is_zero.int().argmax(-1) + 1, 0).int()
+    first = is_zero.int().argmax(-1) + 1 if is_zero.shape[-1] else 0
+    info = is_zero.any(-1).where(first, 0).int()
     if check_errors and info.any():
         raise ValueRangeError("linalg.lu_factor_ex", "a pivot is 0", "pass regular matrices")
     return LUTried(both, swaps, info)
@@ -274,14 +275,19 @@ def lstsq(
         raise ShapeError(op, text, "B needs one row per row of A")
     check_known(op, "driver", driver, DRIVERS)
     columns = B.unsqueeze(-1) if is_vector else B
-    solution, rank = factors(host.lstsq, A, columns, rcond)
+    has_values = driver in ("gelsd", "gelss")
+    if has_values and rcond is not None:  # singular values are cut off, not pivots
+        solution = decided(called(host.pinv, A, rcond)) @ columns
+        rank = rank_of(A.detach(), None, rcond)
+    else:
+        solution, rank = factors(host.lstsq, A, columns, None if driver == "gels" else rcond)
     rows, width = A.shape[-2:]
     place = dict(dtype=solution.abs().dtype, device=A.device)
     values = rest = Recorded.kind.zeros(0, **place)
-    if driver in ("gelsd", "gelss"):
+    if has_values:
         _, values, _ = decided(*factors(host.svd, A.detach()))
     is_full = driver == "gels" or (
-        driver in ("gelsd", "gelss") and rows > width and bool((rank == width).all().item())
+        has_values and rows > width and bool((rank == width).all().item())
     )
     if is_full and rows > width:
         rest = (A @ solution - columns).abs().square().sum(-2)

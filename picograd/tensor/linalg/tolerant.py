@@ -62,7 +62,7 @@ def failures(matrices: Array, is_cholesky: bool) -> Array:
     """Find the first leading minor of each matrix that is not positive, or is singular."""
     found = np.zeros(matrices.shape[:-2], np.int32)
     for place in np.ndindex(found.shape):
-        matrix = matrices[place].astype(np.float64)
+        matrix = matrices[place].astype(np.result_type(matrices, np.float64))
         found[place] = first_minor(matrix, is_cholesky)
     return found
 
@@ -75,7 +75,9 @@ def first_minor(matrix: Array, is_cholesky: bool) -> int:
         return rank + 1 if rank < size else 0
     for order in range(1, len(matrix) + 1):
         try:
-            np.linalg.cholesky(matrix[:order, :order])
+            factor = np.linalg.cholesky(matrix[:order, :order])
         except np.linalg.LinAlgError:
+            return order
+        if not np.isfinite(factor[-1, -1]):
             return order
     return 0

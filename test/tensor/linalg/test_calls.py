@@ -85,3 +85,5 @@ def test_what_has_no_factors_is_refused():
     ):
         with pytest.raises(LinAlgError, match=r"^linalg.cholesky: Matrix is not positive definite"):
             linalg.cholesky(Tensor(bad))
+        assert linalg.cholesky_ex(Tensor(bad)).info.item() > 0
+    assert linalg.lu_factor_ex(Tensor(np.zeros((2, 0, 0), np.float32))).info.tolist() == [0, 0]
