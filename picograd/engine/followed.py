@@ -70,7 +70,7 @@ class Events:
 
 
 EVENTS = Events()
-FEWEST = 16  # nodes of a computation that a way begins behind
+FEWEST = 4  # nodes of a computation that a way begins behind
 CUTTING: set[Any] = set()  # events that may give pieces of memory
 STEADY: set[Any] = set()  # functions that record the same for all floats
 SCALING: set[Any] = set()  # those that do for all factors but 0, 1 and -1

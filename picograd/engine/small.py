@@ -17,7 +17,7 @@ from picograd.engine import carried
 from picograd.engine.carried import entries
 from picograd.engine.debug import user_line
 from picograd.engine.executable import CompiledPlan
-from picograd.engine.followed import EVENTS, FEWEST
+from picograd.engine.followed import EVENTS
 from picograd.engine.native_calls import CALLS, Native
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import NO_KEY, GraphKey
@@ -212,7 +212,7 @@ def compute(graph: SmallGraph, live: Any) -> bool:
         made = [plan.fill(buffers, user_line())]
     else:
         made = plan.launch(buffers, scalars, user_line())
-    EVENTS.computed = plan if len(graph.nodes) >= FEWEST else None
+    EVENTS.computed = plan if is_beside else None  # machine code does the others
     for formula in graph.met:
         carried.GRADIENTS.pop(formula, None)
     settle(roots, [made[number] for number in known.results])

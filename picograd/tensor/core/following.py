@@ -796,7 +796,7 @@ class Follower:
         if not waiting:
             return True
         leaves = {tensor._node for tensor in self.way.targets}
-        written = {met for each in self.way.events for met, _ in each.writes}
+        written = {met for each in self.way.events[: self.at] for met, _ in each.writes}
         leaves.update([self.written.get(met, self.record.found[met]) for met in written])
         buffers = {id(leaf_buffer(node)) for node in leaves}
         return not readers_among(waiting, leaves, buffers, leaves)

@@ -4,6 +4,7 @@ import gc
 import signal
 import sys
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -11,11 +12,13 @@ from thread_support import run_in_threads
 
 import picograd
 from picograd import Tensor
-from picograd.engine import carried, pending, small
+from picograd.engine import carried, followed, pending, small
+from picograd.engine.followed import EVENTS
 from picograd.engine.native_calls import CALLS, NATIVE_AFTER
 from picograd.engine.plan_cache import PLANS
 from picograd.number import GivenInt
 from picograd.runtime.python_layout import is_possible
+from picograd.tensor.core import following
 
 pytestmark = [
     pytest.mark.usefixtures("cpu_by_default"),
@@ -26,7 +29,11 @@ RUNS = NATIVE_AFTER + 8  # until native code is made, and some more
 
 @pytest.fixture(autouse=True)
 def counted(monkeypatch):
-    """Let nothing be known, and count what machine code computed."""
+    """Let nothing be known or followed, and count what machine code computed."""
+    followed.stop()
+    EVENTS.after = None
+    monkeypatch.setattr(following, "FIRST", 1 << 30)
+    monkeypatch.setattr(following, "KNOWN", weakref.WeakKeyDictionary())
     for table in (carried.NEW, carried.LINES, carried.PASSED, carried.WAITING, carried.GRADIENTS):
         table.clear()
     small.KNOWN.clear()
