@@ -128,9 +128,9 @@ def _flatten_dense_tensors(tensors: Sequence[Tensor]) -> Tensor:
 def _unflatten_dense_tensors(flat: Tensor, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Cut what was joined into tensors of the shapes of others.
 
-    >>> like = [picograd.ones(2), picograd.ones(1, 2)]
-    >>> [each.tolist() for each in _unflatten_dense_tensors(picograd.arange(4), like)]
-    [[0, 1], [[2, 3]]]
+    >>> like = [Tensor([1.0, 2.0]), Tensor([[3.0]])]
+    >>> [each.tolist() for each in _unflatten_dense_tensors(Tensor([4, 5, 6]), like)]
+    [[4, 5], [[6]]]
     """
     parts = flat.split([each.numel() for each in tensors])
     return tuple(part.view(each.shape) for part, each in zip(parts, tensors))
