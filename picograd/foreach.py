@@ -104,22 +104,6 @@ def rows_of(name: str, first: Any, others: Sequence[Any]) -> list[tuple[Any, ...
     return list(zip(*columns))
 
 
-def _group_tensors_by_device_and_dtype(lists: Any, with_indices: bool = False) -> dict[Any, Any]:
-    """Sort the rows of several lists by what the first one's tensors are, as optimizers do.
-
-    >>> found = _group_tensors_by_device_and_dtype([[Tensor([1.0]), Tensor([2])], [3, 4]], True)
-    >>> [(dtype.name, rest[1], places) for (_, dtype), (rest, places) in found.items()]
-    [('float32', [3], [0]), ('int64', [4], [1])]
-    """
-    groups: dict[Any, Any] = {}
-    for at, row in enumerate(zip(*[each or [None] * len(lists[0]) for each in lists])):
-        columns, places = groups.setdefault((row[0].device, row[0].dtype), ([[] for _ in row], []))
-        for column, value in zip(columns, row):
-            column.append(value)
-        places.append(at)
-    return groups
-
-
 def _flatten_dense_tensors(tensors: Sequence[Tensor]) -> Tensor:
     """Join the elements of tensors, one tensor behind the other."""
     return Tensor.cat([each.reshape(-1) for each in tensors])

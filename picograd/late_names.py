@@ -52,7 +52,9 @@ ELSEWHERE = {
         "rrelu", "rrelu_", "selu", "selu_", "threshold", "threshold_",
     ),
     "errors": ("OutOfMemoryError",),
-    "scripting": ("Future", "_assert", "_check", "compile", "typename"),
+    "scripting": (
+        "Future", "_assert", "_check", "_disable_dynamo", "compile", "typename",
+    ),
     "settings": (
         "are_deterministic_algorithms_enabled", "get_default_device",
         "get_deterministic_debug_mode", "get_float32_matmul_precision", "get_num_interop_threads",
