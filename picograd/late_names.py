@@ -15,7 +15,7 @@ ROOMS_ABOVE = (
 ELSEWHERE = {
     "absent": (
         "PyTorchFileReader", "PyTorchFileWriter", "SymBool", "SymFloat", "SymInt", "TensorType",
-        "TypedStorage", "UntypedStorage", "chalf", "complex32", "qint32", "qint8", "quint8",
+        "TypedStorage", "chalf", "complex32", "qint32", "qint8", "quint8",
     ),
     "amp": ("GradScaler",),
     "aten": (
@@ -52,6 +52,7 @@ ELSEWHERE = {
         "rrelu", "rrelu_", "selu", "selu_", "threshold", "threshold_",
     ),
     "errors": ("OutOfMemoryError",),
+    "tensor.core.methods_family": ("UntypedStorage",),
     "scripting": (
         "Future", "_assert", "_check", "_disable_dynamo", "compile", "typename",
     ),

@@ -79,7 +79,7 @@ PATHS = {
     "signal.windows": ("picograd.windows",),
     "signal.windows.windows": ("picograd.windows",),
     "special": ("picograd.tensor.math.special",),
-    "storage": ("picograd.absent",),
+    "storage": ("picograd.absent", "picograd.tensor.core.methods_family"),
     "torch": ("picograd",),
     "torch_version": ("picograd.version",),
     "types": ("picograd.nn.torch_names", "picograd"),
