@@ -12,6 +12,7 @@ from picograd.errors import ShapeError
 from picograd.tensor.tensor import Tensor
 
 PREFIX = "_foreach_"
+OPERANDS = ("tensor1", "tensor2", "other", "scalar", "scalars", "exponent")  # by name, in order
 _foreach_supported_types = [Tensor]  # PyTorch's name in `utils._foreach_utils`
 
 
@@ -59,6 +60,7 @@ def find_foreach(name: str) -> Callable[..., Any]:
     one = OTHERS.get(bare) or getattr(Tensor, bare)
 
     def over_each(first: Any, *others: Any, **options: Any) -> Any:
+        others += tuple(options.pop(each) for each in OPERANDS if each in options)
         rows = rows_of(name, first, others)
         if base == bare:
             return [one(*row, **options) for row in rows]
