@@ -87,7 +87,7 @@ class SymInt:
     """This class stands for sizes that PyTorch's compiler does not know: there are none."""
 
 
-SymFloat = SymBool = FakeTensorMode = UntypedStorage = TypedStorage = FakeTensor
+SymFloat = SymBool = FakeTensorMode = TypedStorage = FakeTensor
 PyTorchFileReader = PyTorchFileWriter = FakeTensor
 
 

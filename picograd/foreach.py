@@ -12,6 +12,7 @@ from picograd.errors import ShapeError
 from picograd.tensor.tensor import Tensor
 
 PREFIX = "_foreach_"
+OPERANDS = ("tensor1", "tensor2", "other", "scalar", "scalars", "exponent")  # by name, in order
 _foreach_supported_types = [Tensor]  # PyTorch's name in `utils._foreach_utils`
 
 
@@ -59,6 +60,7 @@ def find_foreach(name: str) -> Callable[..., Any]:
     one = OTHERS.get(bare) or getattr(Tensor, bare)
 
     def over_each(first: Any, *others: Any, **options: Any) -> Any:
+        others += tuple(options.pop(each) for each in OPERANDS if each in options)
         rows = rows_of(name, first, others)
         if base == bare:
             return [one(*row, **options) for row in rows]
@@ -84,22 +86,6 @@ def rows_of(name: str, first: Any, others: Sequence[Any]) -> list[tuple[Any, ...
     return list(zip(*columns))
 
 
-def _group_tensors_by_device_and_dtype(lists: Any, with_indices: bool = False) -> dict[Any, Any]:
-    """Sort the rows of several lists by what the first one's tensors are, as optimizers do.
-
-    >>> found = _group_tensors_by_device_and_dtype([[Tensor([1.0]), Tensor([2])], [3, 4]], True)
-    >>> [(dtype.name, rest[1], places) for (_, dtype), (rest, places) in found.items()]
-    [('float32', [3], [0]), ('int64', [4], [1])]
-    """
-    groups: dict[Any, Any] = {}
-    for at, row in enumerate(zip(*[each or [None] * len(lists[0]) for each in lists])):
-        columns, places = groups.setdefault((row[0].device, row[0].dtype), ([[] for _ in row], []))
-        for column, value in zip(columns, row):
-            column.append(value)
-        places.append(at)
-    return groups
-
-
 def _flatten_dense_tensors(tensors: Sequence[Tensor]) -> Tensor:
     """Join the elements of tensors, one tensor behind the other."""
     return Tensor.cat([each.reshape(-1) for each in tensors])
@@ -108,9 +94,9 @@ def _flatten_dense_tensors(tensors: Sequence[Tensor]) -> Tensor:
 def _unflatten_dense_tensors(flat: Tensor, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Cut what was joined into tensors of the shapes of others.
 
-    >>> like = [picograd.ones(2), picograd.ones(1, 2)]
-    >>> [each.tolist() for each in _unflatten_dense_tensors(picograd.arange(4), like)]
-    [[0, 1], [[2, 3]]]
+    >>> like = [Tensor([1.0, 2.0]), Tensor([[3.0]])]
+    >>> [each.tolist() for each in _unflatten_dense_tensors(Tensor([4, 5, 6]), like)]
+    [[4, 5], [[6]]]
     """
     parts = flat.split([each.numel() for each in tensors])
     return tuple(part.view(each.shape) for part, each in zip(parts, tensors))

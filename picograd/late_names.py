@@ -15,7 +15,7 @@ ROOMS_ABOVE = (
 ELSEWHERE = {
     "absent": (
         "PyTorchFileReader", "PyTorchFileWriter", "SymBool", "SymFloat", "SymInt", "TensorType",
-        "TypedStorage", "UntypedStorage", "chalf", "complex32", "qint32", "qint8", "quint8",
+        "TypedStorage", "chalf", "complex32", "qint32", "qint8", "quint8",
     ),
     "amp": ("GradScaler",),
     "aten": (
@@ -52,7 +52,10 @@ ELSEWHERE = {
         "rrelu", "rrelu_", "selu", "selu_", "threshold", "threshold_",
     ),
     "errors": ("OutOfMemoryError",),
-    "scripting": ("Future", "_assert", "_check", "compile", "typename"),
+    "tensor.core.methods_family": ("UntypedStorage",),
+    "scripting": (
+        "Future", "_assert", "_check", "_disable_dynamo", "compile", "typename",
+    ),
     "settings": (
         "are_deterministic_algorithms_enabled", "get_default_device",
         "get_deterministic_debug_mode", "get_float32_matmul_precision", "get_num_interop_threads",

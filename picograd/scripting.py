@@ -152,7 +152,8 @@ def collect_all(futures: Iterable[Any]) -> Any:
 mark_dynamic = mark_static = mark_static_address = same  # of torch._dynamo
 cudagraph_mark_step_begin = reset = same
 OptimizedModule = ScriptModule  # none is
-disable = allow_in_graph = assume_constant_result = decorator  # of torch.compiler and torch._dynamo
+# of torch.compiler and torch._dynamo
+disable = _disable_dynamo = allow_in_graph = assume_constant_result = decorator
 
 JIT: dict[str, Any] = {
     "__path__": [],  # so that Python asks for PyTorch's modules below

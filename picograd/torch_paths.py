@@ -17,7 +17,7 @@ HOMES = {
     "absent": (
         "_C", "_C._functorch", "_dynamo._trace_wrapped_higher_order_op", "_dynamo.exc",
         "_dynamo.utils", "_subclasses", "_subclasses.fake_tensor", "fx.experimental.proxy_tensor",
-        "overrides", "storage", "utils._python_dispatch", "utils.cpp_extension",
+        "overrides", "utils._python_dispatch", "utils.cpp_extension",
     ),
     "autograd": ("autograd.function", "autograd.grad_mode", "autograd.variable"),
     "benchmark": ("utils.benchmark",),
@@ -69,6 +69,7 @@ PATHS = {path: (f"picograd.{home}",) for home, paths in HOMES.items() for path i
     "nn.quantized": ("picograd.nn.quantization_names", "picograd.nn"),
     "random": ("picograd", "picograd.tensor.making.random"),
     "serialization": ("picograd", "picograd.nn.torch_names", "picograd.nn.safe_globals"),
+    "storage": ("picograd.absent", "picograd.tensor.core.methods_family"),
     "torch": ("picograd",),
     "types": ("picograd.nn.torch_names", "picograd"),
     "utils.dlpack": ("picograd", "picograd.tensor.core.exchange"),

@@ -87,3 +87,10 @@ def test_tensors_are_joined_and_cut() -> None:
     flat = foreach._flatten_dense_tensors(values)
     cut = foreach._unflatten_dense_tensors(flat, values)
     assert flat.tolist() == [1.0, 2.0, 3.0] and [x.tolist() for x in cut] == [[[1.0, 2.0]], [3.0]]
+
+
+def test_operands_by_name() -> None:
+    values = [Tensor([1.0, 2.0]), Tensor([3.0])]
+    picograd._foreach_mul_(values, scalar=2.0)
+    assert [x.tolist() for x in values] == [[2.0, 4.0], [6.0]]
+    assert picograd._foreach_pow(values, exponent=2)[1].tolist() == [36.0]

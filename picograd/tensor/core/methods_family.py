@@ -8,6 +8,8 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from picograd.dtype import complex64, complex128, uint8
 from picograd.engine.plan_key import leaf_buffer
 from picograd.errors import DTypeError, GradientError, ShapeError
@@ -90,8 +92,23 @@ class UntypedStorage:
         flat = self.base.detach().reshape(-1)
         return (flat if self.unit == flat.element_size() else flat.view(uint8)).tolist()
 
-    def __getitem__(self, at: int) -> Any:
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> "UntypedStorage":
+        """Map the bytes of a file, as readers of safetensors do; writes stay here."""
+        held = np.memmap(filename, np.uint8, "c", shape=(nbytes,) if nbytes else None)
+        return cls(Recorded.kind.from_numpy(held), 1)
+
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, slice):
+            return UntypedStorage(self.base.reshape(-1)[at], self.unit)
         return self.tolist()[at]
+
+    def _untyped(self) -> "UntypedStorage":
+        """Give the memory in bytes."""
+        return UntypedStorage(self.base, 1)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return self.base.detach().numpy()
 
     def resize_(self, size: int) -> "UntypedStorage":
         """Say that the contents are not needed (0), or are again (the size of before).

@@ -112,3 +112,12 @@ def test_programs_note_things_on_tensors() -> None:
     x.tag = "scale"
     assert x.tag == "scale" and copy.deepcopy(x).tag == "scale" and x.tolist() == [2.0, 2.0]
     assert not hasattr(x + 1, "tag")
+
+
+def test_a_storage_of_a_file(tmp_path: Any) -> None:
+    path = tmp_path / "bytes"
+    path.write_bytes(np.float32([1.0, 2.0, 3.0]).tobytes())
+    storage = picograd.UntypedStorage.from_file(path, shared=False, nbytes=12)
+    assert isinstance(picograd.ones(2).untyped_storage(), picograd.UntypedStorage)
+    cut = picograd.asarray(storage[4:12], dtype=picograd.uint8)
+    assert cut.view(picograd.float32).tolist() == [2.0, 3.0] and storage.nbytes() == 12
