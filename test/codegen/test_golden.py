@@ -37,7 +37,7 @@ CASES: dict[str, Callable[[Target], Kernel]] = {
     **{name: lambda target, make=make: make().kernel for name, make in TEMPLATES.items()},
     **{name: lambda target, name=name: rowwise_cases.make(name, target) for name in ROWWISE},
     **{name: lambda target, make=make: make() for name, make in PRODUCTS.items()},
-    "softmax_long": lambda target: softmax(3, 33000).kernel,
+    "softmax_long": lambda target: softmax(3, 60000).kernel,
 }
 
 

@@ -46,7 +46,7 @@ CUDA_COLUMN_THREADS = 32
 HELD = 64  # elements of a row that a thread holds from one pass to the next
 DEAR = 16  # parts of an expression that waits for arithmetic
 EXCHANGED = 4096  # bytes of shared memory that the threads of a block tell one another by
-MOST_BLOCKS = 8  # of a cluster
+MOST_BLOCKS, BYTES_OF_THREAD = 8, 128  # of a cluster; of a row that one shares
 CACHED = 1 << 17  # bytes of a row that the first-level cache holds from one pass to the next
 SHORT = 16  # elements of a column
 UNROLLED = 4  # rows that a thread of a column reads ahead
@@ -94,16 +94,17 @@ def threads_of(kernel: Kernel, target: Target) -> int:
 def cluster_of(kernel: Kernel, target: Target) -> int:
     """Count the blocks that share a row, so that it is read once; 1: each block has its own.
 
-    They share those that neither the registers nor the first-level cache of one have.
+    They share those that the first-level cache of one does not have, and those of 16 bits that its
+    registers do not: one block would read, compute and store such rows one after the other.
     """
     part = kernel.parts[0]
     is_alone = len(kernel.parts) == 1 and not is_of_columns(kernel, part) and not sums_of(part)
     is_flat = all(compute.axes for compute in part.computes)
     if not (target.has_clusters and is_alone and is_flat and stored_of(part)):
         return 1
-    is_even = vector_of(kernel, part) > 1
-    limit = (KEPT_REGISTERS if is_even else HELD) * MOST_THREADS
-    is_long = inner_size(part) > limit or (is_even and bytes_of_row(part) > CACHED)
+    widest = max((expr.dtype.itemsize for expr in held_of(part)), default=HELD_BYTES)
+    is_dense = widest < HELD_BYTES and inner_size(part) > KEPT_REGISTERS * MOST_THREADS
+    is_long = is_dense or bytes_of_row(part) > target.shared_bytes
     is_once = split_axes(part) is not None or keeps_shared(kernel, target)
     threads = threads_of_cluster(part)
     is_wanted = is_long and not is_once and threads <= MOST_BLOCKS * MOST_THREADS
@@ -111,8 +112,8 @@ def cluster_of(kernel: Kernel, target: Target) -> int:
 
 
 def threads_of_cluster(part: Part) -> int:
-    """Count the threads that hold a row of each array that is read."""
-    return threads_along(inner_size(part) * len(held_of(part)), KEPT_REGISTERS)
+    """Count the threads that share a row: few, so that blocks of other rows are there as well."""
+    return threads_along(bytes_of_row(part), BYTES_OF_THREAD)
 
 
 def held_of(part: Part) -> list[Expr]:
