@@ -1,5 +1,7 @@
 """Kernels that find ranges: what they find is what a mask shows, element by element."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from attention_forms import documents, masked
@@ -14,15 +16,19 @@ from picograd.schedule.schedule import schedule
 __all__ = ["small"]  # a fixture
 
 
-def found_by(output, rows):
-    """The first and the last grain of places of each grain of rows, as the kernel finds them."""
+def found_by(output, rows, count):
+    """The first and the last grain of places of each grain of rows, as the kernel finds them.
+
+    They are the first of `count` arrays; the last one comes behind them.
+    """
     plan = schedule([output], TARGET)
     memory = allocate(plan, [VALUES[node].copy() for node in plan.inputs])
     for step in plan.steps:
         if step.kernel.hero == "attention":
             break
         interpret(step.kernel, [memory[slot] for slot in step.slots])
-    return [memory[slot].reshape(-1, -(-rows // GRAIN)) for slot in step.slots[-4:-2]]
+    *found, last = [memory[slot] for slot in step.slots[-count:]]
+    return [*(each.reshape(-1, -(-rows // GRAIN)) for each in found[:2]), last]
 
 
 def ends_of(seen):
@@ -42,7 +48,8 @@ def test_documents_are_found_exactly(dtype):
     output = documents(q, k, v, lambda shape: made.append(of_kind(dtype)(shape)) or made[0])
     own = VALUES[made[0]]
     seen = (own[:, None] == own) & np.tri(ROWS, dtype=bool)
-    np.testing.assert_array_equal([x[0] for x in found_by(output, ROWS)], ends_of(seen))
+    firsts, stops, _ = found_by(output, ROWS, 4)
+    np.testing.assert_array_equal((firsts[0], stops[0]), ends_of(seen))
 
 
 def test_masks_in_memory_are_found_exactly():
@@ -52,8 +59,14 @@ def test_masks_in_memory_are_found_exactly():
     def see(s, at):
         masks.append(leaf(2, ROWS, PLACES, dtype=bool_, below=2))
         VALUES[masks[0]][:, 8:24] = VALUES[masks[0]][:, :, 20:] = False
+        VALUES[masks[0]][1, 24:, :8] = True
         return at(masks[0], 0, 2, 3)
 
-    firsts, stops = found_by(masked(*operands(), see), ROWS)
-    for mask, first, stop in zip(VALUES[masks[0]], firsts, stops, strict=True):
+    firsts, stops, cells = found_by(masked(*operands(), see), ROWS, 3)
+    counts = [range(0, size, GRAIN) for size in (ROWS, PLACES)]
+    cells = cells.reshape(2, *map(len, counts))
+    for mask, first, stop, own in zip(VALUES[masks[0]], firsts, stops, cells, strict=True):
         np.testing.assert_array_equal((first, stop), ends_of(mask))
+        for (r, row), (c, column) in product(*map(enumerate, counts)):
+            block = mask[row : row + GRAIN, column : column + GRAIN]
+            assert own[r, c] == int(block.any()) + int(block.all())
