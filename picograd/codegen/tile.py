@@ -609,10 +609,9 @@ def format_pipeline(step: Persistent | Pipeline, depth: int) -> list[str]:
     head = "  " * depth
     if isinstance(step, Persistent):
         dealt = "" if step.shares is None else f", {step.shares}"
-        lines = [f"{head}persistent {step.points} by {step.block!r}, {step.teams}{dealt}:"]
-        return [*lines, *(x for s in step.body for x in format_step(s, depth + 1))]
+        line = f"{head}persistent {step.points} by {step.block!r}, {step.teams}{dealt}:"
+        return [line, *(x for s in step.body for x in format_step(s, depth + 1))]
     known = "".join(f", {axis!r} = {index}" for axis, index in step.known)
     lines = [f"{head}pipeline {step.axis!r}{known} produces:"]
-    lines += [x for s in step.produce for x in format_step(s, depth + 1)]
-    lines.append(f"{head}consumes:")
+    lines += [*(x for s in step.produce for x in format_step(s, depth + 1)), f"{head}consumes:"]
     return lines + [x for s in step.consume for x in format_step(s, depth + 1)]

@@ -45,7 +45,9 @@ def to_tensor(array: Any) -> Any:
     known = BY_NAME.get(array.dtype.name)
     if known in WITHOUT_NUMPY:
         bits = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
-        return Tensor(np.asarray(from_bits(bits.reshape(array.shape), known)), dtype=known)
+        shaped = bits.reshape(array.shape)
+        values = np.asarray(from_bits(shaped, known))
+        return Tensor(values, dtype=known)
     is_plain = known is not None and array.dtype.kind in "biuf"
     return Tensor(np.require(array, requirements="C")) if is_plain else array
 

@@ -115,7 +115,8 @@ class Finder:
         may, must = (Expr("load", (), (number, at), int32) for number in range(2))
         self.add_reach(as_truth(may), axis_index(self.over))
         cell = Expr("add", (may, must), None, int32)
-        self.store(Compute((*self.axes, self.over), (), None, cell, int32))
+        axes = *self.axes, self.over
+        self.store(Compute(axes, (), None, cell, int32))
         return self.finish("ranges", before)
 
     def look_at_blocks(self) -> Ranges:
@@ -158,7 +159,8 @@ class Finder:
         slots = [replace(slot, role="in") for slot in read]
         for compute in self.computes:
             if compute.store is not None:
-                slots.append(Slot(int32, product(axis.size for axis in compute.axes), "out"))
+                size = product(axis.size for axis in compute.axes)
+                slots.append(Slot(int32, size, "out"))
         name = f"reduce_score_{name}_{rows.size}x{places.size}"
         hero = hero_of("reduce", part)
         scalars = self.stream.scalars
@@ -192,7 +194,9 @@ class Finder:
     def add_reach(self, may: Expr, grain: Index) -> tuple[Expr, Expr]:
         """Find the first grain of places that is seen, and what is behind the last."""
         _, places = self.mask.grains
-        return self.add_end("min", may, grain, places), self.add_end("max", may, grain + 1, 0)
+        first = self.add_end("min", may, grain, places)
+        stop = self.add_end("max", may, grain + 1, 0)
+        return first, stop
 
     def add_end(self, monoid: str, seen: Expr, index: Index, none: int) -> Expr:
         """Find the least or the most of an index where a condition holds."""

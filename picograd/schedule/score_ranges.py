@@ -251,7 +251,9 @@ def seen_of(
     cell = read(count + 2, block, CELLS)
     is_any = cell - 1, 0, CELLS - 1
     is_whole = compared_indices(constant(CELLS), cell)
-    return (is_behind, is_before, is_any), is_whole, [*ranged, Slot(int32, size * places, "in")]
+    cells = Slot(int32, size * places, "in")
+    reach = is_behind, is_before, is_any
+    return reach, is_whole, [*ranged, cells]
 
 
 def compared_indices(low: Index, high: Index) -> Expr:

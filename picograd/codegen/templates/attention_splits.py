@@ -105,7 +105,8 @@ class Splits:
         frame = self.frame
         dtype = frame.dtype
         columns = [axis.size for axis in dims[1:]]
-        shape = self.heads, self.part.size, self.line.size, *columns
+        lines = self.line.size
+        shape = self.heads, self.part.size, lines, *columns
         place = self.reserve(product(shape) * dtype.itemsize, False)
         name = f"left{number}"
         frame.tiles[name] = Tile(name, shape, dtype, "workspace", workspace=place)

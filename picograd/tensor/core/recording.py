@@ -1084,7 +1084,7 @@ def grad(
     found, first = None, sources[0] if grad_outputs is None and len(sources) == 1 else None
     if first is not None and first._tracks and not is_grads_batched:
         found = autograd.known_gradients(started(first), targets, not create_graph)
-    batch = cases_of(given) if is_grads_batched else None
+    batch = running_vmaps.cases_of(given) if is_grads_batched else None
     if found is None:
         found = autograd.gradients_of(beginnings(sources, given, batch), targets)
     if batch is not None:
@@ -1123,15 +1123,6 @@ def listed(values: Any) -> list[Any]:
     """Read one tensor or several: a list, or whatever else can be walked."""
     is_one = isinstance(values, Recorded) or not isinstance(values, Iterable)
     return [values] if is_one else list(values)
-
-
-def cases_of(given: Sequence[Any]) -> Batch:
-    """Open a vectorisation over the first axis of grad_outputs."""
-    sizes = {each.shape[0] if each.shape else 0 for each in given if each is not None}
-    if len(sizes) != 1 or 0 in sizes:
-        text = f"is_grads_batched needs grad_outputs with one leading size, got {sorted(sizes)}"
-        raise ShapeError("grad", text, "stack the cases along the first axis")
-    return Batch(sizes.pop(), running_vmaps.symbolic)
 
 
 def answered(

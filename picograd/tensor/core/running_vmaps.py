@@ -7,12 +7,13 @@ are never computed, and those that outlive the outermost vmap are taken off the 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field
+from typing import Any
 
 from picograd.buffer import Sample
 from picograd.engine import pending
 from picograd.engine.followed import leave
 from picograd.engine.tracing import tracing
-from picograd.errors import GradientError, PicogradError
+from picograd.errors import GradientError, PicogradError, ShapeError
 from picograd.graph.batch import Batch
 from picograd.graph.node import Node, toposort
 from picograd.late_methods import dataclass
@@ -104,3 +105,12 @@ def draw(op: str, shape: Shape, make: Callable[[Shape], Node]) -> Node:
     for batch in different:
         node = batch.sample(node)
     return node
+
+
+def cases_of(given: Sequence[Any]) -> Batch:
+    """Open a vectorisation over the first axis of grad_outputs."""
+    sizes = {each.shape[0] if each.shape else 0 for each in given if each is not None}
+    if len(sizes) != 1 or 0 in sizes:
+        text = f"is_grads_batched needs grad_outputs with one leading size, got {sorted(sizes)}"
+        raise ShapeError("grad", text, "stack the cases along the first axis")
+    return Batch(sizes.pop(), symbolic)

@@ -29,8 +29,11 @@ def together(function: F) -> F:
 
     @repeated
     def on_nodes(*operands: Any) -> Any:
-        made = function(*[shown_as(each) if type(each) is Node else each for each in operands])
-        return tuple([each._node for each in made]) if type(made) is tuple else made._node
+        shown = [shown_as(each) if type(each) is Node else each for each in operands]
+        made = function(*shown)
+        if type(made) is tuple:
+            return tuple([each._node for each in made])
+        return made._node
 
     on_nodes.__name__ = function.__name__
     code, defaults = function.__code__, function.__defaults__ or ()

@@ -58,5 +58,6 @@ def grouped(
             inverse[order] = run
         found.append(inverse)
     if has_counts:
-        found.append(np.diff(places, append=len(rows)))
+        lengths = np.diff(places, append=len(rows))
+        found.append(lengths)
     return [node_from_numpy(each, int64, node.device) for each in found]

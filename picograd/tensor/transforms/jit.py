@@ -651,7 +651,8 @@ def follow(
 
 def recorded(capture: Capture, roots: Sequence[Any]) -> dict[int, Any]:
     """List the roots of which gradients may be asked."""
-    results = (*results_of(capture), *[result for _, result in capture.gradients])
+    gradients = [result for _, result in capture.gradients]
+    results = (*results_of(capture), *gradients)
     tracking = [each.number for each in results if each.tracks and not each.is_leaf]
     return {number: roots[number] for number in tracking}
 
