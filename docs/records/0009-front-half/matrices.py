@@ -76,27 +76,31 @@ def realize(found):
         each.realize()
 
 
-def main():
-    """Print a line a case."""
-    torch.set_num_threads(1)
-    for name, function, arrays in cases():
-        if not re.search(PATTERN, name):
-            continue
-        ours = [picograd.Tensor(x).realize() for x in arrays]
-        theirs = [torch.tensor(x) for x in arrays]
-        calls = (lambda: realize(function(picograd, *ours))), (lambda: function(torch, *theirs))
-        times = [[], []]
-        for _ in range(3):
-            [call() for call in calls]
-        begun = time.thread_time()
-        while len(times[0]) < 5 or time.thread_time() - begun < 2 * SECONDS:
-            for taken, call in zip(times, calls):
-                start = time.thread_time_ns()
-                call()
-                taken.append((time.thread_time_ns() - start) / 1e3)
-        (least, middle), (best, usual) = ((min(each), statistics.median(each)) for each in times)
-        print(f"{name:28} {least:9.1f} {middle:9.1f} torch {best:9.1f} {usual:9.1f}", end=" ")
-        print(f"ratio {best / least:.2f}", flush=True)
+def timed(*calls):
+    """Time calls in turns: a list of microseconds for each."""
+    times = [[] for _ in calls]
+    for _ in range(3):
+        [call() for call in calls]
+    begun = time.thread_time()
+    while len(times[0]) < 5 or time.thread_time() - begun < 2 * SECONDS:
+        for taken, call in zip(times, calls):
+            start = time.thread_time_ns()
+            call()
+            taken.append((time.thread_time_ns() - start) / 1e3)
+    return times
 
 
-main()
+def line_of(name, function, arrays):
+    """Time a case with both libraries, and word it."""
+    ours = [picograd.Tensor(x).realize() for x in arrays]
+    theirs = [torch.tensor(x) for x in arrays]
+    times = timed(lambda: realize(function(picograd, *ours)), lambda: function(torch, *theirs))
+    (least, middle), (best, usual) = ((min(each), statistics.median(each)) for each in times)
+    text = f"{name:28} {least:9.1f} {middle:9.1f} torch {best:9.1f} {usual:9.1f}"
+    return f"{text} ratio {best / least:.2f}"
+
+
+torch.set_num_threads(1)
+for case in cases():
+    if re.search(PATTERN, case[0]):
+        print(line_of(*case), flush=True)
