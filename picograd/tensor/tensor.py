@@ -48,6 +48,7 @@ from picograd.tensor.core.annotations import (
     TensorLike,
 )
 from picograd.tensor.core.autograd import MODE
+from picograd.tensor.core.following import follow_plans
 from picograd.tensor.core.function import composed
 from picograd.tensor.core.gradient_hooks import (
     HookHandle,
@@ -1056,6 +1057,7 @@ class Tensor(
 Recorded.kind = Tensor
 declare_tensors()
 declare_small()
+follow_plans()
 INNER = (object, Recorded, ElementwiseMethods, Methods)
 guard_methods(kind for kind in Tensor.__mro__ if kind not in INNER)
 guard_methods([ElementwiseMethods], 2)  # `apply` checks those of one operand

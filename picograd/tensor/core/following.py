@@ -152,7 +152,6 @@ PLACES = Places()
 # by optimizers: what is known of the ways behind their steps, and behind each computation then;
 # and by plans
 KNOWN: "weakref.WeakKeyDictionary[Any, list[Known]]" = weakref.WeakKeyDictionary()
-EVENTS.is_place = lambda plan: plan in KNOWN
 
 
 def begin(owner: Any, count: int = 0) -> None:
@@ -206,7 +205,9 @@ def anchor() -> None:
         begin(plan)
 
 
-EVENTS.anchor = anchor
+def follow_plans() -> None:
+    """Let ways begin behind plans."""
+    EVENTS.is_place, EVENTS.anchor = lambda plan: plan in KNOWN, anchor
 
 
 def following(update: Callable[[Any], bool]) -> Callable[[Any], None]:
