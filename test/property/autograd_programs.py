@@ -64,7 +64,6 @@ WALKS = (
     "{x}.sum().backward(retain_graph=True)", "{x}.backward(T.ones_like({x}), retain_graph=True)",
     "({x} * {y}).sum().backward(retain_graph=True)", "{x}.sum().backward(create_graph=True)",
     "{x}.square().sum().backward(create_graph=True)",
-    "{x}.sum().backward(inputs=[{y}], retain_graph=True)",
     "{n} = T.autograd.grad({x}.sum(), {y}, retain_graph=True)[0].clone()",
     "{n} = T.autograd.grad({x}.square().sum(), {y}, create_graph=True)[0].clone()",
     "{n} = T.autograd.grad({x}.sum(), {x}, retain_graph=True)[0].clone()",
@@ -77,7 +76,7 @@ BODIES = (
     "T.vmap(lambda b: b * a.sum())(a)", "T.func.vjp(lambda b: b * a, a)[1](a)[0]", "a.exp()",
 )  # fmt: skip
 TRANSFORMS = (
-    "T.func.grad({f})({x})", "T.vmap({f})({x})", "T.vmap(T.func.grad({f}))({x})",
+    "T.func.grad({f})({x})", "T.vmap({f})({x}).clone()", "T.vmap(T.func.grad({f}))({x})",
     "T.func.jvp({f}, ({x},), (T.ones_like({x}),))[1]", "T.func.vjp({f}, {x})[0].clone()",
     "T.func.jacrev({f})({x})", "T.func.jacfwd({f})({x})", "T.func.hessian({f})({x})",
     "T.func.grad(lambda b: T.vmap({f})(b).sum())({x})", "({f})({x})", "T.vmap(T.vmap({f}))({x})",

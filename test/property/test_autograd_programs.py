@@ -24,7 +24,7 @@ import picograd
 from picograd.errors import TraceError
 
 torch = pytest.importorskip("torch")
-CI_PROGRAMS, CALLS = 10, 3
+CI_PROGRAMS, CALLS = 8, 3
 
 
 def names_of(library: Any) -> Names:
