@@ -80,6 +80,7 @@ PLAIN_ROWS, PLAIN_PLACES = (8, 16, 32, 64), (64, 32, 16)  # of a block on CUDA c
 SPARE = 1024  # bytes of shared memory that steps exchange values in
 LONG, LONGER = 1024, 4096  # places of a stream
 PLACES = 128, 96, 64  # of a block of the stream
+FEW_BLOCKS = 4  # of a split
 MOST_LIVE = 200  # registers of a thread for fragments
 
 
@@ -382,14 +383,15 @@ class Writer:
         return [*steps, *self.repair()]
 
     def of_rows(self, element: Expr) -> Expr:
-        """Compute an element where there is a row, if a split has but one block to wait for.
+        """Compute an element where there is a row, if a split has few blocks to wait for.
 
-        Half of a tile has none where they are few. Where more blocks follow, `wgmma` of all rows
-        runs beside the work on them, and they are slower with it (docs/records/0012-attention).
+        Half of a tile has none where they are few. Where many blocks follow, they are slower with
+        it (docs/records/0012-attention).
         """
         frame = self.frame
-        is_lone = frame.split.size > 1 and frame.block.size == 1 and not is_tile(element)
-        return guarded(element, frame.rows.conditions) if is_lone else element
+        is_short = frame.split.size > 1 and frame.block.size <= FEW_BLOCKS
+        is_new = is_short and not is_tile(element)
+        return guarded(element, frame.rows.conditions) if is_new else element
 
     def element(self, body: Expr, known: Mapping[Expr, Expr]) -> Expr:
         """Write a body at one place: weights of what is hidden are 0 as exponentials of -inf."""

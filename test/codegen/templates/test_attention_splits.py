@@ -138,12 +138,12 @@ def test_a_part_of_every_processor_is_used():
             assert split_count(more, 64, target) == 1
 
 
-@pytest.mark.parametrize("length, is_lone", [(300, True), (1500, False)])
-def test_a_lone_block_computes_rows_that_there_are(length, is_lone):
+@pytest.mark.parametrize("length, is_short", [(300, True), (1500, True), (2500, False)])
+def test_few_blocks_compute_rows_that_there_are(length, is_short):
     plan, _ = plan_of((1, 1, 1, 64), (1, 1, length, 64), (1, 1, length, 64))
     lines = format_tiles(attention_cuda.build(plan.kernels[0], FEW)).splitlines()
     powers = [line for line in lines if "score0 [" in line and "quick_exp2" in line]
-    assert powers and all(("guard(0<=row<=0" in line) == is_lone for line in powers)
+    assert powers and all(("guard(0<=row<=0" in line) == is_short for line in powers)
 
 
 @pytest.mark.parametrize("depth", [64, 128])
