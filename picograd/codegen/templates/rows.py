@@ -115,7 +115,9 @@ class Rows:
         for position, number in enumerate(order):
             compute = self.part.computes[number]
             is_reduction = self.is_row_reduction(compute)
-            if pending and not (is_reduction and compute.reduce == pending[0][1].reduce):
+            over = compute.reduce if is_reduction else ()
+            waits = {e.arg for e in walk(compute.body) if e.op == "ref"} & {n for n, _ in pending}
+            if pending and (waits or over != pending[0][1].reduce):
                 steps += self.reductions(pending, position <= readers[-1])
                 pending = []
             if is_reduction:
@@ -393,9 +395,7 @@ class Rows:
 
     def grand(self, points: int, point: Index) -> tuple[list[Step], list[Step]]:
         """Write what comes before and after all rows of a grid point, for grand results."""
-        first: list[Step] = []
-        last: list[Step] = []
-        final: list[Step] = []
+        first, last, final = list[Step](), list[Step](), list[Step]()
         block = Axis("point", points)
         for number, compute in enumerate(self.part.computes):
             if self.level(compute) != "grand":
