@@ -395,17 +395,21 @@ class Log:
 
     def note_write(self, target: Any, node: Node) -> None:
         """Note that a tensor in memory is given its next value there."""
-        event, known = self.event, self.names.get(id(target))
-        is_met = known is not None and known[0]() is target and known[1][0] == MET
-        if event is None or known is None or not is_met:
+        event, told = self.event, self.told_before(target)
+        if event is None or told is None or told[0] != MET:
             self.spoil()
         else:
-            event.writes.append((known[1][1], node))
+            event.writes.append((told[1], node))
+
+    def told_before(self, tensor: Any) -> Told | None:
+        """Say what is known of a tensor: that it was met or made, and which it is."""
+        known = self.names.get(id(tensor))
+        return known[1] if known is not None and known[0]() is tensor else None
 
     def is_made(self, tensor: Any) -> bool:
         """Tell whether an event made a tensor."""
-        known = self.names.get(id(tensor))
-        return known is not None and known[0]() is tensor and known[1][0] == MADE
+        told = self.told_before(tensor)
+        return told is not None and told[0] == MADE
 
     def may_move(self, target: Any, source: Any = None, *_: Any) -> bool:
         """Tell whether an event may give a tensor that was made its next value.
@@ -416,15 +420,13 @@ class Log:
             return False
         if self.is_made(target):
             return True
-        if not self.is_made(source) or source._tracks:
-            return False
-        number = self.names[id(target)][1][1]
+        told = self.told_before(target)
+        if told is None or not self.is_made(source) or source._tracks:
+            return False  # a view that an event cannot name, of what was made
         changed = [met for each in self.events for met, _ in (*each.writes, *each.shows)]
-        if number in changed or foreign.SHARED:
+        if told[1] in changed or foreign.SHARED:
             return False
-        if is_shown(target) or is_shown(source):
-            return False
-        return type(target._node.arg) is Storage
+        return type(target._node.arg) is Storage and not (is_shown(target) or is_shown(source))
 
     def note_move(self, target: Any) -> None:
         """Note that a tensor was given its next value, or memory, unless that was computed."""

@@ -94,6 +94,14 @@ def test_a_leaf_that_nobody_read_may_ask_for_gradients_on_the_way(log: Log) -> N
     assert EVENTS.learning is log and y.requires_grad and log.events[0].result == (MADE, 0)
 
 
+def test_a_view_that_no_event_named_moves_with_what_it_shows(log: Log) -> None:
+    x = Tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]).realize()
+    EVENTS.learning, EVENTS.take, EVENTS.after = log, log.take, lambda: None
+    y = x.clone()
+    y[0] = y[1]
+    assert y.tolist() == [[3.0, 4.0], [3.0, 4.0], [5.0, 6.0]]
+
+
 def test_an_error_ends_it(log: Log) -> None:
     x = Tensor([1.0, 2.0]).realize()
     EVENTS.learning, EVENTS.take = log, log.take
