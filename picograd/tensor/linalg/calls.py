@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from picograd.buffer import Buffer, Storage
+from picograd.config import config
+from picograd.dtype import default_float
 from picograd.engine import foreign, host_calls, pending
 from picograd.engine.carried import entries
 from picograd.engine.followed import EVENTS
@@ -46,11 +48,11 @@ def at_once(function: Callable[..., Any], operands: Sequence[Any]) -> list[Any] 
     """Compute a function of memory of this host; None where that is not all, or more waits."""
     if not is_quiet():
         return None
-    key: list[Any] = [function]
+    key: list[Any] = [function, config.epoch, default_float()]
     nodes = []
     for each in operands:
         if not isinstance(each, Recorded):
-            key.append(each)
+            key += type(each), each
             continue
         node = each._node
         if node.op not in MEMORY or (each._tracks and MODE.enabled):

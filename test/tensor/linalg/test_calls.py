@@ -87,3 +87,13 @@ def test_what_has_no_factors_is_refused():
             linalg.cholesky(Tensor(bad))
         assert linalg.cholesky_ex(Tensor(bad)).info.item() > 0
     assert linalg.lu_factor_ex(Tensor(np.zeros((2, 0, 0), np.float32))).info.tolist() == [0, 0]
+
+
+def test_integers_become_the_default_dtype_of_the_moment():
+    x = picograd.arange(8).realize()
+    try:
+        picograd.set_default_dtype(picograd.float64)
+        wide = picograd.fft.fft(x).dtype
+    finally:
+        picograd.set_default_dtype(picograd.float32)
+    assert (picograd.fft.fft(x).dtype, wide) == (picograd.complex64, picograd.complex128)
