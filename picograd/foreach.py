@@ -72,6 +72,26 @@ def find_foreach(name: str) -> Callable[..., Any]:
     return over_each
 
 
+def _group_tensors_by_device_and_dtype(
+    tensorlistlist: Sequence[Sequence[Any]], with_indices: bool = False
+) -> dict[Any, Any]:
+    """Group parallel lists by device and dtype of the first: {key: (lists, places)}."""
+    groups: dict[Any, Any] = {}
+    count = len(tensorlistlist[0])
+    filled = [each or [None] * count for each in tensorlistlist]
+    for place in range(count):
+        row = [each[place] for each in filled]
+        first = row[0]
+        key = first.device, first.dtype
+        if key not in groups:
+            groups[key] = [[] for _ in row], []
+        lists, places = groups[key]
+        places.append(place)
+        for column, each in zip(lists, row):
+            column.append(each)
+    return groups
+
+
 def rows_of(name: str, first: Any, others: Sequence[Any]) -> list[tuple[Any, ...]]:
     """List the operands of each call; what is no list serves all. Raises ShapeError."""
     operands = (first, *others)

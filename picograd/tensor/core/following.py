@@ -633,7 +633,7 @@ class Follower:
                         pending.note_write(node, VERSIONS.get(node, 1) - 1)
             if number_of >= self.begun:
                 pending.WAITING += [(nodes[at], error) for at, error in event.checks]
-                carried.note_gradients(self.served(event, nodes))
+            carried.note_gradients(self.served(event, nodes))
         passed = [each for read in self.way.reads[: self.reads] for each in read.passed]
         for at, is_free in [each for each in passed if each[0] < len(nodes)]:
             carried.note_passed(nodes[at], is_free)
@@ -641,10 +641,13 @@ class Follower:
         self.way = self.met = self.made = None  # type: ignore[assignment]
 
     def served(self, event: Event, nodes: list[Any]) -> list[tuple[Any, Node]]:
-        """Pair leaves with the gradients that an event gave them."""
+        """Pair leaves with the gradients that an event gave them, and that wait to be computed."""
         served: list[tuple[Any, Node]] = []
         for met, number, before in event.gradients:
-            node = nodes[self.way.made[number].at].inputs[-1]  # or of what was added to another
+            at = self.way.made[number].at
+            if at in self.computed:
+                continue
+            node = nodes[at].inputs[-1]  # or of what was added to another
             found = [each for each in (node, *node.inputs) if each.op == RESULT]
             if not found and before == (IS, None):  # it has no formula
                 found = [node]
