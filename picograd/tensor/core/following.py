@@ -643,15 +643,12 @@ class Follower:
     def served(self, event: Event, nodes: list[Any]) -> list[tuple[Any, Node]]:
         """Pair leaves with the gradients that an event gave them, and that wait to be computed."""
         served: list[tuple[Any, Node]] = []
-        for met, number, before in event.gradients:
-            at = self.way.made[number].at
-            if at in self.computed:
-                continue
+        given = [(met, self.way.made[n].at, before) for met, n, before in event.gradients]
+        for met, at, before in [each for each in given if each[1] not in self.computed]:
             node = nodes[at].inputs[-1]  # or of what was added to another
             found = [each for each in (node, *node.inputs) if each.op == RESULT]
-            if not found and before == (IS, None):  # it has no formula
-                found = [node]
-            served += [(self.met[met], each) for each in found]
+            alone = [node] if before == (IS, None) else []  # it has no formula
+            served += [(self.met[met], each) for each in found or alone]
         return served
 
     # the step
