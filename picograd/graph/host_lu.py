@@ -175,10 +175,8 @@ def lu_gradient(left: Node, top: Node, for_left: Node, for_top: Node) -> Node:
 
 def permutation(swaps: Array, rows: int) -> Array:
     """Make the matrices P of A = P L U from the swaps."""
-    order, lead = order_of(swaps, rows), swaps.shape[:-1]
-    found: Array = np.zeros((len(order), rows, rows), swaps.dtype)
-    found[np.arange(len(order))[:, None], order, np.arange(rows)] = 1
-    return found.reshape(*lead, rows, rows)
+    square = np.eye(rows, dtype=swaps.dtype)
+    return swap_rows(np.broadcast_to(square, (*swaps.shape[:-1], rows, rows)), swaps, True)
 
 
 def order_of(swaps: Array, rows: int) -> Array:

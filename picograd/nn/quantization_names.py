@@ -3,6 +3,7 @@
 from typing import Any, NoReturn
 
 from picograd.errors import DTypeError
+from picograd.helpers import lying_along
 from picograd.nn.module import Module
 from picograd.nn.shaping import Identity
 from picograd.tensor.public import cat
@@ -93,7 +94,7 @@ def fake_quantize_per_channel_affine(
     input: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int
 ) -> Tensor:
     """Round as `fake_quantize_per_tensor_affine`, with a grid for each place along an axis."""
-    sizes = [-1 if at == axis % input.ndim else 1 for at in range(input.ndim)]
+    sizes = lying_along(axis, input.ndim)
     grid = scale.reshape(sizes), zero_point.reshape(sizes), quant_min, quant_max
     return fake_quantize_per_tensor_affine(input, *grid)
 

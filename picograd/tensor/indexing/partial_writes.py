@@ -10,6 +10,7 @@ from picograd.dtype import bool_
 from picograd.engine.tracing import is_tracing
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError, check_least
 from picograd.graph.shape import broadcast_shapes
+from picograd.helpers import lying_along
 from picograd.tensor.core.annotations import Scalar, Tensor, TensorLike
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.autograd import MODE
@@ -171,8 +172,7 @@ def index_reduce(
     if index.numel() != slices:
         text = f"index {tuple(index.shape)} does not fit source {tuple(source.shape)}"
         raise ShapeError(op, text, "give one slice per index")
-    shape = [-1 if each == axis else 1 for each in range(source.ndim)]
-    wide = index.reshape(*shape).expand(*source.shape)
+    wide = index.reshape(lying_along(axis, source.ndim)).expand(*source.shape)
     return input.scatter_reduce(axis, wide, source, reduce, include_self=include_self)
 
 

@@ -14,7 +14,6 @@ from picograd.buffer import Buffer, Storage
 from picograd.config import config
 from picograd.dtype import default_float
 from picograd.engine import foreign, host_calls, pending
-from picograd.engine.carried import entries
 from picograd.engine.followed import EVENTS
 from picograd.engine.host_calls import Recipe
 from picograd.engine.tracing import is_tracing
@@ -22,6 +21,7 @@ from picograd.graph.node import Node
 from picograd.graph.row import MEMORY
 from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE
+from picograd.tensor.core.following import is_waited_for
 from picograd.tensor.core.recording import Recorded, apply, fill, read, several
 
 RECIPES: dict[Any, Recipe | None] = {}
@@ -71,11 +71,9 @@ def at_once(function: Callable[..., Any], operands: Sequence[Any]) -> list[Any] 
 
 def is_quiet() -> bool:
     """Tell whether nothing else has to be told of a computation, or to run with it."""
-    if is_tracing() or REGIONS.dtypes or pending.WAITING:
-        return False
     if EVENTS.take is not None or EVENTS.after is not None or EVENTS.learning is not None:
         return False
-    return not (entries(pending.WRITES) or entries(pending.CHANGED))
+    return not (is_tracing() or REGIONS.dtypes or is_waited_for())
 
 
 def recipe_of(key: Any, function: Callable[..., Any], operands: Sequence[Any]) -> Recipe | None:

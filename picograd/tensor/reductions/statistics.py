@@ -12,6 +12,7 @@ import numpy as np
 from picograd.dtype import bool_
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError, check_known
 from picograd.graph.node import Node
+from picograd.helpers import lying_along
 from picograd.tensor.core.annotations import Axis, Tensor, TensorLike
 from picograd.tensor.core.arguments import (
     along,
@@ -423,7 +424,7 @@ def integration_axis(op: str, y: Tensor, x: Tensor | None, dim: int) -> int:
 def distances(x: Tensor, rank: int, axis: int) -> Tensor:
     """Subtract neighbouring points; a vector of points lies along `axis` of `rank` axes."""
     if x.ndim == 1:
-        x = x.reshape(*(-1 if n == axis else 1 for n in range(rank)))
+        x = x.reshape(lying_along(axis, rank))
     along = axis - rank
     count = max(x.shape[along] - 1, 0)
     return x.narrow(along, min(1, x.shape[along]), count) - x.narrow(along, 0, count)
@@ -497,7 +498,7 @@ def slope(x: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
     if not is_tensor(spacing):
         spacing = along(np.arange(size) * float(spacing), axis, x)
     else:
-        spacing = spacing.cast(x.dtype).reshape(*(-1 if n == axis else 1 for n in range(x.ndim)))
+        spacing = spacing.cast(x.dtype).reshape(lying_along(axis, x.ndim))
     step = diff(spacing, dim=axis)  # h[i] = t[i + 1] - t[i]
     rise = diff(x, dim=axis) / step
     count = size - 2

@@ -12,7 +12,7 @@ import numpy as np
 from picograd.errors import AxisError, GradientError, ShapeError, check_least
 from picograd.graph import shape as shapes
 from picograd.graph.room import ABSURD, check_host, check_size
-from picograd.helpers import product
+from picograd.helpers import lying_along, product
 from picograd.tensor.core import aliasing, recording
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Sizes, Tensor
 from picograd.tensor.core.arguments import from_host, need_tensor, need_tensors
@@ -156,7 +156,7 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
     check_size("cartesian_prod", (*sizes, len(sizes)), vectors[0].itemsize)
     columns = []
     for at, x in enumerate(vectors):
-        wide = x.reshape(*(-1 if n == at else 1 for n in range(len(sizes)))).expand(*sizes)
+        wide = x.reshape(lying_along(at, len(sizes))).expand(*sizes)
         columns.append(wide.reshape(product(sizes)))
     return Recorded.kind.stack(columns, 1)
 
