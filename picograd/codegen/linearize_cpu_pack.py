@@ -31,11 +31,11 @@ from picograd.codegen.costs import is_zero
 from picograd.codegen.emit import Emitter, compute_dtype, is_unit
 from picograd.codegen.operands import narrow
 from picograd.codegen.tile import Assign, Dot, Step, Store, Tile
-from picograd.dtype import DType, bool_
+from picograd.dtype import DType, bool_, int32
 from picograd.errors import check
 from picograd.helpers import row_major
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant
-from picograd.schedule.loop import Condition, Expr, const, walk
+from picograd.schedule.loop import Condition, Expr, const, dynamics_of, walk
 
 MOST = 16  # lanes
 LEAST = 8  # rows from which on a tile is turned by vectors
@@ -109,6 +109,14 @@ def strips(builder: Builder, size: int, lanes: int) -> Iterator[tuple[int, int]]
         yield whole, left
 
 
+def first_lanes(emitter: Emitter, count: int, lanes: int) -> tuple[int, ...]:
+    """Make the mask of the first lanes of a vector; nothing if that is all of them."""
+    if count == lanes:
+        return ()
+    tests = [emitter.const(lane < count, bool_) for lane in range(lanes)]
+    return (emitter.add("pack", bool_, tests, lanes=lanes),)
+
+
 class Turn:
     """This class is one block of a turning step: `height` rows of which `width` elements exist."""
 
@@ -167,12 +175,7 @@ class Turn:
 
     def mask(self, dim: int) -> tuple[int, ...]:
         """Tell which lanes of a vector along a dim exist; nothing if all do."""
-        count = self.counts[dim]
-        if count == self.lanes:
-            return ()
-        emitter = self.emitter
-        tests = [emitter.const(lane < count, bool_) for lane in range(self.lanes)]
-        return (emitter.add("pack", bool_, tests, lanes=self.lanes),)
+        return first_lanes(self.emitter, self.counts[dim], self.lanes)
 
     def places(self, index: Index, dim: int) -> list[int]:
         """List the positions of the vectors along a dim."""
@@ -210,6 +213,7 @@ class Turn:
         return self.emitter.add("interleave", dtype, (first, second), half, self.lanes)
 
 
+MASKED_BYTES, LEAST_MASKED = 32, 8  # of vectors; elements of a row
 LANES = {8: 8, 4: 16, 2: 32, 1: 32}  # elements of a 64-byte vector, by bytes of an element
 
 
@@ -291,6 +295,9 @@ class Pack:
             return
         found = [as_bounds(condition, axis, ()) for condition in conditions]
         bounds = [each for each in found if each is not None]
+        if len(bounds) == len(conditions) and self.has_masks(axis):
+            self.masked(axis, bounds)
+            return
         if len(bounds) < len(conditions):
             with emitter.axis_loop(axis, None):
                 holds = emitter.conditions(conditions)
@@ -301,11 +308,62 @@ class Pack:
                         self.point(True)
             return
         self.span(axis, zero, size, True)
-        start, stop = zero, size
+        self.span(axis, *self.between(axis, bounds), False)
+
+    def between(self, axis: Axis, bounds: Sequence[tuple[Index, Index]]) -> tuple[int, int]:
+        """Say where what all bounds allow begins and ends along an axis."""
+        emitter = self.emitter
+        start, stop = emitter.integer(0), emitter.integer(axis.size)
         for low, high in bounds:
             start = emitter.raw("maximum", emitter.index_dtype, start, emitter.index(low))
             stop = emitter.raw("minimum", emitter.index_dtype, stop, emitter.index(high))
-        self.span(axis, start, stop, False)
+        return start, stop
+
+    def has_masks(self, axis: Axis) -> bool:
+        """Tell whether all that is read are wide elements along an axis: machines mask those."""
+        if axis.size < LEAST_MASKED or self.lanes == 1 or self.builder.vector_bytes < MASKED_BYTES:
+            return False
+        leaves = [node for node in walk(self.expr) if node.op in ("load", "index", "guard")]
+        return all(map(self.is_along, leaves, [axis] * len(leaves)))
+
+    def is_along(self, leaf: Expr, axis: Axis) -> bool:
+        """Tell whether a leaf reads a wide element of memory, the next one along an axis."""
+        if leaf.op != "load" or leaf.dtype.itemsize < 4:
+            return False
+        index = leaf.arg[1]
+        return is_unit(index, axis) and not any(True for _ in dynamics_of(index))
+
+    def masked(self, axis: Axis, bounds: Sequence[tuple[Index, Index]]) -> None:
+        """Emit vectors whose lanes between the bounds are read; the others are 0."""
+        emitter, lanes = self.emitter, self.lanes
+        start, stop = self.between(axis, bounds)
+        rest = axis.size % lanes
+        whole = emitter.integer(axis.size - rest)
+        if axis.size >= lanes:
+            with emitter.loop(emitter.integer(0), whole, lanes, None) as at:
+                self.some_lanes(axis, at, (start, stop), lanes)
+        if rest:
+            self.some_lanes(axis, whole, (start, stop), rest)
+
+    def some_lanes(self, axis: Axis, at: int, ends: tuple[int, int], count: int) -> None:
+        """Emit a vector of `count` elements, of which those between two ends are read."""
+        emitter, lanes = self.emitter, self.lanes
+        places = emitter.add(
+            "pack", int32, [emitter.const(n, int32) for n in range(lanes)], lanes=lanes
+        )
+        low, high = (
+            emitter.cast(emitter.raw("sub", emitter.index_dtype, end, at), int32) for end in ends
+        )
+        above = emitter.raw("less_equal", bool_, low, places)
+        mask = emitter.raw("and", bool_, above, emitter.raw("less", bool_, places, high))
+        with emitter.scope({axis: at}, (axis, lanes)):
+            emitter.scopes[-1].mask = mask
+            value = emitter.splat(emitter.value(self.expr), lanes)
+            if self.expr.op != "load":
+                zero = emitter.splat(emitter.value(self.zero), lanes)
+                value = emitter.raw("where", emitter.dtype(value), mask, value, zero)
+            stored = first_lanes(emitter, count, lanes)
+            emitter.store(self.memory, emitter.index(self.target), value, *stored)
 
     def span(self, axis: Axis, start: int, stop: int, fills: bool) -> None:
         """Emit axis = start..stop-1: whole vectors, then what is left."""
