@@ -438,9 +438,19 @@ class BlockInterpreter:
         if step.stop is not None:
             depth = min(depth, max(int(self.index(step.stop, ())), 0))
         left = a[:rows, :depth].astype(wide)
-        made = left @ b[:depth, :columns].astype(wide)
+        right = self.shifted(step, columns) if step.taps else b[:depth, :columns]
+        made = left @ right.astype(wide)
         target = acc[:rows, :columns]
         target[...] = made if step.is_first else target + made
+
+    def shifted(self, step: Dot, columns: int) -> Array:
+        """Read a row a depth from where its taps lead."""
+        tile = self.part.tiles[self.numbers[step.b]]
+        start = int(self.here(flatten(step.b_origin or (), tile.shape)))
+        places = np.array([start])
+        for size, each in step.taps:
+            places = (places[:, None] + np.arange(size) * each).ravel()
+        return self.memory(step.b)[0].ravel()[places[:, None] + np.arange(columns)]
 
     def block(self, step: Dot, name: str) -> Array:
         """View a tile from where the product starts."""

@@ -9,7 +9,13 @@ vectoriser, so it must stay free of branches: conditions become loop bounds wher
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from picograd.codegen import linearize_cpu_pack, linearize_scan, linearize_sort_cpu, nests
+from picograd.codegen import (
+    linearize_cpu_dot,
+    linearize_cpu_pack,
+    linearize_scan,
+    linearize_sort_cpu,
+    nests,
+)
 from picograd.codegen.decompose import LLVM
 from picograd.codegen.emit import Emitter, compute_dtype
 from picograd.codegen.linearize_cpu_pack import as_bounds, flat_position, tile_strides
@@ -220,7 +226,7 @@ class CpuBuilder:
         elif isinstance(step, SortStep):
             linearize_sort_cpu.sort_cpu(self, step)
         elif isinstance(step, Dot):
-            linearize_cpu_pack.linearize_dot(self, step)
+            linearize_cpu_dot.linearize_dot(self, step)
         elif type(step).__name__ != "Barrier":  # one worker has nobody to wait for
             internal(f"the CPU has no {type(step).__name__} step")
 

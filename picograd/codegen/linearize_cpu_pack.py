@@ -13,14 +13,6 @@ Packing on a CPU: fill a panel from an operand with explicit vectors.
 
 A guard is tested in the outermost loop where its axes are known, never per element; a guard on the
 last dim itself becomes the bounds of the inner loop. Marked by a `Blocked` layout with a vector.
-
-Dot on a CPU: the register micro-kernel.
-
-    for k in depth:  b[0..vectors] = vector loads of one row of the panel
-                     for i in rows: acc[i][*] = fma(splat(a[i, k]), b[*], acc[i][*])
-
-The accumulators are a register array that is only indexed with constants, so LLVM keeps every
-element in a register of its own; `a` is loaded one scalar at a time and repeated in all lanes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,9 +22,8 @@ from typing import Protocol
 from picograd.codegen.costs import is_zero
 from picograd.codegen.emit import Emitter, compute_dtype, is_unit
 from picograd.codegen.operands import narrow
-from picograd.codegen.tile import Assign, Dot, Step, Store, Tile
-from picograd.dtype import DType, bool_, int32
-from picograd.errors import check
+from picograd.codegen.tile import Assign, Step, Store, Tile
+from picograd.dtype import bool_, int32
 from picograd.helpers import row_major
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant
 from picograd.schedule.loop import Condition, Expr, const, dynamics_of, walk
@@ -421,145 +412,3 @@ def as_bounds(
     if step < 1:
         return None
     return (rest * -1 + (lo + step - 1)) // step, (rest * -1 + hi) // step + 1
-
-
-VECTOR_BYTES = 64  # LLVM splits wider vectors than the machine's; blocks are chosen for its own
-
-
-def block_lanes(columns: int, dtype: DType) -> int:
-    """Vector width for a block: the widest that divides its columns."""
-    lanes = VECTOR_BYTES // dtype.itemsize
-    while columns % lanes:
-        lanes //= 2
-    return lanes
-
-
-class Block:
-    """One register block being written."""
-
-    dot: Dot
-    emitter: Emitter
-    dtype: DType
-    lanes: int
-    vectors: int
-    acc_row: int
-    b_depth: int
-    starts: list[int]
-    array: int
-    rows: int
-    a: int
-    acc: int
-    b: int
-    a_depth: int
-    a_row: int
-
-    def __init__(self, builder: Builder, dot: Dot) -> None:
-        check(
-            dot.block and not dot.b_is_nk, "a CPU dot has a register block and a [k, n] tile b", dot
-        )
-        self.emitter, self.dot = builder.emitter, dot
-        self.rows, columns = dot.block or (0, 0)
-        names = dot.acc, dot.a, dot.b
-        acc, a, b = (builder.tiles[name] for name in names)
-        self.acc, self.a, self.b = (builder.memory[name] for name in names)
-        self.dtype = acc.dtype
-        self.lanes = block_lanes(columns, acc.dtype)
-        self.vectors = columns // self.lanes
-        self.acc_row, self.b_depth = (tile_strides(acc)[-2], tile_strides(b)[-2])
-        a_steps = tile_strides(a)[-2:]
-        self.a_row, self.a_depth = a_steps[::-1] if dot.a_is_km else a_steps
-        origins = dot.acc_origin, dot.a_origin, dot.b_origin
-        self.starts = [
-            self.emitter.index(flat_position(tile, origin or ()))
-            for tile, origin in zip((acc, a, b), origins, strict=True)
-        ]
-        size = self.rows * self.vectors
-        self.array = self.emitter.add("array", acc.dtype, arg=size, lanes=self.lanes)
-
-    def places(self) -> Iterator[tuple[int, int]]:
-        """Yield every accumulator: its number and its place in the tile."""
-        for number in range(self.rows * self.vectors):
-            row, vector = divmod(number, self.vectors)
-            at = row * self.acc_row + vector * self.lanes
-            yield number, plus(self.emitter, self.starts[0], at)
-
-    def get(self, number: int) -> int:
-        """Read an accumulator."""
-        args = self.array, self.emitter.integer(number)
-        return self.emitter.add("get", self.dtype, args, lanes=self.lanes)
-
-    def set(self, number: int, value: int) -> None:
-        """Write an accumulator."""
-        place = self.emitter.integer(number)
-        self.emitter.add("set", None, (self.array, place, value))
-
-    def begin(self) -> None:
-        """Start from zero."""
-        zero = self.emitter.const(0, self.dtype)
-        for number in range(self.rows * self.vectors):
-            self.set(number, self.emitter.splat(zero, self.lanes))
-
-    def one_depth(self, position: int) -> None:
-        """Multiply one column of a with one row of b."""
-        emitter, lanes = self.emitter, self.lanes
-        b_at = at_depth(emitter, self.starts[2], position, self.b_depth)
-        panel = [
-            emitter.load(self.b, plus(emitter, b_at, v * lanes), lanes=lanes)
-            for v in range(self.vectors)
-        ]
-        a_at = at_depth(emitter, self.starts[1], position, self.a_depth)
-        for row in range(self.rows):
-            scalar = emitter.load(self.a, plus(emitter, a_at, row * self.a_row))
-            factor = emitter.splat(scalar, lanes)
-            for vector in range(self.vectors):
-                number = row * self.vectors + vector
-                total = self.get(number)
-                total = multiply_add(emitter, factor, panel[vector], total)
-                self.set(number, total)
-
-    def finish(self) -> None:
-        """Leave the sums in the tile, or add them to what it holds.
-
-        A long product is a sum of the sums of its blocks: in one sum each step would round a large
-        total.
-        """
-        for number, place in self.places():
-            value = self.get(number)
-            if not self.dot.is_first:
-                before = self.emitter.load(self.acc, place, lanes=self.lanes)
-                value = self.emitter.raw("add", self.dtype, before, value)
-            self.emitter.store(self.acc, place, value)
-
-
-def linearize_dot(builder: Builder, dot: Dot) -> None:
-    """Append the instructions of one register block."""
-    block, emitter = Block(builder, dot), builder.emitter
-    block.begin()
-    start, stop = emitter.integer(0), emitter.integer(dot.depth)
-    if dot.stop is not None:
-        most = emitter.index(dot.stop)
-        stop = emitter.raw("minimum", emitter.index_dtype, stop, most)
-    # One depth an iteration: unrolling gains nothing (measured) and costs compile time.
-    with emitter.loop(start, stop, 1, None) as position:
-        block.one_depth(position)
-    block.finish()
-    emitter.forget()
-
-
-def plus(emitter: Emitter, value: int, offset: int) -> int:
-    """Append value + constant."""
-    return emitter.arithmetic("add", value, emitter.integer(offset))
-
-
-def at_depth(emitter: Emitter, start: int, position: int, step: int) -> int:
-    """Append start + position * step."""
-    moved = emitter.arithmetic("mul", position, emitter.integer(step))
-    return emitter.arithmetic("add", start, moved)
-
-
-def multiply_add(emitter: Emitter, a: int, b: int, c: int) -> int:
-    """Append a * b + c, fused for floats."""
-    dtype = emitter.dtype(c)
-    if dtype.is_float:
-        return emitter.raw("fma", dtype, a, b, c)
-    return emitter.raw("add", dtype, emitter.raw("mul", dtype, a, b), c)

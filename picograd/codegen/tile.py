@@ -96,7 +96,8 @@ class Dot:
     On the CPU acc may be a shared tile too: the product is then `block` = (rows, columns) large and
     lands at `acc_origin`, in acc's last two dimensions. Leading dimensions of a and b (before the
     last two) are picked by the origins alone. `is_first`: acc = instead of acc +=. `stop`: the sum
-    ends there, if that is before `depth`.
+    ends there, if that is before `depth`. `taps`: digits that count the depth, the last fastest,
+    (size, step): b then has no row a depth, but the next of a digit begins `step` elements on.
     """
 
     acc: str
@@ -112,6 +113,7 @@ class Dot:
     block: tuple[int, int] | None = None
     is_first: bool = False
     stop: Index | None = field(default=None, repr=False)
+    taps: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from picograd.codegen.cuts import Cut, Piece, exist, inside, starts
-from picograd.codegen.layout import Blocked
+from picograd.codegen.cuts import Piece, exist, inside, starts
 from picograd.codegen.operands import (
     Contraction,
     analyse,
@@ -26,7 +25,7 @@ from picograd.codegen.operands import (
     size_of,
     stores,
 )
-from picograd.codegen.templates import contract_taps, contract_thin
+from picograd.codegen.templates import contract_shift, contract_taps, contract_thin
 from picograd.codegen.templates.contract_plan import Plan, alongside, choose, orient, reads_along
 from picograd.codegen.templates.contract_sums import (
     Sums,
@@ -36,7 +35,13 @@ from picograd.codegen.templates.contract_sums import (
     leave,
     sums_of,
 )
-from picograd.codegen.templates.contract_thin import guarded_steps, loops
+from picograd.codegen.templates.contract_thin import (
+    VECTOR,
+    guarded_steps,
+    loops,
+    missing_depth,
+    pack,
+)
 from picograd.codegen.templates.contract_windows import keep_rows, pool_block
 from picograd.codegen.tile import (
     Accumulate,
@@ -62,8 +67,6 @@ from picograd.schedule.index import (
 from picograd.schedule.loop import Condition, Expr, Kernel, Part, const
 from picograd.target import Target
 
-VECTOR = 16  # marks packing for explicit vectors; the linearizer takes the element's own width
-
 
 def build(kernel: Kernel, target: Target) -> TileKernel:
     """Write a contract or conv kernel for a CPU: tasks of each product in turn."""
@@ -82,7 +85,8 @@ def build_part(kernel: Kernel, part: Part, target: Target) -> TilePart:
     thin = contract_thin.build_part(product)
     if thin is not None:
         return thin
-    plan = choose(product, target, len(every))
+    plan = None if others else contract_shift.choose(product, target)
+    plan = plan or choose(product, target, len(every))
     more = [alongside(other, plan, number) for number, other in enumerate(others, 1)]
     return packed_part(plan, more)
 
@@ -183,7 +187,8 @@ def tiles(plan: Plan) -> tuple[Tile, ...]:
     a_shape = (depth, rows) if plan.is_km else (rows, depth)
     blocks = plan.depth.count if plan.packs_all else 1
     a = Tile(plan.a, a_shape, dtype, "shared", row_padding=pad)
-    b = Tile(plan.b, (blocks, plan.panels, depth, lanes), dtype, "shared")
+    b_shape = plan.image.shape if plan.image else (blocks, plan.panels, depth, lanes)
+    b = Tile(plan.b, b_shape, dtype, "shared")
     c = Tile(plan.c, (plan.kept + rows, width), dtype, "shared", row_padding=pad)
     operands = (b,) if plan.shares_a else (a, b)
     return (*operands, c) if depth else (c,)
@@ -209,19 +214,10 @@ def pack_rows(plan: Plan) -> list[Step]:
     return found
 
 
-def missing_depth(depth: Cut) -> list[tuple[tuple[Condition, ...], tuple[Axis, Index]]]:
-    """Find the depths that a shorter last block lacks: there both operands must be 0."""
-    found = []
-    for piece in depth.pieces:
-        size = size_of(piece.dims)
-        if size < depth.size:
-            axis = Axis("fill", depth.size - size)
-            found.append((piece.when, (axis, axis_index(axis) + size)))
-    return found
-
-
 def pack_columns(plan: Plan) -> tuple[Step, ...]:
     """Evaluate the block of B into its panels."""
+    if plan.image is not None:
+        return plan.image.steps
     found: list[Step] = []
     columns = plan.columns
     block = plan.depth.block if plan.packs_all else constant(0)
@@ -292,14 +288,6 @@ def pack_order(expr: Expr, deep: tuple[Axis, ...], lanes: tuple[Axis, ...]) -> t
     return (*deep[:-1], *lanes, deep[-1])
 
 
-def pack(tile: str, dims: Sequence[Axis], expr: Expr, index: Sequence[Index]) -> Assign:
-    """Make a packing step: an assignment that the linearizer writes with explicit vectors."""
-    shape = tuple(axis.size for axis in dims)
-    ones = (1,) * len(shape)
-    layout = Blocked(shape, ones, (*ones[:-1], VECTOR) if shape else ())
-    return Assign(tile, tuple(dims), expr, tuple(index), layout)
-
-
 def clear(plan: Plan) -> Step:
     """Set the block of results to zero."""
     dims = (Axis("row", plan.rows_padded), Axis("column", plan.panels * plan.columns.lanes))
@@ -314,16 +302,18 @@ def multiply(plan: Plan) -> tuple[Step, ...]:
     row = axis_index(group) * plan.height
     zero = constant(0)
     block = plan.depth.block if plan.packs_all else zero
+    b_origin, image = (block, axis_index(panel), zero, zero), plan.image
     stops = [each.limit for each in plan.reach[2] if each.limit is not None]
     dot = Dot(
         plan.c, plan.a, plan.b, plan.depth.size,
         a_is_km=plan.is_km,
         a_origin=(zero, row) if plan.is_km else (row, zero),
-        b_origin=(block, axis_index(panel), zero, zero),
+        b_origin=(zero, image.place) if image else b_origin,
         acc_origin=(row + plan.kept, axis_index(panel) * lanes),
         block=(plan.height, lanes),
         is_first=plan.is_first,
         stop=stops[0] if stops else None,
+        taps=image.taps if image else (),
     )  # fmt: skip
     inner: tuple[Step, ...] = (dot,)
     if plan.rows.first is not None:

@@ -18,6 +18,7 @@ from picograd.codegen.operands import (
     strides,
     swap,
 )
+from picograd.codegen.tile import Step
 from picograd.dtype import DType
 from picograd.errors import internal
 from picograd.helpers import ceil_div, round_up
@@ -57,6 +58,16 @@ class Columns:
 
 
 @dataclass(frozen=True, slots=True)
+class Image:
+    """Columns that lie in an image as taps read them: templates/contract_shift.py."""
+
+    shape: tuple[int, int]  # of its tile: channels, places
+    taps: tuple[tuple[int, int], ...]  # see `Dot`
+    place: Index  # where a panel begins
+    steps: tuple[Step, ...]  # that fill it
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Everything chosen about one contraction."""
 
@@ -72,6 +83,7 @@ class Plan:
     packs_all: bool
     tag: str = ""  # of the names of its tiles, where a task computes several products
     shares_a: bool = False  # the first product has packed its rows
+    image: Image | None = None  # instead of packed columns
 
     @property
     def reach(self) -> tuple[list[cuts.Reach], list[cuts.Reach], list[cuts.Reach]]:

@@ -7,13 +7,14 @@ contiguous along N    result[n] += a[k] b[k, n], a few rows of the matrix at a t
 
 from collections.abc import Iterator, Sequence
 
-from picograd.codegen.cuts import Piece, range_cut
-from picograd.codegen.operands import Contraction, bind, stores, strides, swap
+from picograd.codegen.cuts import Cut, Piece, range_cut
+from picograd.codegen.layout import Blocked
+from picograd.codegen.operands import Contraction, bind, size_of, stores, strides, swap
 from picograd.codegen.templates.contract_plan import WORK_PER_TASK, nearest
 from picograd.codegen.templates.grid import balanced
 from picograd.codegen.tile import Accumulate, Assign, For, Step, Store, Tile, TilePart, When
 from picograd.helpers import ceil_div, round_up
-from picograd.schedule.index import Axis, axis_index
+from picograd.schedule.index import Axis, Index, axis_index
 from picograd.schedule.loop import Condition, Expr, const, needed, rewrite
 
 VECTOR = 16  # elements; shorter axes are better packed
@@ -143,3 +144,22 @@ def loops(axes: Sequence[Axis], steps: Sequence[Step]) -> tuple[Step, ...]:
     for axis in reversed(axes):
         body = (For(axis, body),) if axis.size != 1 else body
     return body
+
+
+def pack(tile: str, dims: Sequence[Axis], expr: Expr, index: Sequence[Index]) -> Assign:
+    """Make a packing step: an assignment that the linearizer writes with explicit vectors."""
+    shape = tuple(axis.size for axis in dims)
+    ones = (1,) * len(shape)
+    layout = Blocked(shape, ones, (*ones[:-1], VECTOR) if shape else ())
+    return Assign(tile, tuple(dims), expr, tuple(index), layout)
+
+
+def missing_depth(depth: Cut) -> list[tuple[tuple[Condition, ...], tuple[Axis, Index]]]:
+    """Find the depths that a shorter last block lacks: there both operands must be 0."""
+    found = []
+    for piece in depth.pieces:
+        size = size_of(piece.dims)
+        if size < depth.size:
+            axis = Axis("fill", depth.size - size)
+            found.append((piece.when, (axis, axis_index(axis) + size)))
+    return found

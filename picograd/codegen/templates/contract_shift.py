@@ -1,0 +1,305 @@
+"""Convolutions of stride 1 on a CPU: each tap of a window reads the same image from another place.
+
+    task (rows of weights, images or rows of them):
+      for channels: b = their image with its border; a = weights
+                    for panel, for row group: Dot, which goes on to each tap's place in b
+      epilogue over the finished block
+
+Columns are counted over the image with its border: neighbours there are neighbours for each tap.
+Columns of the border are computed too, and nobody looks at them. Packing, which writes an image
+once a tap, takes as long as multiplying where there are few output channels.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from picograd.codegen import cuts
+from picograd.codegen.operands import (
+    Contraction,
+    bind,
+    by_stride,
+    main_load,
+    size_of,
+    step_of,
+    strides,
+    swap,
+)
+from picograd.codegen.templates.contract_plan import (
+    CACHE_BYTES,
+    MOST_ROWS,
+    WORK_PER_TASK,
+    Columns,
+    Image,
+    Plan,
+    cut_rows,
+    is_rowwise,
+    register_block,
+    vector_lanes,
+    with_orders,
+)
+from picograd.codegen.templates.contract_thin import guarded_steps, missing_depth, pack
+from picograd.codegen.tile import Step
+from picograd.errors import internal
+from picograd.helpers import ceil_div, product, round_up
+from picograd.late_methods import dataclass
+from picograd.schedule.index import (
+    Axis,
+    Index,
+    axes_of,
+    axis_index,
+    constant,
+    position_over,
+    substitute,
+)
+from picograd.schedule.loop import Expr, const
+from picograd.target import Target
+
+BLOCK_BYTES = CACHE_BYTES * 3 // 8  # of results, and of the image
+NEAR_BYTES = 24 * 1024  # of the image under a panel, which stays in the first-level cache
+LEAST_ROWS = 12  # of a task: with fewer, filling the image outweighs multiplying
+MOST_WASTE, ROW_WASTE = 1.08, 20  # columns computed for one that is seen, more for few rows
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """A product whose columns and taps share places: an axis of columns -> (tap, places a tap)."""
+
+    product: Contraction
+    taps: Mapping[Axis, tuple[Axis, int]]
+
+    def reach(self, column: Axis) -> int:
+        """Places beyond its columns that the taps of an axis read."""
+        if column not in self.taps:
+            return 0
+        tap, step = self.taps[column]
+        return abs(step) * (tap.size - 1)
+
+    def back(self, column: Axis) -> int:
+        """Columns, negative, from the first one of an axis to the first place that is read."""
+        return -self.reach(column) if column in self.taps and self.taps[column][1] < 0 else 0
+
+
+def choose(c: Contraction, target: Target) -> Plan | None:
+    """Plan a convolution whose image is read where it lies; None if packing it is better."""
+    if c.windows or 0 in c.sizes or any(not axes_of(end[0]) <= set(c.batch) for end in c.ends):
+        return None
+    shift = find(c) or find(swap(c))
+    return None if shift is None else planned(shift, target)
+
+
+def find(c: Contraction) -> Shift | None:
+    """Match the taps of a product with its columns: one tap back is some columns on."""
+    index = main_load(c.b)
+    if index is None or not c.columns:
+        return None
+    columns = by_stride(c.columns, strides(c.b, c.columns))
+    found: dict[Axis, tuple[Axis, int]] = {}
+    for tap in c.depth:
+        for column in columns:
+            step = ratio(step_of(index, tap), step_of(index, column))
+            is_short = 0 < abs(step) * (tap.size - 1) <= column.size
+            if is_short and column not in found and is_shared(c.b, column, tap, step):
+                found[column] = tap, step
+                break
+    if not found or step_of(index, columns[-1]) != 1:
+        return None
+    return Shift(replace(with_orders(c), columns=columns), found)
+
+
+def ratio(tap: int | None, column: int | None) -> int:
+    """Columns from one tap to the next; 0 if it is no whole number of them."""
+    return tap // column if tap and column and tap % column == 0 else 0
+
+
+def is_shared(expr: Expr, column: Axis, tap: Axis, step: int) -> bool:
+    """Tell whether an operand at a tap is what it is at the first tap of another column."""
+    moved = {column: axis_index(column) + axis_index(tap) * step, tap: constant(0)}
+    return bind(expr, moved) == expr
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """The places of a block: planes, each an image with its border."""
+
+    planes: tuple[Axis, ...]
+    axes: tuple[Axis, ...]  # of columns in a plane
+    dims: tuple[Axis, ...]  # of the block along them
+    steps: tuple[int, ...]  # places from one column to the next
+    extent: int  # places of a plane
+
+    @property
+    def reached(self) -> int:
+        """Places from the first column of a plane to its last."""
+        last = [step * (dim.size - 1) for dim, step in zip(self.dims, self.steps, strict=True)]
+        return 1 + sum(last)
+
+    def place(self, dims: Sequence[Axis], width: int) -> Index:
+        """Where a point is, in planes that are so many places wide."""
+        found = position_over(self.planes) * width
+        for dim, step in zip(dims, self.steps, strict=True):
+            found = found + axis_index(dim) * step
+        return found
+
+
+def space_of(shift: Shift, piece: cuts.Piece) -> Space | None:
+    """Lay out the places of a piece of the columns; None if one has taps and is not in a block."""
+    columns = shift.product.columns
+    inside = columns[len(columns) - len(piece.dims) :]
+    if not set(shift.taps) <= set(inside):
+        return None
+    first = min(map(inside.index, shift.taps))
+    axes, dims = inside[first:], piece.dims[first:]
+    sizes = [dim.size + shift.reach(axis) for axis, dim in zip(axes, dims, strict=True)]
+    steps = tuple(product(sizes[number + 1 :]) for number in range(len(sizes)))
+    return Space(piece.dims[:first], axes, dims, steps, product(sizes))
+
+
+def fitted(shift: Shift, piece: cuts.Piece) -> Space:
+    """Lay out the places of a piece of columns that is known to be in a block."""
+    space = space_of(shift, piece)
+    if space is None:
+        internal("taps along an axis that no block holds", shift.product)
+    return space
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The image that a task has in a tile: some channels of it, and the panels of its columns."""
+
+    shift: Shift
+    columns: cuts.Cut
+    space: Space  # of the longest piece of the columns
+    panel: int  # columns
+
+    @property
+    def planes(self) -> int:
+        """Count the planes."""
+        return size_of(self.space.planes)
+
+    @property
+    def width(self) -> int:
+        """Columns of a plane that are computed: whole panels."""
+        return round_up(self.space.reached, self.panel)
+
+    @property
+    def tap_axes(self) -> tuple[Axis, ...]:
+        """List the axes of taps, in the order of the depth."""
+        taps = {tap for tap, _ in self.shift.taps.values()}
+        return tuple(axis for axis in self.shift.product.depth if axis in taps)
+
+    @property
+    def taps(self) -> tuple[tuple[int, int], ...]:
+        """List the sizes of taps and the places from one to the next."""
+        steps = dict(zip(self.space.axes, self.space.steps, strict=True))
+        found = {tap: step * steps[axis] for axis, (tap, step) in self.shift.taps.items()}
+        return tuple((tap.size, found[tap]) for tap in self.tap_axes)
+
+    @property
+    def places(self) -> int:
+        """Places of a channel: the last panel may read beyond its plane."""
+        last = self.width + sum((size - 1) * abs(step) for size, step in self.taps)
+        return (self.planes - 1) * self.space.extent + max(self.space.extent, last)
+
+    def image(self, channels: cuts.Cut, panel: Axis) -> Image:
+        """Say how the tile is filled, and where a panel begins in it."""
+        first = sum((size - 1) * -step for size, step in self.taps if step < 0)
+        each, number = self.width // self.panel, axis_index(panel)
+        place = number // each * self.space.extent + number % each * self.panel + first
+        shape = channels.size, self.places
+        return Image(shape, (shape, *self.taps), place, tuple(self.fill(channels)))
+
+    def fill(self, channels: cuts.Cut) -> Iterator[Step]:
+        """Evaluate the image with its border; channels that a last block lacks are 0."""
+        c, shift = self.shift.product, self.shift
+        first_taps = {tap: constant(0) for tap in self.tap_axes}
+        for piece in self.columns.pieces:
+            space = fitted(shift, piece)
+            own, moved, local = {}, {}, []
+            for axis, dim in zip(space.axes, space.dims, strict=True):
+                local.append(Axis(f"{dim.name}u", dim.size + shift.reach(axis)))
+                moved[dim] = axis_index(local[-1]) + shift.back(axis)
+                own[axis] = substitute(piece.values.get(axis, axis_index(axis)), moved)
+            where = space.place(local, self.space.extent)
+            for channel in channels.pieces:
+                values = {**piece.values, **own, **channel.values, **first_taps}
+                dims = (*channel.dims, *space.planes, *local)
+                step = pack("b", dims, bind(c.b, values), (channel.position, where))
+                yield from guarded_steps((*piece.when, *channel.when), [step])
+        place, zero = Axis("place", self.places), const(0, c.dtype)
+        for when, (axis, position) in missing_depth(channels):
+            step = pack("b", (axis, place), zero, (position, axis_index(place)))
+            yield from guarded_steps(when, [step])
+
+    def column_cut(self) -> cuts.Cut:
+        """Say where columns are in the block of results: planes are whole panels wide."""
+        pieces = []
+        for piece in self.columns.pieces:
+            space = fitted(self.shift, piece)
+            pieces.append(replace(piece, position=space.place(space.dims, self.width)))
+        return replace(self.columns, pieces=tuple(pieces), size=self.planes * self.width)
+
+    def depth_cut(self, channels: cuts.Cut) -> cuts.Cut:
+        """Count the depth of a block: its channels, and all taps of each."""
+        taps, pieces = self.tap_axes, []
+        for piece in channels.pieces:
+            position = piece.position * size_of(taps) + position_over(taps)
+            pieces.append(replace(piece, dims=(*piece.dims, *taps), position=position))
+        return replace(channels, pieces=tuple(pieces), size=channels.size * size_of(taps))
+
+
+def planned(shift: Shift, target: Target) -> Plan | None:
+    """Choose blocks, panels and tasks; None if too many columns of the border are computed."""
+    c, lanes = shift.product, vector_lanes(shift.product.dtype, target)
+    share, most = sizes_of_block(shift, target)
+    cut = cuts.nested_cut(c.columns, most)
+    space = space_of(shift, cut.pieces[0])
+    if space is None:
+        return None
+    height, vectors = register_block(share, space.reached, lanes, target.registers)
+    block = Block(shift, cut, space, lanes * vectors)
+    computed = block.width * block.planes * cut.count
+    if computed > (MOST_WASTE + ROW_WASTE / c.sizes[1]) * c.sizes[2]:
+        return None
+    share = round_up(share, height)
+    rows, task, loop = cut_rows(c, share, share, height, False)
+    others = tuple(axis for axis in c.depth if axis not in block.tap_axes)
+    channels = cuts.nested_cut(others, most_channels(block, rows.size))
+    panel = Axis("panel", block.planes * (block.width // block.panel))
+    return Plan(
+        c,
+        rows,
+        Columns(block.column_cut(), panel, (), block.panel, False),
+        block.depth_cut(channels),
+        min(height, rows.size),
+        task,
+        loop,
+        Axis("part", 1),
+        is_rowwise(c),
+        False,
+        image=block.image(channels, panel),
+    )
+
+
+def sizes_of_block(shift: Shift, target: Target) -> tuple[int, int]:
+    """Choose the rows of a block, and how many columns it has at most."""
+    c = shift.product
+    batch, m, n, k = c.sizes
+    tasks = 4 * target.threads if target.threads > 1 else 1
+    wanted = max(min(batch * m * n * k // WORK_PER_TASK, tasks), 1)
+    parts = ceil_div(m, MOST_ROWS)
+    outer = min(map(c.columns.index, shift.taps))
+    least = 2 * size_of(c.columns[outer + 1 :])
+    most = BLOCK_BYTES // (ceil_div(m, parts) * c.dtype.itemsize)
+    most = max(min(most, ceil_div(n * batch * parts, wanted)), least)
+    cells = batch * ceil_div(n, most)
+    parts = max(parts, min(ceil_div(wanted, cells), ceil_div(m, LEAST_ROWS)))
+    return ceil_div(m, parts), most
+
+
+def most_channels(block: Block, rows: int) -> int:
+    """Count the channels whose image and weights stay in the caches while they are multiplied."""
+    item, taps = block.shift.product.dtype.itemsize, block.taps
+    count, last = size_of(block.tap_axes), taps[-1][0]
+    near = NEAR_BYTES // (count // last * (block.panel + last) * item)
+    weights = CACHE_BYTES // 4 // (rows * count * item)
+    return max(min(near, weights, BLOCK_BYTES // (block.places * item)), 1)
