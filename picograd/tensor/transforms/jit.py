@@ -39,7 +39,7 @@ from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import graph_key, leaf_buffer
 from picograd.engine.realize import find_plan
 from picograd.engine.realize import settle as hang
-from picograd.engine.sizes import FOR_EVER, PATIENCE
+from picograd.engine.sizes import FOR_EVER, PATIENCE, SHORT_PATIENCE
 from picograd.engine.tracing import Trace, is_tracing
 from picograd.errors import TraceError, check_callable
 from picograd.runtime.log import log
@@ -603,7 +603,7 @@ def compute(tracer: Tracer, capture: Capture) -> tuple[list[Buffer], list[int | 
     capture.scalars, limits = found.scalars, None
     if sizes is not None:
         limits = follow(capture, tracer, traced, roots, found)
-    plan = find_plan(found, roots, limits, PATIENCE if sizes is None else sizes.patience)
+    plan = find_plan(found, roots, limits, SHORT_PATIENCE if sizes is None else sizes.patience)
     for position in capture.copies:
         capture.inputs[position] = copy_of(capture.inputs[position])
     values = scalar_values(found.scalars)
