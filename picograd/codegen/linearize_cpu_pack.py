@@ -204,7 +204,7 @@ class Turn:
         return self.emitter.add("interleave", dtype, (first, second), half, self.lanes)
 
 
-MASKED_BYTES, LEAST_MASKED = 32, 8  # of vectors; elements of a row
+MASKED_BYTES, LEAST_MASKED = 32, 4  # of vectors; elements of a row
 LANES = {8: 8, 4: 16, 2: 32, 1: 32}  # elements of a 64-byte vector, by bytes of an element
 
 

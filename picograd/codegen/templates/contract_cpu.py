@@ -23,6 +23,7 @@ from picograd.codegen.operands import (
     guarded,
     products_of,
     size_of,
+    step_of,
     stores,
 )
 from picograd.codegen.templates import contract_shift, contract_taps, contract_thin
@@ -64,7 +65,7 @@ from picograd.schedule.index import (
     position_over,
     substitute,
 )
-from picograd.schedule.loop import Condition, Expr, Kernel, Part, const
+from picograd.schedule.loop import Condition, Expr, Kernel, Part, const, indices_of, walk
 from picograd.target import Target
 
 
@@ -200,6 +201,7 @@ def pack_rows(plan: Plan) -> list[Step]:
     for row in plan.rows.pieces:
         for deep in plan.depth.pieces:
             expr = bind(plan.product.a, {**row.values, **deep.values})
+            deep, expr = as_one(deep, expr)
             wanted = inside(plan.reach[0], plan.rows, row, plan.is_km)
             expr = guarded(expr, (*row.guards, *wanted))
             dims = (*deep.dims, *row.dims) if plan.is_km else (*row.dims, *deep.dims)
@@ -225,8 +227,9 @@ def pack_columns(plan: Plan) -> tuple[Step, ...]:
         piece, stretch = in_stretches(whole, plan)
         at = piece.position // columns.lanes, piece.position % columns.lanes
         for deep in plan.depth.pieces:
-            deep = with_short_runs(deep)
-            expr = bind(plan.product.b, {**piece.values, **deep.values})
+            deep, expr = as_one(deep, bind(plan.product.b, {**piece.values, **deep.values}))
+            short = with_short_runs(deep)
+            expr, deep = bind(expr, short.values), short
             inner = tuple(axis for axis in piece.dims if axis is not stretch)
             dims = pack_order(expr, deep.dims, inner)
             step = pack(plan.b, dims, expr, (block, at[0], deep.position, at[1]))
@@ -269,6 +272,22 @@ def moved_piece(piece: Piece, moved: dict[Axis, Index], dims: tuple[Axis, ...]) 
     """Walk a piece along other dims."""
     values = {x: substitute(v, moved) for x, v in piece.values.items()} | moved
     return replace(piece, dims=dims, values=values, position=substitute(piece.position, moved))
+
+
+def as_one(piece: Piece, expr: Expr) -> tuple[Piece, Expr]:
+    """Walk a piece and what is read there along one axis, if memory goes on from dim to dim."""
+    dims = tuple(dim for dim in piece.dims if dim.size > 1)
+    indices = [index for node in walk(expr) for index in indices_of(node)]
+    for index in indices:
+        steps = [step_of(index, dim) for dim in dims]
+        after = [None if n is None else n * dim.size for n, dim in zip(steps, dims, strict=True)]
+        if None in steps or steps[:-1] != after[1:]:
+            return piece, expr
+    if len(dims) < 2:
+        return piece, expr
+    whole = Axis("whole", size_of(dims))
+    moved = {**dict.fromkeys(dims[:-1], constant(0)), dims[-1]: axis_index(whole)}
+    return moved_piece(piece, moved, (whole,)), bind(expr, moved)
 
 
 def with_short_runs(piece: Piece) -> Piece:

@@ -19,6 +19,7 @@ from picograd.codegen.operands import (
     bind,
     by_stride,
     main_load,
+    output_index,
     size_of,
     step_of,
     strides,
@@ -32,6 +33,7 @@ from picograd.codegen.templates.contract_plan import (
     Image,
     Plan,
     cut_rows,
+    is_range,
     is_rowwise,
     register_block,
     vector_lanes,
@@ -55,8 +57,10 @@ from picograd.schedule.loop import Expr, const
 from picograd.target import Target
 
 BLOCK_BYTES = CACHE_BYTES * 3 // 8  # of results, and of the image
+LINE_BYTES = 64  # of the cache
 NEAR_BYTES = 24 * 1024  # of the image under a panel, which stays in the first-level cache
 LEAST_ROWS = 12  # of a task: with fewer, filling the image outweighs multiplying
+LEAST_PLANE = 48  # columns of a row without taps: a panel
 MOST_WASTE, ROW_WASTE = 1.08, 20  # columns computed for one that is seen, more for few rows
 
 
@@ -101,9 +105,15 @@ def find(c: Contraction) -> Shift | None:
             if is_short and column not in found and is_shared(c.b, column, tap, step):
                 found[column] = tap, step
                 break
-    if not found or step_of(index, columns[-1]) != 1:
+    if step_of(index, columns[-1]) != 1 or not (found or is_plane(c, columns)):
         return None
     return Shift(replace(with_orders(c), columns=columns), found)
+
+
+def is_plane(c: Contraction, columns: tuple[Axis, ...]) -> bool:
+    """Tell whether columns are long rows that do not follow one another, as of 1 x 1 windows."""
+    is_row = step_of(output_index(c), columns[-1]) == 1
+    return is_row and columns[-1].size >= LEAST_PLANE and not is_range(c, columns)
 
 
 def ratio(tap: int | None, column: int | None) -> int:
@@ -145,9 +155,9 @@ def space_of(shift: Shift, piece: cuts.Piece) -> Space | None:
     """Lay out the places of a piece of the columns; None if one has taps and is not in a block."""
     columns = shift.product.columns
     inside = columns[len(columns) - len(piece.dims) :]
-    if not set(shift.taps) <= set(inside):
+    if not inside or not set(shift.taps) <= set(inside):
         return None
-    first = min(map(inside.index, shift.taps))
+    first = min(map(inside.index, shift.taps), default=len(inside) - 1)
     axes, dims = inside[first:], piece.dims[first:]
     sizes = [dim.size + shift.reach(axis) for axis, dim in zip(axes, dims, strict=True)]
     steps = tuple(product(sizes[number + 1 :]) for number in range(len(sizes)))
@@ -198,7 +208,9 @@ class Block:
     def places(self) -> int:
         """Places of a channel: the last panel may read beyond its plane."""
         last = self.width + sum((size - 1) * abs(step) for size, step in self.taps)
-        return (self.planes - 1) * self.space.extent + max(self.space.extent, last)
+        count = (self.planes - 1) * self.space.extent + max(self.space.extent, last)
+        line = LINE_BYTES // self.shift.product.dtype.itemsize
+        return (ceil_div(count, line) | 1) * line  # odd: channels share all sets of the cache
 
     def image(self, channels: cuts.Cut, panel: Axis) -> Image:
         """Say how the tile is filled, and where a panel begins in it."""
@@ -287,7 +299,7 @@ def sizes_of_block(shift: Shift, target: Target) -> tuple[int, int]:
     tasks = 4 * target.threads if target.threads > 1 else 1
     wanted = max(min(batch * m * n * k // WORK_PER_TASK, tasks), 1)
     parts = ceil_div(m, MOST_ROWS)
-    outer = min(map(c.columns.index, shift.taps))
+    outer = min(map(c.columns.index, shift.taps), default=len(c.columns) - 1)
     least = 2 * size_of(c.columns[outer + 1 :])
     most = BLOCK_BYTES // (ceil_div(m, parts) * c.dtype.itemsize)
     most = max(min(most, ceil_div(n * batch * parts, wanted)), least)
@@ -298,8 +310,8 @@ def sizes_of_block(shift: Shift, target: Target) -> tuple[int, int]:
 
 def most_channels(block: Block, rows: int) -> int:
     """Count the channels whose image and weights stay in the caches while they are multiplied."""
-    item, taps = block.shift.product.dtype.itemsize, block.taps
-    count, last = size_of(block.tap_axes), taps[-1][0]
+    item, axes = block.shift.product.dtype.itemsize, block.tap_axes
+    count, last = size_of(axes), axes[-1].size if axes else 1
     near = NEAR_BYTES // (count // last * (block.panel + last) * item)
     weights = CACHE_BYTES // 4 // (rows * count * item)
     return max(min(near, weights, BLOCK_BYTES // (block.places * item)), 1)
