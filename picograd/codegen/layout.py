@@ -389,3 +389,11 @@ def register_count(layout: Layout, count: int) -> int:
     if isinstance(layout, Blocked):
         return product(layout.steps[:count]) * product(layout.vector[:count])
     return layout.register_count
+
+
+def format_layout(layout: Layout) -> str:
+    """Print a layout in short."""
+    if isinstance(layout, Blocked):
+        fastest = ", first fastest" if layout.is_first_fastest else ""
+        return f"threads {layout.threads} x vector {layout.vector}{fastest}"
+    return repr(layout)

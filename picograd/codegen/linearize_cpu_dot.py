@@ -47,9 +47,8 @@ class Block:
     a_row: int
 
     def __init__(self, builder: Builder, dot: Dot) -> None:
-        check(
-            dot.block and not dot.b_is_nk, "a CPU dot has a register block and a [k, n] tile b", dot
-        )
+        is_block = dot.block and not dot.b_is_nk
+        check(is_block, "a CPU dot has a register block and a [k, n] tile b", dot)
         self.emitter, self.dot = builder.emitter, dot
         self.rows, columns = dot.block or (0, 0)
         names = dot.acc, dot.a, dot.b
@@ -58,7 +57,8 @@ class Block:
         self.dtype = acc.dtype
         self.lanes = block_lanes(columns, acc.dtype)
         self.vectors = columns // self.lanes
-        self.acc_row, self.b_depth = (tile_strides(acc)[-2], tile_strides(b)[-2])
+        self.acc_row = tile_strides(acc)[-2]
+        self.b_depth = tile_strides(b)[-2]
         a_steps = tile_strides(a)[-2:]
         self.a_row, self.a_depth = a_steps[::-1] if dot.a_is_km else a_steps
         origins = dot.acc_origin, dot.a_origin, dot.b_origin
@@ -72,7 +72,8 @@ class Block:
     def places(self) -> Iterator[tuple[int, int]]:
         """Yield every accumulator: its number and its place in the tile."""
         for number in range(self.rows * self.vectors):
-            row, vector = divmod(number, self.vectors)
+            row = number // self.vectors
+            vector = number % self.vectors
             at = row * self.acc_row + vector * self.lanes
             yield number, plus(self.emitter, self.starts[0], at)
 
@@ -119,7 +120,8 @@ class Block:
         inner = product(size for size, _ in others)
         with emitter.loop(emitter.integer(0), emitter.integer(size), 1, None) as number:
             deeper = at_depth(emitter, position, number, inner)
-            self.each_tap(others, deeper, at_depth(emitter, b_at, number, step))
+            place = at_depth(emitter, b_at, number, step)
+            self.each_tap(others, deeper, place)
 
     def finish(self) -> None:
         """Leave the sums in the tile, or add them to what it holds.
@@ -148,7 +150,8 @@ def linearize_dot(builder: Builder, dot: Dot) -> None:
     else:
         # One depth an iteration: unrolling gains nothing (measured) and costs compile time.
         with emitter.loop(start, stop, 1, None) as position:
-            block.one_depth(position, at_depth(emitter, block.starts[2], position, block.b_depth))
+            place = at_depth(emitter, block.starts[2], position, block.b_depth)
+            block.one_depth(position, place)
     block.finish()
     emitter.forget()
 

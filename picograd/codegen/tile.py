@@ -30,7 +30,7 @@ from dataclasses import field
 from typing import Any, Union
 
 from picograd.codegen.boxes import BoxStore, CopyBox, Join, Persistent, Pipeline, RowStore
-from picograd.codegen.layout import Blocked, Layout, Swizzled
+from picograd.codegen.layout import Layout, Swizzled, format_layout
 from picograd.dtype import DType
 from picograd.errors import internal
 from picograd.helpers import product
@@ -113,7 +113,7 @@ class Dot:
     block: tuple[int, int] | None = None
     is_first: bool = False
     stop: Index | None = field(default=None, repr=False)
-    taps: tuple[tuple[int, int], ...] = ()
+    taps: tuple[tuple[int, int], ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -568,14 +568,6 @@ def format_tiles(tiles: TileKernel) -> str:
     return "\n".join(lines)
 
 
-def format_layout(layout: Layout) -> str:
-    """Print a layout in short."""
-    if isinstance(layout, Blocked):
-        fastest = ", first fastest" if layout.is_first_fastest else ""
-        return f"threads {layout.threads} x vector {layout.vector}{fastest}"
-    return repr(layout)
-
-
 def format_step(step: Step, depth: int) -> list[str]:
     """Print one step and the steps inside it."""
     head = "  " * depth
@@ -589,8 +581,10 @@ def format_step(step: Step, depth: int) -> list[str]:
     if isinstance(step, Persistent | Pipeline):
         return format_pipeline(step, depth)
     stop = step.stop if isinstance(step, Dot) else getattr(step, "stops", None)
-    if stop:
-        return [f"{head}{step!r} stops at {stop}"]
+    taps = step.taps if isinstance(step, Dot) else ()
+    if stop or taps:
+        more = f" stops at {stop}" if stop else f" goes on to taps {taps}"
+        return [f"{head}{step!r}{more}"]
     dims = ", ".join(map(repr, getattr(step, "dims", ())))
     if isinstance(step, Assign):
         where = "" if step.index is None else f"[{', '.join(map(repr, step.index))}]"

@@ -28,6 +28,7 @@ PRODUCTS: dict[str, Callable[[], Kernel]] = {
     "matmul": lambda: matmul((1, 70, 40, 90)).kernel,
     "matmul_narrow": lambda: matmul((2, 128, 128, 64), bfloat16).kernel,
     "conv": lambda: conv((2, 9, 8, 3), 16, 3, padding=1).kernel,
+    "conv_planar": lambda: conv((2, 9, 16, 3), 8, 3, padding=1, channels_last=False).kernel,
     "conv_grouped": lambda: conv((2, 9, 8, 4), 8, 3, stride=2, groups=2).kernel,
     "conv_weight_gradient": lambda: conv_weight_gradient((2, 3, 9, 8), 5, 3).kernel,
 }

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from structured import STRUCTURED, softmax
 
-from picograd.codegen.layout import Blocked
+from picograd.codegen.layout import Blocked, format_layout
 from picograd.codegen.pipeline import tile
 from picograd.codegen.tile import (
     Accumulate,
@@ -16,7 +16,6 @@ from picograd.codegen.tile import (
     Tile,
     TileKernel,
     When,
-    format_layout,
     format_step,
     verify,
 )

@@ -85,7 +85,9 @@ class Shift:
 
 def choose(c: Contraction, target: Target) -> Plan | None:
     """Plan a convolution whose image is read where it lies; None if packing it is better."""
-    if c.windows or 0 in c.sizes or any(not axes_of(end[0]) <= set(c.batch) for end in c.ends):
+    batch = set(c.batch)
+    varies = any(not axes_of(end[0]) <= batch for end in c.ends)
+    if c.windows or varies or 0 in c.sizes:
         return None
     shift = find(c) or find(swap(c))
     return None if shift is None else planned(shift, target)
@@ -207,16 +209,19 @@ class Block:
     @property
     def places(self) -> int:
         """Places of a channel: the last panel may read beyond its plane."""
+        extent = self.space.extent
         last = self.width + sum((size - 1) * abs(step) for size, step in self.taps)
-        count = (self.planes - 1) * self.space.extent + max(self.space.extent, last)
+        count = (self.planes - 1) * extent + max(extent, last)
         line = LINE_BYTES // self.shift.product.dtype.itemsize
         return (ceil_div(count, line) | 1) * line  # odd: channels share all sets of the cache
 
     def image(self, channels: cuts.Cut, panel: Axis) -> Image:
         """Say how the tile is filled, and where a panel begins in it."""
         first = sum((size - 1) * -step for size, step in self.taps if step < 0)
-        each, number = self.width // self.panel, axis_index(panel)
-        place = number // each * self.space.extent + number % each * self.panel + first
+        each = self.width // self.panel
+        number = axis_index(panel)
+        plane = number // each * self.space.extent
+        place = plane + number % each * self.panel + first
         shape = channels.size, self.places
         return Image(shape, (shape, *self.taps), place, tuple(self.fill(channels)))
 
@@ -226,7 +231,9 @@ class Block:
         first_taps = {tap: constant(0) for tap in self.tap_axes}
         for piece in self.columns.pieces:
             space = fitted(shift, piece)
-            own, moved, local = {}, {}, []
+            own: dict[Axis, Index] = {}
+            moved: dict[Axis, Index] = {}
+            local: list[Axis] = []
             for axis, dim in zip(space.axes, space.dims, strict=True):
                 local.append(Axis(f"{dim.name}u", dim.size + shift.reach(axis)))
                 moved[dim] = axis_index(local[-1]) + shift.back(axis)
@@ -312,6 +319,8 @@ def most_channels(block: Block, rows: int) -> int:
     """Count the channels whose image and weights stay in the caches while they are multiplied."""
     item, axes = block.shift.product.dtype.itemsize, block.tap_axes
     count, last = size_of(axes), axes[-1].size if axes else 1
-    near = NEAR_BYTES // (count // last * (block.panel + last) * item)
+    rows_read = count // last
+    near = NEAR_BYTES // (rows_read * (block.panel + last) * item)
     weights = CACHE_BYTES // 4 // (rows * count * item)
-    return max(min(near, weights, BLOCK_BYTES // (block.places * item)), 1)
+    whole = BLOCK_BYTES // (block.places * item)
+    return max(min(near, weights, whole), 1)

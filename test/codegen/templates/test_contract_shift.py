@@ -1,0 +1,143 @@
+"""Convolutions that read their image where it lies: plans, values, what is left to packing."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from contractions import conv, matmul, widen
+from run_cpu import TARGET, Loaded
+
+from picograd.codegen import interpret_tile
+from picograd.codegen.operands import analyse
+from picograd.codegen.templates import contract, contract_shift
+from picograd.codegen.templates.contract_shift import find
+from picograd.codegen.tile import Dot, For, Step, TileKernel, When, format_tiles
+from picograd.schedule.index import axis_index
+from picograd.schedule.loop import Kernel
+from picograd.target import Target
+
+ONE, EIGHT = (Target("llvm", "generic", 64, threads=n, registers=32) for n in (1, 8))
+AVX2 = Target("llvm", "haswell", 32, threads=2, registers=16)
+PLANAR = {"channels_last": False}
+
+
+def dots(steps: tuple[Step, ...]) -> list[Dot]:
+    found: list[Dot] = []
+    for step in steps:
+        if isinstance(step, Dot):
+            found.append(step)
+        if isinstance(step, For | When):
+            found += dots(step.body)
+    return found
+
+
+def built(kernel: Kernel, target: Target = ONE) -> TileKernel:
+    return contract.build(kernel, target)
+
+
+def taps_of(tiles: TileKernel) -> set[tuple[int, int]]:
+    return {tap for part in tiles.parts for dot in dots(part.steps) for tap in dot.taps[1:]}
+
+
+def test_rows_and_columns_of_a_window_are_steps_in_the_image() -> None:
+    tiles = built(conv((2, 20, 30, 8), 16, 3, padding=1, **PLANAR).kernel)
+    assert taps_of(tiles) == {(3, 32), (3, 1)}  # a row of the image with its border is 32 long
+    assert "goes on to taps" in format_tiles(tiles)
+    spread = built(conv((1, 20, 30, 8), 16, 3, padding=2, dilation=2, **PLANAR).kernel)
+    assert taps_of(spread) == {(3, 68), (3, 2)}
+
+
+@pytest.mark.parametrize("case", [
+    conv((2, 20, 30, 8), 16, 3, stride=2, padding=1, channels_last=False),  # no common places
+    conv((2, 20, 30, 8), 16, 3, padding=1),  # channels last: neighbours are channels
+    conv((4, 5, 5, 8), 300, 3, padding=1, channels_last=False),  # half of it would be border
+    matmul((1, 61, 67, 71)),
+])  # fmt: skip
+def test_others_are_packed(case: object) -> None:
+    assert not taps_of(built(case.kernel))  # type: ignore[attr-defined]
+
+
+def test_rows_of_pixels_without_windows_are_read_too() -> None:
+    tiles = built(conv((3, 4, 70, 24), 40, 1, channels_last=False).kernel)
+    (taps,) = {dot.taps for part in tiles.parts for dot in dots(part.steps)}
+    assert len(taps) == 1 and taps[0][0] == 24
+
+
+SHAPES = [
+    ((2, 20, 30, 8), 16, 3, 1, 1),
+    ((1, 7, 70, 5), 3, 3, 2, 2),
+    ((3, 12, 47, 37), 70, 5, 0, 1),
+    ((1, 40, 33, 3), 1, 9, 4, 1),
+    ((5, 14, 14, 65), 33, 3, 1, 1),
+    ((1, 3, 300, 2), 20, 3, 1, 1),
+    ((2, 3, 61, 100), 24, 1, 0, 1),
+]
+
+
+@pytest.mark.parametrize("target", [TARGET, ONE, EIGHT, AVX2], ids=["own", "1", "8", "avx2"])
+@pytest.mark.parametrize("shape, channels, kernel, padding, dilation", SHAPES)
+def test_values(
+    shape: tuple[int, int, int, int],
+    channels: int,
+    kernel: int,
+    padding: int,
+    dilation: int,
+    target: Target,
+) -> None:
+    case = conv(shape, channels, kernel, 1, padding, dilation, **PLANAR)
+    assert any(dot.taps for part in built(case.kernel, target).parts for dot in dots(part.steps))
+    loaded = Loaded(case.kernel, case.inputs, target)
+    for task in reversed(range(loaded.tasks)):
+        loaded.run(task, task + 1)
+    got = widen(loaded.result(), case.kernel.slots[-1].dtype).reshape(case.expected.shape)
+    assert np.allclose(got, case.expected, atol=5e-6 * np.abs(case.expected).max(), rtol=0)
+
+
+@pytest.mark.parametrize("shape, channels, kernel, padding, dilation", [SHAPES[1], SHAPES[6]])
+def test_the_interpreter_goes_the_same_way(
+    shape: tuple[int, int, int, int], channels: int, kernel: int, padding: int, dilation: int
+) -> None:
+    case = conv(shape, channels, kernel, 1, padding, dilation, **PLANAR)
+    out = np.zeros(case.kernel.slots[-1].size, np.float32)
+    slots = [*(each.reshape(-1).copy() for each in case.inputs), out]
+    interpret_tile.interpret(built(case.kernel), slots)
+    assert np.allclose(out, case.expected.reshape(-1), atol=1e-4, rtol=0)
+
+
+def test_taps_may_go_backwards() -> None:
+    """The gradient of an image is a convolution whose taps count from the other end."""
+    case = conv((1, 12, 40, 4), 8, 3, padding=1, **PLANAR)
+    c = contract_shift.swap(analyse(case.kernel))
+    for side in (c, contract_shift.swap(c)):
+        shift = find(side)
+        if shift is None:
+            continue
+        turned = {tap: axis_index(tap) * -1 + (tap.size - 1) for tap, _ in shift.taps.values()}
+        back = find(contract_shift.replace(side, b=contract_shift.bind(side.b, turned)))
+        assert back is not None
+        assert {step for _, step in back.taps.values()} == {-1}
+        assert [back.back(axis) for axis in back.taps] == [-2, -2]
+        return
+    raise AssertionError("no side has an image")
+
+
+def test_a_channel_is_no_tap() -> None:
+    """Without a border, channels are a whole number of rows apart: too many to be a window."""
+    case = conv((1, 16, 32, 4), 8, 3, **PLANAR)
+    found = [
+        find(side) for side in (analyse(case.kernel), contract_shift.swap(analyse(case.kernel)))
+    ]
+    (shift,) = [each for each in found if each is not None]
+    assert sorted(tap.size for tap, _ in shift.taps.values()) == [3, 3]
+
+
+def test_every_place_of_a_tap_is_in_the_tile() -> None:
+    for width, kernel in product((5, 16, 31, 64), (2, 3, 7)):
+        case = conv((2, 9, width, 3), 8, kernel, padding=kernel // 2, **PLANAR)
+        for part in built(case.kernel).parts:
+            tiles = {tile.name: tile for tile in part.tiles}
+            for dot in dots(part.steps):
+                if dot.taps and dot.b_origin and dot.block:
+                    last = sum((size - 1) * step for size, step in dot.taps)
+                    place = dot.b_origin[1].hi + last + dot.block[1]
+                    assert place <= np.prod(tiles["b"].shape)
