@@ -61,6 +61,7 @@ LINE_BYTES = 64  # of the cache
 NEAR_BYTES = 24 * 1024  # of the image under a panel, which stays in the first-level cache
 LEAST_ROWS = 12  # of a task: with fewer, filling the image outweighs multiplying
 LEAST_PLANE = 48  # columns of a row without taps: a panel
+LEAST_SUMMED = 16  # depth where results are added up too, image by image
 MOST_WASTE, ROW_WASTE = 1.08, 20  # columns computed for one that is seen, more for few rows
 
 
@@ -87,7 +88,8 @@ def choose(c: Contraction, target: Target) -> Plan | None:
     """Plan a convolution whose image is read where it lies; None if packing it is better."""
     batch = set(c.batch)
     varies = any(not axes_of(end[0]) <= batch for end in c.ends)
-    if c.windows or varies or 0 in c.sizes:
+    is_summed = any(compute.reduce for compute in c.computes if compute is not c.computes[c.number])
+    if c.windows or varies or 0 in c.sizes or (is_summed and c.sizes[3] < LEAST_SUMMED):
         return None
     shift = find(c) or find(swap(c))
     return None if shift is None else planned(shift, target)
