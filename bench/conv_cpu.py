@@ -1,0 +1,72 @@
+"""float32 convolutions on the CPU against PyTorch, layer by layer, at the threads asked for.
+
+python bench/conv_cpu.py [--threads 1] [--rounds 15] [--only 3x3]
+"""
+
+import argparse
+import os
+
+from timing import interleave, machine, refuse_pinned_blas, report
+
+LAYERS = {  # images, channels, height, width, channels made, window, stride, padding, groups
+    "9x9 96-24, 80 x 160": (1, 96, 80, 160, 24, 9, 1, 4, 1),
+    "3x3 24-24, 80 x 160": (1, 24, 80, 160, 24, 3, 1, 1, 1),
+    "3x3 1-32, 28 x 28": (32, 1, 28, 28, 32, 3, 1, 1, 1),
+    "3x3 32-64, 14 x 14": (32, 32, 14, 14, 64, 3, 1, 1, 1),
+    "3x3 64-64, 56 x 56": (8, 64, 56, 56, 64, 3, 1, 1, 1),
+    "3x3 128-128, 28 x 28": (8, 128, 28, 28, 128, 3, 1, 1, 1),
+    "3x3 256-256, 14 x 14": (8, 256, 14, 14, 256, 3, 1, 1, 1),
+    "3x3 512-512, 7 x 7": (8, 512, 7, 7, 512, 3, 1, 1, 1),
+    "3x3 128-128, 56 x 56, stride 2": (8, 128, 56, 56, 128, 3, 2, 1, 1),
+    "7x7 3-64, 224 x 224, stride 2": (8, 3, 224, 224, 64, 7, 2, 3, 1),
+    "1x1 240-240, 12 x 154": (4, 240, 12, 154, 240, 1, 1, 0, 1),
+    "1x1 64-256, 56 x 56": (8, 64, 56, 56, 256, 1, 1, 0, 1),
+    "1x1 256-64, 56 x 56": (8, 256, 56, 56, 64, 1, 1, 0, 1),
+    "3x3 256-256, 14 x 14, 32 groups": (8, 256, 14, 14, 256, 3, 1, 1, 32),
+    "5x5 192-192, 20 x 40, each": (1, 192, 20, 40, 192, 5, 1, 2, 192),
+}
+
+
+def main():
+    """Compare and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--only", default="")
+    options = parser.parse_args()
+    refuse_pinned_blas()
+    os.environ["PICOGRAD_DEVICE"] = "cpu"
+    os.environ["PICOGRAD_THREADS"] = str(options.threads)
+    os.environ["PICOGRAD_DYNAMIC"] = "0"  # each layer has a plan of its own, as in a network
+    import numpy as np
+    import torch
+
+    import picograd
+    from picograd import Tensor
+
+    torch.set_num_threads(options.threads)
+    generator = np.random.default_rng(0)
+    print(machine(), f"threads {options.threads}")
+    for name, layer in LAYERS.items():
+        if options.only not in name:
+            continue
+        images, channels, height, width, made, window, stride, padding, groups = layer
+        x = generator.normal(size=(images, channels, height, width)).astype(np.float32)
+        w = generator.normal(size=(made, channels // groups, window, window)).astype(np.float32)
+        how = {"stride": stride, "padding": padding, "groups": groups}
+        own, theirs = (Tensor(x), Tensor(w)), (torch.from_numpy(x), torch.from_numpy(w))
+        f = picograd.jit(lambda x, w, how=how: picograd.nn.functional.conv2d(x, w, **how))
+        with picograd.no_grad(), torch.inference_mode():
+            expected = torch.nn.functional.conv2d(*(t.double() for t in theirs), **how).numpy()
+            error = np.abs(f(*own).numpy() - expected).max() / np.abs(expected).max()
+            rivals = {
+                "picograd": lambda f=f, own=own: f(*own).realize(),
+                "torch": lambda p=theirs, how=how: torch.nn.functional.conv2d(*p, **how),
+            }
+            times = interleave(rivals, options.rounds)
+        work = 2 * expected.size * (channels // groups) * window**2
+        report(f"{name}, error {error:.1e}", times, "picograd", work)
+
+
+if __name__ == "__main__":
+    main()
