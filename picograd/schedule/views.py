@@ -7,6 +7,7 @@ from picograd.graph.node import Node
 from picograd.graph.row import POSITIONS, VIEWS, Role
 from picograd.helpers import ceil_div, product
 from picograd.schedule.group import FREE, Facts, Labels
+from picograd.schedule.viewindex import reshape_blocks
 from picograd.target import Target
 
 Order = tuple[int, ...]
@@ -47,12 +48,21 @@ def view_order(node: Node, source: Facts, mapping: tuple[int, ...] | None) -> Or
         return None
     if node.row.is_shifting:  # along dimensions that stay where they are
         return source.order + tuple(range(len(source.node.shape), len(node.shape)))
-    if mapping is None:
-        return None
+    if mapping is None or (-1 in mapping and node.row.is_same_bytes):
+        return regrouped_order(source.node.shape, node.shape, source.order)
     where = {d: position for position, d in enumerate(mapping) if d >= 0}
     kept = [where[d] for d in source.order if d in where]
     rest = [d for d in range(len(node.shape)) if d not in kept]
     return tuple(rest + kept)
+
+
+def regrouped_order(before: Order, after: Order, order: Order) -> Order:
+    """Storage order of a reshape: what is split or merged lies where the nearest of it lay."""
+    places: dict[int, int] = {}
+    for old, new in reshape_blocks(before, after):
+        found = [order.index(d) for d in range(*old.indices(len(before))) if before[d] != 1]
+        places.update(dict.fromkeys(range(*new.indices(len(after))), max(found, default=-1)))
+    return tuple(sorted(places, key=places.__getitem__))
 
 
 def view_windows(node: Node, source: Facts, mapping: tuple[int, ...] | None) -> frozenset[int]:

@@ -67,7 +67,9 @@ def test_storage_order_follows_the_input() -> None:
     assert view_order(build.flip(X, (1,)), source, (0, -1, 2)) == (0, 2, 1)
     window = build.window(X, ((2, 2, 1, 1),))
     assert view_order(window, source, None) == (0, 2, 1, 3)
-    assert view_order(X.reshape((24,)), source, None) is None
+    assert view_order(X.reshape((24,)), source, None) == (0,)
+    assert view_order(X.reshape((2, 3, 2, 2)), source, None) == (0, 2, 3, 1), "4 is split"
+    assert view_order(X.reshape((6, 4)), source, None) == (1, 0), "3 is nearer than 4"
     assert reduced_order(source, (1,)) == (0, 1)
     assert reduced_order(facts(X), (1,)) is None
 
