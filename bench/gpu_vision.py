@@ -16,7 +16,6 @@ import copy
 import statistics
 import time
 
-import numpy as np
 import torch
 from plain_networks import Data
 from timing import interleave, machine
@@ -46,7 +45,7 @@ class Training:
         network, gpu, cpu = NETWORKS[name]
         self.library, self.device = library, "cpu" if options.cpu else "cuda"
         modules, self.loss = network(library, LastChannels(library), *(cpu if options.cpu else gpu))
-        self.modules = library.nn.ModuleList(modules).to(self.device)
+        self.modules = library.nn.ModuleList(modules)
         if weights is not None:
             self.modules.load_state_dict(weights)
         more = {"fused": True} if library is torch and not options.cpu else {}
@@ -79,9 +78,11 @@ def repeated(step, count):
 def rivals_of(name, options):
     """Make picograd's steps and PyTorch's, and compare losses of the first steps."""
     torch.manual_seed(0)
+    torch.set_default_device("cpu" if options.cpu else "cuda")
     theirs = Training(torch, name, options)
     weights = {k: v.detach().cpu().numpy() for k, v in theirs.modules.state_dict().items()}
     ours = Training(picograd, name, options, weights)
+    torch.set_default_device(None)
     step = picograd.jit(ours.step)
     losses = [[float(step().item()) for _ in range(3)], [theirs.step().item() for _ in range(3)]]
     rivals = {"picograd": repeated(step, STEPS)}
@@ -121,9 +122,8 @@ def measure(name, options):
         flush=True,
     )
     if options.profile:
-        with picograd.profile() as found:
+        with picograd.profile(None):
             rivals["picograd"]()
-        print(found)
         with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
             rivals[best[1]]()
         print(seen.key_averages().table(sort_by="cuda_time_total", row_limit=25))
@@ -139,9 +139,7 @@ def main():
     parser.add_argument("--cpu", action="store_true")
     options = parser.parse_args()
     torch.backends.cudnn.benchmark = True
-    torch.set_default_device("cpu" if options.cpu else "cuda")
     picograd.config.device = "cpu" if options.cpu else "cuda"
-    np.random.seed(0)
     if not options.cpu:
         print(machine(), torch.cuda.get_device_name())
     for name in options.only:
