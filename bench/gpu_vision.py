@@ -25,6 +25,7 @@ from vision_networks import NETWORKS
 import picograd
 
 STEPS = 3
+FORMS = {4: torch.channels_last, 5: torch.channels_last_3d}
 
 
 class LastChannels(Data):
@@ -32,10 +33,9 @@ class LastChannels(Data):
 
     def normal(self, *shape):
         found = super().normal(*shape)
-        forms = {4: torch.channels_last, 5: torch.channels_last_3d}
-        if self.library is picograd or len(shape) not in forms:
+        if self.library is picograd or len(shape) not in FORMS:
             return found
-        return found.contiguous(memory_format=forms[len(shape)])
+        return found.contiguous(memory_format=FORMS[len(shape)])
 
 
 class Training:
@@ -48,7 +48,10 @@ class Training:
         self.modules = library.nn.ModuleList(modules)
         if weights is not None:
             self.modules.load_state_dict(weights)
-        more = {"fused": True} if library is torch and not options.cpu else {}
+        more = {"fused": True} if library is torch else {}
+        for parameter in self.modules.parameters() if library is torch else ():
+            if parameter.dim() in FORMS:  # before the optimizer makes arrays like it
+                parameter.data = parameter.data.contiguous(memory_format=FORMS[parameter.dim()])
         self.optimizer = library.optim.SGD(
             list(self.modules.parameters()), lr=1e-2, momentum=0.9, **more
         )
@@ -87,10 +90,6 @@ def rivals_of(name, options):
     losses = [[float(step().item()) for _ in range(3)], [theirs.step().item() for _ in range(3)]]
     rivals = {"picograd": repeated(step, STEPS)}
     if not options.cpu:
-        for form in (torch.channels_last, torch.channels_last_3d):
-            for parameter in theirs.modules.parameters():
-                if parameter.dim() == (4 if form is torch.channels_last else 5):
-                    parameter.data = parameter.data.contiguous(memory_format=form)
         rivals["captured"] = captured(theirs.step, STEPS)
         forward = theirs.forward
         for mode in options.modes:
