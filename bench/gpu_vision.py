@@ -56,6 +56,7 @@ class Training:
             list(self.modules.parameters()), lr=1e-2, momentum=0.9, **more
         )
         self.is_inference = options.inference
+        self.modules.train(not options.inference)
 
     def forward(self):
         is_enabled = self.device == "cuda"
