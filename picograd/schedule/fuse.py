@@ -115,7 +115,7 @@ class Fuser:
         facts.depth, facts.home, facts.cost = source.depth, source.home, source.cost
         facts.labels, facts.is_grand = views.view_labels(facts, source, mapping), source.is_grand
         facts.is_rowed = waits_for_rows(source)
-        facts.order = views.view_order(node, source, mapping)
+        facts.order = views.view_order(node, source.order, mapping)
         facts.windows = views.view_windows(node, source, mapping)
         facts.loads = frozenset() if is_expanding else source.loads
         facts.length, facts.has_window = source.length + 1, source.has_window
@@ -282,7 +282,7 @@ class Fuser:
         count = product(source.node.shape[d] for d in axes)
         if axes and set(axes) <= source.windows and count <= WINDOW_LIMIT:
             self.summarize(facts)
-            facts.order = views.reduced_order(source, axes)
+            facts.order = views.reduced_order(source.order, axes)
             if (home := join_windows(facts, self.target, self.reasons)) is not None:
                 self.join(facts, home, "pool", (facts.over or ())[: len(node.shape)])
                 return
@@ -295,7 +295,7 @@ class Fuser:
             self.store(views.strip_views(source), "windows below a reduction")
             views.refresh(facts)
         facts.windows = frozenset()
-        facts.order = views.reduced_order(source, axes)
+        facts.order = views.reduced_order(source.order, axes)
         if self.adopt(facts, axes) or self.chain(facts, axes) or self.sum_up(facts, axes):
             return
         work = self.work_on_rows(source, axes)

@@ -87,7 +87,7 @@ class Maps:
         node, depth = facts.node, facts.depth + 1
         domain = node.shape, depth, node.device
         group, reads = self.newest.get(domain, (None, NOTHING))
-        is_apart = facts.is_moved or facts.has_window or reads.isdisjoint(facts.loads)
+        is_apart = facts.has_window or reads.isdisjoint(facts.loads)
         if group is None or is_apart or not group.is_adoptable or not has_room(group, facts):
             group, reads = opened("map", depth, node.shape, (), node.device), NOTHING
         self.newest[domain] = group, reads | facts.loads

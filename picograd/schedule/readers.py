@@ -11,6 +11,7 @@ is a sink for those below it. One walk from the outputs down.
 from collections.abc import Collection, Sequence
 
 from picograd.graph.elementwise import ELEMENTWISE
+from picograd.graph.node import Node
 from picograd.graph.ops import OPS
 from picograd.schedule.group import PRODUCTS, Facts, Sink
 
@@ -32,10 +33,17 @@ def find_readers(values: Sequence[Facts], wanted: Collection[Facts]) -> None:
         is_product, is_through = node.op in PRODUCTS, node.op in ELEMENTWISE
         if is_product:
             facts.ends = tuple(own)
-        is_operand = is_product or (facts.is_operand and node.op in PASSING)
+        is_operand = is_product or (facts.is_operand and passes(node))
         is_shifting = node.row.is_shifting
         for place, source in enumerate(facts.inputs):
             source.is_operand |= is_operand
             source.is_shifted |= is_shifting
             end = sink if is_through else (number, place)
             ends.setdefault(source.number, {})[end] = None
+
+
+def passes(node: Node) -> bool:
+    """Tell whether a product that reads a node reads its input from memory: a view, or wider."""
+    if node.op in PASSING:
+        return True
+    return node.row.keeps_value and node.dtype.bits > node.inputs[0].dtype.bits

@@ -28,7 +28,7 @@ them costs nothing: heads beside one another for the layer that follows, gradien
 operands are. What is made of exponentials is weights.
 """
 
-from collections.abc import Collection, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence
 from itertools import product as choices
 
 from picograd.graph.bounded import EndedNode
@@ -38,17 +38,18 @@ from picograd.graph.row import Role, ops_of
 from picograd.graph.starts import starts_of
 from picograd.helpers import product, round_up
 from picograd.late_methods import dataclass
-from picograd.schedule.channels_last import NARROW, strip_widening
+from picograd.schedule.channels_last import NARROW, computed_order, strip_widening
 from picograd.schedule.cost import LINE_BYTES, Rows, RowState, repack_work
 from picograd.schedule.group import Group
 from picograd.schedule.index import Axis, axis_index, flatten
 from picograd.schedule.scores import EXPONENTIALS, MOST_DEPTH
 from picograd.schedule.values import is_leaf
 from picograd.schedule.viewindex import SOURCES, view_source
-from picograd.schedule.views import dimension_map
+from picograd.schedule.views import Order, dimension_map, followed_order
 from picograd.schedule.weighted_sums import is_product, is_reshaped, replaced, shorter_sums, wide
 from picograd.target import Target
 
+NO_ORDERS: Mapping[int, Order] = {}
 BETWEEN = (Role.ELEMENTWISE, Role.VIEW, Role.PASS)
 
 
@@ -178,25 +179,30 @@ class Packer:
         self.new: dict[int, Node] = {}  # operands' copies, by products
         self.copies: dict[Key, Node] = {}
         self.weights: set[int] = set()  # made of exponentials: scores that may be nowhere
-        self.ordered: set[int] = set()  # values that lie as convolutions left them
+        self.orders: dict[int, Order] = {}  # of values that lie as convolutions left them
 
     def visit(self, node: Node) -> None:
         """Look at a node: all before it are known."""
         if is_leaf(node):
             return
-        self.follow(node, self.weights, EXPONENTIALS)
-        self.follow(node, self.ordered, CONVOLUTIONS)
+        self.follow(node)
+        is_conv = node.op in CONVOLUTIONS
+        order = followed_order(node, self.orders)
+        if is_conv:
+            order = computed_order(node, self.target, is_turned=True)
+        if order is not None:
+            self.orders[id(node)] = order
         if node.op in CONTRACTIONS and type(node) is Node:
             self.look(node)
 
-    def follow(self, node: Node, held: set[int], ops: Set[str]) -> None:
-        """Note a node of some ops, or what is made of one at the places of its elements."""
-        is_made = node.op in ops
-        if node.row.role in BETWEEN and held:
+    def follow(self, node: Node) -> None:
+        """Note weights, and what is made of them at the places of their elements."""
+        is_made = node.op in EXPONENTIALS
+        if node.row.role in BETWEEN and self.weights:
             below = map(id, node.inputs)
-            is_made = is_made or not held.isdisjoint(below)
+            is_made = is_made or not self.weights.isdisjoint(below)
         if is_made:
-            held.add(id(node))
+            self.weights.add(id(node))
 
     def look(self, node: Node) -> None:
         """Choose which operands of a product are copied."""
@@ -206,7 +212,7 @@ class Packer:
         layouts = []
         for number, value in enumerate(values):
             roles = roles_of(node, number)
-            found = layout_of(value, roles)
+            found = layout_of(value, roles, self.orders)
             if found is None:
                 return
             layouts.append(found)
@@ -234,8 +240,7 @@ class Packer:
         if not (is_narrow or is_one):
             return False
         _, m, n, _ = sizes_of(node)
-        is_ordered = any(id(value) in self.ordered for value in values)
-        return min(m, n) >= LEAST and not is_ordered and not self.may_stream(node, values)
+        return min(m, n) >= LEAST and not self.may_stream(node, values)
 
     def may_stream(self, node: Node, values: Sequence[Node]) -> bool:
         """Tell whether a product may be part of a kernel that streams over scores."""
@@ -366,9 +371,11 @@ def roles_of(node: Node, number: int) -> tuple[str, ...]:
     return tuple(found)
 
 
-def layout_of(value: Node, roles: Sequence[str]) -> Layout | None:
+def layout_of(
+    value: Node, roles: Sequence[str], orders: Mapping[int, Order] = NO_ORDERS
+) -> Layout | None:
     """See how an operand lies in memory; None if its rows do not run along memory."""
-    found = steps_of(value)
+    found = steps_of(value, orders)
     if found is None:
         return None
     steps, offset = found
@@ -417,8 +424,11 @@ def state_of(places: Sequence[int]) -> RowState:
     return RowState.CHUNKS if is_possible else RowState.NONE
 
 
-def steps_of(value: Node) -> tuple[list[int], int] | None:
-    """Find how far apart the elements of each dimension lie in memory, and where the first is."""
+def steps_of(value: Node, orders: Mapping[int, Order] = NO_ORDERS) -> tuple[list[int], int] | None:
+    """Find how far apart the elements of each dimension lie in memory, and where the first is.
+
+    Values lie in one of the `orders`, by their identities, or row-major.
+    """
     axes = [Axis(f"d{d}", n) for d, n in enumerate(value.shape)]
     indices = tuple([axis_index(axis) for axis in axes])
     while not is_leaf(value):
@@ -429,7 +439,8 @@ def steps_of(value: Node) -> tuple[list[int], int] | None:
         elif not is_renaming(value):
             break
         value = value.inputs[0]
-    place = flatten(indices, value.shape)
+    order = orders.get(id(value), range(value.rank))
+    place = flatten([indices[d] for d in order], [value.shape[d] for d in order])
     steps = dict(place.terms)
     if any(atom not in axes for atom in steps):
         return None

@@ -5,7 +5,16 @@ from collections.abc import Callable, Iterator
 from picograd.errors import internal
 from picograd.graph.node import Node
 from picograd.helpers import ceil_div
-from picograd.schedule.index import Axis, Index, Indices, axis_index, constant, flatten, unflatten
+from picograd.schedule.index import (
+    Axis,
+    Index,
+    Indices,
+    axis_index,
+    constant,
+    flatten,
+    substitute,
+    unflatten,
+)
 from picograd.schedule.loop import Condition
 
 Position = Callable[[int, int], Index]
@@ -96,6 +105,12 @@ def reshape_source(source: tuple[int, ...], target: tuple[int, ...], indices: In
         if [n for n in source[before] if n != 1] == [n for n in sizes if n != 1]:
             wide = (index for index, size in zip(block, sizes, strict=True) if size != 1)
             found += [constant(0) if n == 1 else next(wide) for n in source[before]]
+            continue
+        axes = [Axis("inside", size) for size in sizes]
+        places = unflatten(flatten(map(axis_index, axes), sizes), source[before])
+        if all(isinstance(atom, Axis) for place in places for atom, _ in place.terms):
+            given = dict(zip(axes, block, strict=True))  # which is inside where guards hold
+            found += [substitute(place, given) for place in places]
             continue
         bounded = [within(index, size) for index, size in zip(block, sizes, strict=True)]
         found += unflatten(flatten(bounded, sizes), source[before])

@@ -1,12 +1,13 @@
 """What views and other operations do to labels, storage order and window dimensions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from picograd.dtype import DType
 from picograd.graph.node import Node
 from picograd.graph.row import POSITIONS, VIEWS, Role
 from picograd.helpers import ceil_div, product
 from picograd.schedule.group import FREE, Facts, Labels
+from picograd.schedule.viewindex import reshape_blocks
 from picograd.target import Target
 
 Order = tuple[int, ...]
@@ -41,18 +42,28 @@ def is_lengthened(node: Node, mapping: tuple[int, ...]) -> bool:
     return -1 in mapping and not node.row.is_showing
 
 
-def view_order(node: Node, source: Facts, mapping: tuple[int, ...] | None) -> Order | None:
+def view_order(node: Node, order: Order | None, mapping: tuple[int, ...] | None) -> Order | None:
     """Storage order a view prefers: that of its input, dimension by dimension."""
-    if source.order is None:
+    if order is None:
         return None
+    shape = node.inputs[0].shape
     if node.row.is_shifting:  # along dimensions that stay where they are
-        return source.order + tuple(range(len(source.node.shape), len(node.shape)))
-    if mapping is None:
-        return None
+        return order + tuple(range(len(shape), len(node.shape)))
+    if mapping is None or (-1 in mapping and node.row.is_same_bytes):
+        return regrouped_order(shape, node.shape, order)
     where = {d: position for position, d in enumerate(mapping) if d >= 0}
-    kept = [where[d] for d in source.order if d in where]
+    kept = [where[d] for d in order if d in where]
     rest = [d for d in range(len(node.shape)) if d not in kept]
     return tuple(rest + kept)
+
+
+def regrouped_order(before: Order, after: Order, order: Order) -> Order:
+    """Storage order of a reshape: what is split or merged lies where the nearest of it lay."""
+    places: dict[int, int] = {}
+    for old, new in reshape_blocks(before, after):
+        found = [order.index(d) for d in range(*old.indices(len(before))) if before[d] != 1]
+        places.update(dict.fromkeys(range(*new.indices(len(after))), max(found, default=-1)))
+    return tuple(sorted(places, key=places.__getitem__))
 
 
 def view_windows(node: Node, source: Facts, mapping: tuple[int, ...] | None) -> frozenset[int]:
@@ -203,12 +214,28 @@ def kept_labels(labels: Labels, axes: Sequence[int]) -> Labels:
     return tuple(label for d, label in enumerate(labels) if d not in axes)
 
 
-def reduced_order(source: Facts, axes: Sequence[int]) -> tuple[int, ...] | None:
+def reduced_order(order: Order | None, axes: Sequence[int]) -> Order | None:
     """Storage order of a reduction's result: that of its input without the reduced dimensions."""
-    if source.order is None:
+    if order is None:
         return None
-    kept = [d for d in range(len(source.node.shape)) if d not in axes]
-    return tuple(kept.index(d) for d in source.order if d in kept)
+    kept = [d for d in range(len(order)) if d not in axes]
+    return tuple(kept.index(d) for d in order if d in kept)
+
+
+def followed_order(node: Node, orders: Mapping[int, Order]) -> Order | None:
+    """Storage order of what is made of values; `orders` has those of some, by identities."""
+    role = node.row.role
+    for source in node.inputs:
+        order = orders.get(id(source))
+        if order is None:
+            continue
+        if role is Role.VIEW:
+            return view_order(node, order, dimension_map(node))
+        if role is Role.REDUCE:
+            return reduced_order(order, node.arg[1])
+        if role in (Role.ELEMENTWISE, Role.PASS) and len(order) == node.rank:
+            return order
+    return None
 
 
 def innermost(facts: Facts) -> int:

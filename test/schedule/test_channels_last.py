@@ -1,14 +1,17 @@
 """Operands of convolutions lie channels-last: what is copied, and what is not."""
 
 from dataclasses import replace
+from math import prod
 
 import numpy as np
+import pytest
 
 from picograd import Tensor
 from picograd.dtype import bfloat16, float8_e4m3fn, float32
 from picograd.graph import build
+from picograd.graph.conv_forms import is_weight_gradient
 from picograd.graph.gradient import gradient
-from picograd.graph.node import Node
+from picograd.graph.node import Node, toposort
 from picograd.graph.shape import ConvSpec
 from picograd.schedule.loop import walk
 from picograd.schedule.schedule import schedule
@@ -55,6 +58,37 @@ def test_what_a_convolution_gives_is_not_copied():
         slot for slot in plan.slots if slot.shape == (4, 64, 8, 8) and slot.kind != "input"
     ]
     assert stored.strides == (4096, 1, 512, 64)
+
+
+@pytest.mark.parametrize("between", ["groups", "nearest", "shuffle"])
+def test_channels_stay_last_where_dimensions_are_split_and_merged(between):
+    x, first, second = leaf(4, 64, 6, 6), leaf(64, 64, 3, 3), leaf(64, 64, 3, 3)
+    hidden = convolve(x, first)
+    if between == "groups":
+        rows = hidden.reshape((4, 8, 8, 36))
+        mean = rows.reduce("sum", (2, 3), True).expand(rows.shape)
+        hidden = (rows - mean).reshape(hidden.shape)
+    elif between == "nearest":
+        hidden = hidden.reshape((4, 64, 6, 1, 6, 1)).expand((4, 64, 6, 2, 6, 2))
+        hidden = hidden.reshape((4, 64, 12, 12))
+    else:
+        hidden = hidden.reshape((4, 2, 32, 6, 6)).permute((0, 2, 1, 3, 4)).reshape(hidden.shape)
+    hidden = hidden.binary("maximum", 0)
+    plan = schedule([total(convolve(hidden, second))], H100)
+    stored = [slot for slot in plan.slots if slot.kind == "temporary" and slot.size == hidden.size]
+    for slot in stored:
+        dimensions = zip(slot.strides, slot.shape, strict=True)
+        assert prod(n for step, n in dimensions if step < 64) == 64, "channels are the nearest"
+    assert stored
+
+
+def test_a_patch_that_is_larger_than_the_places_of_patches_is_a_kernel():
+    x, weight = leaf(4, 1, 3, 224, 224), leaf(1, 64, 3, 16, 16)
+    made = x.conv(weight, ConvSpec((16, 16), ((0, 0), (0, 0)), (1, 1), (1, 1)))
+    (by_weight,) = gradient([(total(made), Tensor(1.0).bfloat16().realize().node)], [weight])
+    convs = [node for node in toposort([by_weight]) if node.op == "conv"]
+    assert not is_weight_gradient(made)
+    assert [is_weight_gradient(node) for node in convs if node is not made] == [True]
 
 
 def test_windows_that_overlap_are_not_copied():

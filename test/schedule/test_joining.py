@@ -106,3 +106,12 @@ def test_an_operand_that_is_dear_or_packed_often_is_stored() -> None:
     thin = build.matmul(leaf(2, 4096).unary("silu"), leaf(4096, 4096))
     assert len(schedule([thin], TARGET).kernels) == 2  # a vector is read for each column
     assert len(schedule([thin], cuda_target("sm_90a")).kernels) == 2
+
+
+def test_halves_of_an_array_are_stored_by_one_kernel_that_multiplies_them() -> None:
+    whole = leaf(64, 256).binary("maximum", 0.0)
+    first, second = (whole.slice(((0, 64, 1), (at, at + 128, 1))) for at in (0, 128))
+    value, gate = first.unary("exp"), second.unary("sigmoid")
+    made = (value * gate).contract(leaf(128, 32), ((0, 2), (2, 1), (0, 1)))
+    plan = schedule([value, gate, made], cuda_target("sm_90a"))
+    assert [kernel.hero for kernel in plan.kernels] == ["map", "contract"]

@@ -2,6 +2,7 @@
 
 from plan_support import leaf, spread
 
+from picograd.dtype import bfloat16, float32
 from picograd.graph import build
 from picograd.graph.node import Node, toposort
 from picograd.schedule.group import Facts
@@ -43,3 +44,10 @@ def test_operands_of_products_are_known_through_views() -> None:
     x, y = leaf(4, 4) + 1.0, leaf(4, 4) + 2.0
     found = readers(build.matmul(x.permute((1, 0)), leaf(4, 4)) + y)
     assert found[x].is_operand and not found[y].is_operand
+
+
+def test_operands_of_products_are_known_in_wider_dtypes() -> None:
+    """Parts of a weight's gradient are added in float32; a bias adds up the same gradient."""
+    narrow, wide = leaf(4, 4).cast(bfloat16) + 1.0, leaf(4, 4) + 2.0
+    found = readers(build.matmul(narrow.cast(float32), wide.cast(bfloat16).cast(float32)))
+    assert found[narrow].is_operand and not found[wide].is_operand

@@ -10,6 +10,7 @@ from picograd import Tensor
 from picograd.dtype import bfloat16, float8_e4m3fn
 from picograd.graph.gradient import gradient
 from picograd.graph.node import Node
+from picograd.graph.shape import ConvSpec
 from picograd.schedule import repack as subject
 from picograd.schedule.cost import RowState
 from picograd.schedule.interpret_plan import interpret_plan
@@ -83,6 +84,15 @@ def test_what_an_operand_is_made_of_is_fused_into_its_copy():
     a = leaf(4096, 4097).binary("maximum", 0.0)
     plan = schedule([product(a, leaf(4097, 4096))], H100)
     assert [kernel.hero for kernel in plan.kernels] == ["map", "contract"]
+
+
+def test_what_lies_as_a_convolution_left_it_is_read_in_that_order():
+    """Places of patches are mixed: rows of the weight begin between chunks of a line."""
+    spec = ConvSpec((1, 1), ((0, 0), (0, 0)), (1, 1), (1, 1))
+    patches = leaf(128, 1, 256, 14, 14).conv(leaf(1, 512, 256, 1, 1), spec)
+    rows = patches.reshape((128, 512, 196)).binary("maximum", 0.0)
+    mixed = rows.contract(leaf(256, 196), ((0, 1, 3), (2, 3), (0, 1, 2)))
+    assert (256, 256) in copies([mixed])
 
 
 def test_scores_are_left_to_kernels_that_stream_over_them():

@@ -84,6 +84,15 @@ def test_reshape_works_block_by_block() -> None:
     assert [index.const for index in reshape_source((0, 2), (0,), (axis_index(axis),))] == [0, 0]
 
 
+def test_what_guards_keep_inside_is_merged_as_it_is() -> None:
+    """Rows and columns around an image stay sums of axes, which boxes can follow."""
+    i, j = axis_index(Axis("i", 6)), axis_index(Axis("j", 7))
+    (place,) = reshape_source((20,), (4, 5), (i - 1, j - 1))
+    assert place == i * 5 + j - 6
+    row, column = reshape_source((2, 10), (4, 5), (i - 1, j - 1))
+    assert (row.lo, row.hi, column.lo, column.hi) == (0, 1, 0, 9), "what is cut has bounds"
+
+
 def test_pad_tests_only_padded_axes() -> None:
     node = view("pad", iota(3, 4), (((1, 2), (0, 0)), 9.0), (6, 4))
     i, j = Axis("i", 6), Axis("j", 4)

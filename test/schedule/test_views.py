@@ -62,14 +62,16 @@ def test_a_grand_value_may_not_spread() -> None:
 
 
 def test_storage_order_follows_the_input() -> None:
-    source = facts(X, order=(0, 2, 1))
-    assert view_order(X.permute((1, 2, 0)), source, (1, 2, 0)) == (2, 1, 0)
-    assert view_order(build.flip(X, (1,)), source, (0, -1, 2)) == (0, 2, 1)
+    order = (0, 2, 1)
+    assert view_order(X.permute((1, 2, 0)), order, (1, 2, 0)) == (2, 1, 0)
+    assert view_order(build.flip(X, (1,)), order, (0, -1, 2)) == (0, 2, 1)
     window = build.window(X, ((2, 2, 1, 1),))
-    assert view_order(window, source, None) == (0, 2, 1, 3)
-    assert view_order(X.reshape((24,)), source, None) is None
-    assert reduced_order(source, (1,)) == (0, 1)
-    assert reduced_order(facts(X), (1,)) is None
+    assert view_order(window, order, None) == (0, 2, 1, 3)
+    assert view_order(X.reshape((24,)), order, None) == (0,)
+    assert view_order(X.reshape((2, 3, 2, 2)), order, None) == (0, 2, 3, 1), "4 is split"
+    assert view_order(X.reshape((6, 4)), order, None) == (1, 0), "3 is nearer than 4"
+    assert reduced_order(order, (1,)) == (0, 1)
+    assert reduced_order(None, (1,)) is None
 
 
 def test_window_dimensions_are_tracked() -> None:

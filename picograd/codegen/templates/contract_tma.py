@@ -8,7 +8,7 @@ guarded: what lies outside of an array is copied in as 0 and not copied out.
 Order of the tiles of a product that blocks stay for: which run together, and what they share.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import gcd
 
@@ -121,6 +121,7 @@ LIGHT = {"cast", "add", "sub", "mul", "neg", "maximum", "minimum", "guard", "whe
 CACHED = 1 << 24  # bytes of an operand that stay there while others pass
 MORE_WAVES = 8  # to so many one may come where processors are idle, so that blocks keep boxes
 LEAST_WAVES = 4  # of tiles, for blocks to be divided among columns
+LEAST_ROWS, MOST_ROWS = 128, 1.5  # of a tile; as many rows as there are that tiles may have
 LEAST_AHEAD = 4  # stages that the copies of one operand are ahead where all of the other is kept
 
 
@@ -138,24 +139,27 @@ def build(
     is_taken = dtype.is_float and has_unit
     if not target.copies_boxes or not is_alone or not is_taken or not suits(contraction, target):
         return None
-    best: tuple[float, BoxSchedule, tuple[Frame, Sides]] | None = None
-    is_dear = bool(heavy(contraction))
-    for schedule in candidates(contraction, dtype):
-        if schedule.is_shared and not may_share(contraction, schedule, target):
-            continue
-        found = operands(contraction, dtype, majors, schedule, target) if select(schedule) else None
+    for form in forms_of(contraction):
+        found = cheapest(form, dtype, majors, target, select)
         if found is not None:
-            frame, sides = found
-            empty = frame.reach.empty if frame.reach else 0
-            work = Work(frame.steps, frame.blocks, frame.kept_columns, is_dear, empty)
-            estimate = cost(contraction, schedule, sides, work)
-            if best is None or estimate < best[0]:
-                best = estimate, schedule, found
-    if best is None:
-        return None
-    _, schedule, found = best
-    part = write_part(kernel, contraction, schedule, found)
-    return TileKernel(kernel, (part,), schedule.threads)
+            schedule, sides = found
+            part = write_part(kernel, form, schedule, sides)
+            return TileKernel(kernel, (part,), schedule.threads)
+    return None
+
+
+def forms_of(c: Contraction) -> Iterator[Contraction]:
+    """List ways to see a product: rows that lie in several arrays are several products.
+
+    Tiles of these end in rows that nobody stores, so that arrays have to fill the most of them.
+    """
+    yield c
+    wide = [axis for axis in c.rows if axis.size > 1]
+    if len(wide) > 1:
+        first, *rest = wide
+        count = size_of(tuple(rest))
+        if round_up(count, LEAST_ROWS) <= MOST_ROWS * count:
+            yield replace(c, batch=(*c.batch, first), rows=tuple(rest))
 
 
 def candidates(c: Contraction, dtype: DType) -> list[BoxSchedule]:
@@ -228,6 +232,30 @@ def operands(
         if len(found) == 2 and (is_same or schedule.together == 1):
             return frame, (found[0], found[1])
     return None
+
+
+def cheapest(
+    contraction: Contraction,
+    dtype: DType,
+    majors: tuple[bool, bool],
+    target: Target,
+    select: Callable[[BoxSchedule], bool],
+) -> tuple[BoxSchedule, tuple[Frame, Sides]] | None:
+    """Choose the schedule that takes the least time, of those whose boxes can be brought."""
+    best: tuple[float, BoxSchedule, tuple[Frame, Sides]] | None = None
+    is_dear = bool(heavy(contraction))
+    for schedule in candidates(contraction, dtype):
+        if schedule.is_shared and not may_share(contraction, schedule, target):
+            continue
+        found = operands(contraction, dtype, majors, schedule, target) if select(schedule) else None
+        if found is not None:
+            frame, sides = found
+            empty = frame.reach.empty if frame.reach else 0
+            work = Work(frame.steps, frame.blocks, frame.kept_columns, is_dear, empty)
+            estimate = cost(contraction, schedule, sides, work)
+            if best is None or estimate < best[0]:
+                best = estimate, schedule, found
+    return best and best[1:]
 
 
 def frame_of(c: Contraction, schedule: BoxSchedule, depth: Depth, target: Target) -> Frame:

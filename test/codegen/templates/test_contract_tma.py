@@ -9,6 +9,7 @@ import pytest
 from box_products import TF32, TWO, numbers, program_of, results, tiles_of
 from cuda_tools import H200, compile_cuda, disassemble, from_raw, matmul_kernel, source_of
 
+from picograd import Tensor
 from picograd.codegen import boxes, interpret_program, interpret_tile
 from picograd.codegen.render.cuda import render
 from picograd.codegen.templates import contract_cuda, contract_tma
@@ -17,6 +18,7 @@ from picograd.dtype import bfloat16, float8_e4m3fn, float8_e5m2, float16, float3
 from picograd.errors import InternalError
 from picograd.schedule.index import axis_index
 from picograd.schedule.loop import Compute, Expr, Slot
+from picograd.schedule.schedule import schedule
 
 TOLERANCE = {"float16": 1e-3, "bfloat16": 8e-3, "float32": 1e-5}
 CASES = {
@@ -416,6 +418,22 @@ def test_an_array_becomes_dimensions_of_a_map():
         assert boxes.view_of(place, (k,), (m,), (z,), 2) is None
     assert boxes.chain(axis_index(m) * 64 + axis_index(k), (m, k)) == 1
     assert boxes.chain(axis_index(m) * 65 + axis_index(k), (m, k)) is None
+
+
+def test_rows_of_several_arrays_are_several_products():
+    """Heads of 100 places are no whole tiles: what is beyond them is neither read nor stored."""
+    generator = np.random.default_rng(0)
+    x, w = generator.normal(size=(2, 3, 100, 64)), generator.normal(size=(2, 64, 72))
+    heads, weight = (Tensor(each).bfloat16().realize() for each in (x, w))
+    made = heads.node.contract(weight.node, ((3, 0, 1, 4), (3, 4, 2), (0, 1, 2)))
+    (kernel,) = schedule([made], TWO).kernels
+    tiles = contract_cuda.build(kernel, TWO)
+    assert isinstance(tiles.parts[0].steps[0], boxes.Persistent)
+    rounded = [each.float().numpy() for each in (heads, weight)]
+    values = [*(each.ravel() for each in rounded), np.full(made.size, np.nan, np.float32)]
+    interpret_tile.interpret(tiles, values)
+    want = np.einsum("hbtd,hdn->btn", *rounded)
+    np.testing.assert_allclose(values[2].reshape(want.shape), want, rtol=8e-3, atol=1e-2)
 
 
 def test_blocks_are_as_many_as_processors():

@@ -10,7 +10,15 @@ import pytest
 import picograd
 from picograd import Tensor, nn
 from picograd.errors import DTypeError, GradientError, ShapeError, ValueRangeError
+from picograd.graph.node import toposort
+from picograd.graph.starts import starts_of
 from picograd.tensor.core.methods_protocol import METHODS, REFLECTED
+
+
+@pytest.mark.parametrize("count", [3, 9])
+def test_few_rows_are_at_places_that_kernels_know(count) -> None:
+    rows = [row._node for row in Tensor.zeros(count, 2)]
+    assert any(starts_of(node) for node in toposort(rows)) == (count == 9)
 
 
 def test_numbers_and_truth() -> None:
