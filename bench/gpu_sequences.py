@@ -1,11 +1,12 @@
-"""Ordinary sequence programs on an NVIDIA GPU, beside PyTorch at its best, or small on a CPU for values.
+"""Ordinary sequence programs on an NVIDIA GPU beside PyTorch at its best; small ones on a CPU.
 
-Training is by autocast to bfloat16, gradients clipped, AdamW; inference in bfloat16. PyTorch runs as
-it is and compiled, both captured in a CUDA graph; the better counts.
+Training is by autocast to bfloat16, gradients clipped, AdamW; inference in bfloat16. PyTorch runs
+as it is, with either order of its attention kernels, and compiled, all captured in a CUDA graph;
+the best counts.
 
     python bench/gpu_sequences.py [--only llama bert] [--rounds 5]
-    python bench/gpu_sequences.py --device cpu      # small sizes: losses of three steps side by side
-    python bench/gpu_sequences.py --plan            # kernels of each for an H200, without a GPU
+    python bench/gpu_sequences.py --device cpu   # small sizes: values of three steps
+    python bench/gpu_sequences.py --plan         # kernels of each for an H200, without a GPU
 
 Programs are compiled in processes beside one another and timed one after the other.
 """
@@ -19,8 +20,8 @@ import numpy as np
 import sequences as S
 from sequences import LARGE, SMALL, padding, tokens
 
-STEPS = 5
-WAIT = 110  # seconds in which all have compiled, or are left out
+STEPS = {True: 5, False: 40}  # of a round, trained or not
+WAIT = 95  # seconds in which all have compiled, or are left out
 
 
 def floats(generator, *shape):
@@ -124,6 +125,10 @@ CASES = {
     "generation": (S.generation, next_place, False, LARGE._replace(layers=4)),
 }
 
+ATTENTION = {"llama", "bert", "shipped", "alibi", "window", "vision", "adapted", "generation"}
+ATTENTION = {name for name in CASES if name.split()[0] in ATTENTION}
+LEFT_ALONE = {"lstm", "gru", "speech"}  # cuDNN's, which compilation leaves as they are
+
 
 def state_of(name, small):
     """Make PyTorch's network: its state, and the arrays it is given."""
@@ -214,51 +219,69 @@ def captured(step, warm_up=4):
 def rivals_of(name, model, arrays, is_trained):
     """Make PyTorch's rivals: their names and what takes a step, and the first values."""
     import torch
+    from torch.nn.attention import SDPBackend as B
+    from torch.nn.attention import sdpa_kernel
 
     torch.set_float32_matmul_precision("high")
     options = {"fused": True, "capturable": True} if is_trained else {}
     step, model = step_of(torch, model.cuda(), arrays, is_trained, "cuda", **options)
     values = [value(step()) for _ in range(3)]
-    rivals = {}
+    rivals, problems = {}, []
+    orders = {"flash": [B.FLASH_ATTENTION, B.EFFICIENT_ATTENTION, B.CUDNN_ATTENTION, B.MATH]}
+    orders["cudnn"] = [B.CUDNN_ATTENTION, *orders["flash"]]
+    for order in orders if name in ATTENTION else ["flash"]:
+        try:
+            with sdpa_kernel(orders[order], set_priority=True):
+                rivals[order] = captured(step)
+        except Exception as problem:  # what synchronizes cannot be captured
+            problems.append(problem)
+            torch.cuda.synchronize()
+    if not rivals:
+        return {"eager": step}, values, problems
+    if name in LEFT_ALONE:
+        return rivals, values, problems
+    best = min(rivals, key=lambda each: min(timed({each: rivals[each]}, 5, 1)[each]))
     try:
-        rivals["captured"] = captured(step)
-    except Exception as problem:  # what synchronizes cannot be captured
-        print("not captured:", str(problem).split("\n")[0][:90])
-        torch.cuda.synchronize()
-        rivals["eager"] = step
-    if name in ("lstm", "gru", "speech"):  # cuDNN's, which is left alone
-        return rivals, values
-    try:
-        if is_trained:
-            step.call_of[0] = torch.compile(model, dynamic=False)
-            rivals["compiled"] = captured(step)
-        else:
-            given = torch.compile(step, dynamic=False)
-            rivals["compiled"] = captured(given)
+        with sdpa_kernel(orders[best], set_priority=True):
+            if is_trained:
+                step.call_of[0] = torch.compile(model, dynamic=False)
+                rivals["compiled"] = captured(step)
+            else:
+                rivals["compiled"] = captured(torch.compile(step, dynamic=False))
     except Exception as problem:
-        print("not compiled:", str(problem).split("\n")[0][:90])
-    return rivals, values
+        problems.append(problem)
+    return rivals, values, problems
 
 
-def timed(rivals, rounds):
-    """Time each by events in turns: lists of milliseconds a step."""
+def timed(rivals, rounds, steps):
+    """Time each in turns: lists of milliseconds a step."""
     import torch
+
+    import picograd
 
     times = {each: [] for each in rivals}
     for number in range(rounds + 1):
         for each, run in rivals.items():
             torch.cuda.synchronize()
             start = time.perf_counter()
-            for _ in range(STEPS):
+            for _ in range(steps):
                 run()
-            if each == "picograd":
-                import picograd
-
-                picograd.synchronize("cuda")
+            picograd.cuda.synchronize()
             torch.cuda.synchronize()
             if number:
-                times[each].append((time.perf_counter() - start) / STEPS * 1e3)
+                times[each].append((time.perf_counter() - start) / steps * 1e3)
     return times
+
+
+def kernels_of(step):
+    """List the kernels of a step of PyTorch by what they take."""
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CUDA]) as found:
+        step()
+    table = sorted(found.key_averages(), key=lambda each: -each.device_time_total)
+    lines = [f"  {x.device_time_total:9.1f} us {x.count:4} {x.key[:100]}" for x in table[:12]]
+    return "\n".join(["PyTorch's:", *lines])
 
 
 def child(name, rounds):
@@ -268,11 +291,11 @@ def child(name, rounds):
     model, arrays, is_trained, s = state_of(name, False)
     ours = ours_of(name, model, arrays, is_trained, s, "cuda")
     values = [value(ours()) for _ in range(3)]
-    rivals, theirs = rivals_of(name, model, arrays, is_trained)
+    rivals, theirs, problems = rivals_of(name, model, arrays, is_trained)
     apart = max(abs(a - b) / (abs(b) + 1e-9) for a, b in zip(values, theirs, strict=True))
     print("READY", flush=True)
     sys.stdin.readline()
-    times = timed({"picograd": ours} | rivals, rounds)
+    times = timed({"picograd": ours} | rivals, rounds, STEPS[is_trained])
     middle = {each: float(np.median(found)) for each, found in times.items()}
     spread = max((max(found) - min(found)) / np.median(found) for found in times.values())
     best = min(rivals, key=middle.get)
@@ -281,9 +304,13 @@ def child(name, rounds):
         f" {middle[best] / middle['picograd']:5.2f}  spread {spread:.0%}  values {apart:.0e}"
         + "  " + " ".join(f"{each} {time:.3f}" for each, time in middle.items())
     )  # fmt: skip
+    if middle[best] < middle["picograd"]:
+        print(kernels_of(rivals[best]))
+    for problem in problems:
+        print("  no rival:", str(problem).split("\n")[0][:120])
     with picograd.profile() as found:
         ours()
-        picograd.synchronize("cuda")
+        picograd.cuda.synchronize()
     print(found)
 
 
@@ -345,7 +372,7 @@ def together(names, options):
             running[each].kill()
     for each, reader in zip(names, readers, strict=True):
         try:
-            running[each].communicate_now = running[each].stdin.write("go\n")
+            running[each].stdin.write("go\n")
             running[each].stdin.flush()
         except OSError:
             pass

@@ -1,7 +1,7 @@
-"""Sequence programs as people write them, over PyTorch or picograd: `bench/gpu_sequences.py` runs them.
+"""Sequence programs as people write them, for `bench/gpu_sequences.py`.
 
-A program is a class `make(T)` returns, whose instance maps inputs to a loss or a result; `T` is the library.
-Sizes are those of a GPU, or small ones for a look at values on a CPU.
+A function here makes a module of a library `T`, PyTorch or picograd, which maps inputs to a loss or
+a result. Sizes are those of a GPU, or small ones for a look at values on a CPU.
 """
 
 import math
@@ -352,9 +352,7 @@ def recommender(T, s):
                 nn.Linear(13, 256), nn.ReLU(), nn.Linear(256, width), nn.ReLU()
             )
             pairs = (tables + 1) * tables // 2
-            self.top = nn.Sequential(
-                nn.Linear(width + pairs, 512), nn.ReLU(), nn.Linear(512, 1)
-            )
+            self.top = nn.Sequential(nn.Linear(width + pairs, 512), nn.ReLU(), nn.Linear(512, 1))
             i, j = np.tril_indices(tables + 1, -1)
             self.register_buffer("i", T.tensor(i))
             self.register_buffer("j", T.tensor(j))
@@ -424,7 +422,7 @@ def vocabulary(T, s):
 
 
 def adapted(T, s):
-    """A llama whose products of queries and values have trained parts of rank 16, all else frozen."""
+    """A llama that learns parts of rank 16 of queries and values alone."""
     nn = T.nn
 
     class Adapted(nn.Module):
