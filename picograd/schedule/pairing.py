@@ -52,7 +52,9 @@ class Pairs:
     def note(self, facts: Facts) -> None:
         """Remember the group of a product."""
         group = facts.group
-        is_noted = may_wait(facts, self.target) if self.target.has_blocks else may_pair(facts, self.target)
+        is_noted = (
+            may_wait(facts, self.target) if self.target.has_blocks else may_pair(facts, self.target)
+        )
         if group is None or not is_noted:
             return
         for key in keys_of(facts, facts.depth):
