@@ -193,8 +193,7 @@ def hiding_numbers(added: Expr) -> list[Expr]:
         (number,) = number.args
     if number.op != "load":
         return []
-    lowest = Expr("equal", (added, const(LOWEST, added.dtype)), None, bool_)
-    return [negated(lowest)]
+    return [Expr("not_equal", (added, const(LOWEST, added.dtype)), None, bool_)]
 
 
 def is_constant(expr: Expr) -> bool:
