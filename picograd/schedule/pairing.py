@@ -42,7 +42,7 @@ class Pairs:
     def depth_of(self, facts: Facts, depth: int) -> int:
         """Find the depth of a product: on a GPU behind one with which it shares a reader.
 
-        The reader is part of this kernel then, where it would be one of its own that waits for both.
+        The reader is part of this kernel then, and no kernel of its own that waits for both.
         """
         if self.target.has_blocks and may_wait(facts, self.target):
             while any(key in self.newest for key in keys_of(facts, depth)):
