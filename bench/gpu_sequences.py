@@ -240,6 +240,7 @@ def rivals_of(name, model, arrays, is_trained):
         return {"eager": step}, values, problems
     if name in LEFT_ALONE:
         return rivals, values, problems
+    print("captured", flush=True)
     best = min(rivals, key=lambda each: min(timed({each: rivals[each]}, 5, 1)[each]))
     rivals = {best: rivals[best]}  # graphs have memory of their own
     torch.cuda.empty_cache()
@@ -290,9 +291,12 @@ def child(name, rounds):
     """Compile, say so, wait for the word, time, and print a line."""
     import picograd
 
+    began = time.monotonic()
     model, arrays, is_trained, s = state_of(name, False)
+    print(f"made after {time.monotonic() - began:.1f} s", flush=True)
     ours = ours_of(name, model, arrays, is_trained, s, "cuda")
     values = [value(ours()) for _ in range(3)]
+    print(f"picograd's first steps after {time.monotonic() - began:.1f} s", flush=True)
     rivals, theirs, problems = rivals_of(name, model, arrays, is_trained)
     apart = max(abs(a - b) / (abs(b) + 1e-9) for a, b in zip(values, theirs, strict=True))
     print("READY", flush=True)
