@@ -30,12 +30,21 @@ from typing import Any
 
 from picograd.code import TensorMap
 from picograd.codegen.layout import Swizzled
-from picograd.codegen.operands import Contraction, narrow, size_of, step_of
+from picograd.codegen.operands import Contraction, expr_axes, narrow, size_of, step_of
 from picograd.codegen.windows import is_linear, unguarded, windows_of
 from picograd.dtype import DType
 from picograd.helpers import ceil_div, product, round_up
 from picograd.late_methods import dataclass
-from picograd.schedule.index import Axis, Index, axes_of, axis_index, substitute, unflatten
+from picograd.schedule.index import (
+    Axis,
+    Dynamic,
+    Index,
+    atom_index,
+    axes_of,
+    axis_index,
+    substitute,
+    unflatten,
+)
 from picograd.schedule.loop import Condition, Expr, walk
 
 Steps = tuple[Any, ...]  # of Tile IR: those of codegen/tile.py and these
@@ -355,9 +364,7 @@ def row_side(
         return None
     box = (layout.span, layout.shape[0], *(1 for _ in view.sizes[2:]))
     tensor = TensorMap(slot, plain.dtype, view.offset, view.sizes, view.strides, box)
-    rest = [place_of(view, axis, values.get(axis, axis_index(axis))) for axis in view.wide]
-    rest += [substitute(each.at, values) for each in view.places]
-    copy = CopyBox(operand.name, tensor, (*at, *rest), slab)
+    copy = CopyBox(operand.name, tensor, (*at, *view.places_of(values)), slab)
     return Side(copy, layout, operand.is_k_major)
 
 
@@ -392,6 +399,14 @@ class View:
     wide: tuple[Axis, ...]
     flipped: frozenset[Axis] = frozenset()
     places: tuple["Place", ...] = ()
+
+    def places_of(self, values: Mapping[Axis, Index]) -> list[Index]:
+        """Find the places along all dimensions but the first two."""
+        found = []
+        for axis in self.wide:
+            value = values.get(axis, axis_index(axis))
+            found.append(value * -1 + (axis.size - 1) if axis in self.flipped else value)
+        return found + [substitute(each.at, values) for each in self.places]
 
 
 @dataclass(frozen=True, slots=True)
@@ -457,9 +472,15 @@ def forward(axis: Axis, step: int) -> Index:
     return axis_index(axis) if step > 0 else axis_index(axis) * -1 + (axis.size - 1)
 
 
-def place_of(view: View, axis: Axis, value: Index) -> Index:
-    """Find the place along the dimension of an axis."""
-    return value * -1 + (axis.size - 1) if axis in view.flipped else value
+def starts_in(index: Index) -> tuple[Place, ...]:
+    """See each number of the plan that moves an index as a dimension: `x[i]` lies in boxes."""
+    found = []
+    for atom, step in index.terms:
+        if isinstance(atom, Dynamic) and step > 0 and not expr_axes(atom.expr):
+            low, high = atom.bounds
+            at = atom_index(atom) - low
+            found.append(Place(at, high - low + 1, step, at * step))
+    return tuple(found)
 
 
 def view_of(
@@ -474,6 +495,7 @@ def view_of(
 
     Of the `single` axes a box has one position, as it has of `places` among them.
     """
+    places += starts_in(index)
     for place in places:
         index = index - place.moved
     if any(not isinstance(atom, Axis) for atom, _ in index.terms):

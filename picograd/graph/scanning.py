@@ -38,6 +38,8 @@ SCANS: dict[str, Any] = {
 # (elements of a chunk, neighbouring columns of a task, tasks that keep the device busy)
 CPU_CHUNKS = 65536, 1024, 16
 CUDA_CHUNKS = (8192, 128, 528)  # 528: 4 blocks on each of the 132 processors of an H200
+# Columns have a thread each, which waits for every element: threads, and elements of one at least.
+COLUMN_THREADS, LEAST_COLUMN = 1 << 17, 32
 
 
 def scan(node: Node, monoid: str, axis: int) -> Node:
@@ -74,8 +76,13 @@ def chunk_of(shape: tuple[int, ...], axis: int, target: Target) -> int:
     """Choose how many elements one task scans: all of them if there are rows enough."""
     size = shape[axis]
     chunk, columns, tasks = CUDA_CHUNKS if target.has_blocks else CPU_CHUNKS
-    lanes = min(product(shape[axis + 1 :]), columns)
-    if size < 2 * chunk or product(shape) // size // lanes >= tasks:
+    inner = product(shape[axis + 1 :])
+    if target.has_blocks and inner > 1:
+        chunk = max(LEAST_COLUMN, product(shape) // COLUMN_THREADS)
+        columns, tasks = 1, COLUMN_THREADS
+    lanes = min(inner, columns)
+    rows = product(shape) // size
+    if size < 2 * chunk or rows // lanes >= tasks:
         return size
     return ceil_div(size, ceil_div(size, chunk))
 

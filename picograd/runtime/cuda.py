@@ -365,8 +365,8 @@ class CudaDevice(Device):
         """Launch all steps of a loop; the driver has copied the addresses when they move on.
 
         A graph too: what its nodes are given later is not what an earlier launch of it runs on.
+        Steps of a loop that comes again are nodes of one graph.
         """
-        state = tape.state
         numbers, base, step, mask, shift = np.array(rules, np.int64).reshape(-1, 5).T
         times = np.arange(length)[:, None]
         rows = (base + step * ((times + shift) & mask)).astype(np.uint64)
@@ -375,10 +375,12 @@ class CudaDevice(Device):
             try:
                 self.launcher.running = tape
                 self.activate()
-                state.fill(addresses, ())
-                table = np.frombuffer(state.table, np.uint64)
-                for row in rows:
-                    table[numbers] = row
+                state, steps = tape.state.unrolled(tape, length)
+                words = np.frombuffer(state.table, np.uint64)[: steps * tape.slot_count]
+                table = words.reshape(steps, tape.slot_count)
+                table[:] = np.array(addresses, np.uint64)
+                for first in range(0, length, steps):
+                    table[:, numbers] = rows[first : first + steps]
                     state.follow()
                     self.run(state)
             finally:

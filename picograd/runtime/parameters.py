@@ -8,6 +8,7 @@ are made, so a tape that has one notes which nodes read a word that changed (`re
 import ctypes
 import struct
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ FORMATS = {
     "float32": "f4x",
     "float64": "d",
 }
+MOST_UNROLLED = 2048  # launches of all steps of a loop that are one tape
 FEW_WORDS = 64  # of which Python sees faster than NumPy which have changed
 
 
@@ -59,11 +61,31 @@ class Parameters:
         self.replays: list[Replay] = []  # its graph; two until it is known which is faster
         self.times: list[float] = []  # of their first launches
         self.runs, self.known = 0, b""
+        self.length = 0  # of the loop it ran in last
+        self.whole: Parameters | None = None  # all of its steps
         self.held = (ctypes.c_uint64 * (len(self.table) + 1))()
         # A launch of no blocks is an error to the driver.
         self.launches = tape.launches
         self.launched = [step for step in tape.launches if step.executable.code.tasks]
         self.calls: list[Call] = [self.call(step) for step in self.launched]
+
+    def unrolled(self, tape: Tape, length: int) -> tuple["Parameters", int]:
+        """Give all steps of a loop as one tape if it ran before; and how many steps a tape has."""
+        is_again, self.length = length == self.length, length
+        if not is_again or length * len(tape.launches) > MOST_UNROLLED:
+            self.whole = None
+            return self, 1
+        if self.whole is None:
+            moved = [
+                replace(
+                    each, slots=tuple([t * tape.slot_count + n for n in each.slots]), waits=None
+                )
+                for t in range(length)
+                for each in tape.launches
+            ]
+            whole = replace(tape, launches=tuple(moved), slot_count=length * tape.slot_count)
+            self.whole = Parameters(whole, self.driver)
+        return self.whole, length
 
     def fill(self, addresses: Sequence[int], scalars: Sequence[int | float] = ()) -> None:
         """Write the table for one run, and bring up to date what was made of it."""

@@ -402,6 +402,7 @@ class Fuser:
             is_turned = views.strip_views(facts.inputs[0]).order is not None
             facts.order = computed_order(node, self.target, is_turned)
         facts.cost = 4 + sum(each.cost for each in facts.inputs if not each.is_loaded)
+        depth = self.pairs.depth_of(facts, depth)
         new = row.hero, depth, node.shape, (), node.device
         group = self.pairs.find(facts, depth) or self.new_group(*new)
         self.join(facts, group, "hero", identity_labels(node.shape))

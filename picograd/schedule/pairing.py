@@ -4,11 +4,13 @@
 
 A task has the blocks of both in its cache when it computes what reads them. They are products of
 one depth of the plan, so that neither waits for the other, and a reader of each ends in one sink.
+
+On a GPU the second waits for the first, whose result is stored, and computes what reads both.
 """
 
 from picograd.graph.row import Role
 from picograd.helpers import product
-from picograd.schedule.cost import has_whole_tasks
+from picograd.schedule.cost import has_whole_tasks, is_small, machine
 from picograd.schedule.group import Facts, Group, Sink
 from picograd.schedule.heroes import is_product, product_depth, product_sides
 from picograd.schedule.joining import has_room
@@ -37,10 +39,23 @@ class Pairs:
                 return group
         return None
 
+    def depth_of(self, facts: Facts, depth: int) -> int:
+        """Find the depth of a product: on a GPU behind one with which it shares a reader.
+
+        The reader is part of this kernel then, and no kernel of its own that waits for both.
+        """
+        if self.target.has_blocks and may_wait(facts, self.target):
+            while any(key in self.newest for key in keys_of(facts, depth)):
+                depth += 1
+        return depth
+
     def note(self, facts: Facts) -> None:
         """Remember the group of a product."""
         group = facts.group
-        if group is None or not may_pair(facts, self.target):
+        is_noted = (
+            may_wait(facts, self.target) if self.target.has_blocks else may_pair(facts, self.target)
+        )
+        if group is None or not is_noted:
             return
         for key in keys_of(facts, facts.depth):
             self.newest[key] = group
@@ -63,6 +78,18 @@ def may_pair(facts: Facts, target: Target) -> bool:
     rows = product(node.shape[d] for d in first)
     columns = product(node.shape[d] for d in second)
     return has_whole_tasks(rows, columns, product_depth(node), target)
+
+
+def may_wait(facts: Facts, target: Target) -> bool:
+    """Tell whether work on the result may be part of the kernel of a product.
+
+    Small products share a launch instead.
+    """
+    node = facts.node
+    if node.row.role is not Role.CONTRACT or facts.is_score or not is_product(facts):
+        return False
+    nbytes = sum(each.size * each.dtype.itemsize for each in (node, *node.inputs))
+    return not is_small(nbytes, machine(target))
 
 
 def suits(group: Group, facts: Facts) -> bool:

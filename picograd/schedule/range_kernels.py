@@ -34,6 +34,7 @@ from picograd.schedule.score_masks import affine, negated
 GRAIN = 64  # rows, and places, that share a range
 CELLS = 2  # most that is counted of a block: 1 where it shows anything, 2 where all
 SHARED = 4  # streams that have a mask in common, at least, which is looked at whole
+ADDED = 16  # those that have numbers in common: biases that hide nothing differ from head to head
 Range = tuple[Expr, Expr]  # the least and the most that a value is
 
 
@@ -163,7 +164,8 @@ class Finder:
                 slots.append(Slot(int32, size, "out"))
         name = f"reduce_score_{name}_{rows.size}x{places.size}"
         hero = hero_of("reduce", part)
-        scalars = self.stream.scalars
+        is_scaled = any(reads_scalar(compute.body) for compute in computes)
+        scalars = self.stream.scalars if is_scaled else ()
         kernel = Kernel(name, hero, tuple(slots), scalars, (part,))
         return Ranges(kernel, reads, before)
 
@@ -173,7 +175,9 @@ class Finder:
         axes = *self.mask.batch, self.mask.row
         own = product(axis.size for axis in axes)
         rows = product(axis.size for axis in part.rows)
-        return own * SHARED <= rows
+        parts = [part for each in self.mask.conditions for part in walk(each)]
+        is_added = any(part.op == "load" and part.dtype.is_float for part in parts)
+        return own * (ADDED if is_added else SHARED) <= rows
 
     def add_ends(self, must: Expr, may: Expr) -> None:
         """Find the grains of places that are seen, and the places around their middle that all
@@ -300,6 +304,13 @@ def guard(value: Expr, fill: Expr, at: Index, size: int) -> Expr:
         return value
     is_there = at, 0, size - 1
     return Expr("guard", (value, fill), (is_there,), value.dtype)
+
+
+def reads_scalar(expr: Expr) -> bool:
+    """Tell whether an expression, or a place where it reads, is made of numbers of the launch."""
+    parts = walk(expr)
+    atoms = [atom for part in parts for index in indices_of(part) for atom in dynamics_of(index)]
+    return any(part.op == "scalar" for part in parts) or any(reads_scalar(x.expr) for x in atoms)
 
 
 def position(index: Index) -> Expr:

@@ -28,7 +28,8 @@ them costs nothing: heads beside one another for the layer that follows, gradien
 operands are. What is made of exponentials is weights.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
+from dataclasses import replace
 from itertools import product as choices
 
 from picograd.graph.bounded import EndedNode
@@ -206,7 +207,7 @@ class Packer:
 
     def look(self, node: Node) -> None:
         """Choose which operands of a product are copied."""
-        values = [strip_widening(child) for child in node.inputs]
+        values = multiplied(node.inputs)
         if not self.can_be_boxes(node, values):
             return
         layouts = []
@@ -215,7 +216,7 @@ class Packer:
             found = layout_of(value, roles, self.orders)
             if found is None:
                 return
-            layouts.append(found)
+            layouts.append(replace(found, state=RowState.NONE) if is_widened(value) else found)
         pairs = list(zip(values, layouts, strict=True))
         rows = [self.rows_of(*pair) for pair in pairs]
         itemsize = values[0].dtype.itemsize
@@ -305,6 +306,29 @@ class Packer:
         back = map(layout.order.index, range(value.rank))
         shape = tuple(seen) if depth else turned.shape
         return view.reshape(shape).permute(tuple(back))
+
+
+def multiplied(operands: Sequence[Node]) -> list[Node]:
+    """Find what tensor cores multiply of operands: 8 bits only if both have them."""
+    values = [strip_widening(child) for child in operands]
+    bits = [value.dtype.bits for value in values]
+    if max(bits) == min(bits):
+        return values
+    for number, child in enumerate(operands):
+        if bits[number] <= 8:
+            while child.dtype.bits > 16 and child.row.keeps_value:
+                child = child.inputs[0]
+            values[number] = child
+    return values
+
+
+def is_widened(value: Node) -> bool:
+    """Tell whether 16-bit floats are converted from 8 bits: no box does that."""
+    while not is_leaf(value) and value.dtype.bits == 16:
+        if not (value.op in SOURCES or is_renaming(value) or value.row.keeps_value):
+            return False
+        value = value.inputs[0]
+    return value.dtype.bits <= 8
 
 
 def key_of(turned: Node) -> Key:

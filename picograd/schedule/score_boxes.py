@@ -11,11 +11,10 @@ score_forms: what keeps scores in memory for its form alone is written in anothe
     sum(gradients of scores, all)    ->    sum(sum(gradients of scores, columns), the rest)
 
 A GPU streams over scores where it has boxes of all that is streamed: rows that are beside one
-another, and that begin at a place that is code. Channels before places, every other element and
-`x[i]`, which begins at a number of the plan, are copied to such rows: a copy reads and writes an
-operand once, scores in memory are as many times that as there are places to a column. What sums
-scores over the batch too, as gradients of a learned scale, of one bias a head, or of queries that
-all of a batch share, sums one side first.
+another. Channels before places, and every other element, are copied to such rows: a copy reads and
+writes an operand once, scores in memory are as many times that as there are places to a column.
+What sums scores over the batch too, as gradients of a learned scale, of one bias a head, or of
+queries that all of a batch share, sums one side first.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -28,7 +27,6 @@ from picograd.graph.bounded import EndedNode
 from picograd.graph.conv_forms import stored
 from picograd.graph.node import Node
 from picograd.graph.row import Role, ops_of
-from picograd.graph.starts import starts_of
 from picograd.helpers import product
 from picograd.late_methods import dataclass
 from picograd.schedule.group import Facts, Reasons
@@ -54,7 +52,7 @@ from picograd.target import Target
 
 LEAST_COLUMNS, MOST_COLUMNS = 8, 256  # of an operand: its registers beside those of the scores
 GPU_LIMITS = Limits(least=1, most_columns=2 * MOST_COLUMNS)  # blocks share the places of few rows
-ALIGNMENT = 16  # bytes
+ALIGNMENT, MOST_DIMENSIONS = 16, 5  # bytes, and of what boxes are of
 MOST_TF32, LEAST_TF32 = 128, 64  # columns of operands, and rows, of gradients on tensor cores
 FEW_BYTES = 1 << 31  # of scores: products of float32 are 1.2 to 3 times as fast, if memory allows
 
@@ -253,13 +251,15 @@ def is_boxed(boxed: Boxed, cuts: set[int]) -> bool:
         return False
     rest = [(atom, step) for atom, step in index.terms if atom is not near]
     places = [axis for label in boxed.far for axis in axes if names[axis] == label]
-    if not is_one_dimension([axis for axis in places if axis.size > 1], index):
+    far = [axis for axis in places if axis.size > 1]
+    is_moved = any(isinstance(atom, Dynamic) for atom, _ in rest)
+    if is_moved and len(index.terms) + (not far) > MOST_DIMENSIONS:
+        return False
+    if not is_one_dimension(far, index):
         return False
     for atom, _ in rest:
-        if isinstance(atom, Axis):
+        if isinstance(atom, Axis | Dynamic):
             continue
-        if isinstance(atom, Dynamic):
-            return False
         axis = lone_axis(atom.index)
         if axis is None or names[axis] not in boxed.shared or axis.size % atom.n:
             return False
@@ -289,8 +289,7 @@ def memory_index(facts: Facts, indices: Indices) -> Index | None:
     base = strip_views(facts)
     while facts is not base:
         node = facts.node
-        is_shown = node.row.view is not None and node.row.is_showing and not starts_of(node)
-        if not is_shown:
+        if node.row.view is None or not node.row.is_showing:
             return None
         if node.row.role is Role.VIEW:  # else it gives another name
             indices = view_source(node, indices)

@@ -5,7 +5,7 @@ from typing import Protocol
 from picograd.graph.row import Role
 from picograd.schedule.cost import OPERATION_LIMIT
 from picograd.schedule.group import Facts, Group, Labels, identity_labels
-from picograd.schedule.score_sinks import deepest
+from picograd.schedule.score_sinks import base_of, deepest, outer_reads
 from picograd.schedule.views import settle, strip_views
 
 OPERAND_LIMIT = 4  # operations on an operand of scores, which is read again and again
@@ -50,6 +50,10 @@ def visit_sink(fuser: Fusing, facts: Facts) -> None:
             settle_read(fuser, source, facts)
     if stream.group is None:
         own = {id(sink.facts) for sink in stream.sinks}
+        for sink in stream.sinks:  # what is stored for a later one is there before the first
+            for reader, read in list(outer_reads(sink.facts, stream.at)):
+                if id(base_of(read)) not in own:
+                    settle_read(fuser, read, reader)
         depth = deepest(stream, own) + 1
         shape = tuple(axis.size for axis in stream.rows)
         stream.group = fuser.new_group("attention", depth, shape, (), facts.node.device)

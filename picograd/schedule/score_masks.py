@@ -179,9 +179,21 @@ def hiding(score: Expr) -> list[Expr]:
     if row.linear == (1, 2):
         needed, shown = filled(score, LOWEST)
         return needed if shown is None else [*needed, *hiding(shown)]
-    if row.keeps_value or row.factors == (1, 1):
-        return [x for each in score.args for x in hiding(each)]
+    if row.keeps_value:
+        return hiding(score.args[0])
+    if row.factors == (1, 1):
+        return [x for each in score.args for x in (*hiding(each), *hiding_numbers(each))]
     return []
+
+
+def hiding_numbers(added: Expr) -> list[Expr]:
+    """Write that a number in memory, which is added to a score, is not -inf."""
+    number = added
+    while number.op in OPS and OPS[number.op].keeps_value:
+        (number,) = number.args
+    if number.op != "load":
+        return []
+    return [Expr("not_equal", (added, const(LOWEST, added.dtype)), None, bool_)]
 
 
 def is_constant(expr: Expr) -> bool:

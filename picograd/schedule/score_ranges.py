@@ -44,7 +44,7 @@ from picograd.target import Target
 LEAST = 512  # rows, and places: of fewer it is not worth a kernel
 OPERATIONS = 64  # of a mask
 COMPUTED = ("ref", "element")  # by the same kernel
-Key = tuple[str, tuple[int, ...], tuple[int, ...]]  # a kernel, and what it reads
+Key = tuple[str, tuple[int, ...], tuple[int, ...]]  # a kernel, and the slots and scalars it reads
 
 
 def find_ranges(slots: list[PlanSlot], steps: Sequence[Step], target: Target) -> list[Step]:
@@ -107,10 +107,11 @@ class Made:
         if ranges.before is not None:
             reads = self.find(ranges.before, stream)
         kernel = ranges.kernel
-        key = repr(kernel), reads, stream.scalars
+        scalars = stream.scalars if kernel.scalars else ()
+        key = repr(kernel), reads, scalars
         if key not in self.known:
             self.known[key] = made = tuple(self.add_slots(kernel, stream.device))
-            launch = KernelLaunch(kernel, (*reads, *made), stream.scalars, stream.device)
+            launch = KernelLaunch(kernel, (*reads, *made), scalars, stream.device)
             self.launches.append(launch)
         return self.known[key]
 

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from box_products import TWO, numbers, program_of, tiles_of
 from cuda_tools import from_raw, matmul_kernel
+from interpreted_cuda import interpreted_cuda
 
+from picograd import Tensor, nn
 from picograd.codegen import boxes, interpret_program, interpret_tile
 from picograd.codegen.boxes import Persistent
 from picograd.codegen.operands import analyse
@@ -41,8 +43,8 @@ def test_flipped_axes_count_from_their_end():
     index = axis_index(o) * 192 + axis_index(r) * -64 + axis_index(c) + 128
     view = boxes.view_of(index, (c,), (o,), (r,), 2)
     assert view.offset == 0 and view.strides == (192, 64) and view.flipped == {r}
-    assert boxes.place_of(view, r, constant(0)).const == 2
-    assert boxes.place_of(view, r, constant(2)).const == 0
+    assert view.places_of({r: constant(0)})[0].const == 2
+    assert view.places_of({r: constant(2)})[0].const == 0
 
 
 def test_what_no_map_has():
@@ -105,3 +107,26 @@ def test_boxes_do_not_reach_from_one_array_into_the_next():
     for rows, width, is_turned in ((100, 64, False), (128, 24, True)):
         tiles = contract_cuda.build(in_heads(rows, 3, width, 72, is_turned), TWO)
         assert not isinstance(tiles.parts[0].steps[0], Persistent)
+
+
+def test_a_number_of_the_plan_is_a_place(monkeypatch):
+    """`x[i]` of stacked weights, keys and values comes in boxes, wherever it begins."""
+    generator = np.random.default_rng(0)
+    with interpreted_cuda(monkeypatch):
+
+        def drawn(*shape):
+            array = generator.standard_normal(shape, np.float32)
+            made = Tensor(array, device="cuda").bfloat16().realize()
+            return made, made.float().numpy()
+
+        (x, a), (w, b) = drawn(64, 128), drawn(3, 128, 64)
+        (q, rows), (kept, places) = drawn(1, 4, 1, 64), drawn(3, 1, 2, 128, 64)
+        for n in range(3):
+            np.testing.assert_allclose((x @ w[n]).float().numpy(), a @ b[n], rtol=1e-2, atol=0.1)
+            k, v = kept[n], kept[n - 1]
+            found = nn.functional.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+            wide = [np.repeat(places[i], 2, 1) for i in (n, n - 1)]
+            scores = rows @ wide[0].swapaxes(-1, -2) / 8
+            weights = np.exp(scores - scores.max(-1, keepdims=True))
+            wanted = weights / weights.sum(-1, keepdims=True) @ wide[1]
+            np.testing.assert_allclose(found.float().numpy(), wanted, rtol=2e-2, atol=2e-2)

@@ -31,6 +31,16 @@ def test_a_gate_and_what_it_gates_are_never_stored() -> None:
     assert len(schedule([hidden], cuda_target("sm_90a")).kernels) > 1, "one product a kernel"
 
 
+def test_on_a_gpu_the_second_product_computes_what_reads_both() -> None:
+    x, target = leaf(2048, 256), cuda_target("sm_90a")
+    gate, up = (build.matmul(x, leaf(256, 1024)) for _ in range(2))
+    plan = schedule([gate * gate * up], target)
+    assert [len(kernel.parts[0].computes) for kernel in plan.kernels] == [1, 2]
+    small = [build.matmul(leaf(1, 16), leaf(16, 32)) for _ in range(2)]
+    plan = schedule([small[0] * small[1]], target)
+    assert [kernel.hero for kernel in plan.kernels] == ["contract", "map"], "they share a launch"
+
+
 @pytest.mark.parametrize("depths", [(6, 6), (6, 9)])
 def test_products_of_any_operands_and_depths_are_added_where_they_are_made(
     depths: tuple[int, int],

@@ -7,7 +7,7 @@ import pytest
 from plan_support import leaf as float_leaf
 
 from picograd import Tensor
-from picograd.dtype import bfloat16, float8_e4m3fn
+from picograd.dtype import bfloat16, float8_e4m3fn, int8
 from picograd.graph.gradient import gradient
 from picograd.graph.node import Node
 from picograd.graph.shape import ConvSpec
@@ -114,6 +114,15 @@ def test_float8_is_copied_along_k():
     a, b = (Node("buffer", (), leaf(1).arg, shape, float8_e4m3fn, "cuda:0") for shape in shapes)
     wide = [each.cast(float_leaf(1).dtype) for each in (a, b)]
     assert copies([product(*wide)]) == [(4096, 4224), (4096, 4224)]
+
+
+def test_eight_bits_are_converted_before_many_rows_are_multiplied():
+    """Boxes bring what is multiplied as it lies: without them a product takes far longer."""
+    a, dtype = leaf(2048, 4096), leaf(1).dtype
+    weight = Node("buffer", (), leaf(1).arg, (4096, 1024), int8, "cuda:0")
+    assert copies([product(a, weight.cast(dtype))]) == [(4096, 1024)]
+    assert copies([product(a, weight.permute((1, 0)).reshape((4096, 1024)).cast(dtype))])
+    assert not copies([product(leaf(8, 4096), weight.cast(dtype))]), "bytes are read once"
 
 
 @pytest.mark.parametrize(

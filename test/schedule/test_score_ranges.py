@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from attention_forms import documents, is_seen, masked, numbers
-from plan_support import TARGET, VALUES, check_plan, leaf
+from attention_forms import documents, is_seen, masked, numbers, product, weigh
+from plan_support import TARGET, VALUES, check_plan, leaf, spread
 
 from picograd.dtype import bool_, int32, int64, uint8
 from picograd.graph import build
@@ -133,6 +133,33 @@ def test_values_and_gradients(name):
     plan = check_plan(roots)
     names = [kernel.name for kernel in plan.kernels]
     assert sum("ranges" in each for each in names) == 2, names  # of rows, and of places
+
+
+def lowered(dims, shape, heads=8):
+    """Attention through numbers that are added to scores, -inf where nothing is seen."""
+    q, k, v = operands(heads)
+    mask = leaf(*shape)
+    VALUES[mask][..., 20:] = -np.inf
+    VALUES[mask][..., 0] = 0.0
+    s = product(q, k) * 0.3
+    sizes = [n if d in dims else 1 for d, n in enumerate(s.shape)]
+    added = s + spread(mask.reshape(tuple(sizes)), s.shape)
+    return (q, k, v), weigh(build.softmax(added, 3), v)
+
+
+@pytest.mark.parametrize("dims, shape", [((2, 3), (ROWS, PLACES)), ((0, 3), (2, PLACES))])
+def test_numbers_that_are_added_hide_where_they_are_lowest(dims, shape):
+    np.random.seed(0)
+    leaves, output = lowered(dims, shape)
+    plan = check_plan([output, *gradient([(output, leaf(*output.shape))], leaves)])
+    names = [kernel.name for kernel in plan.kernels]
+    assert sum("ranges" in each for each in names) == 2, names
+
+
+def test_biases_of_a_head_are_not_looked_at():
+    _, output = lowered((1, 2, 3), (8, ROWS, PLACES))
+    names = [kernel.name for kernel in schedule([output], TARGET).kernels]
+    assert not any("ranges" in each for each in names), names
 
 
 def test_who_needs_no_ranges():

@@ -145,7 +145,9 @@ def with_long_rows(stream: Stream) -> Stream:
     """
     if size_of(stream.rows) <= ROWS and are_one_dimension(stream):
         return stream
-    return replace(stream, batch=(*stream.batch, *stream.rows[:-1]), rows=stream.rows[-1:])
+    longest = max(reversed(stream.rows), key=lambda axis: axis.size)  # wherever it is in memory
+    others = [axis for axis in stream.rows if axis is not longest]
+    return replace(stream, batch=(*stream.batch, *others), rows=(longest,))
 
 
 def with_sharers_beside(stream: Stream) -> Stream:

@@ -10,16 +10,7 @@ from dataclasses import replace
 
 from picograd.code import TensorMap
 from picograd.codegen import streams
-from picograd.codegen.boxes import (
-    BoxStore,
-    CopyBox,
-    Persistent,
-    Pipeline,
-    Teams,
-    View,
-    place_of,
-    view_of,
-)
+from picograd.codegen.boxes import BoxStore, CopyBox, Persistent, Pipeline, Teams, View, view_of
 from picograd.codegen.layout import Layout, RowsOf, Swizzled, WgmmaAccumulator, WgmmaOperand
 from picograd.codegen.operands import Role, expr_axes, narrow, role, size_of
 from picograd.codegen.stream_masks import (
@@ -322,13 +313,12 @@ class Frame:
         """Add a tile that boxes of an array fill, from a corner on: its column and its row."""
         slot, _ = load.arg
         self.tiles[name] = Tile(name, layout.shape, load.dtype, "shared", swizzle=layout)
-        box = (layout.span, layout.shape[0], *(1 for _ in view.wide))
+        box = (layout.span, layout.shape[0], *(1 for _ in view.sizes[2:]))
         tensor = TensorMap(slot, load.dtype, view.offset, view.sizes, view.strides, box)
         slab = Axis("slab", layout.slabs)
         first, row = corner
         column = axis_index(slab) * layout.span + first
-        values = self.batch.values
-        rest = [place_of(view, axis, values[axis]) for axis in view.wide]
+        rest = view.places_of(self.batch.values)
         copies.append(CopyBox(name, tensor, (column, row, *rest), slab))
 
     def fill_memory(self, values: Sequence[str]) -> None:
@@ -487,14 +477,11 @@ class Frame:
         view = view_of(index, columns, stream.rows, stream.batch, dtype.itemsize)
         if view is None:
             return None
-        box = [SPAN, WARP_ROWS]
-        places = [first, self.start]
-        for axis in view.wide:
-            box.append(1)
-            places.append(place_of(view, axis, self.batch.values[axis]))
-        tensor = TensorMap(slot, dtype, view.offset, view.sizes, view.strides, tuple(box))
+        rest = view.places_of(self.batch.values)
+        box = (SPAN, WARP_ROWS, *(1 for _ in rest))
+        tensor = TensorMap(slot, dtype, view.offset, view.sizes, view.strides, box)
         self.add_leaving(dtype)
-        return BoxStore(tensor, tuple(places), "leaving")
+        return BoxStore(tensor, (first, self.start, *rest), "leaving")
 
     def add_leaving(self, dtype: DType) -> None:
         """Add the slots in which results leave: one for each slab of columns, if there is room."""

@@ -28,7 +28,6 @@ from picograd.codegen.boxes import (
     Teams,
     depths,
     fitting_box,
-    place_of,
     rounded_product,
     side_of,
     view_of,
@@ -499,7 +498,7 @@ def box_of(
     wide = tuple([axis for axis in c.batch if axis.size > 1])
     if view is None or view.wide != wide:
         return RowStore("leaving") if has_pieces(index, c.columns, box_span) else None
-    box = (box_span, WARP_ROWS, *(1 for _ in view.wide))
+    rest = view.places_of({})
+    box = (box_span, WARP_ROWS, *(1 for _ in rest))
     tensor = TensorMap(slot, dtype, view.offset, view.sizes, view.strides, box)
-    rest = [place_of(view, axis, axis_index(axis)) for axis in view.wide]
     return BoxStore(tensor, (corners[1], corners[0], *rest), "leaving")

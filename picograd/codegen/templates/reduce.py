@@ -362,7 +362,8 @@ def threads_for(
         ones = (1,) * (len(sizes) - 1)
         columns = threads_along(sizes[-1], lanes) if sizes else 1
         columns = min(columns, CUDA_COLUMN_THREADS)
-        return Threads(sizes, (*ones, columns), (*ones, lanes), CUDA_THREADS // columns, 1, True)
+        inner = (block_threads(kernel) or CUDA_THREADS) // columns
+        return Threads(sizes, (*ones, columns), (*ones, lanes), inner, 1, True)
     lanes = lanes or vector_of(kernel, part)
     count = rows_in_block(kernel, part, target) if product(sizes) > 1 else 1
     shape = (*(1 for _ in sizes[:-1]), count) if sizes else ()

@@ -78,11 +78,16 @@ def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
     """Normalise exp(scores) along the last axis where the mask allows."""
     if mask is None:
         return scores.softmax(-1)
+    seen = mask
     if mask.dtype is not bool_:
-        return (scores + mask.cast(scores.dtype)).softmax(-1)
+        numbers = mask.cast(scores.dtype)
+        scores = scores + numbers
+        if mask.requires_grad:  # a learned bias hides nothing
+            return scores.softmax(-1)
+        seen = numbers != -math.inf
     # A row that may look nowhere is NaN in between, and hidden again: it gives zeros, no gradient.
-    weights = mask.where(scores, -math.inf).softmax(-1)
-    return mask.where(weights, 0)
+    weights = seen.where(scores, -math.inf).softmax(-1)
+    return seen.where(weights, 0)
 
 
 def causal_mask(rows: int, columns: int, device: DeviceLike | None = None) -> Tensor:

@@ -22,7 +22,7 @@ from attention_forms import (
 from cuda_tools import compile_cuda, disassemble
 from plan_support import VALUES, leaf, spread
 
-from picograd.codegen import interpret_program, interpret_tile
+from picograd.codegen import interpret_program, interpret_tile, streams
 from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.program import verify as verify_program
 from picograd.codegen.render.cuda import render
@@ -32,6 +32,7 @@ from picograd.conversion import from_bits, to_bits
 from picograd.dtype import bfloat16, float16, float32
 from picograd.graph import build
 from picograd.graph.interpret import interpret
+from picograd.graph.node import Node
 from picograd.helpers import round_up
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
@@ -227,3 +228,15 @@ def test_tiles_of_rows_are_high_where_rows_see_much(form, groups):
     assert tiles.parts[0].grid[0].size == 132 * together
     _, log = compile_cuda(text, "sm_90a")
     assert re.search(r"\b0 bytes stack frame, 0 bytes spill stores", log), log
+
+
+def test_tiles_lie_along_the_longest_axis_of_rows():
+    """Heads that share keys may be nearer in the result than places: a layer follows."""
+    q, k = leaf(2, 8, 128, 64, dtype=bfloat16), leaf(2, 2, 128, 64, dtype=bfloat16)
+    wide = k.reshape((2, 2, 1, 128, 64)).expand((2, 2, 4, 128, 64)).reshape((2, 8, 128, 64))
+    result = causal(q, wide, wide).permute((0, 2, 1, 3))
+    stored = Node("contiguous", (result,), None, result.shape, result.dtype, result.device)
+    (kernel,) = schedule([stored], cuda_target("sm_90a")).kernels
+    assert kernel.parts[0].rows[-1].size == 4
+    stream = attention_cuda.with_long_rows(streams.analyse(kernel, kernel.parts[0]))
+    assert [axis.size for axis in stream.rows] == [128]

@@ -8,6 +8,8 @@ from picograd.buffer import Buffer, Storage
 from picograd.codegen import interpret_program, interpret_tile
 from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.pipeline import tile
+from picograd.codegen.templates import reduce
+from picograd.codegen.templates.column_sums import block_threads
 from picograd.codegen.tile import verify
 from picograd.dtype import DType, bfloat16, float32
 from picograd.graph import build
@@ -87,3 +89,15 @@ def test_few_threads_hold_a_row_and_its_sums(dtype, width, bounds):
     assert f"__launch_bounds__({bounds})" in text
     _, log = compile_cuda(text, "sm_90a")
     assert " 0 bytes spill stores" in log
+
+
+def test_sums_of_columns_beside_them_have_the_threads_of_the_block():
+    """A part of another launch that joins is of 256 threads only where all are."""
+    small = build.buffer(Storage(Buffer("cpu", float32, 8 * 32 * 12, 0)), (8, 32, 12))
+    (columns,) = schedule([small.reduce("sum", (1,))], TWO).kernels
+    kernel = norm_gradients((4096, 768), float32)
+    threads = block_threads(kernel)
+    assert threads == 128
+    made = reduce.threads_for(kernel, columns.parts[0], TWO, columns.parts[0].rows, True)
+    assert made is not None and threads % made.layout().thread_count == 0
+    assert made.inner * made.threads[-1] == threads

@@ -119,3 +119,16 @@ def test_softmax_by_hand(device):
     q, k, v = (array(2, 20, 8).astype(np.float32) for _ in range(3))
     k[:, 1] = k[:, 0]
     compare(attend, lambda *x: torch.softmax(x[0] @ x[1].mT, -1) @ x[2], [q, k, v], device)
+
+
+@pytest.mark.parametrize("size", [5, 640])
+def test_a_row_of_lowest_numbers_gives_zeros_and_no_gradient(size):
+    """As PyTorch's since 2.5: nothing is NaN, neither where masks are looked at whole."""
+    mask = np.triu(np.full((size, size), -np.inf, np.float32), 1)
+    mask[2] = -np.inf
+    q, k, v = (Tensor.rand(1, 16, size, 8, requires_grad=True) for _ in range(3))
+    attend = nn.functional.scaled_dot_product_attention
+    made = attend(q, k, v, attn_mask=Tensor(mask))
+    made.sum().backward()
+    assert not made[:, :, 2].any() and not q.grad[:, :, 2].any()
+    assert all(each.isfinite().all() for each in (made, q.grad, k.grad, v.grad))
