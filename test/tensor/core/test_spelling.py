@@ -57,6 +57,13 @@ x.view(dtype=L.int32) | x.type_as(other=i) | L.stack(tensors=[x, y])
 L.cat(tensors=(x, y), dim=1) | L.tensor([1.0], pin_memory=False)
 x.to(L.float64, non_blocking=True) | L.dist(input=x, other=y) | L.fft.rfftfreq(4, layout=None)
 L.Tensor(2, 3).shape | L.Tensor().shape
+F.mse_loss(x, y, None, None, "sum") | F.mse_loss(x, y, False) | F.l1_loss(x, y, True, False)
+F.cross_entropy(x, i[0, :2], None, None, 1) | F.nll_loss(x, i[0, :2], m[0], False, -100)
+F.cross_entropy(x, i[0, :2], m[0], None, -100, None, "none", 0.1)
+F.poisson_nll_loss(x, y, True, False, None, 1e-8, None, "sum") | F.kl_div(x, y, None, None, "sum")
+F.triplet_margin_loss(x, y, x * y, 1.0, 2, 1e-6, False, None, False)
+L.nn.CrossEntropyLoss(None, None, 1)(x, i[0, :2]) | L.nn.MSELoss(False)(x, y)
+L.nn.BCEWithLogitsLoss(None, None, None, "sum", m[0])(x, y)
 """
 # Calls with out=...: the result, and the tensor it was written into.
 OUT = """
