@@ -559,7 +559,9 @@ def set_rng_state(new_state: tuple[int, int]) -> None:
 
 
 @contextmanager
-def fork_rng(devices: Sequence[Any] | None = None, enabled: bool = True) -> Iterator[None]:
+def fork_rng(
+    devices: Sequence[Any] | None = None, enabled: bool = True, device_type: str = "cuda"
+) -> Iterator[None]:
     """Give the default generator its state back at the end of a block.
 
     >>> with picograd.fork_rng():

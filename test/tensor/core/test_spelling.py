@@ -64,6 +64,17 @@ F.poisson_nll_loss(x, y, True, False, None, 1e-8, None, "sum") | F.kl_div(x, y, 
 F.triplet_margin_loss(x, y, x * y, 1.0, 2, 1e-6, False, None, False)
 L.nn.CrossEntropyLoss(None, None, 1)(x, i[0, :2]) | L.nn.MSELoss(False)(x, y)
 L.nn.BCEWithLogitsLoss(None, None, None, "sum", m[0])(x, y)
+x.numpy(force=True).tolist() | F.pad(x, (1, 1), "constant", None)
+L.func.jvp(L.sin, (x,), (y,), strict=False)[1] | L.amp.is_autocast_available("cpu")
+len(list(L.nn.Sequential(*[L.nn.ReLU()] * 2).modules(remove_duplicate=False)))
+L.func.functional_call(L.nn.Linear(3, 1, False), {"weight": x[:1]}, (y,), tie_weights=True)
+L.func.functional_call(L.nn.ReLU(), parameter_and_buffer_dicts={}, args=(x,))
+L.nn.utils.rnn.unpad_sequence(padded_sequences=x, lengths=L.tensor([1, 2, 0]))[1]
+L.nn.utils.rnn.invert_permutation(L.tensor([2, 0, 1]))
+L.nn.utils.fuse_conv_bn_weights(m[:2], None, x[0, :2], y[0, :2] ** 2, 1e-5, x[1, :2], None)[0]
+L.utils.checkpoint.checkpoint(L.sin, x, use_reentrant=False, determinism_check="none")
+list(L.nn.ConvTranspose1d(1, 1, 3)._output_padding(y[None], [6], [2], [1], [3], 1))
+[0 for block in [L.random.fork_rng(device_type="cpu")]]
 """
 # Calls with out=...: the result, and the tensor it was written into.
 OUT = """
