@@ -83,8 +83,9 @@ class ConvSettings(Family):
             raise ValueRangeError(op, problem, "give the padding in numbers")
         return padding
 
-    def _margins(self) -> list[int]:
-        """Write the padding as (low, high) of the last axis first."""
+    @property
+    def _reversed_padding_repeated_twice(self) -> list[int]:
+        """The padding as (low, high) of the last axis first: programs read it, too."""
         if self.padding == "valid":
             return [0] * (2 * self.axes)
         if self.padding != "same":
@@ -97,7 +98,7 @@ class ConvSettings(Family):
         need_tensor(type(self).__name__, x)
         padding = self.padding
         if self.padding_mode != "zeros":
-            x, padding = x.pad(self._margins(), mode=self.padding_mode), 0
+            x, padding = x.pad(self._reversed_padding_repeated_twice, mode=self.padding_mode), 0
         convolve = getattr(functional, f"conv{self.axes}d")
         sizes = (self.stride, padding, self.dilation, self.groups)
         return convolve(x, weight, bias, *sizes)  # type: ignore[no-any-return]
