@@ -44,8 +44,8 @@ def start_processes(
     start_method: str = "spawn",
 ) -> ProcessContext | None:
     """Call `fn(rank, *args)` in each of `nprocs` processes; without `join` they are given."""
-    make: Any = multiprocessing.get_context(start_method).Process
-    processes = [make(target=fn, args=(i, *args), daemon=daemon) for i in range(nprocs)]
+    at: Any = multiprocessing.get_context(start_method)
+    processes = [at.Process(target=fn, args=(i, *args), daemon=daemon) for i in range(nprocs)]
     for process in processes:
         process.start()
     context = ProcessContext(processes)
