@@ -15,7 +15,8 @@ ROOMS_ABOVE = (
 ELSEWHERE = {
     "absent": (
         "PyTorchFileReader", "PyTorchFileWriter", "SymBool", "SymFloat", "SymInt", "TensorType",
-        "TypedStorage", "chalf", "complex32", "qint32", "qint8", "quint8",
+        "TypedStorage", "_has_compatible_shallow_copy_type", "chalf", "complex32", "qint32",
+        "qint8", "quint8",
     ),
     "amp": (
         "GradScaler", "clear_autocast_cache", "get_autocast_gpu_dtype",
