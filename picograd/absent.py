@@ -43,7 +43,9 @@ def is_fake(*operands: Any) -> bool:
     return False
 
 
-is_compile_supported = _is_tracing = _are_functorch_transforms_active = is_fake
+_has_compatible_shallow_copy_type = is_compile_supported = _is_tracing = (
+    _are_functorch_transforms_active
+) = is_fake
 
 
 class BroadcastingList:

@@ -1,5 +1,6 @@
 """Mixed precision under torch.amp's names."""
 
+from picograd.dtype import DType
 from picograd.nn.grad_scaler import GradScaler
 from picograd.tensor.core.autocast import (
     autocast,
@@ -11,5 +12,34 @@ from picograd.tensor.core.autocast import (
 
 __all__ = [
     "GradScaler", "autocast", "custom_bwd", "custom_fwd", "get_autocast_dtype",
-    "is_autocast_enabled",
+    "is_autocast_available", "is_autocast_enabled",
 ]  # fmt: skip
+
+
+def get_autocast_gpu_dtype() -> DType:
+    """Give the 16-bit dtype of regions on GPUs: checkpoints of programs open them again.
+
+    >>> import picograd
+    >>> picograd.get_autocast_gpu_dtype()
+    picograd.float16
+    """
+    return get_autocast_dtype("cuda")
+
+
+def clear_autocast_cache() -> None:
+    """Accept PyTorch's wish: a weight that is cast is one node, and computed once."""
+
+
+def is_autocast_cache_enabled() -> bool:
+    """Tell that a weight is cast once."""
+    return True
+
+
+def is_autocast_available(device_type: str) -> bool:
+    """Tell whether regions of mixed precision are for a kind of device.
+
+    >>> import picograd
+    >>> picograd.amp.is_autocast_available("cpu")
+    True
+    """
+    return device_type in ("cpu", "cuda")

@@ -22,6 +22,9 @@ def is_available() -> bool:
     return bool(BACKENDS)
 
 
+is_nccl_available = is_gloo_available = is_mpi_available = is_available
+
+
 def is_initialized() -> bool:
     """Tell whether a group of one process was made."""
     return bool(BACKENDS)

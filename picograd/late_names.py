@@ -15,9 +15,13 @@ ROOMS_ABOVE = (
 ELSEWHERE = {
     "absent": (
         "PyTorchFileReader", "PyTorchFileWriter", "SymBool", "SymFloat", "SymInt", "TensorType",
-        "TypedStorage", "chalf", "complex32", "qint32", "qint8", "quint8",
+        "TypedStorage", "_has_compatible_shallow_copy_type", "chalf", "complex32", "qint32",
+        "qint8", "quint8",
     ),
-    "amp": ("GradScaler",),
+    "amp": (
+        "GradScaler", "clear_autocast_cache", "get_autocast_gpu_dtype",
+        "is_autocast_cache_enabled",
+    ),
     "aten": (
         "_assert_async", "alias_copy", "as_strided_copy", "as_strided_scatter", "batch_norm",
         "binary_cross_entropy_with_logits", "constant_pad_nd", "convolution",

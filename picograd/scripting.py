@@ -6,6 +6,7 @@
 
 from collections.abc import Iterable
 from importlib.machinery import ModuleSpec
+from types import SimpleNamespace
 from typing import Any, NoReturn, TypeVar
 
 from picograd.engine import tracing
@@ -149,6 +150,7 @@ def collect_all(futures: Iterable[Any]) -> Any:
     return joined
 
 
+triton = SimpleNamespace()  # settings of torch._inductor that programs choose
 mark_dynamic = mark_static = mark_static_address = same  # of torch._dynamo
 cudagraph_mark_step_begin = reset = same
 OptimizedModule = ScriptModule  # none is

@@ -21,7 +21,8 @@ LEVELS = [
     {"engine"},
     {"tensor"},
     {"nn", "draw", "explain", "distributed", "settings", "typed", "cache", "scripting", "backends"}
-    | {"in_place", "testing", "autoray_names", "einops_backend", "absent", "foreach", "profiler"},
+    | {"in_place", "testing", "autoray_names", "einops_backend", "absent", "foreach", "profiler"}
+    | {"processes"},
     # names of the ancestor and of PyTorch
     {
         "draw_utils",

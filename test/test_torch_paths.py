@@ -141,3 +141,29 @@ def test_names_of_observers_shards_and_compilers() -> None:
     tensors = importlib.import_module("picograd.distributed._tensor.experimental")
     assert tensors.implicit_replication
     assert issubclass(picograd._dynamo.exc.BackendCompilerFailed, RuntimeError)
+
+
+def test_settings_of_compilers_are_accepted() -> None:
+    picograd._dynamo.config.suppress_errors = True
+    config = importlib.import_module("picograd._inductor.config")
+    config.coordinate_descent_tuning = config.triton.unique_kernel_names = True
+    assert picograd._inductor.config is config
+
+
+def test_what_layers_of_programs_call() -> None:
+    class Own(picograd.nn.modules.batchnorm._BatchNorm):
+        def _check_input_dim(self, input: picograd.Tensor) -> None:
+            if input.ndim != 3:
+                raise ValueError("three axes")
+
+    with pytest.raises(ValueError, match="three axes"):
+        Own(3)(picograd.ones(2, 3))
+    assert Own(3)(picograd.ones(2, 3, 4)).shape == (2, 3, 4)
+    picograd.nn.BatchNorm2d(3)._check_input_dim(picograd.ones(1, 3, 2, 2))
+    layer = picograd.nn.Conv2d(1, 1, (3, 5), padding=(1, 2), padding_mode="reflect")
+    assert layer._reversed_padding_repeated_twice == [2, 2, 1, 1]
+    assert len(picograd.nn.modules.transformer._get_clones(layer, 2)) == 2
+    assert picograd.utils.data.ConcatDataset([[1], [2, 3]]).cumulative_sizes == [1, 3]
+    assert picograd.is_autocast_cache_enabled() and picograd.clear_autocast_cache() is None
+    assert picograd.get_autocast_gpu_dtype() is picograd.float16
+    assert not picograd.distributed.is_nccl_available()

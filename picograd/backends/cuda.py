@@ -50,10 +50,11 @@ def is_built() -> bool:
     return is_usable("cuda:0")
 
 
-def accept(enabled: bool = True) -> None:
-    """Accept a setting of attention: one kernel computes it."""
+def accept(enabled: Any = True) -> None:
+    """Accept a setting of attention or of linear algebra: one kernel computes it."""
 
 
+preferred_linalg_library = preferred_blas_library = accept
 enable_flash_sdp = enable_mem_efficient_sdp = enable_math_sdp = enable_cudnn_sdp = accept
 
 

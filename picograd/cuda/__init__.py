@@ -212,6 +212,10 @@ def ipc_collect() -> None:
     """Accept PyTorch's wish: memory is not shared between processes."""
 
 
+def set_per_process_memory_fraction(fraction: float, device: DeviceLike | None = None) -> None:
+    """Accept PyTorch's limit of memory: here there is none."""
+
+
 # random numbers
 
 

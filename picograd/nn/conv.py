@@ -83,8 +83,9 @@ class ConvSettings(Family):
             raise ValueRangeError(op, problem, "give the padding in numbers")
         return padding
 
-    def _margins(self) -> list[int]:
-        """Write the padding as (low, high) of the last axis first."""
+    @property
+    def _reversed_padding_repeated_twice(self) -> list[int]:
+        """The padding as (low, high) of the last axis first: programs read it, too."""
         if self.padding == "valid":
             return [0] * (2 * self.axes)
         if self.padding != "same":
@@ -97,7 +98,7 @@ class ConvSettings(Family):
         need_tensor(type(self).__name__, x)
         padding = self.padding
         if self.padding_mode != "zeros":
-            x, padding = x.pad(self._margins(), mode=self.padding_mode), 0
+            x, padding = x.pad(self._reversed_padding_repeated_twice, mode=self.padding_mode), 0
         convolve = getattr(functional, f"conv{self.axes}d")
         sizes = (self.stride, padding, self.dilation, self.groups)
         return convolve(x, weight, bias, *sizes)  # type: ignore[no-any-return]
@@ -215,28 +216,38 @@ class AdjointConv(ConvSettings):
         op, rank = type(self).__name__, len(self.kernel_size)
         need_tensor(op, input)
         x = input.unsqueeze(0) if input.ndim == rank + 1 else input
-        extra = self._extra(x, output_size)
+        layer = (self.stride, self.padding, self.kernel_size, rank, self.dilation)
+        extra = self._output_padding(x, output_size, *layer)
         convolve = getattr(functional, f"conv_transpose{rank}d")
         sizes = (self.stride, self.padding, extra, self.groups, self.dilation)
         found = convolve(x, self.weight, self.bias, *sizes)
         return found if x is input else found.squeeze(0)  # type: ignore[no-any-return]
 
-    def _extra(self, x: Tensor, output_size: Any) -> tuple[int, ...]:
-        """Find the output padding that gives a wanted size."""
+    def _output_padding(
+        self,
+        input: Tensor,
+        output_size: Any,
+        stride: Sequence[int],
+        padding: Sequence[int],
+        kernel_size: Sequence[int],
+        num_spatial_dims: int,
+        dilation: Sequence[int] | None = None,
+    ) -> tuple[int, ...]:
+        """Find the output padding that gives a wanted size, as layers of programs ask, too."""
         if output_size is None:
             return self.output_padding
-        rank = len(self.kernel_size)
+        rank, dilation = num_spatial_dims, dilation or (1,) * num_spatial_dims
         name = type(self).__name__
         sizes = as_sizes(output_size, name)
         wanted = sizes[-rank:]
         extra = []
         for axis, size in enumerate(wanted):
-            reach = self.dilation[axis] * (self.kernel_size[axis] - 1) + 1
-            least = (x.shape[2 + axis] - 1) * self.stride[axis] - 2 * self.padding[axis] + reach
+            reach = dilation[axis] * (kernel_size[axis] - 1) + 1
+            least = (input.shape[2 + axis] - 1) * stride[axis] - 2 * padding[axis] + reach
             extra.append(size - least)
-        limits = [max(s, d) for s, d in zip(self.stride, self.dilation)]
+        limits = [max(s, d) for s, d in zip(stride, dilation)]
         if len(extra) != rank or any(not 0 <= n < top for n, top in zip(extra, limits)):
-            problem = f"output_size={sizes} cannot come from {tuple(x.shape)}"
+            problem = f"output_size={sizes} cannot come from {tuple(input.shape)}"
             raise ShapeError(name, problem, "differ by less than the stride")
         return tuple(extra)
 

@@ -484,18 +484,19 @@ class ConcatDataset(Dataset):
         if any(isinstance(each, IterableDataset) for each in self.datasets):
             problem = "an IterableDataset has no index"
             raise DTypeError("ConcatDataset", problem, "use ChainDataset")
-        self.ends: list[int] = list(itertools.accumulate(len(each) for each in self.datasets))
+        lengths = map(len, self.datasets)
+        self.cumulative_sizes: list[int] = list(itertools.accumulate(lengths))
 
     def __len__(self) -> int:
-        return self.ends[-1]
+        return self.cumulative_sizes[-1]
 
     def __getitem__(self, index: int) -> Any:
         if not -len(self) <= index < len(self):
             problem = f"index {index} is outside {len(self)} samples"
             raise AxisError("ConcatDataset", problem, "use an index below the length")
         position = index % len(self)
-        number = bisect.bisect_right(self.ends, position)
-        start = self.ends[number - 1] if number else 0
+        number = bisect.bisect_right(self.cumulative_sizes, position)
+        start = self.cumulative_sizes[number - 1] if number else 0
         return self.datasets[number][position - start]
 
 

@@ -748,7 +748,7 @@ def pad(
     input: Tensor,
     pad: Sequence[int],
     mode: str = "constant",
-    value: float = 0.0,
+    value: float | None = None,
     *,
     out: Any = None,
 ) -> Tensor: ...

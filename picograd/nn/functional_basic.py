@@ -115,7 +115,9 @@ def pairwise_distance(
 
 
 @within("functional")
-def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float = 0.0) -> Tensor:
+def pad(
+    input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None
+) -> Tensor:
     """Pad: (low, high) of the last axis first. Modes constant, reflect, replicate, circular.
 
     >>> from picograd import Tensor, nn
@@ -123,7 +125,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     [[2.0, 1.0, 2.0, 3.0, 2.0]]
     """
     need_tensor("pad", input)
-    return input.pad(tuple(pad), mode=mode, value=value)
+    return input.pad(tuple(pad), mode=mode, value=value or 0.0)
 
 
 @within("functional")

@@ -15,7 +15,7 @@ from picograd.nn.distances import PairwiseDistance
 from picograd.nn.family import Family
 from picograd.nn.linear import Linear
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike
-from picograd.tensor.core.spelling import read_reduction
+from picograd.tensor.core.spelling import older_places, read_reduction, without_older
 from picograd.tensor.network import losses
 from picograd.tensor.tensor import Tensor
 
@@ -78,6 +78,7 @@ class Loss(WeightedCriterion):
     def __init__(self, *values: Any, **options: Any) -> None:
         parameters = self.options()
         known = [parameter.name for parameter in parameters]
+        values = without_older(values, older_places(self.compute.__name__, known), options)
         if "reduction" in known:
             read_reduction(options)
         for name in options:

@@ -351,9 +351,10 @@ class Module(Inner):
         """Yield (path, module) for this module and all inside it, each module once."""
         return once(walk(self, prefix)) if remove_duplicate else walk(self, prefix)
 
-    def modules(self) -> Iterator["Module"]:
+    def modules(self, remove_duplicate: bool = True) -> Iterator["Module"]:
         """Yield this module and all inside it, each once."""
-        return (module for _, module in self.named_modules())
+        named = self.named_modules(remove_duplicate=remove_duplicate)
+        return (module for _, module in named)
 
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
@@ -383,8 +384,10 @@ class Module(Inner):
         """Find a module by its path; "" is this one. Raises MemberError, an AttributeError."""
         return found(self, "get_submodule", target, dict(walk(self, "")))
 
-    def set_submodule(self, target: str, module: "Module") -> None:
-        """Replace the module at a path. Raises MemberError where nothing is to be replaced.
+    def set_submodule(self, target: str, module: "Module", strict: bool = False) -> None:
+        """Put a module at a path. Raises MemberError for one inside a module that is not there.
+
+        With `strict` there must be one to replace.
 
         >>> from picograd import nn
         >>> model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
@@ -392,7 +395,10 @@ class Module(Inner):
         >>> model[1]
         Tanh()
         """
-        self.get_submodule(target or "?")  # "" is this one, which has no place to put another in
+        if strict or not target:
+            self.get_submodule(
+                target or "?"
+            )  # "" is this one, which has no place to put another in
         setattr(self.get_submodule(target.rpartition(".")[0]), target.split(".")[-1], module)
 
     def get_parameter(self, target: str) -> Parameter:

@@ -106,17 +106,21 @@ class BatchNorm(Family):
         need_tensor(name, x)
         if self.training and self.eps <= 0:
             raise ValueRangeError(name, f"eps={self.eps} is not positive", "use 1e-5")
+        self._check_input_dim(x)
         shape = tuple(x.shape)
-        if len(shape) not in self.ranks:
-            ranks = " or ".join(map(str, self.ranks))
-            problem = f"input of shape {shape} has {len(shape)} axes, {ranks} wanted"
-            raise ShapeError(name, problem, "give batch, channels, then the rest")
         if shape[1] != self.num_features:
             problem = f"input of shape {shape} has {shape[1]} channels, {self.num_features} wanted"
             raise ShapeError(name, problem, "channels are axis 1")
         if self.training and product(shape) == self.num_features:
             problem = f"one value per channel in input of shape {shape}"
             raise ValueRangeError(name, problem, "use a larger batch, or call eval()")
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        """Check the number of axes: programs call it, and derive classes with their own."""
+        if input.ndim not in self.ranks:
+            ranks, shape = " or ".join(map(str, self.ranks)), tuple(input.shape)
+            problem = f"input of shape {shape} has {input.ndim} axes, {ranks} wanted"
+            raise ShapeError(type(self).__name__, problem, "give batch, channels, then the rest")
 
     def extra_repr(self) -> str:
         """Describe the settings."""

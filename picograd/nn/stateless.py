@@ -10,12 +10,18 @@ from picograd.tensor.tensor import Tensor
 
 
 def functional_call(
-    module: Module, parameters: Any, args: Any = None, kwargs: Any = None, *, strict: bool = False
+    module: Module,
+    parameter_and_buffer_dicts: Any,
+    args: Any = None,
+    kwargs: Any = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
 ) -> Any:
     """Call a module with other tensors in the places of its parameters and buffers.
 
-    `parameters` is a dict of paths (`named_parameters`) to tensors, or several dicts; what they do
-    not name stays. `args` is a tuple of inputs, or one input. The module itself is unchanged
+    The dict has paths (`named_parameters`) and tensors, or there are several; what they do not name
+    stays. `args` is a tuple of inputs, or one input. The module itself is unchanged
     afterwards. An unknown name is an attribute during the call. Raises StateError with `strict`
     for an unknown or a missing one, MemberError for an unknown module.
 
@@ -25,11 +31,11 @@ def functional_call(
     >>> picograd.func.functional_call(nn.Linear(2, 1), zeros, picograd.ones(3, 2)).tolist()
     [[1.0], [1.0], [1.0]]
     """
-    given = joined(parameters)
+    given = joined(parameter_and_buffer_dicts)
     inputs = args if isinstance(args, tuple) else (args,)
     if args is None:
         inputs = ()
-    with replaced(module, given, strict):
+    with replaced(module, given, strict, tie_weights):
         return module(*inputs, **(kwargs or {}))
 
 

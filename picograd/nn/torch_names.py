@@ -16,6 +16,7 @@ from picograd.nn.loss_modules import Criterion, WeightedCriterion
 from picograd.nn.norm import BatchNorm, InstanceNorm
 from picograd.nn.pooling import AdaptiveAvgPool, AdaptiveMaxPool, LPPool, MaxPool, MaxUnpool, Pool
 from picograd.nn.recurrent import Cell, Recurrent
+from picograd.nn.transformer import activation_named, copies
 from picograd.nn.walks import LoadResult
 from picograd.tensor.core.gradient_hooks import HookHandle
 
@@ -95,6 +96,7 @@ register_module_full_backward_hook = of_every_module("gradient")
 register_module_parameter_registration_hook = of_registration("parameter")
 register_module_buffer_registration_hook = of_registration("buffer")
 register_module_module_registration_hook = of_registration("module")
+_get_clones, _get_activation_fn = copies, activation_named
 NonDynamicallyQuantizableLinear = Linear
 RNNBase, RNNCellBase = Recurrent, Cell
 RemovableHandle = HookHandle

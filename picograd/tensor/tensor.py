@@ -289,8 +289,8 @@ class Tensor(
         )
         return self
 
-    def numpy(self) -> "np.ndarray[Any, Any]":
-        """Compute, and copy the values to a NumPy array.
+    def numpy(self, *, force: bool = False) -> "np.ndarray[Any, Any]":
+        """Compute, and copy the values to a NumPy array, of any device; `force` changes nothing.
 
         PyTorch's shares memory with the tensor; here `numpy.from_dlpack(x)` does.
 

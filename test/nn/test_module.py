@@ -393,7 +393,9 @@ def test_a_module_inside_is_replaced() -> None:
     assert isinstance(model[0][0], nn.Tanh)
     for path in ("", "7", "0.x"):
         with pytest.raises(MemberError):
-            model.set_submodule(path, nn.Tanh())
+            model.set_submodule(path, nn.Tanh(), strict=True)
+    model.set_submodule("2", nn.Tanh())
+    assert isinstance(model[2], nn.Tanh)
 
 
 def test_a_dict_that_is_given_takes_the_state() -> None:

@@ -214,7 +214,8 @@ class Optimizer(Hooked):
         """Forget all gradients, or overwrite them with zeros."""
         for group in self.param_groups:
             for parameter in group.parameters:
-                if set_to_none and not RUNNING.traces:
+                is_plain = type(parameter).grad is Tensor.grad  # no class of the user's is asked
+                if set_to_none and is_plain and not RUNNING.traces:
                     parameter._grad = None
                 elif set_to_none or parameter.grad is None:
                     parameter.grad = None

@@ -17,7 +17,7 @@ from picograd.nn.clip import (
 )
 from picograd.nn.parameter import overwrite
 from picograd.nn.utils import fusion, parametrizations, parametrize, prune, rnn
-from picograd.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
+from picograd.nn.utils.fusion import fuse_conv_bn_eval, fuse_conv_bn_weights, fuse_linear_bn_eval
 from picograd.nn.utils.reparametrize import (
     remove_spectral_norm,
     remove_weight_norm,
@@ -30,8 +30,9 @@ from picograd.tensor.tensor import Tensor
 
 __all__ = [
     "PackedSequence", "clip_grad", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_",
-    "fuse_conv_bn_eval", "fuse_linear_bn_eval", "fusion", "get_total_norm", "pack_padded_sequence",
-    "pad_packed_sequence", "parameters_to_vector", "parametrizations", "parametrize", "prune",
+    "fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fusion",
+    "get_total_norm", "pack_padded_sequence", "pad_packed_sequence",
+    "parameters_to_vector", "parametrizations", "parametrize", "prune",
     "remove_spectral_norm", "remove_weight_norm", "rnn", "skip_init", "spectral_norm",
     "vector_to_parameters", "weight_norm",
 ]  # fmt: skip

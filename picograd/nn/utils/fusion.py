@@ -25,7 +25,7 @@ def fuse_conv_bn_eval(conv: M, bn: Any, transpose: bool = False) -> M:
     >>> bool(fused(x).allclose(norm(conv(x)), atol=1e-5))
     True
     """
-    return fused(conv, bn, 1 if transpose else 0)
+    return fused(conv, bn, transpose)
 
 
 def fuse_linear_bn_eval(linear: M, bn: Any) -> M:
@@ -36,28 +36,33 @@ def fuse_linear_bn_eval(linear: M, bn: Any) -> M:
     >>> nn.utils.fusion.fuse_linear_bn_eval(layer, norm)
     Linear(in_features=2, out_features=3, bias=True)
     """
-    return fused(linear, bn, 0)
+    return fused(linear, bn, False)
 
 
-def fused(layer: M, norm: Any, axis: int) -> M:
-    """Scale the outputs of a layer, along an axis of its weight, and shift its bias."""
+def fused(layer: M, norm: Any, transpose: bool) -> M:
+    """Make the layer that a layer and its norm are in evaluation."""
     if layer.training or norm.training:
         raise StateError("fuse", "a module is in training mode", "call eval() first")
     result: Any = copy.deepcopy(layer)
-    scale = (norm.running_var + norm.eps).rsqrt()
-    if norm.weight is not None:
-        scale = scale * norm.weight
-    shift = -norm.running_mean
-    if result.bias is not None:
-        shift = shift + result.bias
-    bias = shift * scale
-    if norm.bias is not None:
-        bias = bias + norm.bias
-    weight: Tensor = result.weight
-    scaled = weight * scale.reshape(lying_along(axis, weight.ndim))
-    result.weight = as_parameter(scaled, weight)
-    result.bias = as_parameter(bias, weight)
+    statistics = (norm.running_mean, norm.running_var, norm.eps, norm.weight, norm.bias)
+    found = fuse_conv_bn_weights(result.weight, result.bias, *statistics, transpose)
+    result.weight, result.bias = found
     return result  # type: ignore[no-any-return]
+
+
+def fuse_conv_bn_weights(
+    conv_w: Tensor, conv_b: Tensor | None, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float,
+    bn_w: Tensor | None, bn_b: Tensor | None, transpose: bool = False,
+) -> tuple[Parameter, Parameter]:  # fmt: skip
+    """Scale the outputs of a layer, along an axis of its weight, and shift its bias."""
+    scale = (bn_rv + bn_eps).rsqrt()
+    if bn_w is not None:
+        scale = scale * bn_w
+    bias = (-bn_rm if conv_b is None else conv_b - bn_rm) * scale
+    if bn_b is not None:
+        bias = bias + bn_b
+    scaled = conv_w * scale.reshape(lying_along(1 if transpose else 0, conv_w.ndim))
+    return as_parameter(scaled, conv_w), as_parameter(bias, conv_w)
 
 
 def as_parameter(value: Tensor, like: Tensor) -> Parameter:

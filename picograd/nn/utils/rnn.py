@@ -235,12 +235,22 @@ def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> P
     return pack_padded_sequence(pad_sequence(sequences), lengths, False, enforce_sorted)
 
 
+def invert_permutation(permutation: Tensor | None) -> Tensor | None:
+    """Give the order that undoes another one.
+
+    >>> from picograd import Tensor, nn
+    >>> nn.utils.rnn.invert_permutation(Tensor([2, 0, 1])).tolist()
+    [1, 2, 0]
+    """
+    return None if permutation is None else permutation.argsort()
+
+
 def unpad_sequence(
-    padded: Tensor, lengths: Tensor | Sequence[int], batch_first: bool = False
+    padded_sequences: Tensor, lengths: Tensor | Sequence[int], batch_first: bool = False
 ) -> list[Tensor]:
     """Take a padded batch apart into sequences (T_i, ...)."""
     counts = host_values("unpad_sequence", lengths)
-    rows = padded if batch_first else padded.transpose(0, 1)
+    rows = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
     check_lengths("unpad_sequence", np.maximum(counts, 1), rows.shape[0], max(rows.shape[1], 1))
     return [rows[number, : int(count)] for number, count in enumerate(counts)]
 

@@ -75,6 +75,7 @@ def spelled(function: Callable[..., Any], name: str, is_method: bool = False) ->
     """Make a function that takes PyTorch's names of its arguments too, and `out`."""
     parameters = parameter_names(function)
     first, has_reduction = parameters[0], "reduction" in parameters
+    older = older_places(name, parameters)
     known = RENAMED.get(name, {})
     taken = ("input", *parameters)
     renames = {t: o for t, o in known.items() if o in taken and t not in parameters}
@@ -86,6 +87,8 @@ def spelled(function: Callable[..., Any], name: str, is_method: bool = False) ->
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
+        if older and len(args) > older[0]:
+            args = without_older(args, older, options)
         if not options:
             return function(*args)
         out = None if is_method else options.pop("out", None)
@@ -143,6 +146,30 @@ def translated(
         dtype = options.pop("dtype", None)
         args = args if dtype is None else (args[0].to(dtype), *args[1:])
     return args
+
+
+# losses that never had `size_average` and `reduce`
+YOUNG = (
+    "ctc_loss", "gaussian_nll_loss", "huber_loss", "linear_cross_entropy",
+    "triplet_margin_with_distance_loss",
+)  # fmt: skip
+
+
+def older_places(name: str, parameters: list[str]) -> tuple[int, int] | None:
+    """Find the places of `size_average` and `reduce` in PyTorch's order of a loss's arguments."""
+    if name in YOUNG or "reduction" not in parameters:
+        return None
+    last = parameters.index("reduction")
+    return last - (parameters[last - 1] in ("ignore_index", "eps")), last + 1
+
+
+def without_older(args: Any, places: tuple[int, int] | None, options: Options) -> Any:
+    """Move `size_average` and `reduce` to the options, from where ours are of other kinds."""
+    found = args[places[0]] if places and len(args) > places[0] else ""
+    if not places or not (found is None or isinstance(found, bool)):
+        return args
+    options |= dict(zip(("size_average", "reduce"), (args[i] for i in places if i < len(args))))
+    return tuple(value for i, value in enumerate(args) if i not in places)
 
 
 def read_reduction(options: Options) -> None:

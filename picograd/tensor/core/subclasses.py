@@ -201,16 +201,25 @@ def is_unknown(others: Any) -> bool:
 
 
 def watched_property(name: str, plain: Any) -> Any:
-    """Make a property that asks the class, as `x.T` does."""
+    """Make a property that asks the class, as `x.T` and `x.grad = None` do."""
+
+    def asks(kind: Any) -> bool:
+        is_plain = getattr(kind, ASKS).__func__ is PLAIN and name not in TENSORS
+        return not is_plain and ASKING.get() is True
 
     def get(tensor: Any) -> Any:
         kind = type(tensor)
-        is_plain = getattr(kind, ASKS).__func__ is PLAIN and name not in TENSORS
-        if is_plain or ASKING.get() is not True:
-            return plain.__get__(tensor, kind)
-        return ask(plain.__get__, (kind,), (tensor,), {})
+        if asks(kind):
+            return ask(plain.__get__, (kind,), (tensor,), {})
+        return plain.__get__(tensor, kind)
 
-    return property(get, plain.fset, plain.fdel, plain.__doc__)
+    def put(tensor: Any, value: Any) -> None:
+        if asks(type(tensor)):
+            ask(plain.__set__, (type(tensor),), (tensor, value), {})
+        else:
+            plain.__set__(tensor, value)
+
+    return property(get, plain.fset and put, plain.fdel, plain.__doc__)
 
 
 TENSORS = ("T", "H", "mT", "mH", "data", "real", "imag")  # properties that give tensors

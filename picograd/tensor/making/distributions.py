@@ -75,7 +75,10 @@ def below(limit: float, dtype: DType) -> float:
 
 
 def between(unit: Tensor, low: float, high: float) -> Tensor:
-    """Stretch draws from [0, 1) to [low, high): rounding must not reach `high`."""
+    """Stretch draws from [0, 1) to [low, high), parts of complex numbers: never to `high`."""
+    if unit.dtype.is_complex:
+        real, imag = (read(between(fresh(part), low, high)) for part in read(unit).parts())
+        return fresh(real.paired(imag))
     if high == low:
         return unit * 0 + low
     return affine(unit, high - low, low).minimum(below(high, unit.dtype))
@@ -107,7 +110,9 @@ def uniform_(
     >>> bool((picograd.zeros(8).uniform_(2, 3) >= 2).all())
     True
     """
-    need_floats("uniform_", input)
+    need_tensor("uniform_", input)
+    if not input.dtype.is_complex:
+        need_floats("uniform_", input)
     check_range("uniform_", low, high)
     return rewrite(input, "uniform", between(units(input, generator), low, high))
 
@@ -559,7 +564,9 @@ def set_rng_state(new_state: tuple[int, int]) -> None:
 
 
 @contextmanager
-def fork_rng(devices: Sequence[Any] | None = None, enabled: bool = True) -> Iterator[None]:
+def fork_rng(
+    devices: Sequence[Any] | None = None, enabled: bool = True, device_type: str = "cuda"
+) -> Iterator[None]:
     """Give the default generator its state back at the end of a block.
 
     >>> with picograd.fork_rng():

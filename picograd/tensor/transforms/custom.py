@@ -379,18 +379,24 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
     return once
 
 
+CHECKPOINTED = (
+    "use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug",
+    "early_stop",
+)  # fmt: skip
+
+
 def checkpoint(function: Callable[..., R], *args: Any, **options: Any) -> R:
     """Call a function so that its gradient computes the inside again instead of keeping it.
 
-    `function` returns one tensor; what it reads from outside gets gradients too. PyTorch's
-    `use_reentrant` and `preserve_rng_state` are accepted: random numbers are the same both times.
+    `function` returns one tensor; what it reads from outside gets gradients too. PyTorch's own
+    options are accepted: random numbers are the same both times.
 
     >>> x = Tensor([1.0, 2.0], requires_grad=True)
     >>> picograd.checkpoint(lambda x: (x * x).exp(), x).sum().backward()
     >>> x.grad.tolist()
     [5.4365..., 218.3926...]
     """
-    for name in ("use_reentrant", "preserve_rng_state"):
+    for name in CHECKPOINTED:
         options.pop(name, None)
     result = function(*args, **options)
     if not (isinstance(result, Tensor) and MODE.enabled and result.dtype.is_differentiable):

@@ -209,7 +209,9 @@ def cotangent_of(node: Node, given: Any) -> tuple[Node, Node]:
     return node, build.cast(given._node, node.dtype)
 
 
-def jvp(func: Function, primals: Any, tangents: Any, *, has_aux: bool = False) -> Any:
+def jvp(
+    func: Function, primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False
+) -> Any:
     """Compute func(*primals), and the product of its Jacobian with tangents, by two reverse passes.
 
     The product u J is linear in u, and its derivative with respect to u along t is J t.

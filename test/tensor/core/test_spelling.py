@@ -57,6 +57,24 @@ x.view(dtype=L.int32) | x.type_as(other=i) | L.stack(tensors=[x, y])
 L.cat(tensors=(x, y), dim=1) | L.tensor([1.0], pin_memory=False)
 x.to(L.float64, non_blocking=True) | L.dist(input=x, other=y) | L.fft.rfftfreq(4, layout=None)
 L.Tensor(2, 3).shape | L.Tensor().shape
+F.mse_loss(x, y, None, None, "sum") | F.mse_loss(x, y, False) | F.l1_loss(x, y, True, False)
+F.cross_entropy(x, i[0, :2], None, None, 1) | F.nll_loss(x, i[0, :2], m[0], False, -100)
+F.cross_entropy(x, i[0, :2], m[0], None, -100, None, "none", 0.1)
+F.poisson_nll_loss(x, y, True, False, None, 1e-8, None, "sum") | F.kl_div(x, y, None, None, "sum")
+F.triplet_margin_loss(x, y, x * y, 1.0, 2, 1e-6, False, None, False)
+L.nn.CrossEntropyLoss(None, None, 1)(x, i[0, :2]) | L.nn.MSELoss(False)(x, y)
+L.nn.BCEWithLogitsLoss(None, None, None, "sum", m[0])(x, y)
+x.numpy(force=True).tolist() | F.pad(x, (1, 1), "constant", None)
+L.func.jvp(L.sin, (x,), (y,), strict=False)[1] | L.amp.is_autocast_available("cpu")
+len(list(L.nn.Sequential(*[L.nn.ReLU()] * 2).modules(remove_duplicate=False)))
+L.func.functional_call(L.nn.Linear(3, 1, False), {"weight": x[:1]}, (y,), tie_weights=True)
+L.func.functional_call(L.nn.ReLU(), parameter_and_buffer_dicts={}, args=(x,))
+L.nn.utils.rnn.unpad_sequence(padded_sequences=x, lengths=L.tensor([1, 2, 0]))[1]
+L.nn.utils.rnn.invert_permutation(L.tensor([2, 0, 1]))
+L.nn.utils.fuse_conv_bn_weights(m[:2], None, x[0, :2], y[0, :2] ** 2, 1e-5, x[1, :2], None)[0]
+L.utils.checkpoint.checkpoint(L.sin, x, use_reentrant=False, determinism_check="none")
+list(L.nn.ConvTranspose1d(1, 1, 3)._output_padding(y[None], [6], [2], [1], [3], 1))
+[0 for block in [L.random.fork_rng(device_type="cpu")]]
 """
 # Calls with out=...: the result, and the tensor it was written into.
 OUT = """

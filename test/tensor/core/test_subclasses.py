@@ -250,3 +250,27 @@ def test_layers_ask_under_the_names_of_functions(name, layer, shapes):
     kind, asked = program(picograd)
     assert kind == program(torch)[0] == "Watching"
     assert name in asked
+
+
+def test_a_class_is_asked_about_what_is_set():
+    def program(torch):
+        class Holder(torch.nn.Parameter):
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                if func.__class__.__name__ != "method-wrapper":
+                    return super().__torch_function__(func, types, args, kwargs or {})
+                first, *rest = args
+                return func(getattr(first, "inner", first), *rest)
+
+        holder = Holder(torch.ones(2))
+        holder.inner = torch.ones(2, requires_grad=True)
+        optimizer = torch.optim.SGD([holder], lr=0.1)
+        (holder.inner * 3).sum().backward()
+        found = [holder.grad.tolist()]
+        optimizer.zero_grad()
+        (holder.inner * 3).sum().backward()
+        found.append(holder.inner.grad.tolist())
+        holder.grad = None
+        return [*found, holder.inner.grad]
+
+    alike(program)

@@ -220,3 +220,12 @@ def test_random(name: str) -> None:
     assert bound is None or np.abs(values).max() <= bound
     assert abs(values.std() / std - 1.0) < 0.05
     assert abs(values.mean()) < 0.1 * std
+
+
+def test_parts_of_complex_numbers_are_drawn_apart() -> None:
+    drawn = picograd.empty(4, 50, dtype="complex64").uniform_(-2, 3)
+    for part in (drawn.real, drawn.imag):
+        assert -2 <= part.min().item() < 0 < 2 < part.max().item() < 3
+    assert not (drawn.real == drawn.imag).any()
+    layer = picograd.nn.Conv1d(2, 3, 5, dtype="complex64")
+    assert layer.weight.dtype.is_complex and layer.weight.imag.abs().max().item() <= 10**-0.5
