@@ -26,7 +26,13 @@ from picograd.errors import (
     PicogradError,
     ValueRangeError,
 )
-from picograd.tensor.core.argument_kinds import check_call, checks_of, described, misfit
+from picograd.tensor.core.argument_kinds import (
+    check_arguments,
+    check_options,
+    checks_of,
+    described,
+    misfit,
+)
 from picograd.tensor.core.function import FUNCTIONS
 from picograd.tensor.core.recording import Recorded
 from picograd.tensor.core.spelling import taking_older
@@ -48,15 +54,16 @@ def guarded(function: Callable[..., Any], name: str = "") -> Callable[..., Any]:
 
     code: Any = getattr(getattr(function, "recorded", function), "__code__", None)
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if code else ()
-    checks = (
-        checks_of(function, names, code.co_argcount) if code and not is_guarded(function) else ()
-    )
+    checks = checks_of(function, names) if code and not is_guarded(function) else ()
+    by_place = tuple(each for each in checks if each.place < code.co_argcount)
 
     @functools.wraps(function)
     def checked(*args: Any, **options: Any) -> Any:
         try:
             if checks:
-                check_call(op, checks, args, options)
+                args = check_arguments(op, by_place, args)
+                if options:
+                    check_options(op, names, checks, options)
             made = function(*args, **options)
             if made is NotImplemented:  # what an operator says of an operand it does not know
                 raise unknown(op, args, options)
@@ -289,6 +296,26 @@ def guard_methods(kinds: Iterable[type], least: int = 1) -> None:
                     setattr(kind, name, taking_older(guarded(value), name))
             elif isinstance(value, staticmethod):
                 setattr(kind, name, staticmethod(guarded(value.__func__)))
+
+
+def read_constructor(kind: Any) -> None:
+    """Let the constructor of a class of ours take what stands for an int: a tensor, an np.int64."""
+    made = vars(kind).get("__init__")
+    if made is None or not kind.__module__.startswith("picograd."):
+        return
+    code = made.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    checks = [each for each in checks_of(made, names) if int in each.plain]
+    by_place = tuple(each for each in checks if each.place < code.co_argcount)
+
+    @functools.wraps(made)
+    def begin(self: Any, *args: Any, **options: Any) -> None:
+        op = type(self).__name__
+        given = check_arguments(op, by_place, (self, *args))
+        check_options(op, names, checks, options)
+        made(*given, **options)
+
+    kind.__init__ = begin if checks else made
 
 
 def guard_functions(namespace: dict[str, Any], names: Iterable[str]) -> None:
