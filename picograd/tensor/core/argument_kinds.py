@@ -109,7 +109,8 @@ def is_anything(value: Any) -> bool:
 def read_whole(value: Any) -> Any:
     """Read what stands for an int, also in a list: a tensor of one element, a NumPy number."""
     if isinstance(value, (list, tuple)):
-        return tuple(map(read_whole, value))
+        found = tuple(map(read_whole, value))
+        return value if all(map(operator.is_, found, value)) else found
     is_one = isinstance(value, Recorded) and is_size(value)
     number: Any = value
     return operator.index(number) if is_one or isinstance(value, np.integer) else value

@@ -32,6 +32,7 @@ from picograd.tensor.core.argument_kinds import (
     checks_of,
     described,
     misfit,
+    read_whole,
 )
 from picograd.tensor.core.function import FUNCTIONS
 from picograd.tensor.core.recording import Recorded
@@ -305,17 +306,16 @@ def read_constructor(kind: Any) -> None:
         return
     code = made.__code__
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    checks = [each for each in checks_of(made, names) if int in each.plain]
-    by_place = tuple(each for each in checks if each.place < code.co_argcount)
+    ints = {names[each.place] for each in checks_of(made, names) if int in each.plain}
 
     @functools.wraps(made)
     def begin(self: Any, *args: Any, **options: Any) -> None:
-        op = type(self).__name__
-        given = check_arguments(op, by_place, (self, *args))
-        check_options(op, names, checks, options)
-        made(*given, **options)
+        given = (read_whole(each) if name in ints else each for name, each in zip(names[1:], args))
+        for name in ints.intersection(options):
+            options[name] = read_whole(options[name])
+        made(self, *given, *args[len(names) - 1 :], **options)
 
-    kind.__init__ = begin if checks else made
+    kind.__init__ = begin if ints else made
 
 
 def guard_functions(namespace: dict[str, Any], names: Iterable[str]) -> None:
