@@ -48,7 +48,7 @@ def apart(node: Node) -> Node:
     below = behind_views(node)
     if is_tracing() or not is_shared(below):
         return node
-    return Node("contiguous", (node,), None, node.shape, node.dtype, node.device)
+    return node.stored()
 
 
 def settle(node: Node) -> None:
@@ -88,7 +88,7 @@ def steady(node: Node) -> Node:
 def copy_now(node: Node, asks: bool) -> Node:
     """Copy what memory shows now; `asks` tells whether gradients pass to it."""
     if asks or not is_host(node.device):
-        copy = Node("contiguous", (node,), None, node.shape, node.dtype, node.device)
+        copy = node.stored()
         pending.compute([copy])
         return copy
     copy = snapshot(node)

@@ -94,7 +94,7 @@ def bound_assign(graph: Bounded, node: Node) -> Node:
     buffer = memory_of(target)
     if buffer is None:
         raise NoRule("an assignment to what has no memory")
-    value = Node("contiguous", (value,), None, value.shape, value.dtype, value.device)
+    value = value.stored()
     value = ended(value, graph.ends(node, graph.axes.dynamic_axes(node)))
     graph.written.append((buffer, node, value))
     return value

@@ -203,7 +203,7 @@ def packed(x: Node, rows: Sequence[Reach]) -> Node:
     depth = channels * prod(row.stride for row in rows)
     wide = wide.reshape((images, *counts, depth))
     wide = padded_to(wide, wide.rank - 1, ALIGNED)
-    image = Node("contiguous", (wide,), None, wide.shape, wide.dtype, wide.device)
+    image = wide.stored()
     depth = image.shape[-1]
     flat = image.reshape((images, *counts[:-1], counts[-1] * depth))
     window = len(rows), rows[-1].taps * depth, depth, 1

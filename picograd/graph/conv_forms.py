@@ -112,7 +112,7 @@ def count_bands(x: Node, images: int, height: int, target: Target) -> tuple[int,
 def stored(node: Node, order: tuple[int, ...]) -> Node:
     """Let dimensions lie in an order, the last one nearest."""
     turned = node.permute(order)
-    copied = Node("contiguous", (turned,), None, turned.shape, turned.dtype, turned.device)
+    copied = turned.stored()
     back = tuple([order.index(d) for d in range(node.rank)])
     return copied.permute(back)
 

@@ -106,7 +106,7 @@ def stored_if_dear(number: Node) -> Node:
     cost = sum(each.row.cost for each in below if each.inputs)
     if cost <= FEW_OPERATIONS:
         return number
-    return Node("contiguous", (number,), None, number.shape, number.dtype, number.device)
+    return number.stored()
 
 
 def kept(inside: Node, values: Node, there: Node) -> Node:

@@ -116,6 +116,10 @@ class Node:
         """
         return Node(self.op, self.inputs, self.arg, self.shape, self.dtype, self.device)
 
+    def stored(self) -> "Node":
+        """Ask for the values in memory of their own."""
+        return Node("contiguous", (self,), None, self.shape, self.dtype, self.device)
+
     # elementwise
 
     def __add__(self, other: Operand) -> "Node":

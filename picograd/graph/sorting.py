@@ -143,7 +143,7 @@ def nth(node: Node, axis: int, rank: int) -> Node:
     top; of equal elements it is the first.
     """
     keys = ordered_keys(node, False)
-    keys = Node("contiguous", (keys,), None, keys.shape, keys.dtype, keys.device)
+    keys = keys.stored()
     bits, kind = keys.dtype.bits, keys.dtype
     shape = tuple(1 if d == axis else n for d, n in enumerate(keys.shape))
     ranks = constant(rank, (), int64, keys.device)
@@ -179,7 +179,7 @@ def foremost(node: Node, axis: int, count: int, is_largest: bool) -> Node:
     stretches = ceil_div(size, length)
     pads = (*((0, 0) for _ in rows), (0, stretches * length - size))
     cut = keys.pad(pads, (1 << keys.dtype.bits) - 1).reshape((*rows, stretches, length))
-    cut = Node("contiguous", (cut,), None, cut.shape, cut.dtype, cut.device)
+    cut = cut.stored()
     first = cut.reduce("min", (last + 1,), True).reshape((*rows, stretches))
 
     def best(keys: Node) -> Node:

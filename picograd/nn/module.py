@@ -46,6 +46,7 @@ from picograd.tensor.core.alone import change_gradient
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.gradient_hooks import HookHandle
+from picograd.tensor.core.guard import read_constructor
 from picograd.tensor.making.creation import is_dtype
 from picograd.tensor.tensor import Tensor
 
@@ -83,6 +84,10 @@ class Module(Inner):
     _hooks: Hooks | None = None  # the class's own, once there are any, are those of all modules
     _forward_hooks, _forward_pre_hooks = hooks.Shown("after"), hooks.Shown("before")
     _backward_hooks, _backward_pre_hooks = hooks.Shown("gradient"), hooks.Shown("gradient_before")
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        read_constructor(cls)
 
     def __init__(self, *given: Any, **options: Any) -> None:
         """Set up nothing: what follows among the bases is for the class, as in PyTorch."""

@@ -97,7 +97,7 @@ def is_rounded_later(number: int, read_by: Mapping[int, Sequence[Facts]]) -> boo
 def in_memory(facts: Facts, rounds: bool) -> Node:
     """Ask for a score in memory."""
     node = facts.node.cast(bfloat16) if rounds else facts.node
-    return Node("contiguous", (node,), None, node.shape, node.dtype, node.device)
+    return node.stored()
 
 
 def with_kept(

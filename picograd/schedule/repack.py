@@ -299,7 +299,7 @@ class Packer:
             sizes = *seen[:-1], wide_length
             pads = tuple((0, size - n) for size, n in zip(sizes, (*far, length), strict=True))
             wide = turned.reshape((*far, length)).pad(pads)
-            made = Node("contiguous", (wide,), None, wide.shape, wide.dtype, wide.device)
+            made = wide.stored()
             self.copies[key] = made
         ranges = tuple((0, count, 1) for count in seen)
         view = self.copies[key].slice(ranges)
@@ -542,7 +542,7 @@ class Walk:
         """Replace an array by a copy."""
         if id(view) not in self.new:
             seen = view.again()
-            made = Node("contiguous", (seen,), None, view.shape, view.dtype, view.device)
+            made = seen.stored()
             self.new[id(view)] = made
 
 

@@ -130,7 +130,7 @@ def apart(node: Node, target: Node) -> Node:
         below = below.inputs[0]
     if memory_of(below) is not memory_of(target):
         return node
-    return Node("contiguous", (node,), None, node.shape, node.dtype, node.device)
+    return node.stored()
 
 
 def memory_of(node: Node) -> Node:

@@ -1093,22 +1093,22 @@ class Methods(Recorded):
     def squeeze_(self, dim: Axis = None, *, axis: Axis = ...) -> Tensor: ...
     def std(
         self,
-        dim: Axis = None,
+        dim: Axis | bool = None,
         unbiased: bool | None = None,
         keepdim: bool = False,
         *,
         correction: Scalar | None = None,
-        axis: Axis = ...,
+        axis: Axis | bool = ...,
         keepdims: bool = ...,
     ) -> Tensor: ...
     def std_mean(
         self,
-        dim: Axis = None,
+        dim: Axis | bool = None,
         unbiased: bool | None = None,
         keepdim: bool = False,
         *,
         correction: Scalar | None = None,
-        axis: Axis = ...,
+        axis: Axis | bool = ...,
         keepdims: bool = ...,
     ) -> tuple[Tensor, Tensor]: ...
     def stft(
@@ -1212,22 +1212,22 @@ class Methods(Recorded):
     def values(self) -> Tensor: ...
     def var(
         self,
-        dim: Axis = None,
+        dim: Axis | bool = None,
         unbiased: bool | None = None,
         keepdim: bool = False,
         *,
         correction: Scalar | None = None,
-        axis: Axis = ...,
+        axis: Axis | bool = ...,
         keepdims: bool = ...,
     ) -> Tensor: ...
     def var_mean(
         self,
-        dim: Axis = None,
+        dim: Axis | bool = None,
         unbiased: bool | None = None,
         keepdim: bool = False,
         *,
         correction: Scalar | None = None,
-        axis: Axis = ...,
+        axis: Axis | bool = ...,
         keepdims: bool = ...,
     ) -> tuple[Tensor, Tensor]: ...
     def vdot(self, other: Tensor) -> Tensor: ...

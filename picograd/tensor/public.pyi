@@ -1683,23 +1683,23 @@ def stack(
 ) -> Tensor: ...
 def std(
     input: Tensor,
-    dim: Axis = None,
+    dim: Axis | bool = None,
     unbiased: bool | None = None,
     keepdim: bool = False,
     *,
     correction: Scalar | None = None,
-    axis: Axis = ...,
+    axis: Axis | bool = ...,
     keepdims: bool = ...,
     out: Any = None,
 ) -> Tensor: ...
 def std_mean(
     input: Tensor,
-    dim: Axis = None,
+    dim: Axis | bool = None,
     unbiased: bool | None = None,
     keepdim: bool = False,
     *,
     correction: Scalar | None = None,
-    axis: Axis = ...,
+    axis: Axis | bool = ...,
     keepdims: bool = ...,
     out: Any = None,
 ) -> tuple[Tensor, Tensor]: ...
@@ -1858,23 +1858,23 @@ def vander(
 ) -> Tensor: ...
 def var(
     input: Tensor,
-    dim: Axis = None,
+    dim: Axis | bool = None,
     unbiased: bool | None = None,
     keepdim: bool = False,
     *,
     correction: Scalar | None = None,
-    axis: Axis = ...,
+    axis: Axis | bool = ...,
     keepdims: bool = ...,
     out: Any = None,
 ) -> Tensor: ...
 def var_mean(
     input: Tensor,
-    dim: Axis = None,
+    dim: Axis | bool = None,
     unbiased: bool | None = None,
     keepdim: bool = False,
     *,
     correction: Scalar | None = None,
-    axis: Axis = ...,
+    axis: Axis | bool = ...,
     keepdims: bool = ...,
     out: Any = None,
 ) -> tuple[Tensor, Tensor]: ...

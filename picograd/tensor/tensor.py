@@ -47,6 +47,7 @@ from picograd.tensor.core.annotations import (
     Sizes,
     TensorLike,
 )
+from picograd.tensor.core.argument_kinds import read_whole
 from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.following import follow_plans
 from picograd.tensor.core.function import composed
@@ -1066,9 +1067,12 @@ spell_methods(kind for kind in Tensor.__mro__ if kind is not Methods)
 
 def listed_with_axis(op: str, tensors: Any, others: Any, dim: Any) -> tuple[Any, Any]:
     """Read f([a, b]), f([a, b], dim) and f(a, b, dim=dim) alike."""
-    if others and isinstance(others[0], Tensor):
+    if others and isinstance(tensors, Tensor):
         return [tensors, *others], 0 if dim is UNSET else dim
     if len(others) > 1:
         raise DTypeError(op, f"{len(others)} arguments follow the list", "pass the axis alone")
     given = others[0] if others else UNSET
-    return tensors, either(op, "the second argument", given, "dim", dim, 0)
+    axis = either(op, "the second argument", given, "dim", dim, 0)
+    if isinstance(axis, bool):
+        raise DTypeError(op, f"dim must be an int, not {axis}", "pass an int")
+    return tensors, read_whole(axis)

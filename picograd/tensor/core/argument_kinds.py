@@ -1,15 +1,15 @@
 """What arguments may be, read from signatures: a float where an int belongs is named at the door.
 
 A definition would record such an argument, and fail when somebody asks for the values. `checks_of`
-lists what is looked at in every call: ints, numbers, tensors. `misfit` looks at all arguments
-of a call that has failed, and harder: a tensor without axes may stand for a number at the door.
+lists what is looked at in every call: ints, axes, numbers, tensors; a tensor or a NumPy number that
+stands for an int is read there. `misfit` looks at all arguments of a call that has failed, and
+harder: a tensor without axes may stand for a number at the door.
 """
 
 import functools
 import inspect
 import operator
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import NoneType, UnionType
 from typing import Any, NamedTuple, Union, get_args, get_origin
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from picograd.errors import DTypeError, not_a_tensor
 from picograd.graph.node import Node
+from picograd.helpers import product
 from picograd.tensor.core.annotations import (
     Axis,
     Data,
@@ -34,19 +35,29 @@ NUMBER = (*REAL, complex, np.complexfloating)
 
 
 class Check(NamedTuple):
-    """This class is what one argument of a definition has to be: an int, or a number."""
+    """This class is how one argument of a definition is looked at."""
 
     place: int
-    name: str
-    fits: Callable[[Any], bool]
-    word: Any
-    is_optional: bool
+    plain: frozenset[type]  # a value of these classes needs no look
+    look: Callable[[str, Any], Any]  # raises for what does not fit, and reads what stands for it
 
 
 def is_int(value: Any) -> bool:
     """Tell whether a value is a whole number, or a tensor of one."""
     if isinstance(value, Recorded):
         return value.dtype.is_integer and not value.ndim
+    return is_whole(value)
+
+
+def is_size(value: Any) -> bool:
+    """Tell whether a value is a whole number, or a tensor of one element, with axes or without."""
+    if isinstance(value, Recorded):
+        return value.dtype.is_integer and product(value.shape) == 1
+    return is_whole(value)
+
+
+def is_whole(value: Any) -> bool:
+    """Tell whether a value is a whole number, True and False being none."""
     kind = value.__class__  # what a traced number claims to be
     return hasattr(kind, "__index__") and not issubclass(kind, (bool, np.ndarray))
 
@@ -84,6 +95,34 @@ def are_sizes(value: Any) -> bool:
     return is_int(value) or (isinstance(value, (list, tuple)) and all(map(is_int, value)))
 
 
+def has_no_flag(value: Any) -> bool:
+    """Tell whether a value may be sizes or axes: not True, and no list that has it."""
+    listed = value if isinstance(value, (list, tuple)) else (value,)
+    return not any(isinstance(each, (bool, np.bool_)) for each in listed)
+
+
+def is_anything(value: Any) -> bool:
+    """Tell that a value may pass: what it is for looks at it."""
+    return True
+
+
+def read_whole(value: Any) -> Any:
+    """Read what stands for an int, also in a list: a tensor of one element, a NumPy number."""
+    if isinstance(value, (list, tuple)):
+        found = tuple(map(read_whole, value))
+        return value if all(map(operator.is_, found, value)) else found
+    is_one = isinstance(value, Recorded) and is_size(value)
+    number: Any = value
+    return operator.index(number) if is_one or isinstance(value, np.integer) else value
+
+
+def read_number(value: Any) -> Any:
+    """Read what stands for a number: a tensor of one that nothing is learned of."""
+    is_one = isinstance(value, Recorded) and not value.ndim and not value.requires_grad
+    number: Any = value
+    return number.item() if is_one else value
+
+
 # what annotations are called, and which values are so, as far as that can be told
 KINDS: dict[Any, tuple[str, Callable[[Any], bool] | None]] = {
     int: ("an int", is_int),
@@ -109,31 +148,59 @@ DOOR = {
 }  # fmt: skip
 WHOLE = (int, Tensor, Node)
 NUMBERS = (int, float, Scalar)  # for which a tensor may stand at the door
+LISTS = {int, Axis, Sizes, tuple[int, ...], Iterable[int], Sequence[int], Sequence[int | None]}
+PLAIN = {int: int, Axis: int, Sizes: int, float: float, bool: bool, NoneType: NoneType}
 
 
-def checks_of(
-    definition: Callable[..., Any], names: Sequence[str], most: int = sys.maxsize
-) -> tuple[Check, ...]:
-    """List the arguments of a definition that every call is looked at for; `most` go by place."""
-    found = []
-    for place, name in enumerate(names):
-        word = definition.__annotations__.get(name)
-        looked_at = door_of(word)
-        if looked_at is not None:
-            found.append(Check(place if place < most else sys.maxsize, name, *looked_at))
-    return tuple(found)
+def checks_of(definition: Callable[..., Any], names: Sequence[str]) -> tuple[Check, ...]:
+    """List the arguments of a definition that every call is looked at for, in their order."""
+    words = definition.__annotations__
+    found = ((place, door_of(words.get(name), name)) for place, name in enumerate(names))
+    return tuple(Check(place, *door) for place, door in found if door is not None)
 
 
 @functools.cache
-def door_of(word: Any) -> tuple[Callable[[Any], bool], Any, bool] | None:
+def door_of(word: Any, name: str) -> tuple[frozenset[type], Callable[[str, Any], Any]] | None:
     """Find what an argument of this annotation is looked at for; None if any value may pass."""
     parts = get_args(word) if get_origin(word) in (Union, UnionType) else (word,)
     kinds = [word] if word in NUMBERS else [each for each in parts if each is not NoneType]
+    plain = frozenset({PLAIN[each] for each in parts if each in PLAIN} | {type(UNSET)})
+    if kinds == [int]:
+        one = is_int if name.startswith("dim") else is_size
+        return plain, look_at(name, word, one, read_whole)
+    if set(kinds) & LISTS and set(kinds) <= {*LISTS, bool, str}:
+        some = is_anything if bool in kinds else has_no_flag
+        return plain | {NoneType}, look_at(name, word, some, read_whole, plain)
+    if word not in NUMBERS and len(kinds) > 1 and float in kinds and set(kinds) <= {*REAL, str}:
+        return plain, look_at(name, word, is_anything, read_number)
     known = DOOR if len(kinds) == 1 else WHOLE  # complex numbers stand beside tensors
     if word is Node or not kinds or not all(each in known for each in kinds):
         return None
     fits = DOOR[kinds[0]] if len(kinds) == 1 else any_of(kinds)
-    return fits, word, NoneType in parts
+    return plain, look_at(name, word, fits)
+
+
+def look_at(
+    name: str,
+    word: Any,
+    fits: Callable[[Any], bool],
+    read: Callable[[Any], Any] | None = None,
+    plain: frozenset[type] = frozenset(),
+) -> Callable[[str, Any], Any]:
+    """Make what looks at an argument; a list or a tuple of `plain` classes passes."""
+
+    def look(op: str, value: Any) -> Any:
+        if plain and (type(value) is tuple or type(value) is list):
+            for each in value:
+                if type(each) not in plain:
+                    break
+            else:
+                return value
+        if not fits(value):
+            raise wrong(op, name, word, value)
+        return read(value) if read else value
+
+    return look
 
 
 def any_of(kinds: Sequence[Any]) -> Callable[[Any], bool]:
@@ -147,26 +214,21 @@ def check_arguments(op: str, checks: tuple[Check, ...], args: Any) -> Any:
     A tensor that stands for an int is read: what is asked for one is known when it is recorded.
     """
     count = len(args)
-    for place, name, fits, word, is_optional in checks:
-        if place < count:
-            value = args[place]
-            if not (fits(value) or value is UNSET or (is_optional and value is None)):
-                raise wrong(op, name, word, value)
-            if word is int and isinstance(value, Recorded):
-                number: Any = value
-                args = [*args[:place], operator.index(number), *args[place + 1 :]]
+    for place, plain, look in checks:
+        if place >= count:
+            break
+        value = args[place]
+        if type(value) not in plain and (number := look(op, value)) is not value:
+            args = [*args[:place], number, *args[place + 1 :]]
     return args
 
 
-def check_call(
-    op: str, checks: tuple[Check, ...], args: Sequence[Any], options: dict[str, Any]
-) -> None:
-    """Look at the arguments of a call by place and by name."""
-    check_arguments(op, checks, args)
-    for _, name, fits, word, is_optional in checks if options else ():
-        value = options.get(name)
-        if name in options and not (fits(value) or (is_optional and value is None)):
-            raise wrong(op, name, word, value)
+def check_options(op: str, names: Sequence[str], checks: Any, options: dict[str, Any]) -> None:
+    """Look at the arguments of a call by name, and read those that stand for ints."""
+    for place, plain, look in checks:
+        name = names[place]
+        if name in options and type(value := options[name]) not in plain:
+            options[name] = look(op, value)
 
 
 def wrong(op: str, name: str, word: Any, value: Any) -> DTypeError:

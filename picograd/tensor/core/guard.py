@@ -26,7 +26,14 @@ from picograd.errors import (
     PicogradError,
     ValueRangeError,
 )
-from picograd.tensor.core.argument_kinds import check_call, checks_of, described, misfit
+from picograd.tensor.core.argument_kinds import (
+    check_arguments,
+    check_options,
+    checks_of,
+    described,
+    misfit,
+    read_whole,
+)
 from picograd.tensor.core.function import FUNCTIONS
 from picograd.tensor.core.recording import Recorded
 from picograd.tensor.core.spelling import taking_older
@@ -48,15 +55,16 @@ def guarded(function: Callable[..., Any], name: str = "") -> Callable[..., Any]:
 
     code: Any = getattr(getattr(function, "recorded", function), "__code__", None)
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if code else ()
-    checks = (
-        checks_of(function, names, code.co_argcount) if code and not is_guarded(function) else ()
-    )
+    checks = checks_of(function, names) if code and not is_guarded(function) else ()
+    by_place = tuple(each for each in checks if each.place < code.co_argcount)
 
     @functools.wraps(function)
     def checked(*args: Any, **options: Any) -> Any:
         try:
             if checks:
-                check_call(op, checks, args, options)
+                args = check_arguments(op, by_place, args)
+                if options:
+                    check_options(op, names, checks, options)
             made = function(*args, **options)
             if made is NotImplemented:  # what an operator says of an operand it does not know
                 raise unknown(op, args, options)
@@ -289,6 +297,25 @@ def guard_methods(kinds: Iterable[type], least: int = 1) -> None:
                     setattr(kind, name, taking_older(guarded(value), name))
             elif isinstance(value, staticmethod):
                 setattr(kind, name, staticmethod(guarded(value.__func__)))
+
+
+def read_constructor(kind: Any) -> None:
+    """Let the constructor of a class of ours take what stands for an int: a tensor, an np.int64."""
+    made = vars(kind).get("__init__")
+    if made is None or not kind.__module__.startswith("picograd."):
+        return
+    code = made.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    ints = {names[each.place] for each in checks_of(made, names) if int in each.plain}
+
+    @functools.wraps(made)
+    def begin(self: Any, *args: Any, **options: Any) -> None:
+        given = (read_whole(each) if name in ints else each for name, each in zip(names[1:], args))
+        for name in ints.intersection(options):
+            options[name] = read_whole(options[name])
+        made(self, *given, *args[len(names) - 1 :], **options)
+
+    kind.__init__ = begin if ints else made
 
 
 def guard_functions(namespace: dict[str, Any], names: Iterable[str]) -> None:

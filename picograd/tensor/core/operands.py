@@ -64,6 +64,8 @@ def as_axis(axis: Any, rank: int, op: str) -> int:
     """Read one axis; negative counts from the end."""
     try:
         position = operator.index(axis)
+        if type(axis) is bool:
+            raise TypeError
     except TypeError:
         raise DTypeError(op, f"axis must be an int, not {axis!r}", "pass one axis") from None
     return normalise_axis(position, rank, op)
@@ -71,10 +73,10 @@ def as_axis(axis: Any, rank: int, op: str) -> int:
 
 def as_axes(axes: Any, rank: int, op: str) -> Shape:
     """Read one axis, several or None (all)."""
-    if axes is None or isinstance(axes, int):
+    if axes is None or (isinstance(axes, int) and type(axes) is not bool):
         return normalise_axes(axes, rank, op)
     try:
-        listed = tuple(operator.index(axis) for axis in axes)
+        listed = tuple(map(size_of, axes if hasattr(axes, "__iter__") else [axes]))
     except TypeError:
         text = f"axis must be an int or a tuple of ints, not {axes!r}"
         raise DTypeError(op, text, "pass axis=0 or axis=(0, 1)") from None

@@ -201,7 +201,7 @@ def argmin(x: Node, dim: int | None = None, keepdim: bool = False) -> Node:
 @recorded()
 @repeated
 def var(
-    x: Node, dim: Axes = None, unbiased: bool | None = None, keepdim: bool = False, *,
+    x: Node, dim: Axes | bool = None, unbiased: bool | None = None, keepdim: bool = False, *,
     correction: Scalar | None = None,
 ) -> Node:  # fmt: skip
     """Compute the variance, divided by n - correction (1); unbiased=False is correction 0.
@@ -216,7 +216,7 @@ def var(
 @recorded()
 @repeated
 def std(
-    x: Node, dim: Axes = None, unbiased: bool | None = None, keepdim: bool = False, *,
+    x: Node, dim: Axes | bool = None, unbiased: bool | None = None, keepdim: bool = False, *,
     correction: Scalar | None = None,
 ) -> Node:  # fmt: skip
     """Compute the standard deviation; its gradient at 0 is 0, as PyTorch's.
@@ -232,7 +232,7 @@ def std(
 @recorded()
 @repeated
 def var_mean(
-    x: Node, dim: Axes = None, unbiased: bool | None = None, keepdim: bool = False, *,
+    x: Node, dim: Axes | bool = None, unbiased: bool | None = None, keepdim: bool = False, *,
     correction: Scalar | None = None,
 ) -> tuple[Node, Node]:  # fmt: skip
     """Compute the variance and the mean.
@@ -247,7 +247,7 @@ def var_mean(
 
 @recorded()
 def std_mean(
-    x: Node, dim: Axes = None, unbiased: bool | None = None, keepdim: bool = False, *,
+    x: Node, dim: Axes | bool = None, unbiased: bool | None = None, keepdim: bool = False, *,
     correction: Scalar | None = None,
 ) -> tuple[Node, Node]:  # fmt: skip
     """Compute the standard deviation and the mean.
@@ -401,7 +401,9 @@ def total(op: str, node: Node, axis: Axes, keepdim: bool, dtype: DType | None) -
     return reduce(op, op, node if dtype is None else build.cast(node, dtype), axis, keepdim)
 
 
-def spread_over(dim: Axes, unbiased: bool | None, correction: Scalar | None) -> tuple[Axes, Scalar]:
+def spread_over(
+    dim: Axes | bool, unbiased: bool | None, correction: Scalar | None
+) -> tuple[Axes, Scalar]:
     """Read which axes a variance is over, and how many elements less it is divided by.
 
     A flag where axes belong is `unbiased`, the older spelling of a correction: `x.var(False)`.
@@ -423,7 +425,7 @@ def extreme(op: str, x: Node, dim: Axes | Node, keepdim: bool) -> Node | tuple[N
     if dim is None:
         value = largest(op, x, None, keepdim)
         return shared_by_equals(value, x) if x.dtype.is_float else value
-    if not isinstance(dim, int):
+    if hasattr(dim, "__iter__"):
         return largest(op, x, dim, keepdim)
     return picked(op, x, dim, keepdim), position(op, x, dim, keepdim)
 

@@ -148,7 +148,7 @@ def unflatten(x: Node, dim: int, sizes: Sequence[int]) -> Node:
 
 def flip(node: Node, axes: Sequence[Any]) -> Node:
     """Reverse the order along axes."""
-    listed = axes[0] if len(axes) == 1 else axes
+    listed = as_sizes(axes, "flip") if axes else ()
     return build.flip(node, as_axes(listed, len(node.shape), "flip"))
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import picograd
 from picograd import Tensor
 from picograd.errors import DTypeError
 from picograd.tensor.core import argument_kinds as kinds
@@ -15,13 +16,68 @@ def scaled(x: Any, size: int, factor: float | None = None, *, is_even: bool = Fa
     """A function with a signature."""
 
 
-CHECKS = kinds.checks_of(scaled, ("x", "size", "factor", "is_even"), 3)
+NAMES = ("x", "size", "factor", "is_even")
+CHECKS = kinds.checks_of(scaled, NAMES)
+
+
+def look(args: Any, options: Any) -> Any:
+    """Look at the arguments of a call."""
+    kinds.check_options("scaled", NAMES, CHECKS, options)
+    return kinds.check_arguments("scaled", CHECKS, args)
 
 
 def test_ints_numbers_and_flags_are_checked() -> None:
-    assert [each.name for each in CHECKS] == ["size", "factor", "is_even"]
-    kinds.check_call("scaled", CHECKS, (None, np.int64(3), None), {"is_even": True})
-    kinds.check_call("scaled", CHECKS, (None, Tensor.of(3), 2), {"factor": None})
+    assert [each.place for each in CHECKS] == [1, 2, 3]
+    for three in (np.int64(3), Tensor.of(3), Tensor.of([3])):
+        read = look((None, three, None), {"is_even": True, "factor": None})
+        assert read == [None, 3, None] and type(read[1]) is int
+
+
+# a call with one int, and what PyTorch takes for it: T0 a tensor without axes, T1 one with, N an
+# np.int64, B True
+X = Tensor.arange(12.0).reshape(3, 4)
+CALLS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "sum": (X.sum, "T0 T1 N"),
+    "sum dim": (lambda n: X.sum(dim=n), "T0 T1 N"),
+    "sum of a list": (lambda n: X.sum((n,)), "T0 N"),
+    "any": ((X > 0).any, "T0 N"),
+    "var": (X.var, "T0 T1 N B"),
+    "max": (lambda n: X.max(n).values, "N"),
+    "norm": (lambda n: X.norm(2, n), "T0 T1 N"),
+    "order": (X.norm, "T0 N B"),
+    "argmax": (X.argmax, "T0 N"),
+    "squeeze": (lambda n: X[:, :1].squeeze(n), "T0 T1 N"),
+    "flip": (X.flip, "T0 T1 N"),
+    "roll": (lambda n: X.roll(n, 0), "T0 T1 N"),
+    "roll dims": (lambda n: X.roll(1, n), "T0 T1 N"),
+    "movedim": (lambda n: X.movedim(n, 0), "T0 N"),
+    "topk": (lambda n: X.topk(n).values, "T0 T1 N"),
+    "cat": (lambda n: Tensor.cat([X, X], n), "T0 N"),
+    "stack": (lambda n: Tensor.stack([X, X], dim=n), "T0 N"),
+    "rfft": (lambda n: picograd.fft.rfft(X, n), "T0 T1 N"),
+    "pool": (lambda n: picograd.nn.functional.max_pool1d(X, 2, n), "T0 N"),
+    "size": (lambda n: picograd.nn.functional.interpolate(X[None], n), "T0 T1 N"),
+    "Linear": (lambda n: picograd.nn.Linear(n, 3).weight.shape, "T0 T1 N"),
+    "Conv1d": (lambda n: picograd.nn.Conv1d(3, 2, n)(X).shape, "T0 T1 N"),
+    "Embedding": (lambda n: picograd.nn.Embedding(n, 3).weight.shape, "T0 T1 N"),
+    "GroupNorm": (lambda n: picograd.nn.GroupNorm(1, n)(X[:, :n]).shape, "T0 T1 N"),
+    "dropout": (lambda n: picograd.nn.functional.dropout(X, n), "T0 N B"),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_what_stands_for_an_int_is_read(name: str) -> None:
+    call, taken = CALLS[name]
+    wanted = call(1)
+    ones = {"T0": Tensor.of(1), "T1": Tensor.of([1]), "N": np.int64(1), "B": True}
+    for word, one in ones.items():
+        if word in taken.split():
+            found = call(one)
+            same = found == wanted if isinstance(found, tuple) else found.allclose(wanted)
+            assert same or word == "B", word
+        elif word == "B":
+            with pytest.raises(TypeError):
+                call(one)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +92,7 @@ def test_ints_numbers_and_flags_are_checked() -> None:
 )
 def test_what_does_not_fit_is_named(args: Any, options: Any, text: str) -> None:
     with pytest.raises(DTypeError, match="^scaled: ") as caught:
-        kinds.check_call("scaled", CHECKS, args, options)
+        look(args, options)
     assert text in str(caught.value)
 
 
