@@ -475,15 +475,11 @@ class Log:
         Others may be there the next time.
         """
         place, source = self.place(node), below_views(node)[0]
-        if self.event is None:
-            self.spoil()
-        elif place is None and is_plain_leaf(source) and type(source.arg) not in GIVEN:
-            self.explained += self.reads - reads  # a constant, which the way makes itself
-        elif place is None:
-            self.spoil()
-        else:
+        self.explained += self.reads - reads
+        if self.event is not None and place is not None:
             self.event.looks.append(Look(*place, look, is_bounds))
-            self.explained += self.reads - reads
+        elif self.event is None or not is_plain_leaf(source) or type(source.arg) in GIVEN:
+            self.spoil()  # else it is a constant, which the way makes itself
 
     def note_copy(self, copy: Node, source: Node) -> None:
         """Note that an event copies what others may write."""
