@@ -453,10 +453,16 @@ def holds(bounds: Bounds, sizes: Sequence[int]) -> bool:
 def is_near(bounds: Bounds, sizes: Sequence[int], far: int) -> bool:
     """Tell whether bounds are at most so many times the sizes, or twice that for other powers.
 
-    The least bounds, of a loop and its history, are far from nothing.
+    The least bounds, of a loop and its history, are far from nothing, and nor is what is no
+    further than these are: rows that were merged of its steps, say.
     """
-    least = LEAST_STEPS + LEAST
-    return all(bound <= least or bound <= 2 * far * sizes[at] for at, bound in bounds.items())
+    short = [at for at, bound in bounds.items() if bound <= LEAST_STEPS + LEAST]
+    return all(
+        bound <= LEAST_STEPS + LEAST
+        or bound <= 2 * far * sizes[at]
+        or any(bound * sizes[other] <= bounds[other] * sizes[at] for other in short)
+        for at, bound in bounds.items()
+    )
 
 
 # bounds that follow from others

@@ -60,6 +60,7 @@ from picograd.tensor.core.gradient_hooks import (
     retain,
 )
 from picograd.tensor.core.guard import guard_methods
+from picograd.tensor.core.known_values import shown_values
 from picograd.tensor.core.methods_family import FamilyMethods
 from picograd.tensor.core.methods_protocol import ProtocolMethods
 from picograd.tensor.core.native_small import declare_small
@@ -299,7 +300,8 @@ class Tensor(
         array([1., 2.], dtype=float32)
         """
         check_not_tracing("numpy()")
-        return buffer_to_numpy(self._computed(), self._node.shape)
+        shown = shown_values(self._node)
+        return buffer_to_numpy(self._computed(), self._node.shape) if shown is None else shown
 
     def _computed(self) -> Buffer:
         """Compute, and give the memory."""
@@ -320,7 +322,8 @@ class Tensor(
         if self._node.size != 1:
             text = f"a tensor of shape {self.shape} has {self.numel()} elements, not one"
             raise ShapeError("item()", text, "index it, or use .tolist()")
-        value: Scalar | None = number_in(self._computed())
+        shown = shown_values(self._node)
+        value: Scalar | None = number_in(self._computed()) if shown is None else shown.item()
         return self.numpy().reshape(-1)[0].item() if value is None else value
 
     def tolist(self) -> Any:

@@ -513,6 +513,26 @@ def test_loops_of_a_few_steps_share_their_plans() -> None:
     assert plans() == count
 
 
+def test_packed_batches_of_any_lengths_share_their_plans() -> None:
+    """Rows that are merged of steps have a bound as far away as the least one of a loop."""
+    drawn = np.random.default_rng(1)
+    table, layer = nn.Embedding(30, 16, padding_idx=0), nn.GRU(16, 16, batch_first=True)
+    optimizer = nn.optim.SGD([*table.parameters(), *layer.parameters()], lr=0.1)
+
+    def run() -> None:
+        counts = np.sort(drawn.integers(2, 12, 6))[::-1].tolist()
+        words = [Tensor.of(drawn.integers(1, 30, each)) for each in counts]
+        padded = table(nn.utils.rnn.pad_sequence(words, batch_first=True))
+        packed = nn.utils.rnn.pack_padded_sequence(padded, counts, batch_first=True)
+        optimizer.zero_grad()
+        layer(packed)[1].sum().backward()
+        optimizer.step()
+
+    for _ in range(40):
+        run()
+    assert sum(family.made for family in sizes.FAMILIES.values()) == 1
+
+
 def test_marked_sizes_keep_their_plan_and_their_trace() -> None:
     doubled = picograd.jit(lambda x: x * 2, dynamic={"x": {0: picograd.Dim("rows", 2, 64)}})
     for n in SIZES:

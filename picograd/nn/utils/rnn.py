@@ -6,11 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from picograd.dtype import float32, float64, int32, int64
 from picograd.engine.tracing import is_tracing, trace_error
 from picograd.errors import DTypeError, ShapeError, ValueRangeError, check_known
 from picograd.graph.node import Node
 from picograd.target import is_gpu
 from picograd.tensor.core.arguments import need_tensor
+from picograd.tensor.core.known_values import known_values
 from picograd.tensor.tensor import Tensor
 
 Array = Any
@@ -220,6 +222,9 @@ def pad_sequence(
             problem = f"sequences of shapes {listed[0].shape} and {each.shape}"
             raise ShapeError(name, problem, "let them differ in length only")
     longest = max(each.shape[0] for each in listed)
+    filled = padded_on_host(listed, longest, padding_value, padding_side)
+    if filled is not None:
+        return Tensor.of(filled if batch_first else np.swapaxes(filled, 0, 1))
     padded = []
     for each in listed:
         missing = longest - each.shape[0]
@@ -227,6 +232,24 @@ def pad_sequence(
         pads = (0, 0) * (each.ndim - 1)
         padded.append(each.pad((*pads, *ends), value=padding_value))
     return Tensor.stack(padded, 0 if batch_first else 1)
+
+
+def padded_on_host(listed: Sequence[Tensor], longest: int, fill: float, side: str) -> Array | None:
+    """Pad sequences that lie in the host's memory (B, T, ...), or give None.
+
+    Which of them need no padding is another pattern in each batch, and would be a plan of its own.
+    """
+    dtype = listed[0].dtype
+    fits = dtype in (float32, float64) or (dtype in (int32, int64) and abs(fill) < 2**31)
+    if not fits or any(each.requires_grad or each.dtype != dtype for each in listed):
+        return None
+    known = [known_values(each.node, each.numel()) for each in listed]
+    if any(values is None for values in known):
+        return None
+    made = np.full((len(listed), longest, *listed[0].shape[1:]), fill, dtype.storage)
+    for row, values in zip(made, known, strict=True):
+        row[longest - len(values) if side == "left" else 0 :][: len(values)] = values
+    return made
 
 
 def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:

@@ -8,13 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from picograd.engine.foreign import seen_through
+from picograd.config import config
+from picograd.engine.followed import EVENTS
+from picograd.engine.foreign import VIEWS, seen_through
 from picograd.engine.plan_key import leaf_buffer
-from picograd.engine.realize import buffer_to_numpy, flat_view
+from picograd.engine.realize import CHECKS, buffer_to_numpy, flat_view
 from picograd.engine.tracing import is_constant, is_tracing
+from picograd.engine.watch import PROFILES
 from picograd.errors import ValueRangeError
 from picograd.graph.node import Node
-from picograd.graph.row import NUMBERS
+from picograd.graph.row import MEMORY, NUMBERS
 from picograd.target import is_host
 
 
@@ -51,6 +54,27 @@ def known_values(node: Node, most: int = CHECKED) -> Any:
     else:
         values = flat_view(buffer).reshape(source.shape)
     return None if values is None else seen_through(values, views)
+
+
+def shown_values(node: Node) -> Any:
+    """Copy what a view shows of the host's memory, where a look is all that takes; or None.
+
+    So a piece of what was computed is read without a plan, and what is recorded around it goes on.
+    """
+    source, views = node, []
+    while type(source) is Node and source.realized is None and source.op in VIEWS:
+        views.append(source)
+        source = source.inputs[0]
+    buffer = source.arg.buffer if views and source.op in MEMORY else None  # it holds no graph
+    if buffer is None or node.size > CHECKED or buffer.dtype.is_narrow_float:
+        return None
+    if not is_host(buffer.device) or CHECKS or PROFILES or config.debug >= 2:
+        return None
+    if EVENTS.learning is not None:
+        if not {id(made) for made, _, _ in EVENTS.learning.made}.isdisjoint(map(id, views)):
+            return None  # that of the next step is no view of memory while it is followed
+        EVENTS.learning.reads += 1
+    return np.array(seen_through(flat_view(buffer).reshape(source.shape), views))
 
 
 def below_views(node: Node) -> tuple[Node, list[Node]]:

@@ -474,12 +474,12 @@ class Log:
 
         Others may be there the next time.
         """
-        place = self.place(node)
-        if self.event is None or place is None:
-            self.spoil()
-        else:
+        place, source = self.place(node), below_views(node)[0]
+        self.explained += self.reads - reads
+        if self.event is not None and place is not None:
             self.event.looks.append(Look(*place, look, is_bounds))
-            self.explained += self.reads - reads
+        elif self.event is None or not is_plain_leaf(source) or type(source.arg) in GIVEN:
+            self.spoil()  # else it is a constant, which the way makes itself
 
     def note_copy(self, copy: Node, source: Node) -> None:
         """Note that an event copies what others may write."""

@@ -64,6 +64,22 @@ def test_pad_sequence(options, device):
     compare(call(rnn), call(theirs), [array(2, 3), array(4, 3), array(1, 3)], device)
 
 
+@pytest.mark.parametrize("dtype", ["int64", "int32", "float32", "float64", "int8", "bool"])
+@pytest.mark.parametrize("options", [{}, {"batch_first": True, "padding_value": -7},
+                                     {"padding_side": "left", "padding_value": 0.5}])  # fmt: skip
+def test_pad_sequence_without_gradients(dtype, options, device):
+    """What lies in the host's memory is padded there, what was computed is not."""
+    parts = [(10 * array(size, 2)).astype(dtype) for size in (2, 4, 1)]
+    wanted = theirs.pad_sequence([torch.tensor(x) for x in parts], **options)
+    given = [Tensor.of(x, device=device) for x in parts]
+    for listed in (given, [each.flip(0).flip(0) for each in given], [*given[:2], given[2].flip(0)]):
+        found = rnn.pad_sequence(listed, **options)
+        assert (found.dtype.name, found.device) == (dtype, given[0].device)
+        np.testing.assert_array_equal(found.numpy(), wanted.numpy())
+    given[0].zero_()
+    assert not rnn.pad_sequence(given)[:2, 0].any()
+
+
 def test_lists_of_sequences(device):
     parts = [array(2, 3), array(4, 3), array(1, 3)]
     packed = rnn.pack_sequence([Tensor(x, device=device) for x in parts], enforce_sorted=False)

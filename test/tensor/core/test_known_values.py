@@ -6,7 +6,7 @@ import pytest
 import picograd
 from picograd import Tensor
 from picograd.errors import ValueRangeError
-from picograd.tensor.core.known_values import CHECKED, check_between, known_values
+from picograd.tensor.core.known_values import CHECKED, check_between, known_values, shown_values
 
 pytestmark = pytest.mark.usefixtures("cpu_by_default")  # values are looked at on the host
 
@@ -25,3 +25,19 @@ def test_checks() -> None:
     for wrong in ([0.5, 1.5], [-0.1], [float("nan")]):
         with pytest.raises(ValueRangeError, match="op: p has values outside"):
             check_between("op", "p", Tensor(wrong).node, 0.0, 1.0)
+
+
+def test_a_view_of_memory_is_read_without_a_plan() -> None:
+    whole = picograd.arange(24.0).reshape(2, 3, 4).clone().realize()
+    turned, windows = whole.permute(2, 0, 1), whole.unfold(2, 2, 1)
+    views = [whole[1, 2], turned, whole[..., ::2], windows, whole[0, :1].expand(5, 4)]
+    for view in (*views, whole.detach()[1].reshape(2, 6), whole[1, 2, 3]):
+        seen = shown_values(view.node)
+        assert view.node.realized is None and view.tolist() == seen.tolist()
+        np.testing.assert_array_equal(seen, (view + 0.5).numpy() - 0.5)
+        seen += 1  # it is a copy
+    assert whole.sum().item() == 276
+    assert shown_values(whole.node) is None and shown_values((whole + 1)[0].node) is None
+    part, copy = whole[0, 0], whole[0, 0] * 1
+    whole.add_(1)
+    assert part.tolist() == [1, 2, 3, 4] and copy.tolist() == [0, 1, 2, 3]
