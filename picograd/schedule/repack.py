@@ -28,7 +28,7 @@ them costs nothing: heads beside one another for the layer that follows, gradien
 operands are. What is made of exponentials is weights.
 """
 
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import product as choices
 
