@@ -400,10 +400,8 @@ class Module(Inner):
         >>> model[1]
         Tanh()
         """
-        if strict or not target:
-            self.get_submodule(
-                target or "?"
-            )  # "" is this one, which has no place to put another in
+        if strict or not target:  # "" is this one, which has no place to put another in
+            self.get_submodule(target or "?")
         setattr(self.get_submodule(target.rpartition(".")[0]), target.split(".")[-1], module)
 
     def get_parameter(self, target: str) -> Parameter:

@@ -202,6 +202,20 @@ def strip_widening(node: Node) -> Node:
     return node
 
 
+def multiplied(operands: Sequence[Node]) -> list[Node]:
+    """Find what tensor cores multiply of operands: 8 bits only if both have them."""
+    values = [strip_widening(child) for child in operands]
+    bits = [value.dtype.bits for value in values]
+    if max(bits) == min(bits):
+        return values
+    for number, child in enumerate(operands):
+        if bits[number] <= 8:
+            while child.dtype.bits > 16 and child.row.keeps_value:
+                child = child.inputs[0]
+            values[number] = child
+    return values
+
+
 def nearest(node: Node) -> list[tuple[int, ...]]:
     """List the dimensions of each operand that boxes may run along; none: it stays as it is."""
     if node.op not in CONVOLUTIONS:

@@ -14,6 +14,7 @@ from picograd.graph.ops import OPS
 from picograd.helpers import ceil_div, product
 from picograd.late_methods import dataclass
 from picograd.schedule.assemble import hero_of
+from picograd.schedule.canonical import SCALAR
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, position_over
 from picograd.schedule.loop import (
     Compute,
@@ -310,7 +311,9 @@ def reads_scalar(expr: Expr) -> bool:
     """Tell whether an expression, or a place where it reads, is made of numbers of the launch."""
     parts = walk(expr)
     atoms = [atom for part in parts for index in indices_of(part) for atom in dynamics_of(index)]
-    return any(part.op == "scalar" for part in parts) or any(reads_scalar(x.expr) for x in atoms)
+    if any(part.op == SCALAR for part in parts):
+        return True
+    return any(reads_scalar(atom.expr) for atom in atoms)
 
 
 def position(index: Index) -> Expr:

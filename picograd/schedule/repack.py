@@ -39,7 +39,7 @@ from picograd.graph.row import Role, ops_of
 from picograd.graph.starts import starts_of
 from picograd.helpers import product, round_up
 from picograd.late_methods import dataclass
-from picograd.schedule.channels_last import NARROW, computed_order, strip_widening
+from picograd.schedule.channels_last import NARROW, computed_order, multiplied
 from picograd.schedule.cost import LINE_BYTES, Rows, RowState, repack_work
 from picograd.schedule.group import Group
 from picograd.schedule.index import Axis, axis_index, flatten
@@ -187,9 +187,8 @@ class Packer:
         if is_leaf(node):
             return
         self.follow(node)
-        is_conv = node.op in CONVOLUTIONS
         order = followed_order(node, self.orders)
-        if is_conv:
+        if node.op in CONVOLUTIONS:
             order = computed_order(node, self.target, is_turned=True)
         if order is not None:
             self.orders[id(node)] = order
@@ -306,20 +305,6 @@ class Packer:
         back = map(layout.order.index, range(value.rank))
         shape = tuple(seen) if depth else turned.shape
         return view.reshape(shape).permute(tuple(back))
-
-
-def multiplied(operands: Sequence[Node]) -> list[Node]:
-    """Find what tensor cores multiply of operands: 8 bits only if both have them."""
-    values = [strip_widening(child) for child in operands]
-    bits = [value.dtype.bits for value in values]
-    if max(bits) == min(bits):
-        return values
-    for number, child in enumerate(operands):
-        if bits[number] <= 8:
-            while child.dtype.bits > 16 and child.row.keeps_value:
-                child = child.inputs[0]
-            values[number] = child
-    return values
 
 
 def is_widened(value: Node) -> bool:

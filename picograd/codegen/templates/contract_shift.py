@@ -105,7 +105,8 @@ def find(c: Contraction) -> Shift | None:
     for tap in c.depth:
         for column in columns:
             step = ratio(step_of(index, tap), step_of(index, column))
-            is_short = 0 < abs(step) * (tap.size - 1) <= column.size
+            length = abs(step) * (tap.size - 1)
+            is_short = 0 < length <= column.size
             if is_short and column not in found and is_shared(c.b, column, tap, step):
                 found[column] = tap, step
                 break
