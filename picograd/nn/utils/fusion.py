@@ -54,7 +54,14 @@ def fuse_conv_bn_weights(
     conv_w: Tensor, conv_b: Tensor | None, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float,
     bn_w: Tensor | None, bn_b: Tensor | None, transpose: bool = False,
 ) -> tuple[Parameter, Parameter]:  # fmt: skip
-    """Scale the outputs of a layer, along an axis of its weight, and shift its bias."""
+    """Scale the outputs of a layer, along an axis of its weight, and shift its bias.
+
+    >>> from picograd import Tensor, nn
+    >>> mean, var = Tensor([1.0]), Tensor([4.0])
+    >>> fused = nn.utils.fuse_conv_bn_weights(Tensor([[6.0]]), None, mean, var, 0.0, None, None)
+    >>> [value.tolist() for value in fused]
+    [[[3.0]], [-0.5]]
+    """
     scale = (bn_rv + bn_eps).rsqrt()
     if bn_w is not None:
         scale = scale * bn_w
