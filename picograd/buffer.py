@@ -50,15 +50,17 @@ class Buffer:
 class Storage:
     """The slot a leaf names: a buffer and the number of in-place writes it has seen.
 
-    `source` is the node that was computed into it, if graphs may still read that.
+    `source` is the node that was computed into it, if graphs may still read that; `answers` is what
+    was asked of its values, and the version at that.
     """
 
-    __slots__ = ("buffer", "source", "version", "__weakref__")
+    __slots__ = ("answers", "buffer", "source", "version", "__weakref__")
 
     def __init__(self, buffer: Buffer | None) -> None:
         self.buffer: Buffer | None = buffer
         self.version: int = 0
         self.source: weakref.ref[Any] | None = None
+        self.answers: tuple[int, dict[Any, Any]] | None = None
 
     def count_writes(self, count: int = 1) -> None:
         """Note that the buffer was, or will be, written: what it held is computed again if read."""
