@@ -51,16 +51,15 @@ def kept_answer(node: Node, question: Hashable, ask: Callable[[], Any]) -> Any:
     storage = node.arg
     if type(storage) is not Storage or storage.buffer is None or EVENTS.learning is not None:
         return ask()
-    if is_tracing() or is_shared(node):
+    if storage.answers is False or is_tracing() or is_shared(node):
         return ask()
-    version, answers = storage.answers or (-1, {})
-    if version != storage.version or len(answers) > ANSWERS:
-        version, answers = storage.answers = storage.version, {}
-    found = answers.get(question)
+    now = storage.moment()
+    asked, answers = storage.answers or (now, {})
+    found = answers.get(question) if asked == now else None
     if found is None:
         found = ask()
-        if storage.version == version:
-            answers[question] = found
+        kept = answers if asked == now and len(answers) < ANSWERS else {}
+        storage.answers = now, kept | {question: found}
     return found
 
 

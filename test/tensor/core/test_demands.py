@@ -1,5 +1,6 @@
 """Demands on integer values: what is looked at, when, and what is left to the run of a plan."""
 
+import ctypes
 import threading
 
 import numpy as np
@@ -155,3 +156,20 @@ def test_memory_that_others_write_is_asked_each_time() -> None:
             assert demand_index("op", index.node, 3, 0)
     with pytest.raises(AxisError):
         demand_index("op", index.node, 3, 0)
+
+
+def test_what_a_trace_or_an_address_writes_is_asked_again() -> None:
+    index = Tensor([0, 1]).realize()
+    step = picograd.jit(lambda: index.add_(1))
+    for _ in range(8):
+        step()
+        if index.max().item() < 5:
+            assert demand_index("op", index.node, 5, 0)
+        else:
+            with pytest.raises(AxisError):
+                demand_index("op", index.node, 5, 0)
+    address = index.data_ptr()
+    assert demand_index("op", index.node, 10, 0)
+    ctypes.c_int64.from_address(address).value = 10
+    with pytest.raises(AxisError):
+        demand_index("op", index.node, 10, 0)
