@@ -8,7 +8,7 @@ next version; leaves recorded before keep naming the version they saw.
 
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 from picograd.dtype import DType
 from picograd.errors import GradientError, TraceError
@@ -50,15 +50,23 @@ class Buffer:
 class Storage:
     """The slot a leaf names: a buffer and the number of in-place writes it has seen.
 
-    `source` is the node that was computed into it, if graphs may still read that.
+    `source` is the node that was computed into it, if graphs may still read that; `answers` is what
+    was asked of its values, and when; False where others know its address. Replays of traces
+    write without a version, and are counted.
     """
 
-    __slots__ = ("buffer", "source", "version", "__weakref__")
+    __slots__ = ("answers", "buffer", "source", "version", "__weakref__")
+    replays: ClassVar[int] = 0
 
     def __init__(self, buffer: Buffer | None) -> None:
         self.buffer: Buffer | None = buffer
         self.version: int = 0
         self.source: weakref.ref[Any] | None = None
+        self.answers: tuple[tuple[int, int], dict[Any, Any]] | Literal[False] | None = None
+
+    def moment(self) -> tuple[int, int]:
+        """Tell moments apart between which the memory may have been written."""
+        return self.version, Storage.replays
 
     def count_writes(self, count: int = 1) -> None:
         """Note that the buffer was, or will be, written: what it held is computed again if read."""

@@ -499,7 +499,7 @@ def ctc_loss(
     targets = _in_rows(targets, target_lengths, batch)
     sizes = _lengths("target_lengths", target_lengths, batch, targets.shape[1], log_probs)
     classes = log_probs.shape[2]
-    if not answer(targets.node, lambda labels: is_below(labels, classes)):
+    if not answer(targets.node, ("below", classes), lambda labels: is_below(labels, classes)):
         demand_labels("ctc_loss", _without_rest(targets, sizes, blank).node, classes, None)
     return _aligned(log_probs, targets, times, sizes, blank, reduction, zero_infinity)
 

@@ -12,11 +12,11 @@ PyTorch raises at once, since it computes at once. Here it depends on what is kn
     `scan` runs a step                     the same, for all steps: one more stacked result
 
 `demand` tells whether the values are certain. Where they are not, whoever uses them has to bound
-them: the report comes after the kernels ran.
+them: the report comes after the kernels ran. What was asked of memory is not asked again before it
+is written, and what a recording demands is demanded of the next call's values (`repeated`).
 """
 
-import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -33,29 +33,68 @@ from picograd.graph.bounds import Bounds, bounds
 from picograd.graph.node import Node
 from picograd.graph.row import MEMORY
 from picograd.target import is_host
-from picograd.tensor.core.known_values import CHECKED, known_values
+from picograd.tensor.core.known_values import CHECKED, LOOKS, known_values
 from picograd.tensor.core.running_vmaps import LEVELS
 from picograd.traced_number import TracedNumber
 
 Array = Any
 ALL = 1 << 62
 WIDEST = 1 << 22  # values whose bounds are kept: the labels of a large set of pictures
-BOUNDED: "weakref.WeakKeyDictionary[Storage, tuple[int, Bounds | None]]"  # by versions
-BOUNDED = weakref.WeakKeyDictionary()
+ANSWERS = 8  # kept of one memory
 
 
-@pending.locked
+def kept_answer(node: Node, question: Hashable, ask: Callable[[], Any]) -> Any:
+    """Ask what lies in memory, or give the answer of before where nobody wrote since.
+
+    None is no answer. A way that is learnt, or a trace, has to see each question.
+    """
+    storage = node.arg
+    if type(storage) is not Storage or storage.buffer is None or EVENTS.learning is not None:
+        return ask()
+    if storage.answers is False or is_tracing() or is_shared(node):
+        return ask()
+    now = storage.moment()
+    asked, answers = storage.answers or (now, {})
+    found = answers.get(question) if asked == now else None
+    if found is None:
+        found = ask()
+        kept = answers if asked == now and len(answers) < ANSWERS else {}
+        storage.answers = now, kept | {question: found}
+    return found
+
+
 def demand(
     node: Node,
+    question: Hashable,
     look: Callable[[Array], None],
     is_proof: Callable[[Bounds], bool],
-    failure: Callable[[], tuple[Node, PicogradError]],
+    failure: Callable[[Node], tuple[Node, PicogradError]],
 ) -> bool:
     """Check values now or where they are computed; tells whether they are certain from here on.
 
-    Other threads wait: computing what they recorded would change the graph under the walk.
     `look` raises for wrong values, `failure` makes a bool that must be false, and the error where
-    it is not.
+    it is not. Equal questions have equal answers.
+    """
+    looks, rest = LOOKS.count, (look, is_proof, failure)
+    if not kept_answer(node, question, lambda: demand_now(node, question, *rest) or None):
+        return False
+    if LOOKS.demands is not None:
+        LOOKS.count = looks
+        LOOKS.demands.append((node, lambda other: demand(other, question, *rest)))
+    return True
+
+
+@pending.locked
+def demand_now(
+    node: Node,
+    question: Hashable,
+    look: Callable[[Array], None],
+    is_proof: Callable[[Bounds], bool],
+    failure: Callable[[Node], tuple[Node, PicogradError]],
+) -> bool:
+    """Check values that nobody checked before.
+
+    Other threads wait: computing what they recorded would change the graph under the walk.
     """
     reads, values = reads_so_far(), known_values(node)
     if values is None:
@@ -68,22 +107,34 @@ def demand(
         values = known_values(node, ALL)
         check(values is not None, "a value was computed and is not there", node)
     if values is not None and EVENTS.learning is not None:
-        EVENTS.learning.note_demand(node, look, reads)
+        EVENTS.learning.note_demand(node, question, look, reads)
     if values is not None:
         if node.size:
             look(values)
         return True
-    report(*failure(), node, look=look)
+    report(*failure(node), node, look=look)
     return False
 
 
-def answer(node: Node, question: Callable[[Array], bool]) -> bool | None:
-    """Answer a question about values; None where they are not known."""
+def answer(node: Node, name: Hashable, question: Callable[[Array], bool]) -> bool | None:
+    """Answer a question about values, told by its name; None where they are not known."""
+    found: bool | None = kept_answer(node, name, lambda: answer_now(node, name, question))
+    return found
+
+
+def answer_now(node: Node, name: Hashable, question: Callable[[Array], bool]) -> bool | None:
+    """Answer a question that nobody asked before."""
     reads, values = reads_so_far(), known_values(node)
     found = None if values is None else question(values)
     if values is not None and EVENTS.learning is not None:
-        EVENTS.learning.note_demand(node, lambda others: question(others) is found, reads)
+        told = name, found
+        EVENTS.learning.note_demand(node, told, lambda others: question(others) is found, reads)
     return found
+
+
+def passed(look: Callable[[Any], Any], values: Any) -> bool | None:
+    """Tell whether values are there and a look at them finds nothing; None if not, or it raises."""
+    return (values is not None and look(values) is not False) or None
 
 
 def reads_so_far() -> int:
@@ -97,20 +148,15 @@ def bounds_of_leaf(node: Node) -> Bounds | None:
         return None
     reads, found = reads_so_far(), known_bounds(node)
     if found is not None and EVENTS.learning is not None:
-        EVENTS.learning.note_demand(node, lambda bounds: bounds == found, reads, True)
+        EVENTS.learning.note_demand(node, None, lambda bounds: bounds == found, reads)
     return found
 
 
 def known_bounds(node: Node) -> Bounds | None:
-    """Give the bounds of values in memory; those of many are kept until these are written."""
-    storage = node.arg
-    is_many = type(storage) is Storage and CHECKED < node.size <= WIDEST
-    if not is_many or is_tracing() or is_shared(node):
-        return bounds_of(known_values(node, CHECKED))
-    version, found = BOUNDED.get(storage, (-1, None))
-    if version != storage.version:
-        found = bounds_of(known_values(node, WIDEST))
-        BOUNDED[storage] = storage.version, found
+    """Give the bounds of values in memory, of many where they can be kept."""
+    is_kept = type(node.arg) is Storage and not is_tracing() and not is_shared(node)
+    most = WIDEST if is_kept else CHECKED
+    found: Bounds | None = kept_answer(node, "bounds", lambda: bounds_of(known_values(node, most)))
     return found
 
 
@@ -166,13 +212,14 @@ def demand_index(op: str, index: Node, size: int, axis: int, wraps: bool = True)
     if not size and index.size and known_values(index) is None:
         raise AxisError(op, "the axis is empty", "nothing can be selected from it")
 
-    def failure() -> tuple[Node, PicogradError]:
+    def failure(index: Node) -> tuple[Node, PicogradError]:
         text, fix = f"an index is out of range for axis {axis}", "use indices inside the axis"
         if type(size) is not TracedNumber:
             text, fix = f"{text} of size {size}", f"use indices from {low} to {size - 1}"
         return any_of(outside(index, low, size)), AxisError(op, text, fix)
 
-    return demand(index, look, lambda found: low <= found[0] and found[1] < size, failure)
+    question = "index", low, size
+    return demand(index, question, look, lambda found: low <= found[0] and found[1] < size, failure)
 
 
 def check_values(op: str, values: Array, size: int, axis: int, least: int | None = None) -> None:
@@ -203,12 +250,13 @@ def demand_number(op: str, index: Node, count: int, what: str = "classes") -> bo
             fix = f"use indices from 0 to {count - 1}"
             raise AxisError(op, f"index {worst} is out of range for {count} {what}", fix)
 
-    def failure() -> tuple[Node, PicogradError]:
+    def failure(index: Node) -> tuple[Node, PicogradError]:
         fix = f"use indices from 0 to {count - 1}"
         error = AxisError(op, f"an index is out of range for {count} {what}", fix)
         return any_of(outside(index, 0, count)), error
 
-    return demand(index, look, lambda found: 0 <= found[0] and found[1] < count, failure)
+    question = "index", 0, count
+    return demand(index, question, look, lambda found: 0 <= found[0] and found[1] < count, failure)
 
 
 def demand_labels(op: str, labels: Node, classes: int, ignored: int | None) -> None:
@@ -228,13 +276,14 @@ def demand_labels(op: str, labels: Node, classes: int, ignored: int | None) -> N
         if wrong.any():
             raise error(f"label {values[wrong].flat[0]}")
 
-    def failure() -> tuple[Node, PicogradError]:
+    def failure(labels: Node) -> tuple[Node, PicogradError]:
         wrong = outside(labels, 0, classes)
         if ignored is not None:
             wrong = wrong.binary("logical_and", labels.cast(int64).binary("not_equal", ignored))
         return any_of(wrong), error("a label")
 
-    demand(labels, look, lambda found: 0 <= found[0] and found[1] < classes, failure)
+    question = "labels", classes, ignored
+    demand(labels, question, look, lambda found: 0 <= found[0] and found[1] < classes, failure)
 
 
 def demand_divisor(op: str, divisor: Any) -> None:
@@ -251,7 +300,8 @@ def demand_divisor(op: str, divisor: Any) -> None:
     elif not divisor.dtype.is_float:
         demand(
             divisor,
+            "divisor",
             look,
             lambda found: found[0] > 0 or found[1] < 0,
-            lambda: (any_of(divisor.binary("equal", 0)), ValueRangeError(op, text, fix)),
+            lambda node: (any_of(node.binary("equal", 0)), ValueRangeError(op, text, fix)),
         )

@@ -54,7 +54,7 @@ from picograd.tensor.core.aliasing import is_shown
 from picograd.tensor.core.alone import has_alone
 from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE, TRACKED, WALKS
-from picograd.tensor.core.demands import known_bounds
+from picograd.tensor.core.demands import kept_answer, known_bounds, passed
 from picograd.tensor.core.known_values import below_views
 from picograd.tensor.core.recording import VERSIONS, Recorded, fill, note_view, root_of
 from picograd.tensor.core.ways import (
@@ -489,17 +489,21 @@ class Follower:
 
     def are_fine(self, event: Event) -> bool:
         """Tell whether values that an event looks at are as they must be."""
-        for each in event.looks:
-            try:
-                if each.is_bounds:
-                    values = known_bounds(self.record.found[each.met])
-                else:
-                    values = self.values(each.met, each.views)
-                if values is None or each.look(values) is False:
-                    return False
-            except PicogradError:  # it is raised where the operation is recorded
-                return False
-        return True
+        try:
+            return all(map(self.is_fine, event.looks))
+        except PicogradError:  # it is raised where the operation is recorded
+            return False
+
+    def is_fine(self, look: Any) -> bool:
+        """Tell whether values are there, and as they must be for one look."""
+        node = self.record.found[look.met]
+        if look.question is None:
+            return bool(passed(look.look, known_bounds(node)))
+
+        def ask() -> bool | None:
+            return passed(look.look, self.values(look.met, look.views))
+
+        return bool(ask() if look.views else kept_answer(node, look.question, ask))
 
     def values(self, met: int, views: list[Node]) -> Any:
         """Give what views of what was met show in memory; None where it is not there."""

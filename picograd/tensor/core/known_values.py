@@ -4,6 +4,8 @@ Checks of values (a divisor, a probability) look at these; they never compute an
 checked in any case, an index, is the matter of `demands`.
 """
 
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,10 +23,14 @@ from picograd.graph.row import MEMORY, NUMBERS
 from picograd.target import is_host
 
 
-class Looks:
-    """How often values were looked at: what a function records then hangs on them."""
+class Looks(threading.local):
+    """How often a thread looked at values: what a function records then hangs on them.
+
+    What is demanded of nodes is listed instead where a list is: it can be demanded of others.
+    """
 
     count = 0
+    demands: list[tuple[Node, Callable[[Node], bool]]] | None = None
 
 
 LOOKS = Looks()

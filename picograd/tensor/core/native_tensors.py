@@ -16,7 +16,7 @@ from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.recording import Recorded
 
 # All slots of the objects that are made here.
-STORAGE = "buffer", "version", "source"
+STORAGE = "buffer", "version", "source", "answers"
 NODE = "op", "inputs", "arg", "shape", "dtype", "device", "realized", "leaf", "is_asked"
 TENSOR = (
     "_node", "_tracks", "_is_frozen", "name", "_history", "_hooks", "_view", "_views", "_grad",
@@ -35,6 +35,7 @@ def new_leaf(buffer: Buffer, shape):
     storage.buffer = own(buffer)
     storage.version = own(world.zero)
     storage.source = own(None)
+    storage.answers = own(None)
     node.op = own(world.buffer)
     node.inputs = own(world.nothing)
     node.arg = storage

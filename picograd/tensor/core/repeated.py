@@ -9,7 +9,8 @@ from its options. Checking, promoting and folding take several times what making
 
 Settings count as well, and two things more of an input: what constructors of nodes look at (the
 value of a constant, what a view is taken of), and which inputs are the same. A number that a user
-gave stays an argument of plans: every call has one of its own. What looks at values of its inputs,
+gave stays an argument of plans: every call has one of its own. What is demanded of inputs (an index
+lies inside its axis) is demanded of each call's. What looks at values of its inputs otherwise,
 draws numbers, or makes nodes that know others in functions is recorded each time, and so is all in
 a trace.
 
@@ -55,6 +56,7 @@ class Recording:
     kind: Callable[[list[Node]], Any] | None  # list or tuple; None for one result
     names: dict[int, int]  # of given numbers in steps, by identity: an operand, or a count below 0
     numbered: set[int]  # steps with such numbers
+    demands: tuple[tuple[int, Callable[[Node], bool]], ...] = ()  # of inputs, by number
 
     def stamp(self, inputs: list[Node], given: Sequence[Any]) -> Any:
         """Make the results of other inputs. The list is taken."""
@@ -156,23 +158,42 @@ def repeated(function: Definition) -> Definition:
             return function(*operands)
         kept = known.get(key)
         if type(kept) is Recording:
+            for at, demand in kept.demands:
+                if not demand(found.inputs[at]):
+                    return function(*operands)
             made = kept.stamp(found.inputs, found.given)
             if config.verify:
                 check_alike(function, operands, made)
             return made
-        looks = LOOKS.count
-        result = function(*operands)
+        if kept is NEW:
+            result, known[key] = kept_recording(function, operands, found)
+            return result
         if kept is None:
             if len(known) >= KEPT:
                 known.clear()
             known[key] = NEW
-        elif kept is NEW:
-            is_fixed = LOOKS.count == looks
-            known[key] = (is_fixed and recording_of(found, result)) or REFUSED
-        return result
+        return function(*operands)
 
     REPEATED.add(recording)
     return recording  # type: ignore[return-value]
+
+
+def kept_recording(function: Any, operands: Sequence[Any], found: Operands) -> tuple[Any, Any]:
+    """Record, and keep how; what was demanded must be of inputs, whose values are others' later."""
+    looks, outer, LOOKS.demands = LOOKS.count, LOOKS.demands, []
+    try:
+        result = function(*operands)
+        demands = LOOKS.demands
+    finally:
+        LOOKS.demands = outer
+    if outer is not None:
+        outer += demands
+    recording = recording_of(found, result) if LOOKS.count == looks else None
+    places = {id(node): number for number, node in enumerate(found.inputs)}
+    if recording is None or any(id(node) not in places for node, _ in demands):
+        return result, REFUSED
+    recording.demands = tuple([(places[id(node)], demand) for node, demand in demands])
+    return result, recording
 
 
 def recording_of(found: Operands, result: Any) -> Recording | None:

@@ -14,7 +14,7 @@ was made or met there; following.py then follows it. See engine/followed.py.
 
 import threading
 import weakref
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Hashable, Iterator, Sequence
 from dataclasses import field
 from types import EllipsisType, FunctionType
 from typing import Any
@@ -97,14 +97,14 @@ class Made:
 
 @dataclass(slots=True)
 class Look:
-    """Values in memory that an event looks at: below which views of what is met, and what raises
-    for them.
+    """Values in memory that an event looks at: below which views of what is met, what raises for
+    them, and the question that it is.
     """
 
     met: int
     views: list[Node]
     look: Callable[[Any], Any]
-    is_bounds: bool = False  # what is looked at is their bounds
+    question: Hashable  # None: it looks at their bounds
 
 
 @dataclass(slots=True)
@@ -468,16 +468,16 @@ class Log:
             self.spoil()
 
     def note_demand(
-        self, node: Node, look: Callable[[Any], Any], reads: int, is_bounds: bool = False
+        self, node: Node, question: Hashable, look: Callable[[Any], Any], reads: int
     ) -> None:
-        """Note that values, or their bounds, were looked at, and by what.
+        """Note that values, or their bounds, were looked at, by what question.
 
         Others may be there the next time.
         """
         place, source = self.place(node), below_views(node)[0]
         self.explained += self.reads - reads
         if self.event is not None and place is not None:
-            self.event.looks.append(Look(*place, look, is_bounds))
+            self.event.looks.append(Look(*place, look, question))
         elif self.event is None or not is_plain_leaf(source) or type(source.arg) in GIVEN:
             self.spoil()  # else it is a constant, which the way makes itself
 

@@ -374,7 +374,6 @@ def along_axis(op: str, node: Node, axis: Any, index: Node) -> tuple[Node, list[
     return node, indices, position
 
 
-@repeated
 def gather(op: str, node: Node, axis: Any, index: Node) -> Node:
     """Read out[i][j] = x[i][index[i][j]] (axis 1); the index may be smaller on other axes."""
     if not node.shape and len(index.shape) <= 1:  # PyTorch takes a number for a row of one

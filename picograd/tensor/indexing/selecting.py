@@ -227,7 +227,7 @@ def read(node: Node, items: Sequence[Any]) -> Node:
     """Compute x[items]; a view is made sooner than its recording would be found."""
     if NUMBERS_AND_RANGES.issuperset(map(type, items)):
         return indexing.take(node, indexing.parse(node.shape, items))
-    looks = any(type(item) is Node for item in items)
+    looks = any(type(item) is Node and item.dtype is bool_ for item in items)
     return read_checked(node, items) if looks else read_plain(node, items)
 
 
@@ -236,16 +236,10 @@ def read_checked(node: Node, items: Sequence[Any]) -> Node:
     split = first_alone(node, items)
     if split is not None:
         return read(read(node, split[0]), split[1])
-    return taken(node, read_items(node, items))
+    return indexing.take(node, indexing.parse(node.shape, read_items(node, items)))
 
 
 read_plain = repeated(read_checked)
-
-
-@repeated
-def taken(node: Node, items: Sequence[Any]) -> Node:
-    """Compute x[items], of what was read and checked."""
-    return indexing.take(node, indexing.parse(node.shape, items))
 
 
 def write(node: Node, items: Sequence[Any], value: Operand) -> Node:
@@ -306,6 +300,7 @@ def gather(x: Node, dim: int, index: Node) -> Node:
     return read_along("gather", x, dim, index)
 
 
+@repeated
 def read_along(op: str, node: Node, axis: Any, index: Node) -> Node:
     """Read out[i][j] = x[i][index[i][j]] (axis 1)."""
     position = as_axis(axis, len(node.shape), op)
@@ -402,6 +397,7 @@ def count_classes(index: Any) -> int:
     return int(index.max().item()) + 1
 
 
+@repeated
 def mark_classes(index: Node, count: int) -> Node:
     """Mark the position each index names along a new last axis."""
     need_integer("one_hot", index)
@@ -417,6 +413,7 @@ def need_axis(op: str, node: Node, axis: Any) -> int:
     return as_axis(axis, len(node.shape), op)
 
 
+@repeated
 def rows(op: str, table: Node, index: Node) -> Node:
     """Read rows of a table (N, D) by an index of any shape."""
     is_certain = demand_number(op, index, table.shape[0], "rows")
@@ -424,6 +421,7 @@ def rows(op: str, table: Node, index: Node) -> Node:
 
 
 @recorded()
+@repeated
 def index_select(x: Node, dim: int, index: Node) -> Node:
     """Take slices along an axis in the order of an index.
 
@@ -439,6 +437,7 @@ def index_select(x: Node, dim: int, index: Node) -> Node:
     return indexing.index_select(x, position, index)
 
 
+@repeated
 def scatter(
     op: str, node: Node, axis: Any, index: Node, source: Operand, reduction: str | None
 ) -> Node:
@@ -455,6 +454,7 @@ def scatter(
     return indexing.scatter(op, node, position, index, source, MONOIDS[reduction], inside)
 
 
+@repeated
 def index_add(node: Node, axis: Any, index: Node, source: Node) -> Node:
     """Add slices of `source` along an axis at the positions of a 1-d index."""
     op = "index_add"

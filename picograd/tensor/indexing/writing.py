@@ -23,6 +23,7 @@ from picograd.tensor.core.operands import (
     need_integer,
 )
 from picograd.tensor.core.recording import apply
+from picograd.tensor.core.repeated import repeated
 from picograd.tensor.indexing import indexing, masking, selecting
 from picograd.tensor.math import elementwise
 from picograd.tensor.shaping import movement
@@ -123,6 +124,7 @@ def index_copy(x: Node, dim: int, index: Node, source: Node) -> Node:
     return write_slices("index_copy", x, at, index, moved, None)
 
 
+@repeated
 def write_slices(
     op: str, node: Node, axis: int, index: Node, values: Node, monoid: str | None
 ) -> Node:
@@ -144,6 +146,7 @@ def write_slices(
 
 
 @recorded()
+@repeated
 def take(x: Node, index: Node) -> Node:
     """Read elements by their position in the flattened tensor.
 
@@ -157,6 +160,7 @@ def take(x: Node, index: Node) -> Node:
 
 
 @recorded(in_place=True)
+@repeated
 def put(x: Node, index: Node, source: Node, accumulate: bool = False) -> Node:
     """Write elements by their position in the flattened tensor; or add to what is there.
 
@@ -177,6 +181,7 @@ def put(x: Node, index: Node, source: Node, accumulate: bool = False) -> Node:
 
 
 @recorded(in_place=True)
+@repeated
 def scatter_reduce(
     node: Node, dim: int, index: Node, src: Node, reduce: str, include_self: bool = True
 ) -> Node:

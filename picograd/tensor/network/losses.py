@@ -138,7 +138,8 @@ def check_labels(op: str, scores: Tensor, target: Tensor, ignore_index: int | No
     demand_labels(op, target.node, classes, ignore_index)
     if ignore_index is None:
         return None
-    is_met = answer(target.node, lambda labels: bool((labels == ignore_index).any()))
+    name = "is met", ignore_index
+    is_met = answer(target.node, name, lambda labels: bool((labels == ignore_index).any()))
     return None if is_met is False else ignore_index
 
 

@@ -29,7 +29,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
-from picograd.buffer import Buffer
+from picograd.buffer import Buffer, Storage
 from picograd.config import config
 from picograd.engine import pending
 from picograd.engine.debug import user_line
@@ -611,6 +611,7 @@ def compute(tracer: Tracer, capture: Capture) -> tuple[list[Buffer], list[int | 
     capture.early = early_checks(checks, found)
     if capture.early is not None:
         capture.early.run(found.buffers)
+    Storage.replays += 1
     results = plan.run(found.buffers, values, user_line())
     hang(roots, results)
     hang(traced, results)

@@ -239,6 +239,7 @@ def replay(
     for position in capture.copies:
         inputs[position] = copy_of(inputs[position])
     values = draw_again(capture, numbers)
+    Storage.replays += 1
     results = [] if plan is None else run(capture, plan, arguments, inputs, values)
     spread_writes(capture, arguments)
     outputs = hand_out(capture, arguments, results, values, numbers)

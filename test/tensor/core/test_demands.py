@@ -1,5 +1,6 @@
 """Demands on integer values: what is looked at, when, and what is left to the run of a plan."""
 
+import ctypes
 import threading
 
 import numpy as np
@@ -10,6 +11,7 @@ from picograd import Tensor
 from picograd.engine import pending, realize
 from picograd.engine.plan_key import leaf_buffer
 from picograd.errors import AxisError, ValueRangeError
+from picograd.tensor.core import demands
 from picograd.tensor.core.demands import demand_divisor, demand_index, demand_labels, demand_number
 
 pytestmark = pytest.mark.usefixtures("cpu_by_default")  # values are looked at on the host
@@ -123,3 +125,51 @@ def test_labels_in_memory_of_others_are_looked_at_each_time(count: int) -> None:
     memory[7] = 3
     with pytest.raises((AxisError, ValueRangeError)):
         picograd.nn.functional.cross_entropy(x, labels).item()
+
+
+def test_memory_is_asked_once_until_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[int] = []
+    is_below = demands.is_below
+
+    def counted(values: np.ndarray, size: int) -> bool:
+        looks.append(size)
+        return is_below(values, size)
+
+    monkeypatch.setattr(demands, "is_below", counted)
+    index = Tensor([2, 1]).realize()
+    for _ in range(3):
+        assert demand_index("op", index.node, 4, 0) and demand_number("op", index.node, 3)
+    assert looks == [4, 3]  # `x[index]` and `embedding` of sizes of their own
+    with pytest.raises(AxisError):
+        demand_index("op", index.node, 2, 0)
+    index[0] = 3
+    with pytest.raises(AxisError, match="index 3 is out of range for 3 classes"):
+        demand_number("op", index.realize().node, 3)
+
+
+def test_memory_that_others_write_is_asked_each_time() -> None:
+    values = np.array([0, 1])
+    index = picograd.from_numpy(values)
+    for number in (1, 2, 3):
+        values[0] = number
+        if number < 3:
+            assert demand_index("op", index.node, 3, 0)
+    with pytest.raises(AxisError):
+        demand_index("op", index.node, 3, 0)
+
+
+def test_what_a_trace_or_an_address_writes_is_asked_again() -> None:
+    index = Tensor([0, 1]).realize()
+    step = picograd.jit(lambda: index.add_(1))
+    for _ in range(8):
+        step()
+        if index.max().item() < 5:
+            assert demand_index("op", index.node, 5, 0)
+        else:
+            with pytest.raises(AxisError):
+                demand_index("op", index.node, 5, 0)
+    address = index.data_ptr()
+    assert demand_index("op", index.node, 10, 0)
+    ctypes.c_int64.from_address(address).value = 10
+    with pytest.raises(AxisError):
+        demand_index("op", index.node, 10, 0)

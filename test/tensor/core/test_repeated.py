@@ -11,11 +11,12 @@ import pytest
 import picograd
 from picograd import Tensor
 from picograd.engine.plan_cache import PLANS
-from picograd.errors import InternalError
+from picograd.errors import AxisError, InternalError
 from picograd.graph.node import Node
 from picograd.nn import functional as F
 from picograd.tensor.core.recording import apply, apply_all
 from picograd.tensor.core.repeated import repeated
+from picograd.tensor.indexing import selecting
 from picograd.tensor.math.elementwise import arithmetic
 from picograd.tensor.shaping.movement import cat
 
@@ -199,3 +200,45 @@ def test_gradients_and_values_are_those_of_the_first_call() -> None:
         for found, wanted in zip(run(1e-5), first, strict=True):
             np.testing.assert_allclose(found, wanted, rtol=1e-6)
     assert not np.allclose(run(3.0)[0], first[0])
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_what_is_demanded_of_an_index_is_demanded_of_the_next() -> None:
+    x = Tensor(np.arange(12, dtype=np.float32).reshape(4, 3))
+
+    def run(numbers: list[int]) -> list[Tensor]:
+        index = Tensor(numbers).realize()
+        wide = index.reshape(-1, 1)
+        source = Tensor(np.ones((len(numbers), 1), np.float32))
+        return [
+            x[index], x.gather(0, wide), x.index_select(0, index), F.embedding(index, x),
+            x.scatter_add(0, wide, source), x.take(index), F.one_hot(index, 4),
+        ]  # fmt: skip
+
+    calls = [run([0, 3]), run([1, 2]), run([2, 2])]
+    for numbers, made in zip(([0, 3], [1, 2], [2, 2]), calls, strict=True):
+        np.testing.assert_array_equal(made[0].numpy(), x.numpy()[numbers])
+        np.testing.assert_array_equal(made[3].numpy(), x.numpy()[numbers])
+    for function in (
+        lambda index: x[index],
+        lambda index: x.gather(0, index.reshape(-1, 1)),
+        lambda index: x.index_select(0, index),
+        lambda index: F.embedding(index, x),
+        lambda index: x.scatter_add(0, index.reshape(-1, 1), x[:2, :1]),
+        lambda index: F.one_hot(index, 4),
+    ):
+        for _ in range(3):
+            function(Tensor([0, 3]).realize())
+        with pytest.raises(AxisError):
+            function(Tensor([0, 4]).realize())
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_reading_by_another_index_makes_no_checks_again() -> None:
+    x, recordings = Tensor(np.ones((4, 3), np.float32)), []
+    run = repeated(
+        lambda node, index: recordings.append(1) or selecting.index_select(node, 0, index)
+    )
+    for numbers in ([0, 3], [1, 2], [2, 2], [3, 0]):
+        run(x.node, Tensor(numbers).realize().node)
+    assert len(recordings) == 2
