@@ -65,7 +65,8 @@ def shown_values(node: Node) -> Any:
     while type(source) is Node and source.realized is None and source.op in VIEWS:
         views.append(source)
         source = source.inputs[0]
-    buffer = source.arg.buffer if views and source.op in MEMORY else None  # it holds no graph
+    is_piece = any(each.op != "detach" for each in views) and source.op in MEMORY  # without graph
+    buffer = source.arg.buffer if is_piece else None
     if buffer is None or node.size > CHECKED or buffer.dtype.is_narrow_float:
         return None
     if not is_host(buffer.device) or CHECKS or PROFILES or config.debug >= 2:
