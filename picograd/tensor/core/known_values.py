@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from picograd.config import config
+from picograd.engine.carried import is_detached
 from picograd.engine.followed import EVENTS
 from picograd.engine.foreign import VIEWS, seen_through
 from picograd.engine.plan_key import leaf_buffer
@@ -65,7 +66,7 @@ def shown_values(node: Node) -> Any:
     while type(source) is Node and source.realized is None and source.op in VIEWS:
         views.append(source)
         source = source.inputs[0]
-    is_piece = any(each.op != "detach" for each in views) and source.op in MEMORY  # without graph
+    is_piece = not all(map(is_detached, views)) and source.op in MEMORY  # which holds no graph
     buffer = source.arg.buffer if is_piece else None
     if buffer is None or node.size > CHECKED or buffer.dtype.is_narrow_float:
         return None
