@@ -199,6 +199,63 @@ def sampling(work):
     return step
 
 
+def beam_search(work):
+    """The best four of what a small recurrent network may say, read in two pieces."""
+    nn, library = work.nn, work.library
+    table, cell = work.loaded(nn.Embedding(CLASSES, 32)), work.loaded(nn.GRUCell(32, 32))
+    head = work.loaded(nn.Linear(32, CLASSES))
+
+    def step():
+        with library.no_grad():
+            state, score = work.normal(1, 32), library.zeros(1)
+            said = library.zeros(1, 1, dtype=library.int64)
+            for _ in range(6):
+                state = cell(table(said[:, -1]), state)
+                known = score[:, None] + work.F.log_softmax(head(state), -1)
+                score, place = known.view(-1).topk(4)
+                before = place // CLASSES
+                said = library.cat([said[before], (place % CLASSES)[:, None]], 1)
+                state = state[before]
+        return score[0].item() + sum(said[0].tolist())
+
+    return step
+
+
+def ragged(work, is_packed):
+    """Sentences of other lengths in each batch."""
+    nn, rnn = work.nn, work.nn.utils.rnn
+    parts = nn.ModuleList([nn.Embedding(30, 16), nn.GRU(16, 16, batch_first=True)])
+    table, network = work.loaded(parts)
+    head = work.loaded(nn.Linear(16, CLASSES))
+    optimizer = work.adam(nn.ModuleList([parts, head]))
+
+    def step():
+        lengths = sorted(work.values.integers(2, 12, 6).tolist(), reverse=True)
+        words = [work.library.tensor(work.values.integers(1, 30, each)) for each in lengths]
+        padded = rnn.pad_sequence(words, batch_first=True)
+        out = table(padded)
+        if is_packed:
+            out = network(rnn.pack_padded_sequence(out, lengths, batch_first=True))[1][-1]
+        else:
+            mask = (padded != 0).float()[..., None]
+            out = (out * mask).sum(1) / mask.sum(1)
+        loss = work.F.cross_entropy(head(out), work.y[:6])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    return step
+
+
+def packed(work):
+    return ragged(work, True)
+
+
+def padded(work):
+    return ragged(work, False)
+
+
 def teacher_forcing(work):
     """A decoder that reads what it should have said, or what it said."""
     nn = work.nn
@@ -381,5 +438,5 @@ def replay_buffer(work):
 LOOPS = (
     gradient_penalty, adversarial, curvature, adapted, hooks, gradient_hooks, policy,
     policy_with_gradients, actor_critic, sampling, teacher_forcing, truncated, two_networks,
-    distilled, inference, line_search, gradient_surgery, replay_buffer,
+    distilled, inference, line_search, gradient_surgery, replay_buffer, beam_search, packed, padded,
 )  # fmt: skip

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from picograd.config import config
+from picograd.engine.carried import is_detached
 from picograd.engine.followed import EVENTS
 from picograd.engine.foreign import VIEWS, seen_through
 from picograd.engine.plan_key import leaf_buffer
@@ -71,7 +72,8 @@ def shown_values(node: Node) -> Any:
     while type(source) is Node and source.realized is None and source.op in VIEWS:
         views.append(source)
         source = source.inputs[0]
-    buffer = source.arg.buffer if views and source.op in MEMORY else None  # it holds no graph
+    is_piece = not all(map(is_detached, views)) and source.op in MEMORY  # which holds no graph
+    buffer = source.arg.buffer if is_piece else None
     if buffer is None or node.size > CHECKED or buffer.dtype.is_narrow_float:
         return None
     if not is_host(buffer.device) or CHECKS or PROFILES or config.debug >= 2:
