@@ -76,7 +76,8 @@ def as_axes(axes: Any, rank: int, op: str) -> Shape:
     if axes is None or (isinstance(axes, int) and type(axes) is not bool):
         return normalise_axes(axes, rank, op)
     try:
-        listed = tuple(map(size_of, axes if hasattr(axes, "__iter__") else [axes]))
+        is_ordered = hasattr(axes, "__iter__") and not isinstance(axes, (str, Mapping, Set))
+        listed = tuple(map(size_of, axes if is_ordered else [axes]))
     except TypeError:
         text = f"axis must be an int or a tuple of ints, not {axes!r}"
         raise DTypeError(op, text, "pass axis=0 or axis=(0, 1)") from None
@@ -358,7 +359,8 @@ def optional_dtype(dtype: DTypeLike | None) -> DType | None:
 def check_index(op: str, index: int, size: int, axis: int) -> int:
     """Wrap a negative index and raise AxisError (an IndexError) outside the axis."""
     if not -size <= index < size:
+        kind = AxisError if -(1 << 63) <= index < 1 << 63 else ValueRangeError  # as in PyTorch
         text = f"index {index} is out of range for axis {axis} of size {size}"
         fix = f"use an index from {-size} to {size - 1}" if size else "the axis is empty"
-        raise AxisError(op, text, fix)
+        raise kind(op, text, fix)
     return index % size
