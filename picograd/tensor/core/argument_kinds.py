@@ -114,9 +114,11 @@ def read_whole(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         found = tuple(map(read_whole, value))
         return value if all(map(operator.is_, found, value)) else found
-    is_one = isinstance(value, Recorded) and is_size(value)
     number: Any = value
-    return operator.index(number) if is_one or isinstance(value, np.integer) else value
+    if isinstance(value, Recorded):
+        return operator.index(number) if is_size(value) else value
+    is_numpy = isinstance(value, np.integer)
+    return int(value) if is_numpy else value
 
 
 def read_number(value: Any) -> Any:
