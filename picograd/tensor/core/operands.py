@@ -77,7 +77,9 @@ def as_axes(axes: Any, rank: int, op: str) -> Shape:
     if axes is None or is_one:
         return normalise_axes(axes, rank, op)
     try:
-        is_ordered = hasattr(axes, "__iter__") and not isinstance(axes, (str, Mapping, Set))
+        is_ordered = type(axes) is tuple or (
+            hasattr(axes, "__iter__") and not isinstance(axes, (str, Mapping, Set))
+        )
         listed = tuple(map(size_of, axes if is_ordered else [axes]))
     except TypeError:
         text = f"axis must be an int or a tuple of ints, not {axes!r}"
