@@ -148,6 +148,11 @@ def check_positive(op: str, name: str, value: Any) -> None:
         raise ValueRangeError(op, f"{name}={value} is not positive", "use more than 0")
 
 
+def class_of_index(index: int) -> type[PicogradError]:
+    """Choose what is raised for an axis or index out of range: past 64 bits it is no index."""
+    return AxisError if -(1 << 63) <= index < 1 << 63 else ValueRangeError
+
+
 def check_probability(op: str, name: str, value: Any) -> None:
     """Raise ValueRangeError where an argument is no number from 0 to 1, or a tensor of one."""
     if not hasattr(value, "__float__"):

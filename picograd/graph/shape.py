@@ -6,7 +6,7 @@ user called; the others assume checked arguments.
 
 from collections.abc import Iterable, Sequence
 
-from picograd.errors import AxisError, ShapeError
+from picograd.errors import AxisError, ShapeError, class_of_index
 from picograd.helpers import product, row_major
 from picograd.late_methods import dataclass
 from picograd.traced_number import SIZED, TracedNumber
@@ -84,7 +84,7 @@ def normalise_axis(axis: int, rank: int, op: str = "axis") -> int:
     """Turn a negative axis into a position; a scalar takes axis 0 or -1, as in PyTorch."""
     limit = max(rank, 1)
     if not -limit <= axis < limit:
-        raise AxisError(
+        raise class_of_index(axis)(
             op,
             f"axis {axis} is out of range for {rank} axes",
             f"use an axis from {-limit} to {limit - 1}",

@@ -840,7 +840,7 @@ class Methods(Recorded):
     def nonzero_static(self, *, size: int, fill_value: int = -1) -> Tensor: ...
     def norm(
         self,
-        p: Scalar | str = 2,
+        p: Scalar | str | None = 2,
         dim: Axis = None,
         keepdim: bool = False,
         dtype: DTypeLike | None = None,

@@ -1391,7 +1391,7 @@ def nonzero_static(
 ) -> Tensor: ...
 def norm(
     input: Tensor,
-    p: Scalar | str = 2,
+    p: Scalar | str | None = 2,
     dim: Axis = None,
     keepdim: bool = False,
     dtype: DTypeLike | None = None,

@@ -142,7 +142,7 @@ CASES = [
     ),
     Case(
         "expand new axis", lambda: Tensor.ones(5).expand(-1, 5), ShapeError,
-        "expand: -1 in (-1, 5) is a new axis. Fix: give new axes a size.",
+        "expand: a new axis of (-1, 5) has a negative size. Fix: give new axes a size.",
     ),
     Case(
         "repeat", lambda: X.repeat(2), ShapeError,

@@ -9,7 +9,7 @@ harder: a tensor without axes may stand for a number at the door.
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from types import NoneType, UnionType
 from typing import Any, NamedTuple, Union, get_args, get_origin
 
@@ -95,10 +95,13 @@ def are_sizes(value: Any) -> bool:
     return is_int(value) or (isinstance(value, (list, tuple)) and all(map(is_int, value)))
 
 
-def has_no_flag(value: Any) -> bool:
-    """Tell whether a value may be sizes or axes: not True, and no list that has it."""
-    listed = value if isinstance(value, (list, tuple)) else (value,)
-    return not any(isinstance(each, (bool, np.bool_)) for each in listed)
+def may_be_ints(value: Any) -> bool:
+    """Tell whether a value may be sizes or axes: no flag, tensor of several elements, or dict."""
+    if isinstance(value, (list, tuple)):
+        return not any(isinstance(each, (bool, np.bool_)) for each in value)
+    if isinstance(value, Recorded):
+        return is_size(value)
+    return not isinstance(value, (bool, np.bool_, Mapping, Set))
 
 
 def is_anything(value: Any) -> bool:
@@ -111,9 +114,11 @@ def read_whole(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         found = tuple(map(read_whole, value))
         return value if all(map(operator.is_, found, value)) else found
-    is_one = isinstance(value, Recorded) and is_size(value)
     number: Any = value
-    return operator.index(number) if is_one or isinstance(value, np.integer) else value
+    if isinstance(value, Recorded):
+        return operator.index(number) if is_size(value) else value
+    is_numpy = isinstance(value, np.integer)
+    return int(value) if is_numpy else value
 
 
 def read_number(value: Any) -> Any:
@@ -169,7 +174,7 @@ def door_of(word: Any, name: str) -> tuple[frozenset[type], Callable[[str, Any],
         one = is_int if name.startswith("dim") else is_size
         return plain, look_at(name, word, one, read_whole)
     if set(kinds) & LISTS and set(kinds) <= {*LISTS, bool, str}:
-        some = is_anything if bool in kinds else has_no_flag
+        some = is_anything if bool in kinds else may_be_ints
         return plain | {NoneType}, look_at(name, word, some, read_whole, plain)
     if word not in NUMBERS and len(kinds) > 1 and float in kinds and set(kinds) <= {*REAL, str}:
         return plain, look_at(name, word, is_anything, read_number)

@@ -192,7 +192,7 @@ def flat(arguments: Iterable[Any]) -> list[Any]:
     for each in arguments:
         found.append(each)
         if isinstance(each, (list, tuple)):
-            found += each[:SEEN]
+            found.extend(each[:SEEN])
         elif isinstance(each, dict):
             found += list(each.values())[:SEEN]
     return found
@@ -216,6 +216,10 @@ def is_explained(error: Exception, frames: list[FrameType], arguments: list[Any]
     is_array = any(isinstance(each, np.ndarray) for each in arguments)
     if is_array and isinstance(error, (AttributeError, KeyError, TypeError)):
         return True  # it stands where a tensor or a number belongs
+    if isinstance(error, ZeroDivisionError) and any(
+        isinstance(each, (int, float)) and each == 0 for each in given
+    ):
+        return True
     if isinstance(error, (IndexError, ZeroDivisionError)) or "to unpack" in str(error):
         # a tensor of too few axes
         return any(isinstance(each, Recorded) and each.ndim < 3 for each in arguments)

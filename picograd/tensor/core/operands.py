@@ -14,7 +14,7 @@ import numpy as np
 
 from picograd.conversion import convert
 from picograd.dtype import DType, category, default_float, promote, scalar_dtype, to_dtype
-from picograd.errors import AxisError, DTypeError, IndexDTypeError, ShapeError, ValueRangeError
+from picograd.errors import DTypeError, IndexDTypeError, ShapeError, ValueRangeError, class_of_index
 from picograd.graph import build
 from picograd.graph.build_composite import check_device
 from picograd.graph.node import Node
@@ -73,10 +73,14 @@ def as_axis(axis: Any, rank: int, op: str) -> int:
 
 def as_axes(axes: Any, rank: int, op: str) -> Shape:
     """Read one axis, several or None (all)."""
-    if axes is None or (isinstance(axes, int) and type(axes) is not bool):
+    is_one = isinstance(axes, int) and type(axes) is not bool
+    if axes is None or is_one:
         return normalise_axes(axes, rank, op)
     try:
-        listed = tuple(map(size_of, axes if hasattr(axes, "__iter__") else [axes]))
+        is_ordered = type(axes) is tuple or (
+            hasattr(axes, "__iter__") and not isinstance(axes, (str, Mapping, Set))
+        )
+        listed = tuple(map(size_of, axes if is_ordered else [axes]))
     except TypeError:
         text = f"axis must be an int or a tuple of ints, not {axes!r}"
         raise DTypeError(op, text, "pass axis=0 or axis=(0, 1)") from None
@@ -360,5 +364,5 @@ def check_index(op: str, index: int, size: int, axis: int) -> int:
     if not -size <= index < size:
         text = f"index {index} is out of range for axis {axis} of size {size}"
         fix = f"use an index from {-size} to {size - 1}" if size else "the axis is empty"
-        raise AxisError(op, text, fix)
+        raise class_of_index(index)(op, text, fix)
     return index % size

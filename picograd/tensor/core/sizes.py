@@ -43,8 +43,8 @@ class Size(tuple[int, ...], metaclass=SizeKind):
     def __add__(self, other: Iterable[int]) -> "Size":  # type: ignore[override]
         return Size((*self, *other))
 
-    def __radd__(self, other: Iterable[int]) -> "Size":
-        return Size((*other, *self))
+    def __radd__(self, other: tuple[int, ...]) -> "Size":  # of a list too, `+=` would make a Size
+        return Size((*other, *self)) if isinstance(other, tuple) else NotImplemented
 
     def __mul__(self, count: SupportsIndex) -> "Size":
         return Size(tuple(self) * count)

@@ -55,7 +55,8 @@ def read_padding(
         return [(0, 0)] * len(kernel)
     if padding == "same":
         return same_padding(op, kernel, stride, dilation)
-    if isinstance(padding, (tuple, list)) and all(isinstance(p, (tuple, list)) for p in padding):
+    listed = padding if isinstance(padding, (tuple, list)) else ()
+    if len(listed) == len(kernel) and all(isinstance(p, (tuple, list)) for p in listed):
         return [(int(low), int(high)) for low, high in padding]
     return [(size, size) for size in per_axis(op, "padding", padding, len(kernel), 0)]
 

@@ -347,12 +347,12 @@ def log_softmax(x: Node, dim: int = -1, dtype: DType | None = None) -> Node:
 @recorded()
 @repeated
 def norm(
-    x: Node, p: Scalar | str = 2, dim: Axes = None, keepdim: bool = False,
+    x: Node, p: Scalar | str | None = 2, dim: Axes = None, keepdim: bool = False,
     dtype: DType | None = None,
 ) -> Node:  # fmt: skip
     """Compute the vector norm of order p; powers of 16-bit floats are taken in float32.
 
-    "fro" is order 2; "nuc" sums the singular values of the matrices in two axes.
+    "fro" and None are order 2; "nuc" sums the singular values of the matrices in two axes.
 
     >>> Tensor([3.0, 4.0]).norm().item()
     5.0
@@ -363,7 +363,8 @@ def norm(
     if x.dtype.is_complex:
         x = elementwise.absolute(x)
     need_float("norm", x)
-    return wide_norm(x.accumulated(), p, all_of_none(dim), keepdim).cast(x.dtype)
+    order = 2 if p is None else p
+    return wide_norm(x.accumulated(), order, all_of_none(dim), keepdim).cast(x.dtype)
 
 
 def nuclear(x: Node, dim: Axes, keepdim: bool) -> Node:

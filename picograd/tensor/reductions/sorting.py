@@ -4,6 +4,7 @@ All of it follows the stable permutation of `graph/sorting.py`: NaN is the great
 are gathered by the permutation, so gradients scatter back. A zero-dim tensor counts as one element.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any, overload
 
@@ -406,9 +407,9 @@ def histc(x: Node, bins: int = 100, min: float = 0, max: float = 0) -> Node:
     [0.0, 1.0, 2.0]
     """
     need_float("histc", x)
-    if bins < 1 or min > max:
+    if bins < 1 or not -math.inf < min <= max < math.inf:
         text = f"bins={bins} from {min} to {max}"
-        raise ValueRangeError("histc", text, "use bins >= 1 and min <= max")
+        raise ValueRangeError("histc", text, "use bins >= 1 and finite min <= max")
     row = flat(x)
     zeros = constant(0, (bins,), x.dtype, x.device)
     if not row.size:

@@ -96,6 +96,33 @@ def test_what_does_not_fit_is_named(args: Any, options: Any, text: str) -> None:
     assert text in str(caught.value)
 
 
+F = picograd.nn.functional
+
+
+@pytest.mark.parametrize(
+    ("call", "kind"),
+    [
+        (lambda: X.sum({}), TypeError),  # type: ignore[arg-type]
+        (lambda: X.max({0}), TypeError),
+        (lambda: X.sum(1 << 70), ValueError),
+        (lambda: X.select(0, 1 << 70), ValueError),
+        (lambda: F.max_pool1d(X, 2, Tensor.of([2, 2])), TypeError),
+        (lambda: X.sum(Tensor.of([0, 1])), TypeError),
+        (lambda: F.conv1d(X, Tensor.ones(1, 3, 2), padding=[]), ValueError),
+        (lambda: X.histc(4, float("nan"), 1.0), RuntimeError),
+        (lambda: F.dropout(X, "a"), TypeError),
+        (lambda: picograd.nn.Dropout("a"), TypeError),  # type: ignore[arg-type]
+    ],
+)
+def test_wrong_calls_raise_what_pytorch_raises(call: Callable[[], Any], kind: type) -> None:
+    with pytest.raises(kind):
+        call()
+
+
+def test_no_order_is_order_two() -> None:
+    assert Tensor.of([3.0, 4.0]).norm(None).item() == 5.0
+
+
 def listed(sizes: Sequence[int], function: Callable[[], Any], other: int | str) -> None:
     """A function that nobody checks at the door."""
 

@@ -153,3 +153,17 @@ def test_an_error_names_what_was_called_and_not_what_is_inside() -> None:
         picograd.vmap(lambda row: row @ Tensor([1.0]))(Tensor([[1.0, 2.0]]))
     with pytest.raises(AxisError, match="^gather: "):  # recorded before
         x.gather(0, Tensor([5])).numpy()
+
+
+def test_wrong_numbers_and_names_are_no_bugs() -> None:
+    functional = nn.functional
+    for call in (
+        lambda: functional.pixel_shuffle(Tensor.ones(1, 4, 2, 2), 0),
+        lambda: picograd.fft.fftfreq(0),
+        lambda: functional.local_response_norm(Tensor.ones(1, 2, 4, 4), 0),
+        lambda: X.expand(-7, 2, 2),
+    ):
+        with pytest.raises((ValueRangeError, ShapeError)):
+            call()
+    with pytest.raises(TypeError, match="nonsense"):
+        picograd.zeros_like(X, nonsense=1)
