@@ -27,7 +27,7 @@ WARM_WORK = 16384  # one of so few, some 10 us longer
 SOURCE_OF_WORK = 8
 # Of so many kernels that a plan lacks all are waited for, 60 ms each: then one of two operations or
 # bytes a character, up to this much work, which runs 40 us longer.
-MANY_KERNELS, MANY_WORK = 128, 4 * WARM_WORK
+MANY_KERNELS, MANY_WORK = 32, 4 * WARM_WORK
 # One that reads nothing makes first values, most often once: it runs 6 ms longer at most, and all
 # passes take 130 ms for ten parts of random numbers (measured).
 FIRST_WORK = 1 << 22

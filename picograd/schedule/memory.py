@@ -42,7 +42,8 @@ def place_slots(
 ) -> dict[str, int]:
     """Give the temporaries that live their offsets, parts theirs in an array: the arenas' sizes.
 
-    A part says its slot, that of the array, and how many bytes it begins behind that.
+    A part says its slot, that of the array, and how many bytes it begins behind that; parts of
+    parts come first.
     """
     known = dict(lives)
     for part, whole, _ in parts:
@@ -58,7 +59,7 @@ def place_slots(
         offsets, arenas[device] = place_temporaries(lifetimes)
         for number, offset in zip(numbers, offsets, strict=True):
             slots[number] = replace(slots[number], offset=offset)
-    for part, whole, away in parts:
+    for part, whole, away in reversed(parts):
         slots[part] = replace(slots[part], offset=slots[whole].offset + away)
     return arenas
 

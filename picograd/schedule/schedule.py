@@ -40,6 +40,7 @@ from picograd.schedule.plan import (
 from picograd.schedule.race import has_race
 from picograd.schedule.readers import find_readers
 from picograd.schedule.rearranged import rearrange
+from picograd.schedule.rebase import rebase
 from picograd.schedule.recompute_apart import lower_peaks
 from picograd.schedule.recurrence import Binder
 from picograd.schedule.repack import edit_weights, repack, uncross
@@ -491,12 +492,15 @@ def place_memory(draft: Draft) -> None:
     joins = find_joins(draft.slots, every)
     left_out = {join.step for join in joins}
     draft.steps = [step for n, step in enumerate(draft.steps) if n not in left_out]
-    parts = []
+    lives = lives_of(every)  # with the joins: what lies in a result is there until it is read
+    draft.steps, parts = rebase(draft.slots, draft.steps)
+    for slot, whole, _ in parts:
+        lives[slot] = lives[whole]
     for join in joins:
         for slot, at in join.places:
             parts.append((slot, join.whole, at * draft.slots[slot].dtype.itemsize))
-            draft.joined.append((slot, join.whole))
-    draft.arenas |= place_slots(draft.slots, lives_of(every), parts)
+    draft.joined += [(slot, whole) for slot, whole, _ in parts]
+    draft.arenas |= place_slots(draft.slots, lives, parts)
 
 
 STAGES: tuple[Callable[[Draft], None], ...] = (
