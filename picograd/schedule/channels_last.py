@@ -16,7 +16,7 @@ flattened: products of images that are flattened, such as the first linear layer
 
 Images lie channels-last as convolutions left them, so that what their flat rows sum over lies in
 another order than a row of the weight: neither copies nor tensor cores can bring both. The smaller
-of the two is copied in the order of the other.
+of the two is copied in the order of the other; for the weight's gradient the images, if smaller.
 """
 
 from collections.abc import Container, Sequence
@@ -58,10 +58,15 @@ class Images:
         for number in range(2):
             other = 1 - number
             image = self.flattened(node.inputs[number])
-            if image is None or id(node.inputs[other]) in ordered:
+            if image is None:
                 continue
             summed = node.arg[number][1]
-            if summed in node.arg[2]:
+            if summed in node.arg[2]:  # a weight's gradient is stored along its rows
+                if image.size < node.size:
+                    made = copied(inputs[number], 1)
+                    inputs = *inputs[:number], made, *inputs[number + 1 :]
+                continue
+            if id(node.inputs[other]) in ordered:
                 continue
             place = node.arg[other].index(summed)
             return in_one_order(image, inputs, number, place)

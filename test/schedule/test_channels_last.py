@@ -82,6 +82,23 @@ def test_channels_stay_last_where_dimensions_are_split_and_merged(between):
     assert stored
 
 
+@pytest.mark.parametrize("images", [4, 64])
+def test_channels_are_nearest_in_parts_of_a_lone_gradient(images):
+    """Sums over windows are for several taps each only where channels are neighbours."""
+    x, first, second = leaf(images, 64, 28, 28), leaf(64, 64, 3, 3), leaf(64, 1, 1, 7, 7)
+    hidden = convolve(x, first).binary("maximum", 0)
+    spec = ConvSpec((1, 1), ((3, 3), (3, 3)), (1, 1), (1, 1))
+    lone = hidden.reshape((images, 64, 1, 28, 28)).conv(second, spec)
+    made = total(lone * lone)
+    (by_weight,) = gradient([(made, Tensor(1.0).bfloat16().realize().node)], [second])
+    plan = schedule([total(by_weight)], H100)
+    taps = [slot for slot in plan.slots if slot.shape[-2:] == (7, 7) or slot.shape[2:4] == (7, 7)]
+    parts = [slot for slot in taps if slot.kind == "temporary"]
+    assert parts
+    for slot in parts:
+        assert slot.shape[slot.strides.index(1)] == 64
+
+
 def test_a_patch_that_is_larger_than_the_places_of_patches_is_a_kernel():
     x, weight = leaf(4, 1, 3, 224, 224), leaf(1, 64, 3, 16, 16)
     made = x.conv(weight, ConvSpec((16, 16), ((0, 0), (0, 0)), (1, 1), (1, 1)))

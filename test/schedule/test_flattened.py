@@ -53,6 +53,18 @@ def test_both_operands_are_in_the_order_of_the_images(name, dtype):
     np.testing.assert_array_equal(found.reshape(made.shape), wanted)
 
 
+@pytest.mark.parametrize("rows, is_copied", [(1, False), (9, True)])
+def test_gradients_of_a_weight_are_stored_along_its_rows(rows, is_copied):
+    """In the order of the images each element would have a line of memory of its own."""
+    image = convolve(leaf(2, 8, 4, 5), leaf(8, 8, 3, 3)).binary("maximum", 0)
+    made = leaf(2, rows).contract(image.reshape((2, 160)), ((2, 0), (2, 1), (0, 1)))
+    plan = schedule([made], H100)
+    assert ((2, 160) in [slot.shape for slot in plan.slots]) == is_copied
+    (found,) = interpret_plan(plan, [memory(node) for node in plan.inputs])
+    (wanted,) = interpret([made])
+    np.testing.assert_array_equal(found.reshape(made.shape), wanted)
+
+
 def test_images_of_which_nothing_is_left_to_sum():
     image = convolve(leaf(2, 8, 4, 5), leaf(8, 8, 3, 3))
     outer = image.reshape((320,)).contract(leaf(3), ((0,), (1,), (0, 1)))
