@@ -14,6 +14,7 @@ from picograd.graph.ops import OPS
 from picograd.helpers import ceil_div, product
 from picograd.late_methods import dataclass
 from picograd.schedule.assemble import hero_of
+from picograd.schedule.canonical import SCALAR
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, constant, position_over
 from picograd.schedule.loop import (
     Compute,
@@ -175,9 +176,12 @@ class Finder:
         axes = *self.mask.batch, self.mask.row
         own = product(axis.size for axis in axes)
         rows = product(axis.size for axis in part.rows)
-        parts = [part for each in self.mask.conditions for part in walk(each)]
-        is_added = any(part.op == "load" and part.dtype.is_float for part in parts)
-        return own * (ADDED if is_added else SHARED) <= rows
+        least = SHARED
+        for condition in self.mask.conditions:
+            for part in walk(condition):
+                if part.op == "load" and part.dtype.is_float:
+                    least = ADDED
+        return own * least <= rows
 
     def add_ends(self, must: Expr, may: Expr) -> None:
         """Find the grains of places that are seen, and the places around their middle that all
@@ -308,9 +312,14 @@ def guard(value: Expr, fill: Expr, at: Index, size: int) -> Expr:
 
 def reads_scalar(expr: Expr) -> bool:
     """Tell whether an expression, or a place where it reads, is made of numbers of the launch."""
-    parts = walk(expr)
-    atoms = [atom for part in parts for index in indices_of(part) for atom in dynamics_of(index)]
-    return any(part.op == "scalar" for part in parts) or any(reads_scalar(x.expr) for x in atoms)
+    for part in walk(expr):
+        if part.op == SCALAR:
+            return True
+        for index in indices_of(part):
+            for atom in dynamics_of(index):
+                if reads_scalar(atom.expr):
+                    return True
+    return False
 
 
 def position(index: Index) -> Expr:
