@@ -178,8 +178,8 @@ class Finder:
         rows = product(axis.size for axis in part.rows)
         least = SHARED
         for condition in self.mask.conditions:
-            for part in walk(condition):
-                if part.op == "load" and part.dtype.is_float:
+            for read in walk(condition):
+                if read.op == "load" and read.dtype.is_float:
                     least = ADDED
         return own * least <= rows
 
