@@ -303,7 +303,9 @@ def child(name, rounds):
     sys.stdin.readline()
     times = timed({"picograd": ours} | rivals, rounds, STEPS[is_trained])
     middle = {each: float(np.median(found)) for each, found in times.items()}
-    spread = max((max(found) - min(found)) / np.median(found) for found in times.values())
+    spread = max(
+        np.ptp(np.quantile(each, (0.25, 0.75))) / np.median(each) for each in times.values()
+    )
     best = min(rivals, key=middle.get)
     print(
         f"{name:18} {middle['picograd']:8.3f} {middle[best]:8.3f} {best:9}"

@@ -176,9 +176,12 @@ class Finder:
         axes = *self.mask.batch, self.mask.row
         own = product(axis.size for axis in axes)
         rows = product(axis.size for axis in part.rows)
-        parts = [part for each in self.mask.conditions for part in walk(each)]
-        is_added = any(part.op == "load" and part.dtype.is_float for part in parts)
-        return own * (ADDED if is_added else SHARED) <= rows
+        least = SHARED
+        for condition in self.mask.conditions:
+            for read in walk(condition):
+                if read.op == "load" and read.dtype.is_float:
+                    least = ADDED
+        return own * least <= rows
 
     def add_ends(self, must: Expr, may: Expr) -> None:
         """Find the grains of places that are seen, and the places around their middle that all
@@ -309,11 +312,14 @@ def guard(value: Expr, fill: Expr, at: Index, size: int) -> Expr:
 
 def reads_scalar(expr: Expr) -> bool:
     """Tell whether an expression, or a place where it reads, is made of numbers of the launch."""
-    parts = walk(expr)
-    atoms = [atom for part in parts for index in indices_of(part) for atom in dynamics_of(index)]
-    if any(part.op == SCALAR for part in parts):
-        return True
-    return any(reads_scalar(atom.expr) for atom in atoms)
+    for part in walk(expr):
+        if part.op == SCALAR:
+            return True
+        for index in indices_of(part):
+            for atom in dynamics_of(index):
+                if reads_scalar(atom.expr):
+                    return True
+    return False
 
 
 def position(index: Index) -> Expr:
