@@ -157,7 +157,8 @@ def check_probability(op: str, name: str, value: Any) -> None:
     """Raise ValueRangeError where an argument is no number from 0 to 1, or a tensor of one."""
     if not hasattr(value, "__float__"):
         raise DTypeError(op, f"{name} must be a number, not {value!r}", f"use 0 <= {name} <= 1")
-    if not 0.0 <= float(value) <= 1.0:
+    number = value if isinstance(value, (int, float)) else float(value)
+    if not 0.0 <= number <= 1.0:
         raise ValueRangeError(op, f"{name}={value!r} is not a probability", f"use 0 <= {name} <= 1")
 
 

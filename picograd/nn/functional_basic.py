@@ -125,7 +125,7 @@ def pad(
     [[2.0, 1.0, 2.0, 3.0, 2.0]]
     """
     need_tensor("pad", input)
-    return input.pad(tuple(pad), mode=mode, value=value or 0.0)
+    return input.pad(tuple(pad), mode=mode, value=0.0 if value is None else value)
 
 
 @within("functional")

@@ -50,7 +50,7 @@ def view_order(node: Node, order: Order | None, mapping: tuple[int, ...] | None)
     if node.row.is_shifting:  # along dimensions that stay where they are
         return order + tuple(range(len(shape), len(node.shape)))
     if mapping is None or (-1 in mapping and node.row.is_same_bytes):
-        return regrouped_order(shape, node.shape, order)
+        return None if 0 in shape else regrouped_order(shape, node.shape, order)
     where = {d: position for position, d in enumerate(mapping) if d >= 0}
     kept = [where[d] for d in order if d in where]
     rest = [d for d in range(len(node.shape)) if d not in kept]

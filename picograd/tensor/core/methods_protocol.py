@@ -51,7 +51,8 @@ class ProtocolMethods(Recorded):
         tensor: Any = self
         count = self.shape[0]
         check_pieces("iter()", count)
-        if count <= VALUES_AS_CODE:  # q, k, v = x: kernels of known places are faster
+        # q, k, v = x: on a GPU, kernels of known places are faster.
+        if count <= VALUES_AS_CODE and not is_host(self.device):
             return iter(tensor.unbind(0))
         return iter([tensor[at] for at in range(count)])
 

@@ -12,13 +12,16 @@ from picograd import Tensor, nn
 from picograd.errors import DTypeError, GradientError, ShapeError, ValueRangeError
 from picograd.graph.node import toposort
 from picograd.graph.starts import starts_of
+from picograd.tensor.core import methods_protocol
 from picograd.tensor.core.methods_protocol import METHODS, REFLECTED
 
 
 @pytest.mark.parametrize("count", [3, 9])
-def test_few_rows_are_at_places_that_kernels_know(count) -> None:
+@pytest.mark.parametrize("is_host", [False, True])
+def test_few_rows_are_at_places_that_kernels_of_a_gpu_know(count, is_host, monkeypatch) -> None:
+    monkeypatch.setattr(methods_protocol, "is_host", lambda device: is_host)
     rows = [row._node for row in Tensor.zeros(count, 2)]
-    assert any(starts_of(node) for node in toposort(rows)) == (count == 9)
+    assert any(starts_of(node) for node in toposort(rows)) == (is_host or count == 9)
 
 
 def test_numbers_and_truth() -> None:

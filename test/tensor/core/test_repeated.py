@@ -11,7 +11,7 @@ import pytest
 import picograd
 from picograd import Tensor
 from picograd.engine.plan_cache import PLANS
-from picograd.errors import AxisError, InternalError
+from picograd.errors import AxisError, DTypeError, InternalError
 from picograd.graph.node import Node
 from picograd.nn import functional as F
 from picograd.tensor.core.recording import apply, apply_all
@@ -155,8 +155,10 @@ def test_lists_and_options_come_back_as_they_are(unchecked: None) -> None:
     for _ in range(3):
         low, high = halves(node, 2)
         assert low.shape == high.shape == (2,) and low.inputs == high.inputs == (node,)
-    joined = [apply_all(cat, [tensor(2, 2), tensor(2, 2)], axis).shape for axis in (0, 1, True)]
+    joined = [apply_all(cat, [tensor(2, 2), tensor(2, 2)], axis).shape for axis in (0, 1, -1)]
     assert joined == [(4, 2), (2, 4), (2, 4)]
+    with pytest.raises(DTypeError):  # equal to 1, and no axis
+        apply_all(cat, [tensor(2, 2), tensor(2, 2)], True)
 
 
 def test_nothing_is_kept_alive(unchecked: None) -> None:
