@@ -35,7 +35,6 @@ from picograd.schedule.score_masks import affine, negated
 GRAIN = 64  # rows, and places, that share a range
 CELLS = 2  # most that is counted of a block: 1 where it shows anything, 2 where all
 SHARED = 4  # streams that have a mask in common, at least, which is looked at whole
-ADDED = 16  # those that have numbers in common: biases that hide nothing differ from head to head
 Range = tuple[Expr, Expr]  # the least and the most that a value is
 
 
@@ -176,12 +175,7 @@ class Finder:
         axes = *self.mask.batch, self.mask.row
         own = product(axis.size for axis in axes)
         rows = product(axis.size for axis in part.rows)
-        least = SHARED
-        for condition in self.mask.conditions:
-            for read in walk(condition):
-                if read.op == "load" and read.dtype.is_float:
-                    least = ADDED
-        return own * least <= rows
+        return own * SHARED <= rows
 
     def add_ends(self, must: Expr, may: Expr) -> None:
         """Find the grains of places that are seen, and the places around their middle that all

@@ -196,6 +196,11 @@ def hiding_numbers(added: Expr) -> list[Expr]:
     return [Expr("not_equal", (added, const(LOWEST, added.dtype)), None, bool_)]
 
 
+def is_of_numbers(condition: Expr) -> bool:
+    """Tell whether a condition is that an added number is not -inf."""
+    return len(condition.args) == 2 and is_number(condition.args[1], LOWEST)
+
+
 def is_constant(expr: Expr) -> bool:
     """Tell whether an expression is a number that is code."""
     row = OPS.get(expr.op)

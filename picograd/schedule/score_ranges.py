@@ -38,9 +38,18 @@ from picograd.schedule.monoid import identity
 from picograd.schedule.plan import KernelLaunch, PlanSlot, Step
 from picograd.schedule.range_kernels import CELLS, GRAIN, Finder, Mask, Ranges, axes_in, both
 from picograd.schedule.recompute import written_by
-from picograd.schedule.score_masks import LOWEST, conjuncts, filled, hiding, seen_where, weighing
+from picograd.schedule.score_masks import (
+    LOWEST,
+    conjuncts,
+    filled,
+    hiding,
+    is_of_numbers,
+    seen_where,
+    weighing,
+)
 from picograd.target import Target
 
+ADDED = 16  # streams that have added numbers in common, at least, which are looked at whole
 LEAST = 512  # rows, and places: of fewer it is not worth a kernel
 OPERATIONS = 64  # of a mask
 COMPUTED = ("ref", "element")  # by the same kernel
@@ -157,7 +166,9 @@ def mask_of(part: Part) -> Mask | None:
         return None
     moving = {row, place}
     kept = [each for each in part.computes if place in each.axes and not each.reduce]
-    conditions = tuple(filter(is_known, common_conditions([*sinks, *kept])))
+    known = filter(is_known, common_conditions([*sinks, *kept]))
+    rows_seen = product(axis.size for axis in part.rows)
+    conditions = tuple([each for each in known if may_hide(each, row, place, rows_seen)])
     is_plain = [is_by_position(each, moving) for each in conditions]
     if all(is_plain):
         return None
@@ -166,6 +177,14 @@ def mask_of(part: Part) -> Mask | None:
         return None
     batch = tuple([axis for axis in part.rows if axis in axes])
     return Mask(conditions, batch, row, place)
+
+
+def may_hide(condition: Expr, row: Axis, place: Axis, rows: int) -> bool:
+    """Tell whether to look at a condition: biases, which hide nothing, differ between streams."""
+    axes = axes_in(condition)
+    own = product(axis.size for axis in axes if axis is not place)
+    is_shared = own * ADDED <= rows or not {row, place} <= axes
+    return is_shared or not is_of_numbers(condition)
 
 
 def common_conditions(sinks: Sequence[Compute]) -> list[Expr]:

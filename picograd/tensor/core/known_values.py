@@ -15,7 +15,7 @@ from picograd.engine.carried import is_detached
 from picograd.engine.followed import EVENTS
 from picograd.engine.foreign import VIEWS, seen_through
 from picograd.engine.plan_key import leaf_buffer
-from picograd.engine.realize import CHECKS, buffer_to_numpy, flat_view
+from picograd.engine.realize import CHECKS, NUMPY_AXES, buffer_to_numpy, flat_view
 from picograd.engine.tracing import is_constant, is_tracing
 from picograd.engine.watch import PROFILES
 from picograd.errors import ValueRangeError
@@ -74,7 +74,8 @@ def shown_values(node: Node) -> Any:
         source = source.inputs[0]
     is_piece = not all(map(is_detached, views)) and source.op in MEMORY  # which holds no graph
     buffer = source.arg.buffer if is_piece else None
-    if buffer is None or node.size > CHECKED or buffer.dtype.is_narrow_float:
+    is_shown = node.size <= CHECKED and node.rank <= NUMPY_AXES
+    if buffer is None or not is_shown or buffer.dtype.is_narrow_float:
         return None
     if not is_host(buffer.device) or CHECKS or PROFILES or config.debug >= 2:
         return None
