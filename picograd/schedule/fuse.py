@@ -115,7 +115,8 @@ class Fuser:
         facts.depth, facts.home, facts.cost = source.depth, source.home, source.cost
         facts.labels, facts.is_grand = views.view_labels(facts, source, mapping), source.is_grand
         facts.is_rowed = waits_for_rows(source)
-        if not (source.windows and node.row.is_same_bytes):  # sums of them leave channels nearest
+        is_regrouped = source.windows and node.row.is_same_bytes
+        if not is_regrouped:  # sums of windows leave channels nearest
             facts.order = views.view_order(node, source.order, mapping)
         facts.windows = views.view_windows(node, source, mapping)
         facts.loads = frozenset() if is_expanding else source.loads

@@ -243,7 +243,9 @@ class Frame:
 
     def add_up(self, number: int, element: Expr, before: Expr) -> list[Step]:
         """Add the elements of a block to a sum of rows."""
-        monoid, rows = str(self.stream.computes[number].monoid), (self.row,)
+        compute = self.stream.computes[number]
+        monoid = str(compute.monoid)
+        rows = (self.row,)
         part = self.add_rows(f"part{number}", before.dtype)
         total = binary(COMBINE[monoid], before, read(part, self.point[:1], before.dtype))
         return [
@@ -313,12 +315,13 @@ class Frame:
         """Add a tile that boxes of an array fill, from a corner on: its column and its row."""
         slot, _ = load.arg
         self.tiles[name] = Tile(name, layout.shape, load.dtype, "shared", swizzle=layout)
-        box = (layout.span, layout.shape[0], *(1 for _ in view.sizes[2:]))
+        rest = view.places_of(self.batch.values)
+        ones = [1] * len(rest)
+        box = (layout.span, layout.shape[0], *ones)
         tensor = TensorMap(slot, load.dtype, view.offset, view.sizes, view.strides, box)
         slab = Axis("slab", layout.slabs)
         first, row = corner
         column = axis_index(slab) * layout.span + first
-        rest = view.places_of(self.batch.values)
         copies.append(CopyBox(name, tensor, (column, row, *rest), slab))
 
     def fill_memory(self, values: Sequence[str]) -> None:
@@ -365,7 +368,8 @@ class Frame:
         teams = Teams(1, threads, schedule.registers)
         loop = Persistent(points, block, teams, body, is_dealt=True)
         tiles = tuple(self.tiles.values())
-        return TilePart((block,), tiles, (loop,), tuple(self.workspaces))
+        memory = tuple(self.workspaces)
+        return TilePart((block,), tiles, (loop,), memory)
 
     def pipeline(
         self, values: Sequence[Assign], steps: Sequence[Step], is_rotated: bool = False
@@ -378,8 +382,10 @@ class Frame:
             steps = [relaxed(each) for each in steps]
         _, apart = self.bounds()
         seen = minimum_of(apart) if apart and not self.stream.kept else None
-        known = tuple([(axis, index) for index, axis in self.known.items()])
-        return Pipeline(self.block, copies, tuple(steps), first, stop, is_rotated, known, seen)
+        pairs = self.known.items()
+        known = tuple([(axis, index) for index, axis in pairs])
+        body = tuple(steps)
+        return Pipeline(self.block, copies, body, first, stop, is_rotated, known, seen)
 
     # -- masks ------------------------------------------------------------------------------------
 
@@ -478,10 +484,12 @@ class Frame:
         if view is None:
             return None
         rest = view.places_of(self.batch.values)
-        box = (SPAN, WARP_ROWS, *(1 for _ in rest))
+        ones = [1] * len(rest)
+        box = (SPAN, WARP_ROWS, *ones)
         tensor = TensorMap(slot, dtype, view.offset, view.sizes, view.strides, box)
         self.add_leaving(dtype)
-        return BoxStore(tensor, (first, self.start, *rest), "leaving")
+        places = (first, self.start, *rest)
+        return BoxStore(tensor, places, "leaving")
 
     def add_leaving(self, dtype: DType) -> None:
         """Add the slots in which results leave: one for each slab of columns, if there is room."""
@@ -492,9 +500,11 @@ class Frame:
         slabs += [1 for _ in self.stream.kept]  # asked for before the rings have their memory
         stages = min(slabs)
         held = [name for name, tile in self.tiles.items() if tile.space == "shared"]
-        used = sum(self.bytes_of([name]) * self.tiles[name].stages for name in held)
+        stages_of = {name: self.tiles[name].stages for name in held}
+        used = sum(self.bytes_of([name]) * count for name, count in stages_of.items())
         slot = product(shape) * dtype.itemsize
-        room = self.target.shared_bytes // self.schedule.blocks - used - SPARE_BYTES
+        whole = self.target.shared_bytes // self.schedule.blocks
+        room = whole - used - SPARE_BYTES
         if stages * slot > room or any(count % stages for count in slabs):
             stages = 1
         self.tiles["leaving"] = Tile("leaving", shape, dtype, "shared", stages=stages)

@@ -156,7 +156,11 @@ def known_bounds(node: Node) -> Bounds | None:
     """Give the bounds of values in memory, of many where they can be kept."""
     is_kept = type(node.arg) is Storage and not is_tracing() and not is_shared(node)
     most = WIDEST if is_kept else CHECKED
-    found: Bounds | None = kept_answer(node, "bounds", lambda: bounds_of(known_values(node, most)))
+
+    def ask() -> Bounds | None:
+        return bounds_of(known_values(node, most))
+
+    found: Bounds | None = kept_answer(node, "bounds", ask)
     return found
 
 
