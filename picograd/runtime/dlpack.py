@@ -136,18 +136,25 @@ def device_pair(name: str) -> tuple[int, int]:
 
 
 def export(
-    buffer: Buffer, shape: tuple[int, ...], is_versioned: bool, is_copied: bool, release: Any = None
+    buffer: Buffer,
+    shape: tuple[int, ...],
+    is_versioned: bool,
+    is_copied: bool,
+    release: Any = None,
+    place: tuple[int, tuple[int, ...]] | None = None,
 ) -> Any:
     """Make a capsule over a buffer, which lives until the other side lets go.
 
-    `release` is called then, before the buffer is dropped.
+    `release` is called then, before the buffer is dropped. `place` is where in the buffer the first
+    element is, in bytes, and the steps between elements; without it the whole is shown.
     """
+    offset, strides = place or (0, row_major(shape))
     name = NEW if is_versioned else OLD
     managed = STRUCTURES[name]()
     sizes = (ctypes.c_int64 * max(len(shape), 1))(*shape)
-    steps = (ctypes.c_int64 * max(len(shape), 1))(*row_major(shape))
+    steps = (ctypes.c_int64 * max(len(shape), 1))(*strides)
     tensor = managed.tensor
-    tensor.data = buffer.address if buffer.count else None
+    tensor.data = buffer.address + offset if buffer.count else None
     tensor.device = DLDevice(*device_pair(buffer.device))
     tensor.rank, tensor.dtype, tensor.byte_offset = len(shape), type_of(buffer.dtype), 0
     tensor.shape = ctypes.cast(sizes, ctypes.POINTER(ctypes.c_int64))

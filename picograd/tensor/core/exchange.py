@@ -15,7 +15,7 @@ from picograd.buffer import Buffer
 from picograd.dtype import int64, to_dtype
 from picograd.engine import pending
 from picograd.engine.backends import get_device
-from picograd.engine.foreign import note_shared, share
+from picograd.engine.foreign import behind_views, note_shared, seen_through, share
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_view, leaf
 from picograd.engine.tracing import check_not_tracing
@@ -48,9 +48,17 @@ def export(node: Node, stream: Any, max_version: Any, dl_device: Any, copy: bool
         node, copy = build.copy(node, get_device(name).name), False
     elif copy:
         node = build.contiguous(node)
+    shown, shape = node, node.shape
+    place = place_in(node) if wanted == own else None
+    if place is not None:
+        node = behind_views(node)
     if leaf_buffer(node) is None:
         pending.compute([node])
     buffer = leaf_buffer(node)
+    if buffer is None and place is not None:  # a number that is no memory
+        place, node = None, shown
+        pending.compute([node])
+        buffer = leaf_buffer(node)
     if buffer is None:
         raise ExportError("dlpack", "the tensor was not computed", "call .realize() on it")
     if not copy and wanted == own:  # from now on others see, and may change, what is there
@@ -59,7 +67,29 @@ def export(node: Node, stream: Any, max_version: Any, dl_device: Any, copy: bool
     hand_over(node.device, stream)
     is_versioned = max_version is not None and tuple(max_version) >= (1, 0)
     is_copied = bool(copy) or wanted != own
-    return dlpack.export(buffer, node.shape, is_versioned, is_copied, idle(node.device))
+    return dlpack.export(buffer, shape, is_versioned, is_copied, idle(node.device), place)
+
+
+def place_in(node: Node) -> tuple[int, tuple[int, ...]] | None:
+    """Find where a view lies in the memory that it shows: bytes before it, and its steps.
+
+    None for what is no view, or shows nothing or another order than forwards.
+    """
+    base, views = behind_views(node), []
+    each = node
+    while each is not base:
+        views.append(each)
+        each = each.inputs[0]
+    if not views or not node.size or any(view.dtype is not base.dtype for view in views):
+        return None
+    whole: Any = np.empty(base.shape, f"V{base.dtype.itemsize}")  # none of it is touched
+    seen = seen_through(whole, views)
+    steps = tuple([step // whole.itemsize for step in seen.strides])
+    is_there = seen.shape == node.shape and np.may_share_memory(seen, whole)
+    if not is_there or min(steps, default=0) < 0:
+        return None
+    first, start = (each.__array_interface__["data"][0] for each in (seen, whole))
+    return first - start, steps
 
 
 def to_dlpack(tensor: Any) -> Any:

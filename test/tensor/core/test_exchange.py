@@ -1,6 +1,7 @@
 """Memory shared with other libraries: NumPy, PyTorch, and a class that only speaks the protocol."""
 
 import gc
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,40 @@ def address(tensor: Tensor) -> int:
     node = tensor.realize().node
     buffer = node.realized if node.realized is not None else node.arg.buffer
     return int(buffer.address)
+
+
+VIEWS: dict[str, Callable[[Any], Any]] = {
+    "detach": lambda x: x.detach(),
+    "rows": lambda x: x[1:],
+    "columns": lambda x: x[:, 1:3],
+    "every other": lambda x: x[::2, 1],
+    "turned": lambda x: x.T,
+    "reshaped": lambda x: x.reshape(2, 2, 3).detach()[1],
+    "expanded": lambda x: x[:, :1].expand(4, 5),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize("dtype", ["float32", "int64", "complex128", "uint8"])
+def test_views_share_the_memory_that_they_show(name: str, dtype: str, device: str) -> None:
+    values = np.arange(12).reshape(4, 3).astype(dtype)
+    x, t = Tensor(values, device=device), torch.tensor(values)
+    ours, theirs = torch.from_dlpack(VIEWS[name](x)), VIEWS[name](t)
+    assert ours.shape == theirs.shape and ours.cpu().equal(theirs)
+    ours[(0,) * ours.ndim] = 77
+    theirs[(0,) * theirs.ndim] = 77
+    assert np.array_equal(x.numpy(), t.numpy())
+    x += 1
+    t += 1
+    assert ours.cpu().equal(theirs)
+
+
+def test_what_is_computed_is_shown_through_its_views_too() -> None:
+    x = Tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert np.from_dlpack((x * 2).T).tolist() == [[2.0, 6.0], [4.0, 8.0]]
+    assert np.from_dlpack(x.flip(0)).tolist() == [[3.0, 4.0], [1.0, 2.0]]
+    assert np.from_dlpack(picograd.ones(2).expand(3, 2)).tolist() == [[1.0, 1.0]] * 3
+    assert np.from_dlpack(x[2:]).shape == (0, 2)
 
 
 def test_export_shares_memory(device: str, place: Any) -> None:
