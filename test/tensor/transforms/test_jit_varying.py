@@ -10,7 +10,7 @@ import picograd
 from picograd import Tensor, nn
 from picograd.config import config
 from picograd.engine.executable import CompiledPlan
-from picograd.engine.sizes import PATIENCE
+from picograd.engine.sizes import PATIENCE, SHORT_PATIENCE
 from picograd.nn import functional as F
 
 
@@ -183,3 +183,19 @@ def test_a_size_that_stays_gets_a_plan_of_its_own() -> None:
     followed = next(each[0].sizes for each in f.captures.values() if each[0].sizes)
     kinds = [type(plan()) for plan, _ in followed.plans.values()]
     assert f.count == 2 and kinds.count(CompiledPlan) == 3
+
+
+def test_another_function_of_the_same_line_gets_a_plan_of_its_size_soon() -> None:
+    """Its first call is of a size that a plan of the line is widened to; the next ones may stay."""
+    values = rows(64)
+
+    def made() -> Any:
+        return picograd.jit(lambda x, n=1: (x @ W).softmax(0) * n)
+
+    for count in (5, 64):
+        f = made()
+        for _ in range(SHORT_PATIENCE + 2):
+            found = f(rows(count))
+    np.testing.assert_allclose(found.numpy(), f.function(values).numpy(), rtol=1e-5)
+    kinds = [type(each[0].plan()) for each in f.captures.values() if each[0].plan is not None]
+    assert kinds and all(kind is CompiledPlan for kind in kinds)
