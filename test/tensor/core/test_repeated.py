@@ -206,10 +206,10 @@ def test_gradients_and_values_are_those_of_the_first_call() -> None:
 
 @pytest.mark.usefixtures("unchecked")
 def test_what_is_demanded_of_an_index_is_demanded_of_the_next() -> None:
-    x = Tensor(np.arange(12, dtype=np.float32).reshape(4, 3))
+    x = Tensor(np.arange(12, dtype=np.float32).reshape(4, 3), device="cpu")
 
     def run(numbers: list[int]) -> list[Tensor]:
-        index = Tensor(numbers).realize()
+        index = Tensor(numbers, device="cpu").realize()
         wide = index.reshape(-1, 1)
         source = Tensor(np.ones((len(numbers), 1), np.float32))
         return [
@@ -230,17 +230,17 @@ def test_what_is_demanded_of_an_index_is_demanded_of_the_next() -> None:
         lambda index: F.one_hot(index, 4),
     ):
         for _ in range(3):
-            function(Tensor([0, 3]).realize())
+            function(Tensor([0, 3], device="cpu").realize())
         with pytest.raises(AxisError):
-            function(Tensor([0, 4]).realize())
+            function(Tensor([0, 4], device="cpu").realize())
 
 
 @pytest.mark.usefixtures("unchecked")
 def test_reading_by_another_index_makes_no_checks_again() -> None:
-    x, recordings = Tensor(np.ones((4, 3), np.float32)), []
+    x, recordings = Tensor(np.ones((4, 3), np.float32), device="cpu"), []
     run = repeated(
         lambda node, index: recordings.append(1) or selecting.index_select(node, 0, index)
     )
     for numbers in ([0, 3], [1, 2], [2, 2], [3, 0]):
-        run(x.node, Tensor(numbers).realize().node)
+        run(x.node, Tensor(numbers, device="cpu").realize().node)
     assert len(recordings) == 2
