@@ -94,7 +94,7 @@ KINDS: dict[str, Callable[[], Any]] = {
     "nan_to_num: nan must be a number, not a tensor": lambda: X.nan_to_num(X),
     "sum: keepdim must be True or False, not 'a'": lambda: X.sum(0, keepdim="a"),
     "conv_transpose2d: groups must be an int": lambda: nn.functional.conv_transpose2d(
-        X[None, None], X[None, None], groups=Tensor([1])
+        X[None, None], X[None, None], groups=1.5
     ),
     "fft: n must be an int or None, not 2.0": lambda: picograd.fft.fft(X, 2.0),
     "diagonal: offset must be an int, not 2.0": lambda: picograd.linalg.diagonal(X, offset=2.0),

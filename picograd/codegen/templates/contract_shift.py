@@ -59,6 +59,7 @@ from picograd.target import Target
 BLOCK_BYTES = CACHE_BYTES * 3 // 8  # of results, and of the image
 LINE_BYTES = 64  # of the cache
 NEAR_BYTES = 24 * 1024  # of the image under a panel, which stays in the first-level cache
+MOST_SUMMED = 192  # of the depth at once: longer sums round more
 LEAST_ROWS = 12  # of a task: with fewer, filling the image outweighs multiplying
 LEAST_PLANE = 48  # columns of a row without taps: a panel
 LEAST_SUMMED = 16  # depth where results are added up too, image by image
@@ -326,4 +327,4 @@ def most_channels(block: Block, rows: int) -> int:
     near = NEAR_BYTES // (rows_read * (block.panel + last) * item)
     weights = CACHE_BYTES // 4 // (rows * count * item)
     whole = BLOCK_BYTES // (block.places * item)
-    return max(min(near, weights, whole), 1)
+    return max(min(near, weights, whole, MOST_SUMMED // count), 1)
