@@ -31,7 +31,7 @@ def has_alone(owner: Any, known: int = 0) -> bool:
     views = found._views or ()
     if any(each() is not None for each in views):
         return False
-    return not foreign.shows(found._node)
+    return not foreign.is_shared(found._node)
 
 
 def ask(tensor: Any) -> None:
