@@ -200,27 +200,12 @@ def looked_at(name):
     print(f"{name:18} {'ok' if worst < 2e-5 else 'NO'} {worst:.1e} {pairs}", flush=True)
 
 
-def captured(step, warm_up=4):
-    """Capture a step of PyTorch in a CUDA graph."""
-    import torch
-
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(warm_up):
-            step()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        step()
-    return graph.replay
-
-
 def rivals_of(name, model, arrays, is_trained):
     """Make PyTorch's rivals: their names and what takes a step, and the first values."""
     import torch
     from torch.nn.attention import SDPBackend as B
     from torch.nn.attention import sdpa_kernel
+    from torch_capture import capture
 
     torch.set_float32_matmul_precision("high")
     options = {"fused": True, "capturable": True} if is_trained else {}
@@ -232,7 +217,7 @@ def rivals_of(name, model, arrays, is_trained):
     for order in orders if name in ATTENTION else ["flash"]:
         try:
             with sdpa_kernel(orders[order], set_priority=True):
-                rivals[order] = captured(step)
+                rivals[order] = capture(step, 4)[0].replay
         except Exception as problem:  # what synchronizes cannot be captured
             problems.append(problem)
             torch.cuda.synchronize()
@@ -248,9 +233,9 @@ def rivals_of(name, model, arrays, is_trained):
         with sdpa_kernel(orders[best], set_priority=True):
             if is_trained:
                 step.call_of[0] = torch.compile(model, dynamic=False)
-                rivals["compiled"] = captured(step)
+                rivals["compiled"] = capture(step, 4)[0].replay
             else:
-                rivals["compiled"] = captured(torch.compile(step, dynamic=False))
+                rivals["compiled"] = capture(torch.compile(step, dynamic=False), 4)[0].replay
     except Exception as problem:
         problems.append(problem)
     return rivals, values, problems

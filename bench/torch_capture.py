@@ -6,8 +6,8 @@ from typing import Any
 import torch
 
 
-def captured(step: Callable[[], Any], count: int, warm_up: int = 3) -> Callable[[], float]:
-    """Make a function that replays a step `count` times and reads the loss it returns.
+def capture(step: Callable[[], Any], warm_up: int) -> tuple[Any, Any]:
+    """Capture a step: the graph, and what the step returned.
 
     Before the capture PyTorch wants some steps on a stream of their own.
     """
@@ -19,7 +19,13 @@ def captured(step: Callable[[], Any], count: int, warm_up: int = 3) -> Callable[
     torch.cuda.current_stream().wait_stream(side)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        loss = step()
+        result = step()
+    return graph, result
+
+
+def captured(step: Callable[[], Any], count: int, warm_up: int = 3) -> Callable[[], float]:
+    """Make a function that replays a step `count` times and reads the loss it returns."""
+    graph, loss = capture(step, warm_up)
 
     def run(_kept: Any = step) -> float:  # a replay reads and writes the memory of what it uses
         for _ in range(count):

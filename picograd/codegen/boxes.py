@@ -362,8 +362,7 @@ def row_side(
         view = view_of(index, near, far, single, plain.dtype.itemsize, shared)
     if view is None:
         return None
-    box = (layout.span, layout.shape[0], *(1 for _ in view.sizes[2:]))
-    tensor = TensorMap(slot, plain.dtype, view.offset, view.sizes, view.strides, box)
+    tensor = view.tensor(slot, plain.dtype, (layout.span, layout.shape[0]))
     copy = CopyBox(operand.name, tensor, (*at, *view.places_of(values)), slab)
     return Side(copy, layout, operand.is_k_major)
 
@@ -399,6 +398,11 @@ class View:
     wide: tuple[Axis, ...]
     flipped: frozenset[Axis] = frozenset()
     places: tuple["Place", ...] = ()
+
+    def tensor(self, slot: int, dtype: DType, box: tuple[int, int]) -> TensorMap:
+        """Describe it to the driver; a box has one position along all dimensions but two."""
+        ones = [1] * (len(self.sizes) - 2)
+        return TensorMap(slot, dtype, self.offset, self.sizes, self.strides, (*box, *ones))
 
     def places_of(self, values: Mapping[Axis, Index]) -> list[Index]:
         """Find the places along all dimensions but the first two."""

@@ -315,7 +315,7 @@ class Pack:
         if axis.size < LEAST_MASKED or self.lanes == 1 or self.builder.vector_bytes < MASKED_BYTES:
             return False
         leaves = [node for node in walk(self.expr) if node.op in ("load", "index", "guard")]
-        return all(map(self.is_along, leaves, [axis] * len(leaves)))
+        return all(self.is_along(leaf, axis) for leaf in leaves)
 
     def is_along(self, leaf: Expr, axis: Axis) -> bool:
         """Tell whether a leaf reads a wide element of memory, the next one along an axis."""

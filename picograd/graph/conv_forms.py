@@ -138,7 +138,7 @@ def spread_out(x: Node, axis: int, gap: int) -> Node:
     wide = x.reshape((*before, size, 1, *after))
     wide = wide.pad(tuple((0, gap - 1 if d == axis + 1 else 0) for d in range(wide.rank)))
     wide = wide.reshape((*before, size * gap, *after))
-    last = (size - 1) * gap + 1
+    last = reach(size, gap)
     return wide.slice(tuple((0, last if d == axis else n, 1) for d, n in enumerate(wide.shape)))
 
 

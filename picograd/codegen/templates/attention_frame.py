@@ -8,7 +8,6 @@ longest tiles of a mask come first.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from picograd.code import TensorMap
 from picograd.codegen import streams
 from picograd.codegen.boxes import BoxStore, CopyBox, Persistent, Pipeline, Teams, View, view_of
 from picograd.codegen.layout import Layout, RowsOf, Swizzled, WgmmaAccumulator, WgmmaOperand
@@ -316,9 +315,7 @@ class Frame:
         slot, _ = load.arg
         self.tiles[name] = Tile(name, layout.shape, load.dtype, "shared", swizzle=layout)
         rest = view.places_of(self.batch.values)
-        ones = [1] * len(rest)
-        box = (layout.span, layout.shape[0], *ones)
-        tensor = TensorMap(slot, load.dtype, view.offset, view.sizes, view.strides, box)
+        tensor = view.tensor(slot, load.dtype, (layout.span, layout.shape[0]))
         slab = Axis("slab", layout.slabs)
         first, row = corner
         column = axis_index(slab) * layout.span + first
@@ -484,9 +481,7 @@ class Frame:
         if view is None:
             return None
         rest = view.places_of(self.batch.values)
-        ones = [1] * len(rest)
-        box = (SPAN, WARP_ROWS, *ones)
-        tensor = TensorMap(slot, dtype, view.offset, view.sizes, view.strides, box)
+        tensor = view.tensor(slot, dtype, (SPAN, WARP_ROWS))
         self.add_leaving(dtype)
         places = (first, self.start, *rest)
         return BoxStore(tensor, places, "leaving")

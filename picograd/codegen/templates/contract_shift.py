@@ -42,7 +42,7 @@ from picograd.codegen.templates.contract_plan import (
 from picograd.codegen.templates.contract_thin import guarded_steps, missing_depth, pack
 from picograd.codegen.tile import Step
 from picograd.errors import internal
-from picograd.helpers import ceil_div, product, round_up
+from picograd.helpers import ceil_div, product, round_up, row_major
 from picograd.late_methods import dataclass
 from picograd.schedule.index import (
     Axis,
@@ -166,8 +166,7 @@ def space_of(shift: Shift, piece: cuts.Piece) -> Space | None:
     first = min(map(inside.index, shift.taps), default=len(inside) - 1)
     axes, dims = inside[first:], piece.dims[first:]
     sizes = [dim.size + shift.reach(axis) for axis, dim in zip(axes, dims, strict=True)]
-    steps = tuple(product(sizes[number + 1 :]) for number in range(len(sizes)))
-    return Space(piece.dims[:first], axes, dims, steps, product(sizes))
+    return Space(piece.dims[:first], axes, dims, row_major(sizes), product(sizes))
 
 
 def fitted(shift: Shift, piece: cuts.Piece) -> Space:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import gcd
 
-from picograd.code import TensorMap
 from picograd.codegen.boxes import (
     ROW_BYTES,
     BoxStore,
@@ -499,6 +498,5 @@ def box_of(
     if view is None or view.wide != wide:
         return RowStore("leaving") if has_pieces(index, c.columns, box_span) else None
     rest = view.places_of({})
-    box = (box_span, WARP_ROWS, *(1 for _ in rest))
-    tensor = TensorMap(slot, dtype, view.offset, view.sizes, view.strides, box)
+    tensor = view.tensor(slot, dtype, (box_span, WARP_ROWS))
     return BoxStore(tensor, (corners[1], corners[0], *rest), "leaving")

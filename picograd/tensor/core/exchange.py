@@ -48,17 +48,13 @@ def export(node: Node, stream: Any, max_version: Any, dl_device: Any, copy: bool
         node, copy = build.copy(node, get_device(name).name), False
     elif copy:
         node = build.contiguous(node)
-    shown, shape = node, node.shape
+    shape = node.shape
     place = place_in(node) if wanted == own else None
     if place is not None:
         node = behind_views(node)
     if leaf_buffer(node) is None:
         pending.compute([node])
     buffer = leaf_buffer(node)
-    if buffer is None and place is not None:  # a number that is no memory
-        place, node = None, shown
-        pending.compute([node])
-        buffer = leaf_buffer(node)
     if buffer is None:
         raise ExportError("dlpack", "the tensor was not computed", "call .realize() on it")
     if not copy and wanted == own:  # from now on others see, and may change, what is there
