@@ -1,5 +1,6 @@
 """Convolutions that read their image where it lies: plans, values, what is left to packing."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -93,7 +94,12 @@ def test_values(
     assert np.allclose(got, case.expected, atol=5e-6 * np.abs(case.expected).max(), rtol=0)
 
 
-@pytest.mark.parametrize("shape, channels, kernel, padding, dilation", [SHAPES[1], SHAPES[6]])
+RAGGED = ((1, 5, 47, 11), 3, 5, 0, 1)  # channels, in a last block fewer: its memory is not read
+
+
+@pytest.mark.parametrize(
+    "shape, channels, kernel, padding, dilation", [SHAPES[1], SHAPES[6], RAGGED]
+)
 def test_the_interpreter_goes_the_same_way(
     shape: tuple[int, int, int, int], channels: int, kernel: int, padding: int, dilation: int
 ) -> None:
@@ -113,7 +119,7 @@ def test_taps_may_go_backwards() -> None:
         if shift is None:
             continue
         turned = {tap: axis_index(tap) * -1 + (tap.size - 1) for tap, _ in shift.taps.values()}
-        back = find(contract_shift.replace(side, b=contract_shift.bind(side.b, turned)))
+        back = find(replace(side, b=contract_shift.bind(side.b, turned)))
         assert back is not None
         assert {step for _, step in back.taps.values()} == {-1}
         assert [back.back(axis) for axis in back.taps] == [-2, -2]
@@ -141,3 +147,30 @@ def test_every_place_of_a_tap_is_in_the_tile() -> None:
                     last = sum((size - 1) * step for size, step in dot.taps)
                     place = dot.b_origin[1].hi + last + dot.block[1]
                     assert place <= np.prod(tiles["b"].shape)
+
+
+def test_values_where_taps_go_backwards() -> None:
+    """Both operands count taps from the other end: the same terms, in another order."""
+    case = conv((2, 9, 33, 5), 8, 3, padding=1, **PLANAR)
+    (part,) = case.kernel.parts
+    hero, *others = part.computes
+    turned = {tap: axis_index(tap) * -1 + (tap.size - 1) for tap in hero.reduce if tap.size == 3}
+    hero = replace(hero, body=contract_shift.bind(hero.body, turned))
+    kernel = replace(case.kernel, parts=(replace(part, computes=(hero, *others)),))
+    assert {step for _, step in taps_of(built(kernel))} == {-35, -1}
+    loaded = Loaded(kernel, case.inputs, ONE)
+    loaded.run(0, loaded.tasks)
+    got = widen(loaded.result(), kernel.slots[-1].dtype).reshape(case.expected.shape)
+    assert np.allclose(got, case.expected, atol=5e-6 * np.abs(case.expected).max(), rtol=0)
+
+
+def test_channels_that_a_last_block_lacks_are_zero() -> None:
+    """What an earlier block left there is multiplied by 0: of infinity that is no number."""
+    shape, channels, kernel, padding, dilation = RAGGED
+    case = conv(shape, channels, kernel, 1, padding, dilation, **PLANAR)
+    image = case.inputs[0].copy()
+    image.reshape(shape[3], shape[1], shape[2])[5, 2, 20] = np.inf  # of 6 + 5 channels
+    loaded = Loaded(case.kernel, (image, case.inputs[1]), ONE)
+    loaded.run(0, loaded.tasks)
+    got = widen(loaded.result(), case.kernel.slots[-1].dtype)
+    assert np.isinf(got).any() and not np.isnan(got).any()
