@@ -267,10 +267,10 @@ def train_ours(case, batches, steps, device, is_captured):
     return losses, gradients, weights
 
 
-def compare(name, steps=100, batch_size=16, small=False, device="cpu"):
+def compare(name, steps=100, batch_size=16, small=False, device="cpu", seed=0):
     """Compare one model; returns the differences by name."""
-    torch.manual_seed(0)
-    picograd.manual_seed(0)
+    torch.manual_seed(seed)
+    picograd.manual_seed(seed)
     case = CASES[name](small)
     batches = list(case.batches(batch_size))
     with tempfile.TemporaryDirectory() as folder:
