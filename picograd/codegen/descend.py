@@ -7,7 +7,7 @@ of its own, and its fill under that of its reader.
 
 from typing import Any, Protocol
 
-from picograd.dtype import DType
+from picograd.dtype import DType, bool_
 from picograd.schedule.loop import Condition, Expr, dynamic_children, dynamics_of
 
 Entry = tuple[Expr, int | None]
@@ -21,6 +21,9 @@ class Emitter(Protocol):
 
     def known(self, expr: Expr, mask: int | None) -> int | None:
         """Find a value that was appended."""
+
+    def recall(self, key: Any) -> int | None:
+        """Find a memoised value that is seen here."""
 
     def remember(self, key: Any, value: int) -> int:
         """Memoise a value."""
@@ -118,13 +121,24 @@ class Descent:
             waiting = self.missing([(each, mask) for each in read])
             if waiting:
                 return waiting
-            condition = self.emitter.conditions(expr.arg)
-            self.tests[key] = condition, self.emitter.both(mask, condition)
+            self.tests[key] = self.masks_of(Expr("guard", (), expr.arg, bool_), mask)
         condition, inner = self.tests[key]
         wanted = [(expr.args[0], inner)]
         if condition is not None and not is_plain(expr):
             wanted.append((expr.args[1], mask))
         return self.missing(wanted)
+
+    def masks_of(self, tests: Expr, mask: int | None) -> tuple[int | None, int | None]:
+        """Append tests, and these under a mask, unless they were: so values under them are shared."""
+        found = self.emitter.recall((tests, mask, "alone"))
+        if found is not None:
+            return found, self.emitter.recall((tests, mask, "both"))
+        condition = self.emitter.conditions(tests.arg)
+        inner = self.emitter.both(mask, condition)
+        if condition is not None and inner is not None:
+            self.emitter.remember((tests, mask, "alone"), condition)
+            self.emitter.remember((tests, mask, "both"), inner)
+        return condition, inner
 
     def append(self, entry: Entry) -> None:
         """Append an expression whose arguments are ready."""

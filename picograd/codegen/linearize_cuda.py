@@ -35,7 +35,7 @@ from picograd.codegen.linearize_runs_cuda import runs_cuda
 from picograd.codegen.linearize_scan import scan_cuda
 from picograd.codegen.linearize_sort_cuda import radix_cuda, sort_cuda
 from picograd.codegen.program import Program
-from picograd.codegen.quick import relaxed
+from picograd.codegen.quick import RELAXED, relaxed
 from picograd.codegen.store_boxes_cuda import store_boxes, store_rows
 from picograd.codegen.tile import (
     Accumulate,
@@ -324,8 +324,8 @@ def layout_of(block: Block, step: Store) -> Layout:
 
 def store(block: Block, step: Store) -> None:
     """Write a Store to a slot of the kernel."""
-    if block.kernel.slots[step.slot].dtype.bits == 16:
-        step = replace(step, expr=relaxed(step.expr))
+    is_rounded = block.kernel.slots[step.slot].dtype.bits == 16
+    step = replace(step, expr=relaxed(step.expr, RELAXED if is_rounded else ()))
     if step.rides:
         block.riders.append(step)
         return

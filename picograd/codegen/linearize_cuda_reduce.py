@@ -14,6 +14,7 @@ from picograd.codegen.block_cuda import Block, inside, lane_of, loops, put, writ
 from picograd.codegen.emit import Emitter, compute_dtype
 from picograd.codegen.layout import LANES, RUN, Blocked, Layout, Walk, WgmmaAccumulator, runs_walk
 from picograd.codegen.layout import walk as walk_layout
+from picograd.codegen.quick import relaxed
 from picograd.codegen.tile import Accumulate, Step, Store, Tile
 from picograd.codegen.unseen import quick_enough, tiles_read
 from picograd.dtype import float32
@@ -125,6 +126,9 @@ def accumulate(block: Block, *every: Accumulate | Store) -> None:
         every = steps = [  # type: ignore[assignment]
             replace(each, expr=quick_enough(each, block.seen, block.greatest)) for each in steps
         ]
+    else:  # what is summed is stored too, and computed once
+        every = tuple([replace(each, expr=relaxed(each.expr, ())) for each in every])
+        steps = [each for each in every if isinstance(each, Accumulate)]
     step, emitter = steps[0], block.emitter
     layout = step.layout
     if isinstance(layout, WgmmaAccumulator):
@@ -249,9 +253,11 @@ def put_element(block: Block, step: Store, found: Walk, values: Mapping[Axis, In
         (substitute(substitute(index, values), first_lane), lo, hi)
         for index, lo, hi in step.conditions
     ]
-    outer = emitter.scopes[-1].mask
+    outer, expr = emitter.scopes[-1].mask, rewrite(step.expr, values)
+    is_guarded = expr.op == "guard" and set(step.conditions) <= set(step.expr.arg)
+    value = emitter.value(expr) if is_guarded else None  # under the mask of the reductions
     emitter.scopes[-1].mask = mask = emitter.both(outer, emitter.conditions(tests))
-    value = emitter.value(rewrite(step.expr, values))
+    value = emitter.value(expr) if value is None else value
     if step.layout is not None:
         mask = emitter.both(write_once(block, step.layout), mask)
     put(block, emitter.slots[step.slot], substitute(step.index, values), value, mask)

@@ -103,6 +103,16 @@ def term_exp(x: Value) -> Value:
     return rest.raw("quick_exp2") * power_of_bits(shifted)
 
 
+def term_sigmoid(x: Value) -> Value:
+    """Compute 1 / (1 + exp(-x)) to 3 units in the last place; 0 where it is denormal."""
+    return (term_exp(-x) + 1.0).raw("quick_reciprocal")
+
+
+def term_silu(x: Value) -> Value:
+    """Compute x / (1 + exp(-x)); NaN at minus infinity, as in PyTorch."""
+    return x * term_sigmoid(x)
+
+
 def least_exp(x: Value) -> Value:
     """Compute exp(x) of x <= 0, off by 2^-25 at most, which is little beside exp(0)."""
     return (x * INVERSE_LN2_HIGH).raw("quick_exp2")
@@ -142,21 +152,32 @@ RELAXED: dict[str, Callable[..., Value]] = {
     "relaxed_silu": relaxed_silu,
     "relaxed_one_plus_erf": relaxed_one_plus_erf,
 }
+OF_ROUNDED = {name.partition("_")[2]: name for name in RELAXED}
 FORMULAS = {"add 1.0 erf": "one_plus_erf"}
-TERMS: dict[str, Callable[..., Value]] = {"term_exp": term_exp, "term_div": relaxed_div}
+TERMS: dict[str, Callable[..., Value]] = {
+    "term_exp": term_exp,
+    "term_div": relaxed_div,
+    "term_sigmoid": term_sigmoid,
+    "term_silu": term_silu,
+}
 LEAST: dict[str, Callable[..., Value]] = {"least_exp": least_exp}
 
 
 def relaxed(root: Expr, names: Iterable[str] = tuple(RELAXED)) -> Expr:
-    """Name functions in the place of exact ones, in a formula whose last digits nobody sees."""
+    """Name functions in the place of exact ones, in a formula whose last digits nobody sees.
+
+    Of parts that the formula rounds to 16 bits itself nobody sees them in any case.
+    """
     chosen = {name.partition("_")[2]: name for name in names}
     order = walk(root)
+    rounded = rounded_parts(order)
     exact, done = exact_parts(order), dict[int, Expr]()
     for expr in order:
         args = tuple([done[id(each)] for each in expr.args])
         is_single = expr.dtype.is_float and expr.dtype.bits <= 32
         is_quick = is_single and id(expr) not in exact
-        op = chosen.get(name_of(expr), expr.op) if is_quick else expr.op
+        quick = OF_ROUNDED if id(expr) in rounded else chosen
+        op = quick.get(name_of(expr), expr.op) if is_quick else expr.op
         if op == "relaxed_one_plus_erf" != expr.op:
             args = next(each.args for each in args if each.args)
         is_same = op == expr.op and all(map(is_, args, expr.args))
@@ -168,6 +189,16 @@ def name_of(expr: Expr) -> str:
     """Name what an expression computes: its op, or one of the FORMULAS of a few."""
     terms = sorted(str(each.arg) if is_constant(each) else each.op for each in expr.args)
     return FORMULAS.get(" ".join((expr.op, *terms)), expr.op)
+
+
+def rounded_parts(order: Sequence[Expr]) -> set[int]:
+    """Find what is seen only after it was rounded to 16 bits; `order` is what `walk` lists."""
+    seen = {id(order[-1])}
+    for expr in reversed(order):
+        is_rounding = expr.op == "cast" and expr.dtype.is_float and expr.dtype.bits <= 16
+        if id(expr) in seen and not is_rounding:
+            seen.update(map(id, expr.args))
+    return {id(expr) for expr in order} - seen
 
 
 def exact_parts(order: Sequence[Expr]) -> set[int]:

@@ -93,19 +93,49 @@ def test_one_plus_erf_is_as_good_as_its_terms(dtype):
     assert "erf(v" not in text and "quick_exp2(v" in text
 
 
-@pytest.mark.parametrize("name", TERMS)
-def test_terms_of_sums_are_off_by_two_units(name):
-    x = points(float32)
-    case = unary(name, float32, len(x)) if name == "term_exp" else binary(name, float32, len(x))
+def term(name, x):
+    """Compute terms by a kernel, and exactly; the first array is what they are of."""
+    is_binary = name == "term_div"
+    case = (binary if is_binary else unary)(name, float32, len(x))
     tiles = map_template.build(case.kernel, TARGET)
-    given = {0: x} if name == "term_exp" else {0: x, 1: np.roll(x, 7)}
+    given = {0: x, 1: np.roll(x, 7)} if is_binary else {0: x}
     found = run_host(compile_host([tiles]), tiles, given)[len(given)]
     with np.errstate(all="ignore"):
-        want = np.exp(x) if name == "term_exp" else x / given[1]
+        return found, TERM_OF[name](*(each.astype(np.float64) for each in given.values()))
+
+
+TERM_OF = {
+    "term_exp": np.exp,
+    "term_div": np.divide,
+    "term_sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "term_silu": lambda x: x / (1 + np.exp(-x)),
+}
+
+
+@pytest.mark.parametrize("name", ["term_exp", "term_div"])
+def test_terms_of_sums_are_off_by_two_units(name):
+    found, want = term(name, points(float32))
+    with np.errstate(all="ignore"):
         off = errors(np.asarray(found, np.float64), want, float32)
         is_infinite = np.isinf(np.float32(want))
     np.testing.assert_array_equal(np.isinf(found), is_infinite)
     assert np.nanmax(off[~is_infinite]) < 2
+
+
+@pytest.mark.parametrize("name", sorted(set(TERMS) - {"term_exp", "term_div"}))
+def test_terms_that_end_before_they_are_denormal(name):
+    found, want = term(name, points(float32))
+    np.testing.assert_allclose(found, want, rtol=2.0**-22, atol=1e-35)
+
+
+def test_a_part_that_is_rounded_is_relaxed_whoever_sees_the_rest():
+    x = Expr("scalar", (), 0, float32)
+    part = Expr("sigmoid", (x,), None, float32)
+    wide = Expr("cast", (Expr("cast", (part,), None, bfloat16),), None, float32)
+    assert relaxed(wide, ()).args[0].args[0].op == "relaxed_sigmoid"
+    assert relaxed(part, ()) is part
+    seen = relaxed(Expr("add", (wide, part), None, float32), ())
+    assert seen.args[0].args[0].args[0].op == "sigmoid" == seen.args[1].op
 
 
 def test_terms_up_to_one_are_off_by_little_beside_it():

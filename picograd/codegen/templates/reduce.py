@@ -480,7 +480,10 @@ def build_split(
         space = Cut(part.rows, (), {}, ())
     whole, over = (over[:1], over[1:]) if splits > over[0].size else ((), over)
     first, count = over[0], product(axis.size for axis in whole)
-    chunk = balanced(first.size, ceil_div(first.size, ceil_div(splits, count)))
+    together = BLOCKS_OF_SUMS if is_column and target.has_blocks and is_several(part) else 0
+    # More blocks than a GPU holds at once would take a second turn.
+    pieces = splits // count if together else ceil_div(splits, count)
+    chunk = balanced(first.size, ceil_div(first.size, pieces))
     if not is_column and threads_need_vectors(over, chunk, target):
         chunk = min(first.size, round_up(chunk, 4 * CUDA_THREADS))
     threads = threads_for(kernel, part, target, space.dims, is_column)
@@ -502,7 +505,6 @@ def build_split(
     points = product(a.size for a in space.grid)
     steps = rows.split(split, (within, *over[1:]), ragged, point, points)
     grid = (*space.grid, split)
-    together = BLOCKS_OF_SUMS if is_column and target.has_blocks and is_several(part) else 0
     return TilePart(
         grid, tuple(rows.tiles), tuple(steps), tuple(rows.workspaces), together=together
     )

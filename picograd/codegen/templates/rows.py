@@ -481,7 +481,7 @@ class Rows:
         self, number: int, compute: Compute, over: tuple[Axis, ...], ragged: tuple[Condition, ...]
     ) -> None:
         """Note a per-element value of the split scheme, and queue its store."""
-        expr = self.body(compute)
+        expr = self.with_fixed(self.body(compute), over)
         self.values[number] = expr
         if compute.store:
             slot, index = compute.store[0], rebind(compute.store[1], self.axes)
