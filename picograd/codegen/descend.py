@@ -129,7 +129,7 @@ class Descent:
         return self.missing(wanted)
 
     def masks_of(self, tests: Expr, mask: int | None) -> tuple[int | None, int | None]:
-        """Append tests, and these under a mask, unless they were: so values under them are shared."""
+        """Append tests, and these under a mask, once: values under them are shared."""
         found = self.emitter.recall((tests, mask, "alone"))
         if found is not None:
             return found, self.emitter.recall((tests, mask, "both"))
