@@ -102,7 +102,7 @@ class Descent:
         expr, self.scope.mask = entry
         if self.emitter.is_lanewise(expr) or expr.op in ("tile", "ref"):
             return []
-        if expr.op == "guard":
+        if is_guard(expr):
             return self.waiting_guard(entry)
         is_read = expr.op in ("load", "index")
         below = dynamic_children(expr) if is_read else expr.args
@@ -146,7 +146,7 @@ class Descent:
         emitter, self.scope.mask = self.emitter, mask
         if emitter.is_lanewise(expr):
             value = emitter.lane_by_lane(expr)
-        elif expr.op == "guard":
+        elif is_guard(expr):
             value = self.guard(expr, mask)
         else:
             has_args = expr.op not in ("tile", "ref")
@@ -165,6 +165,11 @@ class Descent:
             return value  # what a load gives under a false mask is 0
         fill, dtype = self.value((expr.args[1], mask)), self.emitter.dtype(value)
         return self.emitter.apply("where", condition, value, fill, dtype=dtype)
+
+
+def is_guard(expr: Expr) -> bool:
+    """Tell whether an expression is a value under tests, or a fill."""
+    return expr.op == "guard"
 
 
 def is_plain(guard: Expr) -> bool:

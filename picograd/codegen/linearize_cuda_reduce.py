@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from picograd.codegen.block_cuda import Block, inside, lane_of, loops, put, write_once
+from picograd.codegen.descend import is_guard
 from picograd.codegen.emit import Emitter, compute_dtype
 from picograd.codegen.layout import LANES, RUN, Blocked, Layout, Walk, WgmmaAccumulator, runs_walk
 from picograd.codegen.layout import walk as walk_layout
@@ -254,7 +255,7 @@ def put_element(block: Block, step: Store, found: Walk, values: Mapping[Axis, In
         for index, lo, hi in step.conditions
     ]
     outer, expr = emitter.scopes[-1].mask, rewrite(step.expr, values)
-    is_guarded = expr.op == "guard" and set(step.conditions) <= set(step.expr.arg)
+    is_guarded = is_guard(expr) and set(step.conditions) <= set(step.expr.arg)
     value = emitter.value(expr) if is_guarded else None  # under the mask of the reductions
     emitter.scopes[-1].mask = mask = emitter.both(outer, emitter.conditions(tests))
     value = emitter.value(expr) if value is None else value
