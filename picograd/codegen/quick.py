@@ -195,7 +195,7 @@ def rounded_parts(order: Sequence[Expr]) -> set[int]:
     """Find what is seen only after it was rounded to 16 bits; `order` is what `walk` lists."""
     seen = {id(order[-1])}
     for expr in reversed(order):
-        is_rounding = expr.op == "cast" and expr.dtype.is_float and expr.dtype.bits <= 16
+        is_rounding = expr.dtype.is_float and expr.dtype.bits <= 16
         if id(expr) in seen and not is_rounding:
             seen.update(map(id, expr.args))
     return {id(expr) for expr in order} - seen
