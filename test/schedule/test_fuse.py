@@ -252,7 +252,8 @@ def test_windows_do_not_enter_contractions_or_scatters() -> None:
 def test_what_windows_multiply_is_computed_once_where_it_is_dear(act: object) -> None:
     """On a GPU, where each row of taps would compute it again; not for largest elements."""
     inputs, taps = leaf(64, 56, 56, 32), leaf(32, 3, 3)
-    value = act(inputs * leaf(32).reshape((1, 1, 1, 32)) + leaf(32).reshape((1, 1, 1, 32)))  # type: ignore[operator]
+    scale, shift = (spread(leaf(32).reshape((1, 1, 1, 32)), inputs.shape) for _ in range(2))
+    value = act(inputs * scale + shift)  # type: ignore[operator]
     windows = build.window(value, ((1, 3, 1, 1), (2, 3, 1, 1)))
     weight = spread(taps.reshape((1, 1, 1, 32, 3, 3)), windows.shape)
     sums = (windows * weight).reduce("sum", (4, 5))
