@@ -37,6 +37,7 @@ BLOCK_ELEMENTS = 8192  # that a CUDA block keeps in registers: 32 a thread
 # multiprocessor, and sums and elements of 4 bytes that registers of a thread hold then.
 SUMMING = ((128, 3, 96), (256, 2, 64), (512, 1, 64))
 WARP, LONG_ROW = 32, 1024  # threads; elements of a row that gets a block of threads
+WINDOW_OPERATION_BYTES = 0.55  # the same, in windows that slide
 PACKED = 256  # rows or columns of the other operand that a packed element meets, at least
 PACKED_OPERATION_BYTES = 1.5  # moved in the time of an operation of packing, which hides few
 SUMMED_DEPTH = 384  # of a product that tasks do not share
@@ -240,6 +241,27 @@ def shared_work(
     again = (kernels - 1) * count * element / made.bandwidth
     store = (kernels + 1) * count * itemsize / made.bandwidth + made.launch
     return SharedWork(kernels, operations, loads, again, store)
+
+
+class WindowWork(SharedWork):
+    """What windows of several kernels read: computed in each row of taps, or stored before."""
+
+    __slots__ = ()
+
+
+def window_work(
+    kernels: int, times: float, known: tuple[int, int, int, int], made: Machine
+) -> WindowWork:
+    """Estimate what windows cost that read a value `times` times each, as they slide.
+
+    `known` are its operations, loads, elements and bytes of one. Memory does not wait for what is
+    computed between taps, and registers hold it (docs/records/0014-convolutions).
+    """
+    operations, loads, count, itemsize = known
+    element = operations * WINDOW_OPERATION_BYTES + max(loads - 1, 0) * LOAD_BYTES
+    again = (kernels * times - 1) * count * element / made.bandwidth
+    store = (kernels + 1) * count * itemsize / made.bandwidth + made.launch
+    return WindowWork(kernels, operations, loads, again, store)
 
 
 class OperandWork(RepeatedWork):

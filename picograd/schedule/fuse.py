@@ -9,12 +9,21 @@ Every decision that keeps nodes apart adds a reason to `reasons`.
 """
 
 from dataclasses import replace
+from math import prod
 
 from picograd.graph.row import OPS, VIEWS, Op, Role
+from picograd.graph.shape import Window
 from picograd.helpers import product
 from picograd.schedule import joining, views
 from picograd.schedule.channels_last import computed_order
-from picograd.schedule.cost import OPERATION_LIMIT, RowWork, machine, row_work, shared_work
+from picograd.schedule.cost import (
+    OPERATION_LIMIT,
+    RowWork,
+    machine,
+    row_work,
+    shared_work,
+    window_work,
+)
 from picograd.schedule.group import (
     CHAIN_LIMIT,
     FREE,
@@ -111,6 +120,9 @@ class Fuser:
         is_expanding = row.is_repeating and facts.size > source.size
         if is_expanding and not source.is_loaded:
             self.share_expanded(source)
+        is_window = row.is_shifting and len(node.shape) > len(source.node.shape)
+        if is_window and facts.is_multiplied and self.target.has_blocks:
+            self.share_windows(source, node.arg)
         mapping = views.dimension_map(node)
         facts.depth, facts.home, facts.cost = source.depth, source.home, source.cost
         facts.labels, facts.is_grand = views.view_labels(facts, source, mapping), source.is_grand
@@ -135,6 +147,24 @@ class Fuser:
             self.store(base)
         elif base.cost > OPERATION_LIMIT or base.has_window:
             self.store(base, "it is expensive and repeated")
+        views.settle(source, base)
+
+    def share_windows(self, source: Facts, windows: Window) -> None:
+        """What windows are about to multiply: compute it once, if each row of taps would again.
+
+        Neighbours share what they read along the last axis (templates/sliding.py).
+        """
+        base = views.strip_views(source)
+        if base.is_loaded or not base.node.inputs:
+            return
+        times = prod(kernel / stride for _, kernel, stride, _ in windows[:-1])
+        node, kernels, below = base.node, base.kernels, source
+        while below is not base:
+            kernels, below = max(kernels, below.kernels), below.inputs[0]
+        known = base.cost, len(base.loads), node.size, node.dtype.itemsize
+        work = window_work(kernels, times, known, self.machine)
+        if times > 1 and work.is_stored:
+            self.store(base, f"windows of {times:.3g} rows, {work}")
         views.settle(source, base)
 
     def visit_floating(self, facts: Facts) -> None:
@@ -247,8 +277,7 @@ class Fuser:
         if facts.is_loaded:
             return
         if (found := joining.find_place(facts)) is not None:
-            self.join(facts, *found)
-            return
+            return self.join(facts, *found)
         if reason:
             self.reasons.note(f"stored {facts.node.op} {facts.node.shape}: {reason}", facts.number)
         group = self.maps.group_of(facts, self.new_group)

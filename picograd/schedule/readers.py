@@ -34,9 +34,12 @@ def find_readers(values: Sequence[Facts], wanted: Collection[Facts]) -> None:
         if is_product:
             facts.ends = tuple(own)
         is_operand = is_product or (facts.is_operand and passes(node))
+        is_pair = is_through and len(facts.inputs) > 1 and node.dtype.is_float
+        is_multiplied = is_pair or (facts.is_multiplied and passes(node))
         is_shifting = node.row.is_shifting
         for place, source in enumerate(facts.inputs):
             source.is_operand |= is_operand
+            source.is_multiplied |= is_multiplied
             source.is_shifted |= is_shifting
             end = sink if is_through else (number, place)
             ends.setdefault(source.number, {})[end] = None

@@ -14,6 +14,7 @@ from picograd.schedule.cost import (
     pool_work,
     row_work,
     shared_work,
+    window_work,
 )
 from picograd.target import Target, cuda_target
 
@@ -79,6 +80,16 @@ def test_values_are_stored_where_computing_them_again_is_dear(target: Target) ->
     assert is_stored(2, 2, 4) and not is_stored(2, 2, 2)
     assert is_stored(6, 10, 2)
     assert not is_stored(2, 40, 1, 100)  # a kernel of its own would take longer
+
+
+def test_what_windows_read_is_stored_where_each_row_of_taps_computes_it() -> None:
+    made, large = machine(GPU), 10_000_000
+
+    def is_stored(kernels: int, times: float, operations: int, loads: int = 1) -> bool:
+        return window_work(kernels, times, (operations, loads, large, 2), made).is_stored
+
+    assert is_stored(1, 3.0, 18) and is_stored(2, 1.5, 8) and is_stored(2, 1.5, 2, 2)
+    assert not is_stored(1, 3.0, 2) and not is_stored(1, 1.0, 100)
 
 
 def test_an_operand_is_stored_if_packing_it_again_takes_longer() -> None:

@@ -248,6 +248,25 @@ def test_windows_do_not_enter_contractions_or_scatters() -> None:
     check_plan([build.scatter(leaf(4, 3), pooled, [rows], (0,), "sum")])
 
 
+@pytest.mark.parametrize("act", [lambda x: x.unary("silu"), lambda x: x + 1.0])
+def test_what_windows_multiply_is_computed_once_where_it_is_dear(act: object) -> None:
+    """On a GPU, where each row of taps would compute it again; not for largest elements."""
+    inputs, taps = leaf(64, 56, 56, 32), leaf(32, 3, 3)
+    scale, shift = (spread(leaf(32).reshape((1, 1, 1, 32)), inputs.shape) for _ in range(2))
+    value = act(inputs * scale + shift)  # type: ignore[operator]
+    windows = build.window(value, ((1, 3, 1, 1), (2, 3, 1, 1)))
+    weight = spread(taps.reshape((1, 1, 1, 32, 3, 3)), windows.shape)
+    sums = (windows * weight).reduce("sum", (4, 5))
+    is_dear = value.op == "silu"
+    for found, target, is_stored in (
+        (sums, cuda_target("sm_90a"), is_dear),
+        (sums, TARGET, False),
+        (windows.reduce("max", (4, 5)), cuda_target("sm_90a"), False),
+    ):
+        plan = schedule([found], target)
+        assert any("windows of 3 rows" in reason for reason in plan.reasons) is is_stored
+
+
 def test_mixing_reshapes_are_cut() -> None:
     x = Tensor(np.arange(77, dtype=np.float32)).realize()
     wanted = x.numpy()
