@@ -9,7 +9,7 @@ import weakref
 from dataclasses import replace
 from typing import Any
 
-from picograd.engine import foreign
+from picograd.engine import foreign, pending
 from picograd.engine.tracing import is_tracing
 from picograd.graph import build
 from picograd.tensor.core.recording import Recorded, attach, is_view, note_view, root_of, start
@@ -36,6 +36,7 @@ def copied(tensor: "Recorded", is_deep: bool = False, base: Any = None) -> Any:
     return result
 
 
+@pending.locked
 def shallow(tensor: Recorded) -> Any:
     """Copy a tensor, not its memory: what is written into either is seen in both."""
     result = copied(tensor)
@@ -44,6 +45,7 @@ def shallow(tensor: Recorded) -> Any:
     return result
 
 
+@pending.locked
 def deep(tensor: Recorded, memo: dict[int, Any]) -> Any:
     """Copy a leaf and its memory; what a view shows is copied whole, once."""
     base = None
