@@ -149,8 +149,12 @@ def test_threads_read_and_copy_a_model_that_another_one_trains() -> None:
         if number:
             while not is_over:
                 assert np.isfinite(layer.weight.detach().numpy()).all()
-                copied = copy.deepcopy(layer.state_dict())
-                assert np.isfinite(copied["weight"].tolist()).all()
+                copied = copy.deepcopy(layer)
+                assert np.isfinite(copied.weight.tolist()).all()
+                first, second = layer.weight.detach()
+                found = [*picograd.meshgrid(first, second), picograd.linalg.svdvals(layer.weight)]
+                found += [layer.weight.unique(), layer.weight.nonzero()]
+                assert all(np.isfinite(each.numpy()).all() for each in found)
             return
         try:
             for _ in range(40):

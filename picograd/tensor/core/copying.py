@@ -15,6 +15,7 @@ from picograd.graph import build
 from picograd.tensor.core.recording import Recorded, attach, is_view, note_view, root_of, start
 
 
+@pending.locked
 def copied(tensor: "Recorded", is_deep: bool = False, base: Any = None) -> Any:
     """Make a leaf of the same class, values and attributes; `is_deep` in memory of its own.
 
@@ -45,7 +46,6 @@ def shallow(tensor: Recorded) -> Any:
     return result
 
 
-@pending.locked
 def deep(tensor: Recorded, memo: dict[int, Any]) -> Any:
     """Copy a leaf and its memory; what a view shows is copied whole, once."""
     base = None
