@@ -195,14 +195,16 @@ def end_way(nodes: Sequence[Node], compute: Callable[[Sequence[Node]], None]) ->
 def event(function: F) -> F:
     """Declare that what a function of tensors does follows from what it is given, and may be told.
 
-    What it looks at beside are the settings, and values that it says (`demands`).
+    What it looks at beside are the settings, and values that it says (`demands`). No other thread
+    writes between what it reads and the entry of what it made.
     """
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
         if EVENTS.take is not None and (made := EVENTS.take(call, args, options)) is not MISS:
             return made
-        return function(*args, **options)
+        with EVENTS.lock:
+            return function(*args, **options)
 
     vars(call)["recorded"] = function
     return call  # type: ignore[return-value]

@@ -177,7 +177,7 @@ def rebind(
 ) -> None:
     """Move a tensor to a device, dtype or both while it stays the same Python object.
 
-    With `is_empty` one without values becomes one with any.
+    So does its gradient. With `is_empty` one without values becomes one with any.
     """
     value = tensor.detach()
     if is_empty and value.is_meta:
@@ -186,8 +186,11 @@ def rebind(
     moved = value if device is None else value.to(device)
     moved = moved if dtype is None else moved.cast(dtype)
     if moved is not value:
+        gradient, tensor.grad = tensor.grad, None
         tensor.node = moved.node
-        tensor.grad = None
+        if gradient is not None:
+            rebind(gradient, device, dtype, is_empty)
+            tensor.grad = gradient
 
 
 def realize(tensors: Sequence[Tensor]) -> None:

@@ -286,9 +286,10 @@ class Tensor(
         >>> Tensor([1.0, 2.0]).realize().tolist()
         [1.0, 2.0]
         """
-        pending.compute(
-            [self._node, *(tensor._node for tensor in others)] if others else [self._node]
-        )
+        with pending.LOCK:
+            pending.compute(
+                [self._node, *(tensor._node for tensor in others)] if others else [self._node]
+            )
         return self
 
     def numpy(self, *, force: bool = False) -> "np.ndarray[Any, Any]":
@@ -300,8 +301,9 @@ class Tensor(
         array([1., 2.], dtype=float32)
         """
         check_not_tracing("numpy()")
-        shown = shown_values(self._node)
-        return buffer_to_numpy(self._computed(), self._node.shape) if shown is None else shown
+        with pending.LOCK:  # nobody writes it meanwhile
+            shown = shown_values(self._node)
+            return buffer_to_numpy(self._computed(), self._node.shape) if shown is None else shown
 
     def _computed(self) -> Buffer:
         """Compute, and give the memory."""
@@ -322,8 +324,9 @@ class Tensor(
         if self._node.size != 1:
             text = f"a tensor of shape {self.shape} has {self.numel()} elements, not one"
             raise ShapeError("item()", text, "index it, or use .tolist()")
-        shown = shown_values(self._node)
-        value: Scalar | None = number_in(self._computed()) if shown is None else shown.item()
+        with pending.LOCK:
+            shown = shown_values(self._node)
+            value: Scalar | None = number_in(self._computed()) if shown is None else shown.item()
         return self.numpy().reshape(-1)[0].item() if value is None else value
 
     def tolist(self) -> Any:

@@ -1,5 +1,6 @@
 """Pending work: what must run with a write, what is counted, what is freed."""
 
+import copy
 import gc
 import time
 from collections.abc import Callable, Sequence
@@ -115,6 +116,55 @@ def test_threads_compute_only_whole_writes_of_each_other() -> None:
 
     run_in_threads(work, 8)
     assert wrong == []
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_threads_write_rows_of_their_own_of_one_tensor(is_kept: bool) -> None:
+    """A write goes through to the whole tensor: nobody else's write may be lost in it."""
+    shared = Tensor.zeros(4, 6)
+    rows = list(shared) if is_kept else []
+
+    def work(number: int) -> None:
+        for _ in range(30):
+            if is_kept:
+                rows[number].add_(number + 1)
+                rows[number][2:4] = 7
+            else:
+                shared[number] += number + 1
+                shared[number, 2:4] = 7
+            assert shared[number, 2].item() == 7
+
+    run_in_threads(work, 4)
+    expected = np.outer([30, 60, 90, 120], np.ones(6))
+    expected[:, 2:4] = 7
+    np.testing.assert_array_equal(shared.numpy(), expected)
+
+
+def test_threads_read_and_copy_a_model_that_another_one_trains() -> None:
+    layer = nn.Linear(3, 2)
+    optimizer = nn.optim.SGD(layer.parameters(), lr=0.01)
+    is_over: list[bool] = []
+
+    def work(number: int) -> None:
+        if number:
+            while not is_over:
+                assert np.isfinite(layer.weight.detach().numpy()).all()
+                copied = copy.deepcopy(layer)
+                assert np.isfinite(copied.weight.tolist()).all()
+                first, second = layer.weight.detach()
+                found = [*picograd.meshgrid(first, second), picograd.linalg.svdvals(layer.weight)]
+                found += [layer.weight.unique(), layer.weight.nonzero()]
+                assert all(np.isfinite(each.numpy()).all() for each in found)
+            return
+        try:
+            for _ in range(40):
+                optimizer.zero_grad()
+                layer(Tensor.ones(4, 3)).square().mean().backward()
+                optimizer.step()
+        finally:
+            is_over.append(True)
+
+    run_in_threads(work, 3)
 
 
 def test_result_that_is_its_operand_keeps_its_value_when_that_is_computed() -> None:

@@ -111,6 +111,17 @@ def test_zero_grad_and_freezing():
     assert not any(p.requires_grad for p in layer.parameters())
 
 
+@pytest.mark.parametrize("convert", [lambda m: m.double(), lambda m: m.to(dtype="float16")])
+def test_a_change_of_dtype_keeps_gradients(convert):
+    layer = nn.Linear(2, 1)
+    layer(Tensor([[1.0, 2.0]])).sum().backward()
+    kept = layer.weight.grad
+    convert(layer)
+    assert layer.weight.grad is kept and kept.dtype == layer.weight.dtype
+    layer(Tensor([[1.0, 2.0]]).cast(layer.weight.dtype)).sum().backward()
+    assert layer.weight.grad.tolist() == [[2.0, 4.0]]
+
+
 def test_to_keeps_the_parameter_objects():
     model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
     before = list(model.parameters())

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from picograd.engine.collector import undisturbed
-from picograd.engine.pending import compute_starts, compute_updates
+from picograd.engine.pending import compute_starts, compute_updates, locked
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_to_numpy
 from picograd.engine.tracing import (
@@ -248,6 +248,7 @@ class Optimizer(Hooked):
         return loss
 
     @undisturbed
+    @locked
     @following
     def _update(self) -> bool:
         """Record the update of every group, and write it; tells whether by updates alone."""

@@ -9,12 +9,13 @@ import weakref
 from dataclasses import replace
 from typing import Any
 
-from picograd.engine import foreign
+from picograd.engine import foreign, pending
 from picograd.engine.tracing import is_tracing
 from picograd.graph import build
 from picograd.tensor.core.recording import Recorded, attach, is_view, note_view, root_of, start
 
 
+@pending.locked
 def copied(tensor: "Recorded", is_deep: bool = False, base: Any = None) -> Any:
     """Make a leaf of the same class, values and attributes; `is_deep` in memory of its own.
 
@@ -36,6 +37,7 @@ def copied(tensor: "Recorded", is_deep: bool = False, base: Any = None) -> Any:
     return result
 
 
+@pending.locked
 def shallow(tensor: Recorded) -> Any:
     """Copy a tensor, not its memory: what is written into either is seen in both."""
     result = copied(tensor)

@@ -35,6 +35,7 @@ atexit.register(CLOSING.append, True)
 PLACES = {CPU: "cpu", CUDA_HOST: "cpu", CUDA: "cuda", CUDA_MANAGED: "cuda"}
 
 
+@pending.locked
 def export(node: Node, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
     """Make the capsule of a tensor; ExportError for another device that needs a forbidden copy."""
     check_not_tracing("dlpack")

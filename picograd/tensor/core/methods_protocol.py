@@ -223,6 +223,7 @@ def to_host(tensor: Any) -> "np.ndarray[Any, Any]":
     return tensor.numpy()
 
 
+@pending.locked
 def shared_array(tensor: Any, dtype: DTypeLike | None) -> "np.ndarray[Any, Any]":
     """Show a CPU tensor's own memory as an array; ValueRangeError if that needs a copy."""
     check_not_tracing("numpy()")

@@ -372,6 +372,12 @@ def apply(function: Callable[..., Node], *operands: Any) -> Any:
     take = EVENTS.take
     if take is not None and (known := take(apply, (function, *operands), {})) is not MISS:
         return known
+    with EVENTS.lock:  # as in `event`
+        return record_result(function, operands)
+
+
+def record_result(function: Callable[..., Node], operands: Sequence[Any]) -> Any:
+    """Record an operation that no way knows."""
     tracks, is_recorded, nodes, record = False, False, [], function
     for operand in operands:
         if isinstance(operand, Recorded):

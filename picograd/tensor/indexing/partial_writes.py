@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from picograd.dtype import bool_
+from picograd.engine import pending
 from picograd.engine.tracing import is_tracing
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError, check_least
 from picograd.graph.shape import broadcast_shapes
@@ -22,6 +23,7 @@ from picograd.tensor.indexing import indexing, masking, selecting
 REDUCES = ("prod", "mean", "amax", "amin")
 
 
+@pending.locked  # what is read is still there when the result is entered
 def written(x: Tensor, items: Any, value: Any) -> Tensor:
     """Compute the tensor after x[items] = value, which stays as it is."""
     tracks = x._tracks or (isinstance(value, Recorded) and value._tracks)
@@ -97,6 +99,7 @@ def diagonal_scatter(
 
 
 @composed()
+@pending.locked
 def index_put(
     input: Tensor, indices: Sequence[Tensor | None], values: TensorLike, accumulate: bool = False
 ) -> Tensor:
@@ -266,6 +269,7 @@ def masked_select(
 
 
 @composed()
+@pending.locked
 def nonzero(
     input: Tensor, *, as_tuple: bool = False, size: int | None = None, fill_value: int = -1
 ) -> Any:

@@ -28,12 +28,14 @@ RECIPES: dict[Any, Recipe | None] = {}
 MOST = 4096  # recipes
 
 
+@pending.locked  # what is read is still there when the result is entered
 def called(function: Callable[..., Node], *operands: Any) -> Any:
     """Record a function of nodes that calls the host; what it reads may be at hand."""
     found = at_once(function, operands)
     return apply(function, *operands) if found is None else found[0]
 
 
+@pending.locked
 def factors(function: Callable[..., Sequence[Node]], *operands: Any) -> tuple[Any, ...]:
     """Record a function of several results, as `called` does."""
     found = at_once(function, operands)

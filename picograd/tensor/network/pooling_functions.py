@@ -8,6 +8,7 @@ pool also gives the flat position of each element over the spatial axes, in int6
 from collections.abc import Sequence
 from typing import Any
 
+from picograd.engine import pending
 from picograd.tensor.core.annotations import Sizes, Tensor
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.function import composed, within
@@ -20,6 +21,7 @@ def max_pool(rank: int) -> Definition:
     """Make the pool of the largest elements, with their positions if they are wanted."""
     op = f"max_pool{rank}d"
 
+    @pending.locked
     def pool(
         input: Same,
         kernel_size: Sizes,
@@ -131,6 +133,7 @@ def adaptive_extreme(rank: int) -> Definition:
     """Make the pool of the largest elements that gives sizes."""
     op = f"adaptive_max_pool{rank}d"
 
+    @pending.locked
     def pool(
         input: Same, output_size: int | Sequence[int | None] | None, return_indices: bool = False
     ) -> Tensor:

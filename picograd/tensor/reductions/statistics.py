@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from picograd.dtype import bool_
+from picograd.engine import pending
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError, check_known
 from picograd.graph.node import Node
 from picograd.helpers import lying_along
@@ -190,6 +191,7 @@ def quantile(
 
 
 @composed()
+@pending.locked
 def unique(
     input: Tensor,
     sorted: bool = True,
@@ -266,6 +268,7 @@ def isin(
 
 
 @composed()
+@pending.locked
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
