@@ -14,6 +14,8 @@ from dataclasses import field
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from picograd.buffer import RuntimeScalar
 from picograd.dtype import DType, bfloat16, default_float, float16, float32, float64, int64
 from picograd.engine import pending
@@ -242,6 +244,11 @@ def integers(
     if high <= low:
         text = f"the range [{low}, {high}) is empty"
         raise ValueRangeError("randint", text, "pass low < high")
+    info = None if dtype.is_differentiable or dtype.kind == "bool" else np.iinfo(dtype.numpy)
+    least, most = (int(info.min), int(info.max)) if info else (0, 1)
+    if not dtype.is_differentiable and not least <= low < high <= most + 1:
+        text = f"the range [{low}, {high}) does not fit {dtype.name}"
+        raise ValueRangeError("randint", text, "pass a dtype that holds it, such as int64")
     span = high - low
     bits = random_bits(shape, device, generator).cast(int64)
     if span <= 1 << 31:

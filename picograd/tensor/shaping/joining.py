@@ -18,7 +18,7 @@ from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Sizes, Tenso
 from picograd.tensor.core.arguments import from_host, need_tensor, need_tensors
 from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.function import composed
-from picograd.tensor.core.operands import as_shape
+from picograd.tensor.core.operands import as_shape, need_integer
 from picograd.tensor.core.recording import Recorded, apply, apply_all, read, showing, wrap
 from picograd.tensor.core.sizes import Size
 from picograd.tensor.shaping import assembling
@@ -250,6 +250,10 @@ def unravel_index(indices: Tensor, shape: Sizes) -> tuple[Tensor, ...]:
     [[1], [2]]
     """
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    need_tensor("unravel_index", indices)
+    need_integer("unravel_index", indices.node)
+    if min(sizes, default=0) < 0:
+        raise ShapeError("unravel_index", f"{sizes} has a negative size", "use 0 or more")
     found, rest = [], indices.long()
     for size in reversed(sizes):
         found.append(rest % size)
