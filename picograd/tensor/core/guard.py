@@ -40,7 +40,14 @@ from picograd.tensor.core.spelling import taking_older
 from picograd.tensor.core.subclasses import ask, kinds_at
 
 RAW = (MemoryError, AttributeError, KeyError, TypeError, IndexError, ValueError, ArithmeticError)
-READING = ("tensor", "nn", "graph", "dtype.py", "conversion.py")  # rooms that read arguments
+READING = (
+    "tensor",
+    "nn",
+    "graph",
+    "dtype.py",
+    "conversion.py",
+    "number.py",
+)  # rooms that read arguments
 TOO_BIG = ("array is too big", "Maximum allowed dimension")  # what NumPy says, in a ValueError
 HOOKED = ("backward", "grad")  # what runs the user's hooks
 SEEN = 64  # elements of a list that are looked at
@@ -319,7 +326,12 @@ def read_constructor(kind: Any) -> None:
         given = (read_whole(each) if name in ints else each for name, each in zip(names[1:], args))
         for name in ints.intersection(options):
             options[name] = read_whole(options[name])
-        made(self, *given, *args[len(names) - 1 :], **options)
+        try:
+            made(self, *given, *args[len(names) - 1 :], **options)
+        except RAW as error:
+            if isinstance(error, PicogradError):
+                raise
+            raise explained(made, error, (self, *args), options, type(self).__name__)  # noqa: B904
 
     kind.__init__ = begin if ints else made
 
