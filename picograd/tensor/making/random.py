@@ -270,6 +270,8 @@ def permutation(count: int, dtype: DType, device: str, generator: Generator | No
     if count > WHOLE.get(dtype, 1 << dtype.bits - (dtype.kind == "int")):
         text = f"{dtype.name} does not hold every number below {count}"
         raise ShapeError("randperm", text, "use int64")
+    if count >= 1 << 31:  # positions in a row that is sorted are int32
+        raise ShapeError("randperm", f"{count} numbers are too many", "use less than 2 ** 31")
     keys = random_bits((count,), device, generator)
     if not count:
         return keys.cast(dtype)

@@ -209,7 +209,7 @@ def powers_of(x: Tensor, count: int) -> Tensor:
     check_least("vander", "N", count)
     x = x if x.dtype.is_differentiable else x.long()
     column = x.reshape(*x.shape, 1)
-    ones = column.detach() * 0 + 1
+    ones = column.detach().new_ones(column.shape)
     if count < 2:
         return ones.expand(*x.shape, count) if count else ones.narrow(-1, 0, 0)
     check_size("vander", (*x.shape, count), x.itemsize)
