@@ -100,7 +100,8 @@ FILES = {
     "nn.modules": (
         "activation", "adaptive", "batchnorm", "channelshuffle", "container", "conv", "distance",
         "dropout", "flatten", "fold", "instancenorm", "lazy", "linear", "loss", "module",
-        "normalization", "padding", "pixelshuffle", "pooling", "rnn", "sparse", "transformer", "upsampling", "utils",
+        "normalization", "padding", "pixelshuffle", "pooling", "rnn", "sparse", "transformer",
+        "upsampling", "utils",
     ),
     "nn.parallel": ("data_parallel", "distributed", "scatter_gather"),
     "optim": ("adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "lbfgs", "nadam", "radam",
