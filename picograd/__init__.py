@@ -91,8 +91,8 @@ if TYPE_CHECKING:
     from picograd import (  # noqa: I001
         accelerator as accelerator, amp as amp, autograd as autograd, backends as backends,
         cpu as cpu, cuda as cuda, distributed as distributed, distributions as distributions,
-        func as func, fx as fx, hub as hub, library as library, mps as mps, nn as nn, optim as optim,
-        profiler as profiler, testing as testing, utils as utils,
+        func as func, fx as fx, hub as hub, library as library, mps as mps, nn as nn,
+        optim as optim, profiler as profiler, testing as testing, utils as utils,
     )  # fmt: skip
     from picograd.amp import GradScaler as GradScaler
     from picograd.library import ops as ops
