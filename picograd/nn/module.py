@@ -638,6 +638,10 @@ class Module(Inner):
         """Describe the settings of this module, as shown between the brackets of its repr."""
         return self._shown.format(self=self)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the attributes of a pickle; that it is here, no `__getattr__` of users is asked."""
+        self.__dict__.update(state)
+
     def _get_name(self) -> str:
         return self.__class__.__name__
 
