@@ -90,9 +90,9 @@ guard_functions(globals(), ("set_printoptions", "get_autocast_dtype", "is_autoca
 if TYPE_CHECKING:
     from picograd import (  # noqa: I001
         accelerator as accelerator, amp as amp, autograd as autograd, backends as backends,
-        cuda as cuda, distributed as distributed, distributions as distributions, func as func,
-        fx as fx, hub as hub, library as library, mps as mps, nn as nn, optim as optim,
-        profiler as profiler, testing as testing, utils as utils,
+        cpu as cpu, cuda as cuda, distributed as distributed, distributions as distributions,
+        func as func, fx as fx, hub as hub, library as library, mps as mps, nn as nn,
+        optim as optim, profiler as profiler, testing as testing, utils as utils,
     )  # fmt: skip
     from picograd.amp import GradScaler as GradScaler
     from picograd.library import ops as ops

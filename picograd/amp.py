@@ -14,6 +14,7 @@ __all__ = [
     "GradScaler", "autocast", "custom_bwd", "custom_fwd", "get_autocast_dtype",
     "is_autocast_available", "is_autocast_enabled",
 ]  # fmt: skip
+__path__: list[str] = []  # so that Python asks for PyTorch's modules below
 
 
 def get_autocast_gpu_dtype() -> DType:

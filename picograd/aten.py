@@ -7,10 +7,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from picograd.engine.tracing import is_tracing
-from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError
+from picograd.errors import (
+    AxisError,
+    DTypeError,
+    ShapeError,
+    ValueRangeError,
+    check_known,
+    not_a_tensor,
+)
 from picograd.nn import functional
 from picograd.nn.recurrent import advanced
 from picograd.tensor import public
+from picograd.tensor.core.guard import guard_functions, guarded
 from picograd.tensor.tensor import Tensor
 
 __all__ = [
@@ -51,6 +59,9 @@ def copying(name: str, look: Callable[..., Any]) -> Callable[..., Any]:
             return found.clone() if out is None else filled(out, found)
         if out is None:
             return tuple(part.clone() for part in found)
+        if not isinstance(out, (list, tuple)) or len(out) != len(found):
+            problem = f"out must be a list of {len(found)} tensors, not {type(out).__name__}"
+            raise DTypeError(f"{name}_copy", problem, "pass a tensor for each part")
         for target, part in zip(out, found):
             filled(target, part)
         return None
@@ -60,11 +71,13 @@ def copying(name: str, look: Callable[..., Any]) -> Callable[..., Any]:
 
     Its arguments are those of the method. `out` names where the copy is written.
     """
-    return copy
+    return guarded(copy)
 
 
 def filled(out: Tensor, value: Tensor) -> Tensor:
     """Write a value into a tensor, which takes its shape."""
+    if not isinstance(out, Tensor):
+        raise not_a_tensor("copy", "out", out)
     return out.resize_(value.shape).copy_(value)
 
 
@@ -212,6 +225,8 @@ def grid_sampler(
     >>> picograd.grid_sampler(x, grid, 0, 0, False).tolist()
     [[[[1.0]]]]
     """
+    check_known("grid_sampler", "interpolation_mode", interpolation_mode, range(3))
+    check_known("grid_sampler", "padding_mode", padding_mode, range(3))
     mode = ("bilinear", "nearest", "bicubic")[interpolation_mode]
     padding = ("zeros", "border", "reflection")[padding_mode]
     return functional.grid_sample(input, grid, mode, padding, align_corners)
@@ -261,3 +276,5 @@ def stepped(mode: str) -> Callable[..., Any]:
 
 lstm_cell, gru_cell = stepped("LSTM"), stepped("GRU")
 rnn_tanh_cell, rnn_relu_cell = stepped("RNN_TANH"), stepped("RNN_RELU")
+
+guard_functions(globals(), __all__)

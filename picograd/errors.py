@@ -58,6 +58,10 @@ class DTypeError(PicogradError, TypeError, NotImplementedError):
     """A dtype or Python type the operation does not take."""
 
 
+class ChoiceError(DTypeError, ValueRangeError):
+    """A value of another type where one of a few words belongs: a TypeError and a ValueError."""
+
+
 class AxisError(PicogradError, IndexError, RuntimeError):
     """An axis or index out of range."""
 
@@ -132,7 +136,8 @@ def check_known(op: str, name: str, value: object, known: Collection[object]) ->
     if value not in known:
         *most, last = (f'"{each}"' if isinstance(each, str) else str(each) for each in known)
         fix = f"{', '.join(most)} or {last}" if most else last
-        raise ValueRangeError(op, f"{name}={value!r} is unknown", f"use {fix}")
+        kind = ValueRangeError if isinstance(value, tuple(map(type, known))) else ChoiceError
+        raise kind(op, f"{name}={value!r} is unknown", f"use {fix}")
 
 
 def check_least(op: str, name: str, value: Any, least: int = 0) -> None:

@@ -7,7 +7,7 @@ from picograd.torch_paths import PATHS
 
 # rooms that import those below
 ROOMS_ABOVE = (
-    "accelerator", "amp", "array_api", "autograd", "backends", "cuda", "distributed",
+    "accelerator", "amp", "array_api", "autograd", "backends", "cpu", "cuda", "distributed",
     "distributions", "func", "fx", "hub", "library", "mps", "nn", "onnx", "optim", "profiler",
     "sparse", "testing", "utils",
 )  # fmt: skip
@@ -72,7 +72,7 @@ ELSEWHERE = {
     "sparse": (
         "dsmm", "hsmm", "hspmm", "smm", "sparse_coo_tensor", "sparse_csr_tensor", "spmm",
     ),
-    "tensor.linalg.low_rank": ("pca_lowrank", "svd_lowrank"),
+    "tensor.linalg.low_rank": ("lobpcg", "pca_lowrank", "svd_lowrank"),
     "nn.quantization_names": (
         "fake_quantize_per_channel_affine", "fake_quantize_per_tensor_affine",
     ),
@@ -90,7 +90,7 @@ PLACES = {name: room for room, names in ELSEWHERE.items() for name in names}
 # rooms and modules of `picograd.nn`: data, files, several devices
 ROOMS_OF_NN = (
     "clip", "collate", "dataset_types", "datasets", "file_kinds",
-    "files_of_objects", "grad_scaler", "loader", "members", "nested", "parallel",
+    "files_of_objects", "grad", "grad_scaler", "loader", "members", "nested", "parallel",
     "safetensors_file", "state", "stateless", "torch_file", "torch_pickle",
     "torch_writer", "transforms", "utils",
 )  # fmt: skip

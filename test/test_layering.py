@@ -45,7 +45,7 @@ LEVELS = [
         "windows",
     },
     {"onnx"},
-    {"accelerator", "mps"},
+    {"accelerator", "cpu", "mps"},
 ]
 LEVEL = {room: number for number, rooms in enumerate(LEVELS) for room in rooms}
 # The command line and the front door may import anything.

@@ -11,6 +11,7 @@ from picograd.tensor.core.annotations import DTypeLike
 from picograd.tensor.core.arguments import need_tensor, promoted
 from picograd.tensor.core.autocast import listed
 from picograd.tensor.core.function import within
+from picograd.tensor.core.guard import guard_functions
 from picograd.tensor.core.recording import apart
 from picograd.tensor.core.together import together
 from picograd.tensor.network.activation_functions import implicit_axis
@@ -191,3 +192,6 @@ def channel_shuffle(x: Tensor, groups: int) -> Tensor:
     cut = x.reshape(batch, groups, channels // groups, *rest)
     result = cut.transpose(1, 2).reshape(x.shape)
     return apart(result)
+
+
+guard_functions(globals(), ("channel_shuffle", "pad", "pixel_shuffle", "pixel_unshuffle"))

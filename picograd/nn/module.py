@@ -127,8 +127,7 @@ class Module(Inner):
         if old is not value:
             note_change()
             kind = Parameter if isinstance(value, Parameter) else Module
-            is_placed = isinstance(old, kind) or name in self._placed
-            if isinstance(value, kind) and not is_placed:
+            if isinstance(value, kind) and not (isinstance(old, kind) or name in self._placed):
                 self.__dict__.pop(name, None)  # members are in the order in which they became such
             if value is None and isinstance(old, Parameter):
                 self._placed |= {name}
@@ -638,6 +637,10 @@ class Module(Inner):
         """Describe the settings of this module, as shown between the brackets of its repr."""
         return self._shown.format(self=self)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the attributes of a pickle; that it is here, no `__getattr__` of users is asked."""
+        self.__dict__.update(state)
+
     def _get_name(self) -> str:
         return self.__class__.__name__
 
@@ -645,8 +648,7 @@ class Module(Inner):
         with shown(self) as above:
             inside = named_lines(self, above)
             lines = [f"({name}): " + repr(each).replace("\n", "\n  ") for name, each in inside]
-        extra = self.extra_repr()
-        name = self._get_name()
+        extra, name = self.extra_repr(), self._get_name()
         if not lines and "\n" not in extra:
             return f"{name}({extra})"
         return f"{name}(\n  " + "\n  ".join((extra.split("\n") if extra else []) + lines) + "\n)"

@@ -1536,7 +1536,12 @@ def relu(input: Tensor, *, out: Any = None) -> Tensor: ...
 def remainder(input: Tensor, other: TensorLike, *, out: Any = None) -> Tensor: ...
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Any = None) -> Tensor: ...
 def repeat_interleave(
-    input: Tensor, repeats: int | Tensor | None = None, dim: int | None = None, *, out: Any = None
+    input: Tensor,
+    repeats: int | Tensor | None = None,
+    dim: int | None = None,
+    *,
+    output_size: int | None = None,
+    out: Any = None,
 ) -> Tensor: ...
 def reshape(
     input: Tensor, *sizes: Sizes, shape: Sequence[int] | None = None, out: Any = None

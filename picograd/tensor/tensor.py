@@ -1058,7 +1058,8 @@ class Tensor(
         """
         wanted = as_tensor(other, self)
         broadcast_shapes(self.shape, wanted.shape, op="allclose")
-        return np.allclose(self.numpy(), wanted.numpy(), rtol, atol, equal_nan)
+        near = builtins.float(rtol), builtins.float(atol)
+        return np.allclose(self.numpy(), wanted.numpy(), *near, equal_nan)
 
 
 Recorded.kind = Tensor

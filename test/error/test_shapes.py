@@ -142,7 +142,8 @@ CASES = [
     ),
     Case(
         "expand new axis", lambda: Tensor.ones(5).expand(-1, 5), ShapeError,
-        "expand: a new axis of (-1, 5) has a negative size. Fix: give new axes a size.",
+        "expand: an axis of (-1, 5) has a negative size. "
+        "Fix: give new axes a size, and others one or -1.",
     ),
     Case(
         "repeat", lambda: X.repeat(2), ShapeError,

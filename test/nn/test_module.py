@@ -189,6 +189,31 @@ def test_walks_equal_pytorch():
     assert repr(ours.load_state_dict(ours.state_dict())) == "<All keys matched successfully>"
 
 
+class Wrapped(nn.Module):
+    """A module that passes names on to another, as wrappers of users do."""
+
+    def __init__(self):
+        super().__init__()
+        self.base = nn.Linear(2, 2)
+
+    def __getattr__(self, name):
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(self.base, name)
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self.is_read = True
+
+
+def test_a_wrapper_that_passes_names_on_is_pickled():
+    found = pickle.loads(pickle.dumps(Wrapped()))
+    assert found.is_read and found.in_features == 2
+    del Wrapped.__setstate__
+    assert pickle.loads(pickle.dumps(Wrapped())).weight.shape == (2, 2)
+
+
 @pytest.mark.parametrize("copier", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
 def test_copies_keep_what_is_shared_and_nothing_else(copier):
     model = Tied().eval()

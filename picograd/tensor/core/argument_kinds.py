@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Union, get_args, get_origin
 
 import numpy as np
 
-from picograd.errors import DTypeError, not_a_tensor
+from picograd.errors import ChoiceError, DTypeError, not_a_tensor
 from picograd.graph.node import Node
 from picograd.helpers import product
 from picograd.tensor.core.annotations import (
@@ -75,8 +75,13 @@ def is_number(value: Any) -> bool:
 
 
 def is_flag(value: Any) -> bool:
-    """Tell whether a value is True, False, 1 or 0."""
-    return isinstance(value, (bool, np.bool_, int))
+    """Tell whether a value is True or False; 1 and 0 are numbers, as axes are."""
+    return isinstance(value, (bool, np.bool_))
+
+
+def is_string(value: Any) -> bool:
+    """Tell whether a value is a string."""
+    return isinstance(value, str)
 
 
 def is_tensor(value: Any) -> bool:
@@ -134,7 +139,7 @@ KINDS: dict[Any, tuple[str, Callable[[Any], bool] | None]] = {
     float: ("a number", is_real),
     Scalar: ("a number", is_real),
     bool: ("True or False", is_flag),
-    str: ("a string", lambda value: isinstance(value, str)),
+    str: ("a string", is_string),
     NoneType: ("None", lambda value: value is None),
     Node: ("a Tensor", None),
     Tensor: ("a Tensor", is_tensor),
@@ -148,18 +153,23 @@ WORDS = {kind: words for kind, (words, _) in KINDS.items() if words}
 FITS = {kind: fits for kind, (_, fits) in KINDS.items() if fits is not None}
 # at the door; complex numbers multiply complex tensors
 DOOR = {
-    int: is_int, float: is_real, Scalar: is_number, bool: is_flag,
+    int: is_int, float: is_real, Scalar: is_number, bool: is_flag, str: is_string,
     Tensor: is_tensor, Node: is_tensor,
 }  # fmt: skip
 WHOLE = (int, Tensor, Node)
 NUMBERS = (int, float, Scalar)  # for which a tensor may stand at the door
 LISTS = {int, Axis, Sizes, tuple[int, ...], Iterable[int], Sequence[int], Sequence[int | None]}
-PLAIN = {int: int, Axis: int, Sizes: int, float: float, bool: bool, NoneType: NoneType}
+PLAIN = {
+    int: int, Axis: int, Sizes: int, float: float, bool: bool, str: str, NoneType: NoneType,
+}  # fmt: skip
+NETWORK = "picograd.tensor.network."  # PyTorch writes many of these in Python: any flag passes
 
 
 def checks_of(definition: Callable[..., Any], names: Sequence[str]) -> tuple[Check, ...]:
     """List the arguments of a definition that every call is looked at for, in their order."""
     words = definition.__annotations__
+    if definition.__module__.startswith(NETWORK):
+        words = {name: word for name, word in words.items() if word is not bool}
     found = ((place, door_of(words.get(name), name)) for place, name in enumerate(names))
     return tuple(Check(place, *door) for place, door in found if door is not None)
 
@@ -243,7 +253,8 @@ def wrong(op: str, name: str, word: Any, value: Any) -> DTypeError:
     wanted = in_words(word)
     kind = "a tensor " if isinstance(value, Recorded) else ""
     text = f"{name} must be {wanted}, not {kind}{described(value)}"
-    return DTypeError(op, text, f"pass {wanted}")
+    kind_of_error = ChoiceError if str in (word, *get_args(word)) else DTypeError
+    return kind_of_error(op, text, f"pass {wanted}")
 
 
 def described(argument: Any) -> str:

@@ -40,7 +40,15 @@ from picograd.tensor.core.spelling import taking_older
 from picograd.tensor.core.subclasses import ask, kinds_at
 
 RAW = (MemoryError, AttributeError, KeyError, TypeError, IndexError, ValueError, ArithmeticError)
-READING = ("tensor", "nn", "graph", "dtype.py", "conversion.py")  # rooms that read arguments
+READING = (
+    "tensor",
+    "nn",
+    "graph",
+    "dtype.py",
+    "conversion.py",
+    "number.py",
+)  # rooms that read arguments
+TOO_BIG = ("array is too big", "Maximum allowed dimension")  # what NumPy says, in a ValueError
 HOOKED = ("backward", "grad")  # what runs the user's hooks
 SEEN = 64  # elements of a list that are looked at
 PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
@@ -98,7 +106,7 @@ def explained(
     arguments = (*args, *options.values())
     if isinstance(error, PicogradError):
         return with_name(op, error, trace)
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) or str(error).startswith(TOO_BIG):
         return because(None, too_large(op, error, arguments))
     if isinstance(error, TypeError) and not fits(function, args, options):
         return error
@@ -221,8 +229,9 @@ def is_explained(error: Exception, frames: list[FrameType], arguments: list[Any]
     ):
         return True
     if isinstance(error, (IndexError, ZeroDivisionError)) or "to unpack" in str(error):
-        # a tensor of too few axes
-        return any(isinstance(each, Recorded) and each.ndim < 3 for each in arguments)
+        # a list of too few, or a tensor of too few axes
+        is_list = "to unpack" in str(error) and any(isinstance(x, (list, tuple)) for x in given)
+        return is_list or any(isinstance(x, Recorded) and x.ndim < 3 for x in arguments)
     if isinstance(error, TypeError) and "'Node'" in str(error):  # a tensor in a number's place
         return any(isinstance(each, Recorded) for each in arguments[1:])
     if isinstance(error, AttributeError):
@@ -317,7 +326,12 @@ def read_constructor(kind: Any) -> None:
         given = (read_whole(each) if name in ints else each for name, each in zip(names[1:], args))
         for name in ints.intersection(options):
             options[name] = read_whole(options[name])
-        made(self, *given, *args[len(names) - 1 :], **options)
+        try:
+            made(self, *given, *args[len(names) - 1 :], **options)
+        except RAW as error:
+            if isinstance(error, PicogradError):
+                raise
+            raise explained(made, error, (self, *args), options, type(self).__name__)  # noqa: B904
 
     kind.__init__ = begin if ints else made
 

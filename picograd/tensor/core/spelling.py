@@ -20,12 +20,7 @@ from picograd.tensor.core.recording import Recorded, write
 
 # Arguments that change nothing: tensors are row-major, and the runtime chooses host memory.
 IDLE = ("memory_format", "layout", "pin_memory", "sparse_grad", "compute_mode", "implicit")
-IDLE_HERE = {
-    "repeat_interleave": ("output_size",),
-    "copy_": ("non_blocking",),
-    "svd": ("driver",),
-    "svdvals": ("driver",),
-}
+IDLE_HERE = {"copy_": ("non_blocking",), "svd": ("driver",), "svdvals": ("driver",)}
 BOUNDS = {"from": "low", "to": "high"}
 CUTS = {"indices": "indices_or_sections", "sections": "indices_or_sections"}
 # name -> {PyTorch's name of an argument: ours}; "input" is the first one, whatever its name

@@ -316,6 +316,9 @@ def norm(
     pair = dim if isinstance(dim, (tuple, list)) and len(dim) == 2 else None
     if ord is not None and (pair is not None or (dim is None and len(A.shape) == 2)):
         return matrix_norm(A, ord, (-2, -1) if pair is None else pair, keepdim)
+    if ord is not None and dim is None and len(A.shape) > 2:
+        text = f"ord={ord!r} without dim, and the shape is {tuple(A.shape)}"
+        raise ShapeError("linalg.norm", text, "name one axis, or two, or leave ord out")
     order: Any = 2 if ord is None else ord
     return vector_norm(A, order, dim, keepdim)
 

@@ -142,6 +142,14 @@ def each_axis(x: Tensor, s: Any, dim: Any) -> list[tuple[int, int | None]]:
     return list(zip(axes, sizes))
 
 
+def last_apart(x: Tensor, s: Any, dim: Any) -> Any:
+    """Pair the axes with their sizes; there must be a last one, which is halved."""
+    pairs = each_axis(x, s, dim)
+    if not pairs:
+        raise ShapeError("fft", "no axis is left to halve", "name at least one axis")
+    return pairs
+
+
 def fftn(
     x: Tensor, s: Sequence[int] | None = None, dim: Sizes | None = None, norm: str | None = None
 ) -> Tensor:
@@ -176,7 +184,7 @@ def rfftn(
     >>> picograd.fft.rfftn(picograd.Tensor([[1.0, 1.0]])).tolist()
     [[(2+0j), 0j]]
     """
-    *others, (last, size) = each_axis(x, s, dim)
+    *others, (last, size) = last_apart(x, s, dim)
     result = rfft(x, size, last, norm)
     for axis, count in others:
         result = fft(result, count, axis, norm)
@@ -191,7 +199,7 @@ def irfftn(
     >>> picograd.fft.irfftn(picograd.Tensor([[2.0, 0.0]])).tolist()
     [[1.0, 1.0]]
     """
-    *others, (last, size) = each_axis(x, s, dim)
+    *others, (last, size) = last_apart(x, s, dim)
     for axis, count in others:
         x = ifft(x, count, axis, norm)
     return irfft(x, size, last, norm)
@@ -441,9 +449,13 @@ def istft(
         text = f"takes a complex dtype, not {input.dtype.name}"
         raise DTypeError("istft", text, "call picograd.view_as_complex first")
     step, shape = framing("istft", n_fft, hop_length, win_length, window, input)
+    is_half = not return_complex if onesided is None else onesided
+    count = n_fft // 2 + 1 if is_half else n_fft
+    if input.ndim not in (2, 3) or input.shape[-2] != count:
+        text = f"the input has shape {tuple(input.shape)}, and n_fft={n_fft}"
+        raise ShapeError("istft", text, f"pass {count} frequencies: (..., {count}, frames)")
     x = input.reshape(-1, *input.shape[-2:]).mT
     x = x * (n_fft**0.5 if normalized else 1.0)
-    is_half = not return_complex if onesided is None else onesided
     if return_complex and not is_half:
         rows = ifft(x)
     else:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from picograd.dtype import DType, bfloat16, float32, int64, promote
-from picograd.errors import DTypeError, ShapeError, ValueRangeError
+from picograd.errors import ChoiceError, DTypeError, ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.build_composite import check_device
 from picograd.graph.node import Node
@@ -242,7 +242,7 @@ def read_sublist(labels: Any) -> str:
     """Spell a list of labels 0..51 and Ellipsis as letters: capitals sort first, as in PyTorch."""
     if not isinstance(labels, (list, tuple)):
         text = f"{labels!r} is no list of labels"
-        raise ValueRangeError("einsum", text, "follow each tensor by its list")
+        raise ChoiceError("einsum", text, "pass an equation first, or follow each tensor by a list")
     for each in labels:
         if each is not Ellipsis and not (isinstance(each, int) and 0 <= each < len(LETTERS)):
             raise ValueRangeError("einsum", f"label {each!r}", "use numbers from 0 to 51, or ...")

@@ -28,6 +28,9 @@ def need_factored(op: str, columns: Any, tau: Any) -> None:
     need_tensor(op, columns, tau)
     need_rank(op, columns.node, 2)
     need_rank(op, tau.node, 1)
+    if tuple(tau.shape[:-1]) != tuple(columns.shape[:-2]):
+        problem = f"factors {tuple(tau.shape)} are not of matrices {tuple(columns.shape)}"
+        raise ShapeError(op, problem, "pass both as picograd.geqrf gives them")
 
 
 def reflected(op: str, columns: Tensor, tau: Tensor, other: Tensor, is_adjoint: bool) -> Tensor:

@@ -10,10 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from picograd.errors import ShapeError, ValueRangeError, check_known
+from picograd.graph.shape import broadcast_shapes
 from picograd.helpers import product
 from picograd.tensor.core.annotations import Tensor
 from picograd.tensor.core.arguments import as_float, need_tensor
 from picograd.tensor.core.function import composed
+from picograd.tensor.core.operands import need_integer, need_rank
 from picograd.tensor.core.recording import Recorded, decided
 from picograd.tensor.linalg import host
 from picograd.tensor.linalg.calls import called, factors
@@ -57,6 +59,17 @@ def need_rows(op: str, A: Tensor, B: Tensor, left: bool = True) -> None:
     if B.ndim < 2 or B.shape[-2 if left else -1] != A.shape[-1]:
         text = f"{tuple(A.shape)} and {tuple(B.shape)} do not fit"
         raise ShapeError(op, text, "B needs as many rows (left) or columns as A")
+
+
+def need_pivots(op: str, LU: Tensor, pivots: Tensor) -> None:
+    """Raise an error unless `pivots` are rows swapped in the matrices that `lu_factor` gives."""
+    need_tensor(op, LU, pivots)
+    need_rank(op, LU.node, 2)
+    wanted = (*LU.shape[:-2], min(LU.shape[-2:]))
+    if tuple(pivots.shape) != wanted:
+        text = f"pivots of shape {tuple(pivots.shape)} do not fit LU of shape {tuple(LU.shape)}"
+        raise ShapeError(op, text, "pass both as picograd.linalg.lu_factor gives them")
+    need_integer(op, pivots.node)
 
 
 def hermitian_of(A: Tensor) -> Tensor:
@@ -212,7 +225,8 @@ def triangular_solve(
     """
     matrix, is_upper = (A.mT, not upper) if transpose else (A, upper)
     found = solve_triangular(matrix, input, upper=is_upper, unitriangular=unitriangular)
-    return Triangular(found, A.clone())
+    batch = broadcast_shapes(A.shape[:-2], input.shape[:-2], op="triangular_solve")
+    return Triangular(found, A.expand(*batch, *A.shape[-2:]).clone())
 
 
 @composed(method=False)
@@ -226,6 +240,7 @@ def lu_unpack(
     >>> (P @ L @ U).tolist()
     [[0.0, 2.0], [4.0, 0.0]]
     """
+    need_pivots("lu_unpack", LU_data, LU_pivots)
     found, empty = unfactored(LU_data, LU_pivots), LU_data.new_zeros(0)
     factors = (found.L, found.U) if unpack_data else (empty, empty)
     return LU(found.P if unpack_pivots else empty, *factors)
@@ -241,6 +256,7 @@ def lu_solve(
     [[2.0], [1.0]]
     """
     need_square("linalg.lu_solve", LU)
+    need_pivots("linalg.lu_solve", LU, pivots)
     if not left:
         return lu_solve(LU, pivots, B.mH, adjoint=not adjoint).mH
     need_rows("linalg.lu_solve", LU, B)
@@ -275,6 +291,7 @@ def lstsq(
         raise ShapeError(op, text, "B needs one row per row of A")
     check_known(op, "driver", driver, DRIVERS)
     columns = B.unsqueeze(-1) if is_vector else B
+    broadcast_shapes(A.shape[:-2], columns.shape[:-2], op=op)
     has_values = driver in ("gelsd", "gelss")
     if has_values and rcond is not None:  # singular values are cut off, not pivots
         solution = decided(called(host.pinv, A, rcond)) @ columns

@@ -14,6 +14,8 @@ from dataclasses import field
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from picograd.buffer import RuntimeScalar
 from picograd.dtype import DType, bfloat16, default_float, float16, float32, float64, int64
 from picograd.engine import pending
@@ -242,6 +244,11 @@ def integers(
     if high <= low:
         text = f"the range [{low}, {high}) is empty"
         raise ValueRangeError("randint", text, "pass low < high")
+    info = None if dtype.is_differentiable or dtype.kind == "bool" else np.iinfo(dtype.numpy)
+    least, most = (int(info.min), int(info.max)) if info else (0, 1)
+    if not dtype.is_differentiable and not least <= low < high <= most + 1:
+        text = f"the range [{low}, {high}) does not fit {dtype.name}"
+        raise ValueRangeError("randint", text, "pass a dtype that holds it, such as int64")
     span = high - low
     bits = random_bits(shape, device, generator).cast(int64)
     if span <= 1 << 31:
@@ -263,6 +270,8 @@ def permutation(count: int, dtype: DType, device: str, generator: Generator | No
     if count > WHOLE.get(dtype, 1 << dtype.bits - (dtype.kind == "int")):
         text = f"{dtype.name} does not hold every number below {count}"
         raise ShapeError("randperm", text, "use int64")
+    if count >= 1 << 31:  # positions in a row that is sorted are int32
+        raise ShapeError("randperm", f"{count} numbers are too many", "use less than 2 ** 31")
     keys = random_bits((count,), device, generator)
     if not count:
         return keys.cast(dtype)

@@ -213,7 +213,7 @@ def rounding(op: str, node: Node) -> Node:
 
 def round_decimals(a: Node, decimals: int) -> Node:
     """Round to so many decimals; negative ones round to tens, hundreds and so on."""
-    scale = 10.0 ** abs(decimals)
+    scale = 10.0 ** min(abs(decimals), 308)  # the largest power of float64
     x = a.accumulated()
     if decimals < 0:
         return ((x / scale).unary("round") * scale).cast(a.dtype)

@@ -8,6 +8,9 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from picograd.errors import DTypeError
 from picograd.tensor.core.annotations import Axis, DTypeLike, Tensor, TensorLike
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.calling import function_of
@@ -155,7 +158,11 @@ def _of_degree(input: Any, n: Any, name: str, is_shifted: bool = False) -> Tenso
         return apply(polynomials.polynomial, input, name, int(n), is_shifted)
     degrees: Any = n
     total = apply(polynomials.polynomial, input, name, 0, is_shifted) * (degrees * 0)
-    for degree in sorted(set(degrees.flatten().tolist())):
+    known = degrees.flatten().numpy()
+    if degrees.is_complex() or not np.isfinite(known).all():
+        problem = "the degree is infinite, NaN or complex"
+        raise DTypeError(name, problem, "pass whole numbers")
+    for degree in np.unique(known):
         found = apply(polynomials.polynomial, input, name, int(degree), is_shifted)
         total = total + (degrees == degree).where(found, 0)
     return total  # type: ignore[no-any-return]

@@ -8,6 +8,7 @@ from picograd.errors import ShapeError, ValueRangeError, check_least
 from picograd.tensor.core.annotations import DTypeLike, Tensor
 from picograd.tensor.core.autocast import listed
 from picograd.tensor.core.function import composed, within
+from picograd.tensor.core.operands import as_axis
 from picograd.tensor.core.recording import Recorded, apply, maybe_in_place
 from picograd.tensor.core.together import together
 from picograd.tensor.making import distributions
@@ -219,7 +220,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     """
     if not input.shape:
         raise ShapeError("glu", "a zero-dim tensor has no halves", "give it an axis")
-    if input.shape[dim] % 2:
+    if input.shape[as_axis(dim, input.ndim, "glu")] % 2:
         problem = f"axis {dim} of shape {tuple(input.shape)} has an odd size"
         raise ShapeError("glu", problem, "give both halves")
     a, b = input.chunk(2, dim)

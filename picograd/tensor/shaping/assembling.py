@@ -597,7 +597,8 @@ def addr(x: Node, vec1: Node, vec2: Node, beta: Scalar = 1, alpha: Scalar = 1) -
     products.need_axes("addr", vec2, 1)
     rows, columns = vec1.reshape((vec1.shape[0], 1)), vec2.reshape((1, vec2.shape[0]))
     shape = (vec1.shape[0], vec2.shape[0])
-    for factor in (beta, alpha):  # PyTorch cuts those of addmm, and refuses these
+    numbers = (each for each in (beta, alpha) if not isinstance(each, Node))
+    for factor in numbers:  # PyTorch cuts those of addmm, and refuses these
         read_factor("addr", factor, common_dtype([x, vec1, vec2]))
     wide = broadcast_to(x.const_like(0) if beta == 0 else x, shape, "addr")
     return weighted_sum("addr", wide, [rows, columns], beta, alpha)

@@ -19,7 +19,7 @@ from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Sizes, Tenso
 from picograd.tensor.core.arguments import from_host, need_tensor, need_tensors
 from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.function import composed
-from picograd.tensor.core.operands import as_shape
+from picograd.tensor.core.operands import as_shape, need_integer
 from picograd.tensor.core.recording import Recorded, apply, apply_all, read, showing, wrap
 from picograd.tensor.core.sizes import Size
 from picograd.tensor.shaping import assembling
@@ -210,7 +210,7 @@ def powers_of(x: Tensor, count: int) -> Tensor:
     check_least("vander", "N", count)
     x = x if x.dtype.is_differentiable else x.long()
     column = x.reshape(*x.shape, 1)
-    ones = column.detach() * 0 + 1
+    ones = column.detach().new_ones(column.shape)
     if count < 2:
         return ones.expand(*x.shape, count) if count else ones.narrow(-1, 0, 0)
     check_size("vander", (*x.shape, count), x.itemsize)
@@ -251,6 +251,10 @@ def unravel_index(indices: Tensor, shape: Sizes) -> tuple[Tensor, ...]:
     [[1], [2]]
     """
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    need_tensor("unravel_index", indices)
+    need_integer("unravel_index", indices.node)
+    if min(sizes, default=0) < 0:
+        raise ShapeError("unravel_index", f"{sizes} has a negative size", "use 0 or more")
     found, rest = [], indices.long()
     for size in reversed(sizes):
         found.append(rest % size)

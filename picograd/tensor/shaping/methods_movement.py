@@ -149,19 +149,27 @@ class MovementMethods(Recorded):
 
     @composed(method=False)
     def repeat_interleave(
-        self: Same, repeats: int | Tensor | None = None, dim: int | None = None
-    ) -> Same:
+        self: Same, repeats: int | Tensor | None = None, dim: int | None = None, *,
+        output_size: int | None = None,
+    ) -> Same:  # fmt: skip
         """Repeat each element in place; of numbers alone, repeat their positions so often.
+
+        `output_size` is the size that is expected; another is an error.
 
         >>> Tensor([1.0, 2.0]).repeat_interleave(2).tolist()
         [1.0, 1.0, 2.0, 2.0]
         """
         if repeats is None:
             positions: Any = Recorded.kind.arange(self.shape[0], device=self.device)
-            return positions.repeat_interleave(self)  # type: ignore[no-any-return]
-        if isinstance(repeats, Recorded):
-            return apply(assembling.repeat_each, self, repeats, dim)
-        return apply(movement.repeat_interleave, self, repeats, dim)
+            return positions.repeat_interleave(self, output_size=output_size)  # type: ignore
+        each = (
+            assembling.repeat_each if isinstance(repeats, Recorded) else movement.repeat_interleave
+        )
+        found = apply(each, self, repeats, dim)
+        if output_size is not None and found.shape[dim or 0] != output_size:
+            text = f"output_size={output_size}, the repeats give {found.shape[dim or 0]}"
+            raise ShapeError("repeat_interleave", text, "leave output_size out")
+        return found
 
     @composed(method=False)
     def narrow(self: Same, dim: int, start: int | Tensor, length: int) -> Same:

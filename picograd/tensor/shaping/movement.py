@@ -85,9 +85,9 @@ def expand(node: Node, sizes: Sequence[Any]) -> Node:
         text = f"cannot expand {node.shape} to fewer axes {wanted}"
         raise ShapeError("expand", text, "give a size for every axis")
     padded = (1,) * extra + node.shape
-    if any(size < 0 for size in wanted[:extra]):
-        text = f"a new axis of {wanted} has a negative size"
-        raise ShapeError("expand", text, "give new axes a size")
+    if any(size < 0 for size in wanted[:extra]) or any(size < -1 for size in wanted):
+        text = f"an axis of {wanted} has a negative size"
+        raise ShapeError("expand", text, "give new axes a size, and others one or -1")
     shape = tuple(b if a == -1 else a for a, b in zip(wanted, padded))
     return build.expand(build.reshape(node, padded), shape)
 

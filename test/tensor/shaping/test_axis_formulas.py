@@ -90,5 +90,5 @@ def test_gradient() -> None:
 def test_what_is_no_tensor_or_formula() -> None:
     with pytest.raises(DTypeError):
         Tensor.rearrange([1.0], "a -> a")
-    with pytest.raises(ShapeError):
+    with pytest.raises(DTypeError):
         Tensor([1.0]).rearrange(3)
