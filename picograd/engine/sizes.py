@@ -56,6 +56,7 @@ KERNEL_PATIENCE = 4  # for each kernel that would have to be compiled
 ROW_PATIENCE = 1  # likewise, of runs in a row, with no other size of that structure between
 LEAST_ROW = 2
 MOST_ROOM = 2  # times what is there: how much memory a result may keep
+FREE_ROOM = 1 << 10  # elements that it may keep whatever is there
 TRIALS = 3  # plans for many sizes that a structure gets before one has served twice
 KEPT = ("scan", "sort", "scatter")  # composites with a rule of their own
 BOUND_BYTES, ENTRY_BYTES = 2048, 256  # that a bound plan takes, and a row of its key
@@ -166,7 +167,8 @@ def laid_out(buffer: Buffer, pair: Pair | None, origin: str) -> Buffer:
         return buffer
     now, wanted = pair
     size = product(wanted)
-    if are_rows(pair) and size <= buffer.room <= MOST_ROOM * min(size, buffer.count):
+    most = max(MOST_ROOM * min(size, buffer.count), FREE_ROOM)
+    if are_rows(pair) and size <= buffer.room <= most:
         return buffer.resized(size)
     device = get_device(buffer.device)
     made = device.new_buffer(buffer.dtype, size, origin)

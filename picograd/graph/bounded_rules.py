@@ -364,7 +364,9 @@ def same_dtype(indices: Sequence[Node]) -> list[Node]:
     return [index.cast(int64) for index in indices]
 
 
-LEAST = 8  # as a bound: smaller sizes share one plan
+LEASTS = 64, 32, 16, 8  # as a bound: smaller sizes share one plan, as many as memory of
+SMALL = 1 << 14  # elements an array has room for
+BESIDE = 2  # sizes that differ by no more have one bound
 LEAST_STEPS = 64  # of a loop, which does not run beyond its steps
 FAR = 4  # times: sizes further apart than this do not share a bound that a user gave
 NEAR = 2  # nor those further apart than this one that was found
@@ -374,7 +376,7 @@ Bounds = dict[int, int]  # by class
 
 def next_power(size: int) -> int:
     """Round up to a power of two."""
-    return max(1 << (size - 1).bit_length(), LEAST)
+    return 1 << (size - 1).bit_length()
 
 
 def choose_bounds(
@@ -388,9 +390,12 @@ def choose_bounds(
     bounds: Bounds = {}
     far = FAR if limits else NEAR
     wanted, steps = wanted_sizes(axes, largest, far), loop_classes(axes)
+    least = least_bound(axes)
 
     def bound_of(found: int) -> int:
-        return max(next_power(wanted[found]), LEAST_STEPS if found in steps else LEAST)
+        size = wanted[found]  # a cache and what it is appended to cross their bounds together
+        size = max(other for other in wanted.values() if other <= size + BESIDE)
+        return max(next_power(size), LEAST_STEPS if found in steps else least)
 
     for node in axes.order:  # rows of a history that was computed before
         is_history = is_cut(node) and axes.find(node, 0) in steps
@@ -415,6 +420,20 @@ def choose_bounds(
     for found in axes.dynamic:
         bounds.setdefault(found, bound_of(found))
     return {found: bound for found, bound in bounds.items() if found not in axes.parts}
+
+
+def least_bound(axes: Axes) -> int:
+    """Find the largest of the least bounds at which no array takes much memory."""
+
+    def size_of(node: Node, least: int) -> int:
+        varying = axes.dynamic_axes(node)
+        return product(max(n, least) if at in varying else n for at, n in enumerate(node.shape))
+
+    varying = [node for node in axes.order if axes.dynamic_axes(node)]
+    return next(
+        (each for each in LEASTS if all(size_of(node, each) <= SMALL for node in varying)),
+        LEASTS[-1],
+    )
 
 
 def loop_classes(axes: Axes) -> set[int]:
@@ -456,9 +475,9 @@ def is_near(bounds: Bounds, sizes: Sequence[int], far: int) -> bool:
     The least bounds, of a loop and its history, are far from nothing, and nor is what is no
     further than these are: rows that were merged of its steps, say.
     """
-    short = [at for at, bound in bounds.items() if bound <= LEAST_STEPS + LEAST]
+    short = [at for at, bound in bounds.items() if bound <= LEAST_STEPS + LEASTS[-1]]
     return all(
-        bound <= LEAST_STEPS + LEAST
+        bound <= LEAST_STEPS + LEASTS[-1]
         or bound <= 2 * far * sizes[at]
         or any(bound * sizes[other] <= bounds[other] * sizes[at] for other in short)
         for at, bound in bounds.items()
