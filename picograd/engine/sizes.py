@@ -58,6 +58,7 @@ LEAST_ROW = 2
 MOST_ROOM = 2  # times what is there: how much memory a result may keep
 FREE_ROOM = 1 << 10  # elements that it may keep whatever is there
 TRIALS = 3  # plans for many sizes that a structure gets before one has served twice
+RETRIAL = 4  # graphs of it that go without before one more is tried
 KEPT = ("scan", "sort", "scatter")  # composites with a rule of their own
 BOUND_BYTES, ENTRY_BYTES = 2048, 256  # that a bound plan takes, and a row of its key
 
@@ -77,12 +78,17 @@ class Family:
     refused: str = ""
     made: int = 0  # plans for many sizes
     reused: int = 0  # recordings that took one that was there
+    missed: int = 0  # and that got none
     last: int = -1  # which bounded plan of it ran last; -1: one for a size alone
 
-    @property
-    def is_wanted(self) -> bool:
-        """Whether another plan for many sizes is likely to serve more than one of them."""
-        return self.made < TRIALS or self.reused >= self.made
+    def may_make(self) -> bool:
+        """Whether another plan for many sizes is likely to serve more than one of them.
+
+        A sweep of shapes that are far apart may be followed by sizes that are not.
+        """
+        is_wanted = self.made < TRIALS or self.reused + self.missed // RETRIAL >= self.made
+        self.missed += not is_wanted
+        return is_wanted
 
 
 FAMILIES: OrderedDict[Any, Family] = OrderedDict()
@@ -296,13 +302,13 @@ def fitted(
     plan = None if is_wider else known_plan(family, order, sizes, found, is_given)
     if plan is not None:
         return plan
-    if not changes.axes or (is_wider and not family.is_wanted):
+    if not changes.axes or (is_wider and not family.may_make()):
         return None
     axes = Axes(order, family.first, changes)
     known = [] if is_wider else near_bounds(family, sizes, is_given)
     bounds = next((each for each in known if fits(axes, each)), None)
     if bounds is None:
-        if not family.is_wanted:
+        if not is_wider and not family.may_make():
             return None
         bounds = choose_bounds(axes, family.largest, limits)
         if bounds not in known:

@@ -197,6 +197,17 @@ def test_caches_of_one_token_more_or_less_cross_bounds_together() -> None:
     assert not refusals() and counts[5] == counts[55] and counts[-1] <= counts[5] + 1
 
 
+def test_sizes_that_come_after_a_sweep_of_shapes_share_a_plan() -> None:
+    for power in range(4, 12):
+        (Tensor(np.ones((1 << power, 3), np.float32)) * 2).realize()
+    for n in range(4096, 4126):
+        (Tensor(np.ones((n, 3), np.float32)) * 2).realize()
+    count = plans()
+    for n in range(4126, 4150):
+        (Tensor(np.ones((n, 3), np.float32)) * 2).realize()
+    assert plans() == count < 30
+
+
 def test_the_last_smaller_batch_of_a_training_step() -> None:
     def train(tensor: Any, library: Any, model: Any, optimizer: Any, jit: Any) -> list[float]:
         def step(x: Any, y: Any) -> Any:
