@@ -703,6 +703,9 @@ class Tensor(
                 self[items].copy_(source)  # the part may be one that shows no element twice
                 return
         if source is not self and isinstance(source, Tensor) and source._view is not None:
+            if not tracks and aliasing.is_part(source, self, listed):
+                self._count_write()  # it has these values
+                return
             if root_of(source) is root_of(self) and aliasing.is_basic(listed):
                 part = self[items]
                 if part.numel() == source.numel():  # what is repeated may be read from anywhere
