@@ -36,7 +36,16 @@ from picograd.graph.axes import (
     record,
 )
 from picograd.graph.bounded import Bounded
-from picograd.graph.bounded_rules import NEAR, Bounds, bounded, choose_bounds, fits, is_near
+from picograd.graph.bounded_rules import (
+    BESIDE,
+    LEAST,
+    NEAR,
+    Bounds,
+    bounded,
+    choose_bounds,
+    fits,
+    is_near,
+)
 from picograd.graph.expand import expand_composites
 from picograd.graph.node import Node
 from picograd.graph.recurrence import Recurrence
@@ -58,6 +67,8 @@ LEAST_ROW = 2
 MOST_ROOM = 2  # times what is there: how much memory a result may keep
 FREE_ROOM = 1 << 10  # elements that it may keep whatever is there
 TRIALS = 3  # plans for many sizes that a structure gets before one has served twice
+LEASTS = 64, 32, 16, LEAST  # as a bound of sizes that grow: the first at which no array has more
+SMALL = 1 << 14  # elements
 RETRIAL = 4  # graphs of it that go without before one more is tried
 KEPT = ("scan", "sort", "scatter")  # composites with a rule of their own
 BOUND_BYTES, ENTRY_BYTES = 2048, 256  # that a bound plan takes, and a row of its key
@@ -310,7 +321,7 @@ def fitted(
     if bounds is None:
         if not is_wider and not family.may_make():
             return None
-        bounds = choose_bounds(axes, family.largest, limits)
+        bounds = choose_bounds(axes, family.largest, limits, least_bound(axes, family.bounds))
         if bounds not in known:
             before = [] if is_wider else family.bounds
             family.changes, family.bounds = changes, [*before, bounds]
@@ -322,6 +333,33 @@ def fitted(
     others = [each for each in family.bindings if each.bounds != bounds]
     family.bindings = [*others, binding]
     return bound_plan(family, binding, order, sizes, found)
+
+
+def has_grown(sizes: Sequence[int], bounds: Bounds) -> bool:
+    """Tell whether sizes are a little beyond bounds: they will grow on."""
+    pairs = [(sizes[at], bound) for at, bound in bounds.items()]
+    is_little = all(
+        size <= bound + max(bound // 4, BESIDE) and bound < 2 * size for size, bound in pairs
+    )
+    return is_little and any(size > bound for size, bound in pairs)
+
+
+def least_bound(axes: Axes, known: Sequence[Bounds]) -> int:
+    """Find the least bound; what grew beyond one that is known has the first of little memory."""
+    if not any(has_grown(axes.sizes, each) for each in known):
+        return LEAST
+    for least in LEASTS:
+        sizes = [
+            product(
+                max(size, least) if axes.is_dynamic(node, axis) else size
+                for axis, size in enumerate(node.shape)
+            )
+            for node in axes.order
+            if axes.dynamic_axes(node)
+        ]
+        if max(sizes, default=0) <= SMALL:
+            return least
+    return LEAST
 
 
 def is_regular(family: Family, order: Sequence[Node], sizes: Sequence[int]) -> bool:

@@ -364,8 +364,7 @@ def same_dtype(indices: Sequence[Node]) -> list[Node]:
     return [index.cast(int64) for index in indices]
 
 
-LEASTS = 64, 32, 16, 8  # as a bound: smaller sizes share one plan, as many as memory of
-SMALL = 1 << 14  # elements an array has room for
+LEAST = 8  # as a bound: smaller sizes share one plan
 BESIDE = 2  # sizes that differ by no more have one bound
 LEAST_STEPS = 64  # of a loop, which does not run beyond its steps
 FAR = 4  # times: sizes further apart than this do not share a bound that a user gave
@@ -380,7 +379,7 @@ def next_power(size: int) -> int:
 
 
 def choose_bounds(
-    axes: Axes, largest: Sequence[int], limits: Mapping[tuple[int, int], int]
+    axes: Axes, largest: Sequence[int], limits: Mapping[tuple[int, int], int], least: int = LEAST
 ) -> Bounds:
     """Choose the bounds of all plain dynamic classes; `largest` has the largest sizes seen.
 
@@ -390,7 +389,6 @@ def choose_bounds(
     bounds: Bounds = {}
     far = FAR if limits else NEAR
     wanted, steps = wanted_sizes(axes, largest, far), loop_classes(axes)
-    least = least_bound(axes)
 
     def bound_of(found: int) -> int:
         size = wanted[found]  # a cache and what it is appended to cross their bounds together
@@ -420,20 +418,6 @@ def choose_bounds(
     for found in axes.dynamic:
         bounds.setdefault(found, bound_of(found))
     return {found: bound for found, bound in bounds.items() if found not in axes.parts}
-
-
-def least_bound(axes: Axes) -> int:
-    """Find the largest of the least bounds at which no array takes much memory."""
-
-    def size_of(node: Node, least: int) -> int:
-        varying = axes.dynamic_axes(node)
-        return product(max(n, least) if at in varying else n for at, n in enumerate(node.shape))
-
-    varying = [node for node in axes.order if axes.dynamic_axes(node)]
-    return next(
-        (each for each in LEASTS if all(size_of(node, each) <= SMALL for node in varying)),
-        LEASTS[-1],
-    )
 
 
 def loop_classes(axes: Axes) -> set[int]:
@@ -475,9 +459,9 @@ def is_near(bounds: Bounds, sizes: Sequence[int], far: int) -> bool:
     The least bounds, of a loop and its history, are far from nothing, and nor is what is no
     further than these are: rows that were merged of its steps, say.
     """
-    short = [at for at, bound in bounds.items() if bound <= LEAST_STEPS + LEASTS[-1]]
+    short = [at for at, bound in bounds.items() if bound <= LEAST_STEPS + LEAST]
     return all(
-        bound <= LEAST_STEPS + LEASTS[-1]
+        bound <= LEAST_STEPS + LEAST
         or bound <= 2 * far * sizes[at]
         or any(bound * sizes[other] <= bounds[other] * sizes[at] for other in short)
         for at, bound in bounds.items()

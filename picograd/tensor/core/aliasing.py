@@ -337,7 +337,8 @@ def is_part(tensor: Any, base: Any, items: Sequence[Any]) -> bool:
     if view.base is not base or view.function is not show_items or RUNNING.active:
         return False
     own = view.operands[0]
-    return PLAIN.issuperset(map(type, items)) and PLAIN.issuperset(map(type, own)) and own == items
+    kinds = {*map(type, items), *map(type, own)}
+    return kinds <= PLAIN and own == items
 
 
 def strided(node: Node, shape: Shape, strides: Shape, offset: int) -> Node:

@@ -226,20 +226,13 @@ class Recorded:
         is_own = not self._tracks or autograd.leaf_of(self._node) is self
         return is_own and (not RUNNING.traces or tracing.is_leaf_outside(self))
 
-    def _count_write(self) -> None:
-        """Note a change in place that changes nothing."""
-        with pending.LOCK:
-            node, _ = written_from(self)
-            if node.op in MEMORY:
-                node.arg.version += 1
-            else:
-                VERSIONS[node] = VERSIONS.get(node, 0) + 1
-
     @property
     def _version(self) -> int:
         """How often the tensor was changed in place."""
         with pending.LOCK:
-            node, count = written_from(self)
+            node, count = root_of(self)._node, 0
+            while node.op in WRITES:
+                node, count = node.inputs[0], count + 1
         stored: int = node.arg.version if node.op in MEMORY else VERSIONS.get(node, 0)
         return stored + count
 
@@ -597,14 +590,6 @@ def check_write(op: str, target: "Recorded", node: Node) -> None:
         text = f"value is {node.dtype.name} but the tensor is {target.dtype.name}"
         raise DTypeError(op, text, f'cast it with .cast("{target.dtype.name}")')
     check_device(op, (target._node, node))
-
-
-def written_from(tensor: "Recorded") -> tuple[Node, int]:
-    """Find what the memory of a tensor held before the writes that wait, and count these."""
-    node, count = root_of(tensor)._node, 0
-    while node.op in WRITES:
-        node, count = node.inputs[0], count + 1
-    return node, count
 
 
 def check_leaf_write(op: str, target: "Recorded") -> None:
