@@ -249,10 +249,14 @@ def passed_over() -> list[Node]:
     return [node for node in nodes_of(PASSED) if node.realized is None and node.op != "buffer"]
 
 
-def read_ahead(order: Sequence[Node], roots: Sequence[Node], live: Any) -> list[Node]:
+def read_ahead(
+    order: Sequence[Node], roots: Sequence[Node], asked: Sequence[Node], live: Any
+) -> list[Node]:
     """List the values to store with a graph, if it is asked for at a line where some were missed.
 
-    Not those with a graph behind them: what `backward` needs it computes again.
+    Not those with a graph behind them: what `backward` needs it computes again. What is made of
+    roots that were `asked` for is one of them, or every other step of a sequence that grows would
+    store it.
     """
     if not is_ahead():
         return []
@@ -261,7 +265,8 @@ def read_ahead(order: Sequence[Node], roots: Sequence[Node], live: Any) -> list[
     passed = passing(order, live)
     free = {node: kind for node, kind in passed if kind and id(node) not in stored}
     ahead = sorted(free.items(), key=lambda pair: numbers[id(pair[0])])
-    ahead += [pair for pair in waiting(numbers, live, stored) if pair[1]]
+    beside = stored.difference(map(id, asked))
+    ahead += [pair for pair in waiting(numbers, live, beside) if pair[1]]
     for node, kind in ahead:
         PASSED.setdefault(node, kind)
     return [node for node, _ in ahead]
@@ -399,7 +404,7 @@ def passing(order: Sequence[Node], live: Any) -> list[tuple[Node, int]]:
 
 
 def waiting(numbers: Mapping[int, int], live: Any, stored: set[int]) -> list[tuple[Node, int]]:
-    """List what live tensors hold that reads what a graph computes and does not store.
+    """List what live tensors hold that reads what a graph computes, but for what is `stored`.
 
     A node that its tensor left stays in a graph: what it is made of may be overwritten meanwhile.
     """

@@ -457,7 +457,7 @@ def compute_all(
     if roots or updates:
         order = walk.order
         again = [*carried.read_again(order), *kept_calls(order, roots)]
-        again += carried.read_ahead(order, roots, LIVE)
+        again += carried.read_ahead(order, roots, nodes, LIVE)
         again += carried.kept_sources(pending_writes(), order, LIVE)
         if entries(carried.GRADIENTS) and not updates:
             again += carried.gradients_beside(walk.seen, wanted)

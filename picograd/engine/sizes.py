@@ -36,7 +36,16 @@ from picograd.graph.axes import (
     record,
 )
 from picograd.graph.bounded import Bounded
-from picograd.graph.bounded_rules import NEAR, Bounds, bounded, choose_bounds, fits, is_near
+from picograd.graph.bounded_rules import (
+    BESIDE,
+    LEAST,
+    NEAR,
+    Bounds,
+    bounded,
+    choose_bounds,
+    fits,
+    is_near,
+)
 from picograd.graph.expand import expand_composites
 from picograd.graph.node import Node
 from picograd.graph.recurrence import Recurrence
@@ -56,7 +65,11 @@ KERNEL_PATIENCE = 4  # for each kernel that would have to be compiled
 ROW_PATIENCE = 1  # likewise, of runs in a row, with no other size of that structure between
 LEAST_ROW = 2
 MOST_ROOM = 2  # times what is there: how much memory a result may keep
+FREE_ROOM = 1 << 10  # elements that it may keep whatever is there
 TRIALS = 3  # plans for many sizes that a structure gets before one has served twice
+LEASTS = 64, 32, 16, LEAST  # as a bound of sizes that grow: the first at which no array has more
+SMALL = 1 << 14  # elements
+RETRIAL = 4  # graphs of it that go without before one more is tried
 KEPT = ("scan", "sort", "scatter")  # composites with a rule of their own
 BOUND_BYTES, ENTRY_BYTES = 2048, 256  # that a bound plan takes, and a row of its key
 
@@ -76,12 +89,17 @@ class Family:
     refused: str = ""
     made: int = 0  # plans for many sizes
     reused: int = 0  # recordings that took one that was there
+    missed: int = 0  # and that got none
     last: int = -1  # which bounded plan of it ran last; -1: one for a size alone
 
-    @property
-    def is_wanted(self) -> bool:
-        """Whether another plan for many sizes is likely to serve more than one of them."""
-        return self.made < TRIALS or self.reused >= self.made
+    def may_make(self) -> bool:
+        """Whether another plan for many sizes is likely to serve more than one of them.
+
+        A sweep of shapes that are far apart may be followed by sizes that are not.
+        """
+        is_wanted = self.made < TRIALS or self.reused + self.missed // RETRIAL >= self.made
+        self.missed += not is_wanted
+        return is_wanted
 
 
 FAMILIES: OrderedDict[Any, Family] = OrderedDict()
@@ -166,7 +184,8 @@ def laid_out(buffer: Buffer, pair: Pair | None, origin: str) -> Buffer:
         return buffer
     now, wanted = pair
     size = product(wanted)
-    if are_rows(pair) and size <= buffer.room <= MOST_ROOM * min(size, buffer.count):
+    most = max(MOST_ROOM * min(size, buffer.count), FREE_ROOM)
+    if are_rows(pair) and size <= buffer.room <= most:
         return buffer.resized(size)
     device = get_device(buffer.device)
     made = device.new_buffer(buffer.dtype, size, origin)
@@ -294,15 +313,15 @@ def fitted(
     plan = None if is_wider else known_plan(family, order, sizes, found, is_given)
     if plan is not None:
         return plan
-    if not changes.axes or (is_wider and not family.is_wanted):
+    if not changes.axes or (is_wider and not family.may_make()):
         return None
     axes = Axes(order, family.first, changes)
     known = [] if is_wider else near_bounds(family, sizes, is_given)
     bounds = next((each for each in known if fits(axes, each)), None)
     if bounds is None:
-        if not family.is_wanted:
+        if not is_wider and not family.may_make():
             return None
-        bounds = choose_bounds(axes, family.largest, limits)
+        bounds = choose_bounds(axes, family.largest, limits, least_bound(axes, family.bounds))
         if bounds not in known:
             before = [] if is_wider else family.bounds
             family.changes, family.bounds = changes, [*before, bounds]
@@ -314,6 +333,33 @@ def fitted(
     others = [each for each in family.bindings if each.bounds != bounds]
     family.bindings = [*others, binding]
     return bound_plan(family, binding, order, sizes, found)
+
+
+def has_grown(sizes: Sequence[int], bounds: Bounds) -> bool:
+    """Tell whether sizes are a little beyond bounds: they will grow on."""
+    pairs = [(sizes[at], bound) for at, bound in bounds.items()]
+    is_little = all(
+        size <= bound + max(bound // 4, BESIDE) and bound < 2 * size for size, bound in pairs
+    )
+    return is_little and any(size > bound for size, bound in pairs)
+
+
+def least_bound(axes: Axes, known: Sequence[Bounds]) -> int:
+    """Find the least bound; what grew beyond one that is known has the first of little memory."""
+    if not any(has_grown(axes.sizes, each) for each in known):
+        return LEAST
+    for least in LEASTS:
+        sizes = [
+            product(
+                max(size, least) if axes.is_dynamic(node, axis) else size
+                for axis, size in enumerate(node.shape)
+            )
+            for node in axes.order
+            if axes.dynamic_axes(node)
+        ]
+        if max(sizes, default=0) <= SMALL:
+            return least
+    return LEAST
 
 
 def is_regular(family: Family, order: Sequence[Node], sizes: Sequence[int]) -> bool:

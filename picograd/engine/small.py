@@ -172,7 +172,8 @@ def with_carried(graph: SmallGraph, live: Any) -> bool:
     The key then tells which of the nodes these are.
     """
     order = graph.order()
-    again = [*carried.read_again(order), *carried.read_ahead(order, graph.roots, live)]
+    asked = graph.roots[-graph.asked :]
+    again = [*carried.read_again(order), *carried.read_ahead(order, graph.roots, asked, live)]
     if again:
         numbers = {id(node): number for number, node in enumerate(graph.nodes)}
         places = [numbers.get(id(node), -1) for node in again]

@@ -365,6 +365,7 @@ def same_dtype(indices: Sequence[Node]) -> list[Node]:
 
 
 LEAST = 8  # as a bound: smaller sizes share one plan
+BESIDE = 2  # sizes that differ by no more have one bound
 LEAST_STEPS = 64  # of a loop, which does not run beyond its steps
 FAR = 4  # times: sizes further apart than this do not share a bound that a user gave
 NEAR = 2  # nor those further apart than this one that was found
@@ -374,11 +375,11 @@ Bounds = dict[int, int]  # by class
 
 def next_power(size: int) -> int:
     """Round up to a power of two."""
-    return max(1 << (size - 1).bit_length(), LEAST)
+    return 1 << (size - 1).bit_length()
 
 
 def choose_bounds(
-    axes: Axes, largest: Sequence[int], limits: Mapping[tuple[int, int], int]
+    axes: Axes, largest: Sequence[int], limits: Mapping[tuple[int, int], int], least: int = LEAST
 ) -> Bounds:
     """Choose the bounds of all plain dynamic classes; `largest` has the largest sizes seen.
 
@@ -390,7 +391,9 @@ def choose_bounds(
     wanted, steps = wanted_sizes(axes, largest, far), loop_classes(axes)
 
     def bound_of(found: int) -> int:
-        return max(next_power(wanted[found]), LEAST_STEPS if found in steps else LEAST)
+        size = wanted[found]  # a cache and what it is appended to cross their bounds together
+        size = max(other for other in wanted.values() if other <= size + BESIDE)
+        return max(next_power(size), LEAST_STEPS if found in steps else least)
 
     for node in axes.order:  # rows of a history that was computed before
         is_history = is_cut(node) and axes.find(node, 0) in steps

@@ -37,7 +37,7 @@ from picograd.graph import build
 from picograd.graph.node import Node
 from picograd.graph.shape import broadcast_shapes
 from picograd.target import is_gpu, is_host
-from picograd.tensor.core import aliasing, autograd, exchange, running_vmaps
+from picograd.tensor.core import aliasing, autograd, copying, exchange, running_vmaps
 from picograd.tensor.core.annotations import (
     Data,
     DeviceLike,
@@ -706,6 +706,9 @@ class Tensor(
                 self[items].copy_(source)  # the part may be one that shows no element twice
                 return
         if source is not self and isinstance(source, Tensor) and source._view is not None:
+            if not tracks and aliasing.is_part(source, self, listed):
+                copying.put_back(self)
+                return
             if root_of(source) is root_of(self) and aliasing.is_basic(listed):
                 part = self[items]
                 if part.numel() == source.numel():  # what is repeated may be read from anywhere

@@ -123,6 +123,26 @@ def test_what_is_not_made_of_a_computation_is_not_stored_with_it() -> None:
     assert node.realized is None
 
 
+def test_each_step_of_a_sequence_that_grows_computes_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The token that is read is stored, and the sequence with it, whose token it is, too."""
+    told: list[Any] = []
+    run = pending.realize_roots
+    monkeypatch.setattr(
+        pending,
+        "realize_roots",
+        lambda roots, found: (told.append(found.key.rows), run(roots, found))[1],
+    )
+    table, tokens = Tensor(X[0, :, :2].copy()), Tensor([[1]])
+    for _ in range(7):
+        token = table[tokens].sum(1).argmax(-1, keepdim=True)
+        tokens = picograd.cat([tokens, token], 1)
+        token.item()
+    ops = [([row[0] for row in rows], roots) for rows, roots in told]
+    assert ops[-1] == ops[-2] == ops[-3]
+
+
 def test_values_that_track_gradients_are_computed_again() -> None:
     """They are stored where `backward` reads them, not by every look at a loss."""
     w = picograd.ones(3, requires_grad=True)

@@ -21,6 +21,7 @@ import numpy as np
 
 from picograd.buffer import Storage
 from picograd.dtype import int64
+from picograd.engine.followed import EVENTS
 from picograd.engine.tracing import RUNNING, caller_of
 from picograd.errors import ShapeError
 from picograd.graph import build, parts
@@ -29,7 +30,7 @@ from picograd.graph.row import Role
 from picograd.graph.shape import Shape, Strides
 from picograd.helpers import product, row_major
 from picograd.late_methods import dataclass
-from picograd.number import once_varied
+from picograd.number import GivenInt, once_varied
 from picograd.tensor.core.repeated import Operands, Unlike
 from picograd.tensor.indexing import indexing, selecting
 from picograd.tensor.shaping import bits, movement
@@ -37,6 +38,7 @@ from picograd.traced_number import SIZED, TracedNumber
 
 STRIDES: dict[Any, Strides | None] = {}  # of views, by what they follow from
 STRIDES_LIMIT = 4096
+PLAIN = {int, GivenInt, slice, type(None), type(...)}  # items of an index that say what they choose
 
 
 @dataclass(slots=True)
@@ -326,6 +328,19 @@ def shows_all(tensor: Any) -> bool:
     """Tell whether a view has the elements of its base, in the order in which they lie there."""
     is_whole = tensor.numel() == tensor._view.base.numel() and not offset_of(tensor)
     return is_whole and strides_of(tensor) == row_major(tensor.shape)
+
+
+def is_part(tensor: Any, base: Any, items: Sequence[Any]) -> bool:
+    """Tell whether a tensor was made as the part of another that plain items choose: `x[i] += 1`
+    gives such a part back.
+    """
+    view = tensor._view
+    is_telling = RUNNING.active or EVENTS.learning is not None  # another part may come
+    if view.base is not base or view.function is not show_items or is_telling:
+        return False
+    own = view.operands[0]
+    kinds = {*map(type, items), *map(type, own)}
+    return kinds <= PLAIN and own == items
 
 
 def strided(node: Node, shape: Shape, strides: Shape, offset: int) -> Node:

@@ -12,7 +12,16 @@ from typing import Any
 from picograd.engine import foreign, pending
 from picograd.engine.tracing import is_tracing
 from picograd.graph import build
-from picograd.tensor.core.recording import Recorded, attach, is_view, note_view, root_of, start
+from picograd.graph.row import MEMORY, WRITES
+from picograd.tensor.core.recording import (
+    VERSIONS,
+    Recorded,
+    attach,
+    is_view,
+    note_view,
+    root_of,
+    start,
+)
 
 
 @pending.locked
@@ -53,3 +62,15 @@ def deep(tensor: Recorded, memo: dict[int, Any]) -> Any:
         base = copy.deepcopy(tensor._view.base, memo) if root_of(tensor).is_leaf else None
     result = memo[id(tensor)] = copied(tensor, True, base)
     return result
+
+
+def put_back(tensor: "Recorded") -> None:
+    """Count a write to a tensor of what is there already."""
+    with pending.LOCK:
+        node = root_of(tensor)._node
+        while node.op in WRITES:
+            node = node.inputs[0]
+        if node.op in MEMORY:
+            node.arg.version += 1
+        else:
+            VERSIONS[node] = VERSIONS.get(node, 0) + 1

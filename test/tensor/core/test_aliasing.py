@@ -8,6 +8,7 @@ import pytest
 
 import picograd
 from picograd import Tensor
+from picograd.engine import pending
 from picograd.engine import realize as engine
 
 torch = pytest.importorskip("torch")
@@ -498,3 +499,22 @@ def test_a_product_with_itself_is_that_of_the_old_values() -> None:
     m = Tensor(values.copy())
     m.addmm_(m, m, beta=0.5)
     np.testing.assert_allclose(m.numpy(), 0.5 * values + values @ values, 1e-5, 1e-5)
+
+
+def test_a_part_that_is_changed_in_place_and_put_back_is_written_once() -> None:
+    """`x[i] += 1` changes the part, and gives it to `x[i] = ...`, which has nothing to do."""
+    ours, theirs = (library.tensor([[0.0] * 4] * 3) for library in (picograd, torch))
+    for x in (ours, theirs):
+        x[1, 2] += 1
+        x[0] *= 2
+        x[1:, ..., 1:3] += 4
+        x[-1, None] -= 1
+    assert len(pending.pending_writes()) == 4 and ours._version == theirs._version == 8
+    assert ours.tolist() == theirs.tolist() and ours._version == theirs._version
+    for x in (ours, theirs):
+        part = x[0]
+        x[1] = part  # another place
+        x.t()[1] += 1  # of another base
+        x[0:1] = x[0]
+        x[2] = (part + 1)[0]
+    assert ours.tolist() == theirs.tolist() and ours._version == theirs._version
