@@ -77,9 +77,11 @@ from picograd.tensor.core.recording import (
     check_leaf_write,
     check_overlap,
     check_write,
+    count_write,
     drawn,
     fresh,
     grad,
+    is_part,
     kept_number,
     made,
     note_view,
@@ -703,6 +705,9 @@ class Tensor(
                 self[items].copy_(source)  # the part may be one that shows no element twice
                 return
         if source is not self and isinstance(source, Tensor) and source._view is not None:
+            if not tracks and is_part(source, self, listed):  # x[i] += 1 wrote it already
+                count_write(self)
+                return
             if root_of(source) is root_of(self) and aliasing.is_basic(listed):
                 part = self[items]
                 if part.numel() == source.numel():  # what is repeated may be read from anywhere
