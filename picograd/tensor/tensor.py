@@ -49,6 +49,7 @@ from picograd.tensor.core.annotations import (
 )
 from picograd.tensor.core.argument_kinds import read_whole
 from picograd.tensor.core.autograd import MODE
+from picograd.tensor.core.copying import count_write, is_part
 from picograd.tensor.core.following import follow_plans
 from picograd.tensor.core.function import composed
 from picograd.tensor.core.gradient_hooks import (
@@ -77,11 +78,9 @@ from picograd.tensor.core.recording import (
     check_leaf_write,
     check_overlap,
     check_write,
-    count_write,
     drawn,
     fresh,
     grad,
-    is_part,
     kept_number,
     made,
     note_view,

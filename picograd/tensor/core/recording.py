@@ -50,7 +50,6 @@ from picograd.tensor.shaping import assembling, bits
 
 HELD = MEMORY | WRITES  # ops of nodes that have memory
 NUMBERS = (bool, int, float, complex, np.generic)
-BASIC = {int, GivenInt, slice, type(None), type(...)}  # indices that are compared as they are
 VERSIONS: "weakref.WeakKeyDictionary[Node, int]" = weakref.WeakKeyDictionary()  # see `write`
 Same = TypeVar("Same", bound="Recorded")  # the tensor class of a method's result: Tensor
 
@@ -829,33 +828,6 @@ def is_view(tensor: "Recorded") -> bool:
     if view.strides() is None:
         tensor._view = None
     return tensor._view is not None
-
-
-def is_part(source: "Recorded", target: "Recorded", items: Sequence[Any]) -> bool:
-    """Tell whether a tensor shows what basic indices choose of one that is no view.
-
-    Who learns a way, or follows one, has to see a write of it as any other.
-    """
-    view, is_told = source._view, EVENTS.record is not None or EVENTS.learning is not None
-    if view is None or view.base is not target or view.function is not show_items or is_told:
-        return False
-    (chosen,) = view.operands
-    if target._view is not None or RUNNING.traces or RUNNING.active:
-        return False
-    is_basic = {*map(type, items), *map(type, chosen)} <= BASIC
-    return is_basic and chosen == items and is_view(source)
-
-
-@pending.locked
-def count_write(target: "Recorded") -> None:
-    """Count a write that changes nothing."""
-    node = target._node
-    while node.op in WRITES:
-        node = node.inputs[0]
-    if node.op in MEMORY:
-        node.arg.version += 1
-    else:
-        VERSIONS[node] = VERSIONS.get(node, 0) + 1
 
 
 def undetached(tensor: "Recorded") -> "Recorded":
