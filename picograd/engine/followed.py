@@ -26,6 +26,7 @@ from picograd.errors import check
 from picograd.graph.formula import Reader
 from picograd.graph.gradient_formula import BLOCKS, Block, Placed
 from picograd.graph.node import Node, Standing
+from picograd.graph.row import WRITES
 from picograd.late_methods import dataclass
 
 NEW_NODE = object.__new__
@@ -111,9 +112,11 @@ class Taken:
 def note_taken(taken: Taken, count: int) -> None:
     """Tell who learns, or checks, what a computation that no optimizer makes is about to take.
 
-    It is of a number of nodes: behind few no way begins, machine code is as fast there.
+    It is of a number of nodes: behind few no way begins, machine code is as fast there; it writes
+    to no memory that there is.
     """
-    is_place = count >= FEWEST or EVENTS.is_early or EVENTS.is_place(taken.plan)
+    is_write = any(node.op in WRITES for node in taken.roots)
+    is_place = count >= FEWEST or is_write or EVENTS.is_early or EVENTS.is_place(taken.plan)
     EVENTS.computed, EVENTS.is_early = taken.plan if is_place else None, False
     if EVENTS.expected is not None:
         numbers = [each.value for each in taken.scalars]

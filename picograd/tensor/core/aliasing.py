@@ -331,9 +331,7 @@ def shows_all(tensor: Any) -> bool:
 
 
 def is_part(tensor: Any, base: Any, items: Sequence[Any]) -> bool:
-    """Tell whether a tensor was made as the part of another that plain items choose: `x[i] += 1`
-    gives such a part back.
-    """
+    """Tell whether a tensor shows what plain items choose of another: `x[i] += 1` gives it back."""
     view = tensor._view
     is_telling = RUNNING.active or EVENTS.learning is not None  # another part may come
     if view.base is not base or view.function is not show_items or is_telling:

@@ -1,6 +1,10 @@
 """Copies of tensors beside what shares memory with them."""
 
 import copy
+from typing import Any
+
+import numpy as np
+import pytest
 
 from picograd import Tensor, nn
 
@@ -29,3 +33,25 @@ def test_a_shallow_copy_shares_memory() -> None:
     x.add_(1)
     other[0] = 7.0
     assert x.tolist() == other.tolist() == [7.0, 3.0]
+
+
+@pytest.mark.parametrize("item", [(0, 1), slice(1, 3), (..., -1), (None, 2)])
+def test_part_that_was_changed_is_written_once(item: Any) -> None:
+    x, expected = Tensor.zeros(3, 3).realize(), np.zeros((3, 3), np.float32)
+    before = x.node
+    x[item] += 1
+    expected[item] += 1
+    assert x.node.op == "assign" and x.node.inputs[0] is before
+    assert x._version == 2  # PyTorch counts the write of the part as well
+    assert x.tolist() == expected.tolist() and x._version == 2
+    part, other = x[1], x[2]
+    x[1] = part
+    x[0] = other  # another part is written
+    assert x[0].tolist() == other.tolist() and x._version == 4
+
+
+def test_part_that_tracks_gradients_is_written_to_what_does_not() -> None:
+    x = Tensor.zeros(2, 2).realize()
+    part = x[0].requires_grad_()
+    x[0] = part
+    assert x.requires_grad

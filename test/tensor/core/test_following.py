@@ -1482,3 +1482,16 @@ def test_a_way_that_another_thread_follows_is_not_begun_again(
     assert record is not None and take(*calls[-1]) is followed.MISS
     assert EVENTS.record is record, "what stands in would never be made"
     program.learn(loss)
+
+
+def test_a_way_begins_behind_a_write_of_few_nodes(
+    hits: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(picograd.config, "verify", 0)
+    x = picograd.zeros(2, 3).realize()
+    for number in range(12):
+        x.fill_(number % 2)
+        assert x.tolist() == [[number % 2] * 3] * 2
+    for _ in range(12):
+        x.zero_().realize()
+    assert hits.count(True) >= 8, hits
