@@ -43,9 +43,10 @@ from picograd.schedule.rearranged import rearrange
 from picograd.schedule.rebase import rebase
 from picograd.schedule.recompute_apart import lower_peaks
 from picograd.schedule.recurrence import Binder
-from picograd.schedule.repack import edit_weights, repack, uncross
+from picograd.schedule.repack import repack, uncross
 from picograd.schedule.score_boxes import fit_streams, stream_scores
 from picograd.schedule.score_ranges import find_ranges
+from picograd.schedule.turned_products import edit_weights
 from picograd.schedule.unread_scores import leave_unread
 from picograd.schedule.updates import aside_kernel, take_updates
 from picograd.schedule.values import facts_of, is_leaf, leaf_key, let_go

@@ -9,7 +9,12 @@ from picograd.graph import build
 from picograd.graph.expand import expand_composites
 from picograd.graph.interpret import interpret
 from picograd.graph.node import toposort
-from picograd.schedule.repack import axes_of, edit_weights, inverse, permutation_of
+from picograd.schedule import turned_products as subject
+from picograd.schedule.repack import permutation_of
+from picograd.schedule.turned_products import axes_of, edit_weights, inverse, turned_results
+from picograd.target import cuda_target
+
+H100 = cuda_target("sm_90a")
 
 
 def results(shape=(2, 3, 24, 8)):
@@ -50,3 +55,27 @@ def test_other_products_are_left_alone():
     a, b = leaf(8, 4), leaf(4, 8)
     roots = [a.contract(b, ((0, 1), (1, 2), (0, 2))).permute((1, 0))]
     assert edit_weights(roots, toposort(roots), CPU) == roots
+
+
+def product(a, b):
+    return a.contract(b, ((0, 2), (2, 1), (0, 1)))
+
+
+def test_results_that_are_only_read_turned_are_stored_so(monkeypatch):
+    np.random.seed(0)
+    turned = product(leaf(32, 24), leaf(24, 48)).permute((1, 0))
+    root = turned + turned.reduce("sum", (1,)).reshape((48, 1)).expand((48, 32))
+    for shape in [(48, 32), (32, 48)]:
+        plan = schedule([root], H100)
+        assert shape in [slot.shape for slot in plan.slots if slot.kind == "temporary"]
+        (found,), (wanted,) = run(plan), interpret([root], values=VALUES)
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+        monkeypatch.setattr(subject, "turned_results", lambda roots, order: {})
+
+
+def test_results_that_others_read_or_whose_rows_stay_rows_are_not_turned():
+    made = product(leaf(32, 24), leaf(24, 48))
+    turned, moved = made.permute((1, 0)), made.reshape((1, 32, 48)).permute((1, 0, 2))
+    thin = product(leaf(8, 24), leaf(24, 48)).permute((1, 0))
+    for roots, count in [([turned], 1), ([moved], 0), ([made, turned], 0), ([thin], 0)]:
+        assert len(turned_results(roots, toposort(roots))) == count
