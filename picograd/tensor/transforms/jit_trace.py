@@ -244,6 +244,8 @@ def is_spelt(value: Any) -> bool:
     """Tell whether the operands of a view hold numbers, and no tensor."""
     if isinstance(value, (tuple, list)):
         return all(map(is_spelt, value))
+    if isinstance(value, slice):
+        return is_spelt((value.start, value.stop, value.step))
     return not isinstance(value, (Tensor, Node, Span, TracedNumber))
 
 
@@ -550,8 +552,8 @@ class Tracer:
             root: Any = root_of(group[0])
             is_visible = self.is_from_outside(root) or any(each is root for each in group)
             is_apart = len(group) == 1 or are_pieces(group)
-            if self.sizes is not None or self.numbers.slots or id(root) in self.owners:
-                is_visible, is_apart = False, True  # a view at a number of the call is a value
+            if self.sizes is not None or id(root) in self.owners:
+                is_visible, is_apart = False, True  # a view at a size of the call is a value
             for each in group:
                 views = views_of(each)
                 if each is root or (is_apart and not is_visible) or views is None:

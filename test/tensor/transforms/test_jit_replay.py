@@ -158,3 +158,31 @@ def test_gradients_through_a_position_of_a_state() -> None:
         rows.sum().backward()
         found.append([rows.tolist(), x.grad.tolist()])
     assert found[0] == found[1]
+
+
+def test_what_is_stored_and_returned_is_one_memory_from_the_first_call_on() -> None:
+    stored: list[Tensor] = []
+
+    @picograd.jit
+    def double(x: Tensor) -> Tensor:
+        stored.append(x * 2)
+        return stored[-1]
+
+    returned = []
+    for _ in range(4):
+        returned.append(double(Tensor([1.0, 2.0])))
+        returned[-1].add_(1)
+    assert [each.tolist() for each in stored] == [[3, 5]] * 4
+    assert [each.tolist() for each in returned] == [[3, 5]] * 4
+
+
+def test_a_view_is_returned_as_one_where_a_number_is_followed() -> None:
+    @picograd.jit
+    def scaled(x: Tensor, factor: int) -> tuple[Tensor, Tensor]:
+        whole = x * factor
+        return whole, whole[1:]
+
+    for factor in (1, 2, 3):
+        whole, part = scaled(Tensor([1.0, 2.0]), factor)
+        whole.add_(1)
+        assert part.tolist() == [2 * factor + 1]
