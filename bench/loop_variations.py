@@ -3,8 +3,9 @@
 python bench/loop_variations.py [--only evaluation] [--room by_hand] [--steps 40] [--long 0]
 
 Both libraries step in turn in one process, on one thread; times are the processor time of the
-thread, the lower quartile of the steps. Each row says the ratio of speeds, the mean of our steps but
-the first, how many plans were made after the warm steps, and by how much memory grew in the meantime: bytes of values, and objects.
+thread, the lower quartile of the steps. Each row says the ratio of speeds, the mean of our steps
+but the first, how many plans were made after the warm steps, and by how much memory grew in the
+meantime: bytes of values, and objects.
 `--long` takes as many steps more and looks for growth there. Numbers that differ end the program.
 """
 
