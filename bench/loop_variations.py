@@ -3,8 +3,9 @@
 python bench/loop_variations.py [--only evaluation] [--room by_hand] [--steps 40] [--long 0]
 
 Both libraries step in turn in one process, on one thread; times are the processor time of the
-thread, the lower quartile of the steps. Each row says the ratio of speeds, how many plans were made
-after the warm steps, and by how much memory grew in the meantime: bytes of values, and objects.
+thread, the lower quartile of the steps. Each row says the ratio of speeds, the mean of our steps
+but the first, how many plans were made after the warm steps, and by how much memory grew in the
+meantime: bytes of values, and objects.
 `--long` takes as many steps more and looks for growth there. Numbers that differ end the program.
 """
 
@@ -69,8 +70,8 @@ def measure(loop, steps, long):
     quick, other = (statistics.quantiles(each[WARM:], n=4)[0] for each in (ours, theirs))
     print(
         f"{loop.__name__:28} {quick:8.0f} us  PyTorch {other:8.0f} us  ratio {other / quick:5.2f}"
-        f"  apart {apart:7.1e}  new plans {len(set(PLANS) - known)}"
-        f"  grown {bytes_more} B, {objects_more} objects",
+        f"  mean {statistics.fmean(ours[1:]):.0f}  apart {apart:7.1e}"
+        f"  new plans {len(set(PLANS) - known)}  grown {bytes_more} B, {objects_more} objects",
         flush=True,
     )
     if apart > TOLERANCE:

@@ -2,6 +2,8 @@
 loaders, layers that do not train.
 """
 
+import math
+
 import numpy as np
 from training_loops import CLASSES, EXAMPLES, WIDTH, after_step, plain
 
@@ -415,10 +417,65 @@ def outputs_collected(work):
     return step
 
 
+def generated(work):
+    """A token a step, by attention written by hand over all tokens before; anew after 60."""
+    library, state = work.library, {"tokens": None}
+    table, wide = work.normal(40, WIDTH), work.normal(WIDTH, 3 * WIDTH) * 0.1
+
+    def step():
+        tokens = state["tokens"]
+        if tokens is None or tokens.shape[1] > 60:
+            tokens = library.tensor([[1]])
+        rows = table[tokens]
+        q, k, v = (rows @ wide).chunk(3, -1)
+        scores = q @ k.transpose(1, 2) * WIDTH**-0.5
+        seen = library.tril(library.ones(*scores.shape[1:], dtype=library.bool))
+        shares = scores.masked_fill(~seen, -math.inf).softmax(-1)
+        token = ((rows + shares @ v)[:, -1] @ table.T).argmax(-1, keepdim=True)
+        state["tokens"] = library.cat([tokens, token], 1)
+        return token.item()
+
+    return step
+
+
+def generated_with_cache(work):
+    """The same for the last token alone, with keys and values that are kept."""
+    library, state = work.library, {"token": None}
+    table, wide = work.normal(40, WIDTH), work.normal(WIDTH, 3 * WIDTH) * 0.1
+
+    def step():
+        if state["token"] is None or state["keys"].shape[1] > 60:
+            state["token"] = library.tensor([[1]])
+            state["keys"] = state["values"] = library.zeros(1, 1, WIDTH)
+        rows = table[state["token"]]
+        q, k, v = (rows @ wide).chunk(3, -1)
+        state["keys"] = library.cat([state["keys"], k], 1)
+        state["values"] = library.cat([state["values"], v], 1)
+        shares = (q @ state["keys"].transpose(1, 2) * WIDTH**-0.5).softmax(-1)
+        out = rows + shares @ state["values"]
+        state["token"] = (out[:, -1] @ table.T).argmax(-1, keepdim=True)
+        return state["token"].item()
+
+    return step
+
+
+def counted(work):
+    """Four counts in a table of what was right."""
+    counts = work.library.zeros(CLASSES, CLASSES, dtype=work.library.int64)
+    pairs = np.random.default_rng(0).integers(0, CLASSES, (4, 2)).tolist()
+
+    def step():
+        for true, found in pairs:
+            counts[true, found] += 1
+        return counts.sum().item()
+
+    return step
+
+
 LOOPS = (
     new_network, fresh_weights, evaluation, epoch_and_evaluation, running_loss, running_sum,
     losses_kept, metrics_in_python, metrics_in_numpy, mixed_losses, weighted_losses,
     batches_accumulated, batches_accumulated_quietly, two_backwards, data_loader, numpy_collate,
     from_numpy, shuffled, frozen, checkpoint, tied_weights, autocast, batch_norm,
-    outputs_collected,
+    outputs_collected, generated, generated_with_cache, counted,
 )  # fmt: skip
