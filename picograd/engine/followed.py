@@ -344,6 +344,18 @@ def stand_no_more(node: Node) -> bool:
     return True
 
 
+def is_one_memory(one: Node, other: Node, is_one: bool) -> bool:
+    """Tell whether two nodes that were met are of the same memory, or even one."""
+    return one is other or (not is_one and leaf_buffer(one) is leaf_buffer(other))
+
+
+def as_leaf(node: Node) -> Node:
+    """Make a leaf of the memory of a computed node."""
+    if node.realized is None:
+        return node
+    return Node("buffer", (), Storage(node.realized), node.shape, node.dtype, node.device)
+
+
 def add_order(
     roots: Sequence[Node],
     numbers: dict[int, int],

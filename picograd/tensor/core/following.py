@@ -30,6 +30,8 @@ from picograd.engine.followed import (
     MISS,
     Record,
     Taken,
+    as_leaf,
+    is_one_memory,
     leave,
     stand_no_more,
     standing_node,
@@ -261,11 +263,11 @@ class Start:
                     continue
                 follower = Follower(known, way)
                 if follower.is_due(way.events[0], function, args, options):
-                    known.is_other = False
-                    follower.met.clear()
-                    follower.record.found.clear()
+                    known.is_other, follower.is_busy = False, True
+                    if is_cut := may_cut(function, args):  # it may be no part of the way
+                        follower.met, follower.record.found = [], []
                     EVENTS.take, EVENTS.record = follower.take, follower.record
-                    return follower.take(function, args, options)
+                    return follower.follow(function, args, options, not is_cut)
                 follower.record.settle = None
             owner, known.is_other = PLACES.owner(), not known.leading
             is_usual = known.branches and known.is_other and known.others >= PATIENCE
@@ -297,36 +299,42 @@ class Follower:
     def take(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Give what a call gives, if it is the one that is due; MISS for any other."""
         with pending.LOCK:
-            record, at = self.record, self.at
-            if EVENTS.record is not record or self.is_busy or get_ident() != record.owner:
+            is_own = get_ident() == self.record.owner
+            if EVENTS.record is not self.record or self.is_busy or not is_own:
                 stop()
                 return MISS
             self.is_busy = True  # the handler of a signal may record
-            try:
-                if may_cut(function, args) and (cut := self.aside(function, args)) is not None:
-                    self.is_busy = False
-                    return cut
-                event = self.way.events[at] if at < self.due else None
-                if event is None or not self.is_due(event, function, args, options):
-                    return self.miss()
-                if event.advance:
-                    self.draw(event)
-                WALKS.count += event.walks
-                for place, number in event.numbers:
-                    value = args[place] if isinstance(place, int) else options[place]
-                    record.drawn[number] = given(value)
-                result = self.build(event.result)
-                changes = self.changes(event) if event.is_change else None
-            except BaseException:
-                self.miss()
-                raise
-            self.is_busy, record.reached = False, event.reached
-            self.at = at + 1
-            if EVENTS.record is not record:  # a handler stopped it: before or behind this event?
-                return result if self.noted > at else MISS
-            if changes is not None:
-                self.change(event, changes)
-            return result
+            return self.follow(function, args, options)
+
+    def follow(self, function: Any, args: Any, options: Any, is_known: bool = False) -> Any:
+        """Give what a call gives; `is_known` if it is known to be the one that is due."""
+        record, at = self.record, self.at
+        try:
+            is_cut = not is_known and may_cut(function, args)
+            if is_cut and (cut := self.aside(function, args)) is not None:
+                self.is_busy = False
+                return cut
+            event = self.way.events[at] if at < self.due else None
+            if event is None or not (is_known or self.is_due(event, function, args, options)):
+                return self.miss()
+            if event.advance:
+                self.draw(event)
+            WALKS.count += event.walks
+            for place, number in event.numbers:
+                value = args[place] if isinstance(place, int) else options[place]
+                record.drawn[number] = given(value)
+            result = self.build(event.result)
+            changes = self.changes(event) if event.is_change else None
+        except BaseException:
+            self.miss()
+            raise
+        self.is_busy, record.reached = False, event.reached
+        self.at = at + 1
+        if EVENTS.record is not record:  # a handler stopped it: before or behind this event?
+            return result if self.noted > at else MISS
+        if changes is not None:
+            self.change(event, changes)
+        return result
 
     def aside(self, function: Any, args: tuple[Any, ...]) -> Any:
         """Cut a piece, which is no part of the way; None where it is none."""
@@ -961,18 +969,6 @@ def is_same(value: Any, wanted: Any) -> bool:
         is_signed = math.copysign(1.0, value) == math.copysign(1.0, wanted)
         return value == wanted and is_signed
     return kind in PLAIN and bool(value == wanted)
-
-
-def is_one_memory(one: Node, other: Node, is_one: bool) -> bool:
-    """Tell whether two nodes that were met are of the same memory, or even one."""
-    return one is other or (not is_one and leaf_buffer(one) is leaf_buffer(other))
-
-
-def as_leaf(node: Node) -> Node:
-    """Make a leaf of the memory of a computed node."""
-    if node.realized is None:
-        return node
-    return Node("buffer", (), Storage(node.realized), node.shape, node.dtype, node.device)
 
 
 def check_later_all(checks: Sequence[Check]) -> None:
