@@ -155,12 +155,10 @@ class Fuser:
         Neighbours share what they read along the last axis (templates/sliding.py).
         """
         base, kernels = views.below_windows(source)
-        if base.is_loaded or not base.node.inputs:
-            return
         times = prod(kernel / stride for _, kernel, stride, _ in windows[:-1])
         known = base.cost, len(base.loads), base.node.size, base.node.dtype.itemsize
         work = window_work(kernels, times, known, self.machine)
-        if times > 1 and work.is_stored:
+        if base.node.inputs and times > 1 and work.is_stored:
             self.store(base, f"windows of {times:.3g} rows, {work}")
         views.settle(source, base)
 
