@@ -97,8 +97,8 @@ def below_windows(source: Facts) -> tuple[Facts, int]:
     base = strip_views(source)
     found, kernels, below = base, base.kernels, source
     while below is not base:
-        is_mixed = below.mixings > below.inputs[0].mixings and not base.is_loaded
-        found = below if is_mixed and found is base else found
+        is_mixed = below.mixings > below.inputs[0].mixings and below.size == base.size
+        found = below if is_mixed and found is base and not base.is_loaded else found
         kernels, below = max(kernels, below.kernels), below.inputs[0]
     return found, kernels
 
