@@ -208,6 +208,7 @@ def arrange(groups: list[Group], target: Target) -> list[Launch]:
         key: tuple[object, ...] = (group.depth, group.kind, group.device)
         if group.kind == "reduce":  # sums of whole arrays, of gradients say, are one launch
             key = (*key, group.shape, group.reduced) if group.kept else key
+            key = (*key, group.number) if group.is_alone else key
         elif group.kind != "map":
             key = (*key, group.number)
         family = families[group.number]

@@ -154,16 +154,11 @@ class Fuser:
 
         Neighbours share what they read along the last axis (templates/sliding.py).
         """
-        base = views.strip_views(source)
-        if base.is_loaded or not base.node.inputs:
-            return
+        base, kernels = views.below_windows(source)
         times = prod(kernel / stride for _, kernel, stride, _ in windows[:-1])
-        node, kernels, below = base.node, base.kernels, source
-        while below is not base:
-            kernels, below = max(kernels, below.kernels), below.inputs[0]
-        known = base.cost, len(base.loads), node.size, node.dtype.itemsize
+        known = base.cost, len(base.loads), base.node.size, base.node.dtype.itemsize
         work = window_work(kernels, times, known, self.machine)
-        if times > 1 and work.is_stored:
+        if base.node.inputs and times > 1 and work.is_stored:
             self.store(base, f"windows of {times:.3g} rows, {work}")
         views.settle(source, base)
 
@@ -333,10 +328,11 @@ class Fuser:
         # What works on rows again may read what a first kernel leaves: a count, a norm.
         depth = source.depth + 1 + (not source.depth and work.is_together and count < source.size)
         key = (source.node.shape, axes, depth, node.device)
-        group = self.open.get(key)
+        is_alone = self.target.has_blocks and views.reads_windows(source)
+        group = None if is_alone else self.open.get(key)
         if group is None or group.operations > GROUP_LIMIT:
             group = self.new_group("reduce", depth, source.node.shape, axes, node.device)
-            group.work, self.open[key] = work, group
+            group.work, group.is_alone, self.open[key] = work, is_alone, group
         self.join(
             facts, group, "reduce", views.kept_labels(identity_labels(source.node.shape), axes)
         )

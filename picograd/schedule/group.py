@@ -95,6 +95,7 @@ class Group:
     has_window: bool = False  # a member reduces windows
     work: RowWork | None = None  # of a reduction: what working on its rows again takes
     is_streamed: bool = False  # a reduction that stores elements while it reads them, once
+    is_alone: bool = False  # sums for each tap of windows, which share nothing with others
     summed: tuple[int, ...] = ()  # of a product: dimensions that reductions of its result take
     pooled: tuple["Windowed", ...] = ()  # and those with windows that are
 

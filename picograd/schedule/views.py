@@ -88,6 +88,34 @@ def merged_windows(node: Node, source: Facts) -> frozenset[int]:
     return frozenset(range(lead, len(node.shape)))
 
 
+def below_windows(source: Facts) -> tuple[Facts, int]:
+    """Find what windows should read from memory, and count the kernels that read it.
+
+    It is the value below all views, or the last of these that mixes its dimensions: neighbours
+    would lie apart, as those of channels that were shuffled.
+    """
+    base = strip_views(source)
+    found, kernels, below = base, base.kernels, source
+    while below is not base:
+        is_mixed = below.mixings > below.inputs[0].mixings and below.size == base.size
+        found = below if is_mixed and found is base and not base.is_loaded else found
+        kernels, below = max(kernels, below.kernels), below.inputs[0]
+    return found, kernels
+
+
+def reads_windows(facts: Facts) -> bool:
+    """Tell whether windows are read by what is computed where a value is."""
+    pending, seen = [facts], {facts.number}
+    while pending:
+        each = pending.pop()
+        if each.windows:
+            return True
+        inputs = () if each.is_loaded else each.inputs
+        pending += [source for source in inputs if source.number not in seen]
+        seen.update(source.number for source in inputs)
+    return False
+
+
 def strip_views(facts: Facts) -> Facts:
     """The node below a chain of views and casts that stays worth loading directly.
 

@@ -267,6 +267,26 @@ def test_what_windows_multiply_is_computed_once_where_it_is_dear(act: object) ->
         assert any("windows of 3 rows" in reason for reason in plan.reasons) is is_stored
 
 
+def test_sums_for_taps_are_parts_of_their_own_on_a_gpu() -> None:
+    """Two of one domain share nothing, and a thread has registers for the windows of one."""
+    images = [leaf(8, 16, 16, 32) for _ in range(2)]
+    terms = [build.window(x, ((1, 3, 1, 1), (2, 3, 1, 1))) for x in images]
+    near = spread(leaf(8, 14, 14, 32, 1, 1), terms[0].shape)
+    sums = [(each * near).reduce("sum", (0, 1, 2)) for each in terms]
+    for target, count in ((cuda_target("sm_90a"), 2), (TARGET, 1)):
+        kernels = schedule(sums, target).kernels
+        assert sum(len(kernel.parts) for kernel in kernels) == count
+
+
+def test_windows_read_shuffled_channels_as_they_lie() -> None:
+    x = leaf(64, 56, 56, 32).unary("silu")
+    mixed = x.reshape((64, 56, 56, 2, 16)).permute((0, 1, 2, 4, 3)).reshape((64, 56, 56, 32))
+    windows = build.window(mixed, ((1, 3, 1, 1), (2, 3, 1, 1)))
+    sums = (windows * spread(leaf(1, 1, 1, 32, 3, 3), windows.shape)).reduce("sum", (4, 5))
+    reasons = schedule([sums], cuda_target("sm_90a")).reasons
+    assert any(reason.startswith("stored reshape (64, 56, 56, 32): windows") for reason in reasons)
+
+
 def test_mixing_reshapes_are_cut() -> None:
     x = Tensor(np.arange(77, dtype=np.float32)).realize()
     wanted = x.numpy()
