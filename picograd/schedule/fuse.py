@@ -156,11 +156,16 @@ class Fuser:
         """
         base, kernels = views.below_windows(source)
         times = prod(kernel / stride for _, kernel, stride, _ in windows[:-1])
-        known = base.cost, len(base.loads), base.node.size, base.node.dtype.itemsize
-        work = window_work(kernels, times, known, self.machine)
-        if base.node.inputs and times > 1 and work.is_stored:
-            self.store(base, f"windows of {times:.3g} rows, {work}")
+        if base.node.inputs:
+            self.store_windowed(base, kernels, times)
         views.settle(source, base)
+
+    def store_windowed(self, facts: Facts, kernels: int, times: float) -> None:
+        """Store what so many kernels read in windows, if that is better than in each row of taps."""
+        known = facts.cost, len(facts.loads), facts.node.size, facts.node.dtype.itemsize
+        work = window_work(kernels, times, known, self.machine)
+        if times > 1 and work.is_stored:
+            self.store(facts, f"windows of {times:.3g} rows, {work}")
 
     def visit_floating(self, facts: Facts) -> None:
         """An elementwise node, a constant, a gather or a fold: computed where it is read."""
@@ -176,6 +181,8 @@ class Fuser:
             facts.labels = None
         if row.role is Role.FOLD:
             self.limit_window(facts, views.fold_count(node))
+        if facts.tap_rows and self.target.has_blocks:  # before others note what it is made of
+            self.store_windowed(facts, facts.kernels, facts.tap_rows)
         if row.is_stored:
             self.store(facts, "contiguous was asked for")
         elif is_long(facts):

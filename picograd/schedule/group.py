@@ -154,6 +154,7 @@ class Facts:
     size: int = 0  # elements
     is_operand: bool = False  # a product reads it, from memory
     is_multiplied: bool = False  # floats meet others there, through views or wider
+    tap_rows: float = 0  # of windows that are multiplied: in how many of one it is read
     is_shifted: bool = False  # it is read at other places: by a slice, a pad, a window
     sink: Sink = (0, -1)  # where its readers end: nodes with one sink are computed together
     ends: tuple[Sink, ...] = ()  # of a product: where each of its readers ends

@@ -9,11 +9,13 @@ is a sink for those below it. One walk from the outputs down.
 """
 
 from collections.abc import Collection, Sequence
+from math import prod
 
 from picograd.graph.elementwise import ELEMENTWISE
 from picograd.graph.node import Node
 from picograd.graph.ops import OPS
 from picograd.schedule.group import PRODUCTS, Facts, Sink
+from picograd.schedule.views import dimension_map
 
 PASSING = {name for name, row in OPS.items() if row.view is not None}  # that show their input
 
@@ -36,13 +38,23 @@ def find_readers(values: Sequence[Facts], wanted: Collection[Facts]) -> None:
         is_operand = is_product or (facts.is_operand and passes(node))
         is_pair = is_through and len(facts.inputs) > 1 and node.dtype.is_float
         is_multiplied = is_pair or (facts.is_multiplied and passes(node))
-        is_shifting = node.row.is_shifting
+        is_shifting, tap_rows = node.row.is_shifting, rows_of_taps(facts)
         for place, source in enumerate(facts.inputs):
             source.is_operand |= is_operand
             source.is_multiplied |= is_multiplied
+            source.tap_rows = max(source.tap_rows, tap_rows)
             source.is_shifted |= is_shifting
             end = sink if is_through else (number, place)
             ends.setdefault(source.number, {})[end] = None
+
+
+def rows_of_taps(facts: Facts) -> float:
+    """Count the rows of windows, multiplied by something, in which each element of the input is."""
+    node = facts.node
+    if facts.is_multiplied and node.row.is_shifting and node.rank > node.inputs[0].rank:
+        return prod(kernel / stride for _, kernel, stride, _ in node.arg[:-1])
+    is_passed = facts.tap_rows and passes(node) and dimension_map(node) is not None
+    return facts.tap_rows if is_passed else 0
 
 
 def passes(node: Node) -> bool:

@@ -267,6 +267,20 @@ def test_what_windows_multiply_is_computed_once_where_it_is_dear(act: object) ->
         assert any("windows of 3 rows" in reason for reason in plan.reasons) is is_stored
 
 
+def test_what_windows_multiply_is_stored_before_its_readers_are_looked_at() -> None:
+    """They would go on to count it as what it was made of: sums over windows, say."""
+    image, around = leaf(64, 30, 30, 32), ((1, 3, 1, 1), (2, 3, 1, 1))
+    taps = spread(leaf(1, 1, 1, 32, 3, 3), (64, 28, 28, 32, 3, 3))
+    pairs = build.window(leaf(64, 28, 29, 32), ((2, 2, 1, 1),)).reduce("sum", (4,))
+    value = pairs * leaf(64, 28, 28, 32)
+    shown = spread(value.reshape((64, 28, 28, 32, 1, 1)), taps.shape)
+    by_tap = (build.window(image, around) * shown).reduce("sum", (0, 1, 2))
+    wide = build.pad(value, ((0, 0), (1, 1), (1, 1), (0, 0)))
+    back = (build.window(wide, around) * taps).reduce("sum", (4, 5))
+    reasons = schedule([by_tap, back], cuda_target("sm_90a")).reasons
+    assert reasons[0].startswith("stored mul (64, 28, 28, 32): windows of 3 rows, 2 kernels")
+
+
 def test_sums_for_taps_are_parts_of_their_own_on_a_gpu() -> None:
     """Two of one domain share nothing, and a thread has registers for the windows of one."""
     images = [leaf(8, 16, 16, 32) for _ in range(2)]
