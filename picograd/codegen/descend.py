@@ -130,14 +130,17 @@ class Descent:
 
     def masks_of(self, tests: Expr, mask: int | None) -> tuple[int | None, int | None]:
         """Append tests, and these under a mask, once: values under them are shared."""
-        found = self.emitter.recall((tests, mask, "alone"))
-        if found is not None:
-            return found, self.emitter.recall((tests, mask, "both"))
-        condition = self.emitter.conditions(tests.arg)
-        inner = self.emitter.both(mask, condition)
+        emitter = self.emitter
+        alone = tests, mask, "alone"
+        under = tests, mask, "under"
+        condition = emitter.recall(alone)
+        if condition is not None:
+            return condition, emitter.recall(under)
+        condition = emitter.conditions(tests.arg)
+        inner = emitter.both(mask, condition)
         if condition is not None and inner is not None:
-            self.emitter.remember((tests, mask, "alone"), condition)
-            self.emitter.remember((tests, mask, "both"), inner)
+            emitter.remember(alone, condition)
+            emitter.remember(under, inner)
         return condition, inner
 
     def append(self, entry: Entry) -> None:

@@ -9,10 +9,8 @@ Every decision that keeps nodes apart adds a reason to `reasons`.
 """
 
 from dataclasses import replace
-from math import prod
 
 from picograd.graph.row import OPS, VIEWS, Op, Role
-from picograd.graph.shape import Window
 from picograd.helpers import product
 from picograd.schedule import joining, views
 from picograd.schedule.channels_last import computed_order
@@ -41,6 +39,7 @@ from picograd.schedule.group import (
 )
 from picograd.schedule.pairing import Pairs
 from picograd.schedule.pooling import join_windows
+from picograd.schedule.readers import rows_of_taps
 from picograd.schedule.recurrence import same_bytes, visit_loop
 from picograd.schedule.repack import turns
 from picograd.schedule.score_groups import visit_stream
@@ -122,7 +121,7 @@ class Fuser:
             self.share_expanded(source)
         is_window = row.is_shifting and len(node.shape) > len(source.node.shape)
         if is_window and facts.is_multiplied and self.target.has_blocks:
-            self.share_windows(source, node.arg)
+            self.share_windows(source, rows_of_taps(facts))
         mapping = views.dimension_map(node)
         facts.depth, facts.home, facts.cost = source.depth, source.home, source.cost
         facts.labels, facts.is_grand = views.view_labels(facts, source, mapping), source.is_grand
@@ -149,19 +148,18 @@ class Fuser:
             self.store(base, "it is expensive and repeated")
         views.settle(source, base)
 
-    def share_windows(self, source: Facts, windows: Window) -> None:
+    def share_windows(self, source: Facts, times: float) -> None:
         """What windows are about to multiply: compute it once, if each row of taps would again.
 
         Neighbours share what they read along the last axis (templates/sliding.py).
         """
         base, kernels = views.below_windows(source)
-        times = prod(kernel / stride for _, kernel, stride, _ in windows[:-1])
         if base.node.inputs:
             self.store_windowed(base, kernels, times)
         views.settle(source, base)
 
     def store_windowed(self, facts: Facts, kernels: int, times: float) -> None:
-        """Store what so many kernels read in windows, if that is better than in each row of taps."""
+        """Store what so many kernels read in windows, if it would be computed too often."""
         known = facts.cost, len(facts.loads), facts.node.size, facts.node.dtype.itemsize
         work = window_work(kernels, times, known, self.machine)
         if times > 1 and work.is_stored:

@@ -50,11 +50,15 @@ def find_readers(values: Sequence[Facts], wanted: Collection[Facts]) -> None:
 
 def rows_of_taps(facts: Facts) -> float:
     """Count the rows of windows, multiplied by something, in which each element of the input is."""
-    node = facts.node
-    if facts.is_multiplied and node.row.is_shifting and node.rank > node.inputs[0].rank:
-        return prod(kernel / stride for _, kernel, stride, _ in node.arg[:-1])
-    is_passed = facts.tap_rows and passes(node) and dimension_map(node) is not None
-    return facts.tap_rows if is_passed else 0
+    node, row = facts.node, facts.node.row
+    is_window = row.is_shifting and node.rank > node.inputs[0].rank
+    if is_window and facts.is_multiplied:
+        along = node.arg[:-1]
+        return prod(taps / stride for _, taps, stride, _ in along)
+    if not facts.tap_rows or not passes(node):
+        return 0
+    is_mixed = dimension_map(node) is None
+    return 0 if is_mixed else facts.tap_rows
 
 
 def passes(node: Node) -> bool:
