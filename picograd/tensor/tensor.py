@@ -557,7 +557,8 @@ class Tensor(
         served = autograd.backward(root, given, inputs, self._tracks, not create_graph)
         carried.note_gradients(served)
         for leaf, node in served:
-            autograd.accumulate(leaf, as_gradient(autograd.hooked(leaf, node), create_graph))
+            found = as_gradient(autograd.hooked(leaf, node), create_graph)
+            autograd.accumulate(leaf, found, create_graph)
             if leaf._hooks is not None and leaf.is_leaf:
                 for hook in list(leaf._hooks.after.values()):
                     hook(leaf)
