@@ -286,10 +286,11 @@ class Tensor(
         >>> Tensor([1.0, 2.0]).realize().tolist()
         [1.0, 2.0]
         """
+        nodes = [self._node, *(each._node for each in others)] if others else [self._node]
+        if foreign.SHARED:  # a view of what others write stays one
+            nodes = [node for node in nodes if not foreign.are_read((node,))]
         with pending.LOCK:
-            pending.compute(
-                [self._node, *(tensor._node for tensor in others)] if others else [self._node]
-            )
+            pending.compute(nodes)
         return self
 
     def numpy(self, *, force: bool = False) -> "np.ndarray[Any, Any]":
@@ -307,9 +308,14 @@ class Tensor(
 
     def _computed(self) -> Buffer:
         """Compute, and give the memory."""
-        if leaf_buffer(self._node) is None:
-            pending.compute([self._node])
-        buffer = leaf_buffer(self._node)
+        node = self._node
+        if leaf_buffer(node) is None:
+            if foreign.are_read((node,)):  # a view that shows what others write later, too
+                node = foreign.copy_now(node, False)
+            else:
+                pending.compute([node])
+                node = self._node
+        buffer = leaf_buffer(node)
         if buffer is None:
             raise DTypeError("numpy()", "the tensor was not computed", "report this")
         return buffer

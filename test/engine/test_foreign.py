@@ -279,3 +279,15 @@ def test_rows_are_those_of_an_index_as_it_was() -> None:
     assert taken.tolist() == [[1.0], [2.0]]
     rows.sum().backward()
     assert weight.grad is not None and weight.grad.tolist() == [[0.0, 0.0], [2.0, 2.0], [2.0, 2.0]]
+
+
+@pytest.mark.parametrize("show", ["detach", "t", "flatten"])
+@pytest.mark.parametrize("rows", [3, 300])  # what is small is read otherwise
+def test_views_that_were_read_show_later_writes_of_others(show: str, rows: int) -> None:
+    array = np.random.default_rng(0).standard_normal((rows, 40)).astype("float32")
+    view = getattr(picograd.from_numpy(array), show)()
+    view.realize()
+    assert np.isclose(view.sum().item(), array.sum(), atol=1e-2)
+    view.numpy()
+    array += 1
+    assert np.isclose(view.numpy().sum(), array.sum(), atol=1e-1)
