@@ -43,6 +43,16 @@ def note_shared(buffer: Buffer) -> None:
     SHARED[key] = weakref.ref(buffer, forget)
 
 
+def hand_out(node: Node) -> None:
+    """Note that others may write a leaf's memory from now on: what still has to read it does so.
+
+    Nothing has where they might before, and views are to show what they write.
+    """
+    if not is_shared(node):
+        pending.before_writes([node])
+        note_shared(leaf_buffer(node))  # type: ignore[arg-type]
+
+
 def apart(node: Node) -> Node:
     """Give a copy of what is nothing but a view of such memory, else the node itself."""
     below = behind_views(node)

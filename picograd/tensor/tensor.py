@@ -848,7 +848,8 @@ class Tensor(
     def from_numpy(array: np.ndarray[Any, Any]) -> "Tensor":
         """Make a CPU tensor of a NumPy array's own memory; changes show on both sides.
 
-        The dtype stays. A read-only, strided or misaligned array is copied.
+        The dtype stays. A read-only or misaligned array is copied, and one that goes backwards or
+        shows an element twice.
 
         >>> Tensor.from_numpy(numpy.ones(2)).tolist()
         [1.0, 1.0]
@@ -859,7 +860,15 @@ class Tensor(
         is_shared = array.flags.writeable and is_host(creation.device_named(None))
         if not is_shared or not creation.is_dtype(array.dtype) or not array.size:
             return Tensor.of(array)
-        return made(share(node_over_numpy(array, to_dtype(array.dtype))))
+        dtype = to_dtype(array.dtype)
+        found = None if array.flags.c_contiguous else exchange.rows_around(array)
+        if found is None:
+            return made(share(node_over_numpy(array, dtype)))
+        flat, *way = found
+        memory = made(share(node_over_numpy(flat, dtype)))
+        view = made(exchange.seen_along(memory._node, *way, array.shape))
+        note_view(view, memory, exchange.seen_along, *way, array.shape)
+        return view
 
     @staticmethod
     @composed(method=False)

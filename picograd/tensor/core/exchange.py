@@ -15,7 +15,7 @@ from picograd.buffer import Buffer
 from picograd.dtype import int64, to_dtype
 from picograd.engine import pending
 from picograd.engine.backends import get_device
-from picograd.engine.foreign import behind_views, note_shared, seen_through, share
+from picograd.engine.foreign import behind_views, hand_out, seen_through, share
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_view, leaf
 from picograd.engine.tracing import check_not_tracing
@@ -59,8 +59,7 @@ def export(node: Node, stream: Any, max_version: Any, dl_device: Any, copy: bool
     if buffer is None:
         raise ExportError("dlpack", "the tensor was not computed", "call .realize() on it")
     if not copy and wanted == own:  # from now on others see, and may change, what is there
-        pending.before_writes([node])
-        note_shared(buffer)
+        hand_out(node)
     hand_over(node.device, stream)
     is_versioned = max_version is not None and tuple(max_version) >= (1, 0)
     is_copied = bool(copy) or wanted != own
@@ -186,6 +185,61 @@ def packed(found: dlpack.Imported, device: str) -> Node:
     node = flat.gather([place], (0,))
     pending.compute([node])
     return node
+
+
+Way = list[tuple[int, int, slice]]  # axes, the lengths of rows, and which rows
+
+
+def rows_around(array: "np.ndarray[Any, Any]") -> "tuple[np.ndarray[Any, Any], Way, int] | None":
+    """Find the memory that a strided array shows, whole rows in a row, and the way to the array.
+
+    It leads along each axis of more than one element, the longest steps first, to a place in the
+    shortest row. None where the array shows an element twice, goes backwards, or shows memory of
+    no array that has all of it.
+    """
+    root, width = array, array.itemsize
+    while isinstance(root.base, np.ndarray):
+        root = root.base
+    is_whole = root.flags.forc and root.flags.writeable and not root.dtype.hasobject
+    if not (is_whole and array.flags.aligned) or root.nbytes % width:
+        return None
+    flat = root.reshape(-1, order="A").view(array.dtype)
+    first, start = (each.__array_interface__["data"][0] for each in (array, flat))
+    axes = [(step, axis) for axis, step in enumerate(array.strides) if array.shape[axis] > 1]
+    if any(step <= 0 or step % width for step, _ in axes) or (first - start) % width:
+        return None
+    units = [step // width for step in root.strides if not step % width]
+    offset, room, way = (first - start) // width, flat.size, Way()
+    reach = sum((array.shape[axis] - 1) * step for step, axis in axes) // width
+    for bytes_, axis in sorted(axes, reverse=True):
+        step, count = bytes_ // width, array.shape[axis]
+        reach -= (count - 1) * step
+        unit = max((u for u in units if reach < u and not step % u), default=step)
+        row, offset = divmod(offset, unit)
+        end = row + (count - 1) * (step // unit) + 1
+        if end * unit > room:
+            return None
+        way.append((axis, unit, slice(row, end, step // unit)))
+        room = unit
+    axis, unit, rows = way[0]
+    way[0] = (axis, unit, slice(0, rows.stop - rows.start, rows.step))
+    return flat[rows.start * unit : rows.stop * unit], way, offset
+
+
+def seen_along(flat: Node, way: Way, offset: int, shape: Sequence[int]) -> Node:
+    """Record the view of a row of memory that a way of `rows_around` leads to."""
+    seen = flat
+    for _, unit, rows in way:
+        *before, last = [(0, size, 1) for size in seen.shape]
+        count = last[1] // unit
+        if last[1] % unit:
+            seen = seen.slice((*before, (0, count * unit, 1)))
+        seen = seen.reshape((*seen.shape[:-1], count, unit))
+        seen = seen.slice((*before, (rows.start, rows.stop, rows.step), (0, unit, 1)))
+    sizes = [(0, size, 1) for size in seen.shape[:-1]]
+    seen = seen.slice((*sizes, (offset, offset + 1, 1))).reshape(seen.shape[:-1])
+    axes = [axis for axis, *_ in way]
+    return seen.permute(tuple([axes.index(axis) for axis in sorted(axes)])).reshape(tuple(shape))
 
 
 def capsule_of(source: Any) -> Any:
