@@ -864,10 +864,10 @@ class Tensor(
         found = None if array.flags.c_contiguous else exchange.rows_around(array)
         if found is None:
             return made(share(node_over_numpy(array, dtype)))
-        flat, *way = found
+        flat, way, offset = found
         memory = made(share(node_over_numpy(flat, dtype)))
-        view = made(exchange.seen_along(memory._node, *way, array.shape))
-        note_view(view, memory, exchange.seen_along, *way, array.shape)
+        view = made(exchange.seen_along(memory._node, way, offset, array.shape))
+        note_view(view, memory, exchange.seen_along, way, offset, array.shape)
         return view
 
     @staticmethod

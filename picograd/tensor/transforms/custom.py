@@ -313,7 +313,9 @@ class Call:
         name = self.kind.__name__
         return [checked(name, listed[at], f"gradient of argument {at}", x) for at, x in pairs]
 
-    def probes(self, nodes: Sequence[Node], arrived: dict[int, tuple[Node, Node]]) -> list[Node]:
+    def probes(
+        self, nodes: Sequence[Node], arrived: dict[int, tuple[Node, Node]]
+    ) -> list[Node | None]:
         """Stand for the gradients of the arguments where their derivative alone is wanted.
 
         That leads back to the gradients of the outputs, by `jvp`, through one node, where a walk
