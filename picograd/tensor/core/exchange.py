@@ -86,8 +86,7 @@ def place_in(node: Node) -> tuple[int, tuple[int, ...]] | None:
     is_there = seen.shape == node.shape and np.may_share_memory(seen, whole)
     if not is_there or min(steps, default=0) < 0:
         return None
-    first, start = (each.__array_interface__["data"][0] for each in (seen, whole))
-    return first - start, steps
+    return address_of(seen) - address_of(whole), steps
 
 
 def to_dlpack(tensor: Any) -> Any:
@@ -204,42 +203,61 @@ def rows_around(array: "np.ndarray[Any, Any]") -> "tuple[np.ndarray[Any, Any], W
     if not (is_whole and array.flags.aligned) or root.nbytes % width:
         return None
     flat = root.reshape(-1, order="A").view(array.dtype)
-    first, start = (each.__array_interface__["data"][0] for each in (array, flat))
+    start = address_of(array) - address_of(flat)
     axes = [(step, axis) for axis, step in enumerate(array.strides) if array.shape[axis] > 1]
-    if any(step <= 0 or step % width for step, _ in axes) or (first - start) % width:
+    steps = [step for step, _ in axes]
+    if min(steps) <= 0 or any(each % width for each in (start, *steps)):
         return None
     units = [step // width for step in root.strides if not step % width]
-    offset, room, way = (first - start) // width, flat.size, Way()
+    offset = start // width
+    room = flat.size
     reach = sum((array.shape[axis] - 1) * step for step, axis in axes) // width
-    for bytes_, axis in sorted(axes, reverse=True):
-        step, count = bytes_ // width, array.shape[axis]
-        reach -= (count - 1) * step
-        unit = max((u for u in units if reach < u and not step % u), default=step)
+    way = Way()
+    for length, axis in sorted(axes, reverse=True):
+        step = length // width
+        last = array.shape[axis] - 1
+        reach -= last * step
+        fitting = (unit for unit in units if reach < unit and not step % unit)
+        unit = max(fitting, default=step)
         row, offset = divmod(offset, unit)
-        end = row + (count - 1) * (step // unit) + 1
+        stride = step // unit
+        end = row + last * stride + 1
         if end * unit > room:
             return None
-        way.append((axis, unit, slice(row, end, step // unit)))
+        way.append((axis, unit, slice(row, end, stride)))
         room = unit
     axis, unit, rows = way[0]
-    way[0] = (axis, unit, slice(0, rows.stop - rows.start, rows.step))
-    return flat[rows.start * unit : rows.stop * unit], way, offset
+    begin, end = rows.start, rows.stop
+    way[0] = (axis, unit, slice(0, end - begin, rows.step))
+    return flat[begin * unit : end * unit], way, offset
+
+
+def address_of(array: Any) -> Any:
+    """Tell where the first element of an array lies."""
+    return array.__array_interface__["data"][0]
 
 
 def seen_along(flat: Node, way: Way, offset: int, shape: Sequence[int]) -> Node:
     """Record the view of a row of memory that a way of `rows_around` leads to."""
     seen = flat
     for _, unit, rows in way:
-        *before, last = [(0, size, 1) for size in seen.shape]
+        *before, last = whole_of(seen.shape)
         count = last[1] // unit
-        if last[1] % unit:
-            seen = seen.slice((*before, (0, count * unit, 1)))
+        used = count * unit
+        seen = seen.slice((*before, (0, used, 1)))
         seen = seen.reshape((*seen.shape[:-1], count, unit))
-        seen = seen.slice((*before, (rows.start, rows.stop, rows.step), (0, unit, 1)))
-    sizes = [(0, size, 1) for size in seen.shape[:-1]]
-    seen = seen.slice((*sizes, (offset, offset + 1, 1))).reshape(seen.shape[:-1])
+        taken = (rows.start, rows.stop, rows.step)
+        seen = seen.slice((*before, taken, (0, unit, 1)))
+    longer = seen.shape[:-1]
+    seen = seen.slice((*whole_of(longer), (offset, offset + 1, 1)))
     axes = [axis for axis, *_ in way]
-    return seen.permute(tuple([axes.index(axis) for axis in sorted(axes)])).reshape(tuple(shape))
+    order = tuple([axes.index(axis) for axis in sorted(axes)])
+    return seen.reshape(longer).permute(order).reshape(tuple(shape))
+
+
+def whole_of(shape: Sequence[int]) -> list[tuple[int, int, int]]:
+    """List the ranges that take all of a shape."""
+    return [(0, size, 1) for size in shape]
 
 
 def capsule_of(source: Any) -> Any:

@@ -25,6 +25,8 @@ from picograd.tensor.transforms.pytree import mapped
 from picograd.tensor.transforms.vmap import sample_of
 
 R = TypeVar("R")
+Parts = list[Node | None]  # gradients of inputs
+Arrived = dict[int, tuple[Node, Node]]  # by output: its gradient, and its node
 
 
 class Context:
@@ -74,7 +76,8 @@ class Context:
 
     def keep(self) -> None:
         """Note the values of the saved tensors; hooks pack them."""
-        self.kept, self.kept_for_forward = nodes_of(self.saved), nodes_of(self.saved_for_forward)
+        self.kept = nodes_of(self.saved)
+        self.kept_for_forward = nodes_of(self.saved_for_forward)
         if any(self.needs_input_grad):
             self.packing = saved_hooks.current()
         if self.packing is not None:
@@ -223,7 +226,7 @@ class Call:
     places: list[int]  # of the arguments that take gradients
     inputs: list[Node]  # those
 
-    arrived: dict[int, tuple[Node, Node]]  # by output: its gradient, and its node
+    arrived: Arrived
 
     def __init__(self, kind: type[Function], ctx: Context, args: Sequence[Any]) -> None:
         self.kind, self.ctx, self.outputs = kind, ctx, ()
@@ -270,7 +273,7 @@ class Call:
     def recorded(self, number: int, output: Any, inputs: list[Node]) -> Any:
         """Record one output; a dirty one takes the node itself."""
 
-        def vjp(flowing: Node, node: Node, *nodes: Node) -> list[Node | None]:
+        def vjp(flowing: Node, node: Node, *nodes: Node) -> Parts:
             self.arrived[number] = flowing, node
             if inputs is self.inputs:
                 return self.gradients(nodes)
@@ -285,11 +288,11 @@ class Call:
             write(output, made, True)
         return output
 
-    def join(self, flowing: Node, node: Node, *nodes: Node) -> list[Node | None]:
+    def join(self, flowing: Node, node: Node, *nodes: Node) -> Parts:
         """Ask for the gradients of the arguments through all outputs."""
         return self.gradients(nodes)
 
-    def gradients(self, nodes: Sequence[Node]) -> list[Node | None]:
+    def gradients(self, nodes: Sequence[Node]) -> Parts:
         """Ask `backward` for the gradients of the arguments, from those of outputs that came."""
         arrived = self.arrived
         self.arrived = {}
@@ -313,9 +316,7 @@ class Call:
         name = self.kind.__name__
         return [checked(name, listed[at], f"gradient of argument {at}", x) for at, x in pairs]
 
-    def probes(
-        self, nodes: Sequence[Node], arrived: dict[int, tuple[Node, Node]]
-    ) -> list[Node | None]:
+    def probes(self, nodes: Sequence[Node], arrived: Arrived) -> Parts:
         """Stand for the gradients of the arguments where their derivative alone is wanted.
 
         That leads back to the gradients of the outputs, by `jvp`, through one node, where a walk
@@ -325,7 +326,7 @@ class Call:
         flowing = [each for each, _ in arrived.values()]
         name = self.kind.__name__
 
-        def along(_: Node, node: Node, *outputs: Node) -> list[Node | None]:
+        def along(_: Node, node: Node, *outputs: Node) -> Parts:
             return self.along(directions, arrived)
 
         gate = custom(build.detach(flowing[0]), flowing, along, name)
@@ -339,22 +340,24 @@ class Call:
 
         return [probe(at, x) for at, x in zip(self.places, nodes)]
 
-    def along(
-        self, directions: dict[int, Node], arrived: dict[int, tuple[Node, Node]]
-    ) -> list[Node | None]:
+    def along(self, directions: dict[int, Node], arrived: Arrived) -> Parts:
         """Ask `jvp` for the changes of outputs, from the directions of arguments that came."""
         given: list[Any] = [None] * self.count
         for at, node in zip(self.places, self.inputs):
-            if at in directions:
-                given[at] = wrap(directions[at], False)
-            elif self.ctx.materializes:
-                given[at] = wrap(build.detach(node).const_like(0), False)
+            direction = directions.get(at)
+            if direction is None and self.ctx.materializes:
+                direction = build.detach(node).const_like(0)
+            if direction is not None:
+                given[at] = wrap(direction, False)
         ctx = copy(self.ctx)
         if ctx.saved_for_forward is not None:
-            ctx.saved, ctx.kept, ctx.packing = ctx.saved_for_forward, ctx.kept_for_forward, None
+            ctx.saved = ctx.saved_for_forward
+            ctx.kept = ctx.kept_for_forward
+            ctx.packing = None
         ctx.kept = self.kept_with(arrived, ctx.saved, ctx.kept or ())
         answer = self.kind.jvp(ctx, *given)
-        listed, name = answer if isinstance(answer, tuple) else (answer,), self.kind.__name__
+        listed = answer if isinstance(answer, tuple) else (answer,)
+        name = self.kind.__name__
         if len(listed) != len(self.outputs):
             text = f"jvp returned {len(listed)} tangents for {len(self.outputs)} outputs"
             raise GradientError(name, text, "return one per output of forward")
@@ -363,9 +366,7 @@ class Call:
             for number, (_, node) in arrived.items()
         ]
 
-    def kept_with(
-        self, arrived: dict[int, tuple[Node, Node]], saved: Sequence[Any], kept: Sequence[Any]
-    ) -> list[Any]:
+    def kept_with(self, arrived: Arrived, saved: Sequence[Any], kept: Sequence[Any]) -> list[Any]:
         """List what was kept; an output is the recorded one, for more derivatives."""
         kept = list(kept)
         for number, (_, node) in arrived.items():
@@ -427,7 +428,7 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
     3
     """
 
-    def refuse(*nodes: Node) -> list[Node | None]:
+    def refuse(*nodes: Node) -> Parts:
         text = "a function marked once_differentiable was differentiated twice"
         raise GradientError("backward", text, "leave out create_graph=True")
 
@@ -473,7 +474,7 @@ def checkpoint(function: Callable[..., R], *args: Any, **options: Any) -> R:
     given = [a._node for a in args if is_differentiable(a)]
     inputs = given + [leaf for leaf in autograd.leaf_nodes([root]) if leaf not in given]
 
-    def vjp(flowing: Node, node: Node, *nodes: Node) -> list[Node | None]:
+    def vjp(flowing: Node, node: Node, *nodes: Node) -> Parts:
         ends = [same_value(each) for each in inputs]  # no path leads from one to another
         others = {id(each): end for each, end in zip(inputs, ends)}
         return node_gradient([(substituted([root], others)[0], flowing)], ends)
