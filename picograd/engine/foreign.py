@@ -48,8 +48,15 @@ def hand_out(node: Node) -> None:
 
     Nothing has where they might before, and views are to show what they write.
     """
+
+    def is_view(reader: Node) -> bool:
+        tensor = pending.LIVE.get(id(reader))
+        while tensor is not None and (view := tensor._view) is not None:
+            tensor = None if view.strides() is None else view.base
+        return tensor is not None and tensor._node is node
+
     if not is_shared(node):
-        pending.before_writes([node])
+        pending.before_writes([node], is_view)
         note_shared(leaf_buffer(node))  # type: ignore[arg-type]
 
 

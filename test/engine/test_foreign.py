@@ -326,3 +326,14 @@ def test_arrays_that_show_an_element_twice_are_copied() -> None:
     for each in (windows, array[::-1]):
         picograd.from_numpy(each).zero_()
     assert array.tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_views_of_what_is_handed_out_stay_views() -> None:
+    x = Tensor([[1.0, 2.0], [3.0, 4.0]]).realize()
+    views = [x.T, x[0], x.view(-1)[1:], x.detach()]
+    copies = [x.T.reshape(-1), x.T.reshape(-1)[1:], x * 1, x + 1]
+    before = [each.tolist() for each in map(Tensor.clone, copies)]
+    array = np.from_dlpack(x)
+    array[:] = 9
+    assert all((each == 9).all().item() for each in views)
+    assert [each.tolist() for each in copies] == before
