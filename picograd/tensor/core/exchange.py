@@ -208,7 +208,7 @@ def rows_around(array: "np.ndarray[Any, Any]") -> "tuple[np.ndarray[Any, Any], W
     steps = [step for step, _ in axes]
     if min(steps) <= 0 or any(each % width for each in (start, *steps)):
         return None
-    units = [step // width for step in root.strides if not step % width]
+    units = [1, *(step // width for step in root.strides if not step % width)]
     offset = start // width
     room = flat.size
     reach = sum((array.shape[axis] - 1) * step for step, axis in axes) // width
