@@ -18,7 +18,7 @@ from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.autograd import MODE, enable_grad
 from picograd.tensor.core.recording import same_value, wrap
 from picograd.tensor.tensor import Tensor
-from picograd.tensor.transforms.derivatives import push
+from picograd.tensor.transforms.derivatives import push, rules_along
 from picograd.tensor.transforms.vmap import tracked
 
 __all__ = [
@@ -93,7 +93,8 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     node, duals = tensor._node, _opened("unpack_dual", level)
     places, directions = zip(*duals) if duals else ((), ())
     is_float = node.dtype.is_differentiable
-    slopes = gradient([(node, node.const_like(1))], places) if is_float else []
+    with rules_along(True):
+        slopes = gradient([(node, node.const_like(1))], places) if is_float else []
     if all(slope is None for slope in slopes):
         return UnpackedDualTensor(tensor, None)
     (along,) = push([node], places, directions)

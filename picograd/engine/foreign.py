@@ -43,6 +43,23 @@ def note_shared(buffer: Buffer) -> None:
     SHARED[key] = weakref.ref(buffer, forget)
 
 
+def hand_out(node: Node) -> None:
+    """Note that others may write a leaf's memory from now on: what still has to read it does so.
+
+    Nothing has where they might before, and views are to show what they write.
+    """
+
+    def is_view(reader: Node) -> bool:
+        tensor = pending.LIVE.get(id(reader))
+        while tensor is not None and (view := tensor._view) is not None:
+            tensor = None if view.strides() is None else view.base
+        return tensor is not None and tensor._node is node
+
+    if not is_shared(node):
+        pending.before_writes([node], is_view)
+        note_shared(leaf_buffer(node))  # type: ignore[arg-type]
+
+
 def apart(node: Node) -> Node:
     """Give a copy of what is nothing but a view of such memory, else the node itself."""
     below = behind_views(node)

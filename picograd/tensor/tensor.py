@@ -286,10 +286,11 @@ class Tensor(
         >>> Tensor([1.0, 2.0]).realize().tolist()
         [1.0, 2.0]
         """
+        nodes = [self._node, *(each._node for each in others)] if others else [self._node]
+        if foreign.SHARED:  # a view of what others write stays one
+            nodes = [node for node in nodes if not foreign.are_read((node,))]
         with pending.LOCK:
-            pending.compute(
-                [self._node, *(tensor._node for tensor in others)] if others else [self._node]
-            )
+            pending.compute(nodes)
         return self
 
     def numpy(self, *, force: bool = False) -> "np.ndarray[Any, Any]":
@@ -307,9 +308,14 @@ class Tensor(
 
     def _computed(self) -> Buffer:
         """Compute, and give the memory."""
-        if leaf_buffer(self._node) is None:
-            pending.compute([self._node])
-        buffer = leaf_buffer(self._node)
+        node = self._node
+        if leaf_buffer(node) is None:
+            if foreign.are_read((node,)):  # a view that shows what others write later, too
+                node = foreign.copy_now(node, False)
+            else:
+                pending.compute([node])
+                node = self._node
+        buffer = leaf_buffer(node)
         if buffer is None:
             raise DTypeError("numpy()", "the tensor was not computed", "report this")
         return buffer
@@ -557,7 +563,8 @@ class Tensor(
         served = autograd.backward(root, given, inputs, self._tracks, not create_graph)
         carried.note_gradients(served)
         for leaf, node in served:
-            autograd.accumulate(leaf, as_gradient(autograd.hooked(leaf, node), create_graph))
+            found = as_gradient(autograd.hooked(leaf, node), create_graph)
+            autograd.accumulate(leaf, found, create_graph)
             if leaf._hooks is not None and leaf.is_leaf:
                 for hook in list(leaf._hooks.after.values()):
                     hook(leaf)
@@ -841,7 +848,8 @@ class Tensor(
     def from_numpy(array: np.ndarray[Any, Any]) -> "Tensor":
         """Make a CPU tensor of a NumPy array's own memory; changes show on both sides.
 
-        The dtype stays. A read-only, strided or misaligned array is copied.
+        The dtype stays. A read-only or misaligned array is copied, and one that goes backwards or
+        shows an element twice.
 
         >>> Tensor.from_numpy(numpy.ones(2)).tolist()
         [1.0, 1.0]
@@ -852,7 +860,15 @@ class Tensor(
         is_shared = array.flags.writeable and is_host(creation.device_named(None))
         if not is_shared or not creation.is_dtype(array.dtype) or not array.size:
             return Tensor.of(array)
-        return made(share(node_over_numpy(array, to_dtype(array.dtype))))
+        dtype = to_dtype(array.dtype)
+        found = None if array.flags.c_contiguous else exchange.rows_around(array)
+        if found is None:
+            return made(share(node_over_numpy(array, dtype)))
+        flat, way, offset = found
+        memory = made(share(node_over_numpy(flat, dtype)))
+        view = made(exchange.seen_along(memory._node, way, offset, array.shape))
+        note_view(view, memory, exchange.seen_along, way, offset, array.shape)
+        return view
 
     @staticmethod
     @composed(method=False)

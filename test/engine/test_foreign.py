@@ -279,3 +279,62 @@ def test_rows_are_those_of_an_index_as_it_was() -> None:
     assert taken.tolist() == [[1.0], [2.0]]
     rows.sum().backward()
     assert weight.grad is not None and weight.grad.tolist() == [[0.0, 0.0], [2.0, 2.0], [2.0, 2.0]]
+
+
+@pytest.mark.parametrize("show", ["detach", "t", "flatten"])
+@pytest.mark.parametrize("rows", [3, 300])  # what is small is read otherwise
+def test_views_that_were_read_show_later_writes_of_others(show: str, rows: int) -> None:
+    array = np.random.default_rng(0).standard_normal((rows, 40)).astype("float32")
+    view = getattr(picograd.from_numpy(array), show)()
+    view.realize()
+    assert np.isclose(view.sum().item(), array.sum(), atol=1e-2)
+    view.numpy()
+    array += 1
+    assert np.isclose(view.numpy().sum(), array.sum(), atol=1e-1)
+
+
+STRIDED = {
+    "turned": lambda a: a.transpose(2, 0, 1),
+    "stepped": lambda a: a[:, ::2, ::2],
+    "part": lambda a: a[1:, 1:, 1],
+    "last": lambda a: a[-1:, None, :, 2].T,
+    "fortran": lambda a: a.reshape(6, 5, order="A").T[1:],
+    "wide": lambda a: a.reshape(-1)[:24].reshape(4, 6).view("complex64")[:, ::2],
+    "real": lambda a: a.reshape(-1)[:28].view("complex64")[1:].real,
+}
+
+
+@pytest.mark.parametrize("name", STRIDED)
+def test_strided_arrays_share_their_memory(name: str) -> None:
+    array = np.random.default_rng(0).standard_normal((2, 3, 5)).astype("float32")
+    part, before = STRIDED[name](array), array.copy()
+    assert not part.flags.c_contiguous and np.shares_memory(part, array)
+    shown, theirs = picograd.from_numpy(part), torch.from_numpy(part)
+    sizes = [size > 1 for size in part.shape]
+    steps = zip(shown.stride(), theirs.stride(), sizes, strict=True)
+    assert all(own == other for own, other, is_long in steps if is_long)
+    assert np.array_equal(shown.numpy(), part)
+    shown += 10
+    assert (array != before).sum() == part.size and np.array_equal(shown.numpy(), part)
+    part *= 2
+    assert np.array_equal(shown.numpy(), part) and np.shares_memory(np.from_dlpack(shown), array)
+    assert np.array_equal(np.from_dlpack(shown), part) and np.array_equal(shown.numpy(), part)
+
+
+def test_arrays_that_show_an_element_twice_are_copied() -> None:
+    array = np.arange(6.0)
+    windows = np.lib.stride_tricks.sliding_window_view(array, 2, writeable=True)
+    for each in (windows, array[::-1]):
+        picograd.from_numpy(each).zero_()
+    assert array.tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_views_of_what_is_handed_out_stay_views() -> None:
+    x = Tensor([[1.0, 2.0], [3.0, 4.0]]).realize()
+    views = [x.T, x[0], x.view(-1)[1:], x.detach()]
+    copies = [x.T.reshape(-1), x.T.reshape(-1)[1:], x * 1, x + 1]
+    before = [each.tolist() for each in map(Tensor.clone, copies)]
+    array = np.from_dlpack(x)
+    array[:] = 9
+    assert all((each == 9).all().item() for each in views)
+    assert [each.tolist() for each in copies] == before

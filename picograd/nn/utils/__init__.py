@@ -61,7 +61,10 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
-    """Write the pieces of a vector into tensors. Raises ShapeError if the sizes do not add up.
+    """Copy the pieces of a vector into tensors. Raises ShapeError if the sizes do not add up.
+
+    PyTorch's show the vector from then on, as `parameter.data = vec[:n].view_as(parameter)` does;
+    steps of an optimizer would each write all of it here.
 
     >>> from picograd import Tensor, nn
     >>> parts = [Tensor([0.0, 0.0]), Tensor([[0.0]])]

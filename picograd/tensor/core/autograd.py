@@ -384,10 +384,10 @@ def hooked(leaf: Any, gradient: Any) -> Any:
     return leaf._hooks.run(gradient)
 
 
-def accumulate(leaf: Any, found: Any) -> None:
+def accumulate(leaf: Any, found: Any, create_graph: bool = False) -> None:
     """Add a gradient to a tensor's `grad`: in place if somebody holds it, who sees the sum.
 
-    What can be differentiated again is not written, nor is what has another dtype.
+    With `create_graph` the sum is a new tensor, as it is where dtypes differ.
     """
     is_first = (leaf.grad if RUNNING.traces else leaf._grad) is None
     learning = EVENTS.learning
@@ -398,8 +398,11 @@ def accumulate(leaf: Any, found: Any) -> None:
             leaf.grad = found
         else:
             leaf._grad = found
-    elif leaf._grad._tracks or found._tracks or leaf._grad.dtype is not found.dtype:
+    elif create_graph or leaf._grad.dtype is not found.dtype:
         leaf.grad = leaf._grad + found
+    elif leaf._grad._tracks:
+        with no_grad():  # gradients of what it was stay
+            leaf._grad.add_(found)
     else:
         change_gradient(leaf, lambda kept: kept + found)
     if before is not None and learning is EVENTS.learning:

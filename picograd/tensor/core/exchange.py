@@ -15,7 +15,7 @@ from picograd.buffer import Buffer
 from picograd.dtype import int64, to_dtype
 from picograd.engine import pending
 from picograd.engine.backends import get_device
-from picograd.engine.foreign import behind_views, note_shared, seen_through, share
+from picograd.engine.foreign import behind_views, hand_out, seen_through, share
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_view, leaf
 from picograd.engine.tracing import check_not_tracing
@@ -59,8 +59,7 @@ def export(node: Node, stream: Any, max_version: Any, dl_device: Any, copy: bool
     if buffer is None:
         raise ExportError("dlpack", "the tensor was not computed", "call .realize() on it")
     if not copy and wanted == own:  # from now on others see, and may change, what is there
-        pending.before_writes([node])
-        note_shared(buffer)
+        hand_out(node)
     hand_over(node.device, stream)
     is_versioned = max_version is not None and tuple(max_version) >= (1, 0)
     is_copied = bool(copy) or wanted != own
@@ -87,8 +86,7 @@ def place_in(node: Node) -> tuple[int, tuple[int, ...]] | None:
     is_there = seen.shape == node.shape and np.may_share_memory(seen, whole)
     if not is_there or min(steps, default=0) < 0:
         return None
-    first, start = (each.__array_interface__["data"][0] for each in (seen, whole))
-    return first - start, steps
+    return address_of(seen) - address_of(whole), steps
 
 
 def to_dlpack(tensor: Any) -> Any:
@@ -186,6 +184,80 @@ def packed(found: dlpack.Imported, device: str) -> Node:
     node = flat.gather([place], (0,))
     pending.compute([node])
     return node
+
+
+Way = list[tuple[int, int, slice]]  # axes, the lengths of rows, and which rows
+
+
+def rows_around(array: "np.ndarray[Any, Any]") -> "tuple[np.ndarray[Any, Any], Way, int] | None":
+    """Find the memory that a strided array shows, whole rows in a row, and the way to the array.
+
+    It leads along each axis of more than one element, the longest steps first, to a place in the
+    shortest row. None where the array shows an element twice, goes backwards, or shows memory of
+    no array that has all of it.
+    """
+    root, width = array, array.itemsize
+    while isinstance(root.base, np.ndarray):
+        root = root.base
+    is_whole = root.flags.forc and root.flags.writeable and not root.dtype.hasobject
+    if not (is_whole and array.flags.aligned) or root.nbytes % width:
+        return None
+    flat = root.reshape(-1, order="A").view(array.dtype)
+    start = address_of(array) - address_of(flat)
+    axes = [(step, axis) for axis, step in enumerate(array.strides) if array.shape[axis] > 1]
+    steps = [step for step, _ in axes]
+    if min(steps) <= 0 or any(each % width for each in (start, *steps)):
+        return None
+    units = [1, *(step // width for step in root.strides if not step % width)]
+    offset = start // width
+    room = flat.size
+    reach = sum((array.shape[axis] - 1) * step for step, axis in axes) // width
+    way = Way()
+    for length, axis in sorted(axes, reverse=True):
+        step = length // width
+        last = array.shape[axis] - 1
+        reach -= last * step
+        fitting = (unit for unit in units if reach < unit and not step % unit)
+        unit = max(fitting, default=step)
+        row, offset = divmod(offset, unit)
+        stride = step // unit
+        end = row + last * stride + 1
+        if end * unit > room:
+            return None
+        way.append((axis, unit, slice(row, end, stride)))
+        room = unit
+    axis, unit, rows = way[0]
+    begin, end = rows.start, rows.stop
+    way[0] = (axis, unit, slice(0, end - begin, rows.step))
+    return flat[begin * unit : end * unit], way, offset
+
+
+def address_of(array: Any) -> Any:
+    """Tell where the first element of an array lies."""
+    return array.__array_interface__["data"][0]
+
+
+def seen_along(flat: Node, way: Way, offset: int, shape: Sequence[int]) -> Node:
+    """Record the view of a row of memory that a way of `rows_around` leads to."""
+    seen = flat
+    for _, unit, rows in way:
+        *before, last = whole_of(seen.shape)
+        count = last[1] // unit
+        used = count * unit
+        seen = seen.slice((*before, (0, used, 1)))
+        seen = seen.reshape((*seen.shape[:-1], count, unit))
+        taken = (rows.start, rows.stop, rows.step)
+        seen = seen.slice((*before, taken, (0, unit, 1)))
+    longer = seen.shape[:-1]
+    seen = seen.slice((*whole_of(longer), (offset, offset + 1, 1)))
+    axes = [axis for axis, *_ in way]
+    order = tuple([axes.index(axis) for axis in sorted(axes)])
+    return seen.reshape(longer).permute(order).reshape(tuple(shape))
+
+
+def whole_of(shape: Sequence[int]) -> list[tuple[int, int, int]]:
+    """List the ranges that take all of a shape."""
+    return [(0, size, 1) for size in shape]
 
 
 def capsule_of(source: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from picograd.engine import pending
-from picograd.engine.foreign import note_shared
+from picograd.engine.foreign import hand_out
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import buffer_view
 from picograd.engine.tracing import check_not_tracing, is_tracing
@@ -235,8 +235,7 @@ def shared_array(tensor: Any, dtype: DTypeLike | None) -> "np.ndarray[Any, Any]"
     if buffer is None or not (is_same and is_plain):
         text = f"a {tensor.dtype.name} tensor on {tensor.device} needs a copy"
         raise ValueRangeError("numpy.asarray", text, "leave out copy=False")
-    pending.before_writes([tensor._node])  # from now on others may change what is there
-    note_shared(buffer)
+    hand_out(tensor._node)
     return buffer_view(buffer, tensor.shape)
 
 

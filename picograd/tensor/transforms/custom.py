@@ -6,6 +6,7 @@ its gradient is what `backward` answers (graph/composites.py, "custom").
 
 import functools
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Any, NamedTuple, TypeVar
 
 from picograd.errors import DTypeError, GradientError
@@ -24,6 +25,8 @@ from picograd.tensor.transforms.pytree import mapped
 from picograd.tensor.transforms.vmap import sample_of
 
 R = TypeVar("R")
+Parts = list[Node | None]  # gradients of inputs
+Arrived = dict[int, tuple[Node, Node]]  # by output: its gradient, and its node
 
 
 class Context:
@@ -33,6 +36,8 @@ class Context:
         self.needs_input_grad = needs_input_grad
         self.inputs: Sequence[Node] = ()  # the float arguments
         self.saved: tuple[Any, ...] = ()
+        self.saved_for_forward: tuple[Any, ...] | None = None  # for `jvp`, if not the same
+        self.kept_for_forward: list[Any] = []
         self.kept: list[Any] | None = None  # node and tracking of the saved, as `forward` left them
         self.packing: saved_hooks.Packing | None = None
         self.packed: list[Any] = []
@@ -49,7 +54,8 @@ class Context:
         self.saved = tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
-        """Keep nothing: derivatives along a direction come from `backward` too."""
+        """Keep tensors that `jvp` reads as `saved_tensors`; without it those of `backward`."""
+        self.saved_for_forward = tensors
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
@@ -70,10 +76,8 @@ class Context:
 
     def keep(self) -> None:
         """Note the values of the saved tensors; hooks pack them."""
-        self.kept = []
-        for each in self.saved:
-            pair = (None, False) if each is None else (each._node, each._tracks)
-            self.kept.append(pair)
+        self.kept = nodes_of(self.saved)
+        self.kept_for_forward = nodes_of(self.saved_for_forward)
         if any(self.needs_input_grad):
             self.packing = saved_hooks.current()
         if self.packing is not None:
@@ -95,13 +99,19 @@ class Context:
         self.materializes = value
 
 
+def nodes_of(tensors: Sequence[Any] | None) -> list[Any]:
+    """List node and tracking of tensors."""
+    return [(None, False) if each is None else (each._node, each._tracks) for each in tensors or ()]
+
+
 class Function:
     """This class is the base of operations with a gradient of their own.
 
     Subclasses define static `forward(ctx, *args)` and `backward(ctx, *gradients)`, one gradient per
     output; backward returns one gradient (or None) per argument. Call it with `apply`. Instead,
     `forward(*args)` and `setup_context(ctx, inputs, output)` may be separate. `backward` is called
-    once, with zeros for outputs that nobody used.
+    once, with zeros for outputs that nobody used. Derivatives along directions come from `jvp`,
+    or else from `backward` too.
 
     >>> class Double(picograd.Function):
     ...     @staticmethod
@@ -132,7 +142,10 @@ class Function:
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
-        """Compute the change of the outputs: never called, that is derived from `backward`."""
+        """Compute the change of the outputs from those of the arguments; None for no tensor.
+
+        A class that has none gets it from `backward`.
+        """
         raise NotImplementedError("a Function may define jvp(ctx, ...)")
 
     @staticmethod
@@ -213,7 +226,7 @@ class Call:
     places: list[int]  # of the arguments that take gradients
     inputs: list[Node]  # those
 
-    arrived: dict[int, tuple[Node, Node]]  # by output: its gradient, and its node
+    arrived: Arrived
 
     def __init__(self, kind: type[Function], ctx: Context, args: Sequence[Any]) -> None:
         self.kind, self.ctx, self.outputs = kind, ctx, ()
@@ -260,7 +273,7 @@ class Call:
     def recorded(self, number: int, output: Any, inputs: list[Node]) -> Any:
         """Record one output; a dirty one takes the node itself."""
 
-        def vjp(flowing: Node, node: Node, *nodes: Node) -> list[Node | None]:
+        def vjp(flowing: Node, node: Node, *nodes: Node) -> Parts:
             self.arrived[number] = flowing, node
             if inputs is self.inputs:
                 return self.gradients(nodes)
@@ -275,36 +288,90 @@ class Call:
             write(output, made, True)
         return output
 
-    def join(self, flowing: Node, node: Node, *nodes: Node) -> list[Node | None]:
+    def join(self, flowing: Node, node: Node, *nodes: Node) -> Parts:
         """Ask for the gradients of the arguments through all outputs."""
         return self.gradients(nodes)
 
-    def gradients(self, nodes: Sequence[Node]) -> list[Node | None]:
+    def gradients(self, nodes: Sequence[Node]) -> Parts:
         """Ask `backward` for the gradients of the arguments, from those of outputs that came."""
         arrived = self.arrived
         self.arrived = {}
+        if derivatives.RULES.get() and self.kind.jvp is not Function.jvp:
+            return self.probes(nodes, arrived)
         given: list[Any] = [None] * len(self.outputs)
         if self.ctx.materializes:
             given = [zeros_of(each) for each in self.outputs]
         for number, (flowing, _) in arrived.items():
             given[number] = wrap(flowing, False)
         kept = self.ctx.kept
-        self.ctx.kept = self.kept_with(arrived)
+        self.ctx.kept = self.kept_with(arrived, self.ctx.saved, kept or ())
         try:
-            answer = self.kind.backward(self.ctx, *given)
+            with derivatives.rules_along(False):
+                answer = self.kind.backward(self.ctx, *given)
         finally:
             self.ctx.kept = kept
         listed = answer if isinstance(answer, tuple) else (answer,)
         self.check_count(listed)
         pairs = zip(self.places, nodes)
-        return [checked_gradient(self.kind, listed[at], at, x) for at, x in pairs]
+        name = self.kind.__name__
+        return [checked(name, listed[at], f"gradient of argument {at}", x) for at, x in pairs]
 
-    def kept_with(self, arrived: dict[int, tuple[Node, Node]]) -> list[Any]:
+    def probes(self, nodes: Sequence[Node], arrived: Arrived) -> Parts:
+        """Stand for the gradients of the arguments where their derivative alone is wanted.
+
+        That leads back to the gradients of the outputs, by `jvp`, through one node, where a walk
+        comes when it has all directions.
+        """
+        directions: dict[int, Node] = {}
+        flowing = [each for each, _ in arrived.values()]
+        name = self.kind.__name__
+
+        def along(_: Node, node: Node, *outputs: Node) -> Parts:
+            return self.along(directions, arrived)
+
+        gate = custom(build.detach(flowing[0]), flowing, along, name)
+
+        def probe(at: int, x: Node) -> Node:
+            def vjp(direction: Node, node: Node, gate: Node) -> list[Node]:
+                directions[at] = direction
+                return [gate.const_like(0)]
+
+            return custom(derivatives.ramp(x), [gate], vjp, name)
+
+        return [probe(at, x) for at, x in zip(self.places, nodes)]
+
+    def along(self, directions: dict[int, Node], arrived: Arrived) -> Parts:
+        """Ask `jvp` for the changes of outputs, from the directions of arguments that came."""
+        given: list[Any] = [None] * self.count
+        for at, node in zip(self.places, self.inputs):
+            direction = directions.get(at)
+            if direction is None and self.ctx.materializes:
+                direction = build.detach(node).const_like(0)
+            if direction is not None:
+                given[at] = wrap(direction, False)
+        ctx = copy(self.ctx)
+        if ctx.saved_for_forward is not None:
+            ctx.saved = ctx.saved_for_forward
+            ctx.kept = ctx.kept_for_forward
+            ctx.packing = None
+        ctx.kept = self.kept_with(arrived, ctx.saved, ctx.kept or ())
+        answer = self.kind.jvp(ctx, *given)
+        listed = answer if isinstance(answer, tuple) else (answer,)
+        name = self.kind.__name__
+        if len(listed) != len(self.outputs):
+            text = f"jvp returned {len(listed)} tangents for {len(self.outputs)} outputs"
+            raise GradientError(name, text, "return one per output of forward")
+        return [
+            checked(name, listed[number], f"tangent of output {number}", node, False)
+            for number, (_, node) in arrived.items()
+        ]
+
+    def kept_with(self, arrived: Arrived, saved: Sequence[Any], kept: Sequence[Any]) -> list[Any]:
         """List what was kept; an output is the recorded one, for more derivatives."""
-        kept = list(self.ctx.kept or ())
+        kept = list(kept)
         for number, (_, node) in arrived.items():
             output = self.outputs[number]
-            for at, tensor in enumerate(self.ctx.saved):
+            for at, tensor in enumerate(saved):
                 if tensor is output:
                     kept[at] = node, True
         return kept
@@ -325,17 +392,19 @@ def zeros_of(output: Any) -> Any:
     return wrap(build.detach(output._node).const_like(0), False)
 
 
-def checked_gradient(kind: type[Function], found: Any, at: int, x: Node) -> Node | None:
-    """Read the gradient of one argument; GradientError if it has another shape, or none."""
+def checked(op: str, found: Any, what: str, x: Node, is_summed: bool = True) -> Node | None:
+    """Read what a function answered for a tensor; GradientError if the shape is another."""
     if found is None:
         return None
     if not isinstance(found, Recorded):
-        text = f"the gradient of argument {at} is a {type(found).__name__}"
-        raise GradientError(kind.__name__, text, "return a Tensor or None")
-    node: Node = summed_to(found._node, x.shape)
+        raise GradientError(
+            op, f"the {what} is a {type(found).__name__}", "return a Tensor or None"
+        )
+    node: Node = summed_to(found._node, x.shape) if is_summed else found._node
     if node.shape != x.shape:
-        text = f"the gradient of argument {at} has shape {node.shape}, the argument {x.shape}"
-        raise GradientError(kind.__name__, text, "return a gradient of the argument's shape")
+        kind = what.split()[-2]
+        text = f"the {what} has shape {node.shape}, the {kind} {x.shape}"
+        raise GradientError(op, text, f"return one of the {kind}'s shape")
     return node.cast(x.dtype)
 
 
@@ -359,7 +428,7 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
     3
     """
 
-    def refuse(*nodes: Node) -> list[Node | None]:
+    def refuse(*nodes: Node) -> Parts:
         text = "a function marked once_differentiable was differentiated twice"
         raise GradientError("backward", text, "leave out create_graph=True")
 
@@ -405,7 +474,7 @@ def checkpoint(function: Callable[..., R], *args: Any, **options: Any) -> R:
     given = [a._node for a in args if is_differentiable(a)]
     inputs = given + [leaf for leaf in autograd.leaf_nodes([root]) if leaf not in given]
 
-    def vjp(flowing: Node, node: Node, *nodes: Node) -> list[Node | None]:
+    def vjp(flowing: Node, node: Node, *nodes: Node) -> Parts:
         ends = [same_value(each) for each in inputs]  # no path leads from one to another
         others = {id(each): end for each, end in zip(inputs, ends)}
         return node_gradient([(substituted([root], others)[0], flowing)], ends)

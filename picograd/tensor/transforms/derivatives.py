@@ -6,6 +6,7 @@ They look at a function from outside, never touch `.grad`, and compose with each
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 from weakref import ref
 
@@ -23,6 +24,17 @@ from picograd.tensor.transforms.vmap import tracked, vmap
 Function = Callable[..., Any]
 GOLDEN = 0.6180339887498949  # its multiples never repeat modulo 1
 BASIS_LIMIT = 1 << 24  # elements of a Jacobian's output, so that the basis can be made
+RULES: ContextVar[bool] = ContextVar("rules", default=False)  # a Function's `jvp` is asked
+
+
+@contextmanager
+def rules_along(wanted: bool) -> Iterator[None]:
+    """Let gradients inside lead along directions by a Function's own `jvp`, or by `backward`."""
+    before = RULES.set(wanted)
+    try:
+        yield
+    finally:
+        RULES.reset(before)
 
 
 @contextmanager
@@ -255,7 +267,8 @@ def push(nodes: Sequence[Node], stops: Sequence[Node], directions: Sequence[Node
     """Find the derivative of every node along directions of `stops`."""
     probes = [same_value(ramp(node)) for node in nodes]
     pairs = [(node, probe) for node, probe in zip(nodes, probes) if node.dtype.is_differentiable]
-    back = gradient(pairs, stops)
+    with rules_along(True):
+        back = gradient(pairs, stops)
     lead = [
         (slope, build.cast(along, slope.dtype))
         for slope, along in zip(back, directions)

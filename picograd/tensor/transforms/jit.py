@@ -46,7 +46,7 @@ from picograd.runtime.log import log
 from picograd.tensor.core import autocast
 from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE
-from picograd.tensor.core.recording import same_value, show_memory, wrap
+from picograd.tensor.core.recording import same_value, share, wrap
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_arguments import (
     Flattener,
@@ -697,7 +697,7 @@ def first_outputs(
             elif not stored._tracks:  # else it keeps the graph of the trace
                 replace(stored, wrap(same_value(outputs[number]._node), False))
                 if capture.refusals:  # no later call gives it another value
-                    show_memory(stored, outputs[number])
+                    share(stored, outputs[number])
     return put_together(capture, outputs, capture.program.slots)
 
 

@@ -39,6 +39,24 @@ def test_gradients_are_added_in_place() -> None:
     assert held.tolist() == [3, 3] and x.grad is not None and x.grad.tolist() == [5, 7]
 
 
+def test_a_gradient_that_has_a_graph_is_added_to_in_place() -> None:
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    (x**3).sum().backward(create_graph=True)
+    held = x.grad
+    (x * 2).sum().backward()
+    assert held is x.grad and held.tolist() == [5, 14]
+    held.sum().backward(create_graph=True)  # of what it was, as the write was not recorded
+    assert held.tolist() == [5, 14] and x.grad.tolist() == [11, 26]
+
+
+def test_a_sum_of_gradients_that_keeps_its_graph_is_new() -> None:
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    x.sum().backward()
+    held = x.grad
+    x.sum().backward(create_graph=True)
+    assert held.tolist() == [1, 1] and x.grad.tolist() == [2, 2]
+
+
 def test_small_scripts_get_gradients_without_asking() -> None:
     x, c = Tensor([1.0, 2.0]), Tensor.ones(2)
     loss = (x * x * c).sum()

@@ -9,6 +9,8 @@ import pytest
 
 import picograd
 from picograd import Tensor
+from picograd.autograd import forward_ad
+from picograd.errors import GradientError
 
 torch = pytest.importorskip("torch")
 
@@ -425,3 +427,58 @@ def test_classes_may_name_the_rule_of_the_base() -> None:
     assert (value.item(), along.item()) == (2, 0.5)
     with pytest.raises(NotImplementedError, match="jvp"):
         Halved.jvp(None, value)
+
+
+class Scaled(picograd.autograd.Function):
+    """A product whose `jvp` tells that it was asked: it is twice as large, and no `backward`."""
+
+    @staticmethod
+    def forward(x: Tensor, y: Tensor, scale: float) -> tuple[Tensor, Tensor]:
+        return x * y * scale, x + y
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_forward(*inputs[:2])
+        ctx.scale = inputs[2]
+
+    @staticmethod
+    def jvp(ctx: Any, along: Tensor, across: Tensor, scale: None) -> tuple[Tensor, Tensor]:
+        x, y = ctx.saved_tensors
+        assert scale is None
+        return 2 * ctx.scale * (along * y + across * x), along + across
+
+
+def test_forward_mode_asks_for_jvp() -> None:
+    a, b, t, u = np.random.default_rng(3).standard_normal((4, 3)).astype("float32")
+    x, y, along, across = map(Tensor, (a, b, t, u))
+    product, total = picograd.func.jvp(
+        lambda x, y: Scaled.apply(x, y, 3.0), (x, y), (along, across)
+    )[1]
+    assert np.allclose(product.numpy(), 6 * (t * b + u * a), atol=1e-5)
+    assert np.allclose(total.numpy(), t + u)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, along)
+        found = forward_ad.unpack_dual(Scaled.apply(dual, y, 3.0)[0].sin()).tangent
+    assert found is not None and np.allclose(
+        found.numpy(), np.cos(3 * a * b) * 6 * t * b, atol=1e-4
+    )
+
+
+def test_the_derivative_by_jvp_can_be_differentiated() -> None:
+    x = Tensor([1.0, 2.0])
+    second = picograd.func.jacrev(picograd.func.jacfwd(lambda x: Scaled.apply(x, x, 1.0)[0]))
+    assert second(x).tolist() == [[[4.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 4.0]]]
+
+
+def test_a_tangent_has_the_shape_of_its_output() -> None:
+    class Wide(Scaled):
+        @staticmethod
+        def jvp(ctx: Any, along: Tensor, across: Tensor, scale: None) -> Any:
+            return along.expand(2, 3), along
+
+    x = Tensor.ones(3)
+    with pytest.raises(GradientError, match="tangent of output 0 has shape"):
+        picograd.func.jvp(lambda x: Wide.apply(x, x, 1.0), (x,), (x,))
+    Wide.jvp = staticmethod(lambda ctx, *tangents: tangents[0])
+    with pytest.raises(GradientError, match="1 tangents for 2 outputs"):
+        picograd.func.jvp(lambda x: Wide.apply(x, x, 1.0), (x,), (x,))

@@ -176,6 +176,24 @@ def test_what_is_stored_and_returned_is_one_memory_from_the_first_call_on() -> N
     assert [each.tolist() for each in returned] == [[3, 5]] * 4
 
 
+@pytest.mark.parametrize("show", [lambda x: x[:2], lambda x: x.detach()])
+def test_a_stored_view_shows_what_is_returned_from_the_first_call_on(show: Any) -> None:
+    stored = {}
+
+    @picograd.jit
+    def double(x: Tensor) -> Tensor:
+        whole = x * 2
+        stored["view"] = show(whole)
+        return whole
+
+    for _ in range(4):
+        whole = double(Tensor([1.0, 2.0, 3.0]))
+        whole.add_(1)
+        assert stored["view"].tolist()[:2] == [3, 5]
+        stored["view"].zero_()
+        assert whole.tolist()[:2] == [0, 0]
+
+
 def test_a_view_is_returned_as_one_where_a_number_is_followed() -> None:
     @picograd.jit
     def scaled(x: Tensor, factor: int) -> tuple[Tensor, Tensor]:
