@@ -164,6 +164,18 @@ ABOVE = {f"picograd.{path.rpartition('.')[0]}" for path in PATHS if "." in path}
 ABOVE -= {f"picograd.{path}" for path in PATHS} | {"picograd.nn"}
 
 
+class Renamed:
+    """This class gives `torch.nn` our module after `sys.modules["torch"] = picograd`, no second."""
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Leave that to Python."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Put ours in the place of the module. Raises ModuleNotFoundError."""
+        below = module.__name__.partition(".")[2]
+        sys.modules[module.__name__] = importlib.import_module(f"picograd.{below}")
+
+
 class Watcher:
     """This class adds to modules as they run: to others' what knows us, to ours the paths below."""
 
@@ -171,10 +183,14 @@ class Watcher:
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Find a module of others as Python does, and add to how it is run."""
+        root, _, below = fullname.partition(".")
+        if below and root != "picograd" and sys.modules.get(root) is sys.modules["picograd"]:
+            loader: Any = Renamed()
+            return ModuleSpec(fullname, loader)
         if fullname not in AFTER and fullname not in ABOVE:
             return None
         spec = PathFinder.find_spec(fullname, path, target)
-        loader: Any = spec and spec.loader
+        loader = spec and spec.loader
         if loader is not None:
             run = loader.exec_module
 

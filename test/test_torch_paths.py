@@ -167,3 +167,17 @@ def test_what_layers_of_programs_call() -> None:
     assert picograd.is_autocast_cache_enabled() and picograd.clear_autocast_cache() is None
     assert picograd.get_autocast_gpu_dtype() is picograd.float16
     assert not picograd.distributed.is_nccl_available()
+
+
+def test_another_name_for_the_package_has_the_same_modules(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "lent", picograd)
+    try:
+        for path in ("nn.functional", "nn.modules.batchnorm", "jit", "fft", "utils.data"):
+            found = importlib.import_module(f"lent.{path}")
+            assert found is importlib.import_module(f"picograd.{path}")
+        with pytest.raises(ModuleNotFoundError, match="nothing_of_ours"):
+            importlib.import_module("lent.nothing_of_ours")
+        assert picograd.nn.__spec__.name == "picograd.nn"
+    finally:
+        for name in [name for name in sys.modules if name.startswith("lent.")]:
+            del sys.modules[name]

@@ -229,8 +229,8 @@ def read_again(order: Sequence[Node]) -> list[Node]:
     """
     if not entries(PASSED):
         return []
-    passed = set(map(id, passed_over()))
-    again = [node for node in order if id(node) in passed]
+    passed = entries(PASSED)  # far more than a graph has: those of each step of a loop
+    again = [node for node in order if ref(node) in passed and is_pending(node)]
     for node in again:
         if PASSED[node] and node in ASKED:
             LINES[ASKED[node]] = None
@@ -418,6 +418,7 @@ def waiting(numbers: Mapping[int, int], live: Any, stored: set[int]) -> list[tup
     NEW.clear()
     if not entries(WAITING):
         return []
+    forget_unshown()
     left, computed = [FARTHEST], numbers.keys()
     near = [
         (node, is_free)
@@ -433,6 +434,14 @@ def waiting(numbers: Mapping[int, int], live: Any, stored: set[int]) -> list[tup
         for node, is_free in near
         if id(node) not in numbers and reads(node, numbers, stored, left)
     ]
+
+
+def forget_unshown() -> None:
+    """Forget what waits and has no tensor any more: graphs of loops keep all nodes alive."""
+    table = entries(WAITING)
+    for reference, (_, owner) in pairs_of(table):
+        if owner() is None:
+            table.pop(reference, None)
 
 
 def shown(node: Node, tensor: Any, bases: Bases) -> tuple[Node, int]:

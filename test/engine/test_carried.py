@@ -408,3 +408,15 @@ def test_many_waiting_tensors_cost_little():
     others = [(Tensor([float(n)]) + 1).exp() * 2 for n in range(300)]
     seconds()
     assert seconds() < few + 2e-3 and len(others) == 300
+
+
+def test_what_has_no_tensor_any_more_is_not_looked_at_in_each_later_step():
+    y = Tensor([0.5, 0.1]).requires_grad_()
+    before = len(carried.WAITING)
+    for _ in range(12):
+        other = y * 0.5
+        assert (y * y).sum() < 9
+        y = y * 0.4 + other.sin()
+        del other
+        assert y.sum() < 9
+    assert len(carried.WAITING) <= before + 1

@@ -61,7 +61,8 @@ def guarded(function: Callable[..., Any], name: str = "") -> Callable[..., Any]:
     """Make a function whose raw errors name it and its arguments; users may know another name."""
     op = name or function.__name__
 
-    code: Any = getattr(getattr(function, "recorded", function), "__code__", None)
+    written = inspect.unwrap(getattr(function, "recorded", function))  # `pending.locked` wraps it
+    code: Any = getattr(written, "__code__", None)
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if code else ()
     checks = checks_of(function, names) if code and not is_guarded(function) else ()
     by_place = tuple(each for each in checks if each.place < code.co_argcount)

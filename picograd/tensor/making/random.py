@@ -24,6 +24,7 @@ from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph import build, sorting
 from picograd.graph.node import Node
 from picograd.graph.random import signed
+from picograd.graph.room import check_size
 from picograd.helpers import product
 from picograd.late_methods import dataclass
 from picograd.number import given
@@ -270,6 +271,7 @@ def permutation(count: int, dtype: DType, device: str, generator: Generator | No
     if count > WHOLE.get(dtype, 1 << dtype.bits - (dtype.kind == "int")):
         text = f"{dtype.name} does not hold every number below {count}"
         raise ShapeError("randperm", text, "use int64")
+    check_size("randperm", (count,), dtype.itemsize)
     if count >= 1 << 31:  # positions in a row that is sorted are int32
         raise ShapeError("randperm", f"{count} numbers are too many", "use less than 2 ** 31")
     keys = random_bits((count,), device, generator)

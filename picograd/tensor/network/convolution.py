@@ -34,7 +34,7 @@ def per_axis(op: str, name: str, value: Any, rank: int, least: int = 1) -> Shape
 
 def window_stride(op: str, given: Any, kernel: Shape) -> Shape:
     """Read the stride of windows: their sizes where it is None, or empty, as in traces."""
-    if given is None or given in ((), []):
+    if given is None or (isinstance(given, (tuple, list)) and not given):
         return kernel
     return per_axis(op, "stride", given, len(kernel))
 
