@@ -119,13 +119,10 @@ def next_leaf(node: Node) -> Node:
     return Node("buffer", (), storage, node.shape, node.dtype, node.device)
 
 
-def before_writes(
-    nodes: Sequence[Node], is_kept: Callable[[Node], bool] = lambda node: False
-) -> None:
+def before_writes(nodes: Sequence[Node], is_kept: Any = lambda node: False) -> None:
     """Compute what live tensors still have to read of memory that a jitted plan will write."""
     leave()
-    pending = waiting_nodes()
-    found = readers_of(nodes, pending, Walk())
+    found = readers_of(nodes, waiting_nodes(), Walk())
     readers = [node for node in found if not is_kept(node)]
     if readers:
         compute(readers)
