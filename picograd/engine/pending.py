@@ -119,14 +119,11 @@ def next_leaf(node: Node) -> Node:
     return Node("buffer", (), storage, node.shape, node.dtype, node.device)
 
 
-def before_writes(
-    nodes: Sequence[Node], is_kept: Callable[[Node], bool] = lambda node: False
-) -> None:
+def before_writes(nodes: Sequence[Node]) -> None:
     """Compute what live tensors still have to read of memory that a jitted plan will write."""
     leave()
     pending = waiting_nodes()
-    found = readers_of(nodes, pending, Walk())
-    readers = [node for node in found if not is_kept(node)]
+    readers = readers_of(nodes, pending, Walk())
     if readers:
         compute(readers)
 
