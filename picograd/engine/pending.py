@@ -119,11 +119,11 @@ def next_leaf(node: Node) -> Node:
     return Node("buffer", (), storage, node.shape, node.dtype, node.device)
 
 
-def before_writes(nodes: Sequence[Node], is_kept: Any = lambda node: False) -> None:
+def before_writes(nodes: Sequence[Node]) -> None:
     """Compute what live tensors still have to read of memory that a jitted plan will write."""
     leave()
-    found = readers_of(nodes, waiting_nodes(), Walk())
-    readers = [node for node in found if not is_kept(node)]
+    pending = waiting_nodes()
+    readers = readers_of(nodes, pending, Walk())
     if readers:
         compute(readers)
 
