@@ -159,7 +159,7 @@ def spellings() -> Iterator[tuple[Page, str, str, Any]]:
     for name in dir(Tensor):
         if not name.startswith("_") and name not in NO_NAMES:
             thing = inspect.getattr_static(Tensor, name)
-            thing = thing.__func__ if isinstance(thing, staticmethod) else thing
+            thing = thing.__func__ if isinstance(thing, (classmethod, staticmethod)) else thing
             yield page_of(name, thing), name, f"Tensor.{name}", thing
     for page, module in NAMESPACES:
         prefix = module.__name__ if module.__name__.startswith("picograd.nn") else page.title

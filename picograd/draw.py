@@ -319,7 +319,9 @@ def render(source: Path, target: Path) -> bool:
         import pygraphviz
     except ImportError:
         return False
-    pygraphviz.AGraph(filename=str(source)).draw(str(target), prog="dot")
+    graph = pygraphviz.AGraph(filename=str(source))
+    # Bytes: Python 3.11.2, for one, refuses to open a file as this package asks it to.
+    target.write_bytes(graph.draw(None, format=target.suffix[1:], prog="dot"))
     return True
 
 
