@@ -117,6 +117,25 @@ def long_rows(value: Node, target: Target) -> TileKernel:
     return verify(build(found, target))
 
 
+def test_what_is_summed_and_stored_is_computed_once_and_by_blocks_that_run_at_once() -> None:
+    """The values of the images' channels are read before, for the sums and for the store."""
+
+    def leaf(*shape: int, dtype: DType = float32) -> Node:
+        size = int(np.prod(shape))
+        return Node("buffer", (), Storage(Buffer("cuda", dtype, size, 4096)), shape, dtype, "cuda")
+
+    x, g = (leaf(64, 3136, 96, dtype=bfloat16).cast(float32) for _ in range(2))
+    scale = build_graph.expand(leaf(64, 1, 96), x.shape)
+    part = (g * scale * build_graph.unary("sigmoid", x)).cast(bfloat16)
+    wide = part.cast(float32)
+    sums = wide.reduce("sum", (0, 1)), (wide * x).reduce("sum", (0, 1))
+    (found,) = schedule([part, *sums], cuda_target("sm_90a")).kernels
+    tiles = build(found, cuda_target("sm_90a"))
+    assert tiles.parts[0].blocks == 384  # of 396 places; 448, evenly, would take two turns
+    source = source_of(tiles)[0]
+    assert source[source.index("__global__") :].count("{quick_exp2(") == 1
+
+
 def test_blocks_hold_long_rows_that_they_read_again() -> None:
     """Those of 16 bits that are only reduced stay in the cache; short ones take few threads."""
     gpu = cuda_target("sm_80", 132)
