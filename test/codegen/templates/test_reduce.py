@@ -126,7 +126,7 @@ def test_what_is_summed_and_stored_is_computed_once_and_by_blocks_that_run_at_on
 
     x, g = (leaf(64, 3136, 96, dtype=bfloat16).cast(float32) for _ in range(2))
     scale = build_graph.expand(leaf(64, 1, 96), x.shape)
-    part = (g * scale * build_graph.unary("sigmoid", x)).cast(bfloat16)
+    part = (g * build_graph.unary("sigmoid", x * scale)).cast(bfloat16)
     wide = part.cast(float32)
     sums = wide.reduce("sum", (0, 1)), (wide * x).reduce("sum", (0, 1))
     (found,) = schedule([part, *sums], cuda_target("sm_90a")).kernels
