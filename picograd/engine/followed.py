@@ -115,8 +115,9 @@ def note_taken(taken: Taken, count: int) -> None:
     It is of a number of nodes: behind few no way begins, machine code is as fast there; it writes
     to no memory that there is.
     """
-    is_write = any(node.op in WRITES for node in taken.roots)
-    is_place = count >= FEWEST or is_write or EVENTS.is_early or EVENTS.is_place(taken.plan)
+    is_many = count >= FEWEST or EVENTS.is_early
+    is_write = not is_many and any(node.op in WRITES for node in taken.roots)
+    is_place = is_many or is_write or EVENTS.is_place(taken.plan)
     EVENTS.computed, EVENTS.is_early = taken.plan if is_place else None, False
     if EVENTS.expected is not None:
         numbers = [each.value for each in taken.scalars]

@@ -12,9 +12,8 @@ from typing import Any
 
 from picograd.buffer import Buffer, Storage
 from picograd.engine import pending
-from picograd.engine.followed import EVENTS, leave
+from picograd.engine.followed import EVENTS
 from picograd.engine.plan_key import leaf_buffer
-from picograd.engine.quick import Walk
 from picograd.engine.realize import buffer_view, node_from_numpy
 from picograd.engine.tracing import is_tracing
 from picograd.errors import check
@@ -57,11 +56,7 @@ def hand_out(node: Node) -> None:
         return tensor is not None and tensor._node is node
 
     if not is_shared(node):
-        leave()
-        readers = pending.readers_of([node], pending.waiting_nodes(), Walk())
-        waiting = [each for each in readers if not is_view(each)]
-        if waiting:
-            pending.compute(waiting)
+        pending.before_writes([node], is_view)
         note_shared(leaf_buffer(node))  # type: ignore[arg-type]
 
 

@@ -119,11 +119,14 @@ def next_leaf(node: Node) -> Node:
     return Node("buffer", (), storage, node.shape, node.dtype, node.device)
 
 
-def before_writes(nodes: Sequence[Node]) -> None:
-    """Compute what live tensors still have to read of memory that a jitted plan will write."""
+def before_writes(nodes: Sequence[Node], is_left: Any = lambda node: False) -> None:
+    """Compute what live tensors still have to read of memory that others will write.
+
+    Nodes of which `is_left` is true are to see what they write.
+    """
     leave()
-    pending = waiting_nodes()
-    readers = readers_of(nodes, pending, Walk())
+    found = readers_of(nodes, waiting_nodes(), Walk())
+    readers = [node for node in found if not is_left(node)]
     if readers:
         compute(readers)
 
