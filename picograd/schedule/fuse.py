@@ -119,8 +119,7 @@ class Fuser:
         is_expanding = row.is_repeating and facts.size > source.size
         if is_expanding and not source.is_loaded:
             self.share_expanded(source)
-        is_window = row.is_shifting and len(node.shape) > len(source.node.shape)
-        if is_window and facts.is_multiplied and self.target.has_blocks:
+        if facts.is_multiplied and self.target.has_blocks and views.is_window(node):
             self.share_windows(source, rows_of_taps(facts))
         mapping = views.dimension_map(node)
         facts.depth, facts.home, facts.cost = source.depth, source.home, source.cost
@@ -181,6 +180,8 @@ class Fuser:
             self.limit_window(facts, views.fold_count(node))
         if facts.tap_rows and self.target.has_blocks:  # before others note what it is made of
             self.store_windowed(facts, facts.kernels, facts.tap_rows)
+        if facts.is_loaded:
+            return
         if row.is_stored:
             self.store(facts, "contiguous was asked for")
         elif is_long(facts):

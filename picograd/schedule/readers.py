@@ -15,7 +15,7 @@ from picograd.graph.elementwise import ELEMENTWISE
 from picograd.graph.node import Node
 from picograd.graph.ops import OPS
 from picograd.schedule.group import PRODUCTS, Facts, Sink
-from picograd.schedule.views import dimension_map
+from picograd.schedule.views import dimension_map, is_window
 
 PASSING = {name for name, row in OPS.items() if row.view is not None}  # that show their input
 
@@ -50,9 +50,8 @@ def find_readers(values: Sequence[Facts], wanted: Collection[Facts]) -> None:
 
 def rows_of_taps(facts: Facts) -> float:
     """Count the rows of windows, multiplied by something, in which each element of the input is."""
-    node, row = facts.node, facts.node.row
-    is_window = row.is_shifting and node.rank > node.inputs[0].rank
-    if is_window and facts.is_multiplied:
+    node = facts.node
+    if facts.is_multiplied and is_window(node):
         along = node.arg[:-1]
         return prod(taps / stride for _, taps, stride, _ in along)
     if not facts.tap_rows or not passes(node):

@@ -66,11 +66,15 @@ def regrouped_order(before: Order, after: Order, order: Order) -> Order:
     return tuple(sorted(places, key=places.__getitem__))
 
 
+def is_window(node: Node) -> bool:
+    """Tell whether a view appends dimensions of windows."""
+    return node.row.is_shifting and node.rank > node.inputs[0].rank
+
+
 def view_windows(node: Node, source: Facts, mapping: tuple[int, ...] | None) -> frozenset[int]:
     """Dimensions of a view that a window appended."""
-    count = len(source.node.shape)
-    if node.row.is_shifting and len(node.shape) > count:
-        return frozenset(range(count, len(node.shape)))
+    if is_window(node):
+        return frozenset(range(source.node.rank, node.rank))
     if source.windows and mapping is None:
         return merged_windows(node, source)
     if not source.windows or mapping is None:
