@@ -152,7 +152,6 @@ RELAXED: dict[str, Callable[..., Value]] = {
     "relaxed_silu": relaxed_silu,
     "relaxed_one_plus_erf": relaxed_one_plus_erf,
 }
-OF_ROUNDED = {name.partition("_")[2]: name for name in RELAXED}
 FORMULAS = {"add 1.0 erf": "one_plus_erf"}
 TERMS: dict[str, Callable[..., Value]] = {
     "term_exp": term_exp,
@@ -168,7 +167,7 @@ def relaxed(root: Expr, names: Iterable[str] = tuple(RELAXED)) -> Expr:
 
     Of parts that the formula rounds to 16 bits itself nobody sees them in any case.
     """
-    chosen = {name.partition("_")[2]: name for name in names}
+    chosen = by_exact_name(names)
     order = walk(root)
     rounded = rounded_parts(order)
     exact, done = exact_parts(order), dict[int, Expr]()
@@ -183,6 +182,14 @@ def relaxed(root: Expr, names: Iterable[str] = tuple(RELAXED)) -> Expr:
         is_same = op == expr.op and all(map(is_, args, expr.args))
         done[id(expr)] = expr if is_same else Expr(op, args, expr.arg, expr.dtype)
     return done[id(root)]
+
+
+def by_exact_name(names: Iterable[str]) -> dict[str, str]:
+    """Find functions by the exact ones that they stand for."""
+    return {name.partition("_")[2]: name for name in names}
+
+
+OF_ROUNDED = by_exact_name(RELAXED)
 
 
 def name_of(expr: Expr) -> str:
