@@ -14,7 +14,7 @@ import pytest
 
 import picograd
 from picograd.config import config
-from picograd.engine import pending
+from picograd.engine import carried, pending
 from picograd.engine.followed import EVENTS, stop
 from picograd.engine.plan_key import leaf_buffer
 from picograd.errors import PicogradError
@@ -62,6 +62,7 @@ def fixed_seeds() -> Iterator[None]:
     stop()  # what the last test did is no way
     EVENTS.after = None
     KNOWN.clear()
+    carried.GRADIENTS.clear()  # what other tests left waiting would be stored with others
     config.verify = 1  # every test checks every IR its kernels pass through
     random.seed(0)
     np.random.seed(0)
