@@ -559,10 +559,16 @@ def prepare_writes(capture: Capture, arguments: Sequence[Tensor]) -> None:
     else nothing can read the old contents.
     """
     written = written_tensors(capture, arguments)
-    shared = [
-        each for each in written if held(each, "_node") > ALONE or each._node.op not in MEMORY
-    ]
+    shared = [each for each in written if is_shared(each)]
     if shared:
         pending.before_writes([tensor.node for tensor in shared])
         for tensor in shared:
             tensor._move(pending.next_leaf(tensor.node))
+
+
+def is_shared(tensor: Tensor) -> bool:
+    """Tell whether graphs may read a tensor's memory, by its node or what was computed there."""
+    if held(tensor, "_node") > ALONE or tensor._node.op not in MEMORY:
+        return True
+    source = tensor._node.arg.source
+    return source is not None and source() is not None

@@ -240,3 +240,18 @@ def test_gradients_of_a_first_call_start_from_what_a_state_was() -> None:
     step().sum().backward()
     assert weight.grad is not None
     assert weight.grad.item() == pytest.approx(np.cos(2 + np.sin(1)) * np.cos(1), rel=1e-5)
+
+
+def test_what_waits_is_computed_before_memory_that_it_leads_to_is_written() -> None:
+    """The value of a state that was computed just before is read by the node that gave it."""
+    state, found = Tensor([1.0]), []
+
+    @picograd.jit
+    def step() -> None:
+        state.add_(1)
+
+    for _ in range(4):
+        step()
+        state.data = state.data * 3
+        found.append(state.detach().clone())
+    assert [each.item() for each in found] == [6.0, 21.0, 66.0, 201.0]
