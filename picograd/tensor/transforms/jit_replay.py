@@ -42,7 +42,14 @@ from picograd.tensor.core.recording import (
 from picograd.tensor.core.recording import made as made_leaf
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_arguments import Place, rebuilt
-from picograd.tensor.transforms.jit_trace import Capture, Captured, Result, Target, describe
+from picograd.tensor.transforms.jit_trace import (
+    Capture,
+    Captured,
+    Result,
+    Target,
+    base_of,
+    describe,
+)
 from picograd.tensor.transforms.jit_variables import store
 from picograd.traced_number import TracedNumber
 
@@ -96,12 +103,12 @@ def stand_in(node: Node) -> Node:
 
 def keep_graph(
     roots: dict[int, Node], found: GraphKey, argument_of: dict[int, int], owner: Any
-) -> KeptGraph | None:
-    """Copy the graph of some roots over stand-ins; None where a value comes from a write."""
+) -> KeptGraph:
+    """Copy the graph of some roots over stand-ins."""
+    roots = without_writes(roots)
     nodes = toposort(list(roots.values()), lambda node: leaf_buffer(node) is not None)
-    if any(node.op in WRITES for node in nodes):
-        return None
     kept = KeptGraph({}, [], [], [], [], {})
+    written = {id(leaf_buffer(base_of(node))) for node in found.order if node.op in WRITES}
     values: dict[int, Node] = {}
     scalars = {id(scalar): number for number, scalar in enumerate(found.scalars)}
     for node in nodes:
@@ -122,12 +129,31 @@ def keep_graph(
             elif tensor is not None:
                 kept.captured.append((made, tensor))
             else:
-                kept.fixed.append((made, leaf(buffer, node.shape)))
+                steady = copy_of(buffer) if id(buffer) in written else buffer
+                kept.fixed.append((made, leaf(steady, node.shape)))
     kept.hooked = [node for node in nodes if node in HOOKS and id(node) not in values]
     ends = [*roots.values(), *kept.hooked]
     copies = with_hooks(ends, substituted(ends, values))
     kept.roots, kept.hooked = dict(zip(roots, copies)), copies[len(roots) :]
     return kept
+
+
+def without_writes(roots: dict[int, Node]) -> dict[int, Node]:
+    """Let what reads memory that was written read the value instead: the memory will change."""
+    nodes = toposort(list(roots.values()), lambda node: leaf_buffer(node) is not None)
+    if not any(node.op in WRITES for node in nodes):
+        return roots
+    copies: dict[int, Node] = {}
+    for node in nodes:
+        inputs = tuple([copies[id(child)] for child in node.inputs if id(child) in copies])
+        if leaf_buffer(node) is not None:
+            copies[id(node)] = node
+        elif node.op in WRITES:
+            copies[id(node)] = inputs[-1]
+        else:
+            copies[id(node)] = node.with_inputs(inputs)
+    with_hooks(nodes, [copies[id(node)] for node in nodes])
+    return {number: copies[id(root)] for number, root in roots.items()}
 
 
 def with_hooks(nodes: Sequence[Node], copies: list[Node]) -> list[Node]:

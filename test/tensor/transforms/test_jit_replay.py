@@ -255,3 +255,23 @@ def test_what_waits_is_computed_before_memory_that_it_leads_to_is_written() -> N
         state.data = state.data * 3
         found.append(state.detach().clone())
     assert [each.item() for each in found] == [6.0, 21.0, 66.0, 201.0]
+
+
+def test_gradients_go_through_what_a_call_has_written() -> None:
+    """What read a written state had no gradient, and neither had what was returned beside it."""
+    state, weight = Tensor([2.0, 1.0]), Tensor([1.0, 0.5], requires_grad=True)
+
+    @picograd.jit
+    def step(shift: Tensor) -> tuple[Tensor, Tensor]:
+        fresh = Tensor([3.0, 4.0])
+        beside = weight * fresh.clone()
+        fresh += shift
+        state.add_(1)
+        return weight * state + fresh, beside
+
+    for number in range(3):
+        weight.grad = None
+        found, beside = step(Tensor([1.0, number]))
+        (found.sum() + 10 * beside.sum()).backward()
+        assert weight.grad is not None
+        assert weight.grad.tolist() == [33.0 + number, 42.0 + number]
