@@ -352,12 +352,12 @@ def test_nobody_is_asked_for_arguments_that_are_written_and_let_go(
     assert x.tolist() == [7.0, 11.0]
 
 
-def test_numbers_beside_tensors_that_are_replaced_go_on() -> None:
+def test_numbers_beside_tensors_that_are_replaced_go_on():
     """The list was put back with all that was in it: what the function counted there was lost."""
-    x, held = Tensor([1.0]), [Tensor([0.0]), 0]
+    x, held = picograd.Tensor([1.0]), [picograd.Tensor([0.0]), 0]
 
     @picograd.jit
-    def step(x: Tensor) -> Tensor:
+    def step(x):
         held[1] += 1
         return x * 2
 
