@@ -14,7 +14,7 @@ import pytest
 
 import picograd
 from picograd.config import config
-from picograd.engine import pending
+from picograd.engine import carried, pending
 from picograd.engine.followed import EVENTS, stop
 from picograd.engine.plan_key import leaf_buffer
 from picograd.errors import PicogradError
@@ -59,9 +59,8 @@ def cpu_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def fixed_seeds() -> Iterator[None]:
-    stop()  # what the last test did is no way
-    EVENTS.after = None
-    KNOWN.clear()
+    no_way()
+    carried.GRADIENTS.clear()  # what other tests left waiting would be stored with others
     config.verify = 1  # every test checks every IR its kernels pass through
     random.seed(0)
     np.random.seed(0)
@@ -70,9 +69,17 @@ def fixed_seeds() -> Iterator[None]:
         torch.set_num_threads(1)  # its threads spin, which hurts where tests share cores
         torch.default_generator.manual_seed(0)  # that of all devices notes a stack at each call
     compute_what_is_left()
+    no_way()
     yield
     if subclasses.fill.cache_info().currsize:
         forget_classes()
+
+
+def no_way() -> None:
+    """Forget what was learnt: neither what the last test did nor what it left begins a way."""
+    stop()
+    EVENTS.after = None
+    KNOWN.clear()
 
 
 # What the first class that derives from Tensor puts other functions in: modules and classes.

@@ -286,11 +286,22 @@ def note_gradients(served: Sequence[tuple[Any, Node]]) -> None:
 def met(seen: Container[Node]) -> list[Node]:
     """List the formulas of gradients that nodes which were seen lead to, or are the graph of."""
     found = []
-    for whole in nodes_of(GRADIENTS):
+    for whole in formulas_waited_for():
         placed = BLOCKS.get(whole)
         if whole in seen or (placed and placed.inner[0] in seen):
             found.append(whole)
     return found
+
+
+def formulas_waited_for() -> list[Node]:
+    """List the formulas of which gradients wait, and forget those that were computed otherwise."""
+    if not entries(GRADIENTS):
+        return []
+    found = nodes_of(GRADIENTS)
+    waiting = [whole for whole in found if gradients_of(whole)]
+    for whole in set(found).difference(waiting):
+        GRADIENTS.pop(whole, None)
+    return waiting
 
 
 def gradients_beside(seen: Container[Node], asked: Sequence[Node]) -> list[Node]:

@@ -165,7 +165,7 @@ def part_at(node: Node, found: Sequence[Any]) -> int | None:
 
 def may_compute() -> bool:
     """Tell whether nobody has to see a plan, or what gradients read stored by it."""
-    return not (config.debug or PROFILES or carried.entries(carried.GRADIENTS))
+    return not (config.debug or PROFILES or carried.formulas_waited_for())
 
 
 def compute(roots: Sequence[Node], live: Any) -> bool:

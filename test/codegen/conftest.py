@@ -22,5 +22,6 @@ def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reduce, "COLUMNS", 24)
     monkeypatch.setattr(rows, "ROW_PIECE", 13)
     monkeypatch.setattr(rows, "COLUMN_PIECE", 7)
+    monkeypatch.setattr(reduce, "GRAND_PIECE", 5)
     monkeypatch.setattr(scatter, "CPU_POINTS", 100)
     monkeypatch.setattr(scatter, "MINIMUM_COLUMNS", 3)

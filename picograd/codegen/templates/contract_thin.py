@@ -18,7 +18,7 @@ from picograd.schedule.index import Axis, Index, axis_index
 from picograd.schedule.loop import Condition, Expr, const, needed, rewrite
 
 VECTOR = 16  # elements; shorter axes are better packed
-LONG_DEPTH = 65536  # elements that are summed at once: LLVM keeps about 64 partial sums of them
+LONG_DEPTH = 8192  # elements that are summed at once: LLVM keeps about 64 partial sums of them
 THIN = 8  # vectors up to which reading the matrix once for each beats packing it
 AT_ONCE = 8  # rows of the matrix that are added to a sum before it goes back to memory
 LEAST_COLUMNS, MOST_COLUMNS = 256, 2048  # of a task: 32 KiB of sums, at most

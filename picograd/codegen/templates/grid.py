@@ -64,6 +64,16 @@ def cut(axes: Sequence[Axis], points: int) -> Cut:
     return Cut(grid, (within, *axes[place:]), {split: index}, conditions)
 
 
+def in_pieces(space: Cut, points: int) -> tuple[Cut, tuple[Axis, ...]]:
+    """Cut the dims of a space once more: into dims of about `points` points, and axes of pieces."""
+    inner = cut(space.dims, points)
+    axes = dict(inner.axes)
+    for each, index in space.axes.items():
+        axes[each] = substitute(index, inner.axes)
+    moved = tuple((substitute(index, inner.axes), lo, hi) for index, lo, hi in space.conditions)
+    return Cut(space.grid, inner.dims, axes, (*moved, *inner.conditions)), inner.grid
+
+
 def ended(space: Cut, part: Part, lanes: int = 1) -> Cut:
     """Leave out the points of a cut space beyond the ends of its part, whole vectors of them."""
     rounded = dict(space.axes)

@@ -16,9 +16,9 @@ from dataclasses import replace
 from picograd.codegen.templates import map as map_template
 from picograd.codegen.templates import sliding_columns
 from picograd.codegen.templates.column_sums import block_threads, build_column_sums, sums_of
-from picograd.codegen.templates.grid import Cut, balanced, cut, ended, merge_part
+from picograd.codegen.templates.grid import Cut, balanced, cut, ended, in_pieces, merge_part
 from picograd.codegen.templates.members import build_parts
-from picograd.codegen.templates.rows import KEPT_REGISTERS, Rows
+from picograd.codegen.templates.rows import GRAND_PIECE, KEPT_REGISTERS, Rows
 from picograd.codegen.templates.sharing import HELD_BYTES, is_held, share_elements
 from picograd.codegen.templates.threads import Threads, threads_along
 from picograd.codegen.templates.transposed import across_rows, crossed_axis, in_blocks
@@ -30,12 +30,13 @@ from picograd.codegen.templates.turned_rows import (
     whole_blocks,
 )
 from picograd.codegen.templates.uneven_rows import cut_uneven
-from picograd.codegen.tile import For, Step, TileKernel, TilePart, When
+from picograd.codegen.tile import Accumulate, Assign, For, Step, TileKernel, TilePart, When
 from picograd.helpers import ceil_div, product, round_up
 from picograd.schedule.assemble import hero_of
 from picograd.schedule.cost import LONG_ROW, WARP, column_tile
 from picograd.schedule.index import Axis, Index, axes_of, axis_index, position_over
-from picograd.schedule.loop import Compute, Condition, Expr, Kernel, Part, walk
+from picograd.schedule.loop import Compute, Condition, Expr, Kernel, Part, const, walk
+from picograd.schedule.monoid import identity
 from picograd.target import Target
 
 TASK_POINTS = 65536
@@ -388,6 +389,8 @@ def build_whole(kernel: Kernel, part: Part, target: Target, is_column: bool) -> 
     space = cut_rows(part, target, is_column, inner_size(part), columns)
     if is_serial and space.dims and crossed_axis(part) is not None:
         return build_across(part, in_blocks(space))
+    is_long = is_serial and has_grand_sum(part)
+    space, pieces = in_pieces(space, GRAND_PIECE) if is_long else (space, ())
     serial = space.dims if is_serial else space.dims[:-1] if narrow else ()
     dims = space.dims[len(serial) :]
     threads = threads_for(kernel, part, target, dims, is_column, lanes)
@@ -397,19 +400,52 @@ def build_whole(kernel: Kernel, part: Part, target: Target, is_column: bool) -> 
     conditions = inside if is_serial or serial else (*space.conditions, *inside)
     point = position_over(space.grid)
     rows = Rows(part, dims, space.axes, conditions, threads, is_column)
-    rows.keeps_shared = keeps_shared(kernel, target)
+    rows.keeps_shared, rows.pieces = keeps_shared(kernel, target), pieces
     body: tuple[Step, ...] = tuple(rows.whole())
     if is_serial or serial:
-        for axis in reversed(serial):
-            own = tuple(end for end in ends if axis in axes_of(end[0]))
-            ends = tuple(end for end in ends if end not in own)
-            body = (For(axis, when(own, body)),)
-        body = insert_when(body, space)
-        body = when(ends, body)
+        body = in_loops(rows, body, space, serial, ends)
     first, last = rows.grand(product(a.size for a in space.grid), point)
     steps = (*first, *body, *last)
     together = MOST_THREADS // threads_of(kernel, target) if rows.keeps_shared else 0
     return TilePart(space.grid, tuple(rows.tiles), steps, tuple(rows.workspaces), together=together)
+
+
+def in_loops(
+    rows: Rows,
+    body: tuple[Step, ...],
+    space: Cut,
+    serial: tuple[Axis, ...],
+    ends: tuple[Condition, ...],
+) -> tuple[Step, ...]:
+    """Run the steps of a row for the rows of a grid point; long sums over them add up pieces."""
+    for axis in reversed((*rows.pieces, *serial)):
+        if axis in rows.pieces[-1:]:
+            body = in_grand_pieces(rows, insert_when(body, space))
+        own = tuple(end for end in ends if axis in axes_of(end[0]))
+        ends = tuple(end for end in ends if end not in own)
+        body = (For(axis, when(own, body)),)
+    return when(ends, body if rows.pieces else insert_when(body, space))
+
+
+def in_grand_pieces(rows: Rows, body: tuple[Step, ...]) -> tuple[Step, ...]:
+    """Let the rows of one piece be added up, by the steps given, before grand results get them."""
+    first, last = list[Step](), list[Step]()
+    for number, compute in enumerate(rows.part.computes):
+        if compute.reduce and not compute.axes:
+            name, dtype, monoid = f"p{number}", compute.dtype, compute.monoid or "sum"
+            rows.scalar_tile(name, dtype)
+            first.append(Assign(name, (), const(identity(monoid, dtype), dtype)))
+            value = Expr("tile", (), (name, ()), dtype)
+            last.append(Accumulate(f"t{number}", (), (), monoid, value, False))
+    return (*first, *body, *last)
+
+
+def has_grand_sum(part: Part) -> bool:
+    """Tell whether floats are summed over all rows."""
+    if not part.rows:
+        return False
+    grand = [each for each in part.computes if each.reduce and not each.axes]
+    return any(each.dtype.is_float and each.monoid == "sum" for each in grand)
 
 
 def build_across(part: Part, space: Cut) -> TilePart:

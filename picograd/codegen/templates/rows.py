@@ -16,7 +16,8 @@ from picograd.schedule.monoid import identity
 
 # A float sum longer than this is summed in pieces: LLVM keeps about 64 partial sums of a row, one
 # for each lane of four vectors, but only one partial sum of a column.
-ROW_PIECE, COLUMN_PIECE = 65536, 4096
+# A sum over all rows has one.
+ROW_PIECE, COLUMN_PIECE, GRAND_PIECE = 8192, 4096, 256
 KEPT_ELEMENTS = 16384  # of a row, in the first-level cache
 KEPT_REGISTERS = 32  # of one CUDA thread
 
@@ -52,6 +53,7 @@ class Rows:
         self.stores: list[Store] = []
         self.columns: list[Accumulate] = []  # sums over all rows
         self.keeps_shared = False  # shared memory holds the rows that registers cannot
+        self.pieces: tuple[Axis, ...] = ()  # loops over the pieces of long sums over all rows
         self.is_across = False  # a CPU stores elements only after a block of rows
 
     # -- levels -----------------------------------------------------------------------------------
@@ -340,9 +342,7 @@ class Rows:
         piece, within = (Axis("piece", ceil_div(size, chunk)), Axis(f"{over[0].name}_in", chunk))
         index = axis_index(piece) * chunk + axis_index(within)
         ragged = ((index, 0, size - 1),) if size % chunk else ()
-        starts: list[Step] = []
-        parts: list[Step] = []
-        totals: list[Step] = []
+        starts, parts, totals = list[Step](), list[Step](), list[Step]()
         for (number, compute), expr in zip(group, exprs, strict=True):
             monoid, dtype = compute.monoid or "sum", compute.dtype
             value = self.tile(f"p{number}", (), dtype)
@@ -386,7 +386,8 @@ class Rows:
         monoid = compute.monoid or "sum"
         expr = self.guarded(expr, identity(monoid, expr.dtype))
         layout = self.threads.layout() if self.threads else None
-        return [Accumulate(f"t{number}", (), self.dims, monoid, expr, False, layout)]
+        name = f"p{number}" if self.pieces else f"t{number}"
+        return [Accumulate(name, (), self.dims, monoid, expr, False, layout)]
 
     def scalar_tile(self, name: str, dtype: DType) -> None:
         """Make a register tile of one element, known to every thread."""

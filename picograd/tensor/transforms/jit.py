@@ -66,10 +66,12 @@ from picograd.tensor.transforms.jit_numbers import (
 )
 from picograd.tensor.transforms.jit_places import Places, with_lists
 from picograd.tensor.transforms.jit_replay import (
+    Given,
     Hand,
     check_results,
     copy_of,
     give_gradient,
+    given_of,
     keep_graph,
     put_together,
     ready,
@@ -97,6 +99,7 @@ PARTS = (
 
 P = ParamSpec("P")  # arguments of the function
 R = TypeVar("R")  # its result
+Outcome = tuple[list[Buffer], list[int | float], list[Given]]
 S = TypeVar("S")  # the instance, of a method
 Rest = ParamSpec("Rest")  # the arguments behind it
 
@@ -368,14 +371,14 @@ class Jitted(Generic[P, R]):
             guard.settle(reach, noted)
             capture = tracer.find(known)
             self.learn(key[3], guard, tracer, capture)
-            results, values = compute(tracer, capture)
+            results, values, given = compute(tracer, capture)
         except BaseException:
             tracer.before.undo(noted)
             raise
         del noted, known
         capture.set_guard(guard)
         key = self.settled(key, capture, numbers)
-        outputs = first_outputs(tracer, capture, results, values)
+        outputs = first_outputs(tracer, capture, results, values, given)
         self.keep(key, capture, objects)
         self.tell(capture, reason)
         if capture.checks:
@@ -582,12 +585,12 @@ def is_gone(capture: Capture) -> bool:
     return capture.plan is not None and capture.plan() is None
 
 
-def compute(tracer: Tracer, capture: Capture) -> tuple[list[Buffer], list[int | float]]:
-    """Compute the roots of a trace by one plan; gives the results, and the scalars it read."""
+def compute(tracer: Tracer, capture: Capture) -> Outcome:
+    """Compute the roots of a trace by one plan; gives the results, and what it started from."""
     checks = tracer.find_checks(capture)
     roots, sizes = list(tracer.roots.values()), tracer.sizes
     if not roots:
-        return [], []
+        return [], [], []
     traced = roots
     if sizes is not None:
         roots = sizes.graph(traced)
@@ -600,9 +603,8 @@ def compute(tracer: Tracer, capture: Capture) -> tuple[list[Buffer], list[int | 
         capture.graph = keep_graph(wanted, found, tracer.argument_of(), tracer.find_captured)
         if capture.graph is not None and capture.graph.is_fixed:
             capture.refusals.append("gradients go through a position that no value needs")
-    capture.scalars, limits = found.scalars, None
-    if sizes is not None:
-        limits = follow(capture, tracer, traced, roots, found)
+    capture.scalars = found.scalars
+    limits = None if sizes is None else follow(capture, tracer, traced, roots, found)
     plan = find_plan(found, roots, limits, SHORT_PATIENCE if sizes is None else sizes.patience)
     for position in capture.copies:
         capture.inputs[position] = copy_of(capture.inputs[position])
@@ -611,6 +613,7 @@ def compute(tracer: Tracer, capture: Capture) -> tuple[list[Buffer], list[int | 
     capture.early = early_checks(checks, found)
     if capture.early is not None:
         capture.early.run(found.buffers)
+    given = given_of(capture, tracer.arguments, tracer.outside.values())
     Storage.replays += 1
     results = plan.run(found.buffers, values, user_line())
     hang(roots, results)
@@ -621,7 +624,7 @@ def compute(tracer: Tracer, capture: Capture) -> tuple[list[Buffer], list[int | 
             tensor = tracer.arguments[target]
             tensor._move(pending.next_leaf(tensor._node))
     spread_writes(capture, tracer.arguments)
-    return results, values
+    return results, values, given
 
 
 def follow(
@@ -667,13 +670,14 @@ def results_of(capture: Capture) -> list[Result]:
 
 
 def first_outputs(
-    tracer: Tracer, capture: Capture, results: Sequence[Buffer], values: Sequence[int | float]
-) -> Any:
+    tracer: Tracer, capture: Capture, results: Sequence[Buffer], values: Sequence[int | float],
+    given: Sequence[Given],
+) -> Any:  # fmt: skip
     """Hand out what the traced call itself computed: as later calls do, to the caller's tensors.
 
     A returned tensor that the function stored as well follows what later calls return.
     """
-    hand = Hand(capture, tracer.arguments, results, values)
+    hand = Hand(capture, tracer.arguments, results, values, given)
     for target, result in capture.replaced:
         if isinstance(target, int):
             replace(tracer.arguments[target], hand.tensor(result))

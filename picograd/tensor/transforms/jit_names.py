@@ -80,10 +80,16 @@ def read(code: CodeType, found: Names, first: Path, outer: Path) -> None:
         if each.opname in ATTRIBUTE:
             found.attributes.add(each.argval)
             path = (*(path or LOCAL), each.argval)
-        else:
+        elif not is_copy(each):  # `settings.count += 1` reads of a copy
             finish(path, found, first)
             path = start(each, outer)
     finish(path, found, first)
+
+
+def is_copy(instruction: Any) -> bool:
+    """Tell whether an instruction puts on the stack once more what is on top of it."""
+    name = instruction.opname
+    return name == "DUP_TOP" or (name == "COPY" and instruction.arg == 1)
 
 
 def asked_name(following: Sequence[Any]) -> str | None:

@@ -160,8 +160,9 @@ class Opened:
     def restore(self) -> None:
         """Put back what was in the places."""
         for held, items in self.orders:
-            held.clear()
-            held.extend(items)
+            if len(held) != len(items):
+                held.clear()
+                held.extend(items)
         for place, value in zip(self.places, self.values):
             place.write(value)
 

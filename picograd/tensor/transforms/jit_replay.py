@@ -8,7 +8,7 @@ this call. The kept graph holds no memory: its leaves are stand-ins.
 
 import dataclasses
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -42,9 +42,18 @@ from picograd.tensor.core.recording import (
 from picograd.tensor.core.recording import made as made_leaf
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_arguments import Place, rebuilt
-from picograd.tensor.transforms.jit_trace import Capture, Captured, Result, Target, describe
+from picograd.tensor.transforms.jit_trace import (
+    Capture,
+    Captured,
+    Result,
+    Target,
+    base_of,
+    describe,
+)
 from picograd.tensor.transforms.jit_variables import store
 from picograd.traced_number import TracedNumber
+
+Given = tuple[Node, Any, Node]  # a stand-in, what its gradient is for, and its value
 
 
 @dataclass(slots=True)
@@ -65,6 +74,27 @@ class KeptGraph:
     hooked: list[Node] = field(default_factory=list)  # of which hooks see the gradients
     is_fixed: bool = False  # gradients go through positions that are those of the trace
 
+    def given(
+        self, arguments: Sequence[Any], written: Sequence[Any], before: Iterable[tuple[Any, Node]]
+    ) -> list[Given]:
+        """List what a call starts from; `before` are tensors, and nodes that they had.
+
+        Gradients read what is about to be written as it is now.
+        """
+        found: list[Given] = []
+        changing = set(map(id, written))
+        nodes = {id(tensor): node for tensor, node in before}
+        pairs = [(made, arguments[number]) for made, number in self.arguments]
+        for made, tensor in (*pairs, *((made, find()) for made, find in self.captured)):
+            node = nodes.get(id(tensor), tensor._node)
+            if id(tensor) in changing:
+                realize([node])
+                buffer: Any = leaf_buffer(node)
+                found.append((made, tensor, leaf(copy_of(buffer), node.shape)))
+            else:
+                found.append((made, node, node))
+        return found
+
 
 def stand_in(node: Node) -> Node:
     """Make a leaf without memory."""
@@ -73,12 +103,12 @@ def stand_in(node: Node) -> Node:
 
 def keep_graph(
     roots: dict[int, Node], found: GraphKey, argument_of: dict[int, int], owner: Any
-) -> KeptGraph | None:
-    """Copy the graph of some roots over stand-ins; None where a value comes from a write."""
+) -> KeptGraph:
+    """Copy the graph of some roots over stand-ins."""
+    roots = without_writes(roots)
     nodes = toposort(list(roots.values()), lambda node: leaf_buffer(node) is not None)
-    if any(node.op in WRITES for node in nodes):
-        return None
     kept = KeptGraph({}, [], [], [], [], {})
+    written = {id(leaf_buffer(base_of(node))) for node in found.order if node.op in WRITES}
     values: dict[int, Node] = {}
     scalars = {id(scalar): number for number, scalar in enumerate(found.scalars)}
     for node in nodes:
@@ -99,12 +129,31 @@ def keep_graph(
             elif tensor is not None:
                 kept.captured.append((made, tensor))
             else:
-                kept.fixed.append((made, leaf(buffer, node.shape)))
+                steady = copy_of(buffer) if id(buffer) in written else buffer
+                kept.fixed.append((made, leaf(steady, node.shape)))
     kept.hooked = [node for node in nodes if node in HOOKS and id(node) not in values]
     ends = [*roots.values(), *kept.hooked]
     copies = with_hooks(ends, substituted(ends, values))
     kept.roots, kept.hooked = dict(zip(roots, copies)), copies[len(roots) :]
     return kept
+
+
+def without_writes(roots: dict[int, Node]) -> dict[int, Node]:
+    """Let what reads memory that was written read the value instead: the memory will change."""
+    nodes = toposort(list(roots.values()), lambda node: leaf_buffer(node) is not None)
+    if not any(node.op in WRITES for node in nodes):
+        return roots
+    copies: dict[int, Node] = {}
+    for node in nodes:
+        inputs = tuple([copies[id(child)] for child in node.inputs if id(child) in copies])
+        if leaf_buffer(node) is not None:
+            copies[id(node)] = node
+        elif node.op in WRITES:
+            copies[id(node)] = inputs[-1]
+        else:
+            copies[id(node)] = node.with_inputs(inputs)
+    with_hooks(nodes, [copies[id(node)] for node in nodes])
+    return {number: copies[id(root)] for number, root in roots.items()}
 
 
 def with_hooks(nodes: Sequence[Node], copies: list[Node]) -> list[Node]:
@@ -119,15 +168,12 @@ class Recording:
     """This class is one call of a jitted function, for the gradients of its outputs."""
 
     def __init__(
-        self, kept: KeptGraph, arguments: Sequence[Any], values: Sequence[int | float]
+        self, kept: KeptGraph, given: Sequence[Given], values: Sequence[int | float]
     ) -> None:
         self.kept = kept
-        pairs = [(made, arguments[number]) for made, number in kept.arguments]
-        pairs += [(made, find()) for made, find in kept.captured]
-        self.leaves = [(made, tensor._node) for made, tensor in pairs] + kept.fixed
-        asked = [(made, tensor._node) for made, tensor in pairs if tensor.dtype.is_differentiable]
-        self.made: list[Node] = [made for made, _ in asked]
-        self.inputs: list[Any] = [node for _, node in asked]
+        self.leaves = [(made, value) for made, _, value in given] + kept.fixed
+        self.asked = [each for each in given if each[0].dtype.is_differentiable]
+        self.inputs: list[Any] = [getattr(source, "_node", source) for _, source, _ in self.asked]
         self.values = [(made, values[number]) for made, number in kept.scalars]
         self.starts = {start: GivenInt(values[at]) for start, at in kept.starts.items()}
 
@@ -143,8 +189,11 @@ class Recording:
                 scalar = RuntimeScalar(value)
                 number = build.scalar(scalar, made.device, made.dtype)
                 values[id(made)] = number.broadcast_to(made.shape)
-            targets = [same_value(each) for each in nodes]  # no path leads from one to another
-            values.update(zip(map(id, self.made), targets))
+            pairs = zip(self.asked, nodes)  # of targets no path leads from one to another
+            targets = [
+                same_value(now if source is value else value) for (_, source, value), now in pairs
+            ]
+            values.update((id(made), target) for (made, *_), target in zip(self.asked, targets))
             root, *_ = with_hooks(ends, substituted(ends, values))
             return gradient([(root, flowing)], targets)
 
@@ -239,16 +288,27 @@ def replay(
     for position in capture.copies:
         inputs[position] = copy_of(inputs[position])
     values = draw_again(capture, numbers)
+    given = given_of(capture, arguments)
     Storage.replays += 1
     results = [] if plan is None else run(capture, plan, arguments, inputs, values)
     spread_writes(capture, arguments)
-    outputs = hand_out(capture, arguments, results, values, numbers)
+    outputs = hand_out(capture, arguments, results, values, numbers, given)
     if capture.stores:
         store(capture, numbers)
     capture.recorded = pending.recorded()
     if capture.checks:
         check_results(capture, results)
     return outputs
+
+
+def given_of(
+    capture: Capture, arguments: Sequence[Tensor], before: Iterable[tuple[Any, Node]] = ()
+) -> list[Given]:
+    """List what a call starts from whose outputs may be asked for gradients, else nothing."""
+    if capture.graph is None:
+        return []
+    found: list[Given] = capture.graph.given(arguments, written_tensors(capture, arguments), before)
+    return found
 
 
 def run(
@@ -306,10 +366,10 @@ def written_tensors(capture: Capture, arguments: Sequence[Tensor]) -> list[Tenso
 
 def hand_out(
     capture: Capture, arguments: Sequence[Tensor], results: Sequence[Buffer], values: Any,
-    numbers: Sequence[Any],
+    numbers: Sequence[Any], given: Sequence[Given],
 ) -> Any:  # fmt: skip
     """Give every tensor its result, and build the returned value."""
-    hand = Hand(capture, arguments, results, values, numbers)
+    hand = Hand(capture, arguments, results, values, given, numbers)
     for target, result in capture.replaced:
         replace(found(target, arguments), hand.tensor(result), result.is_moved)
     later = []
@@ -345,12 +405,22 @@ def put_together(capture: Capture, outputs: Sequence[Any], numbers: Sequence[Any
 class Hand:
     """This class makes the tensors of one call from the results of its plan."""
 
-    __slots__ = ("arguments", "capture", "numbers", "recording", "results", "shown", "values")
+    __slots__ = (
+        "arguments",
+        "capture",
+        "given",
+        "numbers",
+        "recording",
+        "results",
+        "shown",
+        "values",
+    )
 
     def __init__(
         self, capture: Capture, arguments: Sequence[Tensor], results: Sequence[Buffer], values: Any,
-        numbers: Sequence[Any] = (),
+        given: Sequence[Given], numbers: Sequence[Any] = (),
     ) -> None:  # fmt: skip
+        self.given: Sequence[Given] = given
         self.numbers: Sequence[Any] = numbers
         self.capture = capture
         self.arguments = arguments
@@ -405,7 +475,7 @@ class Hand:
     def recorded(self, result: Result) -> Any:
         """Make an output that gradients can be asked of."""
         if self.recording is None:
-            self.recording = Recording(self.capture.graph, self.arguments, self.values)
+            self.recording = Recording(self.capture.graph, self.given, self.values)
         return self.recording.output(result.number, self.results[result.number], self.shape(result))
 
 
@@ -515,10 +585,16 @@ def prepare_writes(capture: Capture, arguments: Sequence[Tensor]) -> None:
     else nothing can read the old contents.
     """
     written = written_tensors(capture, arguments)
-    shared = [
-        each for each in written if held(each, "_node") > ALONE or each._node.op not in MEMORY
-    ]
+    shared = [each for each in written if is_shared(each)]
     if shared:
         pending.before_writes([tensor.node for tensor in shared])
         for tensor in shared:
             tensor._move(pending.next_leaf(tensor.node))
+
+
+def is_shared(tensor: Tensor) -> bool:
+    """Tell whether graphs may read a tensor's memory, by its node or what was computed there."""
+    if held(tensor, "_node") > ALONE or tensor._node.op not in MEMORY:
+        return True
+    source = tensor._node.arg.source
+    return source is not None and source() is not None

@@ -350,3 +350,18 @@ def test_nobody_is_asked_for_arguments_that_are_written_and_let_go(
     for _ in range(2):
         step(x)
     assert x.tolist() == [7.0, 11.0]
+
+
+def test_numbers_beside_tensors_that_are_replaced_go_on():
+    """The list was put back with all that was in it: what the function counted there was lost."""
+    x, held = picograd.Tensor([1.0]), [picograd.Tensor([0.0]), 0]
+
+    @picograd.jit
+    def step(x):
+        held[1] += 1
+        return x * 2
+
+    for number in range(1, 8):
+        if number in (3, 5):
+            held[0] = x + number
+        assert step(x).item() == 2.0 and held[1] == number

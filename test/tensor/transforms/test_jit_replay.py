@@ -204,3 +204,74 @@ def test_a_view_is_returned_as_one_where_a_number_is_followed() -> None:
         whole, part = scaled(Tensor([1.0, 2.0]), factor)
         whole.add_(1)
         assert part.tolist() == [2 * factor + 1]
+
+
+@pytest.mark.parametrize("is_passed", [False, True])
+def test_gradients_read_what_a_call_writes_as_it_was(is_passed: bool) -> None:
+    """They read what the call left there: those of a loss that reads a state it moves on."""
+    state, weight = Tensor([2.0, 1.0]), Tensor([1.0, 0.5], requires_grad=True)
+
+    def step(passed: Tensor | None) -> Tensor:
+        held = state if passed is None else passed
+        loss = (weight * (held * 2)).square().sum()
+        held.mul_(1.5)
+        return loss
+
+    jitted, number = picograd.jit(step), np.array([2.0, 1.0])
+    losses, wanted = [], np.zeros(2)
+    for _ in range(4):
+        losses.append(jitted(state if is_passed else None))
+        wanted += 8 * number**2 * np.array([1.0, 0.5])
+        number = number * 1.5
+    sum(losses, Tensor(0.0)).backward()
+    assert weight.grad is not None
+    np.testing.assert_allclose(weight.grad.numpy(), wanted, rtol=1e-5)
+    np.testing.assert_allclose(state.numpy(), number, rtol=1e-6)
+
+
+def test_gradients_of_a_first_call_start_from_what_a_state_was() -> None:
+    state, weight = Tensor([2.0]), Tensor([1.0], requires_grad=True)
+
+    @picograd.jit
+    def step() -> Tensor:
+        state.add_(weight.sin())
+        return state.sin()
+
+    step().sum().backward()
+    assert weight.grad is not None
+    assert weight.grad.item() == pytest.approx(np.cos(2 + np.sin(1)) * np.cos(1), rel=1e-5)
+
+
+def test_what_waits_is_computed_before_memory_that_it_leads_to_is_written() -> None:
+    """The value of a state that was computed just before is read by the node that gave it."""
+    state, found = Tensor([1.0]), []
+
+    @picograd.jit
+    def step() -> None:
+        state.add_(1)
+
+    for _ in range(4):
+        step()
+        state.data = state.data * 3
+        found.append(state.detach().clone())
+    assert [each.item() for each in found] == [6.0, 21.0, 66.0, 201.0]
+
+
+def test_gradients_go_through_what_a_call_has_written() -> None:
+    """What read a written state had no gradient, and neither had what was returned beside it."""
+    state, weight = Tensor([2.0, 1.0]), Tensor([1.0, 0.5], requires_grad=True)
+
+    @picograd.jit
+    def step(shift: Tensor) -> tuple[Tensor, Tensor]:
+        fresh = Tensor([3.0, 4.0])
+        beside = weight * fresh.clone()
+        fresh += shift
+        state.add_(1)
+        return weight * state + fresh, beside
+
+    for number in range(3):
+        weight.grad = None
+        found, beside = step(Tensor([1.0, number]))
+        (found.sum() + 10 * beside.sum()).backward()
+        assert weight.grad is not None
+        assert weight.grad.tolist() == [33.0 + number, 42.0 + number]

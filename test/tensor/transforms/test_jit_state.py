@@ -439,3 +439,28 @@ def test_state_of_a_context_manager_is_seen():
             return x * number
 
     assert [f(Tensor([1.0])).item() for _ in range(4)] == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_counters_of_classes_functions_and_modules_go_on():
+    """`owner.count += 1` reads the attribute of a copy: it was followed of plain objects alone."""
+
+    class Counting(nn.Module):
+        count = 0
+
+        def forward(self, x):
+            Counters.count += 1
+            counted.count += 1
+            self.count += 1
+            return x * (100 * Counters.count + 10 * counted.count + self.count)
+
+    class Counters:
+        count = 0
+
+    def counted():
+        pass
+
+    counted.count = 0
+    model = Counting()
+    step = picograd.jit(lambda x: model(x))
+    assert [step(Tensor([1.0])).item() for _ in range(4)] == [111.0, 222.0, 333.0, 444.0]
+    assert (Counters.count, counted.count, model.count) == (4, 4, 4)
