@@ -479,6 +479,7 @@ def named(kind: type[GradientFunction], name: str) -> type[GradientFunction]:
 
 def function_of(node: Node) -> GradientFunction | None:
     """Say what computed a node; identities that only tell tensors apart are left out."""
+    node = recorded_as(node)
     while is_renaming(node) and node.leaf is None:
         node = node.inputs[0]
     leaf = leaf_of(node)

@@ -925,8 +925,11 @@ def show_memory(tensor: "Recorded", source: "Recorded") -> None:
 
 
 def move_to(tensor: "Recorded", source: "Recorded") -> None:
-    """Give a tensor the memory of another."""
-    tensor.node = build.detach(source._node)
+    """Give a tensor the memory of another; a computed one keeps what its gradient goes to."""
+    node, before = build.detach(source._node), tensor._node
+    if tensor._tracks and not tensor.is_leaf and before.shape == node.shape:
+        node = led(node, before)
+    tensor.node = node
     pending.note_write(tensor._node)
     share(tensor, source)
 
