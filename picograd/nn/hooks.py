@@ -105,6 +105,26 @@ def register_before_loading(module: Any, hook: Hook, with_module: bool = False) 
     return module.register_load_state_dict_pre_hook(shown)
 
 
+def register_after_saving(module: Any, hook: Hook) -> HookHandle:
+    """Add a hook once a state is written, whose answer takes the place of all of it."""
+    return module.register_state_dict_post_hook(Replacing(hook))
+
+
+@dataclass(frozen=True)
+class Replacing:
+    """This class makes a state what a hook answered, unless that is None."""
+
+    hook: Hook
+
+    def __call__(self, module: Any, state: Any, *rest: Any) -> None:
+        """Call the hook."""
+        answer = self.hook(module, state, *rest)
+        if answer is not None and answer is not state:
+            found = dict(answer)
+            state.clear()
+            state.update(found)
+
+
 @dataclass(frozen=True)
 class WithoutModule:
     """This class calls a hook without the module it belongs to; it can be pickled if that can."""

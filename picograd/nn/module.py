@@ -108,6 +108,8 @@ class Module(Inner):
             return self.forward(*inputs, **options)
         return hooks.call(module, module._hooks, inputs, options)
 
+    _call_impl = _wrapped_call_impl = __call__
+
     # attributes
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -331,6 +333,7 @@ class Module(Inner):
         return hooks.register(self._own_hooks().load_before, Registered(hook), False)
 
     _register_load_state_dict_pre_hook = hooks.register_before_loading
+    _register_state_dict_hook = hooks.register_after_saving
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., None]) -> HookHandle:
         """Call hook(module, result) when the module is loaded, before names are complained about.
@@ -476,10 +479,7 @@ class Module(Inner):
         values = {name: as_tensor(given[name], name) for name in own if name in given}
         check_shapes(own, values)
         pairs = [(own[name], value) for name, value in values.items()]
-        if assign:
-            replace(pairs)
-        else:
-            overwrite(pairs)
+        (replace if assign else overwrite)(pairs)
         for name, module in extra.items():
             if name in given:
                 module.set_extra_state(given[name])

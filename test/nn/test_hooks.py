@@ -337,3 +337,12 @@ def test_private_hooks_of_loading_are_pickled() -> None:
     again = pickle.loads(pickle.dumps(layer))
     with pytest.raises(StateError, match="count"):
         again.load_state_dict({})
+
+
+def test_a_hook_replaces_the_state():
+    for framework in (nn, torch.nn):
+        model = framework.Sequential(framework.Linear(1, 1), framework.ReLU())
+        model._register_state_dict_hook(lambda m, state, *_: {f"w.{k}": state[k] for k in state})
+        assert list(model.state_dict()) == ["w.0.weight", "w.0.bias"]
+        members = model._named_members(lambda module: module._parameters.items(), prefix="net")
+        assert [name for name, _ in members] == ["net.0.weight", "net.0.bias"]

@@ -37,8 +37,8 @@ NAMED = {
 }  # fmt: skip
 OPERATORS = (
     *NAMED, "__and__", "__eq__", "__floordiv__", "__getitem__", "__iand__", "__ifloordiv__",
-    "__imod__", "__ior__", "__ipow__", "__ixor__", "__lshift__", "__or__", "__rand__",
-    "__rfloordiv__",
+    "__ilshift__", "__imod__", "__ior__", "__ipow__", "__irshift__", "__ixor__", "__lshift__",
+    "__or__", "__rand__", "__rfloordiv__",
     "__rlshift__", "__rmatmul__", "__rmod__", "__ror__", "__rpow__", "__rrshift__", "__rshift__",
     "__rsub__", "__rtruediv__", "__rxor__", "__setitem__", "__xor__",
 )  # fmt: skip
