@@ -115,7 +115,7 @@ def place(module: Any, name: str, value: Tensor | None) -> None:
         problem = f"{name} is a {type(value).__name__}"
         raise DTypeError("_parameters", problem, "pass a Tensor or None")
     is_computed = value is not None and not isinstance(value, Parameter)
-    module._placed = module._placed | {name} if is_computed else module._placed - {name}
+    vars(module)["_placed"] = module._placed | {name} if is_computed else module._placed - {name}
     object.__setattr__(module, name, value)
     note_change()
 

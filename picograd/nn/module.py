@@ -124,7 +124,7 @@ class Module(Inner):
         if isinstance(value, Module):
             self._note_inside(name)
         elif isinstance(value, Buffer) and name not in self._persistence:
-            self._persistence = {**self._persistence, name: value.persistent}
+            vars(self)["_persistence"] = {**self._persistence, name: value.persistent}
         old = self.__dict__.get(name, self)
         if old is not value:
             note_change()
@@ -132,7 +132,7 @@ class Module(Inner):
             if isinstance(value, kind) and not (isinstance(old, kind) or name in self._placed):
                 self.__dict__.pop(name, None)  # members are in the order in which they became such
             if value is None and isinstance(old, Parameter):
-                self._placed |= {name}
+                vars(self)["_placed"] = self._placed | {name}
         try:
             object.__setattr__(self, name, value)
         except AttributeError:  # a property that only reads: it may show what it hides
@@ -179,10 +179,10 @@ class Module(Inner):
         else:
             object.__delattr__(self, name)
         note_change()
-        self._placed -= {name}
+        vars(self)["_placed"] = self._placed - {name}
         if name in self._persistence:
             others = self._persistence.items()
-            self._persistence = {key: kept for key, kept in others if key != name}
+            vars(self)["_persistence"] = {key: kept for key, kept in others if key != name}
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Keep a tensor that is state but not trained, such as a running mean.
@@ -193,7 +193,7 @@ class Module(Inner):
         check_name(self, "register_buffer", name, name in self._persistence)
         need_tensor("register_buffer", *([] if tensor is None else [tensor]))
         tensor = hooks.at_registration("buffer", self, name, tensor)
-        self._persistence = {**self._persistence, name: persistent}
+        vars(self)["_persistence"] = {**self._persistence, name: persistent}
         object.__setattr__(self, name, tensor)
         note_change()
 
@@ -205,7 +205,7 @@ class Module(Inner):
             raise DTypeError("register_parameter", problem, "pass a Parameter or None")
         if param is not None:
             param = hooks.at_registration("parameter", self, name, param)
-        self._placed = self._placed | {name} if param is None else self._placed - {name}
+        vars(self)["_placed"] = self._placed | {name} if param is None else self._placed - {name}
         object.__setattr__(self, name, param)
         note_change()
 
