@@ -39,6 +39,7 @@ LEVELS = [
         "hub",
         "library",
         "optim",
+        "quasirandom",
         "sparse",
         "utils",
         "view",
