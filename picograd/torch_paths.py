@@ -88,7 +88,11 @@ OUTSIDE = {
     "safetensors.picograd": ("picograd.nn.safetensors_names",),
 }
 # modules of others, and what is imported after them
-AFTER = {"autoray.autoray": "picograd.autoray_names", "einops._backends": "picograd.einops_backend"}
+AFTER = {
+    "autoray.autoray": "picograd.autoray_names",
+    "einops._backends": "picograd.einops_backend",
+    "opt_einsum.backends.dispatch": "picograd.opt_einsum_names",
+}
 # files of PyTorch whose names are those of the room above
 FILES = {
     "distributions": (
