@@ -30,6 +30,7 @@ from picograd.nn.walks import (
     check_shapes,
     empty_state,
     found,
+    hidden,
     load_own,
     members_of,
     named_lines,
@@ -194,7 +195,7 @@ class Module(Inner):
         need_tensor("register_buffer", *([] if tensor is None else [tensor]))
         tensor = hooks.at_registration("buffer", self, name, tensor)
         vars(self)["_persistence"] = {**self._persistence, name: persistent}
-        object.__setattr__(self, name, tensor)
+        vars(self)[name] = tensor
         note_change()
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
@@ -206,7 +207,7 @@ class Module(Inner):
         if param is not None:
             param = hooks.at_registration("parameter", self, name, param)
         vars(self)["_placed"] = self._placed | {name} if param is None else self._placed - {name}
-        object.__setattr__(self, name, param)
+        vars(self)[name] = param
         note_change()
 
     def add_module(self, name: str, module: "Module | None") -> None:
@@ -216,7 +217,7 @@ class Module(Inner):
             problem = f"{name} is a {type(module).__name__}"
             raise DTypeError("add_module", problem, "pass a module or None")
         module = hooks.at_registration("module", self, name, module)
-        object.__setattr__(self, name, module)
+        vars(self)[name] = module
         self._note_inside(name)
         note_change()
 
@@ -658,4 +659,4 @@ class Module(Inner):
 
 
 # classes of users call it; in the class, checkers would take any name for an attribute
-type.__setattr__(Module, "__getattr__", object.__getattribute__)
+type.__setattr__(Module, "__getattr__", hidden)

@@ -39,6 +39,12 @@ class Inner:
         return once(found) if remove_duplicate else found
 
 
+def hidden(module: Any, name: str) -> Any:
+    """Find an attribute, also one behind a property that finds nothing. Raises AttributeError."""
+    held = vars(module)
+    return held[name] if name in held else object.__getattribute__(module, name)
+
+
 class LoadResult(NamedTuple):
     """Names that `load_state_dict(strict=False)` passed over."""
 

@@ -1,5 +1,7 @@
 """What sits in attributes, as dicts."""
 
+import pytest
+
 import picograd
 from picograd import Tensor, nn
 
@@ -72,3 +74,18 @@ def test_what_a_module_notes_is_not_assigned() -> None:
     model.weight = nn.Parameter(Tensor([1.0]))
     del model.steps, model.none
     assert seen == ["weight"] and list(model._parameters) == ["weight", "weight_too"]
+
+
+def test_a_property_may_hide_a_member() -> None:
+    """A read-only property that finds nothing leaves the name to what is registered."""
+
+    class Problem(nn.Module):
+        @property
+        def best(self) -> Tensor:
+            return super().best  # type: ignore[misc,no-any-return]
+
+    problem = Problem()
+    problem.register_buffer("best", Tensor([2.0]))
+    assert list(problem.state_dict()) == ["best"] and problem.best.item() == 2.0
+    with pytest.raises(KeyError, match="has an attribute 'best' already"):
+        problem.register_parameter("best", nn.Parameter(Tensor([1.0])))
