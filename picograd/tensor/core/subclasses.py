@@ -26,6 +26,10 @@ MODULES = (
     "picograd.tensor.linalg.decompositions", "picograd.tensor.linalg.fourier",
 )  # fmt: skip
 WHOLE = ("checkpoint", "hessian", "jacobian", "jit", "jvp", "scan", "vjp", "vmap")  # of functions
+UNASKED = (  # functions that take what a class is of as it is
+    "as_tensor", "asarray", "broadcast_shapes", "from_numpy", "is_tensor", "manual_seed",
+    "set_printoptions",
+)  # fmt: skip
 ASKING: ContextVar[Any] = ContextVar("ASKING", default=True)  # else the function that is called
 # what operators are called in PyTorch, where a class is asked about them
 NAMED = {
@@ -247,7 +251,7 @@ def fill() -> None:
         space = vars(importlib.import_module(path))
         for name in space["__all__"]:
             value = space.get(name)
-            if isinstance(value, FunctionType) and name not in WHOLE:
+            if isinstance(value, FunctionType) and name not in (*WHOLE, *UNASKED):
                 home = vars(sys.modules[value.__module__])  # where pickle looks for it
                 made = space[name] = watched(value)
                 home.update({name: made} if home.get(name) is value else {})

@@ -183,6 +183,15 @@ def test_objects_are_asked():
     alike(program)
 
 
+def test_whether_something_is_a_tensor_is_not_asked() -> None:
+    class Asked:
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            return "asked"
+
+    assert picograd.is_tensor(Asked()) is False and picograd.numel(Asked()) == "asked"
+
+
 def test_copies_and_training(device, saved):
     x = picograd.ones(2, device=device).as_subclass(saved)
     for each in (copy.copy(x), copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
