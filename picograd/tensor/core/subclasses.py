@@ -198,6 +198,37 @@ def watched(function: Any, is_operator: bool = False, name: str = "") -> Any:
     return call
 
 
+class Asking:
+    """This class is a function that asks the classes of its operands first.
+
+    It equals the one whose place it took: classes list functions before others are defined.
+    """
+
+    def __init__(self, plain: Any) -> None:
+        functools.update_wrapper(self, plain)
+        vars(self).pop("shown", None)
+        self.plain = plain
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        if ASKING.get() is True:
+            kinds = asked_kinds((*args, *options.values()) if options else args)
+            if kinds:
+                return ask(self, kinds, args, options)
+        return self.plain(*args, **options)
+
+    def __eq__(self, other: object) -> bool:
+        return other is self or other is self.plain
+
+    def __hash__(self) -> int:
+        return hash(self.plain)
+
+    def __repr__(self) -> str:
+        return repr(self.plain)
+
+    def __reduce__(self) -> str:
+        return str(vars(self)["__qualname__"])
+
+
 def is_unknown(others: Any) -> bool:
     """Tell whether an operator leaves its other operand to Python."""
     known = (Recorded, int, float, complex, list, tuple)
@@ -253,7 +284,7 @@ def fill() -> None:
             value = space.get(name)
             if isinstance(value, FunctionType) and name not in (*WHOLE, *UNASKED):
                 home = vars(sys.modules[value.__module__])  # where pickle looks for it
-                made = space[name] = watched(value)
+                made = space[name] = Asking(value)
                 home.update({name: made} if home.get(name) is value else {})
     for own in kind.__subclasses__():  # `weight * x`: Python asks the class of x last
         for name in OPERATORS if own.__module__ == "picograd.nn.parameter" else ():
