@@ -210,6 +210,7 @@ class Asking:
         self.plain = plain
 
     def __call__(self, *args: Any, **options: Any) -> Any:
+        """Ask, or call the function."""
         if ASKING.get() is True:
             kinds = asked_kinds((*args, *options.values()) if options else args)
             if kinds:
