@@ -52,7 +52,8 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     if not tensor.requires_grad:
         text = "the tensor does not ask for gradients"
         raise GradientError("get_gradient_edge", text, "set requires_grad=True first")
-    return GradientEdge(function_of(tensor._node))
+    step: Any = function_of(tensor._node)
+    return GradientEdge(step)
 
 
 def tensors_of(values: Any) -> Any:

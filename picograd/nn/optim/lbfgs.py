@@ -152,8 +152,10 @@ def _cubic_interpolate(
     x1: Any, f1: Any, g1: Any, x2: Any, f2: Any, g2: Any, bounds: Any = None
 ) -> float:
     """Find the minimum of the cubic through two lengths, losses and slopes, cut to bounds."""
-    ends = (Point(*map(float, (x, f, 0.0, g))) for x, f, g in ((x1, f1, g1), (x2, f2, g2)))
-    return interpolate(*ends, bounds=bounds)
+    first, last = ((x1, f1, g1), (x2, f2, g2))
+    none: Any = None  # of the gradient
+    a, b = (Point(float(x), float(f), none, float(g)) for x, f, g in (first, last))
+    return interpolate(a, b, bounds)
 
 
 # A pair of less curvature would spoil the estimate of the Hessian.

@@ -493,7 +493,7 @@ def function_of(node: Node) -> GradientFunction | None:
     return known(node, GradientFunction, GradientFunction(node).name()) if is_step else None
 
 
-def known(node: Node, kind: type[GradientFunction], name: str) -> GradientFunction:
+def known(node: Node, kind: Any, name: str) -> GradientFunction:
     """Give the one object of a node as long as it lives: programs draw graphs by its `id`."""
     found, wanted = FUNCTIONS.get(node), named(kind, name)
     if type(found) is not wanted:

@@ -56,7 +56,7 @@ class Hooks:
 
     def shown(self, hooks: dict[int, Callable[..., Any]], gradient: Node) -> Node:
         """Call hooks one after the other, with one tensor until one replaces it."""
-        seen = wrap(gradient, False) if hooks else None
+        seen: Any = wrap(gradient, False) if hooks else None
         for hook in list(hooks.values()):
             answer = hook(seen)
             if answer is None:
@@ -65,7 +65,8 @@ class Hooks:
                 text = f"a hook returned {getattr(answer, 'shape', type(answer).__name__)}"
                 fix = f"return None, or a tensor of shape {gradient.shape}"
                 raise GradientError("register_hook", text, fix)
-            seen = answer.cast(gradient.dtype)
+            seen = answer
+            seen = seen.cast(gradient.dtype)
         return gradient if seen is None else seen._node
 
     def run_step(self, parts: Sequence[Any], gradient: Node) -> Sequence[Any]:
