@@ -29,7 +29,11 @@ HOMES = {
         "distributed.nn", "distributed.rpc", "distributed.tensor",
     ),
     "foreach": ("_utils", "utils._foreach_utils"),
-    "func": ("_vmap_internals",),
+    "func": (
+        "_functorch", "_functorch.apis", "_functorch.deprecated",
+        "_functorch.eager_transforms", "_functorch.functional_call", "_functorch.vmap",
+        "_vmap_internals",
+    ),
     "hub": ("utils.model_zoo",),
     "mps": ("xpu",),
     "nn.collate": (
@@ -70,6 +74,7 @@ PATHS = {path: (f"picograd.{home}",) for home, paths in HOMES.items() for path i
     "multiprocessing": ("picograd.processes", "multiprocessing"),
     "nn.modules": ("picograd.nn", "picograd.nn.torch_names"),
     "nn.quantized": ("picograd.nn.quantization_names", "picograd.nn"),
+    "optim.lbfgs": ("picograd.optim", "picograd.nn.optim.lbfgs"),
     "random": ("picograd", "picograd.tensor.making.random"),
     "serialization": ("picograd", "picograd.nn.torch_names", "picograd.nn.safe_globals"),
     "storage": ("picograd.absent", "picograd.tensor.core.methods_family"),
@@ -83,7 +88,11 @@ OUTSIDE = {
     "safetensors.picograd": ("picograd.nn.safetensors_names",),
 }
 # modules of others, and what is imported after them
-AFTER = {"autoray.autoray": "picograd.autoray_names", "einops._backends": "picograd.einops_backend"}
+AFTER = {
+    "autoray.autoray": "picograd.autoray_names",
+    "einops._backends": "picograd.einops_backend",
+    "opt_einsum.backends.dispatch": "picograd.opt_einsum_names",
+}
 # files of PyTorch whose names are those of the room above
 FILES = {
     "distributions": (

@@ -22,7 +22,7 @@ LEVELS = [
     {"tensor"},
     {"nn", "draw", "explain", "distributed", "settings", "typed", "cache", "scripting", "backends"}
     | {"in_place", "testing", "autoray_names", "einops_backend", "absent", "foreach", "profiler"}
-    | {"processes"},
+    | {"processes", "opt_einsum_names"},
     # names of the ancestor and of PyTorch
     {
         "draw_utils",
@@ -39,6 +39,7 @@ LEVELS = [
         "hub",
         "library",
         "optim",
+        "quasirandom",
         "sparse",
         "utils",
         "view",

@@ -58,6 +58,7 @@ def grad(
     [6.0]
     """
     options = (allow_unused, retain_graph, is_grads_batched, materialize_grads)
+    outputs, inputs = graph.tensors_of(outputs), graph.tensors_of(inputs)
     return tuple(recording.grad(outputs, inputs, grad_outputs, create_graph, *options))
 
 
@@ -98,10 +99,11 @@ def backward(
     >>> x.grad.tolist()
     [3.0, 5.0]
     """
-    outputs = listed(tensors)
+    outputs = listed(graph.tensors_of(tensors))
+    targets = None if inputs is None else listed(graph.tensors_of(inputs))
     given = [None] * len(outputs) if grad_tensors is None else listed(grad_tensors)
     if len(given) != len(outputs):
         text = f"{len(given)} gradients for {len(outputs)} tensors"
         raise ShapeError("backward", text, "give one per tensor, or None")
     for output, gradient in zip(outputs, given):
-        output.backward(gradient, retain_graph, create_graph, inputs)
+        output.backward(gradient, retain_graph, create_graph, targets)

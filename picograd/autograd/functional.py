@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from picograd.errors import GradientError
+from picograd.errors import DTypeError, GradientError
 from picograd.tensor.core.recording import grad
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms import custom
@@ -116,3 +116,49 @@ def hvp(
 
 
 vhp = hvp  # a Hessian is symmetric
+
+
+# what programs import to write derivatives of their own
+
+
+def _as_tuple(inp: Any, arg_name: str | None = None, fn_name: str | None = None) -> Any:
+    """Make one tensor a tuple; named, say too whether it was one. Raises DTypeError."""
+    if arg_name is None and fn_name is None:
+        return tuple(inp) if isinstance(inp, (list, tuple)) else (inp,)
+    found = inp if isinstance(inp, tuple) else (inp,)
+    for each in found:
+        if not isinstance(each, Tensor):
+            problem = f"{arg_name} has a {type(each).__name__}"
+            raise DTypeError(str(fn_name), problem, "pass a tensor, or a tuple of tensors")
+    return isinstance(inp, tuple), found
+
+
+def _tuple_postprocess(res: Any, to_unpack: Any) -> Any:
+    """Take single entries out of tuples; `to_unpack` tells of one level, or two, what stays."""
+    outer, inner = to_unpack if isinstance(to_unpack, tuple) else (to_unpack, True)
+    found = res if inner else tuple(each[0] for each in res)
+    return found if outer else found[0]
+
+
+def _grad_preprocess(inputs: Sequence[Any], create_graph: bool, need_graph: bool) -> Any:
+    """Give tensors of their own to find gradients of, which lead to the inputs if wanted."""
+    return tuple(
+        each.view_as(each)
+        if create_graph and each.requires_grad
+        else each.detach().requires_grad_(need_graph)
+        for each in inputs
+    )
+
+
+def _grad_postprocess(inputs: Any, create_graph: bool) -> Any:
+    """Cut results, in tuples of any depth, off from gradients unless they are wanted."""
+    if isinstance(inputs, Tensor):
+        return inputs if create_graph else inputs.detach()
+    return tuple(_grad_postprocess(each, create_graph) for each in inputs)
+
+
+def _construct_standard_basis_for(tensors: Sequence[Any], tensor_numels: Any) -> Any:
+    """Give each tensor its part of the identity matrix of all their elements: (all, own)."""
+    like = tensors[0]
+    identity = Tensor.eye(sum(tensor_numels), dtype=like.dtype, device=like.device)
+    return tuple(identity.split(list(tensor_numels), 1))

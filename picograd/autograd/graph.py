@@ -2,20 +2,67 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
-from picograd.errors import StateError, check_known
+from picograd.engine.pending import owner
+from picograd.errors import GradientError, StateError, check_known
 from picograd.tensor.core import saved_hooks
 from picograd.tensor.core.autocast import REGIONS
-from picograd.tensor.core.autograd import WALKS
+from picograd.tensor.core.autograd import WALKS, AccumulateGradient, function_of
 from picograd.tensor.core.autograd import GradientFunction as Node
 from picograd.tensor.core.gradient_hooks import HookHandle
+from picograd.tensor.core.recording import fill
 from picograd.tensor.tensor import Tensor
 
 __all__ = [
-    "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks",
-    "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks",
+    "GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks",
+    "get_gradient_edge", "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks",
 ]  # fmt: skip
+
+
+class GradientEdge(NamedTuple):
+    """This class says where the gradient of a tensor goes, without the tensor's values."""
+
+    node: Node
+    output_nr: int = 0
+    ownership_token: Any = None
+
+    def tensor(self) -> Tensor:
+        """Give a tensor whose gradient goes there."""
+        if isinstance(self.node, AccumulateGradient):
+            return self.node.variable
+        found = owner(self.node.node)
+        if found is None:
+            found = Tensor.__new__(Tensor)
+            fill(found, self.node.node, True)
+        return found
+
+
+def get_gradient_edge(tensor: Tensor) -> GradientEdge:
+    """Tell where the gradient of a tensor goes: `autograd.grad` takes that for the tensor.
+
+    Raises GradientError for a tensor that asks for none.
+
+    >>> import picograd
+    >>> x = picograd.Tensor([3.0], requires_grad=True)
+    >>> edge = picograd.autograd.graph.get_gradient_edge(x * x)
+    >>> picograd.autograd.grad(edge, x, picograd.ones(1))[0].tolist()
+    [6.0]
+    """
+    if not tensor.requires_grad:
+        text = "the tensor does not ask for gradients"
+        raise GradientError("get_gradient_edge", text, "set requires_grad=True first")
+    step: Any = function_of(tensor._node)
+    return GradientEdge(step)
+
+
+def tensors_of(values: Any) -> Any:
+    """Give what `autograd.grad` was passed, tensors in the place of edges."""
+    if isinstance(values, (Tensor, GradientEdge)):
+        return values.tensor() if isinstance(values, GradientEdge) else values
+    if not isinstance(values, (list, tuple)):
+        return values
+    return [each.tensor() if isinstance(each, GradientEdge) else each for each in values]
 
 
 class saved_tensors_hooks:

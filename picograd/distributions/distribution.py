@@ -69,14 +69,16 @@ class Distribution:
         """Raise ValueRangeError for a value outside a constraint, where that is known or asked."""
         if self._validate_args is False or not isinstance(value, Tensor) or is_tracing():
             return
-        if is_dependent(constraint) or not (constraint.takes_arrays or self._validate_args):
+        home = getattr(type(constraint).check, "__globals__", {}).get("__name__")
+        takes_arrays = constraint.takes_arrays and home == Constraint.__module__  # not a user's own
+        if is_dependent(constraint) or not (takes_arrays or self._validate_args):
             return
         bounds = [bound for bound in vars(constraint).values() if isinstance(bound, Tensor)]
         is_known = all(known_values(read(bound)) is not None for bound in bounds)
         if not (self._validate_args or is_known):
             return
         known: Any = value.detach() if self._validate_args else known_values(read(value))
-        if constraint.takes_arrays and isinstance(known, Tensor):
+        if takes_arrays and isinstance(known, Tensor):
             known = known.numpy()
         if known is not None and not np.all(np.asarray(constraint.check(known))):
             text = f"{what} of shape {value.shape} is not within {constraint!r}"

@@ -233,7 +233,7 @@ class Beta(ExponentialFamily):
         super().__init__(self.concentration1.shape, (), validate_args)
 
     @property
-    def pair(self) -> Dirichlet:
+    def _dirichlet(self) -> Dirichlet:
         """The same as a distribution of two numbers."""
         both = Tensor.stack([self.concentration1, self.concentration0], dim=-1)
         return Dirichlet(both, validate_args=False)
@@ -246,16 +246,16 @@ class Beta(ExponentialFamily):
     @property
     def mode(self) -> Tensor:
         """The most likely value."""
-        return self.pair.mode[..., 0]
+        return self._dirichlet.mode[..., 0]
 
     @property
     def variance(self) -> Tensor:
         """The variance of each distribution."""
-        return self.pair.variance[..., 0]
+        return self._dirichlet.variance[..., 0]
 
     def rsample(self, sample_shape: Sizes = ()) -> Tensor:
         """Draw; gradients reach the parameters."""
-        return self.pair.rsample(sample_shape)[..., 0]
+        return self._dirichlet.rsample(sample_shape)[..., 0]
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Compute the logarithm of the density."""
@@ -268,7 +268,7 @@ class Beta(ExponentialFamily):
 
     def entropy(self) -> Tensor:
         """Compute the entropy, in nats."""
-        return self.pair.entropy()
+        return self._dirichlet.entropy()
 
 
 class FisherSnedecor(Distribution):

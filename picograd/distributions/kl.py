@@ -210,7 +210,7 @@ def kl_dirichlet(p: Dirichlet, q: Dirichlet) -> Tensor:
 @register_kl(Beta, Beta)
 def kl_beta(p: Beta, q: Beta) -> Tensor:
     """Two beta distributions."""
-    return kl_dirichlet(p.pair, q.pair)
+    return kl_dirichlet(p._dirichlet, q._dirichlet)
 
 
 @register_kl(MultivariateNormal, MultivariateNormal)

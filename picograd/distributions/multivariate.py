@@ -10,6 +10,7 @@ extended onion method" (2009); Bartlett, "On the theory of statistical regressio
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from picograd.distributions import constraints
@@ -83,6 +84,16 @@ def only_matrix(op: str, *matrices: Tensor | None) -> tuple[str, Tensor]:
     return given, named[given]
 
 
+class Derived:
+    """This class is an attribute that is computed unless it was given; nothing is kept."""
+
+    def __init__(self, function: Callable[[Any], Tensor]) -> None:
+        self.function = function
+
+    def __get__(self, owner: Any, kind: Any = None) -> Any:
+        return self if owner is None else self.function(owner)
+
+
 class Covariance(Distribution):
     """This class has a covariance, the inverse of one, or its lower factor: it knows all three."""
 
@@ -91,22 +102,16 @@ class Covariance(Distribution):
         "precision_matrix": constraints.positive_definite,
         "scale_tril": constraints.lower_cholesky,
     }
-    _factor: Tensor
+    _unbroadcasted_scale_tril: Tensor
 
     def take(self, name: str, matrix: Tensor) -> None:
         """Keep what is given, and the factor."""
         vars(self)[name] = matrix
-        self._factor = factor_of(name, matrix)
+        self._unbroadcasted_scale_tril = factor_of(name, matrix)
 
-    def __getattr__(self, name: str) -> Any:
-        known = vars(self).get("_factor")
-        if known is not None and name in ("scale_tril", "_unbroadcasted_scale_tril"):
-            return known
-        if known is not None and name == "covariance_matrix":
-            return known @ known.mT
-        if known is not None and name == "precision_matrix":
-            return cholesky_inverse(known)
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+    scale_tril = Derived(lambda self: self._unbroadcasted_scale_tril)
+    covariance_matrix = Derived(lambda self: self.scale_tril @ self.scale_tril.mT)
+    precision_matrix = Derived(lambda self: cholesky_inverse(self.scale_tril))
 
 
 class NormalVector(Centred):
@@ -169,29 +174,29 @@ class MultivariateNormal(Covariance, NormalVector):
     @property
     def variance(self) -> Tensor:
         """The diagonal of the covariance."""
-        return self._factor.square().sum(-1)
+        return self._unbroadcasted_scale_tril.square().sum(-1)
 
     def rsample(self, sample_shape: Sizes = ()) -> Tensor:
         """Draw; gradients reach the parameters."""
         shape = self._extended_shape(sample_shape)
         draws = standard_normal(shape, self.loc.dtype, self.loc.device)
-        return self.loc + batch_mv(self._factor, draws)
+        return self.loc + batch_mv(self._unbroadcasted_scale_tril, draws)
 
     def distance(self, away: Tensor) -> Tensor:
         """Compute the squared length of a difference, by the inverse of the covariance."""
-        return batch_mahalanobis(self._factor, away)
+        return batch_mahalanobis(self._unbroadcasted_scale_tril, away)
 
     def half_log_det(self) -> Tensor:
         """Compute half the logarithm of the covariance's determinant."""
-        return half_log_det(self._factor)
+        return half_log_det(self._unbroadcasted_scale_tril)
 
     def columns(self) -> Tensor:
         """Give columns whose outer products add up to the covariance."""
-        return self._factor
+        return self._unbroadcasted_scale_tril
 
     def squared_lengths(self, columns: Tensor) -> Tensor:
         """Sum the squared lengths of columns, by the inverse of the covariance."""
-        white = solve_triangular(self._factor, columns, upper=False)
+        white = solve_triangular(self._unbroadcasted_scale_tril, columns, upper=False)
         return white.square().sum((-2, -1))
 
 
@@ -225,6 +230,7 @@ class LowRankMultivariateNormal(NormalVector):
         self.loc = loc.expand(*batch, size)
         self.cov_diag = cov_diag.expand(*batch, size)
         self.cov_factor = cov_factor.expand(*batch, *cov_factor.shape[-2:])
+        self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag = cov_factor, cov_diag
         super().__init__(batch, (size,), validate_args)
         self._capacitance_tril = self.capacitance()
 
@@ -455,7 +461,7 @@ class Wishart(Covariance, ExponentialFamily):
         least = finfo(like.dtype).eps ** 2
         diagonal = each.rsample(sample_shape).clamp(min=least).sqrt()
         normal = normal_below_diagonal(like, self._extended_shape(sample_shape))
-        factor = self._factor @ (normal + diagonal.diag_embed())
+        factor = self._unbroadcasted_scale_tril @ (normal + diagonal.diag_embed())
         return factor @ factor.mT
 
     def half_count(self) -> Tensor:
@@ -464,14 +470,14 @@ class Wishart(Covariance, ExponentialFamily):
 
     def log_det(self) -> Tensor:
         """Compute n log(2) / 2 and half the logarithm of the covariance's determinant."""
-        return half_log_det(self._factor) + 0.5 * self._event_shape[-1] * LOG_2
+        return half_log_det(self._unbroadcasted_scale_tril) + 0.5 * self._event_shape[-1] * LOG_2
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Compute the logarithm of the density."""
         self._validate_sample(value)
         size = self._event_shape[-1]
-        shape = broadcast_shapes(value.shape, self._factor.shape)
-        factor = self._factor.expand(*shape)
+        shape = broadcast_shapes(value.shape, self._unbroadcasted_scale_tril.shape)
+        factor = self._unbroadcasted_scale_tril.expand(*shape)
         ratio = cholesky_solve(value.expand(*shape), factor)
         trace = diagonal_of(ratio).sum(-1)
         normaliser = self.df * self.log_det() + multigammaln(self.df / 2.0, size)
@@ -506,8 +512,8 @@ class Wishart(Covariance, ExponentialFamily):
 def kl_of_wisharts(p: Wishart, q: Wishart) -> Tensor:
     """Compute the divergence of q from p."""
     size = p.event_shape[-1]
-    p_factor = p._factor
-    q_factor = q._factor.expand(*p_factor.shape)
+    p_factor = p._unbroadcasted_scale_tril
+    q_factor = q._unbroadcasted_scale_tril.expand(*p_factor.shape)
     solved = solve_triangular(q_factor, p_factor, upper=False)
     ratio = solved.square().sum((-2, -1))
     spread = q.df * (half_log_det(q_factor) - half_log_det(p_factor))

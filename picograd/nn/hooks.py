@@ -13,8 +13,10 @@ from typing import Any
 
 from picograd.engine.tracing import note_change
 from picograd.errors import DTypeError, StateError
+from picograd.graph.build import detach
 from picograd.late_methods import dataclass
 from picograd.tensor.core.gradient_hooks import HookHandle
+from picograd.tensor.core.recording import led, note_view, wrap
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.custom import Function
 
@@ -101,6 +103,26 @@ def register_before_loading(module: Any, hook: Hook, with_module: bool = False) 
     """Add a hook before loading, which is shown the module only where that is asked for."""
     shown = hook if with_module else WithoutModule(hook)
     return module.register_load_state_dict_pre_hook(shown)
+
+
+def register_after_saving(module: Any, hook: Hook) -> HookHandle:
+    """Add a hook once a state is written, whose answer takes the place of all of it."""
+    return module.register_state_dict_post_hook(Replacing(hook))
+
+
+@dataclass(frozen=True)
+class Replacing:
+    """This class makes a state what a hook answered, unless that is None."""
+
+    hook: Hook
+
+    def __call__(self, module: Any, state: Any, *rest: Any) -> None:
+        """Call the hook."""
+        answer = self.hook(module, state, *rest)
+        if answer is not None and answer is not state:
+            found = dict(answer)
+            state.clear()
+            state.update(found)
 
 
 @dataclass(frozen=True)
@@ -295,10 +317,16 @@ def _watched(values: tuple[Any, ...], places: list[int], react: React) -> tuple[
         return values
     tensors = [values[place] for place in places]
     joined = Identity.apply(react, *tensors)
-    if len(tensors) == 1:
-        return tuple(joined if at == places[0] else x for at, x in enumerate(values))
-    pieces = dict(zip(places, _pieces(joined, tensors)))
-    return tuple(pieces.get(at, x) for at, x in enumerate(values))
+    pieces = [joined] if len(tensors) == 1 else _pieces(joined, tensors)
+    shown = dict(zip(places, map(_showing, pieces, tensors)))
+    return tuple(shown.get(at, x) for at, x in enumerate(values))
+
+
+def _showing(piece: Tensor, x: Tensor) -> Tensor:
+    """Give the memory of a tensor the gradient of a piece: programs know values by its address."""
+    found: Tensor = wrap(led(x._node, piece._node), True)
+    note_view(found, x, detach)
+    return found
 
 
 def _pieces(joined: Tensor, like: Sequence[Tensor]) -> list[Tensor]:

@@ -366,7 +366,9 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
     return calculate_fans(tuple(tensor.shape))[mode.lower() == "fan_out"]
 
 
-# the names of older programs
+# the names of older programs, and those that programs call inside no_grad
+_no_grad_fill_, _no_grad_normal_, _no_grad_uniform_ = constant_, normal_, uniform_
+_no_grad_zero_, _no_grad_trunc_normal_ = zeros_, trunc_normal_
 xavier_uniform, xavier_normal = xavier_uniform_, xavier_normal_
 kaiming_uniform, kaiming_normal = kaiming_uniform_, kaiming_normal_
 orthogonal, sparse, dirac, eye = orthogonal_, sparse_, dirac_, eye_

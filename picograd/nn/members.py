@@ -92,8 +92,7 @@ def check_name(module: Any, op: str, name: Any, is_replaced: bool = False) -> No
         raise DTypeError(op, f"the name is a {type(name).__name__}", "pass a string")
     if not name or "." in name:
         raise MemberError(op, f"the name {name!r} is empty or has a dot", "use a plain name")
-    owners = type(module).__mro__
-    if not is_replaced and (name in module.__dict__ or any(name in vars(each) for each in owners)):
+    if not is_replaced and hasattr(module, name):  # a property may say that there is none
         problem = f"{type(module).__name__} has an attribute {name!r} already"
         raise MemberError(op, problem, "use another name, or delete it first")
 
@@ -115,7 +114,7 @@ def place(module: Any, name: str, value: Tensor | None) -> None:
         problem = f"{name} is a {type(value).__name__}"
         raise DTypeError("_parameters", problem, "pass a Tensor or None")
     is_computed = value is not None and not isinstance(value, Parameter)
-    module._placed = module._placed | {name} if is_computed else module._placed - {name}
+    vars(module)["_placed"] = module._placed | {name} if is_computed else module._placed - {name}
     object.__setattr__(module, name, value)
     note_change()
 

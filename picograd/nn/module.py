@@ -30,6 +30,7 @@ from picograd.nn.walks import (
     check_shapes,
     empty_state,
     found,
+    hidden,
     load_own,
     members_of,
     named_lines,
@@ -108,6 +109,8 @@ class Module(Inner):
             return self.forward(*inputs, **options)
         return hooks.call(module, module._hooks, inputs, options)
 
+    _call_impl = _wrapped_call_impl = __call__
+
     # attributes
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -122,7 +125,7 @@ class Module(Inner):
         if isinstance(value, Module):
             self._note_inside(name)
         elif isinstance(value, Buffer) and name not in self._persistence:
-            self._persistence = {**self._persistence, name: value.persistent}
+            vars(self)["_persistence"] = {**self._persistence, name: value.persistent}
         old = self.__dict__.get(name, self)
         if old is not value:
             note_change()
@@ -130,7 +133,7 @@ class Module(Inner):
             if isinstance(value, kind) and not (isinstance(old, kind) or name in self._placed):
                 self.__dict__.pop(name, None)  # members are in the order in which they became such
             if value is None and isinstance(old, Parameter):
-                self._placed |= {name}
+                vars(self)["_placed"] = self._placed | {name}
         try:
             object.__setattr__(self, name, value)
         except AttributeError:  # a property that only reads: it may show what it hides
@@ -177,10 +180,10 @@ class Module(Inner):
         else:
             object.__delattr__(self, name)
         note_change()
-        self._placed -= {name}
+        vars(self)["_placed"] = self._placed - {name}
         if name in self._persistence:
             others = self._persistence.items()
-            self._persistence = {key: kept for key, kept in others if key != name}
+            vars(self)["_persistence"] = {key: kept for key, kept in others if key != name}
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Keep a tensor that is state but not trained, such as a running mean.
@@ -191,8 +194,8 @@ class Module(Inner):
         check_name(self, "register_buffer", name, name in self._persistence)
         need_tensor("register_buffer", *([] if tensor is None else [tensor]))
         tensor = hooks.at_registration("buffer", self, name, tensor)
-        self._persistence = {**self._persistence, name: persistent}
-        object.__setattr__(self, name, tensor)
+        vars(self)["_persistence"] = {**self._persistence, name: persistent}
+        vars(self)[name] = tensor
         note_change()
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
@@ -203,8 +206,8 @@ class Module(Inner):
             raise DTypeError("register_parameter", problem, "pass a Parameter or None")
         if param is not None:
             param = hooks.at_registration("parameter", self, name, param)
-        self._placed = self._placed | {name} if param is None else self._placed - {name}
-        object.__setattr__(self, name, param)
+        vars(self)["_placed"] = self._placed | {name} if param is None else self._placed - {name}
+        vars(self)[name] = param
         note_change()
 
     def add_module(self, name: str, module: "Module | None") -> None:
@@ -214,7 +217,7 @@ class Module(Inner):
             problem = f"{name} is a {type(module).__name__}"
             raise DTypeError("add_module", problem, "pass a module or None")
         module = hooks.at_registration("module", self, name, module)
-        object.__setattr__(self, name, module)
+        vars(self)[name] = module
         self._note_inside(name)
         note_change()
 
@@ -331,6 +334,7 @@ class Module(Inner):
         return hooks.register(self._own_hooks().load_before, Registered(hook), False)
 
     _register_load_state_dict_pre_hook = hooks.register_before_loading
+    _register_state_dict_hook = hooks.register_after_saving
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., None]) -> HookHandle:
         """Call hook(module, result) when the module is loaded, before names are complained about.
@@ -476,10 +480,7 @@ class Module(Inner):
         values = {name: as_tensor(given[name], name) for name in own if name in given}
         check_shapes(own, values)
         pairs = [(own[name], value) for name, value in values.items()]
-        if assign:
-            replace(pairs)
-        else:
-            overwrite(pairs)
+        (replace if assign else overwrite)(pairs)
         for name, module in extra.items():
             if name in given:
                 module.set_extra_state(given[name])
@@ -658,4 +659,4 @@ class Module(Inner):
 
 
 # classes of users call it; in the class, checkers would take any name for an attribute
-type.__setattr__(Module, "__getattr__", object.__getattribute__)
+type.__setattr__(Module, "__getattr__", hidden)

@@ -4,7 +4,7 @@ A walk does not enter a module again from what is inside it, so that a part may 
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
@@ -23,6 +23,26 @@ class Inner:
     _inside: Set[str] = frozenset()  # names of the modules that were assigned, in the usual way
     _placed: Set[str] = frozenset()  # names of tensors that were put among the parameters
     _persistence: Mapping[str, bool] = {}  # attribute name -> is it part of the state dict?
+
+    def _named_members(
+        self: Any, get_members_fn: Callable[[Any], Any], prefix: str = "",
+        recurse: bool = True, remove_duplicate: bool = True,
+    ) -> Iterator[tuple[str, Any]]:  # fmt: skip
+        """Yield (path, value) of what a function lists of each module, but for None."""
+        modules = self.named_modules(prefix=prefix) if recurse else [(prefix, self)]
+        found = (
+            (f"{path}.{name}" if path else name, value)
+            for path, module in modules
+            for name, value in get_members_fn(module)
+            if value is not None
+        )
+        return once(found) if remove_duplicate else found
+
+
+def hidden(module: Any, name: str) -> Any:
+    """Find an attribute, also one behind a property that finds nothing. Raises AttributeError."""
+    held = vars(module)
+    return held[name] if name in held else object.__getattribute__(module, name)
 
 
 class LoadResult(NamedTuple):

@@ -36,3 +36,18 @@ def test_hessians_are_of_one_number() -> None:
     assert cubes.tolist() == [[6, 0], [0, 12]]
     with pytest.raises(GradientError, match="let it return one number"):
         autograd.functional.hessian(lambda a: a * a, x)
+
+
+def test_parts_of_derivatives_by_hand() -> None:
+    functional, x, y = autograd.functional, Tensor([1.0, 2.0]), Tensor([3.0])
+    known, (first,) = functional._as_tuple(x, "inputs", "jacobian")
+    assert not known and first is x and len(functional._as_tuple([x, y])) == 2
+    with pytest.raises(TypeError, match="inputs has an int"):
+        functional._as_tuple(3, "inputs", "jacobian")
+    bases = functional._construct_standard_basis_for((x, y), (2, 1))
+    assert [each.tolist() for each in bases] == [[[1, 0], [0, 1], [0, 0]], [[0], [0], [1]]]
+    (point,) = functional._grad_preprocess((x,), create_graph=False, need_graph=True)
+    assert (
+        point.requires_grad and not functional._grad_postprocess((point,), False)[0].requires_grad
+    )
+    assert functional._tuple_postprocess(((x,), (y,)), (False, False)) is x

@@ -42,3 +42,20 @@ def test_hooks_of_several_gradients() -> None:
     assert len(both) == 1 and isinstance((a * b).grad_fn, graph.Node)
     with pytest.raises(ValueError, match="register_multi_grad_hook: mode='none'"):
         graph.register_multi_grad_hook([a], both.append, mode="none")
+
+
+def test_edges_stand_for_tensors() -> None:
+    """Gradients go by an edge where the tensor is gone; an edge is known again."""
+    edge_of = picograd.autograd.graph.get_gradient_edge
+    x = picograd.Tensor([1.0, 2.0], requires_grad=True)
+    y = x * 3
+    total = (y * y).sum()
+    edge, root = edge_of(y), edge_of(total)
+    assert edge == edge_of(y) and edge.node is y.grad_fn is edge_of(y).node
+    del y
+    found = picograd.autograd.grad(root, [edge, edge_of(x)])
+    assert [each.tolist() for each in found] == [[6.0, 12.0], [18.0, 36.0]]
+    picograd.autograd.backward(root, inputs=[edge_of(x)])
+    assert x.grad is not None and x.grad.tolist() == [18.0, 36.0]
+    with pytest.raises(RuntimeError, match="does not ask for gradients"):
+        edge_of(picograd.ones(2))

@@ -151,3 +151,17 @@ def test_a_constraint_of_a_program() -> None:
     Mine(Tensor([3.0]))
     with pytest.raises(ValueError, match=r"size of shape \(1,\) is not within Even"):
         Mine(Tensor([3.0]), True)
+
+
+def test_checks_of_programs_are_given_tensors(monkeypatch) -> None:
+    """A check that a program puts into a class of ours reads tensors, as all of its own do."""
+    seen = []
+
+    def check(self, value):
+        seen.append(value)
+        return value.detach() > 0
+
+    check.__module__ = constraints.__name__
+    monkeypatch.setattr(type(constraints.positive), "check", check)
+    distributions.Exponential(Tensor([1.0]), validate_args=True)
+    assert all(isinstance(each, Tensor) for each in seen) and seen

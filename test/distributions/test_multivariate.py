@@ -103,3 +103,26 @@ def test_under_jit() -> None:
     want = low.log_prob(torch.tensor([0.5, 2.0])) + low.entropy()
     for _ in range(2):
         check_same(step(Tensor(COLUMNS), Tensor([0.5, 2.0])), want)
+
+
+def test_classes_that_find_their_factor_later() -> None:
+    """A derived class may compute the factor itself, and ask for the matrices of its base."""
+
+    class Later(distributions.MultivariateNormal):
+        def __init__(self, loc, covariance):
+            self.loc, self.matrix = loc, covariance
+            distributions.Distribution.__init__(self, (), loc.shape)
+
+        @property
+        def _unbroadcasted_scale_tril(self):
+            return picograd.linalg.cholesky(self.matrix)
+
+        @property
+        def covariance_matrix(self):
+            return super().covariance_matrix * 1.0
+
+    covariance, point = Tensor([[2.0, 0.5], [0.5, 1.0]]), Tensor([1.0, -1.0])
+    later = Later(Tensor.zeros(2), covariance)
+    plain = distributions.MultivariateNormal(Tensor.zeros(2), covariance)
+    assert later.log_prob(point).item() == pytest.approx(plain.log_prob(point).item(), rel=1e-6)
+    assert later.covariance_matrix.allclose(covariance) and later.variance.allclose(plain.variance)

@@ -105,6 +105,25 @@ def test_backward_hook_without_gradient_of_the_input():
     assert seen == [(None,), (None,)]
 
 
+def test_what_backward_hooks_watch_keeps_its_memory():
+    """Programs follow values from module to module by their address."""
+
+    class Twice(nn.Module):
+        def forward(self, x, y):
+            self.seen = [x.data_ptr(), y.data_ptr()]
+            return x * 2, y * 3
+
+    model, given = Twice(), [Tensor(array(3), requires_grad=True) for _ in range(2)]
+    model.register_full_backward_hook(lambda *_: None)
+    made = []
+    model.register_forward_hook(lambda m, inputs, outputs: made.extend(outputs))
+    results = model(*given)
+    assert model.seen == [each.data_ptr() for each in given]
+    assert [each.data_ptr() for each in results] == [each.data_ptr() for each in made]
+    (results[0] + results[1]).sum().backward()
+    assert [each.grad.tolist() for each in given] == [[2.0] * 3, [3.0] * 3]
+
+
 def test_backward_hook_with_several_inputs_and_outputs():
     class Reference(torch.nn.Module):
         forward = Sum.forward
@@ -318,3 +337,12 @@ def test_private_hooks_of_loading_are_pickled() -> None:
     again = pickle.loads(pickle.dumps(layer))
     with pytest.raises(StateError, match="count"):
         again.load_state_dict({})
+
+
+def test_a_hook_replaces_the_state():
+    for framework in (nn, torch.nn):
+        model = framework.Sequential(framework.Linear(1, 1), framework.ReLU())
+        model._register_state_dict_hook(lambda m, state, *_: {f"w.{k}": state[k] for k in state})
+        assert list(model.state_dict()) == ["w.0.weight", "w.0.bias"]
+        members = model._named_members(lambda module: module._parameters.items(), prefix="net")
+        assert [name for name, _ in members] == ["net.0.weight", "net.0.bias"]

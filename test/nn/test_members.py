@@ -1,5 +1,7 @@
 """What sits in attributes, as dicts."""
 
+import pytest
+
 import picograd
 from picograd import Tensor, nn
 
@@ -53,3 +55,37 @@ def test_members_are_walked_from_the_end() -> None:
     assert list(reversed(model._modules)) == list(reversed(model._modules.keys())) == ["1", "0"]
     assert list(reversed(model._modules.values())) == [model[1], model[0]]
     assert not nn.Conv1d(1, 1, 1).transposed and nn.ConvTranspose1d(1, 1, 1).transposed
+
+
+def test_what_a_module_notes_is_not_assigned() -> None:
+    """A `__setattr__` of the user's sees what programs assign, and may register members itself."""
+    seen = []
+
+    class Renamed(nn.Module):
+        def __setattr__(self, name: str, value: object) -> None:
+            super().__setattr__(name, value)
+            seen.append(name)
+            if isinstance(value, nn.Parameter):
+                self.register_parameter(name + "_too", value)
+                self.register_buffer("steps", Tensor([0.0]))
+                self.register_parameter("none", None)
+
+    model = Renamed()
+    model.weight = nn.Parameter(Tensor([1.0]))
+    del model.steps, model.none
+    assert seen == ["weight"] and list(model._parameters) == ["weight", "weight_too"]
+
+
+def test_a_property_may_hide_a_member() -> None:
+    """A read-only property that finds nothing leaves the name to what is registered."""
+
+    class Problem(nn.Module):
+        @property
+        def best(self) -> Tensor:
+            return super().best  # type: ignore[misc,no-any-return]
+
+    problem = Problem()
+    problem.register_buffer("best", Tensor([2.0]))
+    assert list(problem.state_dict()) == ["best"] and problem.best.item() == 2.0
+    with pytest.raises(KeyError, match="has an attribute 'best' already"):
+        problem.register_parameter("best", nn.Parameter(Tensor([1.0])))

@@ -126,6 +126,38 @@ def interpolate(a: Point, b: Point, bounds: tuple[float, float] | None = None) -
     return min(max(last.length - gap * (last.slope + root - mean) / bottom, least), most)
 
 
+def _strong_wolfe(
+    obj_func: Callable[..., Any], x: Any, t: Any, d: Any, f: Any, g: Any, gtd: Any,
+    c1: float = C1, c2: float = C2, tolerance_change: float = 1e-9, max_ls: int = 25,
+) -> tuple[float, Any, float, int]:  # fmt: skip
+    """Search along d from x, as programs do that import it: loss, gradient, length, evaluations.
+
+    obj_func(x, t, d) gives the loss and the gradient at x + t * d; `gtd` is the first slope.
+    Raises ValueRangeError for other conditions than C1 and C2.
+    """
+    if (c1, c2) != (C1, C2):
+        text = f"c1={c1}, c2={c2} are not {C1} and {C2}"
+        raise ValueRangeError("_strong_wolfe", text, "leave them out")
+
+    def evaluate(length: float) -> Point:
+        loss, gradient = obj_func(x, length, d)
+        return Point(length, float(loss), gradient, float(gradient.dot(d)))
+
+    start, size = Point(0.0, float(f), g, float(gtd)), float(d.abs().max())
+    found, count = search(evaluate, start, float(t), size, tolerance_change, max_ls)
+    return found.loss, found.gradient, found.length, count
+
+
+def _cubic_interpolate(
+    x1: Any, f1: Any, g1: Any, x2: Any, f2: Any, g2: Any, bounds: Any = None
+) -> float:
+    """Find the minimum of the cubic through two lengths, losses and slopes, cut to bounds."""
+    first, last = ((x1, f1, g1), (x2, f2, g2))
+    none: Any = None  # of the gradient
+    a, b = (Point(float(x), float(f), none, float(g)) for x, f, g in (first, last))
+    return interpolate(a, b, bounds)
+
+
 # A pair of less curvature would spoil the estimate of the Hessian.
 LEAST_CURVATURE = 1e-10
 

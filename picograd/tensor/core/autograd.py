@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ContextDecorator
 from dataclasses import field
 from typing import Any, TypeVar, overload
+from weakref import WeakValueDictionary
 
 from picograd.engine.followed import EVENTS
 from picograd.engine.tracing import RUNNING
@@ -471,24 +472,33 @@ def first(answer: Any) -> Any:
     return answer[0] if isinstance(answer, tuple) else answer
 
 
+FUNCTIONS: WeakValueDictionary[Node, GradientFunction] = WeakValueDictionary()
+
+
 @functools.cache
 def named(kind: type[GradientFunction], name: str) -> type[GradientFunction]:
     """Make the class of one operation, as programs ask for `type(y.grad_fn).__name__`."""
-    return type(name, (kind,), {"__slots__": ()})
+    return type(name, (kind,), {"__slots__": ("__weakref__",)})
 
 
 def function_of(node: Node) -> GradientFunction | None:
     """Say what computed a node; identities that only tell tensors apart are left out."""
+    node = recorded_as(node)
     while is_renaming(node) and node.leaf is None:
         node = node.inputs[0]
     leaf = leaf_of(node)
     if leaf is not None:
-        kind = named(AccumulateGradient, "AccumulateGrad")
-        return kind(node) if asks(leaf) else None
+        return known(node, AccumulateGradient, "AccumulateGrad") if asks(leaf) else None
     is_step = node.dtype.is_differentiable and node.inputs and OPS[node.op].is_differentiable
-    if not is_step:
-        return None
-    return named(GradientFunction, GradientFunction(node).name())(node)
+    return known(node, GradientFunction, GradientFunction(node).name()) if is_step else None
+
+
+def known(node: Node, kind: Any, name: str) -> GradientFunction:
+    """Give the one object of a node as long as it lives: programs draw graphs by its `id`."""
+    found, wanted = FUNCTIONS.get(node), named(kind, name)
+    if type(found) is not wanted:
+        found = FUNCTIONS[node] = wanted(node)
+    return found
 
 
 def gradients_of(outputs: Sequence[tuple[Node, Node]], inputs: Sequence[Any]) -> list[Node | None]:

@@ -55,17 +55,19 @@ class Hooks:
         return self.shown(self.step, gradient)
 
     def shown(self, hooks: dict[int, Callable[..., Any]], gradient: Node) -> Node:
-        """Call hooks one after the other."""
+        """Call hooks one after the other, with one tensor until one replaces it."""
+        seen: Any = wrap(gradient, False) if hooks else None
         for hook in list(hooks.values()):
-            answer = hook(wrap(gradient, False))
+            answer = hook(seen)
             if answer is None:
                 continue
             if not isinstance(answer, Recorded) or answer.shape != gradient.shape:
                 text = f"a hook returned {getattr(answer, 'shape', type(answer).__name__)}"
                 fix = f"return None, or a tensor of shape {gradient.shape}"
                 raise GradientError("register_hook", text, fix)
-            gradient = answer._node.cast(gradient.dtype)
-        return gradient
+            seen = answer
+            seen = seen.cast(gradient.dtype)
+        return gradient if seen is None else seen._node
 
     def run_step(self, parts: Sequence[Any], gradient: Node) -> Sequence[Any]:
         """Let hooks see the gradients of the inputs of what was computed, and replace them."""

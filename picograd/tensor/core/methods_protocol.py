@@ -56,6 +56,12 @@ class ProtocolMethods(Recorded):
             return iter(tensor.unbind(0))
         return iter([tensor[at] for at in range(count)])
 
+    def __reversed__(self: Same) -> Same:
+        """Give the tensor from its last entry to its first."""
+        tensor: Any = self
+        found: Same = tensor.flip(0) if self.shape else tensor
+        return found
+
     def __contains__(self, value: TensorLike) -> bool:
         if not isinstance(value, (Recorded, *NUMBERS)):
             text = f"a {type(value).__name__} is not an element of a tensor"

@@ -813,8 +813,7 @@ def attach(tensor: "Recorded", view: View) -> None:
     """Let a tensor be a view, and its base know of it."""
     tensor._view, base = view, view.base
     tensor._node.is_asked = tensor._tracks or tensor._node.is_asked
-    if base._views is None:
-        base._views = []
+    base._views = base._views or []
     if len(base._views) >= 16 and not len(base._views) & (len(base._views) - 1):
         base._views = [each for each in base._views if each() is not None]
     base._views.append(weakref.ref(tensor))
@@ -925,8 +924,9 @@ def show_memory(tensor: "Recorded", source: "Recorded") -> None:
 
 
 def move_to(tensor: "Recorded", source: "Recorded") -> None:
-    """Give a tensor the memory of another."""
-    tensor.node = build.detach(source._node)
+    """Give a tensor the memory of another; a computed one keeps what its gradient goes to."""
+    keeps = tensor._tracks and not tensor.is_leaf and tensor.shape == source.shape
+    tensor.node = led(source._node, tensor._node) if keeps else build.detach(source._node)
     pending.note_write(tensor._node)
     share(tensor, source)
 

@@ -26,6 +26,10 @@ MODULES = (
     "picograd.tensor.linalg.decompositions", "picograd.tensor.linalg.fourier",
 )  # fmt: skip
 WHOLE = ("checkpoint", "hessian", "jacobian", "jit", "jvp", "scan", "vjp", "vmap")  # of functions
+UNASKED = (  # functions that take what a class is of as it is
+    "as_tensor", "asarray", "broadcast_shapes", "from_numpy", "is_tensor", "manual_seed",
+    "set_printoptions",
+)  # fmt: skip
 ASKING: ContextVar[Any] = ContextVar("ASKING", default=True)  # else the function that is called
 # what operators are called in PyTorch, where a class is asked about them
 NAMED = {
@@ -37,8 +41,8 @@ NAMED = {
 }  # fmt: skip
 OPERATORS = (
     *NAMED, "__and__", "__eq__", "__floordiv__", "__getitem__", "__iand__", "__ifloordiv__",
-    "__imod__", "__ior__", "__ipow__", "__ixor__", "__lshift__", "__or__", "__rand__",
-    "__rfloordiv__",
+    "__ilshift__", "__imod__", "__ior__", "__ipow__", "__irshift__", "__ixor__", "__lshift__",
+    "__or__", "__rand__", "__rfloordiv__",
     "__rlshift__", "__rmatmul__", "__rmod__", "__ror__", "__rpow__", "__rrshift__", "__rshift__",
     "__rsub__", "__rtruediv__", "__rxor__", "__setitem__", "__xor__",
 )  # fmt: skip
@@ -194,6 +198,38 @@ def watched(function: Any, is_operator: bool = False, name: str = "") -> Any:
     return call
 
 
+class Asking:
+    """This class is a function that asks the classes of its operands first.
+
+    It equals the one whose place it took: classes list functions before others are defined.
+    """
+
+    def __init__(self, plain: Any) -> None:
+        functools.update_wrapper(self, plain)
+        vars(self).pop("shown", None)
+        self.plain = plain
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        """Ask, or call the function."""
+        if ASKING.get() is True:
+            kinds = asked_kinds((*args, *options.values()) if options else args)
+            if kinds:
+                return ask(self, kinds, args, options)
+        return self.plain(*args, **options)
+
+    def __eq__(self, other: object) -> bool:
+        return other is self or other is self.plain
+
+    def __hash__(self) -> int:
+        return hash(self.plain)
+
+    def __repr__(self) -> str:
+        return repr(self.plain)
+
+    def __reduce__(self) -> str:
+        return str(vars(self)["__qualname__"])
+
+
 def is_unknown(others: Any) -> bool:
     """Tell whether an operator leaves its other operand to Python."""
     known = (Recorded, int, float, complex, list, tuple)
@@ -247,9 +283,9 @@ def fill() -> None:
         space = vars(importlib.import_module(path))
         for name in space["__all__"]:
             value = space.get(name)
-            if isinstance(value, FunctionType) and name not in WHOLE:
+            if isinstance(value, FunctionType) and name not in (*WHOLE, *UNASKED):
                 home = vars(sys.modules[value.__module__])  # where pickle looks for it
-                made = space[name] = watched(value)
+                made = space[name] = Asking(value)
                 home.update({name: made} if home.get(name) is value else {})
     for own in kind.__subclasses__():  # `weight * x`: Python asks the class of x last
         for name in OPERATORS if own.__module__ == "picograd.nn.parameter" else ():

@@ -39,7 +39,8 @@ def attempt(
 ) -> tuple[Tensor, Tensor]:
     """Call a function of linear algebra: its result, and how it went for each matrix.
 
-    If a matrix of a stack fails, its result is NaN, and gradients end here.
+    If a matrix of a stack fails, its result is NaN, of `cholesky` what the leading minors before
+    give; gradients end here.
     """
     stack = tuple(matrices.shape[:-2])
     info = Recorded.kind.zeros(*stack, dtype=int32, device=matrices.device)
@@ -48,14 +49,30 @@ def attempt(
     except LinAlgError:
         if check_errors:
             raise
-    found = failures(matrices.detach().numpy(), function.__name__ == "cholesky")
+    is_cholesky = function.__name__ == "cholesky"
+    given = matrices.detach().numpy()
+    found = failures(given, is_cholesky)
     info = Recorded.kind.of(found, dtype=int32, device=matrices.device)
     is_bad = (info != 0).reshape(*stack, 1, 1)
     size = matrices.shape[-1]
     eye = Recorded.kind.eye(size, dtype=matrices.dtype, device=matrices.device)
     result = function(is_bad.where(eye, matrices.detach()), *others)
     lead = (1,) * (len(result.shape) - len(stack))
-    return (info != 0).reshape(*stack, *lead).where(float("nan"), result), info
+    instead: Any = float("nan")
+    if is_cholesky:
+        instead = Recorded.kind.of(begun(given, found), dtype=result.dtype, device=result.device)
+    return (info != 0).reshape(*stack, *lead).where(instead, result), info
+
+
+def begun(matrices: Array, orders: Array) -> Array:
+    """Factor each matrix up to its minor that fails: what is right of that stays as it was."""
+    factors = np.tril(matrices)
+    for place in (each for each in np.ndindex(orders.shape) if orders[each]):
+        factor, done = factors[place], orders[place] - 1
+        lead = factor[:done, :done] = np.linalg.cholesky(factor[:done, :done])
+        below = factor[done:, :done] = np.linalg.solve(lead.conj(), factor[done:, :done].T).T
+        factor[done, done] -= np.vdot(below[0], below[0])
+    return factors
 
 
 def failures(matrices: Array, is_cholesky: bool) -> Array:

@@ -268,6 +268,12 @@ class OperatorMethods(Recorded):
     def __ixor__(self: Same, other: TensorLike) -> Same:
         return update(self, elementwise.bitwise, "bitwise_xor", other)
 
+    def __ilshift__(self: Same, other: TensorLike) -> Same:
+        return update(self, elementwise.bitwise, "shift_left", other)
+
+    def __irshift__(self: Same, other: TensorLike) -> Same:
+        return update(self, elementwise.bitwise, "shift_right", other)
+
     @composed(method=False)
     def add(self: Same, other: TensorLike, *, alpha: Scalar = 1) -> Same:
         """Compute self + alpha * other.

@@ -1,9 +1,12 @@
 """L-BFGS against PyTorch's, in double precision so that both take the same decisions."""
 
+import importlib
+
 import numpy as np
 import pytest
 from optim_support import torch
 
+import picograd
 from picograd import Tensor, nn
 from picograd.errors import DTypeError, StateError, ValueRangeError
 
@@ -96,3 +99,24 @@ def test_wrong_use_is_named():
     optimizer.step(closure_of(optimizer, *ours))
     with pytest.raises(StateError, match="the direction does not have 2 elements"):
         nn.optim.LBFGS(ours[:1]).load_state_dict(optimizer.state_dict())
+
+
+def test_line_searches_of_other_programs():
+    """Programs import the search along a line: it takes the same steps on both sides."""
+    found = []
+    for framework in (picograd, torch):
+        lines = importlib.import_module(f"{framework.__name__}.optim.lbfgs")
+        x, d = (framework.tensor(each, dtype=framework.float64) for each in ([3.0], [-1.0]))
+
+        def at(x, t, d):
+            point = x + t * d
+            return float((point**4).sum()), 4 * point**3
+
+        loss, gradient = at(x, 0.0, d)
+        loss, end, length, count = lines._strong_wolfe(at, x, 0.1, d, loss, gradient, gradient @ d)
+        ends = [framework.tensor(each) for each in (0.0, 1.0, -1.0, 2.0, 3.0, 2.0)]
+        between = lines._cubic_interpolate(*ends)
+        found.append([loss, end.item(), float(length), count, float(between)])
+    np.testing.assert_allclose(*found, rtol=1e-6)
+    with pytest.raises(ValueRangeError, match="leave them out"):
+        picograd.optim.lbfgs._strong_wolfe(at, x, 1.0, d, loss, end, -1.0, c1=0.5)

@@ -41,6 +41,18 @@ def test_retain_grad() -> None:
     assert np.allclose(x.grad.numpy(), 8 * X)
 
 
+def test_hooks_of_a_tensor_see_one_gradient() -> None:
+    """What a hook writes to the gradient, or sets on it, the next one finds."""
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    y = x * 3
+    seen = []
+    y.register_hook(lambda g: seen.append(g.mul_(2)))
+    y.register_hook(lambda g: seen.append(g))
+    (y * y).sum().backward()
+    assert seen[0] is seen[1] and seen[0].tolist() == [12.0, 24.0]
+    assert x.grad.tolist() == [36.0, 72.0]
+
+
 def test_retained_is_what_hooks_left() -> None:
     x = leaf()
     y = x * 2

@@ -147,3 +147,8 @@ def test_other_functions_compute_on_the_values() -> None:
     array += x
     assert isinstance(array, np.ndarray) and array.tolist() == [2.0, 9.0]
     assert all(hasattr(Tensor, each) for each in (*METHODS.values(), *REFLECTED.values()))
+
+
+def test_a_tensor_is_reversed_as_one() -> None:
+    assert reversed(Tensor([[1.0], [2.0]])).tolist() == [[2.0], [1.0]]
+    assert reversed(Tensor(3.0)).item() == 3.0

@@ -2,6 +2,7 @@
 
 import gc
 
+import numpy as np
 import pytest
 
 from picograd import Tensor, nn
@@ -93,6 +94,18 @@ def test_data_that_is_written_in_place_stays_where_it_is() -> None:
     for number in (2.0, 1.0):
         weight.data -= 1
         assert weight.tolist() == [number] and weight._view is None and weight.is_leaf
+
+
+def test_data_of_a_computed_tensor_keeps_its_gradient() -> None:
+    """`y.data = values` changes what is read later, not where the gradient of `y` goes."""
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    y = (x * 3).exp()
+    y.retain_grad()
+    y.data = Tensor([5.0, 7.0])
+    (y * y).sum().backward()
+    assert y.grad.tolist() == [10.0, 14.0] and not y.is_leaf
+    np.testing.assert_allclose(x.grad.numpy(), [30, 42] * np.exp([3.0, 6.0]), rtol=1e-6)
+    assert y.grad_fn.name() == "ExpBackward0"
 
 
 def test_a_view_names_the_tensor_whose_memory_it_shows() -> None:

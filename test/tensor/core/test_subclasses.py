@@ -4,6 +4,7 @@ import copy
 import pickle
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -181,6 +182,31 @@ def test_objects_are_asked():
         return calls, asked, told.is_tensor_like(x), told.is_tensor_like(3)
 
     alike(program)
+
+
+def test_functions_that_were_listed_before_are_the_same() -> None:
+    """A class that lists functions finds them, whenever others were defined."""
+
+    class Marked(Tensor):
+        pass
+
+    class Net:
+        activation = picograd.tanh
+
+    function: Any = picograd.tanh
+    assert {function.plain: 1}[function] == {function: 1}[function.plain] == 1
+    assert function != picograd.sin and pickle.loads(pickle.dumps(function)) is function
+    assert repr(function) == repr(function.plain) and copy.deepcopy(function) is function
+    assert type(Net().activation(Tensor([0.0]).as_subclass(Marked))) is Marked
+
+
+def test_whether_something_is_a_tensor_is_not_asked() -> None:
+    class Asked:
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            return "asked"
+
+    assert picograd.is_tensor(Asked()) is False and picograd.numel(Asked()) == "asked"
 
 
 def test_copies_and_training(device, saved):

@@ -71,6 +71,14 @@ def test_numbers_are_shifted_by_tensors(shift: Any, dtype: str, number: int, dev
     assert ours.tolist() == theirs.tolist() and ours.dtype.name in str(theirs.dtype)
 
 
+def test_shifts_in_place_reach_the_base() -> None:
+    x = picograd.tensor([1, 2, 12])
+    part = x[1:]
+    part <<= 2
+    x >>= picograd.tensor([0, 1, 4])
+    assert x.tolist() == [1, 4, 3] and part.tolist() == [4, 3]
+
+
 def test_powers_of_masks_and_of_complex_zeros(device: str) -> None:
     masks = [framework.tensor([True, False]) for framework in (picograd, torch)]
     for exponent in (True, False):
