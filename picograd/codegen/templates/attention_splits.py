@@ -1,7 +1,7 @@
 """Few rows on Hopper, as in decoding: blocks share the places of a stream, the last one adds up.
 
-    block (head, split): peak, sums and products of its places, to memory
-    the last block of a head, for each row and column:
+    block (head, tile of rows, split): peak, sums and products of its places, to memory
+    the last block of a tile, for each row and column:
       peak     = greatest of all splits
       result   = sum over splits of product * factor of its peak, over the same of the totals
 
@@ -19,7 +19,6 @@ from picograd.codegen.stream_masks import scaled
 from picograd.codegen.streams import Stream, binary, is_tile, left, read, replaced
 from picograd.codegen.templates.attention_frame import SPAN, Frame
 from picograd.codegen.tile import Accumulate, Assign, LastBlock, Step, Store, Tile
-from picograd.errors import internal
 from picograd.graph.ops import OPS
 from picograd.helpers import ceil_div, product, round_up
 from picograd.schedule.index import Axis, Index, axis_index, constant
@@ -36,9 +35,6 @@ THREADS = (8, SPAN // LANES), (4, 2 * SPAN // LANES)  # along rows at once, and 
 
 def split_count(stream: Stream, size: int, target: Target) -> int:
     """Choose in how few splits a stream of blocks of `size` places takes about the least time."""
-    stored = [compute for compute in stream.computes if compute.store is not None]
-    if any(stream.product_like(compute) is None for compute in stored):
-        return 1
     heads = size_of(stream.batch)
     blocks = ceil_div(size_of(stream.over), size)
 
@@ -65,11 +61,15 @@ class Splits:
         few, columns = THREADS[1]
         widths = [frame.width(each) for each in self.stream.products]
         are_wide = all(width % (columns * LANES) == 0 for width in widths)
-        self.threads = THREADS[are_wide and size_of(rows) <= few]
-        self.line = Axis("line", round_up(size_of(rows), self.threads[0]))
+        lines, across = THREADS[are_wide and size_of(rows) <= few]
+        self.threads = lines * frame.schedule.groups, across
+        count = min(size_of(rows), frame.height)
+        self.line = Axis("line", round_up(count, self.threads[0]))
         self.part = Axis("part", frame.split.size)
-        self.role = frame.in_batch(rows, axis_index(self.line))
-        self.heads = size_of(frame.stream.batch)
+        self.role = frame.in_batch(rows, frame.start + axis_index(self.line))
+        tiles = frame.tile.size
+        self.number = frame.number * tiles + axis_index(frame.tile)
+        self.tiles = size_of(frame.stream.batch) * tiles
 
     def steps(self) -> list[Step]:
         """Write the steps."""
@@ -90,8 +90,8 @@ class Splits:
         for number, compute in enumerate(stream.computes):
             if compute.store is not None:
                 body += self.store(number)
-        counter = self.reserve(4 * self.heads, True)
-        last = LastBlock(counter, frame.number, self.part.size, tuple(body))
+        counter = self.reserve(4 * self.tiles, True)
+        last = LastBlock(counter, self.number, self.part.size, tuple(body))
         return [*steps, last]
 
     def reserve(self, size: int, is_zeroed: bool) -> int:
@@ -106,14 +106,14 @@ class Splits:
         dtype = frame.dtype
         columns = [axis.size for axis in dims[1:]]
         lines = self.line.size
-        shape = self.heads, self.part.size, lines, *columns
+        shape = self.tiles, self.part.size, lines, *columns
         place = self.reserve(product(shape) * dtype.itemsize, False)
         name = f"left{number}"
         frame.tiles[name] = Tile(name, shape, dtype, "workspace", workspace=place)
         index = tuple(map(axis_index, dims))
         value = read(f"value{number}", index, dtype)
         split = axis_index(frame.split)
-        at = frame.number, split, *index
+        at = self.number, split, *index
         conditions = frame.rows.conditions
         return Assign(name, dims, value, at, layout, conditions)
 
@@ -121,18 +121,17 @@ class Splits:
         """Read what a split left; of lines behind the last row it is anything, and not stored."""
         part = axis_index(self.part)
         line = axis_index(self.line)
-        at = self.frame.number, part, line, *rest
+        at = self.number, part, line, *rest
         return read(f"left{number}", at, self.frame.dtype)
 
     def store(self, number: int) -> list[Step]:
         """Add up whatever a result is made of, and store it."""
         compute = self.stream.computes[number]
         each = self.stream.product_like(compute)
-        if each is None:
-            internal("what splits leave are products", self.stream)
-        column = Axis("column", self.frame.width(each))
-        whole = Whole(self, number, column)
-        beside = role(each.columns, axis_index(column))
+        column = Axis("column", 1 if each is None else self.frame.width(each))
+        dims = (self.line,) if each is None else (self.line, column)
+        whole = Whole(self, number, dims)
+        beside = role(() if each is None else each.columns, axis_index(column))
         roles = self.role, beside
         slot, target, value = left(self.stream, number, roles, whole.held)
         conditions: tuple[Condition, ...] = (*self.role.conditions, *beside.conditions)
@@ -143,12 +142,13 @@ class Splits:
 class Whole:
     """This class adds up what a result is made of."""
 
-    def __init__(self, splits: Splits, number: int, column: Axis) -> None:
+    def __init__(self, splits: Splits, number: int, dims: tuple[Axis, ...]) -> None:
         self.splits = splits
         self.number = number
-        self.dims = splits.line, column
-        self.shape = splits.line.size, column.size
-        self.layout = Blocked(self.shape, splits.threads, (1, LANES))
+        self.dims = dims
+        self.shape = tuple([axis.size for axis in dims])
+        count = len(dims)
+        self.layout = Blocked(self.shape, splits.threads[:count], (1, LANES)[:count])
         self.steps: list[Step] = []
 
     def held(self, source: int, ref: Expr) -> Expr:
@@ -156,15 +156,16 @@ class Whole:
         splits = self.splits
         stream = splits.stream
         if stream.peak is None or source == stream.peak:
-            return self.added(source, splits.found(source))
+            factor = splits.frame.factors.get(source, 1.0)
+            value = self.added(source, splits.found(source))
+            return value if factor == 1 else scaled(value, factor)
         own = splits.found(stream.peak)
         greatest = self.added(stream.peak, own)
         is_row = source in stream.reductions
         rest = () if is_row else (axis_index(self.dims[1]),)
         value = splits.found(source, *rest)
         if stream.is_repaired(source):
-            factor = splits.factor(own, greatest)
-            value = binary("mul", value, factor)
+            value = binary("mul", value, splits.factor(own, greatest))
         return self.added(source, value)
 
     def added(self, source: int, value: Expr) -> Expr:
@@ -176,8 +177,7 @@ class Whole:
         if name not in tiles:
             tiles[name] = Tile(name, self.shape, dtype, "register", self.layout)
             part = self.splits.part
-            shape = *self.shape, part.size
-            layout = Blocked(shape, (*self.splits.threads, 1), (1, LANES, 1))
+            layout = self.layout.with_alone((part.size,))
             compute = frame.stream.computes[source]
             monoid = str(compute.monoid)
             step = Accumulate(name, self.dims, (part,), monoid, value, layout=layout)
