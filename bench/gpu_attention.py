@@ -8,7 +8,7 @@ may read 10 bits of float32 mantissas, and `--check` is of float32 alone.
 
     python bench/gpu_attention.py [--check] [--modes forward both] [--heads 64 128]
         [--masks causal full boolean] [--lengths 512 1024 ...] [--dtype bfloat16] [--tf32]
-        [--kernels] [--rounds 9]
+        [--few 1] [--kernels] [--rounds 9]
 """
 
 import argparse
@@ -245,6 +245,7 @@ def main():
         "--lengths", nargs="+", type=int, default=[512, 1024, 2048, 4096, 8192, 16384]
     )
     parser.add_argument("--tf32", action="store_true", help="tensor cores multiply float32")
+    parser.add_argument("--few", type=int, default=0, help="so many heads, of a batch of one")
     parser.add_argument("--kernels", action="store_true", help="time each kernel by itself too")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=4e-3, help="of a sample")
@@ -267,7 +268,8 @@ def main():
 
     def case_of(mode, d, mask, n):
         kind = {"is_causal": mask == "causal", "mask": mask == "boolean"}
-        sizes = TOKENS // n, HIDDEN // d, n, n, d, d
+        many = (1, options.few) if options.few else (TOKENS // n, HIDDEN // d)
+        sizes = *many, n, n, d, d
         return Case(*sizes, mode=mode, dtype=options.dtype, **kind)
 
     lists = options.modes, options.heads, options.masks, options.lengths

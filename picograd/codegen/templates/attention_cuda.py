@@ -63,7 +63,7 @@ from picograd.codegen.templates.attention_frame import (
     or_lowest,
     side_by_side,
 )
-from picograd.codegen.templates.attention_splits import Splits, leave, split_count
+from picograd.codegen.templates.attention_splits import REGISTERS, finish, shared_out, split_count
 from picograd.codegen.templates.attention_vectors import Vectors, boxes_of, is_spread
 from picograd.codegen.tile import Accumulate, Assign, Dot, Step, TileKernel, TilePart
 from picograd.errors import internal
@@ -75,7 +75,6 @@ from picograd.schedule.monoid import COMBINE
 from picograd.schedule.score_masks import hiding
 from picograd.target import Target
 
-REGISTERS = {2: (40, 232), 3: (32, 160)}  # of a thread that copies, of one that multiplies
 PLAIN_ROWS, PLAIN_PLACES = (8, 16, 32, 64), (64, 32, 16)  # of a block on CUDA cores
 SPARE = 1024  # bytes of shared memory that steps exchange values in
 LONG, LONGER = 1024, 4096  # places of a stream
@@ -108,7 +107,8 @@ def build_stream(stream: Stream, target: Target) -> tuple[TilePart, int]:
     else:
         options = schedules(stream, target)
     found = None
-    for schedule in options:
+    for option in options:
+        schedule = option if is_float32 else shared_out(stream, option, target)
         frame = Frame(stream, schedule, target)
         found = program_of(frame), WARPGROUP * (1 + schedule.groups)
         is_crowded = frame.is_crowded and schedule.size > SPAN
@@ -122,9 +122,9 @@ def build_plain(stream: Stream, target: Target) -> tuple[TilePart, int]:
     count = size_of(stream.rows)
     rows = next(rows for rows in PLAIN_ROWS if rows >= count or rows == ROWS)
     for size in PLAIN_PLACES:
-        is_few = stream.peak is not None and count <= ROWS
-        splits = split_count(stream, size, target) if is_few else 1
-        schedule = Schedule(1, size, (0, 0), splits, rows, is_plain=True)
+        schedule = Schedule(1, size, (0, 0), rows=rows, is_plain=True)
+        if stream.peak is not None and count <= ROWS:
+            schedule = replace(schedule, splits=split_count(stream, schedule, target))
         part = attention_plain.plain(program_of(Frame(stream, schedule, target)))
         if attention_plain.shared_bytes(part) <= target.shared_bytes - SPARE:
             break
@@ -185,7 +185,7 @@ def schedules(stream: Stream, target: Target) -> Iterator[Schedule]:
     width = max(depths + widths)
     if size_of(stream.rows) <= ROWS:
         size = places_of(stream, 1) if width > SPAN else SPAN
-        yield Schedule(1, size, (0, 0), split_count(stream, size, target))
+        yield Schedule(1, size, (0, 0))
         return
     is_held = narrow(stream.scores[0].row).op == "load"
     if is_held:
@@ -266,9 +266,7 @@ class Writer:
         if stream.peak is not None:
             frame.factors[stream.peak] = self.scale
         pipeline = frame.pipeline(values, steps, self.is_rotated())
-        is_split = frame.split.size > 1
-        after = Splits(frame, self.factor).steps() if is_split else leave(frame)
-        return frame.part(begun, pipeline, after)
+        return frame.part(begun, pipeline, finish(frame, self.factor))
 
     def is_rotated(self) -> bool:
         """Tell whether values are multiplied under the work on the next block.

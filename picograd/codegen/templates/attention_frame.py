@@ -120,7 +120,8 @@ class Frame:
         self.dtype = stream.computes[first.number].dtype
         self.half = narrow(first.streamed).dtype
         self.is_relaxed = not schedule.is_plain
-        is_exact = self.is_relaxed and schedule.splits == 1
+        is_few = size_of(stream.rows) <= ROWS and schedule.splits > 1
+        is_exact = self.is_relaxed and not is_few
         self.grain = GRAIN if is_exact else SPAN
         self.size = schedule.size
         self.height = schedule.rows * schedule.groups

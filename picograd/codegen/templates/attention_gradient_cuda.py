@@ -42,7 +42,7 @@ from picograd.codegen.templates.attention_frame import (
     or_lowest,
     side_by_side,
 )
-from picograd.codegen.templates.attention_splits import leave
+from picograd.codegen.templates.attention_splits import REGISTERS, finish
 from picograd.codegen.templates.attention_vectors import Vectors
 from picograd.codegen.tile import Accumulate, Assign, Dot, For, Step, Store, TilePart, When
 from picograd.helpers import round_up
@@ -51,7 +51,6 @@ from picograd.schedule.loop import Expr, const, walk
 from picograd.schedule.score_masks import hiding
 
 GROUPS = 2  # warpgroups of 64 rows
-REGISTERS = 40, 232
 MOST_LIVE = 232  # registers of a thread for fragments (the others: addresses, values of rows)
 SIZES = 128, 112, 96, 64, 32  # of a block of the stream
 
@@ -73,7 +72,7 @@ def schedules(stream: Stream) -> Iterator[Schedule]:
     for size in SIZES:
         is_fit = live(size) <= MOST_LIVE and (size <= SPAN or not is_twice)
         if is_fit or size == SIZES[-1]:
-            yield Schedule(GROUPS, size, REGISTERS)
+            yield Schedule(GROUPS, size, REGISTERS[GROUPS])
 
 
 def is_read_twice(stream: Stream) -> bool:
@@ -111,7 +110,7 @@ class Writer:
         begun = [*frame.begin(), *self.sum_rows(), *self.clear_hidden(), *self.vectors.hold_rows()]
         values = self.vectors.fill_places()
         pipeline = frame.pipeline(values, steps)
-        return frame.part(begun, pipeline, leave(frame))
+        return frame.part(begun, pipeline, finish(frame))
 
     def sum_rows(self) -> list[Step]:
         """Sum rows that are no scores, before the stream."""

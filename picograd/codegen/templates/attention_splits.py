@@ -1,7 +1,9 @@
-"""Few rows on Hopper, as in decoding: blocks share the places of a stream, the last one adds up.
+"""Few tiles of rows on Hopper: blocks share the places of a stream, the last one adds up.
 
-    block (head, split): peak, sums and products of its places, to memory
-    the last block of a head, for each row and column:
+So it is where rows are few, as in decoding, and where heads are, with gradients too.
+
+    block (head, tile of rows, split): peak, sums and products of its places, to memory
+    the last block of a tile, for each row and column:
       peak     = greatest of all splits
       result   = sum over splits of product * factor of its peak, over the same of the totals
 
@@ -11,15 +13,16 @@ part of it. They are added up in their order, whoever comes last.
 A stream that is not split leaves its results: values of rows, then products.
 """
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
 
 from picograd.codegen.layout import Blocked, Layout, RowsOf
 from picograd.codegen.operands import role, size_of
-from picograd.codegen.stream_masks import scaled
+from picograd.codegen.stream_masks import emptied, scaled
 from picograd.codegen.streams import Stream, binary, is_tile, left, read, replaced
-from picograd.codegen.templates.attention_frame import SPAN, Frame
-from picograd.codegen.tile import Accumulate, Assign, LastBlock, Step, Store, Tile
-from picograd.errors import internal
+from picograd.codegen.templates.attention_frame import ROWS, SPAN, WARPGROUP, Frame, Schedule
+from picograd.codegen.tile import Accumulate, Assign, For, LastBlock, Step, Store, Tile
 from picograd.graph.ops import OPS
 from picograd.helpers import ceil_div, product, round_up
 from picograd.schedule.index import Axis, Index, axis_index, constant
@@ -28,36 +31,80 @@ from picograd.target import Target
 
 Factor = Callable[[Expr, Expr], Expr]  # of a peak and the greatest one
 MOST_SPLITS = 64
-FILLING, ADDING = 2, 2  # blocks of a stream that a tile, and adding up, take as long as
+FILLING, ADDING = 2, 2  # blocks of a stream that a tile, and adding up few rows, take as long as
+WORDS = 48  # that a thread adds up while a block is worked on
 SLACK = 1.03  # times the least time that fewer splits may take: each reads memory in one stretch
 LANES = 4  # columns of a thread
+AT_ONCE = 4  # lines of a thread, of many rows: more would want more registers than scores do
+# Of a thread that copies, of one that multiplies, by warpgroups that do; 0: as many as it wants.
+REGISTERS = {1: (0, 0), 2: (40, 232), 3: (32, 160)}
 THREADS = (8, SPAN // LANES), (4, 2 * SPAN // LANES)  # along rows at once, and their columns
 
 
-def split_count(stream: Stream, size: int, target: Target) -> int:
-    """Choose in how few splits a stream of blocks of `size` places takes about the least time."""
-    stored = [compute for compute in stream.computes if compute.store is not None]
-    if any(stream.product_like(compute) is None for compute in stored):
-        return 1
-    heads = size_of(stream.batch)
-    blocks = ceil_div(size_of(stream.over), size)
+def shared_out(stream: Stream, schedule: Schedule, target: Target) -> Schedule:
+    """Choose how blocks share a stream whose tiles of rows leave processors idle.
 
-    def time(splits: int) -> int:
-        points = heads * splits
-        rounds = ceil_div(points, target.multiprocessors)
-        each = ceil_div(blocks, splits) + FILLING
-        last = ADDING if splits > 1 else 0
-        return rounds * each + last
+    Each takes a part of the places, or fewer rows, for which one warpgroup takes less time.
+    """
+    if size_of(stream.rows) <= ROWS:
+        return replace(schedule, splits=split_count(stream, schedule, target))
+    if tile_count(stream, schedule) > target.multiprocessors * schedule.blocks:
+        return schedule
+    found = [schedule]
+    for groups in range(1, schedule.groups + 1):
+        alone = replace(schedule, groups=groups, registers=REGISTERS[groups], blocks=1)
+        splits = split_count(stream, alone, target)
+        found.append(replace(alone, splits=splits))
+    return min(found, key=lambda each: time_of(stream, each, target))
 
-    counts = range(1, min(blocks, MOST_SPLITS) + 1)
-    most = SLACK * min(map(time, counts))
-    return next(count for count in counts if time(count) <= most)
+
+def split_count(stream: Stream, schedule: Schedule, target: Target) -> int:
+    """Choose in how few splits a stream takes about the least time.
+
+    Those of many rows are split where all of their parts run at once.
+    """
+    most = min(ceil_div(size_of(stream.over), schedule.size), MOST_SPLITS)
+    if size_of(stream.rows) > ROWS:
+        most = min(most, max(target.multiprocessors // tile_count(stream, schedule), 1))
+    counts = range(1, most + 1)
+    times = [time_of(stream, replace(schedule, splits=count), target) for count in counts]
+    least = SLACK * min(times)
+    return next(count for count, time in zip(counts, times, strict=True) if time <= least)
+
+
+def tile_count(stream: Stream, schedule: Schedule) -> int:
+    """Count the tiles of rows of all heads."""
+    return size_of(stream.batch) * ceil_div(size_of(stream.rows), schedule.rows * schedule.groups)
+
+
+def time_of(stream: Stream, schedule: Schedule, target: Target) -> float:
+    """Estimate how long a stream takes: a block of places takes one warpgroup 1.
+
+    Each further one on its processor adds half (docs/records/0012-attention). A mask that is known
+    hides about half, where long tiles come first and the others fill what is left.
+    """
+    splits, processors = schedule.splits, target.multiprocessors
+    points = tile_count(stream, schedule) * splits
+    at_once = min(schedule.blocks, ceil_div(points, processors))
+    work = (1 + schedule.groups * at_once) / 2
+    each = ceil_div(ceil_div(size_of(stream.over), schedule.size), splits)
+    rounds = points / (processors * at_once)
+    if size_of(stream.rows) > ROWS and emptied(stream) and not stream.shown:
+        spent = max(each + FILLING, rounds * (each / 2 + FILLING))
+    else:
+        spent = math.ceil(rounds) * (each + FILLING)
+    if splits == 1:
+        return spent * work
+    width = sum(size_of(product.columns) for product in stream.products)
+    words = splits * ROWS * width / WARPGROUP  # that a thread adds up
+    added = 1 + words / WORDS if size_of(stream.rows) > ROWS else ADDING
+    return spent * work + added
 
 
 class Splits:
     """This class leaves what a split found; the last one of a head adds up, and stores results."""
 
-    def __init__(self, frame: Frame, factor: Factor) -> None:
+    def __init__(self, frame: Frame, factor: Factor | None) -> None:
         self.frame = frame
         self.stream = frame.stream
         self.factor = factor
@@ -65,11 +112,19 @@ class Splits:
         few, columns = THREADS[1]
         widths = [frame.width(each) for each in self.stream.products]
         are_wide = all(width % (columns * LANES) == 0 for width in widths)
-        self.threads = THREADS[are_wide and size_of(rows) <= few]
-        self.line = Axis("line", round_up(size_of(rows), self.threads[0]))
+        lines, across = THREADS[are_wide and size_of(rows) <= few]
+        self.threads = lines * frame.schedule.groups, across
+        count = round_up(min(size_of(rows), frame.height), self.threads[0])
+        most = AT_ONCE * self.threads[0] if frame.tile.size > 1 else count
+        self.line = Axis("line", min(count, most))
+        self.turn = Axis("turn", ceil_div(count, self.line.size))
         self.part = Axis("part", frame.split.size)
-        self.role = frame.in_batch(rows, axis_index(self.line))
-        self.heads = size_of(frame.stream.batch)
+        self.of_rows = *frame.stream.reductions, *frame.stream.early
+        self.here = axis_index(self.turn) * self.line.size + axis_index(self.line)
+        self.role = frame.in_batch(rows, frame.start + self.here)
+        tiles = frame.tile.size
+        self.number = frame.number * tiles + axis_index(frame.tile)
+        self.tiles = size_of(frame.stream.batch) * tiles
 
     def steps(self) -> list[Step]:
         """Write the steps."""
@@ -77,7 +132,7 @@ class Splits:
         stream = self.stream
         steps: list[Step] = []
         rows = RowsOf(frame.scored)
-        for number in stream.reductions:
+        for number in self.of_rows:
             step = self.leave(number, (frame.row,), rows)
             steps.append(step)
         for each in stream.products:
@@ -88,10 +143,12 @@ class Splits:
             steps.append(step)
         body: list[Step] = []
         for number, compute in enumerate(stream.computes):
-            if compute.store is not None:
+            if compute.store is not None and number not in stream.kept:
                 body += self.store(number)
-        counter = self.reserve(4 * self.heads, True)
-        last = LastBlock(counter, frame.number, self.part.size, tuple(body))
+        if self.turn.size > 1:
+            body = [For(self.turn, tuple(body))]
+        counter = self.reserve(4 * self.tiles, True)
+        last = LastBlock(counter, self.number, self.part.size, tuple(body))
         return [*steps, last]
 
     def reserve(self, size: int, is_zeroed: bool) -> int:
@@ -105,34 +162,32 @@ class Splits:
         frame = self.frame
         dtype = frame.dtype
         columns = [axis.size for axis in dims[1:]]
-        lines = self.line.size
-        shape = self.heads, self.part.size, lines, *columns
+        lines = self.turn.size * self.line.size
+        shape = self.tiles, self.part.size, lines, *columns
         place = self.reserve(product(shape) * dtype.itemsize, False)
         name = f"left{number}"
         frame.tiles[name] = Tile(name, shape, dtype, "workspace", workspace=place)
         index = tuple(map(axis_index, dims))
         value = read(f"value{number}", index, dtype)
         split = axis_index(frame.split)
-        at = frame.number, split, *index
+        at = self.number, split, *index
         conditions = frame.rows.conditions
         return Assign(name, dims, value, at, layout, conditions)
 
     def found(self, number: int, *rest: Index) -> Expr:
         """Read what a split left; of lines behind the last row it is anything, and not stored."""
         part = axis_index(self.part)
-        line = axis_index(self.line)
-        at = self.frame.number, part, line, *rest
+        at = self.number, part, self.here, *rest
         return read(f"left{number}", at, self.frame.dtype)
 
     def store(self, number: int) -> list[Step]:
         """Add up whatever a result is made of, and store it."""
         compute = self.stream.computes[number]
         each = self.stream.product_like(compute)
-        if each is None:
-            internal("what splits leave are products", self.stream)
-        column = Axis("column", self.frame.width(each))
-        whole = Whole(self, number, column)
-        beside = role(each.columns, axis_index(column))
+        column = Axis("column", 1 if each is None else self.frame.width(each))
+        dims = (self.line,) if each is None else (self.line, column)
+        whole = Whole(self, number, dims)
+        beside = role(() if each is None else each.columns, axis_index(column))
         roles = self.role, beside
         slot, target, value = left(self.stream, number, roles, whole.held)
         conditions: tuple[Condition, ...] = (*self.role.conditions, *beside.conditions)
@@ -143,29 +198,29 @@ class Splits:
 class Whole:
     """This class adds up what a result is made of."""
 
-    def __init__(self, splits: Splits, number: int, column: Axis) -> None:
+    def __init__(self, splits: Splits, number: int, dims: tuple[Axis, ...]) -> None:
         self.splits = splits
         self.number = number
-        self.dims = splits.line, column
-        self.shape = splits.line.size, column.size
-        self.layout = Blocked(self.shape, splits.threads, (1, LANES))
+        self.dims = dims
+        self.shape = tuple([axis.size for axis in dims])
+        count = len(dims)
+        self.layout = Blocked(self.shape, splits.threads[:count], (1, LANES)[:count])
         self.steps: list[Step] = []
 
     def held(self, source: int, ref: Expr) -> Expr:
         """Read the sum of what all splits left, of a peak the greatest."""
         splits = self.splits
         stream = splits.stream
-        if stream.peak is None or source == stream.peak:
-            return self.added(source, splits.found(source))
-        own = splits.found(stream.peak)
-        greatest = self.added(stream.peak, own)
-        is_row = source in stream.reductions
+        is_row = source in splits.of_rows
         rest = () if is_row else (axis_index(self.dims[1]),)
         value = splits.found(source, *rest)
-        if stream.is_repaired(source):
-            factor = splits.factor(own, greatest)
-            value = binary("mul", value, factor)
-        return self.added(source, value)
+        if splits.factor is not None and stream.is_repaired(source):
+            own = splits.found(stream.reductions[0])
+            greatest = self.added(stream.reductions[0], own)
+            value = binary("mul", value, splits.factor(own, greatest))
+        value = self.added(source, value)
+        factor = splits.frame.factors.get(source, 1.0)
+        return value if factor == 1 else scaled(value, factor)
 
     def added(self, source: int, value: Expr) -> Expr:
         """Add up, once."""
@@ -176,14 +231,19 @@ class Whole:
         if name not in tiles:
             tiles[name] = Tile(name, self.shape, dtype, "register", self.layout)
             part = self.splits.part
-            shape = *self.shape, part.size
-            layout = Blocked(shape, (*self.splits.threads, 1), (1, LANES, 1))
+            layout = self.layout.with_alone((part.size,))
             compute = frame.stream.computes[source]
-            monoid = str(compute.monoid)
+            is_same = source in frame.stream.early
+            monoid = "max" if is_same else str(compute.monoid)
             step = Accumulate(name, self.dims, (part,), monoid, value, layout=layout)
             self.steps.append(step)
         index = tuple(map(axis_index, self.dims))
         return read(name, index, dtype)
+
+
+def finish(frame: Frame, factor: Factor | None = None) -> list[Step]:
+    """Write what a block does behind its stream."""
+    return Splits(frame, factor).steps() if frame.split.size > 1 else leave(frame)
 
 
 def leave(frame: Frame) -> list[Step]:

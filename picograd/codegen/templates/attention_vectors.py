@@ -30,8 +30,7 @@ class Vectors:
         self.of_rows: dict[Expr, str] = {}
         self.of_places: dict[Expr, str] = {}
         self.boxed: dict[Expr, str] = {}
-        is_exact = frame.schedule.is_plain or frame.schedule.splits > 1
-        self.is_boxed = not is_exact and size_of(frame.stream.rows) > ROWS
+        self.is_boxed = not frame.schedule.is_plain and size_of(frame.stream.rows) > ROWS
 
     def read(self, body: Expr) -> Expr:
         """Replace the largest parts that are read from memory, for a row or a place, by reads."""

@@ -1,6 +1,7 @@
 """Gradients of attention on Hopper: values of Tile IR and of the program, resources by NVRTC."""
 
 import re
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -38,6 +39,8 @@ from picograd.codegen.program import verify as verify_program
 from picograd.codegen.render.cuda import render
 from picograd.codegen.streams import analyse
 from picograd.codegen.templates import attention_cuda, attention_frame, attention_gradient_cuda
+from picograd.codegen.templates.attention_frame import SPAN, Schedule
+from picograd.codegen.templates.attention_splits import REGISTERS
 from picograd.codegen.tile import format_tiles, verify
 from picograd.conversion import from_bits, to_bits
 from picograd.dtype import bfloat16, float16
@@ -116,6 +119,27 @@ def check(form, shapes, run, dtype=bfloat16):
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
 def test_tiles_mean_what_the_graph_means(form):
     check(form, shapes_of(150, 150, 64, 64), run_tiles)
+
+
+@pytest.mark.parametrize(
+    "form, groups, run",
+    [
+        (plain, 2, run_tiles),
+        (causal, 1, run_program),
+        (boolean, 1, run_tiles),
+        (grouped, 2, run_tiles),
+    ],
+)
+def test_streams_that_blocks_share(form, groups, run, monkeypatch):
+    """Each block takes one tile's part; the last of a tile adds up."""
+    own = Schedule(groups, SPAN, REGISTERS[groups])
+    monkeypatch.setattr(
+        attention_cuda, "shared_out", lambda stream, each, _: replace(each, splits=2)
+    )
+    for module in (attention_cuda, attention_gradient_cuda):
+        monkeypatch.setattr(module, "schedules", lambda stream, *target: [own])
+    monkeypatch.setitem(globals(), "FEW", cuda_target("sm_90a", multiprocessors=24))
+    check(form, shapes_of(100, 100, 64, 64), run)
 
 
 @pytest.mark.parametrize("form", [plain, causal_twice, softcap], ids=lambda form: form.__name__)

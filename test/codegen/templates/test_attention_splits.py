@@ -18,7 +18,8 @@ from picograd.codegen.program import verify as verify_program
 from picograd.codegen.render.cuda import render
 from picograd.codegen.streams import analyse
 from picograd.codegen.templates import attention_cuda
-from picograd.codegen.templates.attention_splits import split_count
+from picograd.codegen.templates.attention_frame import SPAN, Schedule
+from picograd.codegen.templates.attention_splits import REGISTERS, shared_out, split_count
 from picograd.codegen.tile import LastBlock, format_tiles, verify
 from picograd.conversion import from_bits, to_bits
 from picograd.dtype import bfloat16, int64
@@ -62,14 +63,21 @@ def plan_of(q, k, v, lengths=None, target=FEW):
 
 def run(kernel, arrays, is_reversed=False):
     """Run the kernel by both interpreters."""
+    for values in run_all(kernel, [*arrays, None], is_reversed):
+        yield values[-1]
+
+
+def run_all(kernel, arrays, is_reversed=False):
+    """Run the kernel by both interpreters; an array that is None is a result."""
     tiles, slots = verify(attention_cuda.build(kernel, FEW)), kernel.slots
-    values = [*arrays, np.full(slots[-1].size, np.nan, np.float32)]
+    given = list(zip(arrays, slots, strict=True))
+    values = [np.full(slot.size, np.nan, np.float32) if x is None else x for x, slot in given]
     interpret_tile.interpret(tiles, values, is_reversed=is_reversed)
-    yield values[-1]
+    yield values
     program = verify_program(linearize(tiles, FEW))
     raw = [to_bits(value, slot.dtype) for value, slot in zip(values, slots, strict=True)]
     interpret_program.interpret(program, raw)
-    yield from_bits(raw[-1], slots[-1].dtype)
+    yield [from_bits(value, slot.dtype) for value, slot in zip(raw, slots, strict=True)]
 
 
 @pytest.mark.parametrize(
@@ -92,6 +100,36 @@ def test_values(q, k, lengths):
     for found in run(kernel, arrays):
         missed = np.linalg.norm(found.reshape(wanted.shape) - wanted)
         assert missed <= 0.015 * np.linalg.norm(wanted)
+
+
+@pytest.mark.parametrize("groups, rows, width", [(1, 130, 64), (2, 150, 128), (1, 3, 128)])
+def test_splits_leave_tiles_of_rows_and_what_rows_have(groups, rows, width, monkeypatch):
+    """Maxima and totals are stored too, as gradients want them."""
+    own = Schedule(groups, SPAN * width // 64, REGISTERS[groups])
+    monkeypatch.setattr(attention_cuda, "schedules", lambda stream, target: [own])
+    monkeypatch.setattr(
+        attention_cuda, "shared_out", lambda stream, each, _: replace(each, splits=2)
+    )
+    np.random.seed(0)
+    q, k, v = leaves = [leaf(1, 2, size, width, dtype=bfloat16) for size in (rows, 300, 300)]
+    for node in leaves:
+        VALUES[node] = from_bits(to_bits(VALUES[node], bfloat16), bfloat16)
+    s = q.contract(k, PRODUCT) * 0.1
+    peak = s.reduce("max", (3,), True)
+    powers = (s - peak.expand(s.shape)).unary("exp")
+    total = powers.reduce("sum", (3,), True)
+    weights = powers / total.expand(s.shape)
+    roots = [weights.contract(v, (*WEIGHTED, (0, 1, 2, 3))), peak, total]
+    plan = schedule(roots, FEW)
+    (step,) = plan.steps
+    inputs = dict(zip((n for n, x in enumerate(plan.slots) if x.kind == "input"), plan.inputs))
+    arrays = [np.ravel(VALUES[inputs[n]]) if n in inputs else None for n in step.slots]
+    results = dict(zip(plan.outputs, interpret(roots, values=VALUES), strict=True))
+    for values in run_all(step.kernel, arrays):
+        for number, value in zip(step.slots, values, strict=True):
+            wanted = results.get(number, np.zeros(0))
+            missed = np.linalg.norm(value.reshape(wanted.shape) - wanted) if wanted.size else 0
+            assert missed <= 0.015 * np.linalg.norm(wanted)
 
 
 def test_splits_are_added_up_in_their_order():
@@ -132,10 +170,32 @@ def test_a_part_of_every_processor_is_used():
         leaves = [Node("buffer", (), Storage(None), shape, bfloat16, "cpu") for shape in shapes]
         (kernel,) = schedule([decoded(*leaves)], target).kernels
         stream = analyse(kernel, kernel.parts[0])
-        assert split_count(stream, 128, target) == least
+        assert split_count(stream, Schedule(1, 128, (0, 0)), target) == least
         if heads == 512:  # five splits would take 3 % less, but for what reads apart cost
             more = replace(stream, batch=(Axis("heads", 1024),))
-            assert split_count(more, 64, target) == 1
+            assert split_count(more, Schedule(1, 64, (0, 0)), target) == 1
+
+
+@pytest.mark.parametrize(
+    "heads, rows, length, width, chosen",
+    [
+        (1, 4096, 4096, 64, (2, 4)),  # warpgroups and splits
+        (2, 2048, 2048, 128, (1, 2)),
+        (8, 1024, 1024, 64, (1, 1)),
+        (4, 4096, 4096, 64, (2, 1)),
+        (1, 256, 32768, 128, (1, 12)),  # part of a prompt behind a cache: one block adds up
+        (64, 4096, 4096, 64, (3, 1)),  # as where all processors are busy
+    ],
+)
+def test_tiles_that_leave_processors_idle_are_shared(heads, rows, length, width, chosen):
+    shapes = (1, heads, rows, width), *((1, heads, length, width),) * 2
+    leaves = [Node("buffer", (), Storage(None), shape, bfloat16, "cpu") for shape in shapes]
+    target = cuda_target("sm_90a", multiprocessors=132)
+    (kernel,) = schedule([decoded(*leaves)], target).kernels
+    stream = analyse(kernel, kernel.parts[0])
+    groups = 3 if width == 64 else 2
+    shared = shared_out(stream, Schedule(groups, 128, REGISTERS[groups]), target)
+    assert (shared.groups, shared.splits) == chosen
 
 
 @pytest.mark.parametrize("length, is_short", [(300, True), (1500, True), (2500, False)])
