@@ -26,9 +26,12 @@ SLAB = 64  # channels of a box
 WRITTEN = 2  # times as long as reading a box of windows: to write one to memory
 
 
-def is_few(channels: int) -> bool:
-    """Tell whether boxes of channels would be mostly empty, or cannot be."""
-    return channels < FEW or channels % ALIGNED != 0
+def is_patched(channels: int, kernel: Shape) -> bool:
+    """Tell whether boxes of channels would be mostly empty, or cannot be, but windows of them can.
+
+    Windows of one element are those of a product, whose rows are copied (schedule/repack.py).
+    """
+    return prod(kernel) > 1 and (channels < FEW or channels % ALIGNED != 0)
 
 
 @dataclass(frozen=True, slots=True)

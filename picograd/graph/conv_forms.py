@@ -24,7 +24,7 @@ from picograd.graph.bounded import ends_of
 from picograd.graph.conv_few import (
     SLAB,
     by_patches,
-    is_few,
+    is_patched,
     pad_or_cut,
     padded_to,
     patches_gradient,
@@ -200,10 +200,10 @@ def expand_conv(node: Node, target: Target) -> Node | None:
     if is_weight_gradient(node):
         if node.dtype.bits == 32:  # TF32 is read along K, which no image has next to one another
             return in_many_parts(x, weight, spec, node.shape, target)
-        if is_few(x.shape[0]) and x.shape[1] == 1:
+        if is_patched(x.shape[0], node.shape[3:]) and x.shape[1] == 1:
             return patches_gradient(x, weight, spec, node.shape)
         return in_parts(x, weight, spec, node.shape, target)
-    if is_few(x.shape[2]) and x.shape[1] == 1 and prod(weight.shape[3:]) > 1:
+    if x.shape[1] == 1 and is_patched(x.shape[2], weight.shape[3:]):
         return by_patches(x, weight, spec, node.shape)
     return None
 
