@@ -48,7 +48,9 @@ def expand_depthwise(node: Node, target: Target) -> Node | None:
         return None
     taps = prod(node.shape[3:])
     if channels == 1 and prod(weight.shape[3:]) <= taps:
-        return by_windows(node, x, weight).cast(node.dtype)
+        is_spread = max(node.arg.input_dilation) > 1
+        phased = by_phases(x, weight, node.arg, node.shape) if is_spread else None
+        return phased or by_windows(node, x, weight).cast(node.dtype)
     if x.shape[0] > 1 or taps > MOST_TAPS:
         return None
     return by_taps(node, x, weight, target).cast(node.dtype)
