@@ -165,6 +165,7 @@ class Packer:
         taps = product(node.shape[3:] if is_weight_gradient(node) else node.inputs[1].shape[3:])
         inputs, moved = list(node.inputs), 0
         new: dict[tuple[int, int], Node] = {}
+        views: dict[int, Node] = {}
         for number, axes in enumerate(nearest(node)):
             value = node.inputs[number]
             if min(value.shape[axis] for axis in axes) < FEW:
@@ -173,16 +174,21 @@ class Packer:
                 continue
             chain, base, near = below_views(value, axes, number == 1, is_whole=True)
             last = max(near)
+            role = Role.PASS if is_leaf(base) else base.row.role
             copied = self.chunks.get((id(base), last))
             if copied is None:
-                copied = new[id(base), last] = whole_chunks(base, last)
-                is_computed = base.row.role is Role.ELEMENTWISE and not is_leaf(base)
-                moved += copied.size * base.dtype.itemsize
-                moved += 0 if is_computed else base.size * base.dtype.itemsize
-            inputs[number] = shown_by(chain, cut_to(copied, (last,), base.shape))
+                copied = whole_chunks(base.again() if role is Role.VIEW else base, last)
+                new[id(base), last] = copied
+                read = 0 if role is Role.ELEMENTWISE else base.size
+                moved += (read + copied.size) * base.dtype.itemsize
+            shown = cut_to(copied, (last,), base.shape)
+            if role is Role.VIEW:
+                views[id(base)] = shown
+            inputs[number] = shown_by(chain, shown)
         points = node.size * product(node.inputs[1].shape[2:])
         if inputs != list(node.inputs) and saves_boxes(points, moved, self.target):
             self.chunks |= new
+            self.new |= views  # whoever reads a view reads its copy
             self.new[id(node)] = node.with_inputs(tuple(inputs))
 
     def has_whole_chunks(self, value: Node, nearest: Sequence[int], is_any: bool) -> bool:
@@ -192,10 +198,10 @@ class Packer:
         """
         if id(value) not in self.images:
             return all(value.shape[axis] % ALIGNED == 0 for axis in nearest)
-        found = place_of(value, self.orders)
-        if found is None:
+        axes = [Axis(f"d{d}", n) for d, n in enumerate(value.shape)]
+        place = place_of(value, axes, self.orders)
+        if place is None:
             return False
-        place, axes = found
         near = axes if is_any else [axes[axis] for axis in nearest]
         steps = [step for atom, step in place.terms if atom not in near or step != 1]
         is_along = len(steps) < len(place.terms)
@@ -408,15 +414,12 @@ def state_of(places: Sequence[int]) -> RowState:
     return RowState.CHUNKS if is_possible else RowState.NONE
 
 
-def place_of(
-    value: Node, orders: Mapping[int, Order] = NO_ORDERS
-) -> tuple[Index, list[Axis]] | None:
+def place_of(value: Node, axes: Sequence[Axis], orders: Mapping[int, Order]) -> Index | None:
     """Find where the element at each position of some axes lies in memory.
 
     Values lie in one of the `orders`, by their identities, or row-major.
     """
-    axes = [Axis(f"d{d}", n) for d, n in enumerate(value.shape)]
-    indices = tuple([axis_index(axis) for axis in axes])
+    indices = tuple(map(axis_index, axes))
     while not is_leaf(value):
         if value.op in SOURCES:
             if starts_of(value):
@@ -426,18 +429,16 @@ def place_of(
             break
         value = value.inputs[0]
     order = orders.get(id(value), range(value.rank))
-    return flatten([indices[d] for d in order], [value.shape[d] for d in order]), axes
+    return flatten([indices[d] for d in order], [value.shape[d] for d in order])
 
 
 def steps_of(value: Node, orders: Mapping[int, Order] = NO_ORDERS) -> tuple[list[int], int] | None:
     """Find how far apart the elements of each dimension lie in memory, and where the first is."""
-    found = place_of(value, orders)
-    if found is None:
+    axes = [Axis(f"d{d}", n) for d, n in enumerate(value.shape)]
+    place = place_of(value, axes, orders)
+    if place is None or any(atom not in axes for atom, _ in place.terms):
         return None
-    place, axes = found
     steps = dict(place.terms)
-    if any(atom not in axes for atom in steps):
-        return None
     return [steps.get(axis, 0) for axis in axes], place.const
 
 

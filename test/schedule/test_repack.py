@@ -132,6 +132,13 @@ def test_channels_that_no_box_can_have_are_copied_for_all_convolutions(x, wide, 
             assert len(generate(kernel, H100).tensors) >= 2, "both operands come in boxes"
 
 
+def test_whoever_reads_channels_that_are_dealt_reads_their_copy():
+    x = dealt(image(256))
+    plan = schedule([x.conv(leaf(1, 128, 128, 1, 1), PLAIN), x.unary("sin")], H100)
+    (source,) = [n for n, slot in enumerate(plan.slots) if slot.shape == (128, 1, 256, 28, 28)]
+    assert sum(source in step.slots for step in plan.steps) == 2, "a convolution, and the copy"
+
+
 def test_channels_of_whole_chunks_and_little_work_stay_as_they_are():
     for x, channels, size in ((image(120), 120, 28), (image(116, 4), 116, 4)):
         found = copies([x.conv(leaf(1, channels, channels, 1, 1), PLAIN)])
