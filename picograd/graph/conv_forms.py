@@ -105,8 +105,7 @@ def count_bands(x: Node, images: int, height: int, target: Target) -> tuple[int,
     """
     lanes = VECTOR // x.dtype.itemsize
     vectors = ceil_div(x.shape[1], lanes)
-    together = divisors(vectors, VECTORS)[-1]
-    wanted = max(2 * target.multiprocessors * together // vectors, 1)
+    wanted = max(2 * target.multiprocessors // ceil_div(vectors, VECTORS), 1)
     parts = divisors(images, wanted)[-1]
     return parts, divisors(height, wanted // parts)[-1]
 
