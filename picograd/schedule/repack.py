@@ -116,7 +116,7 @@ class Packer:
             if type(node) is Node and can_be_boxes(node, self.target):
                 self.look_at_images(node)
             order = computed_order(node, self.target, is_turned=True)
-        if node.op in CONVOLUTIONS or any(id(child) in self.images for child in node.inputs):
+        if node.op in CONVOLUTIONS or not self.images.isdisjoint(map(id, node.inputs)):
             self.images.add(id(node))
         if order is not None:
             self.orders[id(node)] = order
@@ -162,7 +162,8 @@ class Packer:
 
     def look_at_images(self, node: Node) -> None:
         """Copy the operands of a convolution whose rows no boxes can be, if that saves time."""
-        taps = product(node.shape[3:] if is_weight_gradient(node) else node.inputs[1].shape[3:])
+        kernel = node if is_weight_gradient(node) else node.inputs[1]
+        taps = product(kernel.shape[3:])
         inputs, moved = list(node.inputs), 0
         new: dict[tuple[int, int], Node] = {}
         views: dict[int, Node] = {}
@@ -205,7 +206,7 @@ class Packer:
         near = axes if is_any else [axes[axis] for axis in nearest]
         steps = [step for atom, step in place.terms if atom not in near or step != 1]
         is_along = len(steps) < len(place.terms)
-        return is_along and all(each % ALIGNED == 0 for each in (*steps, place.const))
+        return is_along and not any(step % ALIGNED for step in (*steps, place.const))
 
     def can_be_boxes(self, node: Node, values: Sequence[Node]) -> bool:
         """Tell whether tensor cores multiply such operands, and no other template takes them."""

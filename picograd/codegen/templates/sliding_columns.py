@@ -50,11 +50,18 @@ class Shares:
 
     def channel(self, vector: Index) -> Index:
         """Find the channel of a lane of a vector of the block."""
-        return self.number(vector) * self.lane.size + self.near
+        number = self.number(vector)
+        return number * self.lane.size + self.near
 
     def number(self, vector: Index) -> Index:
         """Find which of all vectors one of the block is."""
-        return axis_index(self.chunk) * self.channels + vector
+        first = axis_index(self.chunk) * self.channels
+        return first + vector
+
+    def inside(self, vector: Index) -> tuple[Condition, ...]:
+        """Test that there is such a vector: the last block may have fewer."""
+        number = self.number(vector)
+        return inside(number, self.vectors)
 
     @property
     def near(self) -> Index:
@@ -120,8 +127,9 @@ def shares_of(part: Part, lane: Axis, threads: int) -> Shares | None:
         return None
     row = rows[-1] if rows else Axis("one", 1)
     vectors = nearest.size // lane.size
-    width = CHANNELS * VECTOR // (lane.size * least_bytes(first.body))
-    chunks = ceil_div(vectors, max(min(width, threads // row.size), 1))
+    nbytes = lane.size * least_bytes(first.body)
+    most = min(CHANNELS * VECTOR // nbytes, threads // row.size)
+    chunks = ceil_div(vectors, max(most, 1))
     together = ceil_div(vectors, chunks)
     most = PLACES
     if is_plain(part.computes):
@@ -138,7 +146,8 @@ def shares_of(part: Part, lane: Axis, threads: int) -> Shares | None:
 
 def least_bytes(body: Expr) -> int:
     """Size of the smallest elements that are loaded."""
-    return min(expr.dtype.itemsize for expr in every(body) if expr.op == "load")
+    loads = [expr for expr in every(body) if expr.op == "load"]
+    return min(load.dtype.itemsize for load in loads)
 
 
 def walk_of(first: Compute, shares: Shares, near: Axis) -> Walk:
@@ -163,7 +172,7 @@ def walk_of(first: Compute, shares: Shares, near: Axis) -> Walk:
         (number, row, vector),
         rounds,
         values,
-        inside(number, shares.count) + inside(shares.number(vector), shares.vectors),
+        inside(number, shares.count) + shares.inside(vector),
         inside(item, count),
         inside(values[shares.places], shares.places.size),
     )
@@ -250,6 +259,7 @@ def total(part: Part, shares: Shares, tiles: list[Tile]) -> list[Step]:
         if compute.store:
             slot, index = compute.store
             place = rebind(index, values)
-            guards = inside(shares.number(vector), shares.vectors)
-            steps.append(Store(slot, place, dims, found[-1], guards, layout))
+            guards = shares.inside(vector)
+            store = Store(slot, place, dims, found[-1], guards, layout)
+            steps.append(store)
     return steps
