@@ -279,12 +279,14 @@ def blocks_of_columns(part: Part, target: Target) -> int:
     return each * target.multiprocessors
 
 
-def columns_of_split(part: Part, target: Target) -> int:
-    """Choose how many columns a grid point has a share of."""
+def cut_columns(kernel: Kernel, part: Part, target: Target) -> Cut:
+    """Cut columns that blocks share in tiles of whole vectors."""
     if not target.has_blocks:
-        return COLUMNS
+        return cut_rows(part, target, True, 1)
     rows = product(axis.size for axis in part.rows)
-    return split_width(rows, blocks_of_columns(part, target))
+    width = split_width(rows, blocks_of_columns(part, target))
+    lanes = map_template.vector_lanes(kernel, part, part.rows[-1])
+    return cut(part.rows[-1:], width, lanes).with_grid(part.rows[:-1])
 
 
 def split_width(rows: int, blocks: int) -> int:
@@ -503,7 +505,7 @@ def build_split(
     if is_column and is_narrow(part, target, COLUMNS):
         space = Cut(part.rows[:-1], part.rows[-1:], {}, ())
     elif is_column:
-        space = cut_rows(part, target, True, 1, columns_of_split(part, target))
+        space = cut_columns(kernel, part, target)
     else:
         space = Cut(part.rows, (), {}, ())
     whole, over = (over[:1], over[1:]) if splits > over[0].size else ((), over)
