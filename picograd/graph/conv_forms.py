@@ -24,6 +24,7 @@ from picograd.graph.bounded import ends_of
 from picograd.graph.conv_few import (
     SLAB,
     by_patches,
+    is_flat,
     is_patched,
     pad_or_cut,
     padded_to,
@@ -240,7 +241,8 @@ def in_parts(
     channels, groups, images = columns.shape[:3]
     windows = prod(rows.shape[3:])
     sizes = shape[2], channels * prod(shape[3:])
-    parts = count_parts(sizes, images, windows, target.multiprocessors, groups)
+    step = 1 if prod(shape[3:]) == 1 and is_flat(columns, rows) else STEP
+    parts = count_parts(sizes, images, windows, target.multiprocessors, groups, step)
     # Boxes of several taps are whole slabs of channels.
     wide = padded_to(columns, 0, SLAB) if prod(shape[3:]) > 1 else columns
     if parts == 1 and wide is columns:
@@ -320,13 +322,21 @@ def least_steps(sizes: tuple[int, int], count: int, steps: int, processors: int)
 
 
 def count_parts(
-    sizes: tuple[int, int], images: int, windows: int, processors: int, groups: int = 1
+    sizes: tuple[int, int],
+    images: int,
+    windows: int,
+    processors: int,
+    groups: int = 1,
+    whole: int = STEP,
 ) -> int:
-    """Choose how many parts images are in: the least time, counted in steps of a processor."""
+    """Choose how many parts images are in: the least time, counted in steps of a processor.
+
+    Each has a multiple of `whole` windows.
+    """
     area = groups * prod(sizes) / TILE**2
     best, least = 1, inf
     for parts in range(1, min(images, MOST_PARTS) + 1):
-        if images % parts or (parts > 1 and images // parts * windows % STEP):
+        if images % parts or (parts > 1 and images // parts * windows % whole):
             continue
         steps = ceil_div(images // parts * windows, STEP)
         time = least_steps(sizes, groups * parts, steps, processors)
