@@ -16,6 +16,7 @@ from typing import Any
 
 from picograd.dtype import DType
 from picograd.graph.node import Node
+from picograd.graph.row import VIEWS
 from picograd.graph.shape import ConvSpec, Shape
 from picograd.helpers import ceil_div, round_up
 from picograd.late_methods import dataclass
@@ -26,9 +27,24 @@ SLAB = 64  # channels of a box
 WRITTEN = 2  # times as long as reading a box of windows: to write one to memory
 
 
-def is_few(channels: int) -> bool:
-    """Tell whether boxes of channels would be mostly empty, or cannot be."""
-    return channels < FEW or channels % ALIGNED != 0
+def is_patched(channels: int, kernel: Shape) -> bool:
+    """Tell whether boxes of channels would be mostly empty, or cannot be, but windows of them can.
+
+    Windows of one element are those of a product, whose rows are copied (schedule/repack.py).
+    """
+    return prod(kernel) > 1 and (channels < FEW or channels % ALIGNED != 0)
+
+
+def is_flat(columns: Node, rows: Node) -> bool:
+    """Tell whether windows are the pixels of whole images: parts of those end where boxes do."""
+    places = columns.shape[3:]
+    for node in (columns, rows):
+        while node.op in VIEWS and node.realized is None:
+            (source,) = node.inputs
+            if node.size != source.size and source.shape[-len(places) :] != places:
+                return False
+            node = source
+    return places == rows.shape[3:]
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,8 @@ from picograd.graph.bounded import ends_of
 from picograd.graph.conv_few import (
     SLAB,
     by_patches,
-    is_few,
+    is_flat,
+    is_patched,
     pad_or_cut,
     padded_to,
     patches_gradient,
@@ -48,7 +49,9 @@ def expand_depthwise(node: Node, target: Target) -> Node | None:
         return None
     taps = prod(node.shape[3:])
     if channels == 1 and prod(weight.shape[3:]) <= taps:
-        return by_windows(node, x, weight).cast(node.dtype)
+        is_spread = max(node.arg.input_dilation) > 1
+        phased = by_phases(x, weight, node.arg, node.shape) if is_spread else None
+        return phased or by_windows(node, x, weight).cast(node.dtype)
     if x.shape[0] > 1 or taps > MOST_TAPS:
         return None
     return by_taps(node, x, weight, target).cast(node.dtype)
@@ -103,8 +106,7 @@ def count_bands(x: Node, images: int, height: int, target: Target) -> tuple[int,
     """
     lanes = VECTOR // x.dtype.itemsize
     vectors = ceil_div(x.shape[1], lanes)
-    together = divisors(vectors, VECTORS)[-1]
-    wanted = max(2 * target.multiprocessors * together // vectors, 1)
+    wanted = max(2 * target.multiprocessors // ceil_div(vectors, VECTORS), 1)
     parts = divisors(images, wanted)[-1]
     return parts, divisors(height, wanted // parts)[-1]
 
@@ -200,10 +202,10 @@ def expand_conv(node: Node, target: Target) -> Node | None:
     if is_weight_gradient(node):
         if node.dtype.bits == 32:  # TF32 is read along K, which no image has next to one another
             return in_many_parts(x, weight, spec, node.shape, target)
-        if is_few(x.shape[0]) and x.shape[1] == 1:
+        if is_patched(x.shape[0], node.shape[3:]) and x.shape[1] == 1:
             return patches_gradient(x, weight, spec, node.shape)
         return in_parts(x, weight, spec, node.shape, target)
-    if is_few(x.shape[2]) and x.shape[1] == 1 and prod(weight.shape[3:]) > 1:
+    if x.shape[1] == 1 and is_patched(x.shape[2], weight.shape[3:]):
         return by_patches(x, weight, spec, node.shape)
     return None
 
@@ -239,7 +241,8 @@ def in_parts(
     channels, groups, images = columns.shape[:3]
     windows = prod(rows.shape[3:])
     sizes = shape[2], channels * prod(shape[3:])
-    parts = count_parts(sizes, images, windows, target.multiprocessors, groups)
+    step = 1 if prod(shape[3:]) == 1 and is_flat(columns, rows) else STEP
+    parts = count_parts(sizes, images, windows, target.multiprocessors, groups, step)
     # Boxes of several taps are whole slabs of channels.
     wide = padded_to(columns, 0, SLAB) if prod(shape[3:]) > 1 else columns
     if parts == 1 and wide is columns:
@@ -319,13 +322,21 @@ def least_steps(sizes: tuple[int, int], count: int, steps: int, processors: int)
 
 
 def count_parts(
-    sizes: tuple[int, int], images: int, windows: int, processors: int, groups: int = 1
+    sizes: tuple[int, int],
+    images: int,
+    windows: int,
+    processors: int,
+    groups: int = 1,
+    whole: int = STEP,
 ) -> int:
-    """Choose how many parts images are in: the least time, counted in steps of a processor."""
+    """Choose how many parts images are in: the least time, counted in steps of a processor.
+
+    Each has a multiple of `whole` windows.
+    """
     area = groups * prod(sizes) / TILE**2
     best, least = 1, inf
     for parts in range(1, min(images, MOST_PARTS) + 1):
-        if images % parts or (parts > 1 and images // parts * windows % STEP):
+        if images % parts or (parts > 1 and images // parts * windows % whole):
             continue
         steps = ceil_div(images // parts * windows, STEP)
         time = least_steps(sizes, groups * parts, steps, processors)

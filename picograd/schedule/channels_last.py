@@ -254,9 +254,27 @@ def channels_last(
         group = None
     if not axes or any(is_nearest(value, axis, group) for axis in axes):
         return value
+    chain, base, near = below_views(value, axes, is_weight)
+    wide = [d for d in range(base.rank) if base.shape[d] != 1]
+    is_stored = is_leaf(base) or base.op not in VIEWS  # a view stays one: nobody stores it
+    is_there = is_stored and wide and wide[-1] in near
+    last = max(near)
+    if not wide or base.shape[last] == 1 or is_there:
+        return value
+    rest = [d for d in range(base.rank) if d != last]
+    return shown_by(chain, stored(base, (*rest, last)))
+
+
+def below_views(
+    value: Node, axes: tuple[int, ...], is_weight: bool, is_whole: bool = False
+) -> tuple[list[Node], Node, tuple[int, ...]]:
+    """Find what a chain of views shows, and its dimensions that some of the value's are.
+
+    The views show all of it, if they are to.
+    """
     chain: list[Node] = []
     base, near = value, axes
-    while is_view(base):
+    while is_view(base) and not (is_whole and base.size != base.inputs[0].size):
         below = [dimension_below(base, axis) for axis in near]
         if is_weight and None in below:
             below = [dimension_along(base, axis) for axis in near]
@@ -265,14 +283,11 @@ def channels_last(
         near = tuple(axis for axis in below if axis is not None)
         chain.append(base)
         base = base.inputs[0]
-    wide = [d for d in range(base.rank) if base.shape[d] != 1]
-    is_stored = is_leaf(base) or base.op not in VIEWS  # a view stays one: nobody stores it
-    is_there = is_stored and wide and wide[-1] in near
-    last = max(near)
-    if not wide or base.shape[last] == 1 or is_there:
-        return value
-    rest = [d for d in range(base.rank) if d != last]
-    made = stored(base, (*rest, last))
+    return chain, base, near
+
+
+def shown_by(chain: Sequence[Node], made: Node) -> Node:
+    """Show an array by a chain of views, the outermost one first."""
     for view in reversed(chain):
         made = view.with_inputs((made,))
     return made

@@ -60,6 +60,7 @@ ALIGNED, MISALIGNED = 54, 115
 # multiplied: of the second one, two blocks bring columns to one another.
 BOX_TILES = (((128, 192), 128 * 192, 1.0), ((128, 128), 128 * 256, 0.95))
 PLAIN = 4.0  # times as long without boxes, where rows begin between chunks of 16 bytes
+CONV_GAIN = 200.0  # multiply-adds of a convolution for which boxes save a processor a nanosecond
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,3 +396,12 @@ def repack_work(
     moved = sum(each.copied_bytes for c, each in zip(copied, rows, strict=True) if c)
     launch = made.launch if moved else 0  # one kernel makes both copies
     return multiplied * slower + moved / made.bandwidth + launch
+
+
+def saves_boxes(points: int, moved: int, target: Target) -> bool:
+    """Tell whether boxes save a convolution of so many multiply-adds more time than a copy takes.
+
+    What reads channels one by one multiplies 160 in a nanosecond (an H200, docs/records/0014).
+    """
+    made = machine(target)
+    return points / CONV_GAIN / made.workers > made.launch + moved / made.bandwidth

@@ -6,6 +6,9 @@ The copy engine of a GPU brings rows that begin elsewhere at less than half its 
 that begin between its chunks of 16 bytes not at all (`cost.repack_work`). A copy is a kernel as any
 other: what an operand is computed from is fused into it, and all products of a value share it.
 
+Operands of convolutions are copied, too, where channels are no whole chunks, or lie as a view deals
+them: forward and gradients read one copy.
+
 uncross: copy arrays whose memory runs across the rows that are worked on side by side.
 
     x = permute(a, (2, 1, 0))                          x = contiguous(permute(a, (2, 1, 0)))
@@ -21,16 +24,26 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import product as choices
 
-from picograd.graph.conv_forms import multiplies
+from picograd.graph.conv_few import ALIGNED, FEW, cut_to, padded_to
+from picograd.graph.conv_forms import is_weight_gradient, multiplies, stored
 from picograd.graph.node import Node, is_renaming
 from picograd.graph.row import Role, ops_of
 from picograd.graph.starts import starts_of
 from picograd.helpers import product, round_up
 from picograd.late_methods import dataclass
-from picograd.schedule.channels_last import NARROW, computed_order, multiplied
-from picograd.schedule.cost import LINE_BYTES, Rows, RowState, repack_work
-from picograd.schedule.group import Group
-from picograd.schedule.index import Axis, axis_index, flatten
+from picograd.schedule.channels_last import (
+    NARROW,
+    below_views,
+    can_be_boxes,
+    computed_order,
+    multiplied,
+    nearest,
+    shown_by,
+    strip_widening,
+)
+from picograd.schedule.cost import LINE_BYTES, Rows, RowState, repack_work, saves_boxes
+from picograd.schedule.group import PRODUCTS, Group
+from picograd.schedule.index import Axis, Index, axis_index, flatten
 from picograd.schedule.scores import EXPONENTIALS, MOST_DEPTH
 from picograd.schedule.values import is_leaf
 from picograd.schedule.viewindex import SOURCES, view_source
@@ -73,7 +86,7 @@ class Layout:
 
 def repack(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
     """Rewrite products whose operands are worth a copy; `order` lists inputs first."""
-    if not target.copies_boxes or not any(node.op in CONTRACTIONS for node in order):
+    if not target.copies_boxes or not any(node.op in PRODUCTS for node in order):
         return list(roots)
     packer = Packer(target)
     for node in order:
@@ -90,6 +103,8 @@ class Packer:
         self.copies: dict[Key, Node] = {}
         self.weights: set[int] = set()  # made of exponentials: scores that may be nowhere
         self.orders: dict[int, Order] = {}  # of values that lie as convolutions left them
+        self.chunks: dict[tuple[int, int], Node] = {}  # copies, by array and nearest dimension
+        self.images: set[int] = set()  # what is made of those, in whatever order
 
     def visit(self, node: Node) -> None:
         """Look at a node: all before it are known."""
@@ -98,7 +113,11 @@ class Packer:
         self.follow(node)
         order = followed_order(node, self.orders)
         if node.op in CONVOLUTIONS:
+            if type(node) is Node and can_be_boxes(node, self.target):
+                self.look_at_images(node)
             order = computed_order(node, self.target, is_turned=True)
+        if node.op in CONVOLUTIONS or not self.images.isdisjoint(map(id, node.inputs)):
+            self.images.add(id(node))
         if order is not None:
             self.orders[id(node)] = order
         if node.op in CONTRACTIONS and type(node) is Node:
@@ -140,6 +159,54 @@ class Packer:
                 copied = self.copy(*pairs[number], deep, depth)
                 inputs[number] = rewrapped(inputs[number], copied)
         self.new[id(node)] = node.with_inputs(tuple(inputs))
+
+    def look_at_images(self, node: Node) -> None:
+        """Copy the operands of a convolution whose rows no boxes can be, if that saves time."""
+        kernel = node if is_weight_gradient(node) else node.inputs[1]
+        taps = product(kernel.shape[3:])
+        inputs, moved = list(node.inputs), 0
+        new: dict[tuple[int, int], Node] = {}
+        views: dict[int, Node] = {}
+        for number, axes in enumerate(nearest(node)):
+            value = node.inputs[number]
+            if min(value.shape[axis] for axis in axes) < FEW:
+                return
+            if self.has_whole_chunks(strip_widening(value), axes, taps == 1):
+                continue
+            chain, base, near = below_views(value, axes, number == 1, is_whole=True)
+            last = max(near)
+            role = Role.PASS if is_leaf(base) else base.row.role
+            copied = self.chunks.get((id(base), last))
+            if copied is None:
+                copied = whole_chunks(base.again() if role is Role.VIEW else base, last)
+                new[id(base), last] = copied
+                read = 0 if role is Role.ELEMENTWISE else base.size
+                moved += (read + copied.size) * base.dtype.itemsize
+            shown = cut_to(copied, (last,), base.shape)
+            if role is Role.VIEW:
+                views[id(base)] = shown
+            inputs[number] = shown_by(chain, shown)
+        points = node.size * product(node.inputs[1].shape[2:])
+        if inputs != list(node.inputs) and saves_boxes(points, moved, self.target):
+            self.chunks |= new
+            self.new |= views  # whoever reads a view reads its copy
+            self.new[id(node)] = node.with_inputs(tuple(inputs))
+
+    def has_whole_chunks(self, value: Node, nearest: Sequence[int], is_any: bool) -> bool:
+        """Tell whether rows along one of some dimensions begin at chunks, or can be made to.
+
+        Images that are read as a matrix may have rows along any dimension.
+        """
+        if id(value) not in self.images:
+            return all(value.shape[axis] % ALIGNED == 0 for axis in nearest)
+        axes = [Axis(f"d{d}", n) for d, n in enumerate(value.shape)]
+        place = place_of(value, axes, self.orders)
+        if place is None:
+            return False
+        near = axes if is_any else [axes[axis] for axis in nearest]
+        steps = [step for atom, step in place.terms if atom not in near or step != 1]
+        is_along = len(steps) < len(place.terms)
+        return is_along and not any(step % ALIGNED for step in (*steps, place.const))
 
     def can_be_boxes(self, node: Node, values: Sequence[Node]) -> bool:
         """Tell whether tensor cores multiply such operands, and no other template takes them."""
@@ -214,6 +281,12 @@ class Packer:
         back = map(layout.order.index, range(value.rank))
         shape = tuple(seen) if depth else turned.shape
         return view.reshape(shape).permute(tuple(back))
+
+
+def whole_chunks(value: Node, near: int) -> Node:
+    """Copy an array so that a dimension is the nearest, and rows along it begin at chunks."""
+    rest = [d for d in range(value.rank) if d != near]
+    return stored(padded_to(value, near, ALIGNED), (*rest, near))
 
 
 def is_widened(value: Node) -> bool:
@@ -342,13 +415,12 @@ def state_of(places: Sequence[int]) -> RowState:
     return RowState.CHUNKS if is_possible else RowState.NONE
 
 
-def steps_of(value: Node, orders: Mapping[int, Order] = NO_ORDERS) -> tuple[list[int], int] | None:
-    """Find how far apart the elements of each dimension lie in memory, and where the first is.
+def place_of(value: Node, axes: Sequence[Axis], orders: Mapping[int, Order]) -> Index | None:
+    """Find where the element at each position of some axes lies in memory.
 
     Values lie in one of the `orders`, by their identities, or row-major.
     """
-    axes = [Axis(f"d{d}", n) for d, n in enumerate(value.shape)]
-    indices = tuple([axis_index(axis) for axis in axes])
+    indices = tuple(map(axis_index, axes))
     while not is_leaf(value):
         if value.op in SOURCES:
             if starts_of(value):
@@ -358,12 +430,17 @@ def steps_of(value: Node, orders: Mapping[int, Order] = NO_ORDERS) -> tuple[list
             break
         value = value.inputs[0]
     order = orders.get(id(value), range(value.rank))
-    place = flatten([indices[d] for d in order], [value.shape[d] for d in order])
-    steps = dict(place.terms)
-    if any(atom not in axes for atom in steps):
+    return flatten([indices[d] for d in order], [value.shape[d] for d in order])
+
+
+def steps_of(value: Node, orders: Mapping[int, Order] = NO_ORDERS) -> tuple[list[int], int] | None:
+    """Find how far apart the elements of each dimension lie in memory, and where the first is."""
+    axes = [Axis(f"d{d}", n) for d, n in enumerate(value.shape)]
+    place = place_of(value, axes, orders)
+    if place is None or any(atom not in axes for atom, _ in place.terms):
         return None
-    found = [steps.get(axis, 0) for axis in axes]
-    return found, place.const
+    steps = dict(place.terms)
+    return [steps.get(axis, 0) for axis in axes], place.const
 
 
 LEAST_ELEMENTS = 16384  # elements: fewer stay in the first-level cache, or nearly

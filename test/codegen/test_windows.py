@@ -70,6 +70,14 @@ def test_gradients_in_parts(monkeypatch):
     assert (64, 2, 24, 3, 3) in [slot.shape for slot in plan.slots]
 
 
+def test_parts_of_products_end_amid_a_step(monkeypatch):
+    """98 pixels of two images are a step of 64 and a half: what is beyond is of the next part."""
+    monkeypatch.setattr(conv_forms, "count_parts", lambda *_: 2)
+    plan = plan_of(both_gradients((4, 64, 7, 7), (24, 64, 1, 1))[1:])
+    assert run(plan) == 1
+    assert (64, 2, 24, 1, 1) in [slot.shape for slot in plan.slots]
+
+
 @pytest.mark.parametrize("groups, channels, stride", [(2, 64, 1), (8, 16, 2)])
 def test_groups(groups, channels, stride, monkeypatch):
     """Groups are channels of one place: those of whole slabs as they are, smaller ones together."""

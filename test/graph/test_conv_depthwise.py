@@ -11,6 +11,7 @@ from picograd.graph.bounded import End, ended
 from picograd.graph.expand import expand_composites
 from picograd.graph.gradient import gradient
 from picograd.graph.node import toposort
+from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
 
 A100, H100 = cuda_target("sm_80", 108), cuda_target("sm_90a")
@@ -38,6 +39,15 @@ def test_sums_of_windows(name):
     assert same_value(node, A100) == []
     for found in gradient([(node, leaf(*node.shape, seed=2))], [x, weight]):
         assert same_value(found, A100) == []
+
+
+def test_no_zeros_are_multiplied_under_a_stride():
+    """Each phase of the gradient meets every second tap; what lies along them slides."""
+    x, weight = leaf(2, 4, 1, 8, 8), leaf(4, 1, 1, 5, 5, seed=1)
+    node = x.conv(weight, plain_spec(2, stride=(2, 2), padding=((2, 2), (2, 2))))
+    (found,) = gradient([(node, leaf(*node.shape, seed=2))], [x])
+    last = schedule([found], A100).kernels[-1].parts[0].computes[0]
+    assert [axis.size for axis in last.reduce] == [3, 3]
 
 
 def test_other_groups_and_targets_keep_their_products():

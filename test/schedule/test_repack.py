@@ -7,6 +7,7 @@ import pytest
 from plan_support import leaf as float_leaf
 
 from picograd import Tensor
+from picograd.codegen.pipeline import generate
 from picograd.dtype import bfloat16, float8_e4m3fn, int8
 from picograd.graph.gradient import gradient
 from picograd.graph.node import Node
@@ -95,6 +96,55 @@ def test_what_lies_as_a_convolution_left_it_is_read_in_that_order():
     assert (256, 256) in copies([mixed])
 
 
+PLAIN = ConvSpec((1, 1), ((0, 0), (0, 0)), (1, 1), (1, 1))
+
+
+def image(channels: int, size: int = 28) -> Node:
+    """An image that a convolution left channels-last."""
+    made = leaf(128, 1, 64, size, size).conv(leaf(1, channels, 64, 1, 1), PLAIN).unary("neg")
+    return made.reshape((128, 1, channels, size, size))
+
+
+def dealt(x: Node) -> Node:
+    """The second half of the channels of two groups, dealt in turn."""
+    halves = x.reshape((128, 2, x.shape[2] // 2, 784)).permute((0, 2, 1, 3)).reshape(x.shape)
+    ends = [(0, n, 1) for n in x.shape]
+    ends[2] = x.shape[2] // 2, x.shape[2], 1
+    return halves.slice(tuple(ends))
+
+
+@pytest.mark.parametrize(
+    "x, wide, count_copied",
+    [(image(116), 120, 2), (dealt(image(256)), 128, 1)],  # the gradient of 116 channels, too
+    ids=["116", "dealt"],
+)
+def test_channels_that_no_box_can_have_are_copied_for_all_convolutions(x, wide, count_copied):
+    """Rows between chunks, and channels dealt in turn; the weight's gradient reads the same."""
+    count = x.shape[2]
+    weight = leaf(1, count, count, 1, 1)
+    out = x.conv(weight, PLAIN)
+    made = gradient([(out, out.unary("neg"))], [weight])
+    plan = schedule([out, made[0]], H100)
+    shapes = [slot.shape for slot in plan.slots if slot.kind == "temporary"]
+    assert sum((shape[0], shape[-1]) == (128, wide) for shape in shapes) == count_copied
+    for kernel in plan.kernels:
+        if kernel.hero == "conv":
+            assert len(generate(kernel, H100).tensors) >= 2, "both operands come in boxes"
+
+
+def test_whoever_reads_channels_that_are_dealt_reads_their_copy():
+    x = dealt(image(256))
+    plan = schedule([x.conv(leaf(1, 128, 128, 1, 1), PLAIN), x.unary("sin")], H100)
+    (source,) = [n for n, slot in enumerate(plan.slots) if slot.shape == (128, 1, 256, 28, 28)]
+    assert sum(source in step.slots for step in plan.steps) == 2, "a convolution, and the copy"
+
+
+def test_channels_of_whole_chunks_and_little_work_stay_as_they_are():
+    for x, channels, size in ((image(120), 120, 28), (image(116, 4), 116, 4)):
+        found = copies([x.conv(leaf(1, channels, channels, 1, 1), PLAIN)])
+        assert found == sorted([(128, 1, size, size, 64), (128, 1, channels, size, size)])
+
+
 def test_scores_are_left_to_kernels_that_stream_over_them():
     q, k, v = (leaf(64, 1023, 256) for _ in range(3))
     scores = q.contract(k, ((0, 1, 3), (0, 2, 3), (0, 1, 2))).cast(float_leaf(1).dtype)
@@ -168,3 +218,23 @@ def test_values(is_turned, monkeypatch):
     given = {id(a): first, id(b): second}
     (found,) = interpret_plan(plan, [given[id(node)].reshape(-1) for node in plan.inputs])
     np.testing.assert_array_equal(found, (first @ second).astype(np.float32))
+
+
+def test_values_of_convolutions(monkeypatch):
+    """What is copied has zeros behind its channels; shapes and values stay as they were."""
+    monkeypatch.setattr(subject, "saves_boxes", lambda *given: True)
+    rng = np.random.default_rng(0)
+    arrays = [rng.integers(-2, 3, shape) for shape in ((2, 1, 16, 3, 5), (1, 36, 16, 1, 1))]
+    arrays.append(rng.integers(-2, 3, (1, 20, 18, 1, 1)))
+    x, first, second = (Tensor(a.astype(np.float32)).bfloat16().realize().node for a in arrays)
+    wide = x.conv(first, PLAIN)
+    dealt = wide.reshape((2, 2, 18, 15)).permute((0, 2, 1, 3)).reshape(wide.shape)
+    half = dealt.slice(((0, 2, 1), (0, 1, 1), (18, 36, 1), (0, 3, 1), (0, 5, 1)))
+    plan = schedule([half.conv(second, PLAIN)], H100)
+    assert (2, 1, 3, 5, 24) in [slot.shape for slot in plan.slots]
+    given = {id(node): a for node, a in zip((x, first, second), arrays, strict=True)}
+    (found,) = interpret_plan(plan, [given[id(n)].reshape(-1).astype("f4") for n in plan.inputs])
+    made = np.einsum("nchw,oc->nohw", arrays[0][:, 0], arrays[1][0, :, :, 0, 0])
+    made = made.reshape(2, 2, 18, 15).swapaxes(1, 2).reshape(2, 36, 15)[:, 18:]
+    wanted = np.einsum("ncp,oc->nop", made, arrays[2][0, :, :, 0, 0])
+    np.testing.assert_allclose(found.reshape(-1), wanted.reshape(-1), rtol=1e-2)

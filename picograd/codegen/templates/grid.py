@@ -42,10 +42,11 @@ class Cut:
         return replace(self, grid=(*outer, *self.grid))
 
 
-def cut(axes: Sequence[Axis], points: int) -> Cut:
+def cut(axes: Sequence[Axis], points: int, lanes: int = 1) -> Cut:
     """Cut a space so that a grid point owns about `points` neighbouring points, row-major.
 
-    Trailing axes stay whole; the next one is cut into chunks; the rest become grid axes.
+    Trailing axes stay whole; the next one is cut into chunks, of whole vectors if there are
+    several `lanes`; the rest become grid axes.
     """
     inner = 1
     place = len(axes)
@@ -55,7 +56,8 @@ def cut(axes: Sequence[Axis], points: int) -> Cut:
     if not place:
         return Cut((), tuple(axes), {}, ())
     split = axes[place - 1]
-    chunk = balanced(split.size, max(1, points // inner))
+    most = max(1, points // inner)
+    chunk = whole_vectors(split.size, most, lanes) if lanes > 1 else balanced(split.size, most)
     chunks = Axis(f"{split.name}_chunk", ceil_div(split.size, chunk))
     within = Axis(f"{split.name}_in", chunk)
     index = axis_index(chunks) * chunk + axis_index(within)
@@ -120,6 +122,13 @@ def balanced(size: int, chunk: int) -> int:
         if chunk - candidate > 64:
             break
     return chunk
+
+
+def whole_vectors(size: int, most: int, lanes: int) -> int:
+    """Shrink a chunk of whole vectors so that all chunks are about equal."""
+    vectors = ceil_div(size, lanes)
+    count = ceil_div(vectors, max(most // lanes, 1))
+    return ceil_div(vectors, count) * lanes
 
 
 def cut_flat(axes: Sequence[Axis], chunk: int, lanes: int = 1) -> Cut:

@@ -19,9 +19,10 @@ from picograd.helpers import ceil_div, divisors, product
 from picograd.late_methods import dataclass
 from picograd.schedule.index import Axis, Index, axis_index, unflatten
 from picograd.schedule.loop import Compute, Condition, Expr, Part, const, rewrite
+from picograd.schedule.loop import walk as every
 
 PATCH, PLACES = 56, 7  # products of a patch for each tap, if nothing else is read; places if it is
-CHANNELS = 12  # the most vectors of channels of a block
+VECTOR, CHANNELS = 16, 12  # bytes; the most such vectors of channels of a block
 MOST_SUMS = 64  # of a thread: 7 taps of 8 channels
 # A processor is to have registers for so many blocks; of threads with many sums for fewer ones
 # (docs/records/0014-convolutions).
@@ -37,6 +38,7 @@ class Shares:
     places: Axis  # that they slide along
     patch: int
     lane: Axis
+    vectors: int  # of channels, of which a block has fewer
     channels: int
     chunk: Axis
     threads: int
@@ -48,8 +50,18 @@ class Shares:
 
     def channel(self, vector: Index) -> Index:
         """Find the channel of a lane of a vector of the block."""
+        number = self.number(vector)
+        return number * self.lane.size + self.near
+
+    def number(self, vector: Index) -> Index:
+        """Find which of all vectors one of the block is."""
         first = axis_index(self.chunk) * self.channels
-        return (first + vector) * self.lane.size + self.near
+        return first + vector
+
+    def inside(self, vector: Index) -> tuple[Condition, ...]:
+        """Test that there is such a vector: the last block may have fewer."""
+        number = self.number(vector)
+        return inside(number, self.vectors)
 
     @property
     def near(self) -> Index:
@@ -115,20 +127,27 @@ def shares_of(part: Part, lane: Axis, threads: int) -> Shares | None:
         return None
     row = rows[-1] if rows else Axis("one", 1)
     vectors = nearest.size // lane.size
-    most = min(CHANNELS, threads // row.size)
-    channels = divisors(vectors, most)
+    nbytes = lane.size * least_bytes(first.body)
+    most = min(CHANNELS * VECTOR // nbytes, threads // row.size)
+    chunks = ceil_div(vectors, max(most, 1))
+    together = ceil_div(vectors, chunks)
     most = PLACES
     if is_plain(part.computes):
         most = min(PATCH // lane.size, 2 * PLACES)
     whole = divisors(places.size, most)
-    if not channels:
+    if together * row.size > threads:
         return None
-    together = channels[-1]
     patch = min(most, places.size)
     if len(whole) > 1:
         patch = whole[-1]
-    chunk = Axis("chunk", vectors // together)
-    return Shares(row, taps[0], places, patch, lane, together, chunk, threads)
+    chunk = Axis("chunk", chunks)
+    return Shares(row, taps[0], places, patch, lane, vectors, together, chunk, threads)
+
+
+def least_bytes(body: Expr) -> int:
+    """Size of the smallest elements that are loaded."""
+    loads = [expr for expr in every(body) if expr.op == "load"]
+    return min(load.dtype.itemsize for load in loads)
 
 
 def walk_of(first: Compute, shares: Shares, near: Axis) -> Walk:
@@ -153,7 +172,7 @@ def walk_of(first: Compute, shares: Shares, near: Axis) -> Walk:
         (number, row, vector),
         rounds,
         values,
-        inside(number, shares.count),
+        inside(number, shares.count) + shares.inside(vector),
         inside(item, count),
         inside(values[shares.places], shares.places.size),
     )
@@ -240,5 +259,7 @@ def total(part: Part, shares: Shares, tiles: list[Tile]) -> list[Step]:
         if compute.store:
             slot, index = compute.store
             place = rebind(index, values)
-            steps.append(Store(slot, place, dims, found[-1], (), layout))
+            guards = shares.inside(vector)
+            store = Store(slot, place, dims, found[-1], guards, layout)
+            steps.append(store)
     return steps

@@ -48,6 +48,13 @@ def test_lanes_are_neighbours() -> None:
     assert space.dims[-1].size == 2 and covered(space, axes) == list(np.ndindex(3, 8))
 
 
+def test_chunks_of_whole_vectors_where_no_number_divides() -> None:
+    axis = Axis("c", 58)
+    space = cut([axis], 32, 2)
+    assert [each.size for each in (*space.grid, *space.dims)] == [2, 30], "not 29, as they are odd"
+    assert covered(space, [axis]) == [(n,) for n in range(58)]
+
+
 def test_balanced_chunks() -> None:
     assert balanced(100, 64) == 50 and balanced(100, 100) == 100 and balanced(97, 50) == 49
 

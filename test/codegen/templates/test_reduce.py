@@ -12,7 +12,7 @@ from picograd.buffer import Buffer, Storage
 from picograd.codegen.interpret_program import interpret
 from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.program import verify as verify_program
-from picograd.codegen.templates.reduce import build, side_by_side
+from picograd.codegen.templates.reduce import build, side_by_side, split_width
 from picograd.codegen.tile import TileKernel, format_tiles, verify
 from picograd.conversion import from_bits, to_bits
 from picograd.dtype import DType, bfloat16, float32
@@ -108,7 +108,12 @@ def test_sums_over_images_and_rows_are_cut_along_both() -> None:
     slots = [(float32, 16 * 56 * 56 * 128, "in"), (float32, 128, "out")]
     sums = kernel("sums", "reduce.col", slots, Part((channel,), (total,)))
     (part,) = verify(build(sums, cuda_target("sm_90a", 132))).parts
-    assert part.grid[-1].size == 16 * 28
+    assert [axis.size for axis in part.grid] == [4, 16 * 8], "tiles of 32 channels"
+
+
+def test_blocks_have_few_columns_where_the_last_one_reads_what_many_left() -> None:
+    """All of 396 blocks' sums of 96 columns would take one processor longer than the sums do."""
+    assert [split_width(n, 396) for n in (16, 96, 480, 1280, 4096)] == [32, 32, 32, 64, 128]
 
 
 def long_rows(value: Node, target: Target) -> TileKernel:

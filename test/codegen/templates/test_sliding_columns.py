@@ -22,6 +22,8 @@ CASES = {
     "more threads than the work": ((1, 8, (6, 5), (5, 5)), dict(padding=((2, 2),) * 2)),
     "one axis": ((3, 16, (13,), (4,)), dict(padding=((2, 1),))),
     "many numbers a thread": ((1, 8, (6, 9), (5, 7)), dict(padding=((2, 2), (3, 3)))),
+    "no whole blocks of channels": ((2, 104, (6, 4), (3, 3)), dict(padding=((1, 1),) * 2)),
+    "few channels a load": ((2, 26, (4, 5), (3, 3)), dict(padding=((1, 1),) * 2)),
     "float32": ((2, 12, (6, 8), (3, 3)), dict(padding=((1, 1),) * 2, dtype=float32)),
 }
 
@@ -31,6 +33,13 @@ def test_sums_of_windows(name):
     shape, changes = CASES[name]
     tiles, *_ = run(plan_of("weight", *shape, **changes))
     assert [each.name for each in tiles.parts[0].tiles][-2:] == ["parts", "total"]
+
+
+def test_blocks_share_vectors_of_channels_that_no_number_divides():
+    """A block of one vector would read a part of each line."""
+    plan = plan_of("weight", 2, 104, (6, 4), (3, 3), padding=((1, 1),) * 2)
+    *_, chunks = tile(plan.kernels[0], TWO).parts[0].grid
+    assert chunks.size == 2, "7 of 13 vectors, and 6"
 
 
 def test_what_is_beyond_the_last_patch_is_no_number_times_zero(monkeypatch):
