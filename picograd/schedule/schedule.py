@@ -19,6 +19,7 @@ from picograd.schedule.alike import Outline, Shared, outline_of
 from picograd.schedule.arrange import Launch, arrange
 from picograd.schedule.assemble import assemble
 from picograd.schedule.channels_last import lay_out
+from picograd.schedule.folding import fold_maps
 from picograd.schedule.fuse import Fuser
 from picograd.schedule.group import Facts, is_stored
 from picograd.schedule.in_place import find_joins, lives_of, write_in_place
@@ -472,6 +473,9 @@ def copy_output(draft: Draft, root: Node, source: int, is_leaf: bool) -> int:
 
 def share_memory(draft: Draft) -> None:
     """Make again what waits at the peak; let maps write where they read, where most is taken."""
+    before = draft.steps
+    draft.steps = fold_maps(draft.slots, draft.steps, draft.copies, draft.target)
+    verify_new(draft, before, draft.steps)
     draft.steps = rearrange(draft.slots, draft.steps, draft.copies, draft.target)
     every: list[Step] = [*draft.steps, *draft.copies]
     steps = write_in_place(draft.slots, lower_peaks(draft.slots, every, draft.target))
