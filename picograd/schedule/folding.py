@@ -23,7 +23,7 @@ from picograd.schedule.cost import COSTS
 from picograd.schedule.group import GROUP_LIMIT, MEMBER_LIMIT
 from picograd.schedule.in_place import is_zero, lives_of, renumbered
 from picograd.schedule.index import Axis, Index, axis_index, position_over, substitute, unflatten
-from picograd.schedule.loop import Compute, Expr, Kernel, Part, rewrite, walk
+from picograd.schedule.loop import Compute, Expr, Part, Slot, rewrite, walk
 from picograd.schedule.plan import KernelLaunch, PlanSlot, Step
 from picograd.target import Target
 
@@ -44,6 +44,13 @@ class Pair:
         """Number the slots of a launch as those of both."""
         return {place: self.numbers[slot] for place, slot in enumerate(launch.slots)}
 
+    def every(self) -> Iterator[tuple[int, Slot]]:
+        """Yield the slots of both as `numbers` has them; what both have as the first has it."""
+        yield from zip(self.first.slots, self.first.kernel.slots, strict=True)
+        for slot, own in zip(self.second.slots, self.second.kernel.slots, strict=True):
+            if slot not in self.first.slots:
+                yield slot, own
+
 
 def fold_maps(
     slots: Sequence[PlanSlot], steps: Sequence[Step], copies: Sequence[Step], target: Target
@@ -57,8 +64,11 @@ def fold_maps(
         pair = pair_of(found[-1], step) if found else None
         if pair is not None:
             lives = lives or lives_of([*steps, *copies])
-            ended = {slot for slot, (_, last) in lives.items() if last == number}
-            gone = {slot for slot in ended if slots[slot].kind == "temporary"}
+            gone = {
+                slot
+                for slot, (_, last) in lives.items()
+                if last == number and slots[slot].kind == "temporary"
+            }
             launch = folded(pair, gone)
             if launch is not None:
                 found[-1] = launch
@@ -97,10 +107,13 @@ def is_plain(launch: KernelLaunch) -> bool:
         return False
     if any(slot.role == "inout" for slot in kernel.slots):
         return False
-    computes = [(part, each) for part in kernel.parts for each in part.computes]
-    is_flat = all(not each.reduce and each.axes == part.rows for part, each in computes)
-    is_whole = not any(each.seen for _, each in computes)
-    return is_flat and is_whole and not any(p.scatter or p.along or p.ends for p in kernel.parts)
+    for part in kernel.parts:
+        if part.scatter or part.along or part.ends:
+            return False
+        for each in part.computes:
+            if each.reduce or each.seen or each.axes != part.rows:
+                return False
+    return True
 
 
 def folded(pair: Pair, gone: set[int]) -> KernelLaunch | None:
@@ -110,16 +123,21 @@ def folded(pair: Pair, gone: set[int]) -> KernelLaunch | None:
     common = [shape for shape in shapes[0] if all(shape in each for each in shapes)]
     if others or not common:
         return None
-    shape = sizes_of(own) if sizes_of(own) in common else common[0]
-    rows = own.rows if shape == sizes_of(own) else tuple(Axis("i", size) for size in shape)
-    there = dict(zip(own.rows, unflatten(position_over(rows), sizes_of(own))))
-    there = dict(zip(own.rows, map(axis_index, rows))) if rows == own.rows else there
+    sizes = sizes_of(own)
+    rows = own.rows
+    places = [axis_index(axis) for axis in rows]
+    shape = sizes
+    if sizes not in common:
+        shape = common[0]
+        rows = tuple(Axis("i", size) for size in shape)
+        places = list(unflatten(position_over(rows), sizes))
+    there = dict(zip(own.rows, places, strict=True))
     first = renumbered(own, pair.slots_of(pair.first)).computes
     computes = [moved(each, rows, there) for each in first]
     stored = {each.store: n for n, each in enumerate(computes) if each.store}
-    for part, places in zip(pair.second.kernel.parts, shapes, strict=True):
+    for part, known in zip(pair.second.kernel.parts, shapes, strict=True):
         second = renumbered(part, pair.slots_of(pair.second))
-        for piece in pieces_of(second, places[shape], rows):
+        for piece in pieces_of(second, known[shape], rows):
             computes += piece_of(second, rows, piece, stored, len(computes))
     return kernel_of(pair, rows, computes, {slot for slot, _ in stored}, gone)
 
@@ -135,15 +153,25 @@ def foldings(part: Part, points: int) -> dict[tuple[int, ...], int]:
     found: dict[tuple[int, ...], int] = {}
     if rest or not 2 <= count <= MOST_PIECES:
         return found
-    guards = [e for c in part.computes for e in walk(c.body) if e.op == "guard"]
-    tests = [test for guard in guards for test in guard.arg]
     for place, axis in enumerate(part.rows):
         size = axis.size // count
-        ends = [end for index, lo, hi in tests for end in (lo - index.const, hi + 1 - index.const)
-                if index.terms == ((axis, 1),)]  # fmt: skip
-        if axis.size % count == 0 and ends and not any(end % size for end in ends):
-            sizes = sizes_of(part)
-            found[(*sizes[:place], size, *sizes[place + 1 :])] = place
+        ends = ends_along(part, axis)
+        is_even = axis.size % count == 0 and not any(end % size for end in ends)
+        if ends and is_even:
+            sizes = list(sizes_of(part))
+            sizes[place] = size
+            found[tuple(sizes)] = place
+    return found
+
+
+def ends_along(part: Part, axis: Axis) -> list[int]:
+    """List where guards on an axis alone begin and end."""
+    found = []
+    for compute in part.computes:
+        for expr in walk(compute.body):
+            for index, lo, hi in expr.arg if expr.op == "guard" else ():
+                if index.terms == ((axis, 1),):
+                    found += [lo - index.const, hi + 1 - index.const]
     return found
 
 
@@ -209,19 +237,21 @@ def kernel_of(
     """Launch one kernel for both maps; None if it reads what it stores, or is too long."""
     exprs = {id(e): e for each in computes for e in walk(each.body)}.values()
     reads = {e.arg[0] for e in exprs if e.op == "load"}
-    is_short = sum(COSTS.get(e.op, 0) for e in exprs) <= GROUP_LIMIT
-    if not is_short or len(computes) > MEMBER_LIMIT or not reads.isdisjoint(stored):
+    operations = sum(COSTS.get(e.op, 0) for e in exprs)
+    is_long = operations > GROUP_LIMIT or len(computes) > MEMBER_LIMIT
+    if is_long or not reads.isdisjoint(stored):
         return None
-    left_out = {pair.numbers[slot] for slot in gone if pair.numbers.get(slot) in stored}
-    kept = [replace(each, store=None) if each.store and each.store[0] in left_out else each
-            for each in computes]  # fmt: skip
-    touched = reads | {each.store[0] for each in kept if each.store}
+    left_out = {pair.numbers.get(slot) for slot in gone} & stored
+    kept = []
+    touched = set(reads)
+    for each in computes:
+        if each.store and each.store[0] in left_out:
+            kept.append(replace(each, store=None))
+            continue
+        kept.append(each)
+        touched |= {each.store[0]} if each.store else set()
     numbers = {old: new for new, old in enumerate(sorted(touched))}
-    every = [*zip(pair.first.slots, pair.first.kernel.slots)]
-    every += [each for each in zip(pair.second.slots, pair.second.kernel.slots)
-              if each[0] not in pair.first.slots]  # fmt: skip
-    used = [each for each in every if pair.numbers[each[0]] in touched]
+    used = {slot: own for slot, own in pair.every() if pair.numbers[slot] in touched}
     part = renumbered(Part(rows, tuple(kept)), numbers)
-    name, scalars = pair.first.kernel.name, pair.first.kernel.scalars
-    kernel = Kernel(name, "map", tuple(own for _, own in used), scalars, (part,))
-    return replace(pair.first, kernel=kernel, slots=tuple(slot for slot, _ in used))
+    kernel = replace(pair.first.kernel, slots=tuple(used.values()), parts=(part,))
+    return replace(pair.first, kernel=kernel, slots=tuple(used))

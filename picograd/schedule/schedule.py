@@ -473,13 +473,10 @@ def copy_output(draft: Draft, root: Node, source: int, is_leaf: bool) -> int:
 
 def share_memory(draft: Draft) -> None:
     """Make again what waits at the peak; let maps write where they read, where most is taken."""
-    before = draft.steps
-    draft.steps = fold_maps(draft.slots, draft.steps, draft.copies, draft.target)
-    verify_new(draft, before, draft.steps)
-    draft.steps = rearrange(draft.slots, draft.steps, draft.copies, draft.target)
-    every: list[Step] = [*draft.steps, *draft.copies]
+    folded = fold_maps(draft.slots, draft.steps, draft.copies, draft.target)
+    every = [*rearrange(draft.slots, folded, draft.copies, draft.target), *draft.copies]
     steps = write_in_place(draft.slots, lower_peaks(draft.slots, every, draft.target))
-    verify_new(draft, every, steps)
+    verify_new(draft, draft.steps, steps)
     draft.steps = steps[: len(steps) - len(draft.copies)]
 
 

@@ -21,6 +21,7 @@ from picograd.codegen.templates.grid import (
     merge_part,
     part_indices,
     rebind,
+    spread_lanes,
     substitute_part,
 )
 from picograd.codegen.templates.members import alike_parts, join_sizes
@@ -41,7 +42,6 @@ from picograd.dtype import accumulate_dtype
 from picograd.errors import check
 from picograd.graph.ops import OPS
 from picograd.helpers import product
-from picograd.schedule.cost import COSTS, OPERATION_LIMIT
 from picograd.schedule.index import Axis, Dynamic, Index, axes_of, axis_index, constant, substitute
 from picograd.schedule.loop import (
     Condition,
@@ -106,7 +106,7 @@ def build_part(kernel: Kernel, part: Part, target: Target, extent: Axis | None =
     is_wide = target.has_blocks and axes
     lanes = vector_lanes(kernel, part, axes[-1], axes) if is_wide else 1
     if extent is None and not has_windows:
-        lanes = spread_lanes(part, axes, lanes, target)
+        lanes = spread_lanes(part, axes, lanes, target.multiprocessors * CUDA_THREADS)
     is_single = is_wide and lanes == 1 and extent is None and not has_windows
     rounds = count_rounds(kernel, part, axes, target) if is_single else 1
     space = cut_space(axes, target, lanes, rounds)
@@ -407,20 +407,6 @@ def vector_lanes(kernel: Kernel, part: Part, last: Axis, axes: Sequence[Axis] = 
         lanes //= 2
     is_regular = all(is_aligned(index, last, lanes) for index in part_indices(part))
     return lanes if is_regular else 1
-
-
-def spread_lanes(part: Part, axes: Sequence[Axis], lanes: int, target: Target) -> int:
-    """Narrow vectors of few elements of which much is computed, until all processors have work.
-
-    A step of a recurrent network waits for its gates: four neighbours take nearly four times as
-    long as one.
-    """
-    expressions = {id(e): e for c in part.computes for e in walk(c.body)}.values()
-    if lanes > 1 and sum(COSTS.get(e.op, 0) for e in expressions) > OPERATION_LIMIT:
-        points = product(axis.size for axis in axes)
-        while lanes > 1 and points < lanes * target.multiprocessors * CUDA_THREADS:
-            lanes //= 2
-    return lanes
 
 
 def is_aligned(index: Index, axis: Axis, lanes: int) -> bool:
