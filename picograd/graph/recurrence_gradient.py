@@ -9,7 +9,7 @@ its operands are stacked and it is taken once, outside: the gradient of a weight
 over all steps. Otherwise it is a carry of its own, in the dtype sums accumulate in.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -253,9 +253,31 @@ def is_summed_outside(node: Node, varying: set[int], largest: int) -> bool:
         return node.op in NUMBERS
     if is_sum(node):
         return all(id(child) in varying for child in node.inputs)
-    if is_linear(node):
+    if is_split(node, varying):
         return all(is_summed_outside(child, varying, largest) for child in node.inputs)
     return node.size <= largest
+
+
+def is_split(node: Node, varying: set[int]) -> bool:
+    """Tell whether the sum of a node is taken of its inputs: of sums, or of fewer elements.
+
+    The gradients of slices of an array are a sum of arrays as long, and need one place, not each.
+    """
+    if not is_linear(node):
+        return False
+    parts = list(summands(node, varying))
+    return any(map(is_sum, parts)) or sum(part.size for part in parts) < node.size
+
+
+def summands(node: Node, varying: set[int]) -> Iterator[Node]:
+    """Yield what linear nodes above it add up, as far as it differs from step to step."""
+    if id(node) not in varying:
+        return
+    if is_sum(node) or not is_linear(node):
+        yield node
+        return
+    for child in node.inputs:
+        yield from summands(child, varying)
 
 
 def operands_of(node: Node, varying: set[int]) -> list[Node]:
@@ -264,9 +286,9 @@ def operands_of(node: Node, varying: set[int]) -> list[Node]:
         return []
     if is_sum(node):
         return [below_views(child) for child in node.inputs]
-    if is_linear(node):
+    if is_split(node, varying):
         return [each for child in node.inputs for each in operands_of(child, varying)]
-    return [node]
+    return [below_views(node)]
 
 
 def below_views(node: Node) -> Node:
@@ -312,7 +334,7 @@ class Totals:
         if is_sum(node):
             axes = (0, *(axis + 1 for axis in node.arg[1]))
             return self.lifted(node.inputs[0]).reduce("sum", axes)
-        if is_linear(node):
+        if is_split(node, self.derived.varying):
             first, *others = map(self.total, node.inputs)
             return first + others[0] if others else node.with_inputs((first,))
         return self.lifted(node).reduce("sum", (0,))

@@ -105,6 +105,25 @@ def test_a_weight_gradient_is_one_product_over_all_steps() -> None:
     assert [child.shape for child in outside.inputs] == [(4, 2, 3)] * 2
 
 
+def test_gradients_of_slices_are_kept_as_one_array() -> None:
+    """A bias of gates, which are slices of one array: one array a step, not one for each gate."""
+    shapes = ("carry", (2, 3)), ("x", (2, 6)), ("constant", (2, 6))
+    h, x, bias = (placeholder(*each, float64, "cpu") for each in shapes)
+    forget, enter = ((x + bias).slice(((0, 2, 1), (n, n + 3, 1))) for n in (0, 3))
+    after = forget.unary("sigmoid") * h + enter.unary("tanh")
+    body, _ = make_body(([h], [x], [bias]), [after], [])
+    draw = np.random.default_rng(0).normal
+    inputs = [leaf(draw(size=shape)) for shape in ((2, 3), (4, 2, 6), (2, 6))]
+    last = outcome(recur(body, 4, False, inputs), "carry", 0)
+    (found,) = gradient([(last, last.const_like(1.0))], inputs[2:])
+    assert found is not None
+    kept = [each for each in toposort([found]) if each.op == "outcome"]
+    assert [each.shape for each in kept] == [(5, 2, 3), (4, 2, 6)]  # the carries, and the gates
+    both = [each for each in gradient([(last, last.const_like(1.0))], inputs[1:]) if each]
+    of_x, of_bias = interpret(both)
+    np.testing.assert_allclose(of_x.sum(0), of_bias, rtol=1e-12)
+
+
 def test_other_constants_are_summed_in_a_carry() -> None:
     inputs = [leaf(array) for array in values()]
     total = build(mixed, False, inputs)
