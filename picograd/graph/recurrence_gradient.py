@@ -152,6 +152,7 @@ class Replaced:
         self.arriving: list[Node] = list(arriving)  # cotangents: they stay
         self.numbers: dict[int, int] = {id(node): n for n, node in enumerate(body.order)}
         self.kept: Numbered = {}  # placeholder of each body node kept over time
+        self.made: set[int] = set()  # identities of nodes kept, not computed of what is dear
         self.constants: Numbered = {}
         self.outer: list[Pair] = []
 
@@ -159,7 +160,32 @@ class Replaced:
         """Tell whether a node is read from the first loop."""
         if id(node) not in self.numbers:
             return node.op in INPUTS
-        return node.op in INPUTS or not self.is_cheap(node)
+        return node.op in INPUTS or id(node) in self.made or not self.is_cheap(node)
+
+    def keep_made(self, roots: Sequence[Node]) -> None:
+        """Keep what alone is read of a dear value in its place: what else that is made of may go.
+
+        Of a product the gates of an LSTM, with the input's part of them; of an RNN its state.
+        """
+        order = toposort(roots, self.is_leaf)
+        readers: dict[int, list[Node]] = {id(root): [root] for root in roots}
+        for node in order:
+            inputs = {} if self.is_leaf(node) else {id(child): child for child in node.inputs}
+            for number in inputs:
+                readers.setdefault(number, []).append(node)
+        for node in [each for each in order if self.is_leaf(each)]:
+            if id(node) not in self.numbers or node.op in INPUTS:
+                continue
+            kept = node
+            while len(found := readers[id(kept)]) == 1 and self.replaces(found[0], kept):
+                kept = found[0]
+                self.made.add(id(kept))
+
+    def replaces(self, reader: Node, node: Node) -> bool:
+        """Tell whether the first loop has what is read of a node, in as many bytes."""
+        is_own = id(reader) in self.numbers and reader.row.is_elementwise
+        is_short = reader.dtype.itemsize <= node.dtype.itemsize
+        return is_own and is_short and reader.shape == node.shape and reader is not node
 
     def leaf(self, node: Node) -> Node:
         """Find or make the placeholder that stands for a node of the first loop."""
@@ -173,6 +199,7 @@ class Replaced:
     def rewrite(self, roots: Sequence[Node]) -> list[Node]:
         """Rewrite the gradient of the body over placeholders of its own."""
         done: Numbered = {}
+        self.keep_made(roots)
         for node in toposort(roots, self.is_leaf):
             if self.is_leaf(node):
                 done[id(node)] = self.leaf(node)

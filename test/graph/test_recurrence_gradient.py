@@ -131,6 +131,21 @@ def test_other_constants_are_summed_in_a_carry() -> None:
     assert [carry.shape for carry in loops(found)[1].arg.body.carries] == [(2, 3), (3, 3)]
 
 
+def test_what_is_made_of_a_product_is_kept_in_its_place() -> None:
+    """Of h' = tanh(h w + x) the states alone: neither the product nor x is read again."""
+    inputs = [leaf(array) for array in values()]
+    h, x = (placeholder(kind, (2, 3), float64, "cpu") for kind in ("carry", "x"))
+    w = placeholder("constant", (3, 3), float64, "cpu")
+    body, _ = make_body(([h], [x], [w]), [product(h, x, w)], [])
+    last = outcome(recur(body, 4, False, inputs), "carry", 0)
+    (found,) = gradient([(last, last.const_like(1.0))], inputs[2:])
+    assert found is not None
+    first, back = loops([found])
+    kept = [n for n in toposort([found]) if n.op == "outcome" and n.inputs[0] is first]
+    assert {each.arg[0] for each in kept} == {"history"}
+    assert inputs[1] not in back.inputs and len(back.arg.body.xs) == 1
+
+
 def test_the_derived_body_is_kept() -> None:
     """Differentiating a loop of known structure builds no new body."""
     bodies = []
