@@ -25,9 +25,8 @@ from picograd.schedule.in_place import is_zero, lives_of, renumbered
 from picograd.schedule.index import Axis, Index, axis_index, position_over, substitute, unflatten
 from picograd.schedule.loop import Compute, Expr, Part, Slot, rewrite, walk
 from picograd.schedule.plan import KernelLaunch, PlanSlot, Step
+from picograd.schedule.views import MOST_PIECES
 from picograd.target import Target
-
-MOST_PIECES = 8  # elements that one thread computes one after the other
 
 Axes = Mapping[Axis, Index]
 
@@ -121,7 +120,8 @@ def folded(pair: Pair, gone: set[int]) -> KernelLaunch | None:
     own, *others = pair.first.kernel.parts
     shapes = [foldings(part, product(sizes_of(own))) for part in pair.second.kernel.parts]
     common = [shape for shape in shapes[0] if all(shape in each for each in shapes)]
-    if others or not common:
+    is_folded = any(place >= 0 for each in shapes for place in each.values())
+    if others or not common or not is_folded:
         return None
     sizes = sizes_of(own)
     rows = own.rows
@@ -148,9 +148,14 @@ def sizes_of(part: Part) -> tuple[int, ...]:
 
 
 def foldings(part: Part, points: int) -> dict[tuple[int, ...], int]:
-    """Find the shapes of so many points that a map has if one of its axes, which, is in pieces."""
+    """Find the shapes of so many points that a map has if one of its axes, which, is in pieces.
+
+    The axis is -1 where the map has so many.
+    """
     count, rest = divmod(product(sizes_of(part)), max(points, 1))
     found: dict[tuple[int, ...], int] = {}
+    if count == 1 and not rest:
+        found[sizes_of(part)] = -1
     if rest or not 2 <= count <= MOST_PIECES:
         return found
     for place, axis in enumerate(part.rows):
@@ -178,6 +183,9 @@ def ends_along(part: Part, axis: Axis) -> list[int]:
 def pieces_of(part: Part, place: int, rows: tuple[Axis, ...]) -> Iterator[Axes]:
     """Yield for each piece of an axis what stands for the axes of a part."""
     here = {axis: axis_index(row) for axis, row in zip(part.rows, rows, strict=True)}
+    if place < 0:
+        yield here
+        return
     axis, size = part.rows[place], rows[place].size
     for first in range(0, axis.size, size):
         yield here | {axis: here[axis] + first}
