@@ -11,6 +11,7 @@ from picograd.schedule.viewindex import reshape_blocks
 from picograd.target import Target
 
 Order = tuple[int, ...]
+THREADS = 2048  # of a multiprocessor
 MOST_PIECES = 8  # arrays one behind another, of which a thread computes an element each
 
 
@@ -236,14 +237,15 @@ def shared_inputs(facts: Facts, target: Target) -> tuple[Facts, ...]:
     """List the inputs that are rather computed once, if they are dear.
 
     On a CPU the indices of a gather that are used for several elements each, as by every channel:
-    computing them for each takes a GPU less than a kernel more. On a GPU arrays that a sum puts one
-    behind another, each as long as the next: one kernel stores them in their places (folding.py).
+    computing them for each takes a GPU less than a kernel more. On a GPU short arrays that a sum
+    puts one behind another, each as long as the next: one kernel stores them in their places
+    (folding.py). It waits for few threads; long arrays wait for memory.
     """
-    role = facts.node.row.role
     if target.has_blocks:
-        is_sum = facts.node.row.factors == (1, 1) and puts_behind(facts.node)
+        is_short = facts.size <= target.multiprocessors * THREADS
+        is_sum = is_short and facts.node.row.factors == (1, 1) and puts_behind(facts.node)
         return tuple(x for x in facts.inputs if is_put(x.node)) if is_sum else ()
-    is_gather = role is Role.GATHER
+    is_gather = facts.node.row.role is Role.GATHER
     return tuple(i for i in facts.inputs[1:] if 2 * i.size <= facts.size) if is_gather else ()
 
 
