@@ -118,26 +118,22 @@ def is_plain(launch: KernelLaunch) -> bool:
 def folded(pair: Pair, gone: set[int]) -> KernelLaunch | None:
     """Compute both maps in one kernel, which does not store what is `gone`; None if it can not."""
     own, *others = pair.first.kernel.parts
-    shapes = [foldings(part, product(sizes_of(own))) for part in pair.second.kernel.parts]
-    common = [shape for shape in shapes[0] if all(shape in each for each in shapes)]
-    is_folded = any(place >= 0 for each in shapes for place in each.values())
-    if others or not common or not is_folded:
+    parts = pair.second.kernel.parts
+    points = product(sizes_of(own))
+    shapes = [shapes_of(part, points) for part in parts if product(sizes_of(part)) != points]
+    common = [shape for each in shapes for shape in each if all(shape in other for other in shapes)]
+    if others or not common:
         return None
-    sizes = sizes_of(own)
     rows = own.rows
-    places = [axis_index(axis) for axis in rows]
-    shape = sizes
-    if sizes not in common:
-        shape = common[0]
-        rows = tuple(Axis("i", size) for size in shape)
-        places = list(unflatten(position_over(rows), sizes))
-    there = dict(zip(own.rows, places, strict=True))
+    if sizes_of(own) not in common:
+        rows = tuple(Axis("i", size) for size in common[0])
     first = renumbered(own, pair.slots_of(pair.first)).computes
+    there = axes_over(own, rows)
     computes = [moved(each, rows, there) for each in first]
     stored = {each.store: n for n, each in enumerate(computes) if each.store}
-    for part, known in zip(pair.second.kernel.parts, shapes, strict=True):
+    for part in parts:
         second = renumbered(part, pair.slots_of(pair.second))
-        for piece in pieces_of(second, known[shape], rows):
+        for piece in pieces_of(second, rows):
             computes += piece_of(second, rows, piece, stored, len(computes))
     return kernel_of(pair, rows, computes, {slot for slot, _ in stored}, gone)
 
@@ -147,15 +143,10 @@ def sizes_of(part: Part) -> tuple[int, ...]:
     return tuple(axis.size for axis in part.rows)
 
 
-def foldings(part: Part, points: int) -> dict[tuple[int, ...], int]:
-    """Find the shapes of so many points that a map has if one of its axes, which, is in pieces.
-
-    The axis is -1 where the map has so many.
-    """
+def shapes_of(part: Part, points: int) -> list[tuple[int, ...]]:
+    """Find the shapes of so many points that a map has if one of its axes is in pieces."""
     count, rest = divmod(product(sizes_of(part)), max(points, 1))
-    found: dict[tuple[int, ...], int] = {}
-    if count == 1 and not rest:
-        found[sizes_of(part)] = -1
+    found: list[tuple[int, ...]] = []
     if rest or not 2 <= count <= MOST_PIECES:
         return found
     for place, axis in enumerate(part.rows):
@@ -165,7 +156,7 @@ def foldings(part: Part, points: int) -> dict[tuple[int, ...], int]:
         if ends and is_even:
             sizes = list(sizes_of(part))
             sizes[place] = size
-            found[tuple(sizes)] = place
+            found.append(tuple(sizes))
     return found
 
 
@@ -180,15 +171,24 @@ def ends_along(part: Part, axis: Axis) -> list[int]:
     return found
 
 
-def pieces_of(part: Part, place: int, rows: tuple[Axis, ...]) -> Iterator[Axes]:
-    """Yield for each piece of an axis what stands for the axes of a part."""
-    here = {axis: axis_index(row) for axis, row in zip(part.rows, rows, strict=True)}
-    if place < 0:
-        yield here
+def axes_over(part: Part, rows: tuple[Axis, ...]) -> dict[Axis, Index]:
+    """Say what stands for the axes of a part of as many points as other axes have."""
+    places = [axis_index(axis) for axis in rows]
+    if sizes_of(part) != tuple(axis.size for axis in rows):
+        places = list(unflatten(position_over(rows), sizes_of(part)))
+    return dict(zip(part.rows, places, strict=True))
+
+
+def pieces_of(part: Part, rows: tuple[Axis, ...]) -> Iterator[Axes]:
+    """Yield for each piece of a part what stands for its axes."""
+    if product(sizes_of(part)) == product(axis.size for axis in rows):
+        yield axes_over(part, rows)
         return
-    axis, size = part.rows[place], rows[place].size
-    for first in range(0, axis.size, size):
-        yield here | {axis: here[axis] + first}
+    here = {axis: axis_index(row) for axis, row in zip(part.rows, rows, strict=True)}
+    for axis, row in zip(part.rows, rows, strict=True):
+        if axis.size != row.size:
+            for first in range(0, axis.size, row.size):
+                yield here | {axis: here[axis] + first}
 
 
 def moved(compute: Compute, rows: tuple[Axis, ...], there: Axes) -> Compute:
