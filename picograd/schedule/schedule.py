@@ -47,6 +47,7 @@ from picograd.schedule.recurrence import Binder
 from picograd.schedule.repack import repack, uncross
 from picograd.schedule.score_boxes import fit_streams, stream_scores
 from picograd.schedule.score_ranges import find_ranges
+from picograd.schedule.summed_products import sum_products
 from picograd.schedule.turned_products import edit_weights
 from picograd.schedule.unread_scores import leave_unread
 from picograd.schedule.updates import aside_kernel, take_updates
@@ -146,6 +147,7 @@ def expanded(roots: Sequence[Node], order: Sequence[Node], target: Target) -> li
 # Then: groups.
 REWRITES = (
     take_updates,
+    sum_products,
     expanded,
     keep_scores,
     move_factors,
