@@ -9,7 +9,7 @@ its operands are stacked and it is taken once, outside: the gradient of a weight
 over all steps. Otherwise it is a carry of its own, in the dtype sums accumulate in.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -152,6 +152,7 @@ class Replaced:
         self.arriving: list[Node] = list(arriving)  # cotangents: they stay
         self.numbers: dict[int, int] = {id(node): n for n, node in enumerate(body.order)}
         self.kept: Numbered = {}  # placeholder of each body node kept over time
+        self.made: set[int] = set()  # identities of nodes kept, not computed of what is dear
         self.constants: Numbered = {}
         self.outer: list[Pair] = []
 
@@ -159,7 +160,32 @@ class Replaced:
         """Tell whether a node is read from the first loop."""
         if id(node) not in self.numbers:
             return node.op in INPUTS
-        return node.op in INPUTS or not self.is_cheap(node)
+        return node.op in INPUTS or id(node) in self.made or not self.is_cheap(node)
+
+    def keep_made(self, roots: Sequence[Node]) -> None:
+        """Keep what alone is read of a dear value in its place: what else that is made of may go.
+
+        Of a product the gates of an LSTM, with the input's part of them; of an RNN its state.
+        """
+        order = toposort(roots, self.is_leaf)
+        readers: dict[int, list[Node]] = {id(root): [root] for root in roots}
+        for node in order:
+            inputs = {} if self.is_leaf(node) else {id(child): child for child in node.inputs}
+            for number in inputs:
+                readers.setdefault(number, []).append(node)
+        for node in [each for each in order if self.is_leaf(each)]:
+            if id(node) not in self.numbers or node.op in INPUTS:
+                continue
+            kept = node
+            while len(found := readers[id(kept)]) == 1 and self.replaces(found[0], kept):
+                kept = found[0]
+                self.made.add(id(kept))
+
+    def replaces(self, reader: Node, node: Node) -> bool:
+        """Tell whether the first loop has what is read of a node, in as many bytes."""
+        is_own = id(reader) in self.numbers and reader.row.is_elementwise
+        is_short = reader.dtype.itemsize <= node.dtype.itemsize
+        return is_own and is_short and reader.shape == node.shape and reader is not node
 
     def leaf(self, node: Node) -> Node:
         """Find or make the placeholder that stands for a node of the first loop."""
@@ -173,6 +199,7 @@ class Replaced:
     def rewrite(self, roots: Sequence[Node]) -> list[Node]:
         """Rewrite the gradient of the body over placeholders of its own."""
         done: Numbered = {}
+        self.keep_made(roots)
         for node in toposort(roots, self.is_leaf):
             if self.is_leaf(node):
                 done[id(node)] = self.leaf(node)
@@ -253,9 +280,31 @@ def is_summed_outside(node: Node, varying: set[int], largest: int) -> bool:
         return node.op in NUMBERS
     if is_sum(node):
         return all(id(child) in varying for child in node.inputs)
-    if is_linear(node):
+    if is_split(node, varying):
         return all(is_summed_outside(child, varying, largest) for child in node.inputs)
     return node.size <= largest
+
+
+def is_split(node: Node, varying: set[int]) -> bool:
+    """Tell whether the sum of a node is taken of its inputs: of sums, or of fewer elements.
+
+    The gradients of slices of an array are a sum of arrays as long, and need one place, not each.
+    """
+    if not is_linear(node):
+        return False
+    parts = list(summands(node, varying))
+    return any(map(is_sum, parts)) or sum(part.size for part in parts) < node.size
+
+
+def summands(node: Node, varying: set[int]) -> Iterator[Node]:
+    """Yield what linear nodes above it add up, as far as it differs from step to step."""
+    if id(node) not in varying:
+        return
+    if is_sum(node) or not is_linear(node):
+        yield node
+        return
+    for child in node.inputs:
+        yield from summands(child, varying)
 
 
 def operands_of(node: Node, varying: set[int]) -> list[Node]:
@@ -264,9 +313,9 @@ def operands_of(node: Node, varying: set[int]) -> list[Node]:
         return []
     if is_sum(node):
         return [below_views(child) for child in node.inputs]
-    if is_linear(node):
+    if is_split(node, varying):
         return [each for child in node.inputs for each in operands_of(child, varying)]
-    return [node]
+    return [below_views(node)]
 
 
 def below_views(node: Node) -> Node:
@@ -312,7 +361,7 @@ class Totals:
         if is_sum(node):
             axes = (0, *(axis + 1 for axis in node.arg[1]))
             return self.lifted(node.inputs[0]).reduce("sum", axes)
-        if is_linear(node):
+        if is_split(node, self.derived.varying):
             first, *others = map(self.total, node.inputs)
             return first + others[0] if others else node.with_inputs((first,))
         return self.lifted(node).reduce("sum", (0,))

@@ -167,8 +167,8 @@ class Fuser:
     def visit_floating(self, facts: Facts) -> None:
         """An elementwise node, a constant, a gather or a fold: computed where it is read."""
         node, row = facts.node, facts.node.row
-        for index in views.repeated_indices(facts, self.target):
-            self.share_expanded(index)
+        for source in views.shared_inputs(facts, self.target):
+            self.share_expanded(source)
         self.summarize(facts)
         if row.role in (Role.ELEMENTWISE, Role.PASS):
             views.merge_labels(facts)

@@ -6,13 +6,14 @@ constant always the same row; a carry alternates between two rows, or walks alon
 history where somebody reads that. What no outcome depends on is left out of the body.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from picograd.dtype import DType, int64, uint8
 from picograd.errors import check
 from picograd.graph.node import Node, is_cut, substituted, toposort
 from picograd.graph.recurrence import Body, Recurrence, placeholder, steps_of
-from picograd.graph.row import NUMBERS, POSITIONS
+from picograd.graph.row import NUMBERS, POSITIONS, Role
 from picograd.graph.starts import starts_of
 from picograd.helpers import product, row_major
 from picograd.schedule.arrange import Launch
@@ -21,6 +22,8 @@ from picograd.schedule.lower import Location
 from picograd.schedule.plan import Binding, LoopStep, Plan, PlanSlot, RowCopy
 from picograd.schedule.score_groups import Fusing
 from picograd.schedule.views import settle
+
+MADE = (Role.ELEMENTWISE, Role.CONTRACT, Role.REDUCE)  # what is in no memory before
 
 
 def visit_loop(fuser: Fusing, facts: Facts) -> Group:
@@ -136,9 +139,17 @@ def live_carries(body: Body, outcomes: Sequence[Node]) -> list[int]:
 
 
 def distinct(roots: Sequence[Node]) -> list[Node]:
-    """Ask for each root on its own: numbered, equal ones are not taken for one."""
+    """Ask for each root on its own: numbered, equal ones are not taken for one.
+
+    One like no other is stored in its place alone, and read there by what follows.
+    """
     found = []
+    kinds = Counter((root.op, root.shape, root.dtype) for root in roots)
     for number, root in enumerate(roots):
+        is_alone = kinds[root.op, root.shape, root.dtype] == 1
+        if is_alone and root.row.role in MADE and root.inputs:
+            found.append(root)
+            continue
         parts = (number, root.shape, root.dtype, root.device)
         found.append(Node("contiguous", (root,), *parts))
     return found

@@ -19,6 +19,7 @@ from picograd.schedule.alike import Outline, Shared, outline_of
 from picograd.schedule.arrange import Launch, arrange
 from picograd.schedule.assemble import assemble
 from picograd.schedule.channels_last import lay_out
+from picograd.schedule.folding import fold_maps
 from picograd.schedule.fuse import Fuser
 from picograd.schedule.group import Facts, is_stored
 from picograd.schedule.in_place import find_joins, lives_of, write_in_place
@@ -46,6 +47,7 @@ from picograd.schedule.recurrence import Binder
 from picograd.schedule.repack import repack, uncross
 from picograd.schedule.score_boxes import fit_streams, stream_scores
 from picograd.schedule.score_ranges import find_ranges
+from picograd.schedule.summed_products import sum_products
 from picograd.schedule.turned_products import edit_weights
 from picograd.schedule.unread_scores import leave_unread
 from picograd.schedule.updates import aside_kernel, take_updates
@@ -145,6 +147,7 @@ def expanded(roots: Sequence[Node], order: Sequence[Node], target: Target) -> li
 # Then: groups.
 REWRITES = (
     take_updates,
+    sum_products,
     expanded,
     keep_scores,
     move_factors,
@@ -472,10 +475,10 @@ def copy_output(draft: Draft, root: Node, source: int, is_leaf: bool) -> int:
 
 def share_memory(draft: Draft) -> None:
     """Make again what waits at the peak; let maps write where they read, where most is taken."""
-    draft.steps = rearrange(draft.slots, draft.steps, draft.copies, draft.target)
-    every: list[Step] = [*draft.steps, *draft.copies]
+    folded = fold_maps(draft.slots, draft.steps, draft.copies, draft.target)
+    every = [*rearrange(draft.slots, folded, draft.copies, draft.target), *draft.copies]
     steps = write_in_place(draft.slots, lower_peaks(draft.slots, every, draft.target))
-    verify_new(draft, every, steps)
+    verify_new(draft, draft.steps, steps)
     draft.steps = steps[: len(steps) - len(draft.copies)]
 
 

@@ -11,6 +11,8 @@ from picograd.schedule.viewindex import reshape_blocks
 from picograd.target import Target
 
 Order = tuple[int, ...]
+THREADS = 2048  # of a multiprocessor
+MOST_PIECES = 8  # arrays one behind another, of which a thread computes an element each
 
 
 def dimension_map(node: Node) -> tuple[int, ...] | None:
@@ -231,14 +233,35 @@ def iota_dimension(facts: Facts) -> int | None:
     return mapped
 
 
-def repeated_indices(facts: Facts, target: Target) -> tuple[Facts, ...]:
-    """List the indices of a gather that are used for several elements each, as by every channel.
+def shared_inputs(facts: Facts, target: Target) -> tuple[Facts, ...]:
+    """List the inputs that are rather computed once, if they are dear.
 
-    Computing them for each takes a GPU less than a kernel more.
+    On a CPU the indices of a gather that are used for several elements each, as by every channel:
+    computing them for each takes a GPU less than a kernel more. On a GPU short arrays that a sum
+    puts one behind another, each as long as the next: one kernel stores them in their places
+    (folding.py). It waits for few threads; long arrays wait for memory.
     """
-    if facts.node.row.role is not Role.GATHER or target.has_blocks:
-        return ()
-    return tuple(index for index in facts.inputs[1:] if 2 * index.size <= facts.size)
+    if target.has_blocks:
+        is_short = facts.size <= target.multiprocessors * THREADS
+        is_sum = is_short and facts.node.row.factors == (1, 1) and puts_behind(facts.node)
+        return tuple(x for x in facts.inputs if is_put(x.node)) if is_sum else ()
+    is_gather = facts.node.row.role is Role.GATHER
+    return tuple(i for i in facts.inputs[1:] if 2 * i.size <= facts.size) if is_gather else ()
+
+
+def puts_behind(node: Node) -> bool:
+    """Tell whether a node only adds up arrays of which each is 0 but in its share of the places."""
+    if node.realized is None and node.row.factors == (1, 1):
+        return all(map(puts_behind, node.inputs))
+    return is_put(node)
+
+
+def is_put(node: Node) -> bool:
+    """Tell whether a node is an array with zeros around it, so that several fill it."""
+    if node.realized is not None or node.row.role is not Role.VIEW or node.row.is_showing:
+        return False
+    count, rest = divmod(node.size, max(node.inputs[0].size, 1))
+    return not rest and 2 <= count <= MOST_PIECES
 
 
 def kept_labels(labels: Labels, axes: Sequence[int]) -> Labels:

@@ -105,11 +105,45 @@ def test_a_weight_gradient_is_one_product_over_all_steps() -> None:
     assert [child.shape for child in outside.inputs] == [(4, 2, 3)] * 2
 
 
+def test_gradients_of_slices_are_kept_as_one_array() -> None:
+    """A bias of gates, which are slices of one array: one array a step, not one for each gate."""
+    shapes = ("carry", (2, 3)), ("x", (2, 6)), ("constant", (2, 6))
+    h, x, bias = (placeholder(*each, float64, "cpu") for each in shapes)
+    forget, enter = ((x + bias).slice(((0, 2, 1), (n, n + 3, 1))) for n in (0, 3))
+    after = forget.unary("sigmoid") * h + enter.unary("tanh")
+    body, _ = make_body(([h], [x], [bias]), [after], [])
+    draw = np.random.default_rng(0).normal
+    inputs = [leaf(draw(size=shape)) for shape in ((2, 3), (4, 2, 6), (2, 6))]
+    last = outcome(recur(body, 4, False, inputs), "carry", 0)
+    (found,) = gradient([(last, last.const_like(1.0))], inputs[2:])
+    assert found is not None
+    kept = [each for each in toposort([found]) if each.op == "outcome"]
+    assert [each.shape for each in kept] == [(5, 2, 3), (4, 2, 6)]  # the carries, and the gates
+    both = [each for each in gradient([(last, last.const_like(1.0))], inputs[1:]) if each]
+    of_x, of_bias = interpret(both)
+    np.testing.assert_allclose(of_x.sum(0), of_bias, rtol=1e-12)
+
+
 def test_other_constants_are_summed_in_a_carry() -> None:
     inputs = [leaf(array) for array in values()]
     total = build(mixed, False, inputs)
     found = [g for g in gradient([(total, total.const_like(1.0))], inputs) if g is not None]
     assert [carry.shape for carry in loops(found)[1].arg.body.carries] == [(2, 3), (3, 3)]
+
+
+def test_what_is_made_of_a_product_is_kept_in_its_place() -> None:
+    """Of h' = tanh(h w + x) the states alone: neither the product nor x is read again."""
+    inputs = [leaf(array) for array in values()]
+    h, x = (placeholder(kind, (2, 3), float64, "cpu") for kind in ("carry", "x"))
+    w = placeholder("constant", (3, 3), float64, "cpu")
+    body, _ = make_body(([h], [x], [w]), [product(h, x, w)], [])
+    last = outcome(recur(body, 4, False, inputs), "carry", 0)
+    (found,) = gradient([(last, last.const_like(1.0))], inputs[2:])
+    assert found is not None
+    first, back = loops([found])
+    kept = [n for n in toposort([found]) if n.op == "outcome" and n.inputs[0] is first]
+    assert {each.arg[0] for each in kept} == {"history"}
+    assert inputs[1] not in back.inputs and len(back.arg.body.xs) == 1
 
 
 def test_the_derived_body_is_kept() -> None:

@@ -50,6 +50,15 @@ def test_gradients_equal_the_interpreter(is_reverse: bool) -> None:
     assert sum(isinstance(step, LoopStep) for step in plan.steps) == 2
 
 
+def test_what_a_step_leaves_is_stored_once() -> None:
+    """What reads it in the same step does so in its place."""
+    node, y, _ = elman(4)
+    body = loop_of(check_plan([outcome(node, "history", 0), stacked(node, y)])).body
+    stored = [slot for each in body.kernels for slot in each.slots if slot.role == "out"]
+    assert len(stored) == len(body.outputs) == 2
+    assert not any(slot.kind == "temporary" for slot in body.slots)
+
+
 def test_dead_carries_are_left_out() -> None:
     node, y, _ = elman(4)
     step = loop_of(check_plan([stacked(node, y)]))

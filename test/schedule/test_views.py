@@ -13,7 +13,7 @@ from picograd.schedule.views import (
     iota_dimension,
     kept_labels,
     reduced_order,
-    repeated_indices,
+    shared_inputs,
     strip_views,
     view_labels,
     view_order,
@@ -132,8 +132,22 @@ def test_indices_that_every_channel_uses_are_known() -> None:
     cells = Node("gather", (table.node, X, X), (0, 1), X.shape, float32, "cpu")
     found = facts(rows, table, places)
     places.size, found.size = X.size, rows.size
-    assert repeated_indices(found, Target("llvm", "host", 64)) == (places,)
-    assert repeated_indices(found, cuda_target("sm_90a")) == ()
+    assert shared_inputs(found, Target("llvm", "host", 64)) == (places,)
+    assert shared_inputs(found, cuda_target("sm_90a")) == ()
     once = facts(cells, table, places, places)
     once.size = X.size
-    assert repeated_indices(once, Target("llvm", "host", 64)) == ()
+    assert shared_inputs(once, Target("llvm", "host", 64)) == ()
+
+
+def test_arrays_one_behind_another_are_known() -> None:
+    """A GPU computes each once: all fill a sum in equal shares."""
+    pads = ((0, 0), (0, 3), (0, 0)), ((0, 0), (3, 0), (0, 0))
+    halves = [(X * X).pad(each) for each in pads]
+    inputs = [facts(each) for each in halves]
+    found = facts(halves[0] + halves[1], *inputs)
+    assert shared_inputs(found, cuda_target("sm_90a")) == tuple(inputs)
+    assert shared_inputs(found, Target("llvm", "host", 64)) == ()
+    other = facts(
+        halves[0] + halves[0].const_like(1.0), inputs[0], facts(halves[0].const_like(1.0))
+    )
+    assert shared_inputs(other, cuda_target("sm_90a")) == ()

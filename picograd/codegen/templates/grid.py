@@ -6,6 +6,7 @@ from dataclasses import replace
 from picograd.codegen.tile import Store
 from picograd.helpers import ceil_div, product
 from picograd.late_methods import dataclass
+from picograd.schedule.cost import COSTS, OPERATION_LIMIT
 from picograd.schedule.index import Axis, Div, Index, Mod, axis_index, substitute, unflatten
 from picograd.schedule.loop import (
     Along,
@@ -152,6 +153,22 @@ def cut_flat(axes: Sequence[Axis], chunk: int, lanes: int = 1) -> Cut:
         dims = (step, lane)
     values = dict(zip(axes, indices))
     return Cut((block,), dims, values, conditions)
+
+
+def spread_lanes(part: Part, axes: Sequence[Axis], lanes: int, threads: int) -> int:
+    """Narrow vectors of few elements of which much is computed, until so many threads have work.
+
+    A step of a recurrent network waits for its gates: four neighbours take nearly four times as
+    long as one.
+    """
+    expressions: dict[int, Expr] = {}
+    for compute in part.computes:
+        expressions |= {id(each): each for each in walk(compute.body)}
+    work = sum(COSTS.get(each.op, 0) for each in expressions.values())
+    points = product(axis.size for axis in axes)
+    while lanes > 1 and work > OPERATION_LIMIT and points < lanes * threads:
+        lanes //= 2
+    return lanes
 
 
 def part_indices(part: Part) -> Iterator[Index]:

@@ -21,6 +21,7 @@ from picograd.codegen.templates.grid import (
     merge_part,
     part_indices,
     rebind,
+    spread_lanes,
     substitute_part,
 )
 from picograd.codegen.templates.members import alike_parts, join_sizes
@@ -104,6 +105,8 @@ def build_part(kernel: Kernel, part: Part, target: Target, extent: Axis | None =
     has_windows = any(compute.reduce for compute in part.computes)
     is_wide = target.has_blocks and axes
     lanes = vector_lanes(kernel, part, axes[-1], axes) if is_wide else 1
+    if extent is None and not has_windows:
+        lanes = spread_lanes(part, axes, lanes, target.multiprocessors * CUDA_THREADS)
     is_single = is_wide and lanes == 1 and extent is None and not has_windows
     rounds = count_rounds(kernel, part, axes, target) if is_single else 1
     space = cut_space(axes, target, lanes, rounds)

@@ -316,3 +316,21 @@ def test_statistics_of_channels_do_not_narrow_vectors() -> None:
     interpret(verify_program(linearize(tiles, GPU)), [x, scale, found])
     wanted = from_raw(x, bfloat16).reshape(64, 32) * scale
     np.testing.assert_array_equal(found, to_raw(wanted.ravel(), bfloat16))
+
+
+def test_few_elements_of_which_much_is_computed_have_a_thread_each() -> None:
+    """Gates of a recurrent network: four neighbours of a thread take as long as four in turn."""
+
+    def lanes(count: int, times: int) -> int:
+        axis = Axis("i", count)
+        body = load(0, float32, axis_index(axis))
+        for _ in range(times):
+            body = op("tanh", body)
+        part = Part((axis,), (Compute((axis,), (), None, body, float32, (1, axis_index(axis))),))
+        slots = [(float32, count, "in"), (float32, count, "out")]
+        (made,) = build(kernel("map", "map", slots, part), GPU).parts
+        return int(made.steps[-1].dims[-1].size) if len(made.steps[-1].dims) > 1 else 1
+
+    few, more, many = 16384, 1 << 16, 1 << 20
+    assert [lanes(each, 4) for each in (few, more, many)] == [1, 1, 4]
+    assert [lanes(each, 1) for each in (few, more, many)] == [4, 4, 4]

@@ -1,0 +1,265 @@
+"""folding: what a map puts one behind another is computed where the map before it works.
+
+    t0[a, b] = f(x[a, b])                  t1[a, b] = g(x[a, b])              over 32 x 512
+    y[a, c] = (t0[a, c] if c < 512) + (t1[a, c - 512] if c >= 512)            over 32 x 1024
+
+    y[a, b] = f(x[a, b])                   y[a, b + 512] = g(x[a, b])         over 32 x 512
+
+The gradients of slices of an array are such a sum: those of the gates of a recurrent network, of
+which a step has one product. Where the guards of a map begin and end at multiples of one size, each
+point computes an element of every piece, and of each sum what is not 0. If the map before it has as
+many points, and stores what is read at its own, one kernel does both, and stores what others read.
+
+On a GPU alone: a CPU works on pieces one after the other, in loops without guards.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from picograd.graph.ops import OPS
+from picograd.helpers import product
+from picograd.late_methods import dataclass
+from picograd.schedule.cost import COSTS
+from picograd.schedule.group import GROUP_LIMIT, MEMBER_LIMIT
+from picograd.schedule.in_place import is_zero, lives_of, renumbered
+from picograd.schedule.index import Axis, Index, axis_index, position_over, substitute, unflatten
+from picograd.schedule.loop import Compute, Expr, Part, Slot, rewrite, walk
+from picograd.schedule.plan import KernelLaunch, PlanSlot, Step
+from picograd.schedule.views import MOST_PIECES
+from picograd.target import Target
+
+Axes = Mapping[Axis, Index]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two maps in turn, and for each slot of the plan that they touch its number in one kernel."""
+
+    first: KernelLaunch
+    second: KernelLaunch
+    numbers: Mapping[int, int]
+
+    def slots_of(self, launch: KernelLaunch) -> dict[int, int]:
+        """Number the slots of a launch as those of both."""
+        return {place: self.numbers[slot] for place, slot in enumerate(launch.slots)}
+
+    def every(self) -> Iterator[tuple[int, Slot]]:
+        """Yield the slots of both as `numbers` has them; what both have as the first has it."""
+        yield from zip(self.first.slots, self.first.kernel.slots, strict=True)
+        for slot, own in zip(self.second.slots, self.second.kernel.slots, strict=True):
+            if slot not in self.first.slots:
+                yield slot, own
+
+
+def fold_maps(
+    slots: Sequence[PlanSlot], steps: Sequence[Step], copies: Sequence[Step], target: Target
+) -> list[Step]:
+    """Let maps compute what those after them put one behind another; see the module docstring."""
+    if not target.has_blocks:
+        return list(steps)
+    found: list[Step] = []
+    lives: dict[int, tuple[int, int]] = {}
+    for number, step in enumerate(steps):
+        pair = pair_of(found[-1], step) if found else None
+        if pair is not None:
+            lives = lives or lives_of([*steps, *copies])
+            gone = {
+                slot
+                for slot, (_, last) in lives.items()
+                if last == number and slots[slot].kind == "temporary"
+            }
+            launch = folded(pair, gone)
+            if launch is not None:
+                found[-1] = launch
+                continue
+        found.append(step)
+    return found
+
+
+def pair_of(first: Step, second: Step) -> Pair | None:
+    """Pair two maps of which the second reads what the first stores, and writes nothing else of it.
+
+    Their points are told by the arrays alone: the second has several for each of the first.
+    """
+    if not isinstance(first, KernelLaunch) or not isinstance(second, KernelLaunch):
+        return None
+    stored, read = written_by(first, "out"), written_by(second, "in")
+    if first.device != second.device or stored.isdisjoint(read):
+        return None
+    if not is_plain(first) or not is_plain(second) or second.scalars:
+        return None
+    if not written_by(second, "out").isdisjoint(first.slots):
+        return None
+    every = dict.fromkeys((*first.slots, *second.slots))
+    return Pair(first, second, {slot: number for number, slot in enumerate(every)})
+
+
+def written_by(launch: KernelLaunch, role: str) -> set[int]:
+    """List the slots of a plan that a launch has in a role."""
+    return {slot for slot, own in zip(launch.slots, launch.kernel.slots) if own.role == role}
+
+
+def is_plain(launch: KernelLaunch) -> bool:
+    """Tell whether a launch is a map that has all values of each of its parts at every point."""
+    kernel = launch.kernel
+    if kernel.hero != "map" or len({*launch.slots}) < len(launch.slots):
+        return False
+    if any(slot.role == "inout" for slot in kernel.slots):
+        return False
+    for part in kernel.parts:
+        if part.scatter or part.along or part.ends:
+            return False
+        for each in part.computes:
+            if each.reduce or each.seen or each.axes != part.rows:
+                return False
+    return True
+
+
+def folded(pair: Pair, gone: set[int]) -> KernelLaunch | None:
+    """Compute both maps in one kernel, which does not store what is `gone`; None if it can not."""
+    own, *others = pair.first.kernel.parts
+    parts = pair.second.kernel.parts
+    points = product(sizes_of(own))
+    shapes = [shapes_of(part, points) for part in parts if product(sizes_of(part)) != points]
+    common = [shape for each in shapes for shape in each if all(shape in other for other in shapes)]
+    if others or not common:
+        return None
+    rows = own.rows
+    if sizes_of(own) not in common:
+        rows = tuple(Axis("i", size) for size in common[0])
+    first = renumbered(own, pair.slots_of(pair.first)).computes
+    there = axes_over(own, rows)
+    computes = [moved(each, rows, there) for each in first]
+    stored = {each.store: n for n, each in enumerate(computes) if each.store}
+    for part in parts:
+        second = renumbered(part, pair.slots_of(pair.second))
+        for piece in pieces_of(second, rows):
+            computes += piece_of(second, rows, piece, stored, len(computes))
+    return kernel_of(pair, rows, computes, {slot for slot, _ in stored}, gone)
+
+
+def sizes_of(part: Part) -> tuple[int, ...]:
+    """List the sizes of the axes of a part."""
+    return tuple(axis.size for axis in part.rows)
+
+
+def shapes_of(part: Part, points: int) -> list[tuple[int, ...]]:
+    """Find the shapes of so many points that a map has if one of its axes is in pieces."""
+    count, rest = divmod(product(sizes_of(part)), max(points, 1))
+    found: list[tuple[int, ...]] = []
+    if rest or not 2 <= count <= MOST_PIECES:
+        return found
+    for place, axis in enumerate(part.rows):
+        size = axis.size // count
+        ends = ends_along(part, axis)
+        is_even = axis.size % count == 0 and not any(end % size for end in ends)
+        if ends and is_even:
+            sizes = list(sizes_of(part))
+            sizes[place] = size
+            found.append(tuple(sizes))
+    return found
+
+
+def ends_along(part: Part, axis: Axis) -> list[int]:
+    """List where guards on an axis alone begin and end."""
+    found = []
+    for compute in part.computes:
+        for expr in walk(compute.body):
+            for index, lo, hi in expr.arg if expr.op == "guard" else ():
+                if index.terms == ((axis, 1),):
+                    found += [lo - index.const, hi + 1 - index.const]
+    return found
+
+
+def axes_over(part: Part, rows: tuple[Axis, ...]) -> dict[Axis, Index]:
+    """Say what stands for the axes of a part of as many points as other axes have."""
+    places = [axis_index(axis) for axis in rows]
+    if sizes_of(part) != tuple(axis.size for axis in rows):
+        places = list(unflatten(position_over(rows), sizes_of(part)))
+    return dict(zip(part.rows, places, strict=True))
+
+
+def pieces_of(part: Part, rows: tuple[Axis, ...]) -> Iterator[Axes]:
+    """Yield for each piece of a part what stands for its axes."""
+    if product(sizes_of(part)) == product(axis.size for axis in rows):
+        yield axes_over(part, rows)
+        return
+    here = {axis: axis_index(row) for axis, row in zip(part.rows, rows, strict=True)}
+    for axis, row in zip(part.rows, rows, strict=True):
+        if axis.size != row.size:
+            for first in range(0, axis.size, row.size):
+                yield here | {axis: here[axis] + first}
+
+
+def moved(compute: Compute, rows: tuple[Axis, ...], there: Axes) -> Compute:
+    """Compute a value over other axes."""
+    store = compute.store and (compute.store[0], substitute(compute.store[1], there))
+    return replace(compute, axes=rows, body=rewrite(compute.body, there), store=store)
+
+
+def piece_of(
+    part: Part,
+    rows: tuple[Axis, ...],
+    piece: Axes,
+    stored: Mapping[tuple[int, Index], int],
+    count: int,
+) -> list[Compute]:
+    """Compute a piece of the second map behind `count` other values, of which some are `stored`."""
+
+    def settled(expr: Expr) -> Expr | None:
+        row = OPS.get(expr.op)
+        if expr.op == "ref":
+            return Expr("ref", (), expr.arg + count, expr.dtype)
+        if expr.op == "load" and expr.arg in stored:
+            return Expr("ref", (), stored[expr.arg], expr.dtype)
+        if expr.op == "guard":
+            return settled_guard(expr)
+        if row is not None and row.factors == (1, 1):
+            left, right = expr.args
+            return right if is_zero(left) else left if is_zero(right) else None
+        return None
+
+    found = []
+    for each in part.computes:
+        store = each.store and (each.store[0], substitute(each.store[1], piece))
+        body = rewrite(each.body, piece, settled)
+        found.append(replace(each, axes=rows, body=body, store=store))
+    return found
+
+
+def settled_guard(expr: Expr) -> Expr | None:
+    """Find what a guard gives at all points of a piece; None if that differs."""
+    if any(index.hi < lo or index.lo > hi for index, lo, hi in expr.arg):
+        return expr.args[1]
+    is_sure = all(lo <= index.lo and index.hi <= hi for index, lo, hi in expr.arg)
+    return expr.args[0] if is_sure else None
+
+
+def kernel_of(
+    pair: Pair,
+    rows: tuple[Axis, ...],
+    computes: Sequence[Compute],
+    stored: set[int],
+    gone: set[int],
+) -> KernelLaunch | None:
+    """Launch one kernel for both maps; None if it reads what it stores, or is too long."""
+    exprs = {id(e): e for each in computes for e in walk(each.body)}.values()
+    reads = {e.arg[0] for e in exprs if e.op == "load"}
+    operations = sum(COSTS.get(e.op, 0) for e in exprs)
+    is_long = operations > GROUP_LIMIT or len(computes) > MEMBER_LIMIT
+    if is_long or not reads.isdisjoint(stored):
+        return None
+    left_out = {pair.numbers.get(slot) for slot in gone} & stored
+    kept = []
+    touched = set(reads)
+    for each in computes:
+        if each.store and each.store[0] in left_out:
+            kept.append(replace(each, store=None))
+            continue
+        kept.append(each)
+        touched |= {each.store[0]} if each.store else set()
+    numbers = {old: new for new, old in enumerate(sorted(touched))}
+    used = {slot: own for slot, own in pair.every() if pair.numbers[slot] in touched}
+    part = renumbered(Part(rows, tuple(kept)), numbers)
+    kernel = replace(pair.first.kernel, slots=tuple(used.values()), parts=(part,))
+    return replace(pair.first, kernel=kernel, slots=tuple(used))
