@@ -35,7 +35,7 @@ from picograd.graph.room import check_recorded, check_size
 from picograd.graph.row import MEMORY, MOVES, PAIRS, WRITES
 from picograd.number import GivenInt, given, position_of
 from picograd.tensor.core import aliasing, autograd, running_vmaps, saved_hooks
-from picograd.tensor.core.aliasing import View, is_chosen, show_items, written_each
+from picograd.tensor.core.aliasing import View, is_basic, is_chosen, show_items, written_each
 from picograd.tensor.core.alone import ask
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Tensor
 from picograd.tensor.core.autocast import REGIONS, converted, recorder_of
@@ -395,8 +395,9 @@ def record_result(function: Callable[..., Node], operands: Sequence[Any]) -> Any
         raise no_tensor(function, operands)
     is_view = function in SHOWING
     is_theirs = foreign.are_read(nodes)  # before casts, behind which nobody looks
-    if is_theirs and tracks and not is_view:
-        nodes = foreign.kept(nodes, [isinstance(x, Recorded) and x._tracks for x in operands])
+    if is_theirs and not (is_view or (function is selecting.read and is_basic(nodes[1]))):
+        asking = [tracks and isinstance(x, Recorded) and x._tracks for x in operands]
+        nodes = foreign.kept(nodes, asking, foreign.COPIED if tracks else foreign.SMALL)
     if REGIONS.dtypes:
         record, nodes = recorder_of(function, nodes)
     try:
@@ -483,6 +484,9 @@ def apply_all(function: Callable[..., Node], tensors: Sequence[Any], *options: A
             raise DTypeError(getattr(function, "__name__", "op"), text, "wrap it in Tensor(...)")
     tracks = MODE.enabled and any(tensor._tracks for tensor in tensors)
     nodes = [read(tensor) for tensor in tensors]
+    if foreign.are_read(nodes) and function not in KEEPING:
+        asking = [tracks and tensor._tracks for tensor in tensors]
+        nodes = foreign.kept(nodes, asking, foreign.COPIED if tracks else foreign.SMALL)
     result = function(converted(function, nodes) if REGIONS.dtypes else nodes, *options)
     if tracks and REGIONS.dtypes:
         result = packed(result, lambda *values: function(values, *options), nodes)
