@@ -869,6 +869,7 @@ class Follower:
                 kept[at] = weakref.ref(standing[at])
             if number in way.final and type(standing[at].arg) is Storage:
                 standing[at].arg.version = VERSIONS.get(standing[at], 0)
+        made: dict[int, Node] = {}
         for number, steps in way.free.items():
             at, tensor = self.last(number), self.made[number]()
             if (
@@ -878,7 +879,7 @@ class Follower:
                 pending.LIVE.follow(id(standing[at]), id(standing[at]), tensor)
                 carried.NEW[id(standing[at])] = None
                 continue
-            self.make_free(steps)
+            self.make_free(steps, made)
             pending.adopt(standing[at], tensor)
         record.standing = {}
         return checks
@@ -922,11 +923,15 @@ class Follower:
         storage.buffer = buffer
         pending.LIVE.move(id(older), id(node), target)
 
-    def make_free(self, steps: list[FreeStep]) -> None:
-        """Make the nodes of what nothing computes. No graph is kept below a detach."""
+    def make_free(self, steps: list[FreeStep], made: dict[int, Node]) -> None:
+        """Make the nodes of what nothing computes, but for those that are made already.
+
+        No graph is kept below a detach.
+        """
         record, template = self.record, self.record.template
-        made: dict[int, Node] = {}
         for at, places in steps:
+            if at in made:
+                continue
             op, _, _, arg, shape, dtype, device = template.steps[at - template.count]
             read = [self.node_at(each, made) for each in places]
             if op not in PASSING:

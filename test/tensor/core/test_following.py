@@ -1216,6 +1216,21 @@ def detached_then_asked(program: Program, number: int) -> Any:
     return [cut_off(program, at) for at in range(3 * number, 3 * number + 3)]
 
 
+def lives_on(program: Program, number: int) -> Any:
+    """What nobody asks for is far from what is stored, and read at last."""
+    rows, _ = program.batch(number, 12)
+    mean, total = picograd.zeros(4), picograd.zeros(4)
+    for count in range(24):
+        away = rows[count % 12].sigmoid() - mean
+        mean += away / (count + 1)
+        total += away * (rows[count % 12].sigmoid() - mean)
+    doubled = away * 2
+    found = total.tolist()
+    return (
+        found if number < STEPS - 1 else [*found, *doubled.tolist(), *away.tolist(), *mean.tolist()]
+    )
+
+
 LOOPS: list[tuple[Loop, int]] = [
     (plain, 8), (decoded, 5), (detached, 7),
     (kept_outputs, 7), (rates, 6), (branches, 4), (factors, 3),
@@ -1238,7 +1253,7 @@ LOOPS: list[tuple[Loop, int]] = [
     (zeroed_before, 2), (packed, 2), (read_between, 3), (rates_asked, 2),
     (written_by_index, 2), (data_given, 2), (data_shared, 3), (renewed, 8),
     (renewed_quietly, 8), (searched, 4), (norms_compared, 3),
-    (detached_then_asked, 15),
+    (detached_then_asked, 15), (lives_on, 8),
 ]  # fmt: skip
 
 EARLY = (
@@ -1258,6 +1273,7 @@ EARLY = (
     searched,
     norms_compared,
     detached_then_asked,
+    lives_on,
 )  # begin with their second run of a plan
 
 
