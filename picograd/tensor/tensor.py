@@ -766,6 +766,7 @@ class Tensor(
 
     @staticmethod
     @composed(method=False)
+    @event
     def empty(
         *sizes: Sizes, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
     ) -> "Tensor":

@@ -19,7 +19,7 @@ from picograd.engine import carried, followed, foreseen, pending
 from picograd.engine import sizes as engine_sizes
 from picograd.engine.followed import EVENTS
 from picograd.engine.plan_cache import PLANS
-from picograd.errors import AxisError, GradientError, InternalError
+from picograd.errors import AxisError, GradientError, InternalError, PicogradError
 from picograd.nn import functional as F
 from picograd.tensor.core import demands, following, known_values, ways
 
@@ -1231,6 +1231,21 @@ def lives_on(program: Program, number: int) -> Any:
     )
 
 
+def chosen(program: Program, number: int) -> Any:
+    """Rows drawn with weights, some of which are in memory, and draws written in place."""
+    x, _ = program.batch(number)
+    weights = Tensor([1.0, 2.0, 0.0] if number != 9 else [1.0, -2.0, 0.0]).realize()
+    out = program.model(x).detach()
+    row = out.softmax(-1).multinomial(1)
+    noise = picograd.empty(3, 3).exponential_().log() + F.gumbel_softmax(out[:3])
+    try:
+        column = weights.multinomial(4, replacement=True)
+    except PicogradError:
+        column = picograd.zeros(4, dtype=picograd.int64)
+    found = (noise.mean() + out.gather(1, row).sum()).item()
+    return [found, *row[:, 0].tolist(), *column.tolist()]
+
+
 LOOPS: list[tuple[Loop, int]] = [
     (plain, 8), (decoded, 5), (detached, 7),
     (kept_outputs, 7), (rates, 6), (branches, 4), (factors, 3),
@@ -1253,7 +1268,7 @@ LOOPS: list[tuple[Loop, int]] = [
     (zeroed_before, 2), (packed, 2), (read_between, 3), (rates_asked, 2),
     (written_by_index, 2), (data_given, 2), (data_shared, 3), (renewed, 8),
     (renewed_quietly, 8), (searched, 4), (norms_compared, 3),
-    (detached_then_asked, 15), (lives_on, 8),
+    (detached_then_asked, 15), (lives_on, 8), (chosen, 2),
 ]  # fmt: skip
 
 EARLY = (
@@ -1274,6 +1289,7 @@ EARLY = (
     norms_compared,
     detached_then_asked,
     lives_on,
+    chosen,
 )  # begin with their second run of a plan
 
 
