@@ -28,6 +28,7 @@ from picograd.engine.tracing import RUNNING
 from picograd.errors import check
 from picograd.graph.composites import CustomGradient
 from picograd.graph.formula import Reader, is_text, reader
+from picograd.graph.host_call import HostCall
 from picograd.graph.node import Node, is_plain_leaf, toposort
 from picograd.graph.recurrence import Recurrence
 from picograd.graph.row import MOVES, NUMBERS, PAIRS
@@ -233,6 +234,8 @@ def is_kept(arg: Any) -> bool:
         return all(map(is_kept, arg))
     if type(arg) is CustomGradient:
         return arg.key() is not None
+    if type(arg) is HostCall:
+        return is_kept(arg.options)
     return type(arg) in NUMBERS_GIVEN or is_text(arg)
 
 

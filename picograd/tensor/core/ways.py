@@ -45,7 +45,7 @@ from picograd.graph.formula import FOLDED, reader
 from picograd.graph.gradient_formula import BLOCKS
 from picograd.graph.node import Node, is_plain_leaf
 from picograd.graph.recurrence import Recurrence
-from picograd.graph.row import PASSING, WRITES
+from picograd.graph.row import PASSING, WRITES, Role, ops_of
 from picograd.graph.starts import placed, starts_of
 from picograd.late_methods import dataclass
 from picograd.number import GIVEN, LARGEST, Given
@@ -67,6 +67,9 @@ VIEWS = 8  # of a tensor that is met, of memory
 READS = 16  # computations on a way
 FREE_LIMIT = 1024  # nodes of what lives on, and is not computed: they are made each time
 TOLD_NUMBERS = (*GIVEN, RuntimeScalar)
+# what reads memory as it is, while a view of it may begin where a piece of it does
+ROLES = (Role.ELEMENTWISE, Role.REDUCE, Role.CONTRACT, Role.GATHER, Role.SCAN, Role.SORT)
+WHOLE = frozenset().union(*map(ops_of, ROLES))
 Told = tuple[int, Any]
 Facts = tuple[Any, ...]
 FreeStep = tuple[int, tuple[int, ...]]  # the number of a node, and those of what it reads
@@ -786,7 +789,8 @@ class Closing:
                 below |= {*map(id, node.inputs)}
         for node in self.order if found else ():
             args = map(id, parts_of(node.arg))
-            if not names.isdisjoint(args) or not below.isdisjoint(map(id, node.inputs)):
+            is_beside = node.op in WHOLE or below.isdisjoint(map(id, node.inputs))
+            if not (is_beside and names.isdisjoint(args)):
                 raise Unlike
         return found
 
