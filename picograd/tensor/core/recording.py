@@ -14,7 +14,7 @@ import numpy as np
 
 from picograd.buffer import Storage
 from picograd.device_name import NAMES, device
-from picograd.dtype import DType, bool_, category, dtype_named, int64, scalar_dtype, uint8
+from picograd.dtype import DType, bool_, category, dtype_named, int32, int64, scalar_dtype, uint8
 from picograd.engine import foreign, pending, tracing
 from picograd.engine.carried import entries, is_near
 from picograd.engine.followed import EVENTS, MISS, event, leave, noted
@@ -41,6 +41,7 @@ from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Tensor
 from picograd.tensor.core.autocast import REGIONS, converted, recorder_of
 from picograd.tensor.core.autograd import MODE, TRACKED
 from picograd.tensor.core.function import check_tensors, composed, no_tensor
+from picograd.tensor.core.known_values import shown_values
 from picograd.tensor.core.operands import as_shape, constant, optional_dtype
 from picograd.tensor.core.sizes import Size
 from picograd.tensor.indexing import indexing, selecting, spans
@@ -575,8 +576,16 @@ def item_of(item: Any) -> Any:
     return spans.span_of(*ends) or item
 
 
-def index_node(item: "Recorded") -> Node:
-    """Give the node of a tensor that indexes; uint8 is an old spelling of a mask."""
+def index_node(item: "Recorded") -> Any:
+    """Give the node of a tensor that indexes, or the one number that it is where that is at hand.
+
+    uint8 is an old spelling of a mask.
+    """
+    is_number = not item._node.shape and item.dtype in (int64, int32)
+    if is_number and not (EVENTS.learning or RUNNING.traces or is_tracing()):
+        number = shown_values(item._node)
+        if number is not None:
+            return position_of(number.item())
     node = foreign.steady(item._node)
     if item.dtype is not uint8:
         return node
