@@ -991,6 +991,8 @@ def through(
         if not is_detached:
             check_flow(view, view.base)
         views.append(view)
+        if view.function is show_items:
+            view.steps(base._node)
         is_detached |= view.function is build.detach
         base, is_cut = view.base, is_cut or not view.passes
     before = build.detach(base._node) if is_cut and base._tracks else base._node
@@ -1001,7 +1003,8 @@ def through(
         after = written_each(views, before, value)
     else:
         is_repeated = aliasing.is_folded(target.shape, aliasing.strides_of(target))
-        after = aliasing.written(aliasing.composed(views), before, value, is_repeated)
+        view = views[0] if len(views) == 1 else aliasing.composed(views)
+        after = aliasing.written(view, before, value, is_repeated)
     if after is before:  # no element was written
         return base, base._node, base._tracks
     if is_cut and not base.is_leaf:
