@@ -610,12 +610,14 @@ def facts_of(tensor: Any) -> Facts | None:
     """
     node = tensor._node
     views, end = shown_by(node)
-    if end is None or (views and tensor._tracks) or (not views and tensor._view is not None):
+    is_leaf = leaf_of(node) is tensor  # a parameter shows the memory of what it was made of
+    if end is None or (views and tensor._tracks and not is_leaf):
+        return None
+    if not views and tensor._view is not None:
         return None
     is_theirs = bool(foreign.SHARED) and is_shared(end)
     if tensor._tracks and (tensor._hooks is not None or is_theirs):
         return None
-    is_leaf = leaf_of(node) is tensor
     asks = tensor._tracks, tensor._is_frozen, is_leaf, is_theirs
     return type(tensor), node.shape, node.dtype, node.device, *asks, views
 

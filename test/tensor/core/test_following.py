@@ -1255,6 +1255,23 @@ def solved(program: Program, number: int) -> Any:
     return (picograd.fft.rfft(rows * columns).abs().sum() + (x - x[at]).square().mean()).item()
 
 
+def shown_weights(program: Program, number: int) -> Any:
+    """Weights that show the memory they were made of, and are not written until late."""
+    if not program.kept:
+        program.kept = [nn.LayerNorm(4), nn.BatchNorm1d(4).eval()]
+    x, _ = program.batch(number)
+    first, second = program.kept
+    with nullcontext() if number in (8, 10) else picograd.no_grad():
+        loss = (second(first(x).tanh() * x) + x).square().mean()
+    if number in (8, 10):
+        loss.backward()
+    if number == 11:
+        with picograd.no_grad():
+            first.weight -= first.weight.grad
+    found = [] if first.bias.grad is None else first.bias.grad.tolist()
+    return sum([loss.item(), *found, *first.weight.tolist()])
+
+
 LOOPS: list[tuple[Loop, int]] = [
     (plain, 8), (decoded, 5), (detached, 7),
     (kept_outputs, 7), (rates, 6), (branches, 4), (factors, 3),
@@ -1277,7 +1294,7 @@ LOOPS: list[tuple[Loop, int]] = [
     (zeroed_before, 2), (packed, 2), (read_between, 3), (rates_asked, 2),
     (written_by_index, 2), (data_given, 2), (data_shared, 3), (renewed, 8),
     (renewed_quietly, 8), (searched, 4), (norms_compared, 3),
-    (detached_then_asked, 15), (lives_on, 8), (chosen, 2), (solved, 4),
+    (detached_then_asked, 15), (lives_on, 8), (chosen, 2), (solved, 4), (shown_weights, 2),
 ]  # fmt: skip
 
 EARLY = (
@@ -1300,6 +1317,7 @@ EARLY = (
     lives_on,
     chosen,
     solved,
+    shown_weights,
 )  # begin with their second run of a plan
 
 
