@@ -209,11 +209,15 @@ def starts(order: Sequence[Node]) -> list[Node]:
     return [node for node in here if is_made_of_nothing(node)]
 
 
-def are_started() -> bool:
-    """Tell whether all leaves that asked for gradients are in memory, and forget those that are."""
+def are_started(tensors: Sequence[Any]) -> bool:
+    """Tell whether those of some tensors that asked for gradients are in memory.
+
+    All that are in memory are forgotten.
+    """
     owners = [tensor for reference in STARTS if (tensor := reference()) is not None]
-    STARTS[:] = [weakref.ref(each) for each in owners if leaf_buffer(each.node) is None]
-    return not STARTS
+    waiting = [each for each in owners if leaf_buffer(each.node) is None]
+    STARTS[:] = map(weakref.ref, waiting)
+    return not waiting or {*map(id, waiting)}.isdisjoint(map(id, tensors))
 
 
 def is_made_of_nothing(root: Node) -> bool:

@@ -803,8 +803,12 @@ class Follower:
 
     def is_alone(self) -> bool:
         """Tell whether nothing waits, or watches, but what was followed."""
-        if config.debug or PROFILES or not carried.are_started() or is_waited_for():
+        if config.debug or PROFILES or is_waited_for():
             return False
+        if carried.STARTS:
+            made = [tensor for each in self.made if (tensor := each()) is not None]
+            if not carried.are_started([*self.met, *made]):
+                return False
         waiting = pending.LIVE.pending()
         if not waiting:
             return True

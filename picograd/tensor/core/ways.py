@@ -99,6 +99,13 @@ class Made:
 
 
 @dataclass(slots=True)
+class Constant:
+    """Memory that an event makes of the plain values that it is given."""
+
+    _node: Node
+
+
+@dataclass(slots=True)
 class Look:
     """Values in memory that an event looks at: below which views of what is met, what raises for
     them, and the question that it is.
@@ -683,6 +690,7 @@ class Closing:
         self.order: list[Node] = []
         self.written = {met for event in log.events for met, _ in event.writes}
         self.drawn: dict[int, RuntimeScalar] = {}
+        self.constants: dict[int, Told] = {}  # memory that events made of plain values
         self.numbered: set[int] = set()  # numbers of users in the template
         self.may_vary = True
 
@@ -811,6 +819,9 @@ class Closing:
             event.reached = len(self.order)
             self.add_draws(event, self.order[start:])
             self.add_numbers(event, self.order[start:])
+            if not event.advance:
+                found = [node for node in self.order[start:] if is_private(node)]
+                self.constants |= {id(node.arg.buffer): (IS, Constant(node)) for node in found}
         stored = {*map(id, self.log.results)}
         for node in self.order:
             is_told = (
@@ -821,6 +832,8 @@ class Closing:
             is_pending = node.realized is None or id(node) in stored
             is_new = is_pending and (node.inputs or is_end(node))
             is_told |= id(node.arg) in self.drawn
+            if is_private(node) and id(node.arg.buffer) in self.constants:
+                continue
             if not is_told or not is_new or type(node) is not Node:
                 raise Unlike
         if not self.may_vary:
@@ -942,7 +955,7 @@ class Closing:
 
     def buffers(self) -> list[Told]:
         """Tell whose memory the plan takes."""
-        held: dict[int, Told] = {}
+        held = {**self.constants}
         for update in self.updates:
             for node, tensor in zip(update.whole.inputs, update.sources, strict=True):
                 if type(node.arg) is Storage:
@@ -1012,6 +1025,13 @@ def told_buffers(held: dict[int, Told], taken: Taken) -> list[Told]:
     if None in found or not foreign.SHARED.keys().isdisjoint(wanted):
         raise Unlike
     return found  # type: ignore[return-value]
+
+
+def is_private(node: Node) -> bool:
+    """Tell whether a node is memory that no tensor has, and nobody wrote."""
+    if type(node.arg) is not Storage or node.realized is not None or is_shared(node):
+        return False
+    return not node.arg.version and pending.LIVE.get(id(node)) is None
 
 
 def is_end(node: Node) -> bool:

@@ -1272,6 +1272,15 @@ def shown_weights(program: Program, number: int) -> Any:
     return sum([loss.item(), *found, *first.weight.tolist()])
 
 
+def unused_weights(program: Program, number: int) -> Any:
+    """Layers that nothing reads wait for ever, or are read at last; rows by a list of numbers."""
+    if not program.kept:
+        program.kept = [nn.Linear(4, 4), nn.Linear(4, 4)]
+    x, y = program.batch(number)
+    x = program.kept[0](x) if number > 11 else x
+    return program.learn(F.cross_entropy(program.model(x[[0, 2, 4]]), y[[0, 2, 4]]))
+
+
 LOOPS: list[tuple[Loop, int]] = [
     (plain, 8), (decoded, 5), (detached, 7),
     (kept_outputs, 7), (rates, 6), (branches, 4), (factors, 3),
@@ -1295,6 +1304,7 @@ LOOPS: list[tuple[Loop, int]] = [
     (written_by_index, 2), (data_given, 2), (data_shared, 3), (renewed, 8),
     (renewed_quietly, 8), (searched, 4), (norms_compared, 3),
     (detached_then_asked, 15), (lives_on, 8), (chosen, 2), (solved, 4), (shown_weights, 2),
+    (unused_weights, 4),
 ]  # fmt: skip
 
 EARLY = (
