@@ -26,7 +26,7 @@ once, and again when some of it was computed meanwhile (`below`).
 """
 
 import weakref
-from collections.abc import Container, Mapping, Sequence, Set
+from collections.abc import Container, Iterable, Mapping, Sequence, Set
 from itertools import chain
 from operator import attrgetter
 from sys import getrefcount
@@ -209,15 +209,15 @@ def starts(order: Sequence[Node]) -> list[Node]:
     return [node for node in here if is_made_of_nothing(node)]
 
 
-def are_started(tensors: Sequence[Any]) -> bool:
-    """Tell whether those of some tensors that asked for gradients are in memory.
+def are_started(nodes: Iterable[Node]) -> bool:
+    """Tell whether no leaf that asked for gradients and is not in memory is among some nodes.
 
-    All that are in memory are forgotten.
+    Those that are in memory are forgotten.
     """
     owners = [tensor for reference in STARTS if (tensor := reference()) is not None]
     waiting = [each for each in owners if leaf_buffer(each.node) is None]
     STARTS[:] = map(weakref.ref, waiting)
-    return not waiting or {*map(id, waiting)}.isdisjoint(map(id, tensors))
+    return not waiting or {id(each.node) for each in waiting}.isdisjoint(map(id, nodes))
 
 
 def is_made_of_nothing(root: Node) -> bool:

@@ -807,7 +807,7 @@ class Follower:
             return False
         if carried.STARTS:
             made = [tensor for each in self.made if (tensor := each()) is not None]
-            if not carried.are_started([*self.met, *made]):
+            if not carried.are_started(map(NODE, [*self.met, *made])):
                 return False
         waiting = pending.LIVE.pending()
         if not waiting:
