@@ -214,6 +214,8 @@ def are_started(nodes: Iterable[Node]) -> bool:
 
     Those that are in memory are forgotten.
     """
+    if not STARTS:
+        return True
     owners = [tensor for reference in STARTS if (tensor := reference()) is not None]
     waiting = [each for each in owners if leaf_buffer(each.node) is None]
     STARTS[:] = map(weakref.ref, waiting)

@@ -86,17 +86,19 @@ def shows(operand: Any) -> bool:
     return isinstance(operand, Node) and is_shared(behind_views(operand))
 
 
-def kept(operands: Sequence[Any], asking: Sequence[bool], limit: int) -> list[Any]:
-    """Copy the operands that show such memory now, but for those of more bytes than `limit`.
+def kept(nodes: Sequence[Any], operands: Sequence[Any], tracks: bool) -> list[Any]:
+    """Copy what shows such memory now, of the nodes of operands, but for what is large.
 
-    What follows can then wait, and becomes one plan. Reading what is large is computed.
-    `asking` tells whose gradients are asked for: these are computed, so that gradients pass.
+    What follows can then wait, and becomes one plan. Reading what is large is computed, but for a
+    gradient that will read it later. Of what asks for gradients the copies are computed, so that
+    gradients pass.
     """
     copies: dict[int, Node] = {}
-    for each, asks in zip(operands, asking, strict=True):
-        if shows(each) and each.size * each.dtype.itemsize <= limit and id(each) not in copies:
-            copies[id(each)] = copy_now(each, asks)
-    return [copies.get(id(each), each) for each in operands]
+    limit = COPIED if tracks else SMALL
+    for node, each in zip(nodes, operands, strict=True):
+        if shows(node) and node.size * node.dtype.itemsize <= limit and id(node) not in copies:
+            copies[id(node)] = copy_now(node, tracks and each._tracks)
+    return [copies.get(id(node), node) for node in nodes]
 
 
 def steady(node: Node) -> Node:

@@ -415,8 +415,6 @@ def compute_foreseen(failed: Sequence[Node], updates: Sequence[Update]) -> None:
     if not carried.is_ahead():
         beside = [*failed, *pending_writes(), *changed_values()]
         step = foreseen.step_of(updates, beside, LIVE)
-    if step is not None and carried.STARTS and not carried.are_started(step.nodes):
-        step = None
     roots = None if step is None else foreseen.compute(step, updates, LIVE)
     if roots is None:
         compute_all(failed, step, updates)

@@ -40,9 +40,9 @@ from picograd.engine.followed import (
 from picograd.engine.foreign import seen_through
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import leaf_buffer
-from picograd.engine.realize import buffer_view, check_later, node_from_numpy
+from picograd.engine.realize import buffer_view, check_later_all, node_from_numpy
 from picograd.engine.tracing import RUNNING
-from picograd.engine.update import Alone, have_own_memory, move_on
+from picograd.engine.update import Alone, have_own_memory, move_on, told_of
 from picograd.engine.watch import PROFILES
 from picograd.errors import PicogradError
 from picograd.graph import build
@@ -82,7 +82,6 @@ from picograd.tensor.core.ways import (
     met_with,
     piece,
     shown_by,
-    told_of,
 )
 from picograd.tensor.making import random
 
@@ -805,10 +804,9 @@ class Follower:
         """Tell whether nothing waits, or watches, but what was followed."""
         if config.debug or PROFILES or is_waited_for():
             return False
-        if carried.STARTS:
-            made = [tensor for each in self.made if (tensor := each()) is not None]
-            if not carried.are_started(map(NODE, [*self.met, *made])):
-                return False
+        tensors = (*self.met, *[each() for each in self.made]) if carried.STARTS else ()
+        if not carried.are_started([each._node for each in tensors if each is not None]):
+            return False
         waiting = pending.LIVE.pending()
         if not waiting:
             return True
@@ -933,9 +931,7 @@ class Follower:
         No graph is kept below a detach.
         """
         record, template = self.record, self.record.template
-        for at, places in steps:
-            if at in made:
-                continue
+        for at, places in [each for each in steps if each[0] not in made]:
             op, _, _, arg, shape, dtype, device = template.steps[at - template.count]
             read = [self.node_at(each, made) for each in places]
             if op not in PASSING:
@@ -978,12 +974,6 @@ def is_same(value: Any, wanted: Any) -> bool:
         is_signed = math.copysign(1.0, value) == math.copysign(1.0, wanted)
         return value == wanted and is_signed
     return kind in PLAIN and bool(value == wanted)
-
-
-def check_later_all(checks: Sequence[Check]) -> None:
-    """Raise errors at the next look at the device, where bools are true."""
-    for buffer, error in checks:
-        check_later(buffer, error)
 
 
 def give_value(reference: Any, node: Node, buffer: Any) -> bool:

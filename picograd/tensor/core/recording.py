@@ -14,7 +14,7 @@ import numpy as np
 
 from picograd.buffer import Storage
 from picograd.device_name import NAMES, device
-from picograd.dtype import DType, bool_, category, dtype_named, int32, int64, scalar_dtype, uint8
+from picograd.dtype import DType, bool_, category, dtype_named, int64, scalar_dtype, uint8
 from picograd.engine import foreign, pending, tracing
 from picograd.engine.carried import entries, is_near
 from picograd.engine.followed import EVENTS, MISS, event, leave, noted
@@ -29,7 +29,7 @@ from picograd.engine.tracing import (
 from picograd.errors import DTypeError, GradientError, PicogradError, ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.batch import Batch
-from picograd.graph.build_composite import check_device, custom
+from picograd.graph.build_composite import check_device
 from picograd.graph.node import Node
 from picograd.graph.room import check_recorded, check_size
 from picograd.graph.row import MEMORY, MOVES, PAIRS, WRITES
@@ -41,7 +41,7 @@ from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Tensor
 from picograd.tensor.core.autocast import REGIONS, converted, recorder_of
 from picograd.tensor.core.autograd import MODE, TRACKED
 from picograd.tensor.core.function import check_tensors, composed, no_tensor
-from picograd.tensor.core.known_values import shown_values
+from picograd.tensor.core.known_values import number_at_hand
 from picograd.tensor.core.operands import as_shape, constant, optional_dtype
 from picograd.tensor.core.sizes import Size
 from picograd.tensor.indexing import indexing, selecting, spans
@@ -397,8 +397,7 @@ def record_result(function: Callable[..., Node], operands: Sequence[Any]) -> Any
     is_view = function in SHOWING
     is_theirs = foreign.are_read(nodes)  # before casts, behind which nobody looks
     if is_theirs and not (is_view or (function is selecting.read and is_basic(nodes[1]))):
-        asking = [tracks and isinstance(x, Recorded) and x._tracks for x in operands]
-        nodes = foreign.kept(nodes, asking, foreign.COPIED if tracks else foreign.SMALL)
+        nodes = foreign.kept(nodes, operands, tracks)
     if REGIONS.dtypes:
         record, nodes = recorder_of(function, nodes)
     try:
@@ -486,8 +485,7 @@ def apply_all(function: Callable[..., Node], tensors: Sequence[Any], *options: A
     tracks = MODE.enabled and any(tensor._tracks for tensor in tensors)
     nodes = [read(tensor) for tensor in tensors]
     if foreign.are_read(nodes) and function not in KEEPING:
-        asking = [tracks and tensor._tracks for tensor in tensors]
-        nodes = foreign.kept(nodes, asking, foreign.COPIED if tracks else foreign.SMALL)
+        nodes = foreign.kept(nodes, tensors, tracks)
     result = function(converted(function, nodes) if REGIONS.dtypes else nodes, *options)
     if tracks and REGIONS.dtypes:
         result = packed(result, lambda *values: function(values, *options), nodes)
@@ -581,11 +579,8 @@ def index_node(item: "Recorded") -> Any:
 
     uint8 is an old spelling of a mask.
     """
-    is_number = not item._node.shape and item.dtype in (int64, int32)
-    if is_number and not (EVENTS.learning or RUNNING.traces or is_tracing()):
-        number = shown_values(item._node)
-        if number is not None:
-            return position_of(number.item())
+    if (number := number_at_hand(item._node)) is not None:
+        return position_of(number)
     node = foreign.steady(item._node)
     if item.dtype is not uint8:
         return node
@@ -741,7 +736,7 @@ def move(target: "Recorded", node: Node, tracks: bool, is_one: bool) -> None:
     """Give a tensor its next value, by a write if it has memory and asks for no gradients."""
     current, was_leaf = target._node, target.is_leaf
     if not was_leaf and not (tracks and (not MODE.enabled or is_near(node, current))):
-        node, tracks = severed(current, node, tracks), True
+        node, tracks = autograd.severed(current, node, tracks), True
     if current.op in HELD and not tracks:
         running_vmaps.check_write(node)
         node = build.assign(current, node)
@@ -763,21 +758,6 @@ def move(target: "Recorded", node: Node, tracks: bool, is_one: bool) -> None:
     pending.note_write(target._node, version)
     if foreign.SHARED and is_one:
         foreign.settle(target._node)
-
-
-def severed(before: Node, after: Node, tracks: bool) -> Node:
-    """Let a value that was overwritten ask for gradients still, as in PyTorch: they are zeros.
-
-    Inside no_grad nobody notes the write, so they are what they would have been. What was written
-    takes its own.
-    """
-
-    def vjp(flowing: Node, output: Node, old: Node, *new: Node) -> list[Node]:
-        return [old.const_like(0) if is_noted else flowing, *[flowing for _ in new]]
-
-    is_noted = MODE.enabled
-    name = "Custom" if is_noted else autograd.UNNOTED
-    return custom(build.detach(after), [before, *([after] if tracks else [])], vjp, name)
 
 
 def take(target: "Recorded", node: Node, tracks: bool) -> None:
@@ -1008,13 +988,8 @@ def through(
     if after is before:  # no element was written
         return base, base._node, base._tracks
     if is_cut and not base.is_leaf:
-        return base, led(after, base._node), True
+        return base, autograd.led(after, base._node), True
     return base, after, not is_cut and (tracks or base._tracks)
-
-
-def led(value: Node, before: Node) -> Node:
-    """Give a value the way that the gradient of another went."""
-    return custom(value, [before], lambda flowing, output, old: [flowing], autograd.UNNOTED)
 
 
 def check_flow(view: View, base: "Recorded") -> None:
@@ -1059,7 +1034,7 @@ def renew(tensor: "Recorded", base: "Recorded") -> None:
         return
     node = view.on(build.detach(base._node) if is_cut else base._node)
     if tensor._tracks and view.function is build.detach:  # gradients of its own
-        take(tensor, led(node, tensor._node), True)
+        take(tensor, autograd.led(node, tensor._node), True)
         return
     tracks = base._tracks and view.passes and node.dtype.is_differentiable
     was_made = tensor._node.leaf is not None

@@ -19,7 +19,7 @@ VERIFY each call records as well, and the two must be alike.
 """
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from picograd.config import config
@@ -237,6 +237,15 @@ def is_kept(arg: Any) -> bool:
     if type(arg) is HostCall:
         return is_kept(arg.options)
     return type(arg) in NUMBERS_GIVEN or is_text(arg)
+
+
+def parts_of(arg: Any) -> Iterator[Any]:
+    """List the parts of an argument of a node, those inside its tuples."""
+    if type(arg) is tuple:
+        for each in arg:
+            yield from parts_of(each)
+    else:
+        yield arg
 
 
 def name_numbers(arg: Any, names: dict[int, int]) -> bool:

@@ -14,7 +14,7 @@ was made or met there; following.py then follows it. See engine/followed.py.
 
 import threading
 import weakref
-from collections.abc import Callable, Container, Hashable, Iterator, Sequence
+from collections.abc import Callable, Container, Hashable, Sequence
 from dataclasses import field
 from types import EllipsisType, FunctionType
 from typing import Any
@@ -39,7 +39,7 @@ from picograd.engine.followed import (
 )
 from picograd.engine.foreign import is_shared
 from picograd.engine.plan_key import leaf_buffer
-from picograd.engine.update import Update
+from picograd.engine.update import Update, told_of
 from picograd.errors import PicogradError
 from picograd.graph.formula import FOLDED, reader
 from picograd.graph.gradient_formula import BLOCKS
@@ -54,7 +54,7 @@ from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE, WALKS, leaf_of
 from picograd.tensor.core.known_values import below_views
 from picograd.tensor.core.recording import VERSIONS, Recorded
-from picograd.tensor.core.repeated import is_kept
+from picograd.tensor.core.repeated import is_kept, parts_of
 from picograd.tensor.core.sizes import Size
 from picograd.tensor.making import random
 
@@ -219,21 +219,6 @@ class Way:
 def modes() -> tuple[Any, ...]:
     """List what else decides how an operation is recorded, as it is now."""
     return MODE.enabled, dict(REGIONS.dtypes), config.epoch
-
-
-def told_of(optimizer: Any) -> tuple[list[Any], list[Any]]:
-    """List all that a step of an optimizer depends on: tensors, and options that are code."""
-    state = optimizer.state
-    found, flags = [*state], []
-    for values in state.values():
-        found += values.values()
-    for group in optimizer.param_groups:
-        found += group.parameters
-        for numbers in group.numbers.values():
-            found += numbers.values()
-        flags.append(group.flags())
-    kind = type(optimizer)
-    return found, [*flags, kind.prepare, kind.decay, kind.update]
 
 
 class Log:
@@ -1042,15 +1027,6 @@ def is_end(node: Node) -> bool:
 def is_old(node: Node) -> bool:
     """Tell whether an earlier computation made what a tensor that is met has."""
     return bool(node.inputs) and node.realized is not None
-
-
-def parts_of(arg: Any) -> Iterator[Any]:
-    """List the parts of an argument of a node, those inside its tuples."""
-    if type(arg) is tuple:
-        for each in arg:
-            yield from parts_of(each)
-    else:
-        yield arg
 
 
 def as_factor(told: Told) -> Told:
