@@ -26,7 +26,7 @@ once, and again when some of it was computed meanwhile (`below`).
 """
 
 import weakref
-from collections.abc import Container, Mapping, Sequence, Set
+from collections.abc import Container, Iterable, Mapping, Sequence, Set
 from itertools import chain
 from operator import attrgetter
 from sys import getrefcount
@@ -209,11 +209,17 @@ def starts(order: Sequence[Node]) -> list[Node]:
     return [node for node in here if is_made_of_nothing(node)]
 
 
-def are_started() -> bool:
-    """Tell whether all leaves that asked for gradients are in memory, and forget those that are."""
+def are_started(nodes: Iterable[Node]) -> bool:
+    """Tell whether no leaf that asked for gradients and is not in memory is among some nodes.
+
+    Those that are in memory are forgotten.
+    """
+    if not STARTS:
+        return True
     owners = [tensor for reference in STARTS if (tensor := reference()) is not None]
-    STARTS[:] = [weakref.ref(each) for each in owners if leaf_buffer(each.node) is None]
-    return not STARTS
+    waiting = [each for each in owners if leaf_buffer(each.node) is None]
+    STARTS[:] = map(weakref.ref, waiting)
+    return not waiting or {id(each.node) for each in waiting}.isdisjoint(map(id, nodes))
 
 
 def is_made_of_nothing(root: Node) -> bool:

@@ -1,9 +1,10 @@
 """Memory that somebody else may write at any time: NumPy's, or another library's.
 
 A tensor over such memory shows what is there now. What is computed from it must not change any
-more, so an operation that reads it is computed when it is recorded, and so is a write into it.
-Views stay views: they show what is there now, too. What only looks like one, because an operation
-changes nothing (x + 0, the sum of an axis of one element), is a copy (`apart`).
+more, so an operation that reads it reads a copy where that is small, and is computed when it is
+recorded where it is large. A write into it is computed at once. Views stay views: they show what is
+there now, too. What only looks like one, because an operation changes nothing (x + 0, the sum of an
+axis of one element), is a copy (`apart`).
 """
 
 import weakref
@@ -23,7 +24,8 @@ from picograd.target import is_host
 Shared = dict[int, "weakref.ref[Buffer]"]
 SHARED: Shared = {}  # buffers over such memory, by id, while they live
 APART: "weakref.WeakSet[Node]" = weakref.WeakSet()  # nodes known not to read any
-COPIED = 1 << 26  # bytes of an operand that are copied at most
+COPIED = 1 << 26  # bytes of an operand that are copied at most, for a gradient
+SMALL = 1 << 18  # without one: a copy takes less time than a computation of its own
 VIEWS = ("reshape", "permute", "expand", "slice", "detach", "window")
 
 
@@ -84,17 +86,19 @@ def shows(operand: Any) -> bool:
     return isinstance(operand, Node) and is_shared(behind_views(operand))
 
 
-def kept(operands: Sequence[Any], asking: Sequence[bool]) -> list[Any]:
-    """Copy the operands that show such memory now, for a gradient that will read them later.
+def kept(nodes: Sequence[Any], operands: Sequence[Any], tracks: bool) -> list[Any]:
+    """Copy what shows such memory now, of the nodes of operands, but for what is large.
 
-    What follows can then wait, and becomes one plan. Not what is large: reading it is computed.
-    `asking` tells whose gradients are asked for: these are computed, so that gradients pass.
+    What follows can then wait, and becomes one plan. Reading what is large is computed, but for a
+    gradient that will read it later. Of what asks for gradients the copies are computed, so that
+    gradients pass.
     """
     copies: dict[int, Node] = {}
-    for each, asks in zip(operands, asking, strict=True):
-        if shows(each) and each.size * each.dtype.itemsize <= COPIED and id(each) not in copies:
-            copies[id(each)] = copy_now(each, asks)
-    return [copies.get(id(each), each) for each in operands]
+    limit = COPIED if tracks else SMALL
+    for node, each in zip(nodes, operands, strict=True):
+        if shows(node) and node.size * node.dtype.itemsize <= limit and id(node) not in copies:
+            copies[id(node)] = copy_now(node, tracks and each._tracks)
+    return [copies.get(id(node), node) for node in nodes]
 
 
 def steady(node: Node) -> Node:

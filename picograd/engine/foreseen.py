@@ -94,6 +94,8 @@ def step_of(updates: Sequence[Update], beside: Sequence[Node], live: LiveTable) 
     rest = [*changed, *beside, *readers_of(others, updates, beside, step.nodes)]
     if rest and not add_rest(step, graph, rest):
         return None
+    if not carried.are_started(step.nodes):
+        return None
     waits = [places[id(node)] for node in pending if id(node) in places]
     step.key += sharing(step.buffers), sharing(step.scalars), len(beside), tuple(waits)
     step.key = tuple(step.key)

@@ -412,7 +412,7 @@ def compute_updates(updates: Sequence[Update]) -> bool:
 def compute_foreseen(failed: Sequence[Node], updates: Sequence[Update]) -> None:
     """Compute updates, and all that runs with them, as the last time if that may be."""
     step = None
-    if not carried.STARTS and not carried.is_ahead():
+    if not carried.is_ahead():
         beside = [*failed, *pending_writes(), *changed_values()]
         step = foreseen.step_of(updates, beside, LIVE)
     roots = None if step is None else foreseen.compute(step, updates, LIVE)

@@ -268,6 +268,12 @@ def check_later(buffer: Buffer, error: PicogradError) -> None:
         run_checks()
 
 
+def check_later_all(checks: Sequence[tuple[Buffer, PicogradError]]) -> None:
+    """Raise errors at the next look at the device, where bools are true."""
+    for buffer, error in checks:
+        check_later(buffer, error)
+
+
 def run_checks() -> None:
     """Look at the checks that wait, and raise the error of the first that failed.
 

@@ -167,7 +167,7 @@ def name_start(scalars: list[Any], places: dict[int, Any], start: Any) -> tuple[
 
 
 def with_carried(graph: SmallGraph, live: Any) -> bool:
-    """Make roots of what is stored beside what a graph was asked for; False if that is elsewhere.
+    """Make roots of what is stored beside what a graph was asked for; False if that is large.
 
     The key then tells which of the nodes these are.
     """
@@ -175,11 +175,12 @@ def with_carried(graph: SmallGraph, live: Any) -> bool:
     asked = graph.roots[-graph.asked :]
     again = [*carried.read_again(order), *carried.read_ahead(order, graph.roots, asked, live)]
     if again:
-        numbers = {id(node): number for number, node in enumerate(graph.nodes)}
-        places = [numbers.get(id(node), -1) for node in again]
-        if min(places) < 0:
+        known = {*map(id, graph.nodes)}
+        beside = [node for node in again if id(node) not in known]
+        if beside and not graph.add(beside):
             return False
-        graph.key = graph.key, tuple(places)
+        numbers = {id(node): number for number, node in enumerate(graph.nodes)}
+        graph.key = graph.key, tuple([numbers[id(node)] for node in again])
         graph.put_first(again)
     return True
 

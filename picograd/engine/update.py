@@ -117,3 +117,18 @@ def settle(updates: Sequence[Update], buffers: Sequence[Buffer], live: Any) -> N
     tensors = [tensor for each in updates for tensor in each.tensors]
     check(len(tensors) == len(buffers), "an update has a result for each of its tensors")
     move_on(tensors, buffers, repeat(1), live)
+
+
+def told_of(optimizer: Any) -> tuple[list[Any], list[Any]]:
+    """List all that a step of an optimizer depends on: tensors, and options that are code."""
+    state = optimizer.state
+    found, flags = [*state], []
+    for values in state.values():
+        found += values.values()
+    for group in optimizer.param_groups:
+        found += group.parameters
+        for numbers in group.numbers.values():
+            found += numbers.values()
+        flags.append(group.flags())
+    kind = type(optimizer)
+    return found, [*flags, kind.prepare, kind.decay, kind.update]

@@ -766,6 +766,7 @@ class Tensor(
 
     @staticmethod
     @composed(method=False)
+    @event
     def empty(
         *sizes: Sizes, dtype: DTypeLike | None = None, device: DeviceLike | None = None, **more: Any
     ) -> "Tensor":
@@ -861,7 +862,12 @@ class Tensor(
         if not is_shared or not creation.is_dtype(array.dtype) or not array.size:
             return Tensor.of(array)
         dtype = to_dtype(array.dtype)
-        found = None if array.flags.c_contiguous else exchange.rows_around(array)
+        if array.flags.c_contiguous:
+            return made(share(node_over_numpy(array, dtype)))
+        straight, order = exchange.straightened(array)
+        if straight.flags.c_contiguous:
+            return made(share(node_over_numpy(straight, dtype))).permute(order)
+        found = exchange.rows_around(array)
         if found is None:
             return made(share(node_over_numpy(array, dtype)))
         flat, way, offset = found

@@ -55,9 +55,11 @@ def put(target, values):
     return target
 
 
+@pytest.mark.parametrize("copied", [0, foreign.SMALL])
 @pytest.mark.parametrize("make", MAKERS)
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_results_are_those_of_pytorch(name, make):
+def test_results_are_those_of_pytorch(name, make, copied, monkeypatch):
+    monkeypatch.setattr(foreign, "SMALL", copied)  # what is larger is computed when it is recorded
     found = []
     for library in (picograd, torch):
         array = np.array([1.0, 2.0, 3.0, 4.0])
@@ -141,6 +143,19 @@ def test_a_training_step_over_an_array_is_one_plan(makes: str) -> None:
                 loss.item()
         counts.append(sum(runs.count for runs in recorder.runs.values()))
     assert counts == [1, 1]
+
+
+def test_work_on_small_arrays_waits_and_is_one_plan() -> None:
+    array = np.arange(12, dtype="uint8").reshape(2, 2, 3)
+    wanted = 66 / 2 - 12 + 4 / 4 + 2
+    with recorded() as recorder:
+        image = picograd.from_numpy(array.transpose(2, 0, 1)).float() / 2 - 1
+        again = picograd.from_numpy(array[:1, 1, 1]).float() / 4
+        joined = picograd.stack([picograd.from_numpy(array[0, :1, 2]), again])
+        array[:] = 0
+        assert not recorder.runs
+        assert (image.sum() + joined.sum()).item() == wanted
+    assert sum(runs.count for runs in recorder.runs.values()) == 1
 
 
 def test_a_copied_array_costs_nothing_later():

@@ -108,6 +108,17 @@ def test_what_a_line_carries_on_is_stored_by_the_short_way(long_way):
     assert not long_way and state._node.op == "buffer"
 
 
+def test_what_waits_beside_a_small_graph_is_stored_by_the_short_way(long_way):
+    state = leaf(0.5)
+    for step in range(9):
+        near = (state * 0.5).exp()
+        state = (near + 1).log()  # nobody asks for it; the next round reads it
+        assert near.sum().item() > 0
+        if step == 5:
+            del long_way[:]
+    assert not long_way and state._node.op == "buffer"
+
+
 @pytest.mark.parametrize("is_asked", [False, True])
 def test_gradients_beside_a_loss_are_roots(is_asked, long_way):
     """What waits for the graph of a loss is stored with it, asked for or not."""

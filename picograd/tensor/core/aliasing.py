@@ -56,22 +56,30 @@ class View:
     in_no_grad: bool
     always: bool
     known: list[Strides | None] = field(default_factory=list)  # the strides, once they are asked
+    moves: dict[Any, list[Node] | None] = field(default_factory=dict)  # by what the base is
 
     def on(self, node: Node) -> Node:
         """Record this view of another value of its base."""
-        return self.function(node, *self.operands)
+        moves = self.moves.get((node.shape, node.dtype, node.device)) if self.moves else None
+        if moves is None or self.function is not show_items or RUNNING.active or SIZED:
+            return self.function(node, *self.operands)
+        return moved(node, moves)
 
-    def steps(self) -> list[Node] | None:
-        """List the moves that make the view of a stand-in; None if it computes or gathers."""
+    def steps(self, shown: Node | None = None) -> list[Node] | None:
+        """List the moves that make the view of a stand-in; None if it computes or gathers.
+
+        `shown` is the view of its base as that is now, where it may be at hand.
+        """
         base: Node = self.base.node
         start = Node("buffer", (), Storage(None), base.shape, base.dtype, base.device)
-        chain, node = [], self.on(start)
-        while node is not start:
-            if node.row.view is None:
-                return None
-            chain.append(node)
-            node = node.inputs[0]
-        return chain[::-1]
+        key = base.shape, base.dtype, base.device
+        if RUNNING.active or SIZED:
+            return moves_between(start, self.on(start))
+        if key not in self.moves:
+            chain = None if shown is None else moves_between(base, shown)
+            shown = self.on(start) if chain is None else moved(start, chain)
+            self.moves[key] = moves_between(start, shown)
+        return self.moves[key]
 
     def strides(self) -> Strides | None:
         """Find the strides in elements of the memory shown; None for a copy."""
@@ -274,6 +282,17 @@ def written(view: View, base: Node, value: Node, is_repeated: bool = False) -> N
     if any(view is None or view.back is None for view in views):
         return scattered(lambda node: moved(node, moves), base, value, is_repeated)
     return parts.put(base, value, tuple((step.op, step.arg) for step in moves))
+
+
+def moves_between(base: Node, shown: Node) -> list[Node] | None:
+    """List the moves that lead from a node to what shows it; None where others are among them."""
+    chain, node = [], shown
+    while node is not base:
+        if not node.inputs or node.row.view is None:
+            return None
+        chain.append(node)
+        node = node.inputs[0]
+    return chain[::-1]
 
 
 def moved(node: Node, steps: Sequence[Node]) -> Node:

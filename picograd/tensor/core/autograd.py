@@ -19,7 +19,8 @@ from weakref import WeakValueDictionary
 from picograd.engine.followed import EVENTS
 from picograd.engine.tracing import RUNNING
 from picograd.errors import DTypeError, GradientError, ShapeError
-from picograd.graph import gradient_formula
+from picograd.graph import build, gradient_formula
+from picograd.graph.build_composite import custom
 from picograd.graph.composites import CustomGradient
 from picograd.graph.gradient import HOOKS, WATCHERS
 from picograd.graph.gradient import gradient as node_gradient
@@ -548,3 +549,23 @@ def total(parts: Sequence[Node | None]) -> Node | None:
         if part is not None:
             result = part if result is None else result + part
     return result
+
+
+def severed(before: Node, after: Node, tracks: bool) -> Node:
+    """Let a value that was overwritten ask for gradients still, as in PyTorch: they are zeros.
+
+    Inside no_grad nobody notes the write, so they are what they would have been. What was written
+    takes its own.
+    """
+
+    def vjp(flowing: Node, output: Node, old: Node, *new: Node) -> list[Node]:
+        return [old.const_like(0) if is_noted else flowing, *[flowing for _ in new]]
+
+    is_noted = MODE.enabled
+    name = "Custom" if is_noted else UNNOTED
+    return custom(build.detach(after), [before, *([after] if tracks else [])], vjp, name)
+
+
+def led(value: Node, before: Node) -> Node:
+    """Give a value the way that the gradient of another went."""
+    return custom(value, [before], lambda flowing, output, old: [flowing], UNNOTED)

@@ -189,6 +189,15 @@ def packed(found: dlpack.Imported, device: str) -> Node:
 Way = list[tuple[int, int, slice]]  # axes, the lengths of rows, and which rows
 
 
+def straightened(array: "np.ndarray[Any, Any]") -> "tuple[np.ndarray[Any, Any], list[int]]":
+    """Turn an array so that the longest steps come first, and say how it is turned back.
+
+    A picture whose channels were put first is row-major again.
+    """
+    turned = sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
+    return array.transpose(turned), sorted(range(array.ndim), key=turned.__getitem__)
+
+
 def rows_around(array: "np.ndarray[Any, Any]") -> "tuple[np.ndarray[Any, Any], Way, int] | None":
     """Find the memory that a strided array shows, whole rows in a row, and the way to the array.
 

@@ -40,9 +40,9 @@ from picograd.engine.followed import (
 from picograd.engine.foreign import seen_through
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import leaf_buffer
-from picograd.engine.realize import buffer_view, check_later, node_from_numpy
+from picograd.engine.realize import buffer_view, check_later_all, node_from_numpy
 from picograd.engine.tracing import RUNNING
-from picograd.engine.update import Alone, have_own_memory, move_on
+from picograd.engine.update import Alone, have_own_memory, move_on, told_of
 from picograd.engine.watch import PROFILES
 from picograd.errors import PicogradError
 from picograd.graph import build
@@ -82,7 +82,6 @@ from picograd.tensor.core.ways import (
     met_with,
     piece,
     shown_by,
-    told_of,
 )
 from picograd.tensor.making import random
 
@@ -803,7 +802,10 @@ class Follower:
 
     def is_alone(self) -> bool:
         """Tell whether nothing waits, or watches, but what was followed."""
-        if config.debug or PROFILES or not carried.are_started() or is_waited_for():
+        if config.debug or PROFILES or is_waited_for():
+            return False
+        tensors = (*self.met, *[each() for each in self.made]) if carried.STARTS else ()
+        if not carried.are_started([each._node for each in tensors if each is not None]):
             return False
         waiting = pending.LIVE.pending()
         if not waiting:
@@ -869,6 +871,7 @@ class Follower:
                 kept[at] = weakref.ref(standing[at])
             if number in way.final and type(standing[at].arg) is Storage:
                 standing[at].arg.version = VERSIONS.get(standing[at], 0)
+        made: dict[int, Node] = {}
         for number, steps in way.free.items():
             at, tensor = self.last(number), self.made[number]()
             if (
@@ -878,7 +881,7 @@ class Follower:
                 pending.LIVE.follow(id(standing[at]), id(standing[at]), tensor)
                 carried.NEW[id(standing[at])] = None
                 continue
-            self.make_free(steps)
+            self.make_free(steps, made)
             pending.adopt(standing[at], tensor)
         record.standing = {}
         return checks
@@ -922,11 +925,13 @@ class Follower:
         storage.buffer = buffer
         pending.LIVE.move(id(older), id(node), target)
 
-    def make_free(self, steps: list[FreeStep]) -> None:
-        """Make the nodes of what nothing computes. No graph is kept below a detach."""
+    def make_free(self, steps: list[FreeStep], made: dict[int, Node]) -> None:
+        """Make the nodes of what nothing computes, but for those that are made already.
+
+        No graph is kept below a detach.
+        """
         record, template = self.record, self.record.template
-        made: dict[int, Node] = {}
-        for at, places in steps:
+        for at, places in [each for each in steps if each[0] not in made]:
             op, _, _, arg, shape, dtype, device = template.steps[at - template.count]
             read = [self.node_at(each, made) for each in places]
             if op not in PASSING:
@@ -969,12 +974,6 @@ def is_same(value: Any, wanted: Any) -> bool:
         is_signed = math.copysign(1.0, value) == math.copysign(1.0, wanted)
         return value == wanted and is_signed
     return kind in PLAIN and bool(value == wanted)
-
-
-def check_later_all(checks: Sequence[Check]) -> None:
-    """Raise errors at the next look at the device, where bools are true."""
-    for buffer, error in checks:
-        check_later(buffer, error)
 
 
 def give_value(reference: Any, node: Node, buffer: Any) -> bool:

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from picograd.config import config
+from picograd.dtype import int32, int64
 from picograd.engine.carried import is_detached
 from picograd.engine.followed import EVENTS
 from picograd.engine.foreign import VIEWS, seen_through
 from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import CHECKS, NUMPY_AXES, buffer_to_numpy, flat_view
-from picograd.engine.tracing import is_constant, is_tracing
+from picograd.engine.tracing import RUNNING, is_constant, is_tracing
 from picograd.engine.watch import PROFILES
 from picograd.errors import ValueRangeError
 from picograd.graph.node import Node
@@ -84,6 +85,19 @@ def shown_values(node: Node) -> Any:
             return None  # that of the next step is no view of memory while it is followed
         EVENTS.learning.reads += 1
     return np.array(seen_through(flat_view(buffer).reshape(source.shape), views))
+
+
+def number_at_hand(node: Node) -> int | None:
+    """Give the one number of an index that lies in memory of the host; None for any other.
+
+    A way that is learnt does not look: the next time it may be another.
+    """
+    if node.shape or node.dtype not in (int64, int32):
+        return None
+    if EVENTS.learning is not None or RUNNING.traces or is_tracing():
+        return None
+    number = shown_values(node)
+    return None if number is None else int(number)
 
 
 def below_views(node: Node) -> tuple[Node, list[Node]]:

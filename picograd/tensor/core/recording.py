@@ -29,18 +29,19 @@ from picograd.engine.tracing import (
 from picograd.errors import DTypeError, GradientError, PicogradError, ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.batch import Batch
-from picograd.graph.build_composite import check_device, custom
+from picograd.graph.build_composite import check_device
 from picograd.graph.node import Node
 from picograd.graph.room import check_recorded, check_size
 from picograd.graph.row import MEMORY, MOVES, PAIRS, WRITES
 from picograd.number import GivenInt, given, position_of
 from picograd.tensor.core import aliasing, autograd, running_vmaps, saved_hooks
-from picograd.tensor.core.aliasing import View, is_chosen, show_items, written_each
+from picograd.tensor.core.aliasing import View, is_basic, is_chosen, show_items, written_each
 from picograd.tensor.core.alone import ask
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Tensor
 from picograd.tensor.core.autocast import REGIONS, converted, recorder_of
 from picograd.tensor.core.autograd import MODE, TRACKED
 from picograd.tensor.core.function import check_tensors, composed, no_tensor
+from picograd.tensor.core.known_values import number_at_hand
 from picograd.tensor.core.operands import as_shape, constant, optional_dtype
 from picograd.tensor.core.sizes import Size
 from picograd.tensor.indexing import indexing, selecting, spans
@@ -395,8 +396,8 @@ def record_result(function: Callable[..., Node], operands: Sequence[Any]) -> Any
         raise no_tensor(function, operands)
     is_view = function in SHOWING
     is_theirs = foreign.are_read(nodes)  # before casts, behind which nobody looks
-    if is_theirs and tracks and not is_view:
-        nodes = foreign.kept(nodes, [isinstance(x, Recorded) and x._tracks for x in operands])
+    if is_theirs and not (is_view or (function is selecting.read and is_basic(nodes[1]))):
+        nodes = foreign.kept(nodes, operands, tracks)
     if REGIONS.dtypes:
         record, nodes = recorder_of(function, nodes)
     try:
@@ -483,6 +484,8 @@ def apply_all(function: Callable[..., Node], tensors: Sequence[Any], *options: A
             raise DTypeError(getattr(function, "__name__", "op"), text, "wrap it in Tensor(...)")
     tracks = MODE.enabled and any(tensor._tracks for tensor in tensors)
     nodes = [read(tensor) for tensor in tensors]
+    if foreign.are_read(nodes) and function not in KEEPING:
+        nodes = foreign.kept(nodes, tensors, tracks)
     result = function(converted(function, nodes) if REGIONS.dtypes else nodes, *options)
     if tracks and REGIONS.dtypes:
         result = packed(result, lambda *values: function(values, *options), nodes)
@@ -571,8 +574,13 @@ def item_of(item: Any) -> Any:
     return spans.span_of(*ends) or item
 
 
-def index_node(item: "Recorded") -> Node:
-    """Give the node of a tensor that indexes; uint8 is an old spelling of a mask."""
+def index_node(item: "Recorded") -> Any:
+    """Give the node of a tensor that indexes, or the one number that it is where that is at hand.
+
+    uint8 is an old spelling of a mask.
+    """
+    if (number := number_at_hand(item._node)) is not None:
+        return position_of(number)
     node = foreign.steady(item._node)
     if item.dtype is not uint8:
         return node
@@ -728,7 +736,7 @@ def move(target: "Recorded", node: Node, tracks: bool, is_one: bool) -> None:
     """Give a tensor its next value, by a write if it has memory and asks for no gradients."""
     current, was_leaf = target._node, target.is_leaf
     if not was_leaf and not (tracks and (not MODE.enabled or is_near(node, current))):
-        node, tracks = severed(current, node, tracks), True
+        node, tracks = autograd.severed(current, node, tracks), True
     if current.op in HELD and not tracks:
         running_vmaps.check_write(node)
         node = build.assign(current, node)
@@ -750,21 +758,6 @@ def move(target: "Recorded", node: Node, tracks: bool, is_one: bool) -> None:
     pending.note_write(target._node, version)
     if foreign.SHARED and is_one:
         foreign.settle(target._node)
-
-
-def severed(before: Node, after: Node, tracks: bool) -> Node:
-    """Let a value that was overwritten ask for gradients still, as in PyTorch: they are zeros.
-
-    Inside no_grad nobody notes the write, so they are what they would have been. What was written
-    takes its own.
-    """
-
-    def vjp(flowing: Node, output: Node, old: Node, *new: Node) -> list[Node]:
-        return [old.const_like(0) if is_noted else flowing, *[flowing for _ in new]]
-
-    is_noted = MODE.enabled
-    name = "Custom" if is_noted else autograd.UNNOTED
-    return custom(build.detach(after), [before, *([after] if tracks else [])], vjp, name)
 
 
 def take(target: "Recorded", node: Node, tracks: bool) -> None:
@@ -978,6 +971,8 @@ def through(
         if not is_detached:
             check_flow(view, view.base)
         views.append(view)
+        if view.function is show_items:
+            view.steps(base._node)
         is_detached |= view.function is build.detach
         base, is_cut = view.base, is_cut or not view.passes
     before = build.detach(base._node) if is_cut and base._tracks else base._node
@@ -988,17 +983,13 @@ def through(
         after = written_each(views, before, value)
     else:
         is_repeated = aliasing.is_folded(target.shape, aliasing.strides_of(target))
-        after = aliasing.written(aliasing.composed(views), before, value, is_repeated)
+        view = views[0] if len(views) == 1 else aliasing.composed(views)
+        after = aliasing.written(view, before, value, is_repeated)
     if after is before:  # no element was written
         return base, base._node, base._tracks
     if is_cut and not base.is_leaf:
-        return base, led(after, base._node), True
+        return base, autograd.led(after, base._node), True
     return base, after, not is_cut and (tracks or base._tracks)
-
-
-def led(value: Node, before: Node) -> Node:
-    """Give a value the way that the gradient of another went."""
-    return custom(value, [before], lambda flowing, output, old: [flowing], autograd.UNNOTED)
 
 
 def check_flow(view: View, base: "Recorded") -> None:
@@ -1043,7 +1034,7 @@ def renew(tensor: "Recorded", base: "Recorded") -> None:
         return
     node = view.on(build.detach(base._node) if is_cut else base._node)
     if tensor._tracks and view.function is build.detach:  # gradients of its own
-        take(tensor, led(node, tensor._node), True)
+        take(tensor, autograd.led(node, tensor._node), True)
         return
     tracks = base._tracks and view.passes and node.dtype.is_differentiable
     was_made = tensor._node.leaf is not None

@@ -19,7 +19,7 @@ VERIFY each call records as well, and the two must be alike.
 """
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from picograd.config import config
@@ -28,6 +28,7 @@ from picograd.engine.tracing import RUNNING
 from picograd.errors import check
 from picograd.graph.composites import CustomGradient
 from picograd.graph.formula import Reader, is_text, reader
+from picograd.graph.host_call import HostCall
 from picograd.graph.node import Node, is_plain_leaf, toposort
 from picograd.graph.recurrence import Recurrence
 from picograd.graph.row import MOVES, NUMBERS, PAIRS
@@ -233,7 +234,18 @@ def is_kept(arg: Any) -> bool:
         return all(map(is_kept, arg))
     if type(arg) is CustomGradient:
         return arg.key() is not None
+    if type(arg) is HostCall:
+        return is_kept(arg.options)
     return type(arg) in NUMBERS_GIVEN or is_text(arg)
+
+
+def parts_of(arg: Any) -> Iterator[Any]:
+    """List the parts of an argument of a node, those inside its tuples."""
+    if type(arg) is tuple:
+        for each in arg:
+            yield from parts_of(each)
+    else:
+        yield arg
 
 
 def name_numbers(arg: Any, names: dict[int, int]) -> bool:

@@ -14,7 +14,7 @@ was made or met there; following.py then follows it. See engine/followed.py.
 
 import threading
 import weakref
-from collections.abc import Callable, Container, Hashable, Iterator, Sequence
+from collections.abc import Callable, Container, Hashable, Sequence
 from dataclasses import field
 from types import EllipsisType, FunctionType
 from typing import Any
@@ -39,13 +39,13 @@ from picograd.engine.followed import (
 )
 from picograd.engine.foreign import is_shared
 from picograd.engine.plan_key import leaf_buffer
-from picograd.engine.update import Update
+from picograd.engine.update import Update, told_of
 from picograd.errors import PicogradError
 from picograd.graph.formula import FOLDED, reader
 from picograd.graph.gradient_formula import BLOCKS
 from picograd.graph.node import Node, is_plain_leaf
 from picograd.graph.recurrence import Recurrence
-from picograd.graph.row import PASSING, WRITES
+from picograd.graph.row import PASSING, WRITES, Role, ops_of
 from picograd.graph.starts import placed, starts_of
 from picograd.late_methods import dataclass
 from picograd.number import GIVEN, LARGEST, Given
@@ -54,7 +54,7 @@ from picograd.tensor.core.autocast import REGIONS
 from picograd.tensor.core.autograd import MODE, WALKS, leaf_of
 from picograd.tensor.core.known_values import below_views
 from picograd.tensor.core.recording import VERSIONS, Recorded
-from picograd.tensor.core.repeated import is_kept
+from picograd.tensor.core.repeated import is_kept, parts_of
 from picograd.tensor.core.sizes import Size
 from picograd.tensor.making import random
 
@@ -65,8 +65,11 @@ LISTS = (tuple, list, Size)
 BASIC = frozenset((int, slice, type(None), EllipsisType))
 VIEWS = 8  # of a tensor that is met, of memory
 READS = 16  # computations on a way
-FREE_LIMIT = 64  # nodes of what lives on, and is not computed
+FREE_LIMIT = 1024  # nodes of what lives on, and is not computed: they are made each time
 TOLD_NUMBERS = (*GIVEN, RuntimeScalar)
+# what reads memory as it is, while a view of it may begin where a piece of it does
+ROLES = (Role.ELEMENTWISE, Role.REDUCE, Role.CONTRACT, Role.GATHER, Role.SCAN, Role.SORT)
+WHOLE = frozenset().union(*map(ops_of, ROLES))
 Told = tuple[int, Any]
 Facts = tuple[Any, ...]
 FreeStep = tuple[int, tuple[int, ...]]  # the number of a node, and those of what it reads
@@ -93,6 +96,13 @@ class Made:
     tracks: bool
     is_leaf: bool
     shown: Shown | None
+
+
+@dataclass(slots=True)
+class Constant:
+    """Memory that an event makes of the plain values that it is given."""
+
+    _node: Node
 
 
 @dataclass(slots=True)
@@ -209,21 +219,6 @@ class Way:
 def modes() -> tuple[Any, ...]:
     """List what else decides how an operation is recorded, as it is now."""
     return MODE.enabled, dict(REGIONS.dtypes), config.epoch
-
-
-def told_of(optimizer: Any) -> tuple[list[Any], list[Any]]:
-    """List all that a step of an optimizer depends on: tensors, and options that are code."""
-    state = optimizer.state
-    found, flags = [*state], []
-    for values in state.values():
-        found += values.values()
-    for group in optimizer.param_groups:
-        found += group.parameters
-        for numbers in group.numbers.values():
-            found += numbers.values()
-        flags.append(group.flags())
-    kind = type(optimizer)
-    return found, [*flags, kind.prepare, kind.decay, kind.update]
 
 
 class Log:
@@ -607,12 +602,14 @@ def facts_of(tensor: Any) -> Facts | None:
     """
     node = tensor._node
     views, end = shown_by(node)
-    if end is None or (views and tensor._tracks) or (not views and tensor._view is not None):
+    is_leaf = leaf_of(node) is tensor  # a parameter shows the memory of what it was made of
+    if end is None or (views and tensor._tracks and not is_leaf):
+        return None
+    if not views and tensor._view is not None:
         return None
     is_theirs = bool(foreign.SHARED) and is_shared(end)
     if tensor._tracks and (tensor._hooks is not None or is_theirs):
         return None
-    is_leaf = leaf_of(node) is tensor
     asks = tensor._tracks, tensor._is_frozen, is_leaf, is_theirs
     return type(tensor), node.shape, node.dtype, node.device, *asks, views
 
@@ -678,6 +675,7 @@ class Closing:
         self.order: list[Node] = []
         self.written = {met for event in log.events for met, _ in event.writes}
         self.drawn: dict[int, RuntimeScalar] = {}
+        self.constants: dict[int, Told] = {}  # memory that events made of plain values
         self.numbered: set[int] = set()  # numbers of users in the template
         self.may_vary = True
 
@@ -786,7 +784,8 @@ class Closing:
                 below |= {*map(id, node.inputs)}
         for node in self.order if found else ():
             args = map(id, parts_of(node.arg))
-            if not names.isdisjoint(args) or not below.isdisjoint(map(id, node.inputs)):
+            is_beside = node.op in WHOLE or below.isdisjoint(map(id, node.inputs))
+            if not (is_beside and names.isdisjoint(args)):
                 raise Unlike
         return found
 
@@ -805,6 +804,9 @@ class Closing:
             event.reached = len(self.order)
             self.add_draws(event, self.order[start:])
             self.add_numbers(event, self.order[start:])
+            if not event.advance:
+                found = [node for node in self.order[start:] if is_private(node)]
+                self.constants |= {id(node.arg.buffer): (IS, Constant(node)) for node in found}
         stored = {*map(id, self.log.results)}
         for node in self.order:
             is_told = (
@@ -815,6 +817,8 @@ class Closing:
             is_pending = node.realized is None or id(node) in stored
             is_new = is_pending and (node.inputs or is_end(node))
             is_told |= id(node.arg) in self.drawn
+            if is_private(node) and id(node.arg.buffer) in self.constants:
+                continue
             if not is_told or not is_new or type(node) is not Node:
                 raise Unlike
         if not self.may_vary:
@@ -936,7 +940,7 @@ class Closing:
 
     def buffers(self) -> list[Told]:
         """Tell whose memory the plan takes."""
-        held: dict[int, Told] = {}
+        held = {**self.constants}
         for update in self.updates:
             for node, tensor in zip(update.whole.inputs, update.sources, strict=True):
                 if type(node.arg) is Storage:
@@ -1008,6 +1012,13 @@ def told_buffers(held: dict[int, Told], taken: Taken) -> list[Told]:
     return found  # type: ignore[return-value]
 
 
+def is_private(node: Node) -> bool:
+    """Tell whether a node is memory that no tensor has, and nobody wrote."""
+    if type(node.arg) is not Storage or node.realized is not None or is_shared(node):
+        return False
+    return not node.arg.version and pending.LIVE.get(id(node)) is None
+
+
 def is_end(node: Node) -> bool:
     """Tell whether a node reads nothing, and may be told: a number, positions, or what is drawn."""
     return is_plain_leaf(node) or type(node.arg) is RuntimeScalar
@@ -1016,15 +1027,6 @@ def is_end(node: Node) -> bool:
 def is_old(node: Node) -> bool:
     """Tell whether an earlier computation made what a tensor that is met has."""
     return bool(node.inputs) and node.realized is not None
-
-
-def parts_of(arg: Any) -> Iterator[Any]:
-    """List the parts of an argument of a node, those inside its tuples."""
-    if type(arg) is tuple:
-        for each in arg:
-            yield from parts_of(each)
-    else:
-        yield arg
 
 
 def as_factor(told: Told) -> Told:

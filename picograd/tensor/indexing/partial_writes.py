@@ -8,6 +8,7 @@ from typing import Any
 
 from picograd.dtype import bool_
 from picograd.engine import pending
+from picograd.engine.followed import event
 from picograd.engine.tracing import is_tracing
 from picograd.errors import AxisError, DTypeError, ShapeError, ValueRangeError, check_least
 from picograd.graph.shape import broadcast_shapes
@@ -23,7 +24,7 @@ from picograd.tensor.indexing import indexing, masking, selecting
 REDUCES = ("prod", "mean", "amax", "amin")
 
 
-@pending.locked  # what is read is still there when the result is entered
+@event  # what is read is still there when the result is entered
 def written(x: Tensor, items: Any, value: Any) -> Tensor:
     """Compute the tensor after x[items] = value, which stays as it is."""
     tracks = x._tracks or (isinstance(value, Recorded) and value._tracks)
@@ -99,7 +100,7 @@ def diagonal_scatter(
 
 
 @composed()
-@pending.locked
+@event
 def index_put(
     input: Tensor, indices: Sequence[Tensor | None], values: TensorLike, accumulate: bool = False
 ) -> Tensor:

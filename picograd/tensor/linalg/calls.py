@@ -14,7 +14,7 @@ from picograd.buffer import Buffer, Storage
 from picograd.config import config
 from picograd.dtype import default_float
 from picograd.engine import foreign, host_calls, pending
-from picograd.engine.followed import EVENTS
+from picograd.engine.followed import EVENTS, event
 from picograd.engine.host_calls import Recipe
 from picograd.engine.tracing import is_tracing
 from picograd.graph.node import Node
@@ -39,8 +39,12 @@ def called(function: Callable[..., Node], *operands: Any) -> Any:
 def factors(function: Callable[..., Sequence[Node]], *operands: Any) -> tuple[Any, ...]:
     """Record a function of several results, as `called` does."""
     found = at_once(function, operands)
-    if found is not None:
-        return tuple(found)
+    return record_several(function, operands) if found is None else tuple(found)
+
+
+@event
+def record_several(function: Callable[..., Any], operands: Sequence[Any]) -> tuple[Any, ...]:
+    """Record a function of several results."""
     tensors = [each for each in operands if isinstance(each, Recorded)]
     source = max(tensors, key=lambda each: each._tracks)
     return several(source, function(*map(read, operands)))

@@ -16,16 +16,18 @@ from typing import Any
 import numpy as np
 
 from picograd.dtype import DType, bfloat16, float16, float32, int64
+from picograd.engine.followed import event
 from picograd.engine.tracing import check_not_tracing
 from picograd.errors import DTypeError, ShapeError, ValueRangeError
 from picograd.graph.node import Node
 from picograd.helpers import product
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Scalar, Sizes, Tensor
 from picograd.tensor.core.arguments import from_host, is_tensor, need_tensor
+from picograd.tensor.core.demands import answer
 from picograd.tensor.core.function import composed
 from picograd.tensor.core.known_values import check_between, known_values
 from picograd.tensor.core.operands import as_shape, optional_dtype, read_scalar
-from picograd.tensor.core.recording import Recorded, drawn, fresh, read, rewrite
+from picograd.tensor.core.recording import Recorded, apart, drawn, fresh, read, rewrite
 from picograd.tensor.making import inverse_sampling, random
 from picograd.tensor.making.random import Generator
 
@@ -134,6 +136,7 @@ def normal_(
 
 
 @composed(function=False)
+@event
 def log_normal_(
     input: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None
 ) -> Tensor:
@@ -168,6 +171,7 @@ def exponential_(
     return rewrite(input, "exponential", exponentials(input, generator, lambd))
 
 
+@event
 def exponentials(x: Tensor, generator: Generator | None, rate: float = 1.0) -> Tensor:
     """Draw from rate exp(-rate x), x > 0, in a tensor's shape, dtype and device."""
     draws = inverse_sampling.exponential(wide_units(x, generator)) / float(rate)
@@ -176,12 +180,14 @@ def exponentials(x: Tensor, generator: Generator | None, rate: float = 1.0) -> T
     return fresh(draws.cast(x.dtype))
 
 
+@event
 def gumbels(x: Tensor, generator: Generator | None = None) -> Tensor:
     """Draw from the Gumbel distribution in a tensor's shape, dtype and device."""
     return fresh(inverse_sampling.gumbel(wide_units(x, generator)).cast(x.dtype))
 
 
 @composed(function=False)
+@event
 def cauchy_(
     input: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None
 ) -> Tensor:
@@ -199,6 +205,7 @@ def cauchy_(
 
 
 @composed(function=False)
+@event
 def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
     """Overwrite with the number of trials up to the first success, 1, 2, ..., in place.
 
@@ -226,6 +233,7 @@ def bernoulli_(
 
 
 @composed(function=False)
+@event
 def random_(
     input: Tensor,
     low: int | None = None,
@@ -414,6 +422,7 @@ def trunc_normal_(
 
 
 @composed()
+@event
 def multinomial(
     input: Tensor,
     num_samples: int,
@@ -442,7 +451,7 @@ def multinomial(
     weights = input.detach().double()
     if not replacement:
         race = exponentials(weights, generator)
-        return (weights > 0).where(race / weights, math.inf).argsort(-1)[..., :count]
+        return apart((weights > 0).where(race / weights, math.inf).argsort(-1)[..., :count])
     sums = whole_shares(weights).cumsum(-1)
     total = sums[..., -1:]
     unit = Recorded.kind.rand(
@@ -461,14 +470,21 @@ def whole_shares(weights: Tensor) -> Tensor:
 
 def check_weights(op: str, weights: Tensor, least: int) -> None:
     """Raise ValueRangeError for weights that cannot be drawn from, where they are known."""
-    values = known_values(read(weights))
-    if values is None:
+
+    def are_fine(values: Any) -> bool:
+        return are_weights(values) and bool(((values > 0).sum(-1) >= least).all())
+
+    if answer(read(weights), (op, least), are_fine) is not False:
         return
-    if not np.isfinite(values).all() or (values < 0).any():
+    if not are_weights(known_values(read(weights))):
         raise ValueRangeError(op, "a weight is negative, infinite or NaN", "use numbers >= 0")
-    if ((values > 0).sum(-1) < least).any():
-        text = f"fewer than {least} weights of a row are positive"
-        raise ValueRangeError(op, text, "draw fewer samples, or with replacement=True")
+    text = f"fewer than {least} weights of a row are positive"
+    raise ValueRangeError(op, text, "draw fewer samples, or with replacement=True")
+
+
+def are_weights(values: Any) -> bool:
+    """Tell whether numbers are finite and not negative."""
+    return bool(np.isfinite(values).all() and (values >= 0).all())
 
 
 def host_draw(op: str, x: Tensor, generator: Generator | None, draw: Any) -> Tensor:

@@ -12,7 +12,7 @@ from picograd.engine import pending
 from picograd.tensor.core.annotations import Sizes, Tensor
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.function import composed, within
-from picograd.tensor.core.recording import Same, apply, read, several
+from picograd.tensor.core.recording import Same, apply, apply_each
 from picograd.tensor.network import convolution, pooling
 from picograd.tensor.network.convolution_functions import Definition, by_rank
 
@@ -35,7 +35,7 @@ def max_pool(rank: int) -> Definition:
         options = dict(kernel_size=kernel_size, stride=stride, padding=padding)
         options |= dict(dilation=dilation, ceil_mode=ceil_mode)
         if return_indices:  # a pair, which the signature leaves out, as PyTorch's does
-            pair: Any = several(input, pooling.max_pool_indices(rank, read(input), options))
+            pair: Any = apply_each(pooling.max_pool_indices, rank, input, options)
             return pair
         return apply(convolution.max_pool, rank, input, options)
 
@@ -138,7 +138,7 @@ def adaptive_extreme(rank: int) -> Definition:
         input: Same, output_size: int | Sequence[int | None] | None, return_indices: bool = False
     ) -> Tensor:
         need_tensor(op, input)
-        pair: Any = several(input, pooling.adaptive_max_pool(rank, read(input), output_size))
+        pair: Any = apply_each(pooling.adaptive_max_pool, rank, input, output_size)
         return pair if return_indices else pair[0]
 
     return pool

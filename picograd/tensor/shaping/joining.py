@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from picograd.engine import pending
+from picograd.engine.followed import event
 from picograd.errors import AxisError, GradientError, ShapeError, check_least
 from picograd.graph import shape as shapes
 from picograd.graph.room import ABSURD, check_host, check_size
@@ -310,7 +310,7 @@ def as_strided(
     return apply(aliasing.strided, memory, shape, tuple(stride), offset)
 
 
-@pending.locked  # what is read is still there when the results are entered
+@event  # what is read is still there when the results are entered
 def several_of(function: Any, tensors: Any, *options: Any) -> tuple[Tensor, ...]:
     """Record an operation that turns several tensors into several."""
     listed = (

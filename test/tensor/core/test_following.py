@@ -19,7 +19,7 @@ from picograd.engine import carried, followed, foreseen, pending
 from picograd.engine import sizes as engine_sizes
 from picograd.engine.followed import EVENTS
 from picograd.engine.plan_cache import PLANS
-from picograd.errors import AxisError, GradientError, InternalError
+from picograd.errors import AxisError, GradientError, InternalError, PicogradError
 from picograd.nn import functional as F
 from picograd.tensor.core import demands, following, known_values, ways
 
@@ -1216,6 +1216,71 @@ def detached_then_asked(program: Program, number: int) -> Any:
     return [cut_off(program, at) for at in range(3 * number, 3 * number + 3)]
 
 
+def lives_on(program: Program, number: int) -> Any:
+    """What nobody asks for is far from what is stored, and read at last."""
+    rows, _ = program.batch(number, 12)
+    mean, total = picograd.zeros(4), picograd.zeros(4)
+    for count in range(24):
+        away = rows[count % 12].sigmoid() - mean
+        mean += away / (count + 1)
+        total += away * (rows[count % 12].sigmoid() - mean)
+    doubled = away * 2
+    found = total.tolist()
+    return (
+        found if number < STEPS - 1 else [*found, *doubled.tolist(), *away.tolist(), *mean.tolist()]
+    )
+
+
+def chosen(program: Program, number: int) -> Any:
+    """Rows drawn with weights, some of which are in memory, and draws written in place."""
+    x, _ = program.batch(number)
+    weights = Tensor([1.0, 2.0, 0.0] if number != 9 else [1.0, -2.0, 0.0]).realize()
+    out = program.model(x).detach()
+    row = out.softmax(-1).multinomial(1)
+    noise = picograd.empty(3, 3).exponential_().log() + F.gumbel_softmax(out[:3])
+    try:
+        column = weights.multinomial(4, replacement=True)
+    except PicogradError:
+        column = picograd.zeros(4, dtype=picograd.int64)
+    found = (noise.mean() + out.gather(1, row).sum()).item()
+    return [found, *row[:, 0].tolist(), *column.tolist()]
+
+
+def solved(program: Program, number: int) -> Any:
+    """What the host computes, of several results too, and a piece beside all of its memory."""
+    (x, _), at = data_of(program), number * 3 % 30
+    square = x.T @ x + x[at].outer(x[at]) + picograd.eye(4)
+    _, values, _ = picograd.linalg.svd(picograd.linalg.solve(square, x[at : at + 4]))
+    rows, columns = picograd.meshgrid(x[at], values, indexing="ij")
+    return (picograd.fft.rfft(rows * columns).abs().sum() + (x - x[at]).square().mean()).item()
+
+
+def shown_weights(program: Program, number: int) -> Any:
+    """Weights that show the memory they were made of, and are not written until late."""
+    if not program.kept:
+        program.kept = [nn.LayerNorm(4), nn.BatchNorm1d(4).eval()]
+    x, _ = program.batch(number)
+    first, second = program.kept
+    with nullcontext() if number in (8, 10) else picograd.no_grad():
+        loss = (second(first(x).tanh() * x) + x).square().mean()
+    if number in (8, 10):
+        loss.backward()
+    if number == 11:
+        with picograd.no_grad():
+            first.weight -= first.weight.grad
+    found = [] if first.bias.grad is None else first.bias.grad.tolist()
+    return sum([loss.item(), *found, *first.weight.tolist()])
+
+
+def unused_weights(program: Program, number: int) -> Any:
+    """Layers that nothing reads wait for ever, or are read at last; rows by a list of numbers."""
+    if not program.kept:
+        program.kept = [nn.Linear(4, 4), nn.Linear(4, 4)]
+    x, y = program.batch(number)
+    x = program.kept[0](x) if number > 11 else x
+    return program.learn(F.cross_entropy(program.model(x[[0, 2, 4]]), y[[0, 2, 4]]))
+
+
 LOOPS: list[tuple[Loop, int]] = [
     (plain, 8), (decoded, 5), (detached, 7),
     (kept_outputs, 7), (rates, 6), (branches, 4), (factors, 3),
@@ -1238,7 +1303,8 @@ LOOPS: list[tuple[Loop, int]] = [
     (zeroed_before, 2), (packed, 2), (read_between, 3), (rates_asked, 2),
     (written_by_index, 2), (data_given, 2), (data_shared, 3), (renewed, 8),
     (renewed_quietly, 8), (searched, 4), (norms_compared, 3),
-    (detached_then_asked, 15),
+    (detached_then_asked, 15), (lives_on, 8), (chosen, 2), (solved, 4), (shown_weights, 2),
+    (unused_weights, 4),
 ]  # fmt: skip
 
 EARLY = (
@@ -1258,6 +1324,10 @@ EARLY = (
     searched,
     norms_compared,
     detached_then_asked,
+    lives_on,
+    chosen,
+    solved,
+    shown_weights,
 )  # begin with their second run of a plan
 
 

@@ -114,3 +114,16 @@ def test_a_view_names_the_tensor_whose_memory_it_shows() -> None:
     assert row._is_view() and row._base is x and row[1:]._base is x
     assert not x._is_view() and x._base is None
     assert not (x + 1)._is_view() and not x[[0]]._is_view()
+
+
+def test_an_index_that_is_one_number_at_hand_is_that_number() -> None:
+    counts, places = Tensor.zeros(3, 3).realize(), Tensor([2, -1, 0]).realize()
+    for number in (0, 1):
+        counts[places[number], places[number + 1]] += 1
+    shown = counts[places[0]]
+    assert [step.op for step in shown._view.steps()] == ["slice", "reshape"]
+    places[0] = 0  # the view stays where it is
+    shown += 1
+    assert counts.tolist() == [[0, 0, 0], [0, 0, 0], [2, 1, 2]]
+    later = (places * 0)[0]  # it is not computed yet
+    assert counts[later].tolist() == [0, 0, 0]
