@@ -5,6 +5,8 @@
 A weight that each step of a loop multiplies, a loop that is written out, has such a gradient: each
 product is as large as the weight, and of few rows. Where operands are shorter than their product,
 putting them one behind another takes less than storing it. Sums are rounded once then, too.
+
+On a CPU: a GPU multiplies such products beside the steps of the loop, which wait for one another.
 """
 
 from collections import Counter
@@ -22,7 +24,7 @@ LARGE = 1 << 16  # elements of a product that is not added up as part of another
 
 def sum_products(roots: Sequence[Node], order: Sequence[Node], target: Target) -> list[Node]:
     """Add up products of few rows by one product; `order` lists inputs first."""
-    if sum(is_short(node) for node in order) < LEAST:
+    if target.has_blocks or sum(is_short(node) for node in order) < LEAST:
         return list(roots)
     readers: Counter[int] = Counter()
     for node in order:
