@@ -15,6 +15,15 @@ from dataclasses import replace
 
 from picograd.codegen.templates import map as map_template
 from picograd.codegen.templates import sliding_columns
+from picograd.codegen.templates.column_blocks import (
+    CUDA_COLUMN_THREADS,
+    LEAST_OF_BLOCK,
+    blocks_together,
+    cut_columns,
+    even_chunk,
+    piece_count,
+    side_by_side,
+)
 from picograd.codegen.templates.column_sums import block_threads, build_column_sums, sums_of
 from picograd.codegen.templates.grid import Cut, balanced, cut, ended, in_pieces, merge_part
 from picograd.codegen.templates.members import build_parts
@@ -43,8 +52,6 @@ TASK_POINTS = 65536
 COLUMNS = 256  # that a CPU task reduces at once: 1 KiB of accumulators, 16 vectors
 TASKS_PER_THREAD = 4
 CUDA_THREADS, MOST_THREADS = 256, 1024
-CUDA_COLUMN_THREADS = 32
-LEAST_WIDE, LAST_READ = 32, 2048  # columns of a block; partial results that the last block reads
 HELD = 64  # elements of a row that a thread holds from one pass to the next
 DEAR = 16  # parts of an expression that waits for arithmetic
 EXCHANGED = 4096  # bytes of shared memory that the threads of a block tell one another by
@@ -53,10 +60,6 @@ CACHED = 1 << 17  # bytes of a row that the first-level cache holds from one pas
 SHORT = 16  # elements of a column
 UNROLLED = 4  # rows that a thread of a column reads ahead
 BLOCKS_PER_MULTIPROCESSOR = 8  # of 256 threads: all a multiprocessor can hold
-LEAST_OF_BLOCK, LEAST_OF_COLUMNS = 4096, 8192  # elements, the second if BUSY blocks are left
-BUSY = 64
-BLOCKS_OF_COLUMNS = 4  # whose threads read several rows ahead, and leave longer partial results
-BLOCKS_OF_SUMS = 3  # the same, of several sums: all of them are there at once
 
 
 def build(kernel: Kernel, target: Target) -> TileKernel:
@@ -260,51 +263,11 @@ def split_count(part: Part, length: int, is_column: bool, target: Target) -> int
             tiles = rows // part.rows[-1].size
         wanted = min(rows * length // TASK_POINTS, TASKS_PER_THREAD * target.threads)
         return max(1, wanted // tiles)
-    blocks = blocks_of_columns(part, target)
-    width = split_width(rows, blocks)
-    tiles = ceil_div(rows, width)
-    if not is_column:
-        blocks, tiles = BLOCKS_PER_MULTIPROCESSOR * target.multiprocessors, rows
-    wanted = ceil_div(blocks, tiles)
-    # A block should reduce as many elements, or the combination costs more than it saves.
-    per_tile = length * (min(rows, width) if is_column else 1)
-    pieces = per_tile // LEAST_OF_BLOCK
-    if is_column and pieces * tiles > BUSY:  # the last block reads what all left, column by column
-        pieces = max(per_tile // LEAST_OF_COLUMNS, BUSY // tiles)
-    return max(1, min(wanted, pieces))
-
-
-def blocks_of_columns(part: Part, target: Target) -> int:
-    """Count the blocks that share columns: as many as run at once."""
-    each = BLOCKS_OF_SUMS if is_several(part) else BLOCKS_OF_COLUMNS
-    return each * target.multiprocessors
-
-
-def cut_columns(kernel: Kernel, part: Part, target: Target) -> Cut:
-    """Cut columns that blocks share in tiles of whole vectors."""
-    if not target.has_blocks:
-        return cut_rows(part, target, True, 1)
-    rows = product(axis.size for axis in part.rows)
-    width = split_width(rows, blocks_of_columns(part, target))
-    lanes = map_template.vector_lanes(kernel, part, part.rows[-1])
-    return cut(part.rows[-1:], width, lanes).with_grid(part.rows[:-1])
-
-
-def split_width(rows: int, blocks: int) -> int:
-    """Choose how many columns a block has a share of, of so many that `blocks` share.
-
-    The last block of each tile of columns reads what the others left, alone: that of a narrow tile
-    has fewer columns, of fewer blocks.
-    """
-    width = CUDA_COLUMN_THREADS * 4
-    while width > LEAST_WIDE and blocks * width > LAST_READ * ceil_div(rows, width):
-        width //= 2
-    return width
-
-
-def is_several(part: Part) -> bool:
-    """Tell whether a part reduces its elements in several ways, which takes registers."""
-    return sum(bool(compute.reduce) for compute in part.computes) > 1
+    if is_column:
+        return piece_count(part, length, target)
+    blocks = BLOCKS_PER_MULTIPROCESSOR * target.multiprocessors
+    pieces = length // LEAST_OF_BLOCK
+    return max(1, min(ceil_div(blocks, rows), pieces))
 
 
 def is_narrow(part: Part, target: Target, columns: int) -> bool:
@@ -516,37 +479,21 @@ def threads_need_vectors(over: tuple[Axis, ...], chunk: int, target: Target) -> 
     return target.has_blocks and len(over) == 1 and chunk > CUDA_THREADS
 
 
-def even_chunk(size: int, chunk: int, step: int) -> int:
-    """Cut `size` rows evenly, in whole steps of a block, if chunks up to twice as long do.
-
-    Nothing is guarded then, so that several loads are under way.
-    """
-    first = round_up(chunk, step)
-    return next((found for found in range(first, 2 * first, step) if size % found == 0), chunk)
-
-
-def side_by_side(split: Axis, within: Axis, step: int) -> Index:
-    """Let blocks read `step` rows each beside one another, from the last ones to the first.
-
-    The kernel before has left the last rows in the cache, and the next one begins with the first.
-    """
-    turn = axis_index(within) // step * -1 + (within.size // step - 1)
-    return (turn * split.size + axis_index(split)) * step + axis_index(within) % step
-
-
 def build_split(
     kernel: Kernel, part: Part, target: Target, is_column: bool, over: tuple[Axis, ...], splits: int
 ) -> TilePart:
     """Write a part whose reduced axes are cut over grid points too."""
     if is_column and is_narrow(part, target, COLUMNS):
         space = Cut(part.rows[:-1], part.rows[-1:], {}, ())
-    elif is_column:
+    elif is_column and target.has_blocks:
         space = cut_columns(kernel, part, target)
+    elif is_column:
+        space = cut_rows(part, target, True, 1)
     else:
         space = Cut(part.rows, (), {}, ())
     whole, over = (over[:1], over[1:]) if splits > over[0].size else ((), over)
     first, count = over[0], product(axis.size for axis in whole)
-    together = BLOCKS_OF_SUMS if is_column and target.has_blocks and is_several(part) else 0
+    together = blocks_together(part) if is_column and target.has_blocks else 0
     # More blocks than a GPU holds at once would take a second turn.
     pieces = splits // count if together else ceil_div(splits, count)
     chunk = balanced(first.size, ceil_div(first.size, pieces))

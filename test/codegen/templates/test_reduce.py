@@ -12,13 +12,13 @@ from picograd.buffer import Buffer, Storage
 from picograd.codegen.interpret_program import interpret
 from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.program import verify as verify_program
-from picograd.codegen.templates.reduce import build, side_by_side, split_width
+from picograd.codegen.templates.reduce import build
 from picograd.codegen.tile import TileKernel, format_tiles, verify
 from picograd.conversion import from_bits, to_bits
 from picograd.dtype import DType, bfloat16, float32
 from picograd.graph import build as build_graph
 from picograd.graph.node import Node
-from picograd.schedule.index import Axis, axis_index, constant, substitute
+from picograd.schedule.index import Axis, axis_index
 from picograd.schedule.loop import Compute, Expr, Part
 from picograd.schedule.schedule import schedule
 from picograd.target import Target, cuda_target
@@ -74,16 +74,6 @@ def test_short_columns_are_reduced_by_a_thread_each() -> None:
     assert build(many, cuda_target("sm_90a", 132)).parts[0].tiles[0].layout.threads == (32,)
 
 
-def test_blocks_of_columns_walk_side_by_side_from_the_last_rows() -> None:
-    split, within = Axis("split", 3), Axis("within", 4)
-    index = side_by_side(split, within, 2)
-    places = [
-        [substitute(index, {split: constant(s), within: constant(w)}).const for s in range(3)]
-        for w in range(4)
-    ]
-    assert places == [[6, 8, 10], [7, 9, 11], [0, 2, 4], [1, 3, 5]]
-
-
 def test_sums_that_walk_side_by_side_are_those_of_all_rows() -> None:
     gpu = cuda_target("sm_90a", 2)
     x = build_graph.buffer(Storage(Buffer("cpu", float32, 4096 * 128, 0)), (4096, 128))
@@ -109,11 +99,6 @@ def test_sums_over_images_and_rows_are_cut_along_both() -> None:
     sums = kernel("sums", "reduce.col", slots, Part((channel,), (total,)))
     (part,) = verify(build(sums, cuda_target("sm_90a", 132))).parts
     assert [axis.size for axis in part.grid] == [4, 16 * 8], "tiles of 32 channels"
-
-
-def test_blocks_have_few_columns_where_the_last_one_reads_what_many_left() -> None:
-    """All of 396 blocks' sums of 96 columns would take one processor longer than the sums do."""
-    assert [split_width(n, 396) for n in (16, 96, 480, 1280, 4096)] == [32, 32, 32, 64, 128]
 
 
 def long_rows(value: Node, target: Target) -> TileKernel:
