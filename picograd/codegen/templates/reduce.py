@@ -479,18 +479,22 @@ def threads_need_vectors(over: tuple[Axis, ...], chunk: int, target: Target) -> 
     return target.has_blocks and len(over) == 1 and chunk > CUDA_THREADS
 
 
+def split_space(kernel: Kernel, part: Part, target: Target, is_column: bool) -> Cut:
+    """Cut the rows of a part whose reduced axes are cut over grid points too."""
+    if not is_column:
+        return Cut(part.rows, (), {}, ())
+    if is_narrow(part, target, COLUMNS):
+        return Cut(part.rows[:-1], part.rows[-1:], {}, ())
+    if target.has_blocks:
+        return cut_columns(kernel, part, target)
+    return cut_rows(part, target, True, 1)
+
+
 def build_split(
     kernel: Kernel, part: Part, target: Target, is_column: bool, over: tuple[Axis, ...], splits: int
 ) -> TilePart:
     """Write a part whose reduced axes are cut over grid points too."""
-    if is_column and is_narrow(part, target, COLUMNS):
-        space = Cut(part.rows[:-1], part.rows[-1:], {}, ())
-    elif is_column and target.has_blocks:
-        space = cut_columns(kernel, part, target)
-    elif is_column:
-        space = cut_rows(part, target, True, 1)
-    else:
-        space = Cut(part.rows, (), {}, ())
+    space = split_space(kernel, part, target, is_column)
     whole, over = (over[:1], over[1:]) if splits > over[0].size else ((), over)
     first, count = over[0], product(axis.size for axis in whole)
     together = blocks_together(part) if is_column and target.has_blocks else 0
