@@ -83,20 +83,23 @@ def pair_of(first: Step, second: Step) -> Pair | None:
     """
     if not isinstance(first, KernelLaunch) or not isinstance(second, KernelLaunch):
         return None
-    stored, read = written_by(first, "out"), written_by(second, "in")
+    stored = slots_in(first, "out")
+    read = slots_in(second, "in")
     if first.device != second.device or stored.isdisjoint(read):
         return None
     if not is_plain(first) or not is_plain(second) or second.scalars:
         return None
-    if not written_by(second, "out").isdisjoint(first.slots):
+    if not slots_in(second, "out").isdisjoint(first.slots):
         return None
     every = dict.fromkeys((*first.slots, *second.slots))
-    return Pair(first, second, {slot: number for number, slot in enumerate(every)})
+    numbers = {slot: number for number, slot in enumerate(every)}
+    return Pair(first, second, numbers)
 
 
-def written_by(launch: KernelLaunch, role: str) -> set[int]:
+def slots_in(launch: KernelLaunch, role: str) -> set[int]:
     """List the slots of a plan that a launch has in a role."""
-    return {slot for slot, own in zip(launch.slots, launch.kernel.slots) if own.role == role}
+    both = zip(launch.slots, launch.kernel.slots)
+    return {slot for slot, own in both if own.role == role}
 
 
 def is_plain(launch: KernelLaunch) -> bool:
@@ -120,8 +123,10 @@ def folded(pair: Pair, gone: set[int]) -> KernelLaunch | None:
     own, *others = pair.first.kernel.parts
     parts = pair.second.kernel.parts
     points = product(sizes_of(own))
-    shapes = [shapes_of(part, points) for part in parts if product(sizes_of(part)) != points]
-    common = [shape for each in shapes for shape in each if all(shape in other for other in shapes)]
+    longer = [part for part in parts if product(sizes_of(part)) != points]
+    shapes = [shapes_of(part, points) for part in longer]
+    every = [shape for each in shapes for shape in each]
+    common = [shape for shape in every if all(shape in each for each in shapes)]
     if others or not common:
         return None
     rows = own.rows
@@ -174,8 +179,10 @@ def ends_along(part: Part, axis: Axis) -> list[int]:
 def axes_over(part: Part, rows: tuple[Axis, ...]) -> dict[Axis, Index]:
     """Say what stands for the axes of a part of as many points as other axes have."""
     places = [axis_index(axis) for axis in rows]
-    if sizes_of(part) != tuple(axis.size for axis in rows):
-        places = list(unflatten(position_over(rows), sizes_of(part)))
+    sizes = sizes_of(part)
+    if sizes != tuple(axis.size for axis in rows):
+        position = position_over(rows)
+        places = list(unflatten(position, sizes))
     return dict(zip(part.rows, places, strict=True))
 
 
@@ -184,8 +191,9 @@ def pieces_of(part: Part, rows: tuple[Axis, ...]) -> Iterator[Axes]:
     if product(sizes_of(part)) == product(axis.size for axis in rows):
         yield axes_over(part, rows)
         return
-    here = {axis: axis_index(row) for axis, row in zip(part.rows, rows, strict=True)}
-    for axis, row in zip(part.rows, rows, strict=True):
+    pairs = list(zip(part.rows, rows, strict=True))
+    here = {axis: axis_index(row) for axis, row in pairs}
+    for axis, row in pairs:
         if axis.size != row.size:
             for first in range(0, axis.size, row.size):
                 yield here | {axis: here[axis] + first}
@@ -193,8 +201,17 @@ def pieces_of(part: Part, rows: tuple[Axis, ...]) -> Iterator[Axes]:
 
 def moved(compute: Compute, rows: tuple[Axis, ...], there: Axes) -> Compute:
     """Compute a value over other axes."""
-    store = compute.store and (compute.store[0], substitute(compute.store[1], there))
-    return replace(compute, axes=rows, body=rewrite(compute.body, there), store=store)
+    body = rewrite(compute.body, there)
+    store = moved_store(compute, there)
+    return replace(compute, axes=rows, body=body, store=store)
+
+
+def moved_store(compute: Compute, there: Axes) -> tuple[int, Index] | None:
+    """Store a value, if it is stored, at a place over other axes."""
+    if compute.store is None:
+        return None
+    slot, place = compute.store
+    return slot, substitute(place, there)
 
 
 def piece_of(
@@ -221,18 +238,19 @@ def piece_of(
 
     found = []
     for each in part.computes:
-        store = each.store and (each.store[0], substitute(each.store[1], piece))
         body = rewrite(each.body, piece, settled)
+        store = moved_store(each, piece)
         found.append(replace(each, axes=rows, body=body, store=store))
     return found
 
 
 def settled_guard(expr: Expr) -> Expr | None:
     """Find what a guard gives at all points of a piece; None if that differs."""
+    inside, outside = expr.args
     if any(index.hi < lo or index.lo > hi for index, lo, hi in expr.arg):
-        return expr.args[1]
+        return outside
     is_sure = all(lo <= index.lo and index.hi <= hi for index, lo, hi in expr.arg)
-    return expr.args[0] if is_sure else None
+    return inside if is_sure else None
 
 
 def kernel_of(

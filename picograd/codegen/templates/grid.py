@@ -74,19 +74,25 @@ def in_pieces(space: Cut, points: int) -> tuple[Cut, tuple[Axis, ...]]:
     for each, index in space.axes.items():
         axes[each] = substitute(index, inner.axes)
     moved = tuple((substitute(index, inner.axes), lo, hi) for index, lo, hi in space.conditions)
-    return Cut(space.grid, inner.dims, axes, (*moved, *inner.conditions)), inner.grid
+    conditions = (*moved, *inner.conditions)
+    smaller = Cut(space.grid, inner.dims, axes, conditions)
+    return smaller, inner.grid
 
 
 def ended(space: Cut, part: Part, lanes: int = 1) -> Cut:
     """Leave out the points of a cut space beyond the ends of its part, whole vectors of them."""
+    if not part.ends:
+        return space
     rounded = dict(space.axes)
     if lanes > 1:
         last = space.dims[-1]
-        start = {last: axis_index(last) // lanes * lanes}
+        first = axis_index(last) // lanes * lanes
+        start = {last: first}
         rounded = {axis: substitute(index, start) for axis, index in space.axes.items()}
-        rounded.setdefault(last, start[last])
+        rounded.setdefault(last, first)
     ends = tuple((rebind(index, rounded), lo, hi) for index, lo, hi in part.ends)
-    return replace(space, conditions=(*space.conditions, *ends)) if ends else space
+    conditions = (*space.conditions, *ends)
+    return replace(space, conditions=conditions)
 
 
 def cut_square(axes: Sequence[Axis], other: Axis, side: int) -> Cut:
@@ -111,7 +117,8 @@ def guarded(expr: Expr, space: Cut) -> Expr:
     """Guard an expression so that nothing is loaded outside the space."""
     if not space.conditions:
         return expr
-    return Expr("guard", (expr, const(0, expr.dtype)), space.conditions, expr.dtype)
+    nothing = const(0, expr.dtype)
+    return Expr("guard", (expr, nothing), space.conditions, expr.dtype)
 
 
 def balanced(size: int, chunk: int) -> int:
@@ -363,5 +370,6 @@ def in_piece(
     moved = {axis: index}
     conditions = tuple((rebind(test, moved), lo, hi) for test, lo, hi in store.conditions)
     dims = tuple(within if each is axis else each for each in store.dims)
-    expr, place = rewrite(store.expr, moved), rebind(store.index, moved)
+    expr = rewrite(store.expr, moved)
+    place = rebind(store.index, moved)
     return Store(store.slot, place, dims, expr, (*conditions, *ragged), store.layout)

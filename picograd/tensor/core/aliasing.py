@@ -235,8 +235,10 @@ def steps_of(tensor: Any, is_fitted: bool) -> Strides:
 
 def range_of(tensor: Any) -> tuple[int, int] | None:
     """Find where a dense tensor begins and ends in its memory; None for one with gaps."""
-    offset, size = offset_of(tensor), math.prod(tensor.shape)
-    if offset is None or any(type(n) is TracedNumber for n in (offset, *tensor.shape)) or not size:
+    offset = offset_of(tensor)
+    size = math.prod(tensor.shape)
+    is_traced = any(type(n) is TracedNumber for n in (offset, *tensor.shape))
+    if offset is None or is_traced or not size:
         return None
     axes = sorted((s, n) for s, n in zip(strides_of(tensor), tensor.shape) if n > 1)
     reached = 1
@@ -310,10 +312,12 @@ def scattered(show: Callable[[Node], Node], base: Node, value: Node, is_repeated
     """
     count = product(base.shape)
     places = Node("iota", (), 0, (count,), int64, base.device).reshape(base.shape)
-    index = show(places).reshape((value.size,))
-    inside = changed(show(base), value).reshape((value.size,)) if is_repeated else None
+    size = (value.size,)
+    index = show(places).reshape(size)
+    inside = changed(show(base), value).reshape(size) if is_repeated else None
     flat = base.reshape((count,))
-    flat = flat.scatter(value.reshape((value.size,)), [index], (0,), None, inside)
+    values = value.reshape(size)
+    flat = flat.scatter(values, [index], (0,), None, inside)
     return flat.reshape(base.shape)
 
 
@@ -321,8 +325,11 @@ def changed(before: Node, after: Node) -> Node:
     """Mark where two values differ; NaN does not differ from NaN."""
     is_same = after.binary("equal", before)
     if before.dtype.is_differentiable:
-        are_nan = [each.binary("equal", each).binary("equal", False) for each in (before, after)]
-        is_same = is_same.binary("logical_or", are_nan[0].binary("logical_and", are_nan[1]))
+        was_nan, is_nan = (
+            each.binary("equal", each).binary("equal", False) for each in (before, after)
+        )
+        both_nan = was_nan.binary("logical_and", is_nan)
+        is_same = is_same.binary("logical_or", both_nan)
     return is_same.binary("equal", False)
 
 
