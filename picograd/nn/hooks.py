@@ -15,8 +15,9 @@ from picograd.engine.tracing import note_change
 from picograd.errors import DTypeError, StateError
 from picograd.graph.build import detach
 from picograd.late_methods import dataclass
+from picograd.tensor.core.autograd import led
 from picograd.tensor.core.gradient_hooks import HookHandle
-from picograd.tensor.core.recording import led, note_view, wrap
+from picograd.tensor.core.recording import note_view, wrap
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.custom import Function
 

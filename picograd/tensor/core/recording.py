@@ -919,7 +919,7 @@ def show_memory(tensor: "Recorded", source: "Recorded") -> None:
 def move_to(tensor: "Recorded", source: "Recorded") -> None:
     """Give a tensor the memory of another; a computed one keeps what its gradient goes to."""
     keeps = tensor._tracks and not tensor.is_leaf and tensor.shape == source.shape
-    tensor.node = led(source._node, tensor._node) if keeps else build.detach(source._node)
+    tensor.node = autograd.led(source._node, tensor._node) if keeps else build.detach(source._node)
     pending.note_write(tensor._node)
     share(tensor, source)
 
