@@ -47,8 +47,8 @@ def place_slots(
     """
     known = dict(lives)
     for part, whole, _ in parts:
-        (earlier, _), (first, last) = known.pop(part), known[whole]
-        known[whole] = min(earlier, first), last
+        (earlier, later), (first, last) = known.pop(part), known[whole]
+        known[whole] = min(earlier, first), max(later, last)
     by_device: dict[str, list[int]] = {}
     for number in sorted(known):
         if slots[number].kind == "temporary":

@@ -5,12 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from picograd import Tensor
+from picograd import Tensor, grad, nn
 from picograd.code import Code, Workspace
 from picograd.engine import scratch
 from picograd.engine.backends import get_device
 from picograd.engine.scratch import place_workspaces
 from picograd.runtime.device import Executable
+from picograd.schedule.in_place import lives_of
 from picograd.schedule.plan import KernelLaunch, Plan
 from picograd.schedule.schedule import schedule
 from picograd.target import Target
@@ -73,6 +74,47 @@ def test_parts_of_a_joined_array_stay_in_it(monkeypatch: pytest.MonkeyPatch) -> 
     loaded = {("cpu", id(kernel)): Executable(code, None) for kernel in plan.kernels}
     placed = place_workspaces(plan, loaded).slots
     assert placed[part].offset == placed[whole].offset + 256
+
+
+def test_arrays_of_which_parts_are_read_stay_until_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scratch, "LEAST", 1)
+    x, cell = Tensor.zeros(6, 32, 64).realize(), nn.LSTMCell(64, 64)
+    state, outcomes = None, []
+    for step in x:
+        state = cell(step, state)
+        outcomes.append(state[0])
+    gradients = grad((Tensor.stack(outcomes) ** 2).mean(), list(cell.parameters()))
+    plan = schedule([each.node for each in gradients], Target("llvm", "test", 64))
+    code = Code("k", "llvm", "k", "", 1, workspaces=SPACES)
+    loaded = {("cpu", id(kernel)): Executable(code, None) for kernel in plan.kernels}
+    placed = place_workspaces(plan, loaded)
+    assert any(last > whole_last for last, whole_last in last_reads(placed))
+    check_kept(placed)
+
+
+def last_reads(plan: Plan) -> list[tuple[int, int]]:
+    """List the last steps of parts, and of what they are parts of."""
+    lives = lives_of(plan.steps)
+    return [(lives[part][1], lives[whole][1]) for part, whole in plan.joined]
+
+
+def check_kept(plan: Plan) -> None:
+    """Check that no step writes over what a later one reads."""
+    owners, written = dict(plan.joined), list[tuple[int, int, int]]()
+    for step in plan.steps:
+        if not isinstance(step, KernelLaunch):
+            continue
+        own = [slot.role for slot in step.kernel.slots]
+        roles = own + ["out"] * (len(step.slots) - len(own))
+        used = [(n, role) for n, role in zip(step.slots, roles) if plan.slots[n].offset >= 0]
+        for number, role in used:
+            slot, owner = plan.slots[number], owners.get(number, number)
+            start, stop = slot.offset, slot.offset + slot.nbytes
+            if role == "out":
+                written.append((owner, start, stop))
+                continue
+            over = [who for who, first, last in written if first < stop and start < last]
+            assert over[-1] == owner, f"{step.kernel.name} reads what was overwritten"
 
 
 def test_products_keep_no_memory_beside_their_plans() -> None:

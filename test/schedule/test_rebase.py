@@ -75,6 +75,13 @@ def test_a_part_of_what_lies_in_another_array() -> None:
     assert [each.offset for each in made] == [256, 0, 320]
 
 
+def test_an_array_is_there_as_long_as_a_part_of_it_is_read() -> None:
+    made = [PlanSlot("temporary", float32, 64, "cpu", (64,), (1,)) for _ in range(3)]
+    place_slots(made, {0: (0, 1), 1: (1, 5), 2: (2, 3)}, [(1, 0, 64)])
+    whole, part, other = [each.offset for each in made]
+    assert part == whole + 64 and (other >= whole + 256 or other + 256 <= whole)
+
+
 def outcomes_of(x: Any, weight: Any, steps: int) -> list[Any]:
     """Run a cell one step after the other."""
     hidden, outcomes = x[:, 0] * 0, []
