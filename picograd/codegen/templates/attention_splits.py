@@ -47,8 +47,10 @@ def shared_out(stream: Stream, schedule: Schedule, target: Target) -> Schedule:
     Each takes a part of the places, or fewer rows, for which one warpgroup takes less time.
     """
     if size_of(stream.rows) <= ROWS:
-        return replace(schedule, splits=split_count(stream, schedule, target))
-    if tile_count(stream, schedule) > target.multiprocessors * schedule.blocks:
+        splits = split_count(stream, schedule, target)
+        return replace(schedule, splits=splits)
+    at_once = target.multiprocessors * schedule.blocks
+    if tile_count(stream, schedule) > at_once:
         return schedule
     found = [schedule]
     for groups in range(1, schedule.groups + 1):
@@ -63,18 +65,23 @@ def split_count(stream: Stream, schedule: Schedule, target: Target) -> int:
 
     Those of many rows are split where all of their parts run at once.
     """
-    most = min(ceil_div(size_of(stream.over), schedule.size), MOST_SPLITS)
+    blocks = ceil_div(size_of(stream.over), schedule.size)
+    most = min(blocks, MOST_SPLITS)
     if size_of(stream.rows) > ROWS:
-        most = min(most, max(target.multiprocessors // tile_count(stream, schedule), 1))
+        at_once = target.multiprocessors // tile_count(stream, schedule)
+        most = min(most, max(at_once, 1))
     counts = range(1, most + 1)
-    times = [time_of(stream, replace(schedule, splits=count), target) for count in counts]
+    schedules = [replace(schedule, splits=count) for count in counts]
+    times = [time_of(stream, each, target) for each in schedules]
     least = SLACK * min(times)
     return next(count for count, time in zip(counts, times, strict=True) if time <= least)
 
 
 def tile_count(stream: Stream, schedule: Schedule) -> int:
     """Count the tiles of rows of all heads."""
-    return size_of(stream.batch) * ceil_div(size_of(stream.rows), schedule.rows * schedule.groups)
+    heads = size_of(stream.batch)
+    height = schedule.rows * schedule.groups
+    return heads * ceil_div(size_of(stream.rows), height)
 
 
 def time_of(stream: Stream, schedule: Schedule, target: Target) -> float:
@@ -83,21 +90,26 @@ def time_of(stream: Stream, schedule: Schedule, target: Target) -> float:
     Each further one on its processor adds half (docs/records/0012-attention). A mask that is known
     hides about half, where long tiles come first and the others fill what is left.
     """
-    splits, processors = schedule.splits, target.multiprocessors
+    splits = schedule.splits
+    processors = target.multiprocessors
     points = tile_count(stream, schedule) * splits
     at_once = min(schedule.blocks, ceil_div(points, processors))
     work = (1 + schedule.groups * at_once) / 2
-    each = ceil_div(ceil_div(size_of(stream.over), schedule.size), splits)
+    blocks = ceil_div(size_of(stream.over), schedule.size)
+    each = ceil_div(blocks, splits)
+    longest = each + FILLING
     rounds = points / (processors * at_once)
-    if size_of(stream.rows) > ROWS and emptied(stream) and not stream.shown:
-        spent = max(each + FILLING, rounds * (each / 2 + FILLING))
+    are_many = size_of(stream.rows) > ROWS
+    if are_many and emptied(stream) and not stream.shown:
+        half = each / 2 + FILLING
+        spent = max(longest, rounds * half)
     else:
-        spent = math.ceil(rounds) * (each + FILLING)
+        spent = math.ceil(rounds) * longest
     if splits == 1:
         return spent * work
     width = sum(size_of(product.columns) for product in stream.products)
     words = splits * ROWS * width / WARPGROUP  # that a thread adds up
-    added = 1 + words / WORDS if size_of(stream.rows) > ROWS else ADDING
+    added = 1 + words / WORDS if are_many else ADDING
     return spent * work + added
 
 
@@ -113,18 +125,22 @@ class Splits:
         widths = [frame.width(each) for each in self.stream.products]
         are_wide = all(width % (columns * LANES) == 0 for width in widths)
         lines, across = THREADS[are_wide and size_of(rows) <= few]
-        self.threads = lines * frame.schedule.groups, across
-        count = round_up(min(size_of(rows), frame.height), self.threads[0])
-        most = AT_ONCE * self.threads[0] if frame.tile.size > 1 else count
+        lines *= frame.schedule.groups
+        self.threads = lines, across
+        height = min(size_of(rows), frame.height)
+        count = round_up(height, lines)
+        most = AT_ONCE * lines if frame.tile.size > 1 else count
         self.line = Axis("line", min(count, most))
         self.turn = Axis("turn", ceil_div(count, self.line.size))
         self.part = Axis("part", frame.split.size)
         self.of_rows = *frame.stream.reductions, *frame.stream.early
-        self.here = axis_index(self.turn) * self.line.size + axis_index(self.line)
+        first = axis_index(self.turn) * self.line.size
+        self.here = first + axis_index(self.line)
         self.role = frame.in_batch(rows, frame.start + self.here)
         tiles = frame.tile.size
         self.number = frame.number * tiles + axis_index(frame.tile)
-        self.tiles = size_of(frame.stream.batch) * tiles
+        heads = size_of(frame.stream.batch)
+        self.tiles = heads * tiles
 
     def steps(self) -> list[Step]:
         """Write the steps."""
@@ -164,7 +180,8 @@ class Splits:
         columns = [axis.size for axis in dims[1:]]
         lines = self.turn.size * self.line.size
         shape = self.tiles, self.part.size, lines, *columns
-        place = self.reserve(product(shape) * dtype.itemsize, False)
+        size = product(shape) * dtype.itemsize
+        place = self.reserve(size, False)
         name = f"left{number}"
         frame.tiles[name] = Tile(name, shape, dtype, "workspace", workspace=place)
         index = tuple(map(axis_index, dims))
@@ -184,10 +201,12 @@ class Splits:
         """Add up whatever a result is made of, and store it."""
         compute = self.stream.computes[number]
         each = self.stream.product_like(compute)
-        column = Axis("column", 1 if each is None else self.frame.width(each))
+        width = 1 if each is None else self.frame.width(each)
+        column = Axis("column", width)
         dims = (self.line,) if each is None else (self.line, column)
         whole = Whole(self, number, dims)
-        beside = role(() if each is None else each.columns, axis_index(column))
+        columns = () if each is None else each.columns
+        beside = role(columns, axis_index(column))
         roles = self.role, beside
         slot, target, value = left(self.stream, number, roles, whole.held)
         conditions: tuple[Condition, ...] = (*self.role.conditions, *beside.conditions)
@@ -204,7 +223,9 @@ class Whole:
         self.dims = dims
         self.shape = tuple([axis.size for axis in dims])
         count = len(dims)
-        self.layout = Blocked(self.shape, splits.threads[:count], (1, LANES)[:count])
+        threads = splits.threads[:count]
+        lanes = (1, LANES)[:count]
+        self.layout = Blocked(self.shape, threads, lanes)
         self.steps: list[Step] = []
 
     def held(self, source: int, ref: Expr) -> Expr:
@@ -215,9 +236,11 @@ class Whole:
         rest = () if is_row else (axis_index(self.dims[1]),)
         value = splits.found(source, *rest)
         if splits.factor is not None and stream.is_repaired(source):
-            own = splits.found(stream.reductions[0])
-            greatest = self.added(stream.reductions[0], own)
-            value = binary("mul", value, splits.factor(own, greatest))
+            peak = stream.reductions[0]
+            own = splits.found(peak)
+            greatest = self.added(peak, own)
+            repair = splits.factor(own, greatest)
+            value = binary("mul", value, repair)
         value = self.added(source, value)
         factor = splits.frame.factors.get(source, 1.0)
         return value if factor == 1 else scaled(value, factor)
@@ -243,7 +266,9 @@ class Whole:
 
 def finish(frame: Frame, factor: Factor | None = None) -> list[Step]:
     """Write what a block does behind its stream."""
-    return Splits(frame, factor).steps() if frame.split.size > 1 else leave(frame)
+    if frame.split.size > 1:
+        return Splits(frame, factor).steps()
+    return leave(frame)
 
 
 def leave(frame: Frame) -> list[Step]:
@@ -257,7 +282,8 @@ def leave(frame: Frame) -> list[Step]:
 
 def leave_one(frame: Frame, number: int, compute: Compute, steps: list[Step]) -> None:
     """Store one result: values of rows, or a product."""
-    each = frame.stream.product_like(compute)
+    stream = frame.stream
+    each = stream.product_like(compute)
     layout: Layout
     if each is None:
         axes: tuple[Axis, ...] = ()
@@ -272,15 +298,15 @@ def leave_one(frame: Frame, number: int, compute: Compute, steps: list[Step]) ->
     index = tuple(map(axis_index, dims))
 
     def held(number: int, ref: Expr) -> Expr:
-        is_row = number in (*frame.stream.reductions, *frame.stream.early)
-        place = index[:1] if is_row else index
+        of_rows = (*stream.reductions, *stream.early)
+        place = index[:1] if number in of_rows else index
         value = read(f"value{number}", place, ref.dtype)
         factor = frame.factors.get(number, 1.0)
         return value if factor == 1 else scaled(value, factor)
 
     beside = role(axes, axis_index(column))
     roles = frame.rows, beside
-    slot, target, value = left(frame.stream, number, roles, held)
+    slot, target, value = left(stream, number, roles, held)
     value = undivided(frame, value, steps)
     conditions = (*frame.rows.conditions, *beside.conditions)
     box = None if each is None else frame.box_of(compute, each.columns, constant(0))
