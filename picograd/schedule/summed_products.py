@@ -91,9 +91,13 @@ def added(terms: Sequence[Node], readers: "Counter[int]") -> Node | None:
 
 
 def below(term: Node) -> Node:
-    """Look below conversions of a product."""
+    """Look below conversions of a product that change no number."""
     while term.realized is None and type(term) is Node and term.row.keeps_value:
-        term = term.inputs[0]
+        (source,) = term.inputs
+        is_wider = term.dtype.bits > source.dtype.bits
+        if not (is_wider and term.dtype.is_float and source.dtype.is_float):
+            break
+        term = source
     return term
 
 

@@ -3,7 +3,7 @@
 import pytest
 from plan_support import TARGET, check_plan, leaf
 
-from picograd.dtype import bfloat16, float32
+from picograd.dtype import DType, bfloat16, float32, int32
 from picograd.graph.node import Node, toposort
 from picograd.schedule import summed_products
 from picograd.schedule.plan import Plan
@@ -59,6 +59,12 @@ def test_conversions_of_products_are_looked_below() -> None:
     pairs = [(leaf(2, 8).cast(bfloat16), leaf(2, 12).cast(bfloat16)) for _ in range(4)]
     (found,) = rewritten([total([a.contract(b, DOWN).cast(float32) for a, b in pairs])])
     assert found.dtype is float32 and found.inputs[0].inputs[0].shape == (8, 8)
+
+
+@pytest.mark.parametrize("dtype", [int32, bfloat16])
+def test_what_is_rounded_before_it_is_added_stays(dtype: DType) -> None:
+    root = total([product().cast(dtype).cast(float32) for _ in range(4)])
+    assert rewritten([root]) == [root]
 
 
 def test_what_stays() -> None:
