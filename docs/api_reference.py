@@ -182,7 +182,7 @@ def page_of(name: str, thing: Any) -> Page:
     inner = method.fget if isinstance(method, property) else method
     if hasattr(inner, "form_of"):
         return BASES["in_place"]
-    inner = inspect.unwrap(inner) if inspect.isfunction(inner) else inner
+    inner = inner if isinstance(inner, type) else inspect.unwrap(inner)
     return BY_FILE.get(file_of(inner), BASES["tensor"])
 
 

@@ -351,7 +351,7 @@ def guard_functions(namespace: dict[str, Any], names: Iterable[str]) -> None:
 def is_guarded(function: Any) -> bool:
     """Tell whether a function came out of `guarded`, by way of other wrappers or not."""
     inner = getattr(function, "__wrapped__", None)
-    return function.__code__ in GUARD or (inner is not None and is_guarded(inner))
+    return getattr(function, "__code__", None) in GUARD or (inner is not None and is_guarded(inner))
 
 
 GUARD: set[Any] = set()  # the code of every guarded function
