@@ -552,10 +552,10 @@ class Tracer:
             root: Any = root_of(group[0])
             is_visible = self.is_from_outside(root) or any(each is root for each in group)
             is_apart = len(group) == 1 or are_pieces(group)
-            if self.sizes is not None or id(root) in self.owners:
-                is_visible, is_apart = False, True  # a view at a size of the call is a value
+            if id(root) in self.owners:
+                is_visible, is_apart = False, True
             for each in group:
-                views = views_of(each)
+                views = views_of(each)  # a view at a size of the call is a value
                 if each is root or (is_apart and not is_visible) or views is None:
                     found[id(each)] = each
         return found

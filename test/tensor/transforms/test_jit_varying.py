@@ -199,3 +199,29 @@ def test_another_function_of_the_same_line_gets_a_plan_of_its_size_soon() -> Non
     np.testing.assert_allclose(found.numpy(), f.function(values).numpy(), rtol=1e-5)
     kinds = [type(each[0].plan()) for each in f.captures.values() if each[0].plan is not None]
     assert kinds and all(kind is CompiledPlan for kind in kinds)
+
+
+SHOWING = {
+    "piece": lambda x: x[:2],
+    "flat": lambda x: x.reshape(-1),
+    "turned": lambda x: x.transpose(0, 1)[1:],
+    "beside a value": lambda x: (x.sum(0), x[-1]),
+    "of what it made": lambda x: (lambda y: (y[:1], y[:2]))(x * 2),
+}
+
+
+@pytest.mark.parametrize("name", SHOWING)
+def test_views_that_are_returned_show_what_a_call_was_given(name: str) -> None:
+    function: Any = SHOWING[name]
+    jitted = picograd.jit(function)
+    for count in (3, 5, 4, 7, 3):
+        seen = []
+        for each in (function, jitted):
+            x = rows(count)
+            found = each(x)
+            views = found if isinstance(found, tuple) else (found,)
+            for number, view in enumerate(views):
+                view.add_(10.0 + number)
+            seen.append([tensor.tolist() for tensor in (x, *views)])
+        assert seen[0] == seen[1]
+    assert jitted.count <= 2
