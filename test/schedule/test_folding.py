@@ -27,10 +27,10 @@ def gates(x: Node, axis: int, count: int) -> list[Node]:
     return [x.slice((*whole[:axis], piece, *whole[axis + 1 :])) for piece in pieces]
 
 
-def cell(axis: int, is_flipped: bool = False) -> list[Node]:
+def cell(axis: int, is_flipped: bool = False, units: int = UNITS) -> list[Node]:
     """List the gradients of one step of an LSTM: of its state, and of all gates as one array."""
-    shape = (ROWS, 4 * UNITS) if axis else (4 * UNITS, ROWS)
-    x, kept = leaf(*shape), leaf(*((ROWS, UNITS) if axis else (UNITS, ROWS)))
+    shape = (ROWS, 4 * units) if axis else (4 * units, ROWS)
+    x, kept = leaf(*shape), leaf(*((ROWS, units) if axis else (units, ROWS)))
     turned = x.flip((0,)) if is_flipped else x
     enter, forget, new, leave = gates(turned + leaf(*shape), axis, 4)
     state = forget.unary("sigmoid") * kept + enter.unary("sigmoid") * new.unary("tanh")
@@ -63,6 +63,12 @@ def launch(slots: tuple[int, ...], sizes: tuple[int, ...], *parts: Part) -> Kern
 def stored(plan: Plan) -> list[int]:
     """Count the elements of what each kernel stores."""
     return [sum(s.size for s in each.slots if s.role == "out") for each in plan.kernels]
+
+
+def test_gates_of_one_unit() -> None:
+    """A piece is one place, with which its guard begins and ends."""
+    for axis in (1, 0):
+        assert stored(check_plan(cell(axis, units=1), target=GPU)) == [5 * ROWS]
 
 
 def test_gradients_of_gates_are_one_kernel() -> None:
