@@ -9,7 +9,7 @@ its operands are stacked and it is taken once, outside: the gradient of a weight
 over all steps. Otherwise it is a carry of its own, in the dtype sums accumulate in.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -46,6 +46,7 @@ class Derived:
     constants: Numbered = field(default_factory=dict)
     outer: list[Node] = field(default_factory=list)  # more constants, from outside the loop
     varying: set[int] = field(default_factory=set)  # nodes that differ from step to step
+    split: set[int] = field(default_factory=set)  # of these, sums of what is summed on its own
     slices: Numbered = field(default_factory=dict)  # the gradient of each x
     totals: Numbered = field(default_factory=dict)  # of each constant summed outside
     numbers: dict[int, int] = field(default_factory=dict)  # of its body's nodes, by identity
@@ -224,13 +225,14 @@ def assemble_body(
     largest = max((leaf.size for leaf in (*body.carries, *body.xs)), default=1)
     fixed = [*replaced.constants.values(), *(leaf for _, leaf in replaced.outer)]
     derived.varying = varying_nodes(list(parts.values()), fixed)
+    derived.split = split_nodes(list(parts.values()), derived.varying)
     for number, part in parts.items():
         if carries <= number < carries + len(body.xs):
             derived.slices[number] = part
             results.append(below_views(part))
-        elif number >= carries and is_summed_outside(part, derived.varying, largest):
+        elif number >= carries and is_summed_outside(part, derived, largest):
             derived.totals[number] = part
-            results += operands_of(part, derived.varying)
+            results += operands_of(part, derived)
         elif number >= carries:
             wide = part.accumulated()
             sums.append(like("carry", wide))
@@ -274,47 +276,47 @@ def is_sum(node: Node) -> bool:
     return role is Role.CONTRACT or (role is Role.REDUCE and node.arg[0] == "sum")
 
 
-def is_summed_outside(node: Node, varying: set[int], largest: int) -> bool:
-    """Tell whether the sum of a node over all steps is better taken after the loop."""
-    if id(node) not in varying:
-        return node.op in NUMBERS
-    if is_sum(node):
-        return all(id(child) in varying for child in node.inputs)
-    if is_split(node, varying):
-        return all(is_summed_outside(child, varying, largest) for child in node.inputs)
-    return node.size <= largest
-
-
-def is_split(node: Node, varying: set[int]) -> bool:
-    """Tell whether the sum of a node is taken of its inputs: of sums, or of fewer elements.
+def split_nodes(roots: Sequence[Node], varying: set[int]) -> set[int]:
+    """Find the nodes whose sum is taken of their inputs: of sums, or of fewer elements.
 
     The gradients of slices of an array are a sum of arrays as long, and need one place, not each.
     """
-    if not is_linear(node):
-        return False
-    parts = list(summands(node, varying))
-    return any(map(is_sum, parts)) or sum(part.size for part in parts) < node.size
+    split: set[int] = set()
+    added: dict[int, tuple[bool, int]] = {}  # whether sums are among what it adds up, and elements
+    for node in toposort(roots):
+        if id(node) not in varying:
+            continue
+        if is_sum(node) or not is_linear(node):
+            added[id(node)] = is_sum(node), node.size
+            continue
+        parts = [added[id(child)] for child in node.inputs if id(child) in added]
+        has_sums = any(is_one for is_one, _ in parts)
+        size = sum(elements for _, elements in parts)
+        added[id(node)] = has_sums, size
+        if has_sums or size < node.size:
+            split.add(id(node))
+    return split
 
 
-def summands(node: Node, varying: set[int]) -> Iterator[Node]:
-    """Yield what linear nodes above it add up, as far as it differs from step to step."""
-    if id(node) not in varying:
-        return
-    if is_sum(node) or not is_linear(node):
-        yield node
-        return
-    for child in node.inputs:
-        yield from summands(child, varying)
+def is_summed_outside(node: Node, derived: Derived, largest: int) -> bool:
+    """Tell whether the sum of a node over all steps is better taken after the loop."""
+    if id(node) not in derived.varying:
+        return node.op in NUMBERS
+    if is_sum(node):
+        return all(id(child) in derived.varying for child in node.inputs)
+    if id(node) in derived.split:
+        return all(is_summed_outside(child, derived, largest) for child in node.inputs)
+    return node.size <= largest
 
 
-def operands_of(node: Node, varying: set[int]) -> list[Node]:
+def operands_of(node: Node, derived: Derived) -> list[Node]:
     """List what must be stacked for a sum taken after the loop."""
-    if id(node) not in varying:
+    if id(node) not in derived.varying:
         return []
     if is_sum(node):
         return [below_views(child) for child in node.inputs]
-    if is_split(node, varying):
-        return [each for child in node.inputs for each in operands_of(child, varying)]
+    if id(node) in derived.split:
+        return [each for child in node.inputs for each in operands_of(child, derived)]
     return [below_views(node)]
 
 
@@ -361,7 +363,7 @@ class Totals:
         if is_sum(node):
             axes = (0, *(axis + 1 for axis in node.arg[1]))
             return self.lifted(node.inputs[0]).reduce("sum", axes)
-        if is_split(node, self.derived.varying):
+        if id(node) in self.derived.split:
             first, *others = map(self.total, node.inputs)
             return first + others[0] if others else node.with_inputs((first,))
         return self.lifted(node).reduce("sum", (0,))
