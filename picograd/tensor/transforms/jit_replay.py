@@ -145,13 +145,11 @@ def without_writes(roots: dict[int, Node]) -> dict[int, Node]:
         return roots
     copies: dict[int, Node] = {}
     for node in nodes:
-        inputs = tuple([copies[id(child)] for child in node.inputs if id(child) in copies])
         if leaf_buffer(node) is not None:
             copies[id(node)] = node
-        elif node.op in WRITES:
-            copies[id(node)] = inputs[-1]
-        else:
-            copies[id(node)] = node.with_inputs(inputs)
+            continue
+        inputs = tuple([copies[id(child)] for child in node.inputs])
+        copies[id(node)] = inputs[-1] if node.op in WRITES else node.with_inputs(inputs)
     with_hooks(nodes, [copies[id(node)] for node in nodes])
     return {number: copies[id(root)] for number, root in roots.items()}
 
