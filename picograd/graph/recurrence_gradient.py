@@ -46,7 +46,7 @@ class Derived:
     constants: Numbered = field(default_factory=dict)
     outer: list[Node] = field(default_factory=list)  # more constants, from outside the loop
     varying: set[int] = field(default_factory=set)  # nodes that differ from step to step
-    split: set[int] = field(default_factory=set)  # of these, sums of what is summed on its own
+    split: set[int] = field(default_factory=set)  # of these, what adds up sums
     slices: Numbered = field(default_factory=dict)  # the gradient of each x
     totals: Numbered = field(default_factory=dict)  # of each constant summed outside
     numbers: dict[int, int] = field(default_factory=dict)  # of its body's nodes, by identity
@@ -277,23 +277,13 @@ def is_sum(node: Node) -> bool:
 
 
 def split_nodes(roots: Sequence[Node], varying: set[int]) -> set[int]:
-    """Find the nodes whose sum is taken of their inputs: of sums, or of fewer elements.
+    """Find what adds up sums, each of which is taken outside; sums are among them.
 
-    The gradients of slices of an array are a sum of arrays as long, and need one place, not each.
+    What adds up other arrays, as the gradients of slices of one are, needs one place, not each.
     """
     split: set[int] = set()
-    added: dict[int, tuple[bool, int]] = {}  # whether sums are among what it adds up, and elements
-    for node in toposort(roots):
-        if id(node) not in varying:
-            continue
-        if is_sum(node) or not is_linear(node):
-            added[id(node)] = is_sum(node), node.size
-            continue
-        parts = [added[id(child)] for child in node.inputs if id(child) in added]
-        has_sums = any(is_one for is_one, _ in parts)
-        size = sum(elements for _, elements in parts)
-        added[id(node)] = has_sums, size
-        if has_sums or size < node.size:
+    for node in [each for each in toposort(roots) if id(each) in varying]:
+        if is_sum(node) or (is_linear(node) and any(id(child) in split for child in node.inputs)):
             split.add(id(node))
     return split
 

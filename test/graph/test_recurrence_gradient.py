@@ -1,6 +1,7 @@
 """The gradient of a loop is a loop: what it keeps, what it sums outside, and that it is right."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -122,6 +123,29 @@ def test_gradients_of_slices_are_kept_as_one_array() -> None:
     both = [each for each in gradient([(last, last.const_like(1.0))], inputs[1:]) if each]
     of_x, of_bias = interpret(both)
     np.testing.assert_allclose(of_x.sum(0), of_bias, rtol=1e-12)
+
+
+def kept_of(after: Callable[[Node, Node], Node], shape: tuple[int, int]) -> list[Any]:
+    """List the shapes kept for the gradient of a constant, and those of its carries."""
+    h, made = (
+        placeholder(*each, float64, "cpu") for each in (("carry", (2, 3)), ("constant", shape))
+    )
+    body, _ = make_body(([h], [], [made]), [after(h, made)], [])
+    draw = np.random.default_rng(0).normal
+    inputs = [leaf(draw(size=shape)) for shape in ((2, 3), shape)]
+    last = outcome(recur(body, 4, False, inputs), "carry", 0)
+    (found,) = gradient([(last, last.const_like(1.0))], inputs[1:])
+    assert found is not None
+    _, back = loops([found])
+    kept = [n for n in toposort([found]) if n.op == "outcome" and n.inputs[0] is back]
+    return [each.shape for each in (*kept, *back.arg.body.carries)]
+
+
+def test_products_that_are_added_up_are_taken_outside_each() -> None:
+    """A weight that a step multiplies twice: no array of a step is as large as it."""
+    axes = ((0, 1), (1, 2), (0, 2))
+    shapes = kept_of(lambda h, w: h.contract(w, axes).contract(w, axes).unary("tanh"), (3, 3))
+    assert shapes and not {(3, 3), (4, 3, 3)}.intersection(shapes)
 
 
 def test_other_constants_are_summed_in_a_carry() -> None:
