@@ -254,6 +254,22 @@ def test_gradients_through_written_state():
     assert w.grad.item() == 1 + 2 + 3 and count.item() == 3
 
 
+def test_gradients_through_written_state_are_the_same_again():
+    """They read what was written, and write it once more nowhere."""
+    w, count = Tensor([2.0], requires_grad=True), Tensor([0.0])
+
+    @picograd.jit
+    def f(x):
+        count.add_(1)
+        return count * w * w * x
+
+    for step in (1, 2, 3):
+        y = f(Tensor([1.0]))
+        for _ in range(2):
+            (slope,) = picograd.grad(y, w, retain_graph=True)
+            assert slope.item() == 4 * step and count.item() == step
+
+
 def test_second_derivatives_through_a_jitted_function():
     f = picograd.jit(lambda x: (x**3).sum())
     for k in (1.0, 2.0):
