@@ -36,6 +36,7 @@ from picograd.schedule import schedule as stages
 NT, NN, TN = ("mk", "nk"), ("mk", "kn"), ("km", "kn")
 GPT2 = (2304, 768), (768, 768), (3072, 768), (768, 3072)  # outputs and inputs of layers
 LLAMA = (6144, 4096), (4096, 4096), (28672, 4096), (4096, 14336)
+FEW_SIDES = (128, 784), (256, 256), (1024, 1024), (4096, 4096), (4096, 14336), (50257, 768)
 FEW = 128  # rows from which gradients are timed too
 
 
@@ -61,6 +62,18 @@ PROBLEMS = {
         (8192, 50257, 768, NT),
         (8192, 768, 50257, NN),
         (50257, 768, 8192, TN),
+    ],
+    "few": [
+        *((m, n, k, o) for n, k in FEW_SIDES for m in (1, 2, 4, 8) for o in (NT, NN)),
+        (1, 1, 3_000_000, NT),
+        (3, 5, 300_000, NT),
+        (8, 8, 65_536, NT),
+        (100_000, 3, 64, NT),
+        (65_536, 8, 1024, NT),
+        (65_536, 8, 1024, NN),
+        (768, 3, 8192, TN),
+        (1, 4093, 4097, NT),
+        (1, 4093, 4097, NN),
     ],
     "gpt2": list(layers_of((*GPT2, (50304, 768)), (1, 8, 128, 1024, 8192))),
     "llama": list(layers_of(LLAMA, (1, 8, 128, 1024, 8192))),

@@ -26,6 +26,7 @@ ROWWISE = (
 )  # fmt: skip
 PRODUCTS: dict[str, Callable[[], Kernel]] = {
     "matmul": lambda: matmul((1, 70, 40, 90)).kernel,
+    "matmul_few": lambda: matmul((1, 3, 40, 90), with_bias=True).kernel,
     "matmul_narrow": lambda: matmul((2, 128, 128, 64), bfloat16).kernel,
     "conv": lambda: conv((2, 9, 8, 3), 16, 3, padding=1).kernel,
     "conv_planar": lambda: conv((2, 9, 16, 3), 8, 3, padding=1, channels_last=False).kernel,

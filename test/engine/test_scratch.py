@@ -76,6 +76,7 @@ def test_parts_of_a_joined_array_stay_in_it(monkeypatch: pytest.MonkeyPatch) -> 
     assert placed[part].offset == placed[whole].offset + 256
 
 
+@pytest.mark.usefixtures("cpu_by_default")
 def test_arrays_of_which_parts_are_read_stay_until_then(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scratch, "LEAST", 1)
     x, cell = Tensor.zeros(6, 32, 64).realize(), nn.LSTMCell(64, 64)

@@ -116,6 +116,7 @@ def test_a_view_names_the_tensor_whose_memory_it_shows() -> None:
     assert not (x + 1)._is_view() and not x[[0]]._is_view()
 
 
+@pytest.mark.usefixtures("cpu_by_default")
 def test_an_index_that_is_one_number_at_hand_is_that_number() -> None:
     counts, places = Tensor.zeros(3, 3).realize(), Tensor([2, -1, 0]).realize()
     for number in (0, 1):
