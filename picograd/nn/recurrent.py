@@ -34,6 +34,9 @@ from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.scan import scan
 
 State = tuple[Tensor, ...]
+Input = tuple[Tensor, Tensor | None]  # weight and bias of a layer's input
+Weights = tuple[Tensor, Tensor | None, Tensor | None]  # of its state, its bias, the projection
+FEW_ROWS, WIDEST = 64, 2  # of a batch whose steps leave most of a GPU idle, and bytes a number
 GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 
 
@@ -202,30 +205,76 @@ def mode_of(op: str, nonlinearity: str) -> str:
 
 @event
 def over_time(
-    mode: str,
-    rows: tuple[Tensor, Tensor | None],
-    state: State,
-    weights: tuple[Tensor, Tensor | None, Tensor | None],
-    is_reverse: bool,
+    mode: str, rows: tuple[Tensor, Tensor | None], state: State, weights: Weights, is_reverse: bool
 ) -> tuple[State, Tensor]:
     """Run the loop of one direction: the input's part (T, B, G*H), and whether it counts.
 
     The weights are those of the state, its bias, and the projection.
     """
-    move, (weight, bias, projection) = STEPS[mode], weights
 
     def step(state: State, x: Any) -> tuple[State, Tensor]:
         given, inside = x
-        moved = move(given, state[0].linear(weight, bias), state)
-        if projection is not None:
-            moved = (moved[0].linear(projection), *moved[1:])
-        # inside autocast a GRU on the CPU multiplies in 16 bits; its state keeps its dtype
-        moved = tuple(new.cast(old.dtype) for new, old in zip(moved, state))
-        if inside is not None:
-            moved = tuple(inside.where(a, b) for a, b in zip(moved, state))
+        moved = advance_state(mode, given, state, weights, inside)
         return moved, moved[0]
 
     return scan(step, state, rows, reverse=is_reverse)
+
+
+def advance_state(
+    mode: str, given: Tensor, state: State, weights: Weights, inside: Tensor | None
+) -> State:
+    """Compute the next state of a layer; where `inside` is false it stays."""
+    weight, bias, projection = weights
+    moved = STEPS[mode](given, state[0].linear(weight, bias), state)
+    if projection is not None:
+        moved = (moved[0].linear(projection), *moved[1:])
+    # inside autocast a GRU on the CPU multiplies in 16 bits; its state keeps its dtype
+    moved = tuple(new.cast(old.dtype) for new, old in zip(moved, state))
+    if inside is None:
+        return moved
+    return tuple(inside.where(new, old) for new, old in zip(moved, state))
+
+
+@event
+def over_layers(
+    mode: str, given: Tensor, states: Sequence[State], inputs: Sequence[Input],
+    weights: Sequence[Weights],
+) -> tuple[Sequence[State], Tensor]:  # fmt: skip
+    """Run the loop of all layers: each is a step behind the one before, and beside it.
+
+    The products of a step do not wait for each other, and a GPU that one of them leaves idle does
+    them at once. `given` is the first layer's input's part, of more steps than there are layers.
+    The first and the last steps, which not all layers take, are outside of the loop.
+    """
+    late = len(states) - 1
+
+    def step(states: Sequence[State], rows: Sequence[Any], layers: range) -> tuple[State, ...]:
+        found = list(states)
+        for layer in layers:
+            given = rows[layer].linear(*inputs[layer]) if layer else rows[layer]
+            found[layer] = advance_state(mode, given, states[layer], weights[layer], None)
+        return tuple(found)
+
+    def whole(carry: Any, row: Tensor) -> tuple[Any, Tensor]:
+        states, below = carry
+        moved = step(states, (row, *below), range(late + 1))
+        return (moved, outputs(moved)[:-1]), moved[-1][0]
+
+    for number, row in enumerate(given[:late].unbind(0)):
+        states = step(states, (row, *outputs(states)), range(number + 1))
+    # Its gradients by the layer itself and by the next one are carried apart, and added later.
+    carry = states, outputs(states)[:-1]
+    (states, _), y = scan(whole, carry, given[late:])
+    ends = []
+    for number in range(1, late + 1):
+        states = step(states, (None, *outputs(states)), range(number, late + 1))
+        ends.append(states[-1][0])
+    return states, Tensor.cat([y, Tensor.stack(ends)], 0)
+
+
+def outputs(states: Sequence[State]) -> tuple[Tensor, ...]:
+    """Give the output of each layer's last step."""
+    return tuple(state[0] for state in states)
 
 
 class Recurrent(Module):
@@ -396,10 +445,17 @@ class Recurrent(Module):
             problem = "a sequence of 0 steps"
             raise ShapeError(type(self).__name__, problem, "give at least one step")
         first, dtype = self._first(x, state), self._dtype_inside(x, is_packed)
+        layers = range(self.num_layers)
         if dtype is not x.dtype:
             x, first = x.cast(dtype), tuple(part.cast(dtype) for part in first)
+        if self._is_slanted(x, inside):
+            starts = tuple(zip(*(part.unbind(0) for part in first)))
+            pairs = [self._weights(suffix) for (suffix,) in map(self._suffixes, layers)]
+            inputs, weights = zip(*pairs)
+            ends, y = over_layers(self.mode, x.linear(*inputs[0]), starts, inputs, weights)
+            return y, tuple(Tensor.stack(list(parts), 0) for parts in zip(*ends))
         lasts: list[State] = []
-        for layer in range(self.num_layers):
+        for layer in layers:
             outputs = []
             for suffix in self._suffixes(layer):
                 start = tuple(part[len(lasts)] for part in first)
@@ -415,20 +471,37 @@ class Recurrent(Module):
         self, x: Tensor, state: State, suffix: str, inside: Tensor | None
     ) -> tuple[Tensor, State]:
         """Run one layer in one direction: (T, B, I) -> (T, B, H)."""
+        entering, weights = self._weights(suffix)
+        given = x.linear(*entering)  # T B G*H
+        is_reverse = suffix.endswith("_reverse")
+        last, y = over_time(self.mode, (given, inside), state, weights, is_reverse)
+        return (y if inside is None else inside.where(y, 0.0)), last
+
+    def _weights(self, suffix: str) -> tuple[Input, Weights]:
+        """Give the weights of one layer in one direction."""
         bias = getattr(self, "bias_ih" + suffix) if self.bias else None
         if self.bias and self.mode != "GRU":  # a GRU's second bias is inside its reset gate
             bias = bias + getattr(self, "bias_hh" + suffix)
-        given = x.linear(getattr(self, "weight_ih" + suffix), bias)  # T B G*H
+        entering = getattr(self, "weight_ih" + suffix), bias
         weight, projection = getattr(self, "weight_hh" + suffix), None
         if self.proj_size:
             projection = getattr(self, "weight_hr" + suffix)
         has_bias = self.bias and self.mode == "GRU"
         bias = getattr(self, "bias_hh" + suffix) if has_bias else None
-        is_reverse = suffix.endswith("_reverse")
-        last, y = over_time(
-            self.mode, (given, inside), state, (weight, bias, projection), is_reverse
+        return entering, (weight, bias, projection)
+
+    def _is_slanted(self, x: Tensor, inside: Tensor | None) -> bool:
+        """Tell whether all layers run in one loop: where a step of one fills no GPU."""
+        is_plain = (
+            inside is None and not self.bidirectional and not (self.dropout and self.training)
         )
-        return (y if inside is None else inside.where(y, 0.0)), last
+        is_small = x.shape[1] <= FEW_ROWS and x.dtype.itemsize < 4
+        return (
+            is_plain
+            and is_small
+            and 1 < self.num_layers < x.shape[0]
+            and is_gpu(x.device.partition(":")[0])
+        )
 
     def extra_repr(self) -> str:
         """Describe the settings."""
