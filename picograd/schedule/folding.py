@@ -157,7 +157,8 @@ def in_rows_of(part: Part, readers: Sequence[Part]) -> Part:
     for reader in readers:
         *rows, size = sizes_of(reader) or (1,)
         count = product(rows)
-        if rows and len(part.rows) == 1 and size and not points % (count * size):
+        is_flat = len(part.rows) == 1
+        if rows and is_flat and size and not points % (count * size):
             sizes = *rows, points // count
             axes = tuple(Axis("i", n) for n in sizes)
             there = {part.rows[0]: position_over(axes)}
