@@ -213,8 +213,7 @@ def over_time(
     """
 
     def step(state: State, x: Any) -> tuple[State, Tensor]:
-        given, inside = x
-        moved = advance_state(mode, given, state, weights, inside)
+        moved = advance_state(mode, x[0], state, weights, x[1])
         return moved, moved[0]
 
     return scan(step, state, rows, reverse=is_reverse)
@@ -238,15 +237,19 @@ def advance_state(
 @event
 def over_layers(
     mode: str, given: Tensor, states: Sequence[State], inputs: Sequence[Input],
-    weights: Sequence[Weights],
+    weights: Sequence[Weights], factors: Sequence[Tensor],
 ) -> tuple[Sequence[State], Tensor]:  # fmt: skip
     """Run the loop of all layers: each is a step behind the one before, and beside it.
 
     The products of a step do not wait for each other, and a GPU that one of them leaves idle does
     them at once. `given` is the first layer's input's part, of more steps than there are layers.
-    The first and the last steps, which not all layers take, are outside of the loop.
+    The first and the last steps, which not all layers take, are outside of the loop. `factors`
+    (T, B, H), where there are any, are those of each layer's output as the input of the next.
     """
-    late = len(states) - 1
+    late, count = len(states) - 1, given.shape[0]
+    first, last = ([list(x[span].unbind(0)) for x in factors] for span in
+                   (slice(late), slice(count - late, count)))  # fmt: skip
+    between = [x[late - n : count - n] for n, x in enumerate(factors, 1)]
 
     def step(states: Sequence[State], rows: Sequence[Any], layers: range) -> tuple[State, ...]:
         found = list(states)
@@ -255,21 +258,28 @@ def over_layers(
             found[layer] = advance_state(mode, given, states[layer], weights[layer], None)
         return tuple(found)
 
-    def whole(carry: Any, row: Tensor) -> tuple[Any, Tensor]:
-        states, below = carry
-        moved = step(states, (row, *below), range(late + 1))
+    def whole(carry: Any, x: Any) -> tuple[Any, Tensor]:
+        (states, below), (row, at) = carry, x
+        moved = step(states, scaled(row, below, at), range(late + 1))
         return (moved, outputs(moved)[:-1]), moved[-1][0]
 
     for number, row in enumerate(given[:late].unbind(0)):
-        states = step(states, (row, *outputs(states)), range(number + 1))
+        at = [x[number - n] for n, x in enumerate(first, 1)]
+        states = step(states, scaled(row, outputs(states), at), range(number + 1))
     # Its gradients by the layer itself and by the next one are carried apart, and added later.
     carry = states, outputs(states)[:-1]
-    (states, _), y = scan(whole, carry, given[late:])
+    (states, _), y = scan(whole, carry, (given[late:], between))
     ends = []
     for number in range(1, late + 1):
-        states = step(states, (None, *outputs(states)), range(number, late + 1))
+        at = [x[number - n - 1] for n, x in enumerate(last, 1)]
+        states = step(states, scaled(None, outputs(states), at), range(number, late + 1))
         ends.append(states[-1][0])
     return states, Tensor.cat([y, Tensor.stack(ends)], 0)
+
+
+def scaled(given: Any, below: Sequence[Tensor], at: Sequence[Tensor]) -> tuple[Any, ...]:
+    """List the inputs of all layers: the first's as given, others times factors if there are."""
+    return given, *((x * y for x, y in zip(below, at)) if at else below)
 
 
 def outputs(states: Sequence[State]) -> tuple[Tensor, ...]:
@@ -414,13 +424,11 @@ class Recurrent(Module):
         sizes = sizes[: 1 + (self.mode == "LSTM")]
         wanted = [(count, x.shape[1], size) for size in sizes]
         if state is None:
-            place: dict[str, Any] = dict(device=x.device, dtype=x.dtype)
-            return tuple(Tensor.zeros(*shape, **place) for shape in wanted)
+            return tuple(x.new_zeros(shape) for shape in wanted)
         found = [tuple(part.shape) for part in state]
         if found != wanted:
             problem = f"states of shapes {found}, {wanted} wanted"
-            given = "(h, c), each " if len(sizes) > 1 else ""
-            fix = f"give {given}(layers * directions, B, H)"
+            fix = f"give {'(h, c), each ' * (len(sizes) > 1)}(layers * directions, B, H)"
             raise ShapeError(type(self).__name__, problem, fix)
         return state
 
@@ -450,9 +458,12 @@ class Recurrent(Module):
             x, first = x.cast(dtype), tuple(part.cast(dtype) for part in first)
         if self._is_slanted(x, inside):
             starts = tuple(zip(*(part.unbind(0) for part in first)))
-            pairs = [self._weights(suffix) for (suffix,) in map(self._suffixes, layers)]
-            inputs, weights = zip(*pairs)
-            ends, y = over_layers(self.mode, x.linear(*inputs[0]), starts, inputs, weights)
+            inputs, weights = zip(*[self._weights(f"_l{layer}") for layer in layers])
+            given, factors = x.linear(*inputs[0]), []
+            if self.dropout and self.training:
+                ones = x.new_ones((*x.shape[:2], first[0].shape[-1]))
+                factors = [dropout(ones, self.dropout) for _ in layers[1:]]
+            ends, y = over_layers(self.mode, given, starts, inputs, weights, factors)
             return y, tuple(Tensor.stack(list(parts), 0) for parts in zip(*ends))
         lasts: list[State] = []
         for layer in layers:
@@ -492,16 +503,10 @@ class Recurrent(Module):
 
     def _is_slanted(self, x: Tensor, inside: Tensor | None) -> bool:
         """Tell whether all layers run in one loop: where a step of one fills no GPU."""
-        is_plain = (
-            inside is None and not self.bidirectional and not (self.dropout and self.training)
-        )
-        is_small = x.shape[1] <= FEW_ROWS and x.dtype.itemsize < 4
-        return (
-            is_plain
-            and is_small
-            and 1 < self.num_layers < x.shape[0]
-            and is_gpu(x.device.partition(":")[0])
-        )
+        steps, rows = x.shape[:2]
+        if not is_gpu(x.device.partition(":")[0]) or rows > FEW_ROWS or x.dtype.itemsize > WIDEST:
+            return False
+        return inside is None and not self.bidirectional and 1 < self.num_layers < steps
 
     def extra_repr(self) -> str:
         """Describe the settings."""

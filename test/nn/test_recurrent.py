@@ -177,6 +177,19 @@ def test_dropout_is_between_layers(device):
     np.testing.assert_array_equal(layer(x)[0].numpy(), layer(x)[0].numpy())
 
 
+def test_dropout_between_layers_beside_one_another(device, monkeypatch):
+    """It draws what it draws where a layer runs after the other."""
+    layer = nn.GRU(3, 4, num_layers=3, dropout=0.5).to(device)
+    x = Tensor(array(5, 2, 3), device=device)
+    found = []
+    for is_gpu in (False, True):
+        monkeypatch.setattr(nn.recurrent, "is_gpu", lambda kind, is_gpu=is_gpu: is_gpu)
+        monkeypatch.setattr(nn.recurrent, "WIDEST", 4)
+        picograd.manual_seed(0)
+        found.append(layer(x)[0].numpy())
+    np.testing.assert_allclose(*found, atol=1e-6)
+
+
 def train(model, head, x, target, loss, steps, device):
     """Take Adam steps and return the last loss."""
     optimizer = nn.optim.Adam([*model.parameters(), *head.parameters()], lr=0.02)
