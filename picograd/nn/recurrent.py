@@ -36,7 +36,7 @@ from picograd.tensor.transforms.scan import scan
 State = tuple[Tensor, ...]
 Input = tuple[Tensor, Tensor | None]  # weight and bias of a layer's input
 Weights = tuple[Tensor, Tensor | None, Tensor | None]  # of its state, its bias, the projection
-FEW_ROWS, WIDEST = 64, 2  # of a batch whose steps leave most of a GPU idle, and bytes a number
+FEW_ROWS, FEW_WEIGHTS, WIDEST = 128, 1 << 24, 2  # whose steps leave a GPU idle; bytes of a number
 GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 
 
@@ -247,8 +247,8 @@ def over_layers(
     (T, B, H), where there are any, are those of each layer's output as the input of the next.
     """
     late, count = len(states) - 1, given.shape[0]
-    first, last = ([list(x[span].unbind(0)) for x in factors] for span in
-                   (slice(late), slice(count - late, count)))  # fmt: skip
+    first = [x[:late].unbind(0) for x in factors]
+    last = [x[count - late :].unbind(0) for x in factors]
     between = [x[late - n : count - n] for n, x in enumerate(factors, 1)]
 
     def step(states: Sequence[State], rows: Sequence[Any], layers: range) -> tuple[State, ...]:
@@ -497,16 +497,16 @@ class Recurrent(Module):
         weight, projection = getattr(self, "weight_hh" + suffix), None
         if self.proj_size:
             projection = getattr(self, "weight_hr" + suffix)
-        has_bias = self.bias and self.mode == "GRU"
-        bias = getattr(self, "bias_hh" + suffix) if has_bias else None
-        return entering, (weight, bias, projection)
+        inner = getattr(self, "bias_hh" + suffix) if self.bias and self.mode == "GRU" else None
+        return entering, (weight, inner, projection)
 
     def _is_slanted(self, x: Tensor, inside: Tensor | None) -> bool:
         """Tell whether all layers run in one loop: where a step of one fills no GPU."""
         steps, rows = x.shape[:2]
-        if not is_gpu(x.device.partition(":")[0]) or rows > FEW_ROWS or x.dtype.itemsize > WIDEST:
-            return False
-        return inside is None and not self.bidirectional and 1 < self.num_layers < steps
+        weights = (2 * self.num_layers - 1) * GATES[self.mode] * self.hidden_size**2
+        is_small = rows <= FEW_ROWS and weights <= FEW_WEIGHTS and x.dtype.itemsize <= WIDEST
+        is_plain = inside is None and not self.bidirectional and 1 < self.num_layers < steps
+        return is_plain and is_small and is_gpu(x.device.partition(":")[0])
 
     def extra_repr(self) -> str:
         """Describe the settings."""
