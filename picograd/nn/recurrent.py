@@ -36,7 +36,8 @@ from picograd.tensor.transforms.scan import scan
 State = tuple[Tensor, ...]
 Input = tuple[Tensor, Tensor | None]  # weight and bias of a layer's input
 Weights = tuple[Tensor, Tensor | None, Tensor | None]  # of its state, its bias, the projection
-FEW_ROWS, FEW_WEIGHTS, WIDEST = 128, 1 << 24, 2  # whose steps leave a GPU idle; bytes of a number
+# Batches, layers, weights and bytes of a number at most, of which layers run side by side on a GPU
+FEW_ROWS, FEW_LAYERS, FEW_WEIGHTS, WIDEST = 128, 4, 1 << 24, 2
 GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 
 
@@ -505,8 +506,8 @@ class Recurrent(Module):
         steps, rows = x.shape[:2]
         weights = (2 * self.num_layers - 1) * GATES[self.mode] * self.hidden_size**2
         is_small = rows <= FEW_ROWS and weights <= FEW_WEIGHTS and x.dtype.itemsize <= WIDEST
-        is_plain = inside is None and not self.bidirectional and 1 < self.num_layers < steps
-        return is_plain and is_small and is_gpu(x.device.partition(":")[0])
+        is_stack = 1 < self.num_layers <= min(FEW_LAYERS, steps - 1) and not self.bidirectional
+        return inside is None and is_stack and is_small and is_gpu(x.device.partition(":")[0])
 
     def extra_repr(self) -> str:
         """Describe the settings."""
