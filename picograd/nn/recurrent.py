@@ -214,25 +214,23 @@ def over_time(
     """
 
     def step(state: State, x: Any) -> tuple[State, Tensor]:
-        moved = advance_state(mode, x[0], state, weights, x[1])
+        moved = advance_state(mode, x[0], state[0], state, weights, x[1])
         return moved, moved[0]
 
     return scan(step, state, rows, reverse=is_reverse)
 
 
 def advance_state(
-    mode: str, given: Tensor, state: State, weights: Weights, inside: Tensor | None
-) -> State:
-    """Compute the next state of a layer; where `inside` is false it stays."""
-    weight, bias, projection = weights
-    moved = STEPS[mode](given, state[0].linear(weight, bias), state)
-    if projection is not None:
-        moved = (moved[0].linear(projection), *moved[1:])
+    mode: str, given: Tensor, own: Tensor, state: State, weights: Weights,
+    inside: Tensor | None = None,
+) -> State:  # fmt: skip
+    """Compute the next state of a layer from its `own` output; where not `inside` it stays."""
+    moved = STEPS[mode](given, own.linear(*weights[:2]), state)
+    if weights[2] is not None:
+        moved = (moved[0].linear(weights[2]), *moved[1:])
     # inside autocast a GRU on the CPU multiplies in 16 bits; its state keeps its dtype
     moved = tuple(new.cast(old.dtype) for new, old in zip(moved, state))
-    if inside is None:
-        return moved
-    return tuple(inside.where(new, old) for new, old in zip(moved, state))
+    return moved if inside is None else tuple(inside.where(a, b) for a, b in zip(moved, state))
 
 
 @event
@@ -252,28 +250,31 @@ def over_layers(
     last = [x[count - late :].unbind(0) for x in factors]
     between = [x[late - n : count - n] for n, x in enumerate(factors, 1)]
 
-    def step(states: Sequence[State], rows: Sequence[Any], layers: range) -> tuple[State, ...]:
-        found = list(states)
+    def step(states: Any, known: Any, rows: Any, layers: range) -> tuple[State, ...]:
+        found, own = list(states), known or outputs(states)
         for layer in layers:
             given = rows[layer].linear(*inputs[layer]) if layer else rows[layer]
-            found[layer] = advance_state(mode, given, states[layer], weights[layer], None)
+            found[layer] = advance_state(mode, given, own[layer], states[layer], weights[layer])
         return tuple(found)
 
+    def copies(states: Any) -> tuple[Any, Any]:
+        # Gradients by a layer's own product, its gates and the next layer are added a step later.
+        return outputs(states) * (mode == "GRU"), outputs(states)[:-1]
+
     def whole(carry: Any, x: Any) -> tuple[Any, Tensor]:
-        (states, below), (row, at) = carry, x
-        moved = step(states, scaled(row, below, at), range(late + 1))
-        return (moved, outputs(moved)[:-1]), moved[-1][0]
+        (states, own, below), (row, at) = carry, x
+        moved = step(states, own, scaled(row, below, at), range(late + 1))
+        return (moved, *copies(moved)), moved[-1][0]
 
     for number, row in enumerate(given[:late].unbind(0)):
         at = [x[number - n] for n, x in enumerate(first, 1)]
-        states = step(states, scaled(row, outputs(states), at), range(number + 1))
-    # Its gradients by the layer itself and by the next one are carried apart, and added later.
-    carry = states, outputs(states)[:-1]
-    (states, _), y = scan(whole, carry, (given[late:], between))
+        states = step(states, (), scaled(row, outputs(states), at), range(number + 1))
+    carry = states, *copies(states)
+    (states, *_), y = scan(whole, carry, (given[late:], between))
     ends = []
     for number in range(1, late + 1):
         at = [x[number - n - 1] for n, x in enumerate(last, 1)]
-        states = step(states, scaled(None, outputs(states), at), range(number, late + 1))
+        states = step(states, (), scaled(None, outputs(states), at), range(number, late + 1))
         ends.append(states[-1][0])
     return states, Tensor.cat([y, Tensor.stack(ends)], 0)
 
