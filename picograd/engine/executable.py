@@ -30,7 +30,7 @@ from picograd.engine.debug import (
 )
 from picograd.engine.native_calls import NATIVE_AFTER, Native
 from picograd.engine.plan_key import GraphKey, leaf_buffer
-from picograd.engine.scratch import place_workspaces, tape_launches
+from picograd.engine.scratch import place_workspaces, rows_of_one, tape_launches
 from picograd.engine.watch import PROFILES, RECORDERS
 from picograd.errors import TraceError, internal
 from picograd.graph.host_call import run
@@ -472,9 +472,12 @@ def compile_steps(
     plan: Plan,
     devices: dict[str, Device],
     loaded: Mapping[tuple[str, int], Executable],
-    is_body: bool = False,
+    rows: Sequence[Sequence[int]] = (),
 ) -> tuple[Action, ...]:
-    """Lay the launches of a plan out as tapes, between its copies and loops."""
+    """Lay the launches of a plan out as tapes, between its copies and loops.
+
+    Of the body of a loop, `rows` lists slots that may be rows of one array.
+    """
     actions: list[Action] = []
     scalar_dtypes = [accumulate_dtype(node.dtype) for node in plan.scalars]
 
@@ -493,10 +496,10 @@ def compile_steps(
                 dtypes = tuple([plan.slots[slot].dtype.real for slot in step.slots])
                 actions.append(HostRun(devices[step.device], step, dtypes))
             else:
-                body = compile_steps(step.body, devices, loaded, True)
+                body = compile_steps(step.body, devices, loaded, rows_of_one(plan, step))
                 actions.append(loop_run(devices[step.device], step, body))
         if launches:
-            made = tape_launches(plan, launches, loaded, is_body)
+            made = tape_launches(plan, launches, loaded, rows)
             tape = devices[name].make_tape(made, len(plan.slots), scalar_dtypes)
             actions.append(TapeRun(devices[name], tape))
     return tuple(actions)

@@ -12,7 +12,15 @@ from picograd.dtype import uint8
 from picograd.runtime.device import Executable, TapeLaunch
 from picograd.schedule.in_place import lives_of
 from picograd.schedule.memory import place_slots
-from picograd.schedule.plan import KernelLaunch, Plan, PlanSlot, Step, find_waits
+from picograd.schedule.plan import (
+    KernelLaunch,
+    LoopStep,
+    Plan,
+    PlanSlot,
+    Step,
+    find_waits,
+    shared_memory,
+)
 from picograd.target import is_host
 
 Loaded = Mapping[tuple[str, int], Executable]  # by device and kernel
@@ -65,16 +73,25 @@ def space_slot(nbytes: int, device: str) -> PlanSlot:
     return PlanSlot("temporary", uint8, size=nbytes, device=device, shape=(nbytes,), strides=(1,))
 
 
+def rows_of_one(plan: Plan, step: LoopStep) -> list[list[int]]:
+    """List slots of a loop's body that lie in one array of the plan, or in arrays that overlap."""
+    sharing = shared_memory(plan.slots, sorted({each.slot for _, each in step.bindings}))
+    return [
+        [number for number, binding in step.bindings if binding.slot in others]
+        for others in sharing.values()
+    ]
+
+
 def tape_launches(
-    plan: Plan, launches: Sequence[KernelLaunch], loaded: Loaded, is_body: bool
+    plan: Plan, launches: Sequence[KernelLaunch], loaded: Loaded, rows: Sequence[Sequence[int]]
 ) -> list[TapeLaunch]:
     """Say what the launches of a tape run, and which others each waits for.
 
-    For all before it in a loop's body, where arrays may be rows of one, and on a CPU.
+    For all before it on a CPU. Of a loop's body, `rows` lists slots that may be rows of one array.
     """
     waits: Sequence[tuple[int, ...] | None] = [None] * len(launches)
-    if not is_body and not is_host(launches[0].device):
-        waits = find_waits(plan.slots, launches)
+    if not is_host(launches[0].device):
+        waits = find_waits(plan.slots, launches, rows)
     made = []
     for each, before in zip(launches, waits):
         spaces = len(each.slots) - len(each.kernel.slots)

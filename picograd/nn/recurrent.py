@@ -34,6 +34,10 @@ from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.scan import scan
 
 State = tuple[Tensor, ...]
+Input = tuple[Tensor, Tensor | None]  # weight and bias of a layer's input
+Weights = tuple[Tensor, Tensor | None, Tensor | None]  # of its state, its bias, the projection
+# Batches, layers, weights and bytes of a number at most, of which layers run side by side on a GPU
+FEW_ROWS, FEW_LAYERS, FEW_WEIGHTS, WIDEST = 128, 4, 1 << 24, 2
 GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 
 
@@ -202,30 +206,87 @@ def mode_of(op: str, nonlinearity: str) -> str:
 
 @event
 def over_time(
-    mode: str,
-    rows: tuple[Tensor, Tensor | None],
-    state: State,
-    weights: tuple[Tensor, Tensor | None, Tensor | None],
-    is_reverse: bool,
+    mode: str, rows: tuple[Tensor, Tensor | None], state: State, weights: Weights, is_reverse: bool
 ) -> tuple[State, Tensor]:
     """Run the loop of one direction: the input's part (T, B, G*H), and whether it counts.
 
     The weights are those of the state, its bias, and the projection.
     """
-    move, (weight, bias, projection) = STEPS[mode], weights
 
     def step(state: State, x: Any) -> tuple[State, Tensor]:
-        given, inside = x
-        moved = move(given, state[0].linear(weight, bias), state)
-        if projection is not None:
-            moved = (moved[0].linear(projection), *moved[1:])
-        # inside autocast a GRU on the CPU multiplies in 16 bits; its state keeps its dtype
-        moved = tuple(new.cast(old.dtype) for new, old in zip(moved, state))
-        if inside is not None:
-            moved = tuple(inside.where(a, b) for a, b in zip(moved, state))
+        moved = advance_state(mode, x[0], state[0], state, weights, x[1])
         return moved, moved[0]
 
     return scan(step, state, rows, reverse=is_reverse)
+
+
+def advance_state(
+    mode: str, given: Tensor, own: Tensor, state: State, weights: Weights,
+    inside: Tensor | None = None,
+) -> State:  # fmt: skip
+    """Compute the next state of a layer from its `own` output; where not `inside` it stays."""
+    moved = STEPS[mode](given, own.linear(*weights[:2]), state)
+    if weights[2] is not None:
+        moved = (moved[0].linear(weights[2]), *moved[1:])
+    # inside autocast a GRU on the CPU multiplies in 16 bits; its state keeps its dtype
+    moved = tuple(new.cast(old.dtype) for new, old in zip(moved, state))
+    return moved if inside is None else tuple(inside.where(a, b) for a, b in zip(moved, state))
+
+
+@event
+def over_layers(
+    mode: str, given: Tensor, states: Sequence[State], inputs: Sequence[Input],
+    weights: Sequence[Weights], factors: Sequence[Tensor],
+) -> tuple[Sequence[State], Tensor]:  # fmt: skip
+    """Run the loop of all layers: each is a step behind the one before, and beside it.
+
+    The products of a step do not wait for each other, and a GPU that one of them leaves idle does
+    them at once. `given` is the first layer's input's part, of more steps than there are layers.
+    The first and the last steps, which not all layers take, are outside of the loop. `factors`
+    (T, B, H), where there are any, are those of each layer's output as the input of the next.
+    """
+    late, count = len(states) - 1, given.shape[0]
+    first = [x[:late].unbind(0) for x in factors]
+    last = [x[count - late :].unbind(0) for x in factors]
+    between = [x[late - n : count - n] for n, x in enumerate(factors, 1)]
+
+    def step(states: Any, known: Any, rows: Any, layers: range) -> tuple[State, ...]:
+        found, own = list(states), known or outputs(states)
+        for layer in layers:
+            given = rows[layer].linear(*inputs[layer]) if layer else rows[layer]
+            found[layer] = advance_state(mode, given, own[layer], states[layer], weights[layer])
+        return tuple(found)
+
+    def copies(states: Any) -> tuple[Any, Any]:
+        # Gradients by a layer's own product, its gates and the next layer are added a step later.
+        return outputs(states) * (mode == "GRU"), outputs(states)[:-1]
+
+    def whole(carry: Any, x: Any) -> tuple[Any, Tensor]:
+        (states, own, below), (row, at) = carry, x
+        moved = step(states, own, scaled(row, below, at), range(late + 1))
+        return (moved, *copies(moved)), moved[-1][0]
+
+    for number, row in enumerate(given[:late].unbind(0)):
+        at = [x[number - n] for n, x in enumerate(first, 1)]
+        states = step(states, (), scaled(row, outputs(states), at), range(number + 1))
+    carry = states, *copies(states)
+    (states, *_), y = scan(whole, carry, (given[late:], between))
+    ends = []
+    for number in range(1, late + 1):
+        at = [x[number - n - 1] for n, x in enumerate(last, 1)]
+        states = step(states, (), scaled(None, outputs(states), at), range(number, late + 1))
+        ends.append(states[-1][0])
+    return states, Tensor.cat([y, Tensor.stack(ends)], 0)
+
+
+def scaled(given: Any, below: Sequence[Tensor], at: Sequence[Tensor]) -> tuple[Any, ...]:
+    """List the inputs of all layers: the first's as given, others times factors if there are."""
+    return given, *((x * y for x, y in zip(below, at)) if at else below)
+
+
+def outputs(states: Sequence[State]) -> tuple[Tensor, ...]:
+    """Give the output of each layer's last step."""
+    return tuple(state[0] for state in states)
 
 
 class Recurrent(Module):
@@ -365,13 +426,11 @@ class Recurrent(Module):
         sizes = sizes[: 1 + (self.mode == "LSTM")]
         wanted = [(count, x.shape[1], size) for size in sizes]
         if state is None:
-            place: dict[str, Any] = dict(device=x.device, dtype=x.dtype)
-            return tuple(Tensor.zeros(*shape, **place) for shape in wanted)
+            return tuple(x.new_zeros(shape) for shape in wanted)
         found = [tuple(part.shape) for part in state]
         if found != wanted:
             problem = f"states of shapes {found}, {wanted} wanted"
-            given = "(h, c), each " if len(sizes) > 1 else ""
-            fix = f"give {given}(layers * directions, B, H)"
+            fix = f"give {'(h, c), each ' * (len(sizes) > 1)}(layers * directions, B, H)"
             raise ShapeError(type(self).__name__, problem, fix)
         return state
 
@@ -396,10 +455,20 @@ class Recurrent(Module):
             problem = "a sequence of 0 steps"
             raise ShapeError(type(self).__name__, problem, "give at least one step")
         first, dtype = self._first(x, state), self._dtype_inside(x, is_packed)
+        layers = range(self.num_layers)
         if dtype is not x.dtype:
             x, first = x.cast(dtype), tuple(part.cast(dtype) for part in first)
+        if self._is_slanted(x, inside):
+            starts = tuple(zip(*(part.unbind(0) for part in first)))
+            inputs, weights = zip(*[self._weights(f"_l{layer}") for layer in layers])
+            given, factors = x.linear(*inputs[0]), []
+            if self.dropout and self.training:
+                ones = x.new_ones((*x.shape[:2], first[0].shape[-1]))
+                factors = [dropout(ones, self.dropout) for _ in layers[1:]]
+            ends, y = over_layers(self.mode, given, starts, inputs, weights, factors)
+            return y, tuple(Tensor.stack(list(parts), 0) for parts in zip(*ends))
         lasts: list[State] = []
-        for layer in range(self.num_layers):
+        for layer in layers:
             outputs = []
             for suffix in self._suffixes(layer):
                 start = tuple(part[len(lasts)] for part in first)
@@ -415,20 +484,31 @@ class Recurrent(Module):
         self, x: Tensor, state: State, suffix: str, inside: Tensor | None
     ) -> tuple[Tensor, State]:
         """Run one layer in one direction: (T, B, I) -> (T, B, H)."""
+        entering, weights = self._weights(suffix)
+        given = x.linear(*entering)  # T B G*H
+        is_reverse = suffix.endswith("_reverse")
+        last, y = over_time(self.mode, (given, inside), state, weights, is_reverse)
+        return (y if inside is None else inside.where(y, 0.0)), last
+
+    def _weights(self, suffix: str) -> tuple[Input, Weights]:
+        """Give the weights of one layer in one direction."""
         bias = getattr(self, "bias_ih" + suffix) if self.bias else None
         if self.bias and self.mode != "GRU":  # a GRU's second bias is inside its reset gate
             bias = bias + getattr(self, "bias_hh" + suffix)
-        given = x.linear(getattr(self, "weight_ih" + suffix), bias)  # T B G*H
+        entering = getattr(self, "weight_ih" + suffix), bias
         weight, projection = getattr(self, "weight_hh" + suffix), None
         if self.proj_size:
             projection = getattr(self, "weight_hr" + suffix)
-        has_bias = self.bias and self.mode == "GRU"
-        bias = getattr(self, "bias_hh" + suffix) if has_bias else None
-        is_reverse = suffix.endswith("_reverse")
-        last, y = over_time(
-            self.mode, (given, inside), state, (weight, bias, projection), is_reverse
-        )
-        return (y if inside is None else inside.where(y, 0.0)), last
+        inner = getattr(self, "bias_hh" + suffix) if self.bias and self.mode == "GRU" else None
+        return entering, (weight, inner, projection)
+
+    def _is_slanted(self, x: Tensor, inside: Tensor | None) -> bool:
+        """Tell whether all layers run in one loop: where a step of one fills no GPU."""
+        steps, rows = x.shape[:2]
+        weights = (2 * self.num_layers - 1) * GATES[self.mode] * self.hidden_size**2
+        is_small = rows <= FEW_ROWS and weights <= FEW_WEIGHTS and x.dtype.itemsize <= WIDEST
+        is_stack = 1 < self.num_layers <= min(FEW_LAYERS, steps - 1) and not self.bidirectional
+        return inside is None and is_stack and is_small and is_gpu(x.device.partition(":")[0])
 
     def extra_repr(self) -> str:
         """Describe the settings."""

@@ -34,7 +34,7 @@ FORMATS = {
     "float32": "f4x",
     "float64": "d",
 }
-MOST_UNROLLED = 2048  # launches of all steps of a loop that are one tape
+MOST_UNROLLED = 4096  # launches of all steps of a loop that are one tape
 FEW_WORDS = 64  # of which Python sees faster than NumPy which have changed
 
 
@@ -76,14 +76,8 @@ class Parameters:
             self.whole = None
             return self, 1
         if self.whole is None:
-            moved = [
-                replace(
-                    each, slots=tuple([t * tape.slot_count + n for n in each.slots]), waits=None
-                )
-                for t in range(length)
-                for each in tape.launches
-            ]
-            whole = replace(tape, launches=tuple(moved), slot_count=length * tape.slot_count)
+            moved = unrolled_launches(tape, length)
+            whole = replace(tape, launches=moved, slot_count=length * tape.slot_count)
             self.whole = Parameters(whole, self.driver)
         return self.whole, length
 
@@ -225,3 +219,24 @@ def window_ends(tensor: TensorMap, windows: Windows) -> list[int]:
     """Find where the last window begins along each dimension, from the last element on."""
     rows = zip(windows.first, windows.counts, windows.steps, tensor.sizes[1:])
     return [first + (count - 1) * step + 1 - size for first, count, step, size in rows]
+
+
+def unrolled_launches(tape: Tape, length: int) -> tuple[TapeLaunch, ...]:
+    """List the launches of all steps of a loop, each on slots of its own.
+
+    A step waits for all of the one before it; those of one wait for each other as in the tape.
+    """
+    count = len(tape.launches)
+    waited = {number for each in tape.launches for number in each.waits or ()}
+    last = [number for number in range(count) if number not in waited]
+    found = []
+    for t in range(length):
+        for each in tape.launches:
+            slots = tuple([t * tape.slot_count + n for n in each.slots])
+            waits = each.waits
+            if waits is not None:
+                own = [t * count + n for n in waits]
+                before = [(t - 1) * count + n for n in last] if t else []
+                waits = tuple(own or before)
+            found.append(replace(each, slots=slots, waits=waits))
+    return tuple(found)

@@ -15,6 +15,7 @@ On a GPU alone: a CPU works on pieces one after the other, in loops without guar
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from picograd.graph.ops import OPS
 from picograd.helpers import product
@@ -60,19 +61,23 @@ def fold_maps(
     found: list[Step] = []
     lives: dict[int, tuple[int, int]] = {}
     for number, step in enumerate(steps):
-        pair = pair_of(found[-1], step) if found else None
-        if pair is not None:
+        found.append(step)
+        is_folded = False
+        while len(found) > 1:
+            pair = pair_of(*found[-2:])
+            if pair is None:
+                break
             lives = lives or lives_of([*steps, *copies])
             gone = {
                 slot
                 for slot, (_, last) in lives.items()
                 if last == number and slots[slot].kind == "temporary"
             }
-            launch = folded(pair, gone)
-            if launch is not None:
-                found[-1] = launch
-                continue
-        found.append(step)
+            launch = folded(pair, gone, is_folded)
+            if launch is None:
+                break
+            found[-2:] = [launch]
+            is_folded = True
     return found
 
 
@@ -118,29 +123,94 @@ def is_plain(launch: KernelLaunch) -> bool:
     return True
 
 
-def folded(pair: Pair, gone: set[int]) -> KernelLaunch | None:
-    """Compute both maps in one kernel, which does not store what is `gone`; None if it can not."""
-    own, *others = pair.first.kernel.parts
-    parts = pair.second.kernel.parts
-    points = product(sizes_of(own))
-    longer = [part for part in parts if product(sizes_of(part)) != points]
-    shapes = [shapes_of(part, points) for part in longer]
-    every = [shape for each in shapes for shape in each]
-    common = [shape for shape in every if all(shape in each for each in shapes)]
-    if others or not common:
+def folded(pair: Pair, gone: set[int], is_again: bool) -> KernelLaunch | None:
+    """Compute both maps in one kernel, which does not store what is `gone`; None if it can not.
+
+    One of them is in pieces, or was before one that it `is_again` folded with.
+    """
+    before, after = (
+        [renumbered(part, pair.slots_of(launch)) for part in launch.kernel.parts]
+        for launch in (pair.first, pair.second)
+    )
+    before = [in_rows_of(part, after) for part in before]
+    rows = rows_of(before, after, is_again)
+    if rows is None:
         return None
-    rows = own.rows
-    if sizes_of(own) not in common:
-        rows = tuple(Axis("i", size) for size in common[0])
-    first = renumbered(own, pair.slots_of(pair.first)).computes
-    there = axes_over(own, rows)
-    computes = [moved(each, rows, there) for each in first]
-    stored = {each.store: n for n, each in enumerate(computes) if each.store}
+    parts = []
+    every: set[int] = set()
+    for group in groups_of([*before, *after]):
+        computes: list[Compute] = []
+        stored: dict[tuple[int, Index], int] = {}
+        for part in group:
+            for piece in pieces_of(part, rows):
+                computes += piece_of(part, rows, piece, stored, len(computes))
+            if part in before:
+                stored |= {each.store: n for n, each in enumerate(computes) if each.store}
+        parts.append(Part(rows, tuple(computes)))
+        every |= {slot for slot, _ in stored}
+    return kernel_of(pair, parts, every, gone)
+
+
+def in_rows_of(part: Part, readers: Sequence[Part]) -> Part:
+    """Give a part of one axis rows of several elements for each of a part that reads them."""
+    points = product(sizes_of(part))
+    for reader in readers:
+        *rows, size = sizes_of(reader) or (1,)
+        count = product(rows)
+        is_flat = len(part.rows) == 1
+        if rows and is_flat and size and not points % (count * size):
+            sizes = *rows, points // count
+            axes = tuple(Axis("i", n) for n in sizes)
+            there = {part.rows[0]: position_over(axes)}
+            computes = piece_of(part, axes, there, {}, 0)
+            return Part(axes, tuple(computes))
+    return part
+
+
+def rows_of(
+    before: Sequence[Part], after: Sequence[Part], is_again: bool
+) -> tuple[Axis, ...] | None:
+    """Find the axes of a kernel of all parts, of which some are in pieces; None if there are none.
+
+    Guards tell where what the second map puts together is in pieces, shorter parts what it reads.
+    """
+    points = min(product(sizes_of(part)) for part in (*before, *after))
+    known = {sizes_of(part): part.rows for part in (*before, *after) if is_of(part, points)}
+    shapes = [shapes_of(part, points) for part in after if not is_of(part, points)]
+    cut = [cuts_of(part, points) for part in before if not is_of(part, points)]
+    if cut:
+        shapes += [*cut, [*known]]
+    shapes = shapes or [[*known]] * is_again
+    common = [shape for shape in chain(*shapes) if all(shape in each for each in shapes)]
+    for shape in common:
+        if shape in known:
+            return known[shape]
+    return tuple(Axis("i", size) for size in common[0]) if common else None
+
+
+def is_of(part: Part, points: int) -> bool:
+    """Tell whether a part has so many points."""
+    return product(sizes_of(part)) == points
+
+
+def groups_of(parts: Sequence[Part]) -> list[list[Part]]:
+    """Put parts that touch memory in common together, each group in their order."""
+    groups: list[list[Part]] = []
     for part in parts:
-        second = renumbered(part, pair.slots_of(pair.second))
-        for piece in pieces_of(second, rows):
-            computes += piece_of(second, rows, piece, stored, len(computes))
-    return kernel_of(pair, rows, computes, {slot for slot, _ in stored}, gone)
+        touched = slots_touched([part])
+        shared = [each for each in groups if not touched.isdisjoint(slots_touched(each))]
+        groups = [each for each in groups if each not in shared]
+        groups.append([*chain(*shared), part])
+    return groups
+
+
+def slots_touched(parts: Sequence[Part]) -> set[int]:
+    """List the slots that parts read or write."""
+    computes = [compute for part in parts for compute in part.computes]
+    exprs = [expr for each in computes for expr in walk(each.body)]
+    read = {expr.arg[0] for expr in exprs if expr.op == "load"}
+    stored = {each.store[0] for each in computes if each.store}
+    return read | stored
 
 
 def sizes_of(part: Part) -> tuple[int, ...]:
@@ -148,20 +218,27 @@ def sizes_of(part: Part) -> tuple[int, ...]:
     return tuple(axis.size for axis in part.rows)
 
 
-def shapes_of(part: Part, points: int) -> list[tuple[int, ...]]:
-    """Find the shapes of so many points that a map has if one of its axes is in pieces."""
+def cuts_of(part: Part, points: int) -> list[tuple[int, ...]]:
+    """Find the shapes of so many points that a map has where one of its axes is in pieces."""
     count, rest = divmod(product(sizes_of(part)), max(points, 1))
-    found: list[tuple[int, ...]] = []
     if rest or not 2 <= count <= MOST_PIECES:
-        return found
-    for place, axis in enumerate(part.rows):
-        size = axis.size // count
-        ends = ends_along(part, axis)
-        is_even = axis.size % count == 0 and not any(end % size for end in ends)
-        if ends and is_even:
-            sizes = list(sizes_of(part))
-            sizes[place] = size
-            found.append(tuple(sizes))
+        return []
+    sizes = sizes_of(part)
+    return [
+        (*sizes[:place], size // count, *sizes[place + 1 :])
+        for place, size in enumerate(sizes)
+        if size % count == 0
+    ]
+
+
+def shapes_of(part: Part, points: int) -> list[tuple[int, ...]]:
+    """Find those of its shapes where guards begin and end with the pieces."""
+    found = []
+    for sizes in cuts_of(part, points):
+        (place,) = (n for n, axis in enumerate(part.rows) if axis.size != sizes[n])
+        ends = ends_along(part, part.rows[place])
+        if ends and not any(end % sizes[place] for end in ends):
+            found.append(sizes)
     return found
 
 
@@ -197,13 +274,6 @@ def pieces_of(part: Part, rows: tuple[Axis, ...]) -> Iterator[Axes]:
         if axis.size != row.size:
             for first in range(0, axis.size, row.size):
                 yield here | {axis: here[axis] + first}
-
-
-def moved(compute: Compute, rows: tuple[Axis, ...], there: Axes) -> Compute:
-    """Compute a value over other axes."""
-    body = rewrite(compute.body, there)
-    store = moved_store(compute, there)
-    return replace(compute, axes=rows, body=body, store=store)
 
 
 def moved_store(compute: Compute, there: Axes) -> tuple[int, Index] | None:
@@ -254,30 +324,29 @@ def settled_guard(expr: Expr) -> Expr | None:
 
 
 def kernel_of(
-    pair: Pair,
-    rows: tuple[Axis, ...],
-    computes: Sequence[Compute],
-    stored: set[int],
-    gone: set[int],
+    pair: Pair, parts: Sequence[Part], stored: set[int], gone: set[int]
 ) -> KernelLaunch | None:
     """Launch one kernel for both maps; None if it reads what it stores, or is too long."""
-    exprs = {id(e): e for each in computes for e in walk(each.body)}.values()
-    reads = {e.arg[0] for e in exprs if e.op == "load"}
-    operations = sum(COSTS.get(e.op, 0) for e in exprs)
-    is_long = operations > GROUP_LIMIT or len(computes) > MEMBER_LIMIT
-    if is_long or not reads.isdisjoint(stored):
+    reads: set[int] = set()
+    for part in parts:
+        exprs = {id(e): e for each in part.computes for e in walk(each.body)}.values()
+        reads |= {e.arg[0] for e in exprs if e.op == "load"}
+        operations = sum(COSTS.get(e.op, 0) for e in exprs)
+        if operations > GROUP_LIMIT or len(part.computes) > MEMBER_LIMIT:
+            return None
+    if not reads.isdisjoint(stored):
         return None
     left_out = {pair.numbers.get(slot) for slot in gone} & stored
     kept = []
-    touched = set(reads)
-    for each in computes:
-        if each.store and each.store[0] in left_out:
-            kept.append(replace(each, store=None))
-            continue
-        kept.append(each)
-        touched |= {each.store[0]} if each.store else set()
+    for part in parts:
+        computes = [
+            replace(each, store=None) if each.store and each.store[0] in left_out else each
+            for each in part.computes
+        ]
+        kept.append(replace(part, computes=tuple(computes)))
+    touched = slots_touched(kept)
     numbers = {old: new for new, old in enumerate(sorted(touched))}
     used = {slot: own for slot, own in pair.every() if pair.numbers[slot] in touched}
-    part = renumbered(Part(rows, tuple(kept)), numbers)
-    kernel = replace(pair.first.kernel, slots=tuple(used.values()), parts=(part,))
+    renamed = tuple([renumbered(part, numbers) for part in kept])
+    kernel = replace(pair.first.kernel, slots=tuple(used.values()), parts=renamed)
     return replace(pair.first, kernel=kernel, slots=tuple(used))

@@ -281,11 +281,17 @@ def format_plan(plan: Plan) -> str:
 
 
 def find_waits(
-    slots: Sequence[PlanSlot], launches: Sequence[KernelLaunch]
+    slots: Sequence[PlanSlot], launches: Sequence[KernelLaunch], rows: Sequence[Sequence[int]] = ()
 ) -> list[tuple[int, ...]]:
-    """List for each launch the numbers of those that it waits for."""
+    """List for each launch the numbers of those that it waits for.
+
+    Of a loop's body, `rows` lists slots that may be rows of one array.
+    """
     touched = sorted({slot for launch in launches for slot in launch.slots})
     sharing = shared_memory(slots, touched)
+    for group in rows:
+        for slot in group:
+            sharing[slot] = [*sharing.get(slot, ()), *group]
     writer: dict[int, int] = {}  # the last launch that wrote a slot
     readers: dict[int, list[int]] = {}  # and those that read it since
     found: list[set[int]] = []

@@ -7,7 +7,7 @@ history where somebody reads that. What no outcome depends on is left out of the
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from picograd.dtype import DType, int64, uint8
 from picograd.errors import check
@@ -19,7 +19,7 @@ from picograd.helpers import product, row_major
 from picograd.schedule.arrange import Launch
 from picograd.schedule.group import Facts, Group
 from picograd.schedule.lower import Location
-from picograd.schedule.plan import Binding, LoopStep, Plan, PlanSlot, RowCopy
+from picograd.schedule.plan import Binding, CopyStep, LoopStep, Plan, PlanSlot, RowCopy
 from picograd.schedule.score_groups import Fusing
 from picograd.schedule.views import settle
 
@@ -138,21 +138,26 @@ def live_carries(body: Body, outcomes: Sequence[Node]) -> list[int]:
     return sorted(live)
 
 
-def distinct(roots: Sequence[Node]) -> list[Node]:
+def distinct(roots: Sequence[Node], name: Callable[[Node], Hashable]) -> list[Node]:
     """Ask for each root on its own: numbered, equal ones are not taken for one.
 
-    One like no other is stored in its place alone, and read there by what follows.
+    One whose name no other has is stored in its place alone, and read there by what follows.
     """
     found = []
-    kinds = Counter((root.op, root.shape, root.dtype) for root in roots)
+    names = Counter(map(name, roots))
     for number, root in enumerate(roots):
-        is_alone = kinds[root.op, root.shape, root.dtype] == 1
+        is_alone = names[name(root)] == 1
         if is_alone and root.row.role in MADE and root.inputs:
             found.append(root)
             continue
         parts = (number, root.shape, root.dtype, root.device)
         found.append(Node("contiguous", (root,), *parts))
     return found
+
+
+def kind_of(root: Node) -> Hashable:
+    """Name a root so that equal ones have one name."""
+    return root.op, root.shape, root.dtype
 
 
 class Binder:
@@ -192,7 +197,9 @@ class Binder:
         numbers = [body.nexts[number] for number in live]
         numbers += [member.node.arg[1] for member in stacks]
         roots = substituted([body.order[number] for number in numbers], self.values)
-        plan = schedule_body(distinct(roots))
+        plan = schedule_body(distinct(roots, id))
+        if any(isinstance(step, CopyStep) for step in plan.steps):  # two roots are equal
+            plan = schedule_body(distinct(roots, kind_of))
         found = [self.bases[id(leaf)] for leaf in plan.inputs]
         bindings = dict(enumerate(found))
         outputs = [*self.after, *(self.walk(self.slot_of(member)) for member in stacks)]

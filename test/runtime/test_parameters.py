@@ -1,12 +1,21 @@
 import ctypes
+from typing import Any
 
 import pytest
 
 from picograd.code import TensorMap, Windows
 from picograd.dtype import bfloat16, float16, float32, int32
 from picograd.errors import DeviceError, InternalError
+from picograd.runtime.device import Tape, TapeLaunch
 from picograd.runtime.driver import Driver
-from picograd.runtime.parameters import MAP_ALIGNMENT, MAP_BYTES, EncodedMap, cell, encode
+from picograd.runtime.parameters import (
+    MAP_ALIGNMENT,
+    MAP_BYTES,
+    EncodedMap,
+    cell,
+    encode,
+    unrolled_launches,
+)
 
 
 def test_scalars_take_their_c_type():
@@ -101,3 +110,13 @@ def test_what_the_driver_refuses_is_an_error():
     double.status = 1
     with pytest.raises(DeviceError, match="cuTensorMapEncodeTiled failed"):
         EncodedMap(Driver(double), MAP, 0).update(3)
+
+
+def test_steps_of_a_loop_wait_for_all_of_the_step_before():
+    """Two products side by side, then what reads both: its slots are those of its step."""
+    kernel: Any = object()
+    reads = [((0, 2), ()), ((1, 3), ()), ((2, 3, 4), (0, 1))]
+    launches = tuple(TapeLaunch(kernel, slots, waits=waits) for slots, waits in reads)
+    found = unrolled_launches(Tape(launches, 5, ()), 2)
+    assert [each.waits for each in found] == [(), (), (0, 1), (2,), (2,), (3, 4)]
+    assert [each.slots for each in found[3:]] == [(5, 7), (6, 8), (7, 8, 9)]

@@ -80,6 +80,21 @@ def test_gradients_of_gates_are_one_kernel() -> None:
         assert not any("guard" in repr(each.body) for each in part.computes)
 
 
+def test_two_cells_side_by_side_are_one_kernel() -> None:
+    """Each is a part of the first map, and of the second: layers of a network at one step."""
+    plan = check_plan([*cell(1), *cell(1)], 1, target=GPU)
+    assert len(plan.kernels[0].parts) == 2 and stored(plan) == [2 * 5 * ROWS * UNITS]
+
+
+def test_gates_that_are_kept_are_read_where_they_are_made() -> None:
+    """The first map has a point for each gate of a unit, the second one for all."""
+    x = leaf(ROWS, 4 * UNITS) + leaf(ROWS, 4 * UNITS)
+    enter, forget, new, leave = gates(x, 1, 4)
+    state = forget.unary("sigmoid") + enter.unary("sigmoid") * new.unary("tanh")
+    plan = check_plan([x, leave.unary("sigmoid") * state.unary("tanh")], target=GPU)
+    assert stored(plan) == [5 * ROWS * UNITS]
+
+
 def test_a_part_of_as_many_points_is_computed_with_it() -> None:
     """In whatever shape it is: a cast of all elements has one axis."""
     i, j, flat = Axis("i", ROWS), Axis("j", UNITS), Axis("k", ROWS * UNITS)

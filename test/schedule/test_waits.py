@@ -93,3 +93,5 @@ def test_temporaries_that_share_memory() -> None:
         launches.append(SimpleNamespace(kernel=kernel, slots=(*reads, target)))
     waits = find_waits([*slots, *outputs], launches)
     assert waits == [(), (0,), (1,), (2,), (), (3,), (5,)]
+    rows = find_waits([*slots, *outputs], launches, [[3, 5]])
+    assert rows == [*waits[:4], (1,), *waits[5:]]
