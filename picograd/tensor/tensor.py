@@ -37,7 +37,7 @@ from picograd.graph import build
 from picograd.graph.node import Node
 from picograd.graph.shape import broadcast_shapes
 from picograd.target import is_gpu, is_host
-from picograd.tensor.core import aliasing, autograd, copying, exchange, running_vmaps
+from picograd.tensor.core import aliasing, autograd, cells, copying, exchange, running_vmaps
 from picograd.tensor.core.annotations import (
     Data,
     DeviceLike,
@@ -698,8 +698,12 @@ class Tensor(
         write(self, indexing.fit_value(number, self.shape), tracks, is_alike=True)
         return self
 
-    @event
     def __setitem__(self, items: Any, value: TensorLike) -> None:
+        if not cells.write(self, items, value):
+            self._write_items(items, value)
+
+    @event
+    def _write_items(self, items: Any, value: TensorLike) -> None:
         if type(value) is Recorded._masked:
             chosen: Any = value
             chosen.write_to(self, items)
