@@ -84,6 +84,7 @@ from picograd.tensor.core.recording import (
     made,
     note_view,
     read,
+    renew_views,
     root_of,
     selector,
     start,
@@ -699,7 +700,7 @@ class Tensor(
         return self
 
     def __setitem__(self, items: Any, value: TensorLike) -> None:
-        if not cells.write(self, items, value):
+        if not cells.write(self, items, value, renew_views):
             self._write_items(items, value)
 
     @event

@@ -8,7 +8,9 @@ gradient, trace, view or waiting reader is there, and a way that is followed has
 """
 
 import ctypes
+import operator
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,19 +23,31 @@ from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import CHECKS, NUMBER_KINDS
 from picograd.engine.tracing import RUNNING
 from picograd.engine.watch import PROFILES
+from picograd.errors import check
 from picograd.graph.node import Node
+from picograd.graph.ops import OPS
 from picograd.helpers import product
+from picograd.number import GivenInt
 from picograd.target import is_host
+from picograd.tensor.core.aliasing import is_part, show_items
 from picograd.tensor.core.known_values import shown_values
-from picograd.tensor.core.recording import renew_views
 
 FEW = 12  # nodes of a value that is computed for this alone
 OFTEN = 1  # writes from which on a table that waits is computed
+Renew = Callable[[Any], None]
 EXACT = 1 << 53  # integers up to this are floats, too
+WHOLE = (int, GivenInt)
+MOST = 64  # elements that are written one by one
+STEPS: dict[Any, Any] = {  # by what a row is in NumPy
+    np.add: operator.add, np.subtract: operator.sub, np.multiply: operator.mul,
+}  # fmt: skip
 
 
-def write(table: Any, items: Any, value: Any) -> bool:
-    """Write what an index of whole numbers chooses; False, and nothing, where that cannot be."""
+def write(table: Any, items: Any, value: Any, renew: Renew) -> bool:
+    """Write what an index of whole numbers chooses; False, and nothing, where that cannot be.
+
+    `renew` gives the live views of a tensor their new nodes.
+    """
     if RUNNING.active or RUNNING.traces or table._tracks or table._view is not None:
         return False
     if type(items) is not tuple:
@@ -43,14 +57,80 @@ def write(table: Any, items: Any, value: Any) -> bool:
     if offset is None or CHECKS or PROFILES or config.debug >= 2:
         return False
     with pending.LOCK:
-        views = [view for each in table._views or () if (view := each()) is not None]
+        views = views_of(table)
         if views and (EVENTS.learning is not None or not all(map(is_seen, views))):
             return False
+        if any(value is view for view in views) and is_part(value, table, list(items)):
+            return False  # `x[i] += 1` gives it back
         if not is_written(table, views, offset, shape[len(items) :], value):
             return False
         if views:
-            renew_views(table)
+            renew(table)
     return True
+
+
+def shown_by(view: Any) -> tuple[Any, int, list[Any]] | None:
+    """Find the table of which a view shows a row or a cell, where it begins, and all views.
+
+    None where a write through it may be part of a way, or be seen by others.
+    """
+    shows = view._view
+    if RUNNING.active or RUNNING.traces or EVENTS.learning is not None or not is_resting():
+        return None
+    if shows.function is not show_items or CHECKS or PROFILES or config.debug >= 2:
+        return None
+    table = shows.base
+    if table._view is not None or table._tracks or leaf_buffer(table._node) is None:
+        return None
+    offset, views = place(table._node.shape, tuple(shows.operands[0])), views_of(table)
+    if offset is None or not all(map(is_seen, views)) or not is_free(table, views):
+        return None
+    return table, offset, views
+
+
+def write_view(view: Any, node: Node, renew: Renew) -> bool:
+    """Compute a value and write it over the row or cell that a view shows, where that may be."""
+    found = shown_by(view)
+    if found is None or not is_cheap(node, found[0]._node):
+        return False
+    table, offset, views = found
+    pending.compute([node])
+    source = leaf_buffer(node)
+    address = None if source is None else address_of(table, views)
+    if source is None or address is None:
+        return False
+    size = node.dtype.itemsize
+    ctypes.memmove(address + offset * size, source.address, node.size * size)
+    renew(table)
+    return True
+
+
+def step_view(view: Any, op: str, other: Any, renew: Renew) -> bool:
+    """Add a number to the row or cell that a view shows, or subtract it, or multiply by it.
+
+    Of two float32 numbers the sum, and the product, in float64 rounds to that in float32.
+    """
+    step, dtype, count = STEPS.get(OPS[op].numpy), view._node.dtype, view._node.size
+    kind = NUMBER_KINDS.get(dtype.name)
+    if view._view is None or step is None or kind is None or count > MOST or not fits(dtype, other):
+        return False
+    if dtype.kind == "bool" or (found := shown_by(view)) is None:
+        return False
+    table, offset, views = found
+    buffer, number = leaf_buffer(table._node), kind(other).value
+    check(buffer is not None, "a table is in no memory", table._node)
+    cells = (kind * count).from_address(buffer.address + offset * dtype.itemsize)
+    values = [step(each, number) for each in cells]
+    if not all(fits(dtype, each) for each in values) or address_of(table, views) is None:
+        return False
+    cells[:] = values
+    renew(table)
+    return True
+
+
+def views_of(table: Any) -> list[Any]:
+    """List the live views of a tensor."""
+    return [view for each in table._views or () if (view := each()) is not None]
 
 
 def is_seen(view: Any) -> bool:
@@ -82,7 +162,7 @@ def place(shape: Any, items: tuple[Any, ...]) -> int | None:
         return None
     offset = 0
     for item, size in zip(items, shape):
-        if type(item) is not int or type(size) is not int or not -size <= item < size:
+        if type(item) not in WHOLE or type(size) is not int or not -size <= item < size:
             return None
         offset = offset * size + (item + size if item < 0 else item)
     return offset * product(shape[len(items) :])
@@ -92,7 +172,7 @@ def write_number(table: Any, views: list[Any], offset: int, count: int, value: A
     """Write one number over so many elements."""
     dtype = table._node.dtype
     kind = NUMBER_KINDS.get(dtype.name)
-    if kind is None or count > 64 or not fits(dtype, value):
+    if kind is None or count > MOST or not fits(dtype, value):
         return False
     address = address_of(table, views)
     if address is None:

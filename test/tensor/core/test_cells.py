@@ -1,5 +1,7 @@
 """Writes of cells and rows: what others see of the table, and that no plan is made for them."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -16,12 +18,49 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     found: list[bool] = []
     write = cells.write
 
-    def noted(*given: object) -> bool:
+    def noted(*given: Any) -> bool:
         found.append(write(*given))
         return found[-1]
 
     monkeypatch.setattr(cells, "write", noted)
     return found
+
+
+def test_steps_of_cells_and_rows() -> None:
+    drawn = np.random.default_rng(2)
+    values = drawn.standard_normal((4, 3)).astype(np.float32)
+    table, wanted, counts = Tensor(values.copy()).realize(), values, [0, 0]
+    kept, whole = table[2], picograd.zeros(2, dtype="int64").realize()
+    for number in range(80):
+        i, j, factor = number % 4, number % 3, float(drawn.standard_normal())
+        match number % 5:
+            case 0:
+                table[i, j] += factor
+                wanted[i, j] += np.float32(factor)
+            case 1:
+                table[i].mul_(factor)
+                wanted[i] *= np.float32(factor)
+            case 2:
+                table[i] -= 1
+                wanted[i] -= 1
+            case 3:
+                table[i, j] += table[0].max()
+                wanted[i, j] += wanted[0].max()
+            case 4:
+                row = table[i]
+                row[j] = factor
+                row += 1
+                wanted[i, j] = factor
+                wanted[i] += 1
+                assert row.tolist() == wanted[i].tolist()
+        whole[number % 2] += 1
+        counts[number % 2] += 1
+    assert table.tolist() == wanted.tolist()
+    assert kept.tolist() == wanted[2].tolist()
+    assert whole.tolist() == counts
+    whole[0] += 2**63 - 1 - counts[0]
+    whole[0] += 1  # as it wraps in PyTorch
+    assert whole[0].item() == -(2**63)
 
 
 def test_random_writes(told: list[bool]) -> None:
