@@ -1050,7 +1050,11 @@ class Tensor(
         >>> Tensor([1.0]).stack(Tensor([2.0])).tolist()
         [[1.0], [2.0]]
         """
-        return apply_all(movement.stack, *listed_with_axis("stack", tensors, others, dim))
+        listed, axis = listed_with_axis("stack", tensors, others, dim)
+        is_listed = axis == 0 and type(listed) in (list, tuple)
+        is_plain = is_listed and all(type(each) is Tensor for each in listed)
+        stacked = copying.joined(listed) if is_plain else None
+        return apply_all(movement.stack, listed, axis) if stacked is None else stacked
 
     @staticmethod
     @composed(method=False)
