@@ -23,7 +23,6 @@ from picograd.engine.plan_key import leaf_buffer
 from picograd.engine.realize import CHECKS, NUMBER_KINDS
 from picograd.engine.tracing import RUNNING
 from picograd.engine.watch import PROFILES
-from picograd.errors import check
 from picograd.graph.node import Node
 from picograd.graph.ops import OPS
 from picograd.helpers import product
@@ -117,8 +116,8 @@ def step_view(view: Any, op: str, other: Any, renew: Renew) -> bool:
     if dtype.kind == "bool" or (found := shown_by(view)) is None:
         return False
     table, offset, views = found
-    buffer, number = leaf_buffer(table._node), kind(other).value
-    check(buffer is not None, "a table is in no memory", table._node)
+    buffer: Any = leaf_buffer(table._node)
+    number = kind(other).value
     cells = (kind * count).from_address(buffer.address + offset * dtype.itemsize)
     values = [step(each, number) for each in cells]
     if not all(fits(dtype, each) for each in values) or address_of(table, views) is None:

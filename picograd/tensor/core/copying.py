@@ -49,7 +49,7 @@ def joined(tensors: Sequence[Any]) -> Any:
     if len(tensors) < MANY or RUNNING.active or RUNNING.traces or is_watching():
         return None
     first = tensors[0]._node
-    buffers = []
+    buffers: list[Any] = []
     for each in tensors:
         node = each._node
         is_alike = node.shape == first.shape and node.dtype is first.dtype
