@@ -37,7 +37,7 @@ from picograd.graph import build
 from picograd.graph.node import Node
 from picograd.graph.shape import broadcast_shapes
 from picograd.target import is_gpu, is_host
-from picograd.tensor.core import aliasing, autograd, copying, exchange, running_vmaps
+from picograd.tensor.core import aliasing, autograd, cells, copying, exchange, running_vmaps
 from picograd.tensor.core.annotations import (
     Data,
     DeviceLike,
@@ -84,6 +84,7 @@ from picograd.tensor.core.recording import (
     made,
     note_view,
     read,
+    renew_views,
     root_of,
     selector,
     start,
@@ -698,8 +699,12 @@ class Tensor(
         write(self, indexing.fit_value(number, self.shape), tracks, is_alike=True)
         return self
 
-    @event
     def __setitem__(self, items: Any, value: TensorLike) -> None:
+        if not cells.write(self, items, value, renew_views):
+            self._write_items(items, value)
+
+    @event
+    def _write_items(self, items: Any, value: TensorLike) -> None:
         if type(value) is Recorded._masked:
             chosen: Any = value
             chosen.write_to(self, items)
@@ -1045,7 +1050,11 @@ class Tensor(
         >>> Tensor([1.0]).stack(Tensor([2.0])).tolist()
         [[1.0], [2.0]]
         """
-        return apply_all(movement.stack, *listed_with_axis("stack", tensors, others, dim))
+        listed, axis = listed_with_axis("stack", tensors, others, dim)
+        is_listed = axis == 0 and type(listed) in (list, tuple)
+        is_plain = is_listed and all(type(each) is Tensor for each in listed)
+        stacked = copying.joined(listed) if is_plain else None
+        return apply_all(movement.stack, listed, axis) if stacked is None else stacked
 
     @staticmethod
     @composed(method=False)

@@ -5,14 +5,25 @@ Python's `memo` tells which bases were copied. A shallow copy shows the memory o
 """
 
 import copy
+import ctypes
 import weakref
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from picograd.config import config
 from picograd.engine import foreign, pending
-from picograd.engine.tracing import is_tracing
+from picograd.engine.backends import get_device
+from picograd.engine.debug import user_line
+from picograd.engine.plan_key import leaf_buffer
+from picograd.engine.realize import CHECKS, leaf
+from picograd.engine.tracing import RUNNING, is_tracing
+from picograd.engine.watch import PROFILES
 from picograd.graph import build
 from picograd.graph.row import MEMORY, WRITES
+from picograd.target import is_host
+from picograd.tensor.core.autocast import REGIONS
+from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.recording import (
     VERSIONS,
     Recorded,
@@ -21,7 +32,42 @@ from picograd.tensor.core.recording import (
     note_view,
     root_of,
     start,
+    wrap,
 )
+
+MANY = 8  # tensors that are stacked at once
+SMALL = 1 << 20  # bytes of these
+
+
+@pending.locked
+def joined(tensors: Sequence[Any]) -> Any:
+    """Stack many small tensors that are in memory of the host: at once; None for any others.
+
+    A plan of so many inputs is told by which of them are one memory, which is another each time
+    where rows are drawn from a list: past steps of a game, images of a data set.
+    """
+    if len(tensors) < MANY or RUNNING.active or RUNNING.traces or is_watching():
+        return None
+    first = tensors[0]._node
+    buffers: list[Any] = []
+    for each in tensors:
+        node = each._node
+        is_alike = node.shape == first.shape and node.dtype is first.dtype
+        if not is_alike or node.device != first.device or (MODE.enabled and each._tracks):
+            return None
+        buffers.append(leaf_buffer(node))
+    count, width = first.size, first.size * first.dtype.itemsize
+    if None in buffers or not count or not is_host(first.device) or width * len(tensors) > SMALL:
+        return None
+    made = get_device(first.device).new_buffer(first.dtype, count * len(tensors), user_line())
+    for number, buffer in enumerate(buffers):
+        ctypes.memmove(made.address + number * width, buffer.address, width)
+    return wrap(leaf(made, (len(tensors), *first.shape)), False)
+
+
+def is_watching() -> bool:
+    """Tell whether somebody wants to see every computation."""
+    return bool(CHECKS or PROFILES or config.debug >= 2 or REGIONS.dtypes)
 
 
 @pending.locked

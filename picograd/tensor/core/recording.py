@@ -18,14 +18,7 @@ from picograd.dtype import DType, bool_, category, dtype_named, int64, scalar_dt
 from picograd.engine import foreign, pending, tracing
 from picograd.engine.carried import entries, is_near
 from picograd.engine.followed import EVENTS, MISS, event, leave, noted
-from picograd.engine.tracing import (
-    RUNNING,
-    is_tracing,
-    note_changed,
-    note_gradient,
-    note_made,
-    note_moved,
-)
+from picograd.engine.tracing import RUNNING, is_tracing, note_changed, note_gradient
 from picograd.errors import DTypeError, GradientError, PicogradError, ShapeError, ValueRangeError
 from picograd.graph import build
 from picograd.graph.batch import Batch
@@ -34,7 +27,7 @@ from picograd.graph.node import Node
 from picograd.graph.room import check_recorded, check_size
 from picograd.graph.row import MEMORY, MOVES, PAIRS, WRITES
 from picograd.number import GivenInt, given, position_of
-from picograd.tensor.core import aliasing, autograd, running_vmaps, saved_hooks
+from picograd.tensor.core import aliasing, autograd, cells, running_vmaps, saved_hooks
 from picograd.tensor.core.aliasing import View, is_basic, is_chosen, show_items, written_each
 from picograd.tensor.core.alone import ask
 from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Tensor
@@ -118,7 +111,7 @@ class Recorded:
                 hand_over(self)
             self._view = self._views = None
             if RUNNING.traces:
-                note_moved(self)
+                tracing.note_moved(self)
             self._move(node)
 
     def _move(self, node: Node) -> None:
@@ -272,7 +265,7 @@ def start(tensor: "Recorded", node: Node, tracks: bool) -> None:
         tensor._node = same_value(node)
         pending.adopt(tensor._node, tensor)
     if RUNNING.traces:
-        note_made(tensor)
+        tracing.note_made(tensor)
 
 
 def is_shared(node: Node) -> bool:
@@ -620,6 +613,8 @@ def update(
     """Record `target op= other`: the shape and dtype of the target stay."""
     source = other if isinstance(other, (Recorded, *NUMBERS)) else as_tensor(other, target)
     check_leaf_write(op, target)
+    if not more and cells.step_view(target, op, source, renew_views):
+        return target
     check_overlap(op, target, source)
     tracks = MODE.enabled and (target._tracks or (isinstance(source, Recorded) and source._tracks))
     operand = given(source) if type(source) is float else read(source)
@@ -681,6 +676,8 @@ def write(
     writes follow that read what this one overwrites, and nothing may be computed before.
     """
     if is_view(target):
+        if not tracks and is_one and cells.write_view(target, node, renew_views):
+            return
         if not is_alike:
             aliasing.check_target("in-place", target)
         own = detached_by(target) if MODE.enabled else None

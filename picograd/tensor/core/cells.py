@@ -1,0 +1,274 @@
+"""Writes of one number or row, which a loop in Python chose, into memory of the host: at once.
+
+    table[i, j] = 0.5           table[i + 1] = table[i]           table[i, j] = table[i - 1, j] + 1
+
+Recorded, each would be a write of the whole table that waits, and a round of the loop another graph
+for each order of its branches. Nothing is recorded here, where nothing tells the difference: no
+gradient, trace, view or waiting reader is there, and a way that is followed has not begun.
+"""
+
+import ctypes
+import operator
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from picograd.config import config
+from picograd.engine import carried, foreign, pending
+from picograd.engine.carried import entries
+from picograd.engine.followed import EVENTS, leave
+from picograd.engine.plan_key import leaf_buffer
+from picograd.engine.realize import CHECKS, NUMBER_KINDS
+from picograd.engine.tracing import RUNNING
+from picograd.engine.watch import PROFILES
+from picograd.graph.node import Node
+from picograd.graph.ops import OPS
+from picograd.helpers import product
+from picograd.number import GivenInt
+from picograd.target import is_host
+from picograd.tensor.core.aliasing import is_part, show_items
+from picograd.tensor.core.known_values import shown_values
+
+FEW = 12  # nodes of a value that is computed for this alone
+OFTEN = 1  # writes from which on a table that waits is computed
+Renew = Callable[[Any], None]
+EXACT = 1 << 53  # integers up to this are floats, too
+WHOLE = (int, GivenInt)
+MOST = 64  # elements that are written one by one
+STEPS: dict[Any, Any] = {  # by what a row is in NumPy
+    np.add: operator.add, np.subtract: operator.sub, np.multiply: operator.mul,
+}  # fmt: skip
+
+
+def write(table: Any, items: Any, value: Any, renew: Renew) -> bool:
+    """Write what an index of whole numbers chooses; False, and nothing, where that cannot be.
+
+    `renew` gives the live views of a tensor their new nodes.
+    """
+    if RUNNING.active or RUNNING.traces or table._tracks or table._view is not None:
+        return False
+    if type(items) is not tuple:
+        items = (items,)
+    shape = table._node.shape
+    offset = place(shape, items)
+    if offset is None or CHECKS or PROFILES or config.debug >= 2:
+        return False
+    with pending.LOCK:
+        views = views_of(table)
+        if views and (EVENTS.learning is not None or not all(map(is_seen, views))):
+            return False
+        if any(value is view for view in views) and is_part(value, table, list(items)):
+            return False  # `x[i] += 1` gives it back
+        if not is_written(table, views, offset, shape[len(items) :], value):
+            return False
+        if views:
+            renew(table)
+    return True
+
+
+def shown_by(view: Any) -> tuple[Any, int, list[Any]] | None:
+    """Find the table of which a view shows a row or a cell, where it begins, and all views.
+
+    None where a write through it may be part of a way, or be seen by others.
+    """
+    shows = view._view
+    if RUNNING.active or RUNNING.traces or EVENTS.learning is not None or not is_resting():
+        return None
+    if shows.function is not show_items or CHECKS or PROFILES or config.debug >= 2:
+        return None
+    table = shows.base
+    if table._view is not None or table._tracks or leaf_buffer(table._node) is None:
+        return None
+    offset, views = place(table._node.shape, tuple(shows.operands[0])), views_of(table)
+    if offset is None or not all(map(is_seen, views)) or not is_free(table, views):
+        return None
+    return table, offset, views
+
+
+def write_view(view: Any, node: Node, renew: Renew) -> bool:
+    """Compute a value and write it over the row or cell that a view shows, where that may be."""
+    found = shown_by(view)
+    if found is None or not is_cheap(node, found[0]._node):
+        return False
+    table, offset, views = found
+    pending.compute([node])
+    source = leaf_buffer(node)
+    address = None if source is None else address_of(table, views)
+    if source is None or address is None:
+        return False
+    size = node.dtype.itemsize
+    ctypes.memmove(address + offset * size, source.address, node.size * size)
+    renew(table)
+    return True
+
+
+def step_view(view: Any, op: str, other: Any, renew: Renew) -> bool:
+    """Add a number to the row or cell that a view shows, or subtract it, or multiply by it.
+
+    Of two float32 numbers the sum, and the product, in float64 rounds to that in float32.
+    """
+    step, dtype, count = STEPS.get(OPS[op].numpy), view._node.dtype, view._node.size
+    kind = NUMBER_KINDS.get(dtype.name)
+    if view._view is None or step is None or kind is None or count > MOST or not fits(dtype, other):
+        return False
+    if dtype.kind == "bool" or (found := shown_by(view)) is None:
+        return False
+    table, offset, views = found
+    buffer: Any = leaf_buffer(table._node)
+    number = kind(other).value
+    cells = (kind * count).from_address(buffer.address + offset * dtype.itemsize)
+    values = [step(each, number) for each in cells]
+    if not all(fits(dtype, each) for each in values) or address_of(table, views) is None:
+        return False
+    cells[:] = values
+    renew(table)
+    return True
+
+
+def views_of(table: Any) -> list[Any]:
+    """List the live views of a tensor."""
+    return [view for each in table._views or () if (view := each()) is not None]
+
+
+def is_seen(view: Any) -> bool:
+    """Tell whether a view waits, no other shows it, and no gradient passes it."""
+    return view._views is None and not view._tracks and view._node.realized is None
+
+
+def is_written(table: Any, views: list[Any], offset: int, rest: Any, value: Any) -> bool:
+    """Write over the elements of a row, or a cell; False, and nothing, where that cannot be."""
+    kind = type(value)
+    if kind is type(table):
+        return write_values(table, views, offset, rest, value)
+    if isinstance(value, np.generic):
+        value = value.item()
+    elif kind not in (float, int, bool):
+        return False
+    return is_resting() and write_number(table, views, offset, product(rest), value)
+
+
+def is_resting() -> bool:
+    """Tell whether no way has begun: what is written is no part of one."""
+    log = EVENTS.learning
+    return EVENTS.record is None and (log is None or not (log.events or log.event))
+
+
+def place(shape: Any, items: tuple[Any, ...]) -> int | None:
+    """Find where the elements that whole numbers choose begin; None for any other index."""
+    if len(items) > len(shape):
+        return None
+    offset = 0
+    for item, size in zip(items, shape):
+        if type(item) not in WHOLE or type(size) is not int or not -size <= item < size:
+            return None
+        offset = offset * size + (item + size if item < 0 else item)
+    return offset * product(shape[len(items) :])
+
+
+def write_number(table: Any, views: list[Any], offset: int, count: int, value: Any) -> bool:
+    """Write one number over so many elements."""
+    dtype = table._node.dtype
+    kind = NUMBER_KINDS.get(dtype.name)
+    if kind is None or count > MOST or not fits(dtype, value):
+        return False
+    address = address_of(table, views)
+    if address is None:
+        return False
+    at = address + offset * dtype.itemsize
+    if count == 1:
+        kind.from_address(at).value = value
+    else:
+        (kind * count).from_address(at)[:] = [value] * count
+    return True
+
+
+def fits(dtype: Any, value: Any) -> bool:
+    """Tell whether a number has the kind of a dtype, or is told by it exactly."""
+    kind = type(value)
+    if dtype.is_float:
+        return kind is float or (kind is int and -EXACT <= value <= EXACT)
+    if kind is bool or dtype.kind not in ("int", "uint"):
+        return kind is bool and dtype.kind == "bool"
+    low = -(1 << (dtype.bits - 1)) if dtype.kind == "int" else 0
+    return kind is int and low <= value < low + (1 << dtype.bits)
+
+
+def write_values(table: Any, views: list[Any], offset: int, rest: Any, value: Any) -> bool:
+    """Write the elements of another tensor, which are as many."""
+    dtype, node = table._node.dtype, value._node
+    is_fitting = node.shape == rest and node.dtype is dtype and node.device == table._node.device
+    if not is_fitting or value._tracks or not is_free(table, [*views, value]):
+        return False
+    shown: Any = None
+    source = leaf_buffer(node)
+    if source is None and (not is_resting() or (shown := shown_values(node)) is None):
+        if foreign.SHARED or not is_cheap(node, table._node):
+            return False
+        leave()  # what is computed here ends no way
+        if leaf_buffer(table._node) is None:
+            pending.compute([table._node])
+        pending.compute([node])
+        source = leaf_buffer(value._node)
+    address = address_of(table, views) if is_resting() else None
+    if address is None or (shown is None and source is None):
+        return False
+    start = shown.ctypes.data if source is None else source.address
+    ctypes.memmove(address + offset * dtype.itemsize, start, product(rest) * dtype.itemsize)
+    return True
+
+
+def is_cheap(node: Node, table: Node) -> bool:
+    """Tell whether a value is computed from memory by few operations, none of a leaf that asks.
+
+    The table that it is for will be in memory.
+    """
+    stack, seen = [node], {node, table}
+    while stack:
+        each = stack.pop()
+        owner = None if each.leaf is None else each.leaf()
+        if each.is_asked or (owner is not None and owner._tracks):
+            return False
+        if each.realized is None:
+            for child in each.inputs:
+                if child not in seen:
+                    seen.add(child)
+                    stack.append(child)
+        if len(seen) > FEW:
+            return False
+    return True
+
+
+def is_free(table: Any, beside: list[Any]) -> bool:
+    """Tell whether a table is in memory of the host that nobody still has to read, or to write.
+
+    What is read beside does not count. One that waits is as good where it was written before.
+    """
+    node = table._node
+    if not is_host(node.device) or entries(pending.WRITES) or foreign.is_shared(node):
+        return False
+    if (buffer := leaf_buffer(node)) is None:
+        return table.is_leaf and table._version >= OFTEN
+    if waiting := pending.waiting_nodes():
+        passed = {id(each._node) for each in beside}
+        waiting = [each for each in waiting if id(each) not in passed]
+    return not (waiting and carried.readers_among(waiting, {node}, {id(buffer)}))
+
+
+def address_of(table: Any, views: list[Any]) -> int | None:
+    """Move a table on to its next value, which is about to be written, and give its address.
+
+    None where others read or write what it is now, or it is in no memory of the host.
+    """
+    if leaf_buffer(table._node) is None and is_free(table, views):
+        pending.compute([table._node])
+    node = table._node
+    buffer = leaf_buffer(node)
+    if buffer is None or not is_resting() or not is_free(table, views):
+        return None
+    after = pending.next_leaf(node)
+    after.leaf = weakref.ref(table)
+    pending.LIVE.move(id(node), id(after), table)
+    table._node, table._history = after, None
+    return buffer.address

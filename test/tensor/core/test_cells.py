@@ -1,0 +1,155 @@
+"""Writes of cells and rows: what others see of the table, and that no plan is made for them."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import picograd
+from picograd import Tensor
+from picograd.engine.plan_cache import PLANS
+from picograd.errors import AxisError, GradientError
+from picograd.tensor.core import cells
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """List which writes are done at once."""
+    found: list[bool] = []
+    write = cells.write
+
+    def noted(*given: Any) -> bool:
+        found.append(write(*given))
+        return found[-1]
+
+    monkeypatch.setattr(cells, "write", noted)
+    return found
+
+
+def test_steps_of_cells_and_rows() -> None:
+    drawn = np.random.default_rng(2)
+    values = drawn.standard_normal((4, 3)).astype(np.float32)
+    table, wanted, counts = Tensor(values.copy()).realize(), values, [0, 0]
+    kept, whole = table[2], picograd.zeros(2, dtype="int64").realize()
+    for number in range(80):
+        i, j, factor = number % 4, number % 3, float(drawn.standard_normal())
+        match number % 5:
+            case 0:
+                table[i, j] += factor
+                wanted[i, j] += np.float32(factor)
+            case 1:
+                table[i].mul_(factor)
+                wanted[i] *= np.float32(factor)
+            case 2:
+                table[i] -= 1
+                wanted[i] -= 1
+            case 3:
+                table[i, j] += table[0].max()
+                wanted[i, j] += wanted[0].max()
+            case 4:
+                row = table[i]
+                row[j] = factor
+                row += 1
+                wanted[i, j] = factor
+                wanted[i] += 1
+                assert row.tolist() == wanted[i].tolist()
+        whole[number % 2] += 1
+        counts[number % 2] += 1
+    assert table.tolist() == wanted.tolist()
+    assert kept.tolist() == wanted[2].tolist()
+    assert whole.tolist() == counts
+    whole[0] += 2**63 - 1 - counts[0]
+    whole[0] += 1  # as it wraps in PyTorch
+    assert whole[0].item() == -(2**63)
+
+
+def test_random_writes(told: list[bool]) -> None:
+    drawn = np.random.default_rng(0)
+    wanted = np.zeros((4, 5), np.float32)
+    table, row = picograd.zeros(4, 5), Tensor(drawn.standard_normal(5).astype(np.float32))
+    views, copies = [table[1], table[:, 2]], []
+    for number in range(200):
+        i, j, k, m = (int(each) for each in drawn.integers(-4, 4, 4))
+        match number % 7:
+            case 0:
+                table[i, j] = wanted[i, j] = float(number)
+            case 1:
+                table[i], wanted[i] = row, row.numpy()
+            case 2:
+                table[i, j], wanted[i, j] = table[k, m], wanted[k, m]
+            case 3:
+                table[i, j], wanted[i, j] = table[k, m] + 1, wanted[k, m] + 1
+            case 4:
+                table[i] = wanted[i] = number
+            case 5:
+                table[i], wanted[i] = table[k], wanted[k].copy()
+            case 6:
+                copies.append((table * 2, wanted * 2))  # read before the next write
+        if number % 23 == 0:
+            assert table.tolist() == wanted.tolist()
+    assert views[0].tolist() == wanted[1].tolist()
+    assert views[1].tolist() == wanted[:, 2].tolist()
+    assert table.tolist() == wanted.tolist()
+    assert all(mine.tolist() == other.tolist() for mine, other in copies)
+    assert told.count(True) > 15
+
+
+def test_branches_share_plans(told: list[bool]) -> None:
+    drawn = np.random.default_rng(1)
+    counts = []
+    for _ in range(6):
+        table = picograd.zeros(6, 6)
+        for i in range(5):
+            for j in range(5):
+                if drawn.random() < 0.5:
+                    table[i + 1, j + 1] = table[i, j] + 1
+                else:
+                    table[i + 1, j + 1] = picograd.maximum(table[i, j + 1], table[i + 1, j])
+        table[5, 5].item()
+        counts.append(len(PLANS.plans))
+    assert counts[-1] - counts[1] <= 4, counts
+    assert told.count(False) <= 6 * 2
+
+
+def test_kinds_of_numbers(told: list[bool]) -> None:
+    whole = picograd.zeros(3, dtype="int32").realize()
+    whole[0], whole[1], whole[2] = 7, np.int64(-3), 2**31 - 1
+    assert whole.tolist() == [7, -3, 2**31 - 1] and all(told)
+    marks = picograd.zeros(2, dtype="bool").realize()
+    marks[1] = True
+    assert marks.tolist() == [False, True] and all(told)
+    small = picograd.zeros(2).realize()
+    small[0], small[-1] = 1e300, float("nan")
+    assert small[0].item() == float("inf") and np.isnan(small[1].item()) and all(told)
+
+
+def test_what_is_recorded() -> None:
+    table = picograd.zeros(3).realize()
+    with pytest.raises(AxisError, match="3"):
+        table[3] = 1.0
+    asks = picograd.ones(3, requires_grad=True)
+    with pytest.raises(GradientError):
+        asks[0] = 1.0
+    weight = picograd.ones((), requires_grad=True)
+    table[1] = weight * 3
+    table.sum().backward()
+    assert weight.grad is not None and weight.grad.item() == 3
+
+    @picograd.jit
+    def fill(x: Tensor, y: Tensor) -> Tensor:
+        x[0] = 5.0
+        x[1] = y[1]
+        return x * 1
+
+    for number in range(3):
+        x = picograd.zeros(2).realize()
+        assert fill(x, Tensor([0.0, float(number)])).tolist() == [5.0, number]
+
+
+def test_graphs_of_older_values() -> None:
+    table, weight = picograd.ones(3).realize(), picograd.ones(3, requires_grad=True)
+    loss = (table * weight).sum()
+    loss.item()
+    table[0] = 9.0
+    with pytest.raises(GradientError, match="in-place"):
+        loss.backward()
