@@ -609,7 +609,8 @@ class Guard:
             (slot.holder, slot.key, slot.reference.find) for slot in self.slots if slot.reference
         ]
         self.arrange()
-        self.hooked: list[tuple[Any, list[Any]]] = []
+        self.hooked: list[tuple[Any, tuple[int, ...]]] = []
+        self.watch_hooks([each for each in reach.tensors if each._tracks])  # walks end at these
         self.containers: list[tuple[Any, list[Any], str]] = []
         for value, items, label in reach.containers.values():
             if id(value) in reach.read or id(value) not in reach.added:
@@ -737,10 +738,9 @@ class Guard:
             return False
         return self.token is STATE.token or self.difference() is None
 
-    def watch_hooks(self, captured: Iterable[Any]) -> None:
-        """Expect the hooks that captured tensors have now."""
-        found = [(each.find, each.find()) for each in captured]
-        self.hooked = [(find, hooks_of(tensor)) for find, tensor in found if tensor is not None]
+    def watch_hooks(self, tensors: Iterable[Any]) -> None:
+        """Expect the hooks that tensors have now."""
+        self.hooked += [(Reference(each).find, hooked(each)) for each in tensors]
 
     def difference(self) -> str | None:
         """Say what changed since the trace; None if nothing did."""
@@ -757,7 +757,7 @@ class Guard:
             if reason := each.difference():
                 return reason
         for find, hooks in self.hooked:
-            if hooks_of(find()) != hooks:
+            if hooked(find()) != hooks:
                 return "the hooks of a captured tensor changed"
         self.token = token
         return None
@@ -786,6 +786,12 @@ def hooks_of(tensor: Any) -> list[Any]:
         return []
     kept = () if hooks.keep is None else (hooks.keep,)
     return [*hooks.before.values(), *hooks.step.values(), *kept, *hooks.after.values()]
+
+
+def hooked(tensor: Any) -> tuple[int, ...]:
+    """Name the hooks of a tensor, by numbers that no later ones have."""
+    hooks = getattr(tensor, "_hooks", None)
+    return () if hooks is None else hooks.numbers()
 
 
 def is_moved(was: Any, now: Any) -> bool:

@@ -131,7 +131,8 @@ class Capture:
     def set_guard(self, guard: Any) -> None:
         """Keep what tells whether the state is that of the trace; or why no later one can be."""
         self.guard = guard
-        guard.watch_hooks(self.captured)
+        captured = [each.find() for each in self.captured]
+        guard.watch_hooks([each for each in captured if each is not None])
         self.refusals += guard.refusals
 
     def set_plan(self, plan: Runnable) -> None:
