@@ -434,7 +434,7 @@ class Reach:
                         kind = each if isinstance(each, type) else None
                         self.slots.setdefault((id(each), name), Slot(vars(each), name, label, kind))
                 return
-            if first > 0 or not hasattr(type(value), "_trace_state"):
+            if first > 0 or not tells(value, name):
                 for each in owners[: first + 1]:
                     kind = each if isinstance(each, type) else None
                     self.slots.setdefault((id(each), name), Slot(vars(each), name, label, kind))
@@ -519,6 +519,12 @@ def relevant(value: Any, state: Mapping[str, Any], more: set[str]) -> dict[str, 
         or is_part(item)
         or ((name in read or name in more) and not name.startswith("__"))
     }
+
+
+def tells(value: Any, name: str) -> bool:
+    """Tell whether an attribute is of the state that its owner's own code tells changes of."""
+    own = {name: vars(value).get(name)}
+    return hasattr(type(value), "_trace_state") and bool(relevant(value, own, set()))
 
 
 def is_part(value: Any) -> bool:

@@ -42,6 +42,20 @@ def test_a_training_step_is_traced_once():
     assert len(calls) == step.traces == 1
 
 
+def test_attributes_that_only_the_function_reads_of_a_module_are_seen():
+    layer, x = nn.Linear(1, 1, bias=False), picograd.ones(1, 1)
+    layer.weight.data.fill_(1.0)
+    layer.scale, layer.shift = 2.0, Tensor([0.0])
+    scaled = picograd.jit(lambda x: layer(x) * layer.scale + layer.shift)
+    assert [scaled(x).item() for _ in range(2)] == [2.0, 2.0]
+    layer.scale = 3.0
+    assert [scaled(x).item() for _ in range(2)] == [3.0, 3.0]
+    layer.shift = Tensor([5.0])
+    assert [scaled(x).item() for _ in range(2)] == [8.0, 8.0]
+    layer.scale = Tensor([4.0])
+    assert scaled(x).item() == 9.0
+
+
 def test_a_state_seen_before_is_not_traced_again():
     layer, calls = nn.Dropout(0.5), []
 
