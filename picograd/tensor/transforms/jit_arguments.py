@@ -103,7 +103,7 @@ class Flattener:
         kind = type(value)
         if isinstance(value, Tensor):
             self.tensors.append(value)
-            return TENSOR
+            return TENSOR if kind is Tensor else kind  # code may ask for its class
         if kind in KINDS:
             self.numbers.append(value)
             return NUMBER, kind

@@ -250,7 +250,8 @@ class Reach:
         while True:
             while self.work and len(self.seen) < FARTHEST:
                 value, label = self.work.pop()
-                if id(value) not in self.seen and not is_plain(value):
+                is_new = id(value) not in self.seen or (label and self.may_change(value))
+                if is_new and not is_plain(value):
                     self.seen[id(value)] = value
                     self.visit(value, label)
             for value, label in list(self.plain.values()):
@@ -303,6 +304,10 @@ class Reach:
         elif has_attributes(value) and is_of_user(type(value)):
             self.plain[id(value)] = value, label
             self.methods(value, label)
+
+    def may_change(self, value: Any) -> bool:
+        """Tell whether a value is a container that is not compared yet."""
+        return isinstance(value, (list, dict, set, deque)) and id(value) not in self.containers
 
     def contain(self, value: Any, label: str) -> None:
         """Look into a container, and remember what is in it."""
@@ -540,7 +545,7 @@ def is_parameter(value: Any) -> bool:
 class Watched:
     """This class is what is expected of one watched object."""
 
-    __slots__ = ("label", "more", "others", "plain", "reference", "skipped")
+    __slots__ = ("held", "label", "more", "others", "plain", "reference", "skipped")
 
     def __init__(self, value: Any, more: set[str]) -> None:
         self.reference: Reference = Reference(value)
@@ -556,11 +561,19 @@ class Watched:
         table = id(vars(self.reference.find()))
         self.skipped = {name for place, name in followed if place == table}
 
+    def hold(self, compared: set[int]) -> None:
+        """Expect the lists and dicts, whose items are compared, to stay where they are."""
+        own = vars(self.reference.find())
+        self.held = {name: each for name, each in own.items() if id(each) in compared}
+
     def difference(self) -> str | None:
         """Say what changed; None if nothing did."""
         value = self.reference.find()
         if value is None:
             return f"a {self.label} is gone"
+        for name, was in self.held.items():
+            if vars(value).get(name) is not was:
+                return f"{self.label}.{name} was replaced"
         state = relevant(value, value._trace_state(), self.more)
         for name in (self.plain.keys() | state.keys() | self.others.keys()) - self.skipped:
             now = state.get(name, MISSING)
@@ -618,9 +631,7 @@ class Guard:
         self.hooked: list[tuple[Any, tuple[int, ...]]] = []
         self.watch_hooks([each for each in reach.tensors if each._tracks])  # walks end at these
         self.containers: list[tuple[Any, list[Any], str]] = []
-        for value, items, label in reach.containers.values():
-            if id(value) in reach.read or id(value) not in reach.added:
-                self.contain(value, items, label, id(value) in reach.read)
+        self.contain_all(reach)
         for each, was, label in reach.moving.values():
             if progress_of(each) != was:
                 self.refusals.append(f"{label} moves on in it")
@@ -638,6 +649,15 @@ class Guard:
         trace.objects = {}
         self.watched = [each for each in self.watched if each.reference.find() is not None]
         self.sized = [pair for pair in self.sized if pair[0]() is not None]
+
+    def contain_all(self, reach: Reach) -> None:
+        """Compare containers, and expect those of watched objects to stay where they are."""
+        for value, items, label in reach.containers.values():
+            if id(value) in reach.read or id(value) not in reach.added:
+                self.contain(value, items, label, id(value) in reach.read)
+        held = {id(value) for value, *_ in self.containers}
+        for each in self.watched:
+            each.hold(held)
 
     def contain(self, value: Any, items: list[Any], label: str, is_read: bool) -> None:
         """Compare a container, unless the function changed it itself.

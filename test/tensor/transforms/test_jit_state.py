@@ -56,6 +56,29 @@ def test_attributes_that_only_the_function_reads_of_a_module_are_seen():
     assert scaled(x).item() == 9.0
 
 
+def test_lists_and_dicts_of_a_module_are_compared_and_may_be_replaced():
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.own = {"scale": 2.0}
+
+        def forward(self, x):
+            return x * self.own["scale"]
+
+    layer, x = Scaled(), picograd.ones(1)
+    layer.shifts, layer.more = [1.0], {"shift": 0.0}
+    shifted = picograd.jit(lambda x: layer(x) + layer.shifts[0] + layer.more["shift"])
+    assert [shifted(x).item() for _ in range(2)] == [3.0, 3.0]
+    layer.own = {"scale": 4.0}
+    assert shifted(x).item() == 5.0
+    layer.own["scale"] = 6.0
+    assert shifted(x).item() == 7.0
+    layer.shifts[0] = 2.0
+    assert shifted(x).item() == 8.0
+    layer.more["shift"] = 1.0
+    assert shifted(x).item() == 9.0
+
+
 def test_a_state_seen_before_is_not_traced_again():
     layer, calls = nn.Dropout(0.5), []
 
