@@ -45,6 +45,7 @@ from picograd.traced_number import NAMED
 
 PACKAGE = os.path.abspath(os.path.join(__file__, "..", "..", "..")) + os.sep
 PLAIN = (*BY_VALUE, float, DType, np.generic)
+HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class made at run time
 QUIET = ("state", "param_groups", "defaults")  # containers of optimizers, which tell changes
 LARGEST = 1 << 13  # elements of a container that are looked into
 LARGEST_PLAIN = 1 << 17  # elements of one of numbers and texts alone, which lead nowhere
@@ -98,8 +99,8 @@ def is_foreign(path: Any) -> bool:
 
 def is_foreign_class(kind: type) -> bool:
     """Tell whether a class is not of the user's own files."""
-    if kind.__module__ in ("__main__", "builtins"):
-        return kind.__module__ == "builtins"
+    if kind.__module__ in ("__main__", "builtins"):  # of text that `exec` runs, it says builtins
+        return kind.__module__ == "builtins" and not kind.__flags__ & HEAP_TYPE
     return is_foreign(getattr(sys.modules.get(kind.__module__), "__file__", ""))
 
 

@@ -79,6 +79,15 @@ def test_lists_and_dicts_of_a_module_are_compared_and_may_be_replaced():
     assert shifted(x).item() == 9.0
 
 
+def test_classes_of_text_that_exec_runs_are_the_users():
+    place = {"jit": picograd.jit, "nn": nn}
+    exec("class Net(nn.Module):\n    k = 2.0\n    def forward(self, x): return x * self.k", place)
+    exec("net = Net()\nscaled = jit(lambda x: net(x))", place)
+    assert [place["scaled"](picograd.ones(1)).item() for _ in range(2)] == [2.0, 2.0]
+    place["Net"].k = 3.0
+    assert place["scaled"](picograd.ones(1)).item() == 3.0
+
+
 def test_a_state_seen_before_is_not_traced_again():
     layer, calls = nn.Dropout(0.5), []
 
