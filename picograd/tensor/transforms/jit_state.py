@@ -29,6 +29,7 @@ import numpy as np
 
 from picograd.dtype import DType
 from picograd.engine.tracing import STATE, Trace
+from picograd.tensor.core.recording import root_of
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_arguments import BY_VALUE, Reference
 from picograd.tensor.transforms.jit_names import Path, names_of
@@ -630,7 +631,8 @@ class Guard:
         ]
         self.arrange()
         self.hooked: list[tuple[Any, tuple[int, ...]]] = []
-        self.watch_hooks([each for each in reach.tensors if each._tracks])  # walks end at these
+        told = [each for each in reach.tensors if each._tracks or each._view is not None]
+        self.watch_hooks(told)  # walks end at these, and writes show in what they are views of
         self.containers: list[tuple[Any, list[Any], str]] = []
         self.contain_all(reach)
         for each, was, label in reach.moving.values():
@@ -766,7 +768,7 @@ class Guard:
         return self.token is STATE.token or self.difference() is None
 
     def watch_hooks(self, tensors: Iterable[Any]) -> None:
-        """Expect the hooks that tensors have now."""
+        """Expect the hooks that tensors have now, and that they show the memory of the same."""
         self.hooked += [(Reference(each).find, hooked(each)) for each in tensors]
 
     def difference(self) -> str | None:
@@ -785,7 +787,7 @@ class Guard:
                 return reason
         for find, hooks in self.hooked:
             if hooked(find()) != hooks:
-                return "the hooks of a captured tensor changed"
+                return "the hooks of a captured tensor changed, or what it is a view of"
         self.token = token
         return None
 
@@ -816,9 +818,10 @@ def hooks_of(tensor: Any) -> list[Any]:
 
 
 def hooked(tensor: Any) -> tuple[int, ...]:
-    """Name the hooks of a tensor, by numbers that no later ones have."""
-    hooks = getattr(tensor, "_hooks", None)
-    return () if hooks is None else hooks.numbers()
+    """Name the hooks of a tensor, by numbers that no later ones have, and what it is a view of."""
+    hooks, view = getattr(tensor, "_hooks", None), getattr(tensor, "_view", None)
+    base = () if view is None else (id(root_of(tensor)),)
+    return base if hooks is None else base + hooks.numbers()
 
 
 def is_moved(was: Any, now: Any) -> bool:

@@ -510,3 +510,20 @@ def test_counters_of_classes_functions_and_modules_go_on():
     step = picograd.jit(lambda x: model(x))
     assert [step(Tensor([1.0])).item() for _ in range(4)] == [111.0, 222.0, 333.0, 444.0]
     assert (Counters.count, counted.count, model.count) == (4, 4, 4)
+
+
+def test_a_view_that_is_one_no_more_is_seen():
+    base = picograd.zeros(2)
+    view = base[1:]
+
+    @picograd.jit
+    def grow(x):
+        base.add_(x)
+        view.mul_(2)
+        return base.sum()
+
+    grow(picograd.ones(1))
+    assert base.tolist() == [1.0, 2.0]
+    base.data = picograd.zeros(2)
+    grow(picograd.ones(1))
+    assert base.tolist() == [1.0, 1.0] and view.tolist() == [4.0]
