@@ -17,7 +17,7 @@ from picograd.runtime.device import Device
 from picograd.target import is_gpu
 from picograd.tensor.core.annotations import DeviceLike
 from picograd.tensor.core.inspect import synchronize as wait
-from picograd.tensor.making.random import DEFAULT, read_seed
+from picograd.tensor.making.random import default, read_seed
 from picograd.typed import kind_named
 
 __all__ = ["Event", "OutOfMemoryError", "Stream", "amp", "is_available", "nvtx"]
@@ -227,7 +227,7 @@ def manual_seed(seed: int) -> None:
     >>> picograd.initial_seed()
     3
     """
-    DEFAULT.manual_seed(read_seed(seed))
+    default().manual_seed(read_seed(seed))
 
 
 manual_seed_all = manual_seed
@@ -235,7 +235,7 @@ manual_seed_all = manual_seed
 
 def seed() -> None:
     """Restart the default generator from a seed of the operating system."""
-    DEFAULT.seed()
+    default().seed()
 
 
 seed_all = seed
@@ -243,28 +243,28 @@ seed_all = seed
 
 def initial_seed() -> int:
     """Give the seed of the default generator."""
-    return DEFAULT.initial_seed()
+    return default().initial_seed()
 
 
 def get_rng_state(device: DeviceLike | None = None) -> tuple[int, int]:
     """Give the state of the default generator."""
-    return DEFAULT.get_state()
+    return default().get_state()
 
 
 def set_rng_state(new_state: tuple[int, int], device: DeviceLike | None = None) -> None:
     """Continue the default generator from a state."""
-    DEFAULT.set_state(new_state)
+    default().set_state(new_state)
 
 
 def get_rng_state_all() -> list[tuple[int, int]]:
     """Give the states of the generators: there is one."""
-    return [DEFAULT.get_state()]
+    return [default().get_state()]
 
 
 def set_rng_state_all(new_states: Any) -> None:
     """Continue the default generator from the states that `get_rng_state_all` gave."""
     for state in new_states:
-        DEFAULT.set_state(state)
+        default().set_state(state)
 
 
 # time and streams

@@ -198,6 +198,8 @@ def note_changed(tensor: Any) -> None:
 
 def note_moved(tensor: Any) -> None:
     """Remember a tensor that has other memory now: what showed the old goes on showing that."""
+    if tensor._views or tensor._view is not None:
+        note_change()  # traces that write by a view depend on what it shows
     for trace in RUNNING.traces:
         trace.moved.add(id(tensor))
 

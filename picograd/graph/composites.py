@@ -238,8 +238,9 @@ def max_pool_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
     flat = (*output.shape, math.prod(windows.shape[rank:]))
     column = (*output.shape, 1)
     rows = windows.reshape(flat)
-    top = output.again().reshape(column)
-    is_top = rows.binary("equal", top.expand(flat))
+    is_top = rows.binary("equal", output.again().reshape(column).expand(flat))
+    if x.dtype.is_float:  # a NaN counts as the maximum
+        is_top = is_top.binary("logical_or", rows.unary("isnan"))
     position = is_top.where(is_top.iota(rank, int32), flat[rank])
     first = position.reduce("min", (rank,), keepdim=True).expand(flat)
     is_first = is_top.iota(rank, int32).binary("equal", first)

@@ -23,7 +23,7 @@ from picograd.errors import AssertedError, AxisError, DTypeError, ValueRangeErro
 from picograd.target import is_host
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.exchange import memory_of
-from picograd.tensor.making.random import DEFAULT, Generator
+from picograd.tensor.making.random import Generator, default
 from picograd.tensor.tensor import Tensor
 
 PIECE = 1 << 13  # positions drawn at a time
@@ -37,7 +37,7 @@ def host_random(generator: Generator | None) -> np.random.Generator:
 
 def host_stream(generator: Generator | None) -> np.random.Generator:
     """Start a stream of host random numbers at a generator's state, which moves on by one."""
-    source = DEFAULT if generator is None else generator
+    source = default() if generator is None else generator
     key = np.array([source.key, source.advance(1)], np.uint64)
     return np.random.Generator(np.random.Philox(key=key))
 

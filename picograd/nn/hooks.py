@@ -16,7 +16,7 @@ from picograd.errors import DTypeError, StateError
 from picograd.graph.build import detach
 from picograd.late_methods import dataclass
 from picograd.tensor.core.autograd import led
-from picograd.tensor.core.gradient_hooks import HookHandle
+from picograd.tensor.core.gradient_hooks import NUMBERS, HookHandle
 from picograd.tensor.core.recording import note_view, wrap
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.custom import Function
@@ -50,7 +50,7 @@ class Hooks:
     def identities(self) -> tuple[int, ...]:
         """Name the hooks around `forward` and its gradient, in order."""
         kinds = (self.before, self.after, self.gradient_before, self.gradient)
-        return tuple(id(each) for kind in kinds for each in kind.values())
+        return tuple(number for kind in kinds for number in kind)
 
     def functions(self) -> list[Hook]:
         """List the functions around `forward` and its gradient."""
@@ -90,7 +90,7 @@ def register(kind: dict[int, Registered], hook: Registered, prepend: bool) -> Ho
     if not callable(hook.function):
         problem = f"the hook is a {type(hook.function).__name__}"
         raise DTypeError("register_hook", problem, "pass a function")
-    number = max(kind, default=-1) + 1
+    number = max(next(NUMBERS), 1 + max(kind, default=-1))  # a copy has those of its module
     others = dict(kind)
     note_change()
     kind[number] = hook

@@ -14,8 +14,8 @@ with native worker threads or a CUDA context must not be forked. What loading sp
 does not get faster. Batches become tensors in the caller's thread; tensors that a data set makes
 are computed here.
 
-Batch k is loaded by worker k modulo their number and delivered in order, so what a program sees
-does not depend on timing.
+Batch k is loaded by worker k modulo their number and delivered in order, and what a worker draws at
+random is of a generator of its own, so what a program sees does not depend on timing.
 """
 
 import functools
@@ -34,7 +34,7 @@ from picograd.errors import DataError, DTypeError, ValueRangeError
 from picograd.nn import dataset_types
 from picograd.nn.collate import computed, holds_tensor, stack, to_tensors
 from picograd.tensor.core.annotations import DeviceLike
-from picograd.tensor.making.random import Generator
+from picograd.tensor.making.random import OWN, Generator
 from picograd.tensor.tensor import Tensor
 
 ARRAYS = (Tensor, np.ndarray)
@@ -105,7 +105,7 @@ def serve(
     stop: threading.Event,
 ) -> None:
     """Answer each task by its result or its exception, until there is no next task."""
-    CURRENT.info = info
+    CURRENT.info, OWN.generator = info, Generator(info.seed)
     job = None
     while (task := tasks.get()) is not None and not stop.is_set():
         try:

@@ -171,7 +171,7 @@ class Module(Inner):
 
     def _trace_state(self) -> dict[str, Any]:
         """List what a trace of `picograd.jit` that uses this module may depend on."""
-        hooked = () if self._hooks is None else self._hooks.identities()
+        hooked = hooks.EVERY.identities() + (self._hooks or hooks.NONE).identities()
         return {**self.__dict__, "training": self.training, "hooks": hooked}
 
     def __delattr__(self, name: str) -> None:

@@ -909,7 +909,7 @@ class Tensor(
         >>> first == Tensor.rand(2).tolist()
         True
         """
-        return random.DEFAULT.manual_seed(random.read_seed(seed))
+        return random.default().manual_seed(random.read_seed(seed))
 
     @staticmethod
     @composed(method=False)

@@ -185,6 +185,15 @@ def test_max_pool_sends_the_gradient_to_the_first_maximum() -> None:
     np.testing.assert_array_equal(ours, slopes[0])
 
 
+def test_max_pool_sends_the_gradient_to_a_nan() -> None:
+    x = RANDOM.normal(size=(1, 1, 4, 5))
+    x[0, 0, 2, 3] = np.nan
+    y, slopes = pytorch(lambda t: F.max_pool2d(t, (2, 3), (1, 2)), (x,))
+    cotangent = np.arange(float(y.size)).reshape(y.shape)
+    (ours,) = gradients_of(lambda n: build.max_pool(n, POOL), [x], cotangent)
+    np.testing.assert_array_equal(ours, slopes[0])
+
+
 def test_batch_statistics_survive_a_large_mean() -> None:
     x = (RANDOM.normal(size=(8, 2, 16)) + 1e4).astype(np.float32)
     mean, variance = build.batch_stats(leaf(x))

@@ -10,6 +10,7 @@ import traceback
 import numpy as np
 import pytest
 
+import picograd
 from picograd import nn
 from picograd.errors import DataError
 
@@ -136,6 +137,25 @@ def test_workers_know_themselves():
     assert [seen[index][:3] for index in range(4)] == [(i % 2, 2, True) for i in range(4)]
     assert seen[1][3] == seen[0][3] + 1
     assert nn.get_worker_info() is None
+
+
+class Noisy(Slow):
+    """Samples are drawn at random by whoever loads them."""
+
+    def __getitem__(self, index):
+        super().__getitem__(index)
+        return picograd.rand(())
+
+
+def test_what_workers_draw_does_not_depend_on_timing():
+    def drawn(pause):
+        picograd.manual_seed(7)
+        batches = list(nn.DataLoader(Noisy(8, pause), 2, num_workers=2))
+        return [x for batch in batches for x in batch.tolist()], picograd.get_rng_state()
+
+    first = drawn(lambda index: 0.003 * (index % 4 < 2))
+    assert drawn(lambda index: 0.003 * (index % 4 > 1)) == first
+    assert len(set(first[0])) == 8
 
 
 def test_an_error_of_worker_init_fn_surfaces():

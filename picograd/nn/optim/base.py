@@ -11,6 +11,7 @@ A subclass may instead define `step`, as optimizers written for PyTorch do: its 
 are its own, `self.state[p]` begins as an empty dict, and nothing is checked or put on the device.
 """
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
@@ -446,7 +447,7 @@ class Optimizer(Hooked):
         """Write options and values that were read over those of all groups."""
         pairs: list[tuple[Tensor, Tensor]] = []
         for group, loaded in zip(self.param_groups, found):
-            group.set_options(loaded.options)
+            group.set_options(loaded.options, -math.inf)
             together: dict[Any, Slots] = {}
             for parameter, values in zip(group.parameters, loaded.values):
                 if values is None:

@@ -147,8 +147,11 @@ class ParameterGroup(MutableMapping[str, Any]):
         exact = [f"{k} {v!r}" for k, v in self.options.items() if k not in NO_FLAGS]
         return (*exact, *[f"{k} {bool(self.options.get(k))}" for k in ASKED])
 
-    def set_options(self, values: Options) -> None:
-        """Change options, and the numbers on the devices that follow from them."""
+    def set_options(self, values: Options, least: float = 0.0) -> None:
+        """Change options, and the numbers on the devices that follow from them.
+
+        Schedules may set rates below zero, as a line does that is followed beyond its end.
+        """
         if RUNNING.traces:
             self.follow_all()
         if self.formula is None:
@@ -157,13 +160,13 @@ class ParameterGroup(MutableMapping[str, Any]):
             return
         given = {name: as_number(value) for name, value in values.items()}
         if RUNNING.traces and RUNNING.traces[-1].numbers is not None:
-            check_options(given)
+            check_options(given, least)
             self.set_traced(given)
             return
         if RUNNING.traces:
             note_refusal(f"the option {', '.join(values)} is set in it")
             note_undo(partial(self.put_back, self.options, self.host))
-        check_options({**self.options, **given})
+        check_options({**self.options, **given}, least)
         before_state = self._trace_state()
         before, self.options = self.host, {**self.options, **given}
         if self._trace_state() != before_state:
@@ -276,10 +279,10 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def check_options(options: Options) -> None:
-    """Raise unless rates are numbers of at least 0 and betas lie in [0, 1)."""
+def check_options(options: Options, least: float = 0.0) -> None:
+    """Raise unless rates are numbers of at least `least` and betas lie in [0, 1)."""
     for name in RATES:
-        check_rate(name, options.get(name, 0.0))
+        check_rate(name, options.get(name, 0.0), least)
     for name, example in PAIRS.items():
         value = options.get(name, (0.0, 0.5))
         if not is_pair(name, value):
@@ -305,12 +308,12 @@ def is_pair(name: str, value: Any) -> bool:
     return name != "betas" or all(0.0 <= beta < 1.0 for beta in value)
 
 
-def check_rate(name: str, value: Any) -> None:
-    """Raise unless a rate is a number of at least 0."""
+def check_rate(name: str, value: Any, least: float = 0.0) -> None:
+    """Raise unless a rate is a number of at least `least`."""
     if not is_number(value):
         problem = f"{name} must be a number, not {type(value).__name__}"
         raise DTypeError("optim", problem, "pass a float")
-    if not value >= 0.0:  # NaN too
+    if not value >= least:  # NaN too
         what = "negative" if value < 0.0 else "not a number"
         raise ValueRangeError("optim", f"{name}={value} is {what}", "use 0 or more")
 

@@ -124,7 +124,7 @@ class LRScheduler:
         own = self.get_lr() if type(self).get_lr is not LRScheduler.get_lr else None
         for number, group in enumerate(self.optimizer.param_groups):
             found = self.values(number, epoch is not None) if own is None else {"lr": own[number]}
-            group.set_options(found)
+            group.set_options(found, -math.inf)
         self._note_rates()
 
     def _note_rates(self) -> None:

@@ -366,7 +366,7 @@ class Follower:
             return False
         if event.is_change and not self.are_free(event):
             return False
-        if event.advance and self.stream not in (None, random.DEFAULT.stream()):
+        if event.advance and self.stream not in (None, random.default().stream()):
             return False  # it was seeded in the middle
         if event.copies and not self.copy(event):
             return False
@@ -532,7 +532,7 @@ class Follower:
 
     def draw(self, event: Event) -> None:
         """Take random numbers, as the event does."""
-        generator, drawn = random.DEFAULT, self.record.drawn
+        generator, drawn = random.default(), self.record.drawn
         self.stream = generator.stream()
         if self.way.stream is not None:
             drawn[id(self.way.stream)] = self.stream

@@ -2,6 +2,7 @@
 
 import weakref
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any
 
 from picograd.engine.followed import leave
@@ -11,6 +12,8 @@ from picograd.graph.gradient import AFTER, HOOKS
 from picograd.graph.node import Node
 from picograd.tensor.core.autograd import first
 from picograd.tensor.core.recording import Recorded, wrap
+
+NUMBERS = count()  # of hooks, in the order of their registration
 
 
 class HookHandle:
@@ -46,6 +49,10 @@ class Hooks:
         self.after: dict[int, Callable[..., Any]] = {}
         self.step: dict[int, Callable[..., Any]] = {}
         self.keep: Callable[..., Any] | None = None
+
+    def numbers(self) -> tuple[int, ...]:
+        """Name the hooks, in order: no other hook ever has one of these numbers."""
+        return *self.before, *self.step, self.keep is not None, *self.after
 
     def run(self, gradient: Node) -> Node:
         """Let hooks see a gradient, and replace it."""
@@ -118,7 +125,7 @@ def add_step_prehook(node: Node, hook: Callable[..., Any]) -> HookHandle:
 def register(hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> HookHandle:
     """Add a hook after those there are."""
     check_callable("register_hook", hook)
-    number = max(hooks, default=-1) + 1
+    number = next(NUMBERS)
     note_change()
     hooks[number] = hook
     return HookHandle(hooks, number)

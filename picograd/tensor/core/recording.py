@@ -107,11 +107,10 @@ class Recorded:
         """Give it memory of its own: it shows no other tensor's, and its views keep the old."""
         leave()
         with pending.LOCK:
+            note_moved(self)
             if any(each() is not None for each in self._views or ()):
                 hand_over(self)
             self._view = self._views = None
-            if RUNNING.traces:
-                tracing.note_moved(self)
             self._move(node)
 
     def _move(self, node: Node) -> None:

@@ -287,7 +287,7 @@ class Log:
         """Call the function of an event, and note what it does."""
         function = event.function
         reads, self.explained, waiting = self.reads, 0, len(pending.WAITING)
-        event.offset, event.walks = random.DEFAULT.offset, WALKS.count
+        event.offset, event.walks = random.default().offset, WALKS.count
         try:
             result = function(*args, **options)
         except BaseException:
@@ -298,7 +298,7 @@ class Log:
         try:
             event.result = self.told_result(result, event)
             event.checks += pending.WAITING[waiting:]
-            event.advance = random.DEFAULT.offset - event.offset
+            event.advance = random.default().offset - event.offset
             event.walks = WALKS.count - event.walks
             if self.reads - reads != self.explained:
                 raise Unlike
@@ -714,7 +714,7 @@ class Closing:
             told, self.gradients(),
             self.number_of(log.optimizer and log.optimizer.found_inf),
             self.buffers(), log.shared, self.scalars(taken.scalars), targets, holders, old, written,
-            alive, final, roots, free, moving, random.DEFAULT.named, self.leading(free),
+            alive, final, roots, free, moving, random.default().named, self.leading(free),
             log.reads_made, carried.is_ahead(),
         )  # fmt: skip
 
@@ -873,7 +873,7 @@ class Closing:
             if type(scalar) is not RuntimeScalar or id(scalar) in self.drawn:
                 continue
             self.drawn[id(scalar)] = scalar
-            if scalar is random.DEFAULT.named:
+            if scalar is random.default().named:
                 continue
             at = int(scalar.value) - event.offset
             if not 0 <= at < event.advance:

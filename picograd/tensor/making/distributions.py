@@ -490,7 +490,7 @@ def are_weights(values: Any) -> bool:
 def host_draw(op: str, x: Tensor, generator: Generator | None, draw: Any) -> Tensor:
     """Draw on the host, by a NumPy generator keyed by the seed and the next counter."""
     check_not_tracing(op)
-    source = random.DEFAULT if generator is None else generator
+    source = random.default() if generator is None else generator
     key = np.array([source.key, source.advance(max(x.numel(), 1))], np.uint64)
     values = draw(np.random.Generator(np.random.Philox(key=key)))
     return from_host(np.asarray(values), x).cast(x.dtype)
@@ -541,7 +541,7 @@ def seed() -> int:
     >>> picograd.seed() == picograd.initial_seed()
     True
     """
-    return random.DEFAULT.seed()
+    return random.default().seed()
 
 
 @composed(method=False)
@@ -552,7 +552,7 @@ def initial_seed() -> int:
     >>> picograd.initial_seed()
     7
     """
-    return random.DEFAULT.initial_seed()
+    return random.default().initial_seed()
 
 
 @composed(method=False)
@@ -563,7 +563,7 @@ def get_rng_state() -> tuple[int, int]:
     >>> picograd.get_rng_state()
     (7, 0)
     """
-    return random.DEFAULT.get_state()
+    return random.default().get_state()
 
 
 @composed(method=False)
@@ -576,7 +576,7 @@ def set_rng_state(new_state: tuple[int, int]) -> None:
     >>> picograd.rand(2).tolist() == first
     True
     """
-    random.DEFAULT.set_state(new_state)
+    random.default().set_state(new_state)
 
 
 @contextmanager
@@ -588,12 +588,12 @@ def fork_rng(
     >>> with picograd.fork_rng():
     ...     generator = picograd.manual_seed(3)
     """
-    state = random.DEFAULT.get_state()
+    state = random.default().get_state()
     try:
         yield
     finally:
         if enabled:
-            random.DEFAULT.set_state(state)
+            random.default().set_state(state)
 
 
 @composed(function=False, static=True)

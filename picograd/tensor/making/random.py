@@ -8,6 +8,7 @@ neither the order of realisation nor the backend changes a value: the bits are t
 import math
 import operator
 import os
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field
@@ -190,12 +191,18 @@ class Generator:
 
 
 DEFAULT = default_generator = Generator()
+OWN = threading.local()  # its `generator`, in a thread that has one: a worker that loads data
+
+
+def default() -> Generator:
+    """Return the generator of draws that name none: the thread's own, or the one that all share."""
+    return getattr(OWN, "generator", DEFAULT)
 
 
 @pending.locked  # another thread may be recording a loop or samples
 def random_bits(shape: Shape, device: str, generator: Generator | None) -> Node:
     """Draw 32 random bits per element (uint32)."""
-    source = DEFAULT if generator is None else generator
+    source = default() if generator is None else generator
 
     def make(whole: Shape) -> Node:
         offset = build.scalar(source.take(product(whole)), device, int64)

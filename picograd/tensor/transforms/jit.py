@@ -80,7 +80,7 @@ from picograd.tensor.transforms.jit_replay import (
     spread_writes,
 )
 from picograd.tensor.transforms.jit_sizes import Marked, Sizes, marks_of, read_dynamic
-from picograd.tensor.transforms.jit_state import Guard, Reach, asked_of, hooks_of, name_of, noted_on
+from picograd.tensor.transforms.jit_state import Guard, Reach, asked_of, name_of, noted_on
 from picograd.tensor.transforms.jit_trace import Capture, Result, Tracer
 from picograd.tensor.transforms.jit_variables import Holders, Variable
 from picograd.tensor.transforms.jit_varying import Varying
@@ -332,7 +332,7 @@ class Jitted(Generic[P, R]):
             asked = asked_of(tensor, self.asked)
         if not tensor._tracks:
             return *facts, tensor._is_frozen, *asked
-        hooks = () if tensor._hooks is None else tuple(map(id, hooks_of(tensor)))
+        hooks = () if tensor._hooks is None else tensor._hooks.numbers()
         return *facts, "tracks", tensor.is_leaf, hooks, *asked
 
     def described(self, key: Any, arguments: list[Tensor], marked: Marked | None) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from picograd.dtype import DType
 from picograd.errors import TraceError
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_progress import is_iterator
@@ -102,7 +103,7 @@ class Flattener:
         kind = type(value)
         if isinstance(value, Tensor):
             self.tensors.append(value)
-            return TENSOR
+            return TENSOR if kind is Tensor else kind  # code may ask for its class
         if kind in KINDS:
             self.numbers.append(value)
             return NUMBER, kind
@@ -148,7 +149,7 @@ def parts(value: Any) -> Sequence[Any] | None:
         return value
     if isinstance(value, dict):
         return list(value.values())
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    if dataclasses.is_dataclass(value) and not isinstance(value, (type, DType)):  # each is one
         if hasattr(value, "_trace_state"):  # a module: state, not a container
             return None
         return [getattr(value, each.name, None) for each in dataclasses.fields(value)]

@@ -29,6 +29,7 @@ import numpy as np
 
 from picograd.dtype import DType
 from picograd.engine.tracing import STATE, Trace
+from picograd.tensor.core.recording import root_of
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_arguments import BY_VALUE, Reference
 from picograd.tensor.transforms.jit_names import Path, names_of
@@ -45,6 +46,7 @@ from picograd.traced_number import NAMED
 
 PACKAGE = os.path.abspath(os.path.join(__file__, "..", "..", "..")) + os.sep
 PLAIN = (*BY_VALUE, float, DType, np.generic)
+HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class made at run time
 QUIET = ("state", "param_groups", "defaults")  # containers of optimizers, which tell changes
 LARGEST = 1 << 13  # elements of a container that are looked into
 LARGEST_PLAIN = 1 << 17  # elements of one of numbers and texts alone, which lead nowhere
@@ -98,8 +100,8 @@ def is_foreign(path: Any) -> bool:
 
 def is_foreign_class(kind: type) -> bool:
     """Tell whether a class is not of the user's own files."""
-    if kind.__module__ in ("__main__", "builtins"):
-        return kind.__module__ == "builtins"
+    if kind.__module__ in ("__main__", "builtins"):  # of text that `exec` runs, it says builtins
+        return kind.__module__ == "builtins" and not kind.__flags__ & HEAP_TYPE
     return is_foreign(getattr(sys.modules.get(kind.__module__), "__file__", ""))
 
 
@@ -250,7 +252,8 @@ class Reach:
         while True:
             while self.work and len(self.seen) < FARTHEST:
                 value, label = self.work.pop()
-                if id(value) not in self.seen and not is_plain(value):
+                is_new = id(value) not in self.seen or (label and self.may_change(value))
+                if is_new and not is_plain(value):
                     self.seen[id(value)] = value
                     self.visit(value, label)
             for value, label in list(self.plain.values()):
@@ -303,6 +306,10 @@ class Reach:
         elif has_attributes(value) and is_of_user(type(value)):
             self.plain[id(value)] = value, label
             self.methods(value, label)
+
+    def may_change(self, value: Any) -> bool:
+        """Tell whether a value is a container that is not compared yet."""
+        return isinstance(value, (list, dict, set, deque)) and id(value) not in self.containers
 
     def contain(self, value: Any, label: str) -> None:
         """Look into a container, and remember what is in it."""
@@ -434,7 +441,7 @@ class Reach:
                         kind = each if isinstance(each, type) else None
                         self.slots.setdefault((id(each), name), Slot(vars(each), name, label, kind))
                 return
-            if first > 0 or not hasattr(type(value), "_trace_state"):
+            if first > 0 or not tells(value, name):
                 for each in owners[: first + 1]:
                     kind = each if isinstance(each, type) else None
                     self.slots.setdefault((id(each), name), Slot(vars(each), name, label, kind))
@@ -521,6 +528,12 @@ def relevant(value: Any, state: Mapping[str, Any], more: set[str]) -> dict[str, 
     }
 
 
+def tells(value: Any, name: str) -> bool:
+    """Tell whether an attribute is of the state that its owner's own code tells changes of."""
+    own = {name: vars(value).get(name)}
+    return hasattr(type(value), "_trace_state") and bool(relevant(value, own, set()))
+
+
 def is_part(value: Any) -> bool:
     """Tell whether an attribute is a module or parameter: it is read where they are listed."""
     return hasattr(type(value), "_trace_state") or is_parameter(value)
@@ -534,7 +547,7 @@ def is_parameter(value: Any) -> bool:
 class Watched:
     """This class is what is expected of one watched object."""
 
-    __slots__ = ("label", "more", "others", "plain", "reference", "skipped")
+    __slots__ = ("held", "label", "more", "others", "plain", "reference", "skipped")
 
     def __init__(self, value: Any, more: set[str]) -> None:
         self.reference: Reference = Reference(value)
@@ -550,11 +563,19 @@ class Watched:
         table = id(vars(self.reference.find()))
         self.skipped = {name for place, name in followed if place == table}
 
+    def hold(self, compared: set[int]) -> None:
+        """Expect the lists and dicts, whose items are compared, to stay where they are."""
+        own = vars(self.reference.find())
+        self.held = {name: each for name, each in own.items() if id(each) in compared}
+
     def difference(self) -> str | None:
         """Say what changed; None if nothing did."""
         value = self.reference.find()
         if value is None:
             return f"a {self.label} is gone"
+        for name, was in self.held.items():
+            if vars(value).get(name) is not was:
+                return f"{self.label}.{name} was replaced"
         state = relevant(value, value._trace_state(), self.more)
         for name in (self.plain.keys() | state.keys() | self.others.keys()) - self.skipped:
             now = state.get(name, MISSING)
@@ -609,11 +630,11 @@ class Guard:
             (slot.holder, slot.key, slot.reference.find) for slot in self.slots if slot.reference
         ]
         self.arrange()
-        self.hooked: list[tuple[Any, list[Any]]] = []
+        self.hooked: list[tuple[Any, tuple[int, ...]]] = []
+        told = [each for each in reach.tensors if each._tracks or each._view is not None]
+        self.watch_hooks(told)  # walks end at these, and writes show in what they are views of
         self.containers: list[tuple[Any, list[Any], str]] = []
-        for value, items, label in reach.containers.values():
-            if id(value) in reach.read or id(value) not in reach.added:
-                self.contain(value, items, label, id(value) in reach.read)
+        self.contain_all(reach)
         for each, was, label in reach.moving.values():
             if progress_of(each) != was:
                 self.refusals.append(f"{label} moves on in it")
@@ -631,6 +652,15 @@ class Guard:
         trace.objects = {}
         self.watched = [each for each in self.watched if each.reference.find() is not None]
         self.sized = [pair for pair in self.sized if pair[0]() is not None]
+
+    def contain_all(self, reach: Reach) -> None:
+        """Compare containers, and expect those of watched objects to stay where they are."""
+        for value, items, label in reach.containers.values():
+            if id(value) in reach.read or id(value) not in reach.added:
+                self.contain(value, items, label, id(value) in reach.read)
+        held = {id(value) for value, *_ in self.containers}
+        for each in self.watched:
+            each.hold(held)
 
     def contain(self, value: Any, items: list[Any], label: str, is_read: bool) -> None:
         """Compare a container, unless the function changed it itself.
@@ -737,10 +767,9 @@ class Guard:
             return False
         return self.token is STATE.token or self.difference() is None
 
-    def watch_hooks(self, captured: Iterable[Any]) -> None:
-        """Expect the hooks that captured tensors have now."""
-        found = [(each.find, each.find()) for each in captured]
-        self.hooked = [(find, hooks_of(tensor)) for find, tensor in found if tensor is not None]
+    def watch_hooks(self, tensors: Iterable[Any]) -> None:
+        """Expect the hooks that tensors have now, and that they show the memory of the same."""
+        self.hooked += [(Reference(each).find, hooked(each)) for each in tensors]
 
     def difference(self) -> str | None:
         """Say what changed since the trace; None if nothing did."""
@@ -757,8 +786,8 @@ class Guard:
             if reason := each.difference():
                 return reason
         for find, hooks in self.hooked:
-            if hooks_of(find()) != hooks:
-                return "the hooks of a captured tensor changed"
+            if hooked(find()) != hooks:
+                return "the hooks of a captured tensor changed, or what it is a view of"
         self.token = token
         return None
 
@@ -786,6 +815,13 @@ def hooks_of(tensor: Any) -> list[Any]:
         return []
     kept = () if hooks.keep is None else (hooks.keep,)
     return [*hooks.before.values(), *hooks.step.values(), *kept, *hooks.after.values()]
+
+
+def hooked(tensor: Any) -> tuple[int, ...]:
+    """Name the hooks of a tensor, by numbers that no later ones have, and what it is a view of."""
+    hooks, view = getattr(tensor, "_hooks", None), getattr(tensor, "_view", None)
+    base = () if view is None else (id(root_of(tensor)),)
+    return base if hooks is None else base + hooks.numbers()
 
 
 def is_moved(was: Any, now: Any) -> bool:

@@ -131,7 +131,8 @@ class Capture:
     def set_guard(self, guard: Any) -> None:
         """Keep what tells whether the state is that of the trace; or why no later one can be."""
         self.guard = guard
-        guard.watch_hooks(self.captured)
+        captured = [each.find() for each in self.captured]
+        guard.watch_hooks([each for each in captured if each is not None])
         self.refusals += guard.refusals
 
     def set_plan(self, plan: Runnable) -> None:
@@ -630,6 +631,8 @@ class Tracer:
         arguments = self.argument_of()
         kept = {id(base_of(tensor._node)): tensor for tensor in self.find_kept()}
         written = {id(base_of(node)) for node in found.order if node.op in WRITES}
+        leaves = [target for target, _ in capture.replaced]  # other ones, in the same memory
+        replaced = {each if isinstance(each, int) else id(each()) for each in leaves}
         capture.inputs = [None] * len(found.buffers)
         for node in found.order:
             buffer, owner = leaf_buffer(node), self.before.owner(node)
@@ -637,6 +640,8 @@ class Tracer:
             if buffer is not None and id(buffer) in arguments:
                 if all(at != position for at, _ in capture.arguments):
                     capture.arguments.append((position, arguments[id(buffer)]))
+                if arguments[id(buffer)] in replaced and id(node) in written:
+                    capture.written.append(arguments[id(buffer)])
             elif owner is not None and id(owner) in self.owners:
                 target = self.owners[id(owner)]
                 capture.read.append((position, target, self.before.described[id(node)]))
@@ -648,7 +653,8 @@ class Tracer:
                 find = weakref.ref(tensor)
                 each = Captured(position, find, expected, tracks, is_frozen, state)
                 capture.captured.append(each)
-                if owner is None and id(node) in written:  # a state that the trace began
+                is_new = owner is None or id(owner) in replaced  # a state began; another leaf
+                if is_new and id(node) in written:
                     capture.written.append(each.find)
             elif id(node) in self.before.nodes:
                 capture.refusals.append(f"a tensor {node.shape} that it reads is replaced in it")

@@ -165,6 +165,20 @@ class Batch:
     scale: float = 1.0
 
 
+def test_a_parameter_is_told_from_a_tensor():
+    is_parameter = picograd.jit(lambda x: x * (2 if isinstance(x, nn.Parameter) else 3))
+    leaf = picograd.ones(1, requires_grad=True)
+    found = [is_parameter(each).item() for each in (nn.Parameter(picograd.ones(1)), leaf) * 2]
+    assert found == [2.0, 3.0] * 2 and is_parameter.traces == 2
+
+
+def test_a_dtype_comes_out_as_the_one_that_it_is():
+    found = picograd.jit(lambda x, dtype: (x.dtype, [dtype], picograd.int8))
+    for _ in range(2):
+        first, (second,), third = found(Tensor([1.0]), picograd.float64)
+        assert first is picograd.float32 and second == picograd.float64 and third is picograd.int8
+
+
 def test_dataclasses_are_containers():
     f = picograd.jit(lambda batch: Batch(batch.x * batch.scale, 7.0))
     found = [f(Batch(Tensor([k]), 2.0)) for k in (1.0, 2.0)]

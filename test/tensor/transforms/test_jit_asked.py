@@ -98,6 +98,29 @@ def test_attributes_of_functions_and_methods_of_classes_may_be_replaced():
     assert traced(x).tolist() == [15.0, 15.0]
 
 
+def test_hooks_that_come_and_go_between_calls_are_seen():
+    """Also those of a leaf whose values nothing reads, and of a later hook at the same address."""
+
+    @picograd.jit
+    def slope(x):
+        layer.weight.grad = None
+        layer(x).sum().backward()
+        return layer.weight.grad.sum()
+
+    layer, x = picograd.nn.Linear(1, 1, bias=False), picograd.ones(3, 1)
+    every = picograd.nn.modules.module.register_module_forward_hook
+    for register, wanted in (
+        (lambda: layer.weight.register_hook(lambda gradient: gradient * 2), 6.0),
+        (lambda: layer.register_forward_hook(lambda module, args, result: result * 3), 9.0),
+        (lambda: layer.register_forward_pre_hook(lambda module, args: (args[0] * 4,)), 12.0),
+        (lambda: every(lambda module, args, result: result * 5), 15.0),
+    ):
+        assert slope(x).item() == 3.0
+        handle = register()
+        assert [slope(x).item(), slope(x).item()] == [wanted] * 2
+        handle.remove()
+
+
 def test_hooks_that_a_traced_function_registers_see_gradients():
     def on_made(x):
         made = weight * x

@@ -275,3 +275,22 @@ def test_gradients_go_through_what_a_call_has_written() -> None:
         (found.sum() + 10 * beside.sum()).backward()
         assert weight.grad is not None
         assert weight.grad.tolist() == [33.0 + number, 42.0 + number]
+
+
+@pytest.mark.parametrize("is_argument", [False, True])
+def test_what_was_computed_of_a_leaf_survives_that_it_is_frozen_for_a_while(is_argument):
+    def step(weight, x):
+        with picograd.no_grad():
+            weight.sub_(x)
+        weight.requires_grad_(False)
+        loss = (weight * other * x).sum()
+        weight.requires_grad_(True)
+        return loss
+
+    weight, other = (nn.Parameter(Tensor([1.0])) for _ in range(2))
+    traced = picograd.jit(step if is_argument else lambda x: step(weight, x))
+    kept = []
+    for k in (1.0, 2.0, 3.0):
+        traced(*[weight] * is_argument, Tensor([k]))
+        kept.append(weight.detach().clone())
+    assert [each.item() for each in kept] == [0.0, -2.0, -5.0]

@@ -42,6 +42,52 @@ def test_a_training_step_is_traced_once():
     assert len(calls) == step.traces == 1
 
 
+def test_attributes_that_only_the_function_reads_of_a_module_are_seen():
+    layer, x = nn.Linear(1, 1, bias=False), picograd.ones(1, 1)
+    layer.weight.data.fill_(1.0)
+    layer.scale, layer.shift = 2.0, Tensor([0.0])
+    scaled = picograd.jit(lambda x: layer(x) * layer.scale + layer.shift)
+    assert [scaled(x).item() for _ in range(2)] == [2.0, 2.0]
+    layer.scale = 3.0
+    assert [scaled(x).item() for _ in range(2)] == [3.0, 3.0]
+    layer.shift = Tensor([5.0])
+    assert [scaled(x).item() for _ in range(2)] == [8.0, 8.0]
+    layer.scale = Tensor([4.0])
+    assert scaled(x).item() == 9.0
+
+
+def test_lists_and_dicts_of_a_module_are_compared_and_may_be_replaced():
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.own = {"scale": 2.0}
+
+        def forward(self, x):
+            return x * self.own["scale"]
+
+    layer, x = Scaled(), picograd.ones(1)
+    layer.shifts, layer.more = [1.0], {"shift": 0.0}
+    shifted = picograd.jit(lambda x: layer(x) + layer.shifts[0] + layer.more["shift"])
+    assert [shifted(x).item() for _ in range(2)] == [3.0, 3.0]
+    layer.own = {"scale": 4.0}
+    assert shifted(x).item() == 5.0
+    layer.own["scale"] = 6.0
+    assert shifted(x).item() == 7.0
+    layer.shifts[0] = 2.0
+    assert shifted(x).item() == 8.0
+    layer.more["shift"] = 1.0
+    assert shifted(x).item() == 9.0
+
+
+def test_classes_of_text_that_exec_runs_are_the_users():
+    place = {"jit": picograd.jit, "nn": nn}
+    exec("class Net(nn.Module):\n    k = 2.0\n    def forward(self, x): return x * self.k", place)
+    exec("net = Net()\nscaled = jit(lambda x: net(x))", place)
+    assert [place["scaled"](picograd.ones(1)).item() for _ in range(2)] == [2.0, 2.0]
+    place["Net"].k = 3.0
+    assert place["scaled"](picograd.ones(1)).item() == 3.0
+
+
 def test_a_state_seen_before_is_not_traced_again():
     layer, calls = nn.Dropout(0.5), []
 
@@ -464,3 +510,20 @@ def test_counters_of_classes_functions_and_modules_go_on():
     step = picograd.jit(lambda x: model(x))
     assert [step(Tensor([1.0])).item() for _ in range(4)] == [111.0, 222.0, 333.0, 444.0]
     assert (Counters.count, counted.count, model.count) == (4, 4, 4)
+
+
+def test_a_view_that_is_one_no_more_is_seen():
+    base = picograd.zeros(2)
+    view = base[1:]
+
+    @picograd.jit
+    def grow(x):
+        base.add_(x)
+        view.mul_(2)
+        return base.sum()
+
+    grow(picograd.ones(1))
+    assert base.tolist() == [1.0, 2.0]
+    base.data = picograd.zeros(2)
+    grow(picograd.ones(1))
+    assert base.tolist() == [1.0, 1.0] and view.tolist() == [4.0]
