@@ -160,6 +160,50 @@ def is_gradtrackingtensor(tensor: object) -> bool:
     return False
 
 
+def is_batchedtensor(tensor: object) -> bool:
+    """Tell that a tensor is not wrapped: inside `picograd.vmap` it stands for one sample."""
+    return False
+
+
+def get_unwrapped(tensor: Any) -> Any:
+    """Give what a tensor wraps: itself."""
+    return tensor
+
+
+def refuse_levels(*given: Any, **options: Any) -> NoReturn:
+    """Raise: `picograd.vmap` counts the levels itself."""
+    raise StateError("vmap", "levels of batches are not entered by hand", "use picograd.vmap")
+
+
+_add_batch_dim = _remove_batch_dim = _maybe_remove_batch_dim = refuse_levels
+_create_batched_inputs = _unwrap_batched = _process_batched_inputs = refuse_levels
+_broadcast_to_and_flatten = _get_name = refuse_levels
+
+
+class DispatchKeySet:
+    """This class names kinds of tensors among which PyTorch's operators choose: there is one."""
+
+    def __init__(self, *keys: Any) -> None:
+        """Take any."""
+
+    def __or__(self, other: Any) -> Any:
+        return self
+
+
+class EveryName:
+    """This class has every name that it is asked for."""
+
+    def __getattr__(self, name: str) -> str:
+        return name
+
+
+DispatchKey = EveryName()
+
+
+class ScriptMethod:
+    """This class stands for methods that PyTorch's script compiler made: there are none."""
+
+
 class Unsupported(RuntimeError):
     """This class is an error of PyTorch's compiler, which programs expect: it is never raised."""
 

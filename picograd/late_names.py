@@ -9,7 +9,7 @@ from picograd.torch_paths import PATHS
 ROOMS_ABOVE = (
     "accelerator", "amp", "array_api", "autograd", "backends", "cpu", "cuda", "distributed",
     "distributions", "func", "fx", "hub", "library", "mps", "nn", "onnx", "optim", "profiler",
-    "quasirandom", "sparse", "testing", "utils",
+    "quasirandom", "return_types", "sparse", "testing", "utils",
 )  # fmt: skip
 # names by the module that has them
 ELSEWHERE = {

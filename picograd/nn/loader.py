@@ -488,3 +488,9 @@ def check_options(options: dict[str, Any]) -> None:
 def refuse(problem: str, fix: str) -> None:
     """Raise the error of a DataLoader's options."""
     raise ValueRangeError("DataLoader", problem, fix)
+
+
+def _generate_state(base_seed: int, worker_id: int) -> list[int]:
+    """Give the four numbers that seed a worker's generator of NumPy, under PyTorch's name."""
+    parts = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
+    return [int(each) for each in np.random.SeedSequence(parts).generate_state(4)]
