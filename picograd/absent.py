@@ -130,6 +130,15 @@ class SparseAdam:
         raise StateError("SparseAdam", "there are no sparse gradients", "use picograd.optim.Adam")
 
 
+class FlopCounterMode:
+    """This class counts multiplications as PyTorch's operators run: a profile knows the costs."""
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        """Raise StateError."""
+        fix = "use picograd.profile(), whose table has the operations of each kernel"
+        raise StateError("FlopCounterMode", "operators are not watched one by one", fix)
+
+
 class CUDAGraph:
     """This class is a graph of launches, which `picograd.jit` makes by itself."""
 

@@ -50,3 +50,8 @@ def test_names_of_levels_and_dispatch_keys() -> None:
     assert absent.get_unwrapped(x) is x and not absent.is_batchedtensor(x)
     with pytest.raises(StateError, match="picograd.vmap"):
         absent._add_batch_dim(x, 0, 1)
+
+
+def test_operations_are_not_counted_one_by_one() -> None:
+    with pytest.raises(StateError, match="picograd.profile"):
+        picograd.utils.flop_counter.FlopCounterMode(display=False)
