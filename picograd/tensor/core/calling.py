@@ -142,6 +142,8 @@ def recording_of(row: Function) -> Callable[..., Any]:
         showing(*[definition] * (row.view == "if"), always=[definition] * (row.view == "always"))
     if row.pieces:
         return pieces
+    if (itself := row.itself) is not None:
+        return lambda core, x, *more: x if itself(x, *more) else apply(core, x, *more)
     if definition.__annotations__["return"] is Node:
         return apply
     if row.returns is None:
