@@ -53,6 +53,7 @@ with first_import():
     from picograd.tensor.core.guard import guard_functions
     from picograd.tensor.core.inspect import memory_stats, plan, synchronize
     from picograd.tensor.core.printing import set_printoptions
+    from picograd.tensor.core.subclasses import publish
     from picograd.tensor.families import *  # noqa: F403
     from picograd.tensor.linalg import decompositions as linalg
     from picograd.tensor.linalg import fourier as fft
@@ -86,6 +87,7 @@ install()
 vars(jit).update(JIT)  # PyTorch's torch.jit is a module
 jit.__name__ = "picograd.jit"  # an import from it that fails names that
 guard_functions(globals(), ("set_printoptions", "get_autocast_dtype", "is_autocast_enabled"))
+publish(globals(), ("get_autocast_dtype", "is_autocast_enabled", "is_grad_enabled"))
 
 if TYPE_CHECKING:
     from picograd import (  # noqa: I001

@@ -130,6 +130,15 @@ class SparseAdam:
         raise StateError("SparseAdam", "there are no sparse gradients", "use picograd.optim.Adam")
 
 
+class FlopCounterMode:
+    """This class counts multiplications as PyTorch's operators run: a profile knows the costs."""
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        """Raise StateError."""
+        fix = "use picograd.profile(), whose table has the operations of each kernel"
+        raise StateError("FlopCounterMode", "operators are not watched one by one", fix)
+
+
 class CUDAGraph:
     """This class is a graph of launches, which `picograd.jit` makes by itself."""
 
@@ -158,6 +167,50 @@ def __getattr__(name: str) -> Any:
 def is_gradtrackingtensor(tensor: object) -> bool:
     """Tell that a tensor is not wrapped: inside `picograd.func.grad` it requires gradients."""
     return False
+
+
+def is_batchedtensor(tensor: object) -> bool:
+    """Tell that a tensor is not wrapped: inside `picograd.vmap` it stands for one sample."""
+    return False
+
+
+def get_unwrapped(tensor: Any) -> Any:
+    """Give what a tensor wraps: itself."""
+    return tensor
+
+
+def refuse_levels(*given: Any, **options: Any) -> NoReturn:
+    """Raise: `picograd.vmap` counts the levels itself."""
+    raise StateError("vmap", "levels of batches are not entered by hand", "use picograd.vmap")
+
+
+_add_batch_dim = _remove_batch_dim = _maybe_remove_batch_dim = refuse_levels
+_create_batched_inputs = _unwrap_batched = _process_batched_inputs = refuse_levels
+_broadcast_to_and_flatten = _get_name = refuse_levels
+
+
+class DispatchKeySet:
+    """This class names kinds of tensors among which PyTorch's operators choose: there is one."""
+
+    def __init__(self, *keys: Any) -> None:
+        """Take any."""
+
+    def __or__(self, other: Any) -> Any:
+        return self
+
+
+class EveryName:
+    """This class has every name that it is asked for."""
+
+    def __getattr__(self, name: str) -> str:
+        return name
+
+
+DispatchKey = EveryName()
+
+
+class ScriptMethod:
+    """This class stands for methods that PyTorch's script compiler made: there are none."""
 
 
 class Unsupported(RuntimeError):

@@ -19,6 +19,7 @@ from picograd.nn import functional
 from picograd.nn.recurrent import advanced
 from picograd.tensor import public
 from picograd.tensor.core.guard import guard_functions, guarded
+from picograd.tensor.core.subclasses import publish
 from picograd.tensor.tensor import Tensor
 
 __all__ = [
@@ -89,13 +90,14 @@ NAMES = tuple(f"{name}_copy" for name in COPIES)
 def __getattr__(name: str) -> Any:
     """Make one of the functions that copy. Raises AttributeError for other names."""
     if name in ORDERS:
-        made = globals()[name] = reordered(name, ORDERS[name].split())
-        return made
-    if name not in NAMES:
+        globals()[name] = reordered(name, ORDERS[name].split())
+    elif name in NAMES:
+        plain = name.removesuffix("_copy")
+        globals()[name] = copying(plain, COPIES[plain])
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    plain = name.removesuffix("_copy")
-    made = globals()[name] = copying(plain, COPIES[plain])
-    return made
+    publish(globals(), (name,))
+    return globals()[name]
 
 
 def convolution(
@@ -278,3 +280,4 @@ lstm_cell, gru_cell = stepped("LSTM"), stepped("GRU")
 rnn_tanh_cell, rnn_relu_cell = stepped("RNN_TANH"), stepped("RNN_RELU")
 
 guard_functions(globals(), __all__)
+publish(globals(), __all__)

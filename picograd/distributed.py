@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
-from picograd.errors import DeviceError
+from picograd.errors import DeviceError, StateError
 from picograd.tensor.tensor import Tensor
 
+T = TypeVar("T")
 BACKENDS: list[str] = []  # of the group of one process, once a program made it
 
 __path__: list[str] = []  # so that Python asks for PyTorch's modules below
@@ -74,6 +75,56 @@ def destroy_process_group(group: Any = None) -> None:
     BACKENDS.clear()
 
 
+class Store:
+    """This class keeps values by name for processes that meet: this one.
+
+    >>> import picograd.distributed as dist
+    >>> store = dist.TCPStore("localhost", 0, 1, True)
+    >>> store.set("step", "3"); store.get("step"), store.add("count", 2)
+    (b'3', 2)
+    """
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        self.values: dict[str, bytes] = {}
+
+    def set(self, key: str, value: str | bytes) -> None:
+        """Keep a value."""
+        self.values[key] = value.encode() if isinstance(value, str) else bytes(value)
+
+    def get(self, key: str) -> bytes:
+        """Give a value; nobody else could set it. Raises StateError."""
+        self.wait([key])
+        return self.values[key]
+
+    def add(self, key: str, amount: int) -> int:
+        """Add to a count, which starts at 0."""
+        count = int(self.values.get(key, b"0")) + amount
+        self.set(key, str(count))
+        return count
+
+    def wait(self, keys: Sequence[str], *timeout: Any) -> None:
+        """Wait until there are values. Raises StateError where none can come."""
+        missing = [key for key in keys if key not in self.values]
+        if missing:
+            text = f"there is no {', '.join(missing)}, and no other process to set it"
+            raise StateError("Store", text, "set it first")
+
+    def check(self, keys: Sequence[str]) -> bool:
+        """Tell whether there are values."""
+        return all(key in self.values for key in keys)
+
+    def delete_key(self, key: str) -> bool:
+        """Forget a value; tells whether there was one."""
+        return self.values.pop(key, None) is not None
+
+    def num_keys(self) -> int:
+        """Count the values."""
+        return len(self.values)
+
+
+TCPStore = FileStore = HashStore = Store
+
+
 class Work:
     """This class is what a collective operation gives that does not wait: it is done."""
 
@@ -116,6 +167,11 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> No
     object_list[0] = obj
 
 
+def record(function: T) -> T:
+    """Give a function back, whose errors no launcher waits for."""
+    return function
+
+
 class ReduceOp:
     """This class names how values of several processes are joined."""
 
@@ -152,5 +208,6 @@ broadcast = broadcast_object_list = reduce = all_reduce
 gather = scatter = reduce_scatter = all_to_all = send = recv = new_group = refused
 get_global_rank = get_group_rank = gather_object = scatter_object_list = isend = irecv = new_group
 batch_isend_irecv = all_to_all_single = P2POp = monitored_barrier = new_group
+context = get_gradients = rpc_async = rpc_sync = remote = init_rpc = RRef = refused
 fully_shard = implicit_replication = refused
 init_device_mesh = distribute_tensor = distribute_module = refused

@@ -113,6 +113,8 @@ float32: Final = DType("float32", "float", 32, "float32")
 float64: Final = DType("float64", "float", 64, "float64")
 complex64: Final = DType("complex64", "complex", 64, "complex64")
 complex128: Final = DType("complex128", "complex", 128, "complex128")
+# programs that walk through dataclasses see no container in a dtype
+delattr(DType, "__dataclass_fields__")
 
 ALL = (bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64,
        float8_e4m3fn, float8_e5m2, float16, bfloat16, float32, float64)  # fmt: skip

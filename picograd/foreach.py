@@ -8,7 +8,9 @@ Kernels of many tensors are merged anyway, so each calls the function tensor by 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from picograd.errors import ShapeError
+from picograd.device_name import device as device_named
+from picograd.dtype import to_dtype
+from picograd.errors import ShapeError, ValueRangeError
 from picograd.tensor.tensor import Tensor
 
 PREFIX = "_foreach_"
@@ -120,3 +122,16 @@ def _unflatten_dense_tensors(flat: Tensor, tensors: Sequence[Tensor]) -> tuple[T
     """
     parts = flat.split([each.numel() for each in tensors])
     return tuple(part.view(each.shape) for part, each in zip(parts, tensors))
+
+
+def _get_device_index(device: Any = None, optional: bool = False, allow_cpu: bool = False) -> int:
+    """Give the number of a device. Raises ValueError for one without, unless it is `optional`."""
+    index = device if isinstance(device, int) else device_named(device or "cuda").index
+    if index is None and not (optional or allow_cpu):
+        raise ValueRangeError("device", f"{device} has no number", 'write it: "cuda:0"')
+    return 0 if index is None else index
+
+
+def _element_size(dtype: Any) -> int:
+    """Count the bytes of an element."""
+    return to_dtype(dtype).itemsize

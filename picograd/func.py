@@ -4,7 +4,17 @@ A model becomes a function of its parameters with `functional_call`; gradients o
 batch are then `vmap(grad(loss), in_dims=(None, 0, 0))(parameters, inputs, targets)`.
 """
 
+import functools
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
+
+from picograd.errors import StateError
+from picograd.nn.stateless import FunctionalModule as FunctionalModule
+from picograd.nn.stateless import FunctionalModuleWithBuffers as FunctionalModuleWithBuffers
+from picograd.nn.stateless import combine_state_for_ensemble as combine_state_for_ensemble
 from picograd.nn.stateless import functional_call, stack_module_state
+from picograd.nn.stateless import make_functional as make_functional
+from picograd.nn.stateless import make_functional_with_buffers as make_functional_with_buffers
 from picograd.tensor.transforms.derivatives import (
     grad,
     grad_and_value,
@@ -17,9 +27,30 @@ from picograd.tensor.transforms.derivatives import (
 )
 from picograd.tensor.transforms.vmap import vmap
 
+T = TypeVar("T")
 _vmap = vmap
 
 __all__ = [
-    "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp",
-    "linearize", "stack_module_state", "vjp", "vmap",
+    "functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev",
+    "jvp", "linearize", "stack_module_state", "vjp", "vmap",
 ]  # fmt: skip
+
+
+def functionalize(func: Callable[..., T], *, remove: str = "mutations") -> Callable[..., T]:
+    """Make a function that records no writes: what is recorded has none, so it is the same.
+
+    >>> picograd.func.functionalize(lambda x: x.clone().add_(1.0))(Tensor([1.0])).tolist()
+    [2.0]
+    """
+
+    @functools.wraps(func)
+    def call(*args: Any, **options: Any) -> T:
+        return func(*args, **options)
+
+    return call
+
+
+def make_fx(*given: Any, **options: Any) -> NoReturn:
+    """Raise: programs are run, not read."""
+    fix = "picograd.plan(output) shows what was recorded"
+    raise StateError("make_fx", "programs are not rewritten", fix)

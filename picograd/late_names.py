@@ -9,7 +9,7 @@ from picograd.torch_paths import PATHS
 ROOMS_ABOVE = (
     "accelerator", "amp", "array_api", "autograd", "backends", "cpu", "cuda", "distributed",
     "distributions", "func", "fx", "hub", "library", "mps", "nn", "onnx", "optim", "profiler",
-    "quasirandom", "sparse", "testing", "utils",
+    "quasirandom", "return_types", "sparse", "testing", "utils",
 )  # fmt: skip
 # names by the module that has them
 ELSEWHERE = {
@@ -58,7 +58,10 @@ ELSEWHERE = {
     "errors": ("OutOfMemoryError",),
     "tensor.core.methods_family": ("UntypedStorage",),
     "scripting": (
-        "Future", "_assert", "_check", "_disable_dynamo", "compile", "typename",
+        "Future", "ScriptFunction", "ScriptModule", "_assert", "_check", "_check_index",
+        "_check_is_size", "_check_tensor_all", "_check_type", "_check_value", "_check_with",
+        "_disable_dynamo", "compile", "cond", "sym_float", "sym_int", "sym_ite", "sym_max",
+        "sym_min", "sym_not", "sym_sum", "typename",
     ),
     "settings": (
         "are_deterministic_algorithms_enabled", "get_default_device",

@@ -25,6 +25,17 @@ class ProfilerActivity(Enum):
     CPU, CUDA, XPU = range(3)
 
 
+class ProfilerAction(Enum):
+    """This class names what a schedule asks for at a step: here all steps are watched."""
+
+    NONE, WARMUP, RECORD, RECORD_AND_SAVE = range(4)
+
+
+def kineto_available() -> bool:
+    """Tell that PyTorch's own recorder is not there: `picograd.profile` watches."""
+    return False
+
+
 class profile:
     """This class watches a `with` block, or what runs between start() and stop().
 
@@ -95,6 +106,16 @@ class record_function(ContextDecorator):
 
     def __exit__(self, *error: Any) -> None:
         """End the stretch."""
+
+
+class emit_nvtx(record_function):
+    """This class names stretches for NVIDIA's tools: launches have names there anyway."""
+
+    def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
+        super().__init__("")
+
+
+emit_itt = emit_nvtx
 
 
 def schedule(*given: int, **more: int) -> Callable[[int], None]:

@@ -4,6 +4,7 @@
 `picograd.jit.script(model)` is `model`.
 """
 
+import operator
 from collections.abc import Iterable
 from importlib.machinery import ModuleSpec
 from types import SimpleNamespace
@@ -76,7 +77,10 @@ def isinstance_of(obj: Any, target_type: Any) -> bool:
 
 
 class ScriptModule:
-    """This class stands for compiled modules: there are none."""
+    """This class stands for compiled modules and functions: there are none."""
+
+
+ScriptFunction = ScriptModule
 
 
 class Final:
@@ -105,6 +109,37 @@ def _check(cond: Any, message: Any = None) -> None:
     """Raise RuntimeError unless a condition holds; the message may be a function that makes it."""
     if not cond:
         raise RuntimeError(message() if callable(message) else message or "a check failed")
+
+
+_check_with = _check_value = _check_index = _check_type = _check
+
+
+def _check_is_size(size: Any, *message: Any, **options: Any) -> None:
+    """Raise RuntimeError for a negative size."""
+    _check(size >= 0, f"a size is {size}")
+
+
+def _check_tensor_all(cond: Any, message: Any = None) -> None:
+    """Raise RuntimeError unless a condition holds for every element."""
+    _check(cond.all().item(), message)
+
+
+def cond(pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:
+    """Call one of two functions with the operands: which one, is read where the program runs.
+
+    >>> import picograd
+    >>> picograd.cond(Tensor(3.0) > 2, lambda x: x + 1, lambda x: x - 1, (Tensor([1.0]),)).tolist()
+    [2.0]
+    """
+    return (true_fn if pred else false_fn)(*operands)
+
+
+def sym_ite(b: bool, t: T, f: T) -> T:
+    """Choose one of two numbers."""
+    return t if b else f
+
+
+sym_int, sym_float, sym_not, sym_max, sym_min, sym_sum = int, float, operator.not_, max, min, sum
 
 
 def typename(obj: Any) -> str:

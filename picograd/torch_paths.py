@@ -15,9 +15,10 @@ from typing import Any
 # a module: the paths that have its names
 HOMES = {
     "absent": (
-        "_C", "_C._functorch", "_dynamo._trace_wrapped_higher_order_op", "_dynamo.exc",
-        "_dynamo.utils", "_subclasses", "_subclasses.fake_tensor", "fx.experimental.proxy_tensor",
-        "overrides", "utils._python_dispatch", "utils.cpp_extension",
+        "_C", "_C._functorch", "_custom_ops", "_dynamo._trace_wrapped_higher_order_op",
+        "_dynamo.exc", "_dynamo.utils", "_subclasses", "_subclasses.fake_tensor",
+        "fx.experimental.proxy_tensor", "overrides", "utils._python_dispatch",
+        "utils.cpp_extension", "utils.flop_counter",
     ),
     "amp": ("amp.autocast_mode", "amp.grad_scaler", "cpu.amp"),
     "autograd": ("autograd.function", "autograd.grad_mode", "autograd.variable"),
@@ -25,20 +26,23 @@ HOMES = {
     "cuda": ("cuda.memory", "cuda.random"),
     "distributed": (
         "distributed._composable", "distributed._composable.fsdp", "distributed._tensor",
-        "distributed._tensor.experimental", "distributed.device_mesh", "distributed.fsdp",
-        "distributed.nn", "distributed.rpc", "distributed.tensor",
+        "distributed._tensor.experimental", "distributed.autograd", "distributed.device_mesh",
+        "distributed.elastic", "distributed.elastic.multiprocessing",
+        "distributed.elastic.multiprocessing.errors", "distributed.fsdp", "distributed.nn",
+        "distributed.rpc", "distributed.tensor",
     ),
     "foreach": ("_utils", "utils._foreach_utils"),
     "func": (
         "_functorch", "_functorch.apis", "_functorch.deprecated",
-        "_functorch.eager_transforms", "_functorch.functional_call", "_functorch.vmap",
-        "_vmap_internals",
+        "_functorch.eager_transforms", "_functorch.functional_call",
+        "_functorch.make_functional", "_functorch.python_key", "_vmap_internals",
     ),
     "hub": ("utils.model_zoo",),
     "mps": ("xpu",),
     "nn.collate": (
         "utils.data._utils", "utils.data._utils.collate", "utils.data._utils.pin_memory",
     ),
+    "nn.loader": ("utils.data._utils.worker",),
     "nn.flex_attention": ("nn.attention.flex_attention",),
     "nn.quantization_names": (
         "ao", "ao.quantization", "quantization", "quantization.observer", "quantization.qconfig",
@@ -49,7 +53,9 @@ HOMES = {
         "nn.utils.clip_grad", "nn.utils.convert_parameters", "nn.utils.spectral_norm",
         "nn.utils.weight_norm",
     ),
-    "onnx.torch_options": ("onnx.operators",),
+    "onnx.torch_options": (
+        "onnx.operators", "onnx.symbolic_helper", "onnx.symbolic_opset11", "onnx.symbolic_opset9",
+    ),
     "profiler": ("autograd.profiler",),
     "scripting": (
         "_dynamo", "_dynamo.config", "_inductor", "_inductor.config", "compiler", "jit",
@@ -59,6 +65,7 @@ HOMES = {
     "tensor.linalg.fourier": ("fft",),
     "tensor.math.special": ("special",),
     "tensor.transforms.scan": ("_higher_order_ops", "_higher_order_ops.associative_scan"),
+    "tensor.transforms.tree_specs": ("utils._pytree",),
     "version": ("__config__", "torch_version"),
     "windows": ("signal", "signal.windows", "signal.windows.windows"),
 }  # fmt: skip
@@ -68,6 +75,12 @@ PATHS = {path: (f"picograd.{home}",) for home, paths in HOMES.items() for path i
         "picograd.distributions",
         "picograd.distributions.multivariate",
     ),
+    "_functorch.vmap": (
+        "picograd.func",
+        "picograd.absent",
+        "picograd.tensor.transforms.tree_specs",
+    ),
+    "_C._nn": ("picograd.nn.walks", "picograd.nn.functional"),
     "functional": ("picograd",),
     "futures": ("picograd.scripting", "concurrent.futures"),
     "jit.annotations": ("typing", "picograd.absent"),
@@ -105,7 +118,7 @@ FILES = {
         "relaxed_categorical", "studentT", "transformed_distribution", "uniform", "weibull",
         "wishart",
     ),
-    "fx": ("experimental", "graph", "graph_module", "node", "proxy"),
+    "fx": ("_symbolic_trace", "experimental", "graph", "graph_module", "node", "proxy"),
     "nn.modules": (
         "activation", "adaptive", "batchnorm", "channelshuffle", "container", "conv", "distance",
         "dropout", "flatten", "fold", "instancenorm", "lazy", "linear", "loss", "module",

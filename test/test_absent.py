@@ -40,3 +40,18 @@ def test_dtypes_that_tensors_do_not_have_are_names() -> None:
     assert picograd.ones(1).dtype != picograd.qint8 and picograd.chalf is picograd.complex32
     with pytest.raises(DTypeError, match="torch.complex32 is not a dtype"):
         picograd.zeros(2, dtype=picograd.complex32)
+
+
+def test_names_of_levels_and_dispatch_keys() -> None:
+    key = picograd._C.DispatchKey.AutocastCPU
+    with picograd._C._ExcludeDispatchKeyGuard(picograd._C.DispatchKeySet(key)):
+        pass
+    x = picograd.ones(2)
+    assert absent.get_unwrapped(x) is x and not absent.is_batchedtensor(x)
+    with pytest.raises(StateError, match="picograd.vmap"):
+        absent._add_batch_dim(x, 0, 1)
+
+
+def test_operations_are_not_counted_one_by_one() -> None:
+    with pytest.raises(StateError, match="picograd.profile"):
+        picograd.utils.flop_counter.FlopCounterMode(display=False)

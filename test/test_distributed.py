@@ -31,3 +31,12 @@ def test_a_group_of_one_process() -> None:
     finally:
         distributed.destroy_process_group()
     assert not distributed.is_initialized()
+
+
+def test_a_store_of_one_process() -> None:
+    store = distributed.TCPStore("localhost", 29500, 1, True)
+    store.set("epoch", "3")
+    assert store.get("epoch") == b"3" and store.add("steps", 2) + store.add("steps", 1) == 5
+    assert store.num_keys() == 2 and store.check(["epoch"]) and store.delete_key("epoch")
+    with pytest.raises(RuntimeError, match="no other process"):
+        store.wait(["epoch"])

@@ -1,6 +1,7 @@
 """DTypes: names, conversion from Python and NumPy, and PyTorch's promotion."""
 
 import copy
+import dataclasses
 import functools
 import inspect
 import pickle
@@ -120,3 +121,8 @@ def test_the_type_of_a_dtype_is_pytorchs_name_of_it() -> None:
     shown = functools.singledispatch(lambda value: "other")
     shown.register(picograd.dtype, lambda value: value.name)
     assert shown(picograd.int8) == "int8" and shown(3) == "other"
+
+
+def test_a_dtype_is_no_dataclass_of_programs() -> None:
+    """Trainers walk through dataclasses for the tensors in them, and refuse frozen ones."""
+    assert not dataclasses.is_dataclass(picograd.float32)

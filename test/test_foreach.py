@@ -94,3 +94,12 @@ def test_operands_by_name() -> None:
     picograd._foreach_mul_(values, scalar=2.0)
     assert [x.tolist() for x in values] == [[2.0, 4.0], [6.0]]
     assert picograd._foreach_pow(values, exponent=2)[1].tolist() == [36.0]
+
+
+def test_numbers_of_devices_and_sizes_of_elements() -> None:
+    from picograd._utils import _element_size, _get_device_index
+
+    assert _get_device_index("cuda:3") == _get_device_index(3) == 3
+    assert _get_device_index("cpu", allow_cpu=True) == 0 and _element_size(picograd.float64) == 8
+    with pytest.raises(ValueError, match="has no number"):
+        _get_device_index("cpu")

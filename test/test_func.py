@@ -11,3 +11,21 @@ def test_names() -> None:
     assert all(hasattr(torch.func, name) for name in func.__all__)
     assert all(hasattr(func, name) for name in func.__all__)
     assert picograd.vmap is func.vmap and picograd.func is func
+
+
+def test_models_as_functions() -> None:
+    """functorch's older form: parameters in a tuple, of several models stacked."""
+    model = picograd.nn.Linear(3, 2)
+    call, parameters = func.make_functional(model)
+    x = picograd.randn(4, 3)
+    assert call(parameters, x).tolist() == model(x).tolist()
+    assert call([each * 0 for each in parameters], x).tolist() == [[0.0, 0.0]] * 4
+    found = func.grad(lambda given: call(given, x).sum())(parameters)
+    assert found[1].tolist() == [4.0, 4.0] and parameters[0] is not model.weight
+    models = [picograd.nn.BatchNorm1d(3).eval() for _ in range(2)]
+    with pytest.raises(RuntimeError, match="has buffers"):
+        func.make_functional(models[0])
+    whole, stacked, buffers = func.combine_state_for_ensemble(models)
+    made = func.vmap(whole, (0, 0, None))(stacked, buffers, x)
+    assert made.shape == (2, 4, 3) and made[1].allclose(models[1](x))
+    assert not any(each.requires_grad for each in func.make_functional(model, True)[1])

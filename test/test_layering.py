@@ -40,6 +40,7 @@ LEVELS = [
         "library",
         "optim",
         "quasirandom",
+        "return_types",
         "sparse",
         "utils",
         "view",

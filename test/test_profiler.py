@@ -25,3 +25,10 @@ def test_a_stretch_is_watched_and_handed_over(tmp_path) -> None:
 def test_nothing_watched_is_an_error() -> None:
     with pytest.raises(StateError, match="nothing was watched"):
         profile().key_averages().table()
+
+
+def test_names_of_pytorchs_recorder() -> None:
+    assert not picograd.profiler.kineto_available()
+    assert picograd.profiler.ProfilerAction.NONE is not picograd.profiler.ProfilerAction.RECORD
+    with picograd.autograd.profiler.emit_nvtx():
+        pass

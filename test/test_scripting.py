@@ -23,3 +23,14 @@ def test_scripting_changes_nothing() -> None:
         double(picograd.ones(1, 1))
     with pytest.raises(RuntimeError, match="no file"):
         picograd.jit.load("a.pt")
+
+
+def test_checks_and_numbers_of_compilers() -> None:
+    picograd._check_is_size(3), picograd._check_tensor_all(Tensor([True])), picograd._check_with(1)
+    for failing in (lambda: picograd._check_is_size(-1), lambda: picograd._check_with(0, "no")):
+        with pytest.raises(RuntimeError):
+            failing()
+    with pytest.raises(RuntimeError, match="all of them"):
+        picograd._check_tensor_all(Tensor([True, False]), lambda: "all of them")
+    assert picograd.cond(Tensor(1.0) > 2, lambda: 1, lambda: 2) == 2 == picograd.sym_max(1, 2)
+    assert picograd.sym_ite(True, 1, 2) == picograd.sym_int(1.5) == 1

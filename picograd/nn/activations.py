@@ -97,6 +97,8 @@ class ReLU6(Activation, function=functional.relu6):
     [0.0, 3.0, 6.0]
     """
 
+    min_val, max_val = 0.0, 6.0
+
 
 class LeakyReLU(Activation):
     """This class computes x where positive, else negative_slope * x.

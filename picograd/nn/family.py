@@ -1,10 +1,12 @@
 """Layers that differ in data alone: a class says what is its own in its first line."""
 
 import sys
+from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
 from picograd.nn.module import Module
+from picograd.tensor.core.subclasses import Public
 
 
 class Looked:
@@ -15,7 +17,7 @@ class Looked:
 
     __slots__ = ("function",)
 
-    def __init__(self, function: FunctionType) -> None:
+    def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
 
     def __get__(self, module: Any, kind: Any = None) -> Any:
@@ -34,4 +36,4 @@ class Family(Module):
         """Take on what the class says of itself."""
         super().__init_subclass__()
         for name, each in own.items():
-            setattr(cls, name, Looked(each) if isinstance(each, FunctionType) else each)
+            setattr(cls, name, Looked(each) if isinstance(each, (FunctionType, Public)) else each)

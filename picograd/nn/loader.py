@@ -32,7 +32,14 @@ import numpy as np
 
 from picograd.errors import DataError, DTypeError, ValueRangeError
 from picograd.nn import dataset_types
-from picograd.nn.collate import computed, holds_tensor, stack, to_tensors
+from picograd.nn.collate import (
+    computed,
+    default_collate,
+    default_convert,
+    holds_tensor,
+    stack,
+    to_tensors,
+)
 from picograd.tensor.core.annotations import DeviceLike
 from picograd.tensor.making.random import OWN, Generator
 from picograd.tensor.tensor import Tensor
@@ -226,6 +233,10 @@ GATHERING = (
     dataset_types.ArrayDataset,
     dataset_types.Rows,
 )  # exactly these: a subclass may change its samples
+KEPT = (  # options that are attributes as they are
+    "device", "drop_last", "in_order", "multiprocessing_context", "num_workers",
+    "persistent_workers", "pin_memory", "pin_memory_device", "timeout", "worker_init_fn",
+)  # fmt: skip
 AHEAD = 2  # batches each worker loads ahead, as in PyTorch
 
 
@@ -266,6 +277,11 @@ class DataLoader(dataset_types.OfSamples):
 
     dataset: dataset_types.Rows | Any
     sampler: Iterable[Any] | dataset_types.Sampler
+    num_workers: int
+    drop_last: bool
+    timeout: float
+    worker_init_fn: Callable[[int], Any] | None
+    device: DeviceLike | None
 
     def __init__(
         self,
@@ -295,18 +311,21 @@ class DataLoader(dataset_types.OfSamples):
         self.dataset = dataset_types.Rows(dataset) if isinstance(dataset, ARRAYS) else dataset
         self.is_stream: bool = isinstance(dataset, dataset_types.IterableDataset)
         self.batch_size: int | None = None if batch_sampler is not None else batch_size
-        self.drop_last = drop_last
-        self.collate_fn = collate_fn
-        self.device = device
-        self.num_workers: int = num_workers
-        self.prefetch_factor: int = prefetch_factor or AHEAD
-        self.timeout = timeout
-        self.worker_init_fn = worker_init_fn
+        self.collate_fn: Callable[[Any], Any] = collate_fn or (
+            default_convert if batch_size is None and batch_sampler is None else default_collate
+        )
+        self.prefetch_factor = prefetch_factor or (AHEAD if num_workers else None)
+        vars(self).update({name: options[name] for name in KEPT})
         self.generator: Generator | None = Generator(seed) if seed is not None else generator
         self.sampler = sampler if sampler is not None else self._sampler(bool(shuffle))
         self.batch_sampler: dataset_types.BatchSampler | Iterable[Any] | None = batch_sampler
         if batch_sampler is None and batch_size is not None:
             self.batch_sampler = dataset_types.BatchSampler(self.sampler, batch_size, drop_last)
+
+    @property
+    def is_joined(self) -> bool:
+        """Does the loader join the samples, and no function of the program?"""
+        return self.collate_fn in (default_collate, default_convert)
 
     def _sampler(self, shuffle: bool) -> dataset_types.Sampler:
         if self.is_stream:
@@ -328,7 +347,7 @@ class DataLoader(dataset_types.OfSamples):
         seed = int(dataset_types.host_random(self.generator).integers(1 << 62))
         walked = self.sampler if self.batch_sampler is None else self.batch_sampler
         tasks: Iterator[Any] = repeat(True) if self.is_stream else iter(walked)
-        gather = find_gather(self.dataset) if self.collate_fn is None else None
+        gather = find_gather(self.dataset) if self.is_joined else None
         is_on_device = gather is not None and not is_on_host(self.dataset)
         if self.num_workers and not is_on_device:
             return deliver(functools.partial(self._feed, tasks, seed), self._finish)
@@ -353,14 +372,14 @@ class DataLoader(dataset_types.OfSamples):
             start = functools.partial(self._start, True, number)
             workers.append(Worker(info, start, stop))
         timeout = self.timeout or None
-        return Feed(workers, tasks, count * self.prefetch_factor, timeout, stop)
+        return Feed(workers, tasks, count * (self.prefetch_factor or AHEAD), timeout, stop)
 
     def _start(self, is_worker: bool, number: int = 0) -> Job:
         """Make the function that loads one batch, at the beginning of a walk."""
         if is_worker and self.worker_init_fn is not None:
             self.worker_init_fn(number)
         is_batched = self.batch_sampler is not None
-        join = stack if self.collate_fn is None and is_batched else None
+        join = stack if self.is_joined and is_batched else None
         if self.is_stream:
             stream = iter(self.dataset)
             if is_batched:
@@ -373,7 +392,7 @@ class DataLoader(dataset_types.OfSamples):
 
     def _finish(self, batch: Any) -> Any:
         """Make the tensors of a batch, in the caller's thread."""
-        if self.collate_fn is not None:
+        if not self.is_joined:
             batch = self.collate_fn(batch)
             return batch if self.device is None else to_tensors(batch, self.device)
         return to_tensors(batch, self.device)
@@ -488,3 +507,9 @@ def check_options(options: dict[str, Any]) -> None:
 def refuse(problem: str, fix: str) -> None:
     """Raise the error of a DataLoader's options."""
     raise ValueRangeError("DataLoader", problem, fix)
+
+
+def _generate_state(base_seed: int, worker_id: int) -> list[int]:
+    """Give the four numbers that seed a worker's generator of NumPy, under PyTorch's name."""
+    parts = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
+    return [int(each) for each in np.random.SeedSequence(parts).generate_state(4)]

@@ -12,7 +12,7 @@ from inspect import isroutine
 from operator import attrgetter
 from typing import Any, ParamSpec, Protocol, TypeVar
 
-from picograd.dtype import DType, bfloat16, float16, float32, float64, to_dtype
+from picograd.dtype import bfloat16, float16, float32, float64, to_dtype
 from picograd.engine.tracing import RUNNING, note_change, note_object
 from picograd.errors import DTypeError, StateError
 from picograd.helpers import on_demand
@@ -24,6 +24,7 @@ from picograd.nn.walks import (
     EXTRA_STATE,
     Inner,
     LoadResult,
+    _parse_to,
     after_children,
     asks_parts,
     check_names,
@@ -48,7 +49,6 @@ from picograd.tensor.core.annotations import DeviceLike, DTypeLike
 from picograd.tensor.core.arguments import need_tensor
 from picograd.tensor.core.gradient_hooks import HookHandle
 from picograd.tensor.core.guard import read_constructor
-from picograd.tensor.making.creation import is_dtype
 from picograd.tensor.tensor import Tensor
 
 module_html = on_demand("picograd.nn.module_html", "module_html")
@@ -554,13 +554,7 @@ class Module(Inner):
         Only floats change dtype; `memory_format` changes nothing. The tensors keep their identity,
         so that an optimizer made before still updates them.
         """
-        for arg in args:
-            if isinstance(arg, Tensor):
-                device, dtype = arg.device, arg.dtype
-            elif isinstance(arg, DType) or is_dtype(arg):
-                dtype = arg
-            elif not isinstance(arg, bool):  # PyTorch's non_blocking
-                device = arg if arg is not None else device
+        device, dtype, *_ = _parse_to(*args, device=device, dtype=dtype)
         if dtype is not None and not to_dtype(dtype).is_differentiable:
             problem = f"parameters need a float or complex dtype, got {to_dtype(dtype).name}"
             raise DTypeError(f"{type(self).__name__}.to", problem, "use picograd.float16 or wider")

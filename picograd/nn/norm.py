@@ -56,10 +56,12 @@ class BatchNorm(Family):
         self.weight = Parameter(init.constant(shape, 1.0, device, dtype)) if affine else None
         has_bias = affine and bias
         self.bias = Parameter(init.constant(shape, 0.0, device, dtype)) if has_bias else None
+        buffers: list[Tensor | None] = [None, None, None]  # which programs ask for, too
         if track_running_stats:
-            self.register_buffer("running_mean", init.constant(shape, 0.0, device, dtype))
-            self.register_buffer("running_var", init.constant(shape, 1.0, device, dtype))
-            self.register_buffer("num_batches_tracked", init.constant((), 0, device, int64))
+            stats = [init.constant(shape, value, device, dtype) for value in (0.0, 1.0)]
+            buffers = [*stats, init.constant((), 0, device, int64)]
+        for name, each in zip(("running_mean", "running_var", "num_batches_tracked"), buffers):
+            self.register_buffer(name, each)
 
     def reset_running_stats(self) -> None:
         """Forget the running statistics."""

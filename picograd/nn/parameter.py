@@ -103,6 +103,9 @@ class Uninitialized(Tensor):
         return f"<{type(self).__name__}>"
 
 
+UninitializedTensorMixin = Uninitialized  # PyTorch's name
+
+
 class UninitializedParameter(Uninitialized, Parameter):
     """This class is a parameter whose sizes the first input will tell.
 

@@ -149,6 +149,7 @@ class Upsample(Module):
         align_corners: bool | None = None,
         recompute_scale_factor: bool | None = None,
     ) -> None:
+        self.name = type(self).__name__
         self.size = size
         self.mode = mode
         if isinstance(scale_factor, (int, float)):

@@ -1,6 +1,7 @@
 """Modules as functions of their parameters, for gradients and vmap over them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import copy
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -122,6 +123,78 @@ def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dic
     for each in parameters.values():
         each.requires_grad = True
     return parameters, buffers
+
+
+class FunctionalModuleWithBuffers(Module):
+    """This class is a model as a function of (parameters, buffers, inputs)."""
+
+    def __init__(self, module: Module) -> None:
+        super().__init__()
+        self.stateless_model = module
+        self.param_names = tuple(name for name, _ in module.named_parameters())
+        self.buffer_names = tuple(name for name, _ in module.named_buffers())
+
+    def forward(
+        self, params: Iterable[Any], buffers: Iterable[Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        """Call the model with these in the places of its own."""
+        names = self.param_names + self.buffer_names
+        state = dict(zip(names, (*params, *buffers), strict=True))
+        return functional_call(self.stateless_model, state, args, kwargs)
+
+
+class FunctionalModule(FunctionalModuleWithBuffers):
+    """This class is a model without buffers as a function of (parameters, inputs)."""
+
+    def forward(self, params: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
+        """Call the model with these in the places of its own."""
+        return super().forward(params, (), *args, **kwargs)
+
+
+Parts = tuple[Tensor, ...]
+
+
+def make_functional_with_buffers(
+    model: Module, disable_autograd_tracking: bool = False
+) -> tuple[FunctionalModuleWithBuffers, Parts, Parts]:
+    """Take a model apart: a function of (parameters, buffers, inputs), and copies of both.
+
+    >>> from picograd import func, nn
+    >>> call, parameters, buffers = func.make_functional_with_buffers(nn.BatchNorm1d(2))
+    >>> call(parameters, buffers, picograd.ones(3, 2)).shape, len(parameters), len(buffers)
+    ((3, 2), 2, 3)
+    """
+    module = copy.deepcopy(model)
+    parameters = tuple(module.parameters())
+    for each in parameters if disable_autograd_tracking else ():
+        each.requires_grad = False
+    return FunctionalModuleWithBuffers(module), parameters, tuple(module.buffers())
+
+
+def make_functional(
+    model: Module, disable_autograd_tracking: bool = False
+) -> tuple[FunctionalModule, Parts]:
+    """Take a model without buffers apart: a function of (parameters, inputs), and copies of them.
+
+    >>> from picograd import func, nn
+    >>> call, parameters = func.make_functional(nn.Linear(2, 3))
+    >>> call(parameters, picograd.ones(4, 2)).shape
+    (4, 3)
+    """
+    whole, parameters, buffers = make_functional_with_buffers(model, disable_autograd_tracking)
+    if buffers:
+        fix = "use make_functional_with_buffers"
+        raise StateError("make_functional", "the model has buffers", fix)
+    return FunctionalModule(whole.stateless_model), parameters
+
+
+def combine_state_for_ensemble(
+    models: Sequence[Module],
+) -> tuple[FunctionalModuleWithBuffers, Parts, Parts]:
+    """Give the function of one of several equal models, and the stacked states of all, for vmap."""
+    parameters, buffers = stack_module_state(models)
+    call, _, _ = make_functional_with_buffers(models[0])
+    return call, tuple(parameters.values()), tuple(buffers.values())
 
 
 def stacked(states: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:

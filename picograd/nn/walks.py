@@ -9,9 +9,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
+from picograd.device_name import device as device_named
+from picograd.dtype import DType
 from picograd.errors import MemberError, StateError
 from picograd.nn import hooks
 from picograd.nn.parameter import Parameter, as_tensor, overwrite
+from picograd.tensor.making.creation import is_dtype
 from picograd.tensor.tensor import Tensor
 
 
@@ -261,3 +264,28 @@ def with_extra_state(root: Any) -> dict[str, Any]:
         for path, module in walk(root, "")
         if overrides(module, "set_extra_state")
     }
+
+
+def _parse_to(
+    *args: Any,
+    device: Any = None,
+    dtype: Any = None,
+    non_blocking: bool = False,
+    copy: bool = False,
+    memory_format: Any = None,
+) -> tuple[Any, Any, bool, Any]:
+    """Read the arguments of `to`, which have any order: (device, dtype, whether to wait, layout).
+
+    PyTorch's programs call it by this name where they override `to`.
+    """
+    for arg in args:
+        if isinstance(arg, Tensor):
+            device, dtype = arg.device, arg.dtype
+        elif isinstance(arg, DType) or is_dtype(arg):
+            dtype = arg
+        elif isinstance(arg, bool):
+            non_blocking = arg
+        else:
+            device = arg if arg is not None else device
+    device = device if device is None else device_named(device)
+    return device, dtype, non_blocking, memory_format

@@ -13,25 +13,31 @@ from pathlib import Path
 from typing import Any
 
 from picograd.errors import DataError, MissingFileError
+from picograd.onnx.torch_options import is_in_onnx_export as is_in_onnx_export
+from picograd.onnx.torch_options import register_custom_op_symbolic as register_custom_op_symbolic
+from picograd.onnx.torch_options import without_package
 
 try:
     import onnx
-except ImportError as error:
-    raise ImportError("picograd.onnx takes the onnx package: pip install onnx") from error
 
-from picograd.onnx.export_model import export as export
-from picograd.onnx.model import Model as Model
-from picograd.onnx.table import operator as operator
-from picograd.onnx.torch_options import is_in_onnx_export as is_in_onnx_export
+    from picograd.onnx.export_model import export as export
+    from picograd.onnx.model import Model as Model
+    from picograd.onnx.table import operator as operator
+except ModuleNotFoundError as error:  # programs import names of PyTorch's exporter all the same
+    if error.name != "onnx":
+        raise
+    globals().update(export=without_package, operator=without_package, onnx=None)
 
 
-def load(source: Any, check: bool = True) -> Model:
+def load(source: Any, check: bool = True) -> "Model":
     """Read a model from a path, bytes, an open file or a `ModelProto`.
 
     Weights in files beside it are found. Raises MissingFileError, and DataError for what is no ONNX
     model or does not pass `onnx.checker` (unless `check` is False).
     """
     folder = ""
+    if onnx is None:
+        without_package()
     try:
         if isinstance(source, onnx.ModelProto):
             proto = source

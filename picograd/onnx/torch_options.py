@@ -6,7 +6,7 @@ traces change nothing here.
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from picograd.tensor.tensor import Tensor
 
@@ -24,6 +24,28 @@ def is_in_onnx_export() -> bool:
     False
     """
     return False
+
+
+def without_package(*given: Any, **options: Any) -> NoReturn:
+    """Ask for the package that is not there."""
+    raise ImportError("picograd.onnx takes the onnx package: pip install onnx")
+
+
+def parse_args(*kinds: str) -> Callable[[Any], Any]:
+    """Give a decorator that changes nothing: PyTorch's exporter asks functions for nodes by it.
+
+    >>> from picograd.onnx.symbolic_helper import parse_args
+    >>> parse_args("v", "f")(len) is len
+    True
+    """
+    return lambda function: function
+
+
+def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Any, opset_version: int) -> None:
+    """Note nothing: modules are written by what they compute, not by functions for nodes."""
+
+
+unregister_custom_op_symbolic = register_custom_op_symbolic
 
 
 def shape_as_tensor(x: Tensor) -> Tensor:

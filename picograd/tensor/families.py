@@ -6,6 +6,7 @@ from typing import Final
 from picograd.dtype import complex64, complex128, float16, float32, float64, int16, int32, int64
 from picograd.tensor.core.guard import guard_functions
 from picograd.tensor.core.spelling import spell_functions
+from picograd.tensor.core.subclasses import publish
 from picograd.tensor.core.type_info import finfo, iinfo
 from picograd.tensor.making.distributions import fork_rng
 from picograd.tensor.math import special
@@ -34,3 +35,4 @@ __all__ = [
 
 guard_functions(globals(), __all__)
 spell_functions(globals(), __all__)
+publish(globals(), __all__)

@@ -1,6 +1,5 @@
 """PyTorch's `torch.utils`: data and checkpoints, under the names programs import them from."""
 
-from picograd.utils import _pytree as _pytree
 from picograd.utils import checkpoint, data
 
 __all__ = ["checkpoint", "data"]

@@ -201,3 +201,16 @@ def test_workers_may_make_tensors():
     assert [(x.tolist(), y.tolist()) for x, y in there] == here
     pairs = nn.DataLoader(samples, batch_size=2, num_workers=1, collate_fn=lambda batch: batch)
     assert [x.item() for batch in pairs for x, _ in batch] == [0, 2, 4, 6, 8]
+
+
+def test_options_are_attributes() -> None:
+    """Trainers make a loader again of what another has."""
+    loader = nn.DataLoader([1, 2, 3], batch_size=2, pin_memory=True, persistent_workers=False)
+    assert loader.pin_memory and not loader.persistent_workers and loader.in_order
+    assert loader.multiprocessing_context is loader.prefetch_factor is None
+    assert loader.collate_fn([4, 5]).tolist() == [4, 5]
+    names = ("dataset", "batch_sampler", "num_workers", "collate_fn", "prefetch_factor")
+    again = nn.DataLoader(**{name: getattr(loader, name) for name in names})
+    assert [x.tolist() for x in again] == [[1, 2], [3]]
+    again.collate_fn = sum
+    assert list(again) == [3, 3]

@@ -63,3 +63,11 @@ def test_an_empty_batch_leaves_the_statistics() -> None:
     found.sum().backward()
     assert found.shape == (0, 3, 2, 2)
     assert layer.weight.grad.tolist() == [0.0] * 3 and layer.running_var.tolist() == [1.0] * 3
+
+
+def test_statistics_that_are_not_kept_are_none() -> None:
+    """Programs ask a layer for them whatever its options, as PyTorch's has them."""
+    for layer in (nn.BatchNorm1d(2, track_running_stats=False), nn.InstanceNorm2d(2)):
+        assert layer.running_mean is layer.running_var is layer.num_batches_tracked is None
+        assert "running_mean" in layer._buffers and not list(layer.buffers())
+        assert "running_mean" not in layer.state_dict()

@@ -192,3 +192,15 @@ def test_methods_of_parts_are_asked_as_in_pytorch():
         with pytest.raises(AttributeError, match="no attribute 'missing'"):
             part.__getattr__("missing")
     assert found[0] == found[1]
+
+
+def test_arguments_of_to_are_read_for_others() -> None:
+    parse = picograd._C._nn._parse_to
+    assert parse("cpu", picograd.float16, True) == (
+        picograd.device("cpu"),
+        picograd.float16,
+        True,
+        None,
+    )
+    assert parse(picograd.zeros(1))[:2] == (picograd.device("cpu"), picograd.float32)
+    assert parse(dtype=picograd.float64)[0] is None

@@ -1,6 +1,8 @@
 """The words of `torch.onnx.export`."""
 
 import io
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -32,3 +34,24 @@ def test_axes_and_words() -> None:
     assert dynamic_of(nn.Linear(3, 2), 1, ["x"], axes) == {"input": {0: "x_axis_0", 1: "x_axis_1"}}
     with pytest.raises(TypeError, match="unexpected keyword argument 'dynamic_shape'"):
         picograd.onnx.export(nn.Linear(3, 2), picograd.ones(1, 3), dynamic_shape={})
+
+
+def test_without_the_package() -> None:
+    """Names of PyTorch's exporter are imported by others; what writes and reads says so."""
+    script = """
+import sys
+sys.modules["onnx"] = None
+import picograd
+from picograd.onnx import symbolic_opset11
+from picograd.onnx.symbolic_helper import parse_args
+assert parse_args("v")(len) is len and not picograd.onnx.is_in_onnx_export()
+picograd.onnx.register_custom_op_symbolic("vision::nms", len, 11)
+for call in (picograd.onnx.load, picograd.onnx.export):
+    try:
+        call("model.onnx")
+    except ImportError as error:
+        assert "pip install onnx" in str(error)
+    else:
+        raise SystemExit("no error")
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)

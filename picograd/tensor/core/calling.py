@@ -40,7 +40,7 @@ from picograd.tensor.core.spelling import (
     taking_older,
     write_out,
 )
-from picograd.tensor.core.subclasses import ask, kinds_at
+from picograd.tensor.core.subclasses import Public, ask, kinds_at
 
 OTHER = {"axis": "dim", "keepdims": "keepdim"}  # a second name of a parameter -> its own
 REQUIRED: Any = object()  # the default of a parameter that has none
@@ -66,16 +66,17 @@ def method_of(row: Function) -> Any:
 def function_of(row: Function, module: str) -> Any:
     """Make the function that a module shows."""
     made: Any = guarded(row.definition, row.name)
+    inner = made
     if row.is_recorded:
-        call = taking(row, Spelling(row, "input"), True)
-        made = named(taking_older(call, row.name), row, row.name)
-        vars(call)["shown"] = made
+        inner = taking(row, Spelling(row, "input"), True)
+        made = named(taking_older(inner, row.name), row, row.name)
         made = writing_over(made, row) if row.inplace else made
     elif parameter_names(made):
-        inner, made = made, taking_older(spelled(made, row.name), row.name)
-        vars(inner)["shown"] = made
+        made = taking_older(spelled(made, row.name), row.name)
     made.__module__, made.__qualname__, made.__name__ = module, row.name, row.name
-    return made
+    shown = Public(made)
+    vars(inner)["shown"] = vars(made)["shown"] = shown  # what a class is asked about
+    return shown
 
 
 def writing_over(function: Any, row: Function) -> Any:
@@ -112,7 +113,7 @@ def overwriting(row: Function, module: str) -> Any:
     shown = inspect.signature(function)
     parameters = [each for each in shown.parameters.values() if each.name != "inplace"]
     vars(call)["__signature__"] = shown.replace(parameters=parameters)
-    return guarded(call)
+    return Public(guarded(call))
 
 
 def in_place_of(row: Function) -> Any:
@@ -141,6 +142,8 @@ def recording_of(row: Function) -> Callable[..., Any]:
         showing(*[definition] * (row.view == "if"), always=[definition] * (row.view == "always"))
     if row.pieces:
         return pieces
+    if (itself := row.itself) is not None:
+        return lambda core, x, *more: x if itself(x, *more) else apply(core, x, *more)
     if definition.__annotations__["return"] is Node:
         return apply
     if row.returns is None:
@@ -234,9 +237,10 @@ def taking(row: Function, spelling: Spelling, has_out: bool) -> FunctionType:
         if EVENTS.take is not None and (made := EVENTS.take(call, args, options)) is not MISS:
             return made
         try:
-            is_plain = not options and 0 < len(args) <= plain
-            out = options.pop("out", None) if has_out and not is_plain else None
-            listed = args if is_plain else read(args, options)
+            if not options and 0 < len(args) <= plain:
+                return record(core, *check_arguments(row.name, checks, args) if checks else args)
+            out = options.pop("out", None) if has_out else None
+            listed = read(args, options)
             if checks:
                 listed = check_arguments(row.name, checks, listed)
             result = record(core, *listed)

@@ -36,6 +36,7 @@ class Function:
     in_place: bool = False
     inplace: bool = False  # the function takes `inplace`, and then writes over its input
     view: str = ""  # the result shows the tensor's memory: "if" its strides allow it, or "always"
+    itself: Callable[..., bool] | None = None  # of a call: is the result the tensor that is given?
     pieces: bool = False  # the results are views, parts of the tensor
     returns: Any = None  # the named tuple of its results
     also: tuple[tuple[str, str], ...] = ()  # other names of parameters, and which they are

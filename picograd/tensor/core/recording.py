@@ -107,7 +107,7 @@ class Recorded:
         """Give it memory of its own: it shows no other tensor's, and its views keep the old."""
         leave()
         with pending.LOCK:
-            note_moved(self)
+            tracing.note_moved(self)
             if any(each() is not None for each in self._views or ()):
                 hand_over(self)
             self._view = self._views = None

@@ -12,7 +12,7 @@ import functools
 import importlib
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FunctionType
@@ -179,9 +179,8 @@ def is_nest(value: Any) -> bool:
     return isinstance(value, (Recorded, tuple))
 
 
-def watched(function: Any, is_operator: bool = False, name: str = "") -> Any:
+def watched(function: Any, is_operator: bool = False, shown: Any = None) -> Any:
     """Make a method or function that asks the classes of its operands first."""
-    shown = getattr(Recorded.kind, name) if name else None
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
@@ -198,36 +197,43 @@ def watched(function: Any, is_operator: bool = False, name: str = "") -> Any:
     return call
 
 
-class Asking:
-    """This class is a function that asks the classes of its operands first.
+class Public(functools.partial[Any]):
+    """This class is a function of a module, which takes no `self` where a class has it.
 
-    It equals the one whose place it took: classes list functions before others are defined.
+    `act = picograd.tanh` in a class body is called by `self.act(x)`, as PyTorch's is, which is one
+    of C. So are the calls of this class: one of Python would take as long again as short calls.
     """
 
-    def __init__(self, plain: Any) -> None:
-        functools.update_wrapper(self, plain)
-        vars(self).pop("shown", None)
-        self.plain = plain
+    __slots__ = ()
 
-    def __call__(self, *args: Any, **options: Any) -> Any:
-        """Ask, or call the function."""
-        if ASKING.get() is True:
-            kinds = asked_kinds((*args, *options.values()) if options else args)
-            if kinds:
-                return ask(self, kinds, args, options)
-        return self.plain(*args, **options)
+    def __new__(cls, function: Any) -> Any:
+        """Take the name, the text and the signature of a function."""
+        return functools.update_wrapper(super().__new__(cls, function), function)
 
-    def __eq__(self, other: object) -> bool:
-        return other is self or other is self.plain
-
-    def __hash__(self) -> int:
-        return hash(self.plain)
+    def __get__(self, owner: Any, kind: Any = None) -> Any:
+        return self
 
     def __repr__(self) -> str:
-        return repr(self.plain)
+        return repr(vars(self)["__wrapped__"])
 
-    def __reduce__(self) -> str:
+    def __reduce__(self) -> Any:
         return str(vars(self)["__qualname__"])
+
+    def ask(self) -> None:
+        """From now on, ask the classes of its operands first."""
+        asking = watched(self.func, shown=self)
+        self.__setstate__((asking, (), {}, vars(self)))  # type: ignore[attr-defined]
+
+
+def publish(namespace: dict[str, Any], names: Iterable[str]) -> None:
+    """Let the functions of a module be no methods of classes that have them."""
+    for name in names:
+        plain = namespace.get(name)
+        if isinstance(plain, FunctionType):
+            namespace[name] = made = Public(plain)
+            made.__module__, made.__qualname__ = namespace["__name__"], name  # for pickle
+            if "." not in plain.__qualname__:  # else one of methods, of which a class is asked
+                vars(plain)["shown"] = made
 
 
 def is_unknown(others: Any) -> bool:
@@ -276,20 +282,18 @@ def fill() -> None:
         if isinstance(value, property) and is_public:
             setattr(Watched, name, watched_property(name, value))
         elif isinstance(value, FunctionType) and (is_public or name in OPERATORS):
-            named = NAMED.get(name, name)
-            setattr(Watched, name, watched(value, name in OPERATORS and "item" not in name, named))
+            shown = getattr(kind, NAMED.get(name, name))
+            setattr(Watched, name, watched(value, name in OPERATORS and "item" not in name, shown))
     Watched.__hash__ = kind.__hash__  # type: ignore[method-assign]
     for path in MODULES:
         space = vars(importlib.import_module(path))
-        for name in space["__all__"]:
-            value = space.get(name)
-            if isinstance(value, FunctionType) and name not in (*WHOLE, *UNASKED):
-                home = vars(sys.modules[value.__module__])  # where pickle looks for it
-                made = space[name] = Asking(value)
-                home.update({name: made} if home.get(name) is value else {})
+        for name in {*space["__all__"]}.difference(WHOLE, UNASKED):
+            if isinstance(space.get(name), Public):
+                space[name].ask()
     for own in kind.__subclasses__():  # `weight * x`: Python asks the class of x last
         for name in OPERATORS if own.__module__ == "picograd.nn.parameter" else ():
-            setattr(own, name, watched(getattr(own, name), True, NAMED.get(name, name)))
+            shown = getattr(kind, NAMED.get(name, name))
+            setattr(own, name, watched(getattr(own, name), True, shown))
 
 
 def adopt(cls: Any) -> None:

@@ -26,6 +26,7 @@ from picograd.tensor.linalg.systems import (
 )  # fmt: skip
 from picograd.tensor.core.recording import Recorded, apply, decided, read, wrap
 from picograd.tensor.core.spelling import spell_functions
+from picograd.tensor.core.subclasses import publish
 from picograd.tensor.core.annotations import Axis, DTypeLike, Scalar, Tensor
 from picograd.tensor.linalg.tolerant import Factored, Inverted, Solved, attempt
 from collections.abc import Sequence
@@ -441,3 +442,4 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
 
 guard_functions(globals(), __all__)
 spell_functions(globals(), __all__)
+publish(globals(), __all__)

@@ -21,6 +21,7 @@ from picograd.tensor.core.guard import guard_functions
 from picograd.tensor.core.operands import as_axis, floating
 from picograd.tensor.core.recording import Recorded, apply
 from picograd.tensor.core.spelling import spell_functions
+from picograd.tensor.core.subclasses import publish
 from picograd.tensor.linalg import host
 from picograd.tensor.linalg.calls import called
 from picograd.tensor.shaping import movement
@@ -480,3 +481,4 @@ def overlaid(frames: Tensor, step: int) -> Tensor:
 
 guard_functions(globals(), __all__)
 spell_functions(globals(), __all__)
+publish(globals(), __all__)

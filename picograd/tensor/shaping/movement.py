@@ -115,7 +115,13 @@ def unsqueeze(x: Node, dim: int = 0) -> Node:
     return build.reshape(x, (*x.shape[:position], 1, *x.shape[position:]))
 
 
-@recorded(view="if")
+def is_one_axis(x: Any, start_dim: int = 0, end_dim: int = -1) -> bool:
+    """Tell whether axes to merge are one, of a tensor."""
+    rank = len(x.shape) if hasattr(x, "shape") else 0
+    return any(start_dim in axis and end_dim in axis for axis in zip(range(rank), range(-rank, 0)))
+
+
+@recorded(view="if", itself=is_one_axis)
 def flatten(x: Node, start_dim: int = 0, end_dim: int = -1) -> Node:
     """Merge axes into one.
 

@@ -30,6 +30,7 @@ import numpy as np
 from picograd.dtype import DType
 from picograd.engine.tracing import STATE, Trace
 from picograd.tensor.core.recording import root_of
+from picograd.tensor.core.subclasses import Public
 from picograd.tensor.tensor import Tensor
 from picograd.tensor.transforms.jit_arguments import BY_VALUE, Reference
 from picograd.tensor.transforms.jit_names import Path, names_of
@@ -113,10 +114,14 @@ def is_library(value: Any) -> bool:
         return is_foreign_class(value)
     if isinstance(value, FunctionType):
         return is_foreign(value.__code__.co_filename) and not wrapped(value)
-    return isinstance(value, BuiltinFunctionType)
+    return isinstance(value, (BuiltinFunctionType, Public))
 
 
-USERS = FunctionType, MethodType, functools.partial
+def is_users(value: Any) -> bool:
+    """Tell whether a value calls a function of the user's, or is a module."""
+    if isinstance(value, (FunctionType, MethodType, functools.partial)):
+        return type(value) is not Public
+    return hasattr(type(value), "_trace_state")
 
 
 def wrapped(function: FunctionType, depth: int = 4) -> list[Any]:
@@ -126,7 +131,7 @@ def wrapped(function: FunctionType, depth: int = 4) -> list[Any]:
     for each in (*cells, getattr(function, "__wrapped__", None)):
         if isinstance(each, FunctionType) and is_foreign(each.__code__.co_filename):
             found += wrapped(each, depth - 1) if depth else []
-        elif isinstance(each, USERS) or hasattr(type(each), "_trace_state"):
+        elif is_users(each):
             found.append(each)
     return found
 
@@ -285,7 +290,7 @@ class Reach:
             self.moving[id(value)] = value, progress_of(value), label or "an iterator"
         elif isinstance(value, operator.attrgetter):
             self.loose.update(".".join(value.__reduce__()[1]).split("."))
-        elif isinstance(value, functools.partial):
+        elif isinstance(value, functools.partial) and type(value) is not Public:
             self.work += [(each, label) for each in (value.func, value.args, value.keywords)]
         elif hasattr(type(value), "_trace_state"):
             self.watch(value, label)
@@ -293,7 +298,7 @@ class Reach:
             self.work.append((value._jitted(), label))
         elif isinstance(value, (list, tuple, dict, set, frozenset, deque)):
             self.contain(value, label)
-        elif isinstance(value, (type, ModuleType, BuiltinFunctionType)):
+        elif isinstance(value, (type, ModuleType, BuiltinFunctionType, Public)):
             return
         elif hasattr(value, "__dict__") and hasattr(type(value), "_follows_numbers"):
             self.plain[id(value)] = value, label

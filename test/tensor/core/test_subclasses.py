@@ -1,6 +1,7 @@
 """Classes that derive from Tensor, and objects that define `__torch_function__`: as in PyTorch."""
 
 import copy
+import inspect
 import pickle
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 
 import picograd
 from picograd import Tensor, nn
+from picograd.nn import functional as F
 
 torch = pytest.importorskip("torch")
 
@@ -184,20 +186,20 @@ def test_objects_are_asked():
     alike(program)
 
 
-def test_functions_that_were_listed_before_are_the_same() -> None:
-    """A class that lists functions finds them, whenever others were defined."""
+def test_functions_are_no_methods() -> None:
+    """Functions of modules take no `self`, are the same however they are reached, and ask."""
+    listed = (picograd.tanh, picograd.linalg.norm, picograd.fft.fft, F.relu, F.relu_, picograd.exp_)
 
     class Marked(Tensor):
         pass
 
-    class Net:
-        activation = picograd.tanh
-
-    function: Any = picograd.tanh
-    assert {function.plain: 1}[function] == {function: 1}[function.plain] == 1
-    assert function != picograd.sin and pickle.loads(pickle.dumps(function)) is function
-    assert repr(function) == repr(function.plain) and copy.deepcopy(function) is function
-    assert type(Net().activation(Tensor([0.0]).as_subclass(Marked))) is Marked
+    for function in listed:
+        x = Tensor([0.5]).as_subclass(Marked)
+        made: Any = type("Net", (), {"act": function})().act(x)
+        assert type(made) is Marked and made.tolist() == function(Tensor([0.5])).tolist()
+        assert pickle.loads(pickle.dumps(function)) is copy.deepcopy(function) is function
+        assert inspect.isroutine(function) and inspect.signature(function).parameters
+        assert repr(function).startswith("<function ")
 
 
 def test_whether_something_is_a_tensor_is_not_asked() -> None:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from graph_support import leaf, value
 
+from picograd import Tensor
 from picograd.errors import PicogradError
 from picograd.tensor.shaping import movement as m
 
@@ -75,3 +76,12 @@ def test_pieces(found, wanted) -> None:
 def test_mistakes(make) -> None:
     with pytest.raises(PicogradError):
         make()
+
+
+def test_one_axis_flattened_is_the_tensor_itself() -> None:
+    """As in PyTorch: a leaf stays a leaf, and several axes that are merged are a view."""
+    x, rows = Tensor([1.0, 2.0], requires_grad=True), Tensor([[1.0, 2.0]])
+    assert x.flatten() is x and x.flatten(0, -1) is x and rows.flatten(1) is rows
+    assert rows.flatten() is not rows and Tensor(3.0).flatten().shape == (1,)
+    with pytest.raises(IndexError):
+        x.flatten(1)
