@@ -293,8 +293,7 @@ def left(
 ) -> tuple[int, Index, Expr]:
     """Find what a stored compute leaves at the places of roles: its slot, where, and the value."""
     compute = stream.computes[number]
-    root = Expr("ref", (), number, compute.dtype)
-    value = result_of(stream, root, held)
+    value = result_of(stream, Expr("ref", (), number, compute.dtype), held)
     slot, place = placed_in(compute, *roles)
     return slot, place, bind_roles(value, *roles)
 

@@ -283,8 +283,7 @@ def note_gradients(served: Sequence[tuple[Any, Node]]) -> None:
     apart = [weakref.ref(leaf) for leaf, node in served if node.op != RESULT]
     for leaf, node in served:
         if node.op == RESULT:
-            known = GRADIENTS.setdefault(node.inputs[0], [])
-            known.append(weakref.ref(leaf))
+            GRADIENTS.setdefault(node.inputs[0], []).append(weakref.ref(leaf))
         elif len(apart) > 1 and is_pending(node):
             GRADIENTS[node] = apart
 

@@ -114,8 +114,7 @@ def run_recurrence(node: Node, inputs: list[Array], float64: bool) -> Outcomes:
             for leaf, array in zip(body.leaves, inputs)
         ]
         held[:count] = outcomes.carries[-1]
-        values = dict(zip(body.leaves, held))
-        found = interpret(body.order, float64, values)
+        found = interpret(body.order, float64, dict(zip(body.leaves, held)))
         outcomes.steps[position] = found
         outcomes.carries.append([found[number] for number in body.nexts])
     return outcomes

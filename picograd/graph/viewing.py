@@ -223,8 +223,7 @@ def reshape_strides(step: Node, strides: Strides) -> Strides | None:
 
 def slice_strides(step: Node, strides: Strides) -> Strides:
     """Multiply the strides by the steps of ranges."""
-    pairs = zip(strides, step.arg)
-    return tuple(each * part[2] for each, part in pairs)
+    return tuple(each * part[2] for each, part in zip(strides, step.arg))
 
 
 def slice_offset(step: Node, strides: Strides) -> int:

@@ -290,8 +290,7 @@ class DataLoader(dataset_types.OfSamples):
         seed: int | None = None,
         device: DeviceLike | None = None,
     ) -> None:
-        options = dict(locals())
-        check_options(options)
+        check_options(dict(locals()))
         self.dataset = dataset_types.Rows(dataset) if isinstance(dataset, ARRAYS) else dataset
         self.is_stream: bool = isinstance(dataset, dataset_types.IterableDataset)
         self.batch_size: int | None = None if batch_sampler is not None else batch_size

@@ -429,8 +429,7 @@ def tree_ensemble(call: Call, x: Value, **attributes: Any) -> Tensor:
     """Give what all trees say together; those that ask for members of a set run on the host."""
     if (np.asarray(attributes["nodes_modes"]) == MEMBER).any():
         return call.hosted([x])[0]
-    trees = call.once(lambda: read_ensemble(attributes))
-    found = walk(trees, call.tensor(x))
+    found = walk(call.once(lambda: read_ensemble(attributes)), call.tensor(x))
     method = METHODS[attributes.get("aggregate_function", 1)]
     transform = TRANSFORMS[attributes.get("post_transform", 0)]
     return scored(getattr(found, method)(1), transform)

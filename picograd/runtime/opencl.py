@@ -157,8 +157,7 @@ class OpenclDevice(Device):
     def compile(self, code: Code) -> bytes:
         """Build a program, and read its binary."""
         call, source = self.library.call, code.source.encode()
-        texts = (ctypes.c_char_p * 1)(source)
-        arguments = (self.context, 1, texts, None)
+        arguments = (self.context, 1, (ctypes.c_char_p * 1)(source), None)
         program = pointer(self.library.create("clCreateProgramWithSource", *arguments))
         try:
             self.build(code, program)

@@ -300,5 +300,4 @@ def with_whole(choice: Expr, is_whole: Expr, known: set[Expr]) -> Expr | None:
 
 def read(slot: int, at: Index, most: int) -> Index:
     """Use an element of what was found as an index."""
-    value = Expr("load", (), (slot, at), int32)
-    return atom_index(Dynamic(value, 0, most))
+    return atom_index(Dynamic(Expr("load", (), (slot, at), int32), 0, most))

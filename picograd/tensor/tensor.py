@@ -720,8 +720,7 @@ class Tensor(
                 part = self[items]
                 if part.numel() == source.numel():  # what is repeated may be read from anywhere
                     check_overlap("setitem", part, source, is_fitted=True)
-        node = selecting.write(read(self), listed, read(source))
-        write(self, node, tracks)
+        write(self, selecting.write(read(self), listed, read(source)), tracks)
 
     @cutting
     @event

@@ -30,8 +30,7 @@ class TreeSpec:
         return isinstance(other, TreeSpec) and self.tree == other.tree
 
     def __hash__(self) -> int:
-        kind = type(self.tree)
-        return hash((self.num_leaves, kind))
+        return hash((self.num_leaves, type(self.tree)))
 
     def __repr__(self) -> str:
         return f"TreeSpec({self.tree})"
@@ -90,15 +89,12 @@ _dict_flatten_with_keys, _namedtuple_flatten_with_keys = _dict_flatten, _namedtu
 
 def tree_flatten(tree: Any, is_leaf: Any = None) -> tuple[Leaves, TreeSpec]:
     """List the leaves of a tree, and its structure."""
-    leaves = leaves_of(tree)
-    structure = TreeSpec(tree)
-    return leaves, structure
+    return leaves_of(tree), TreeSpec(tree)
 
 
 def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
     """Put leaves into a structure."""
-    listed = list(leaves)
-    return rebuilt(treespec.tree, listed)
+    return rebuilt(treespec.tree, list(leaves))
 
 
 def tree_leaves(tree: Any, is_leaf: Any = None) -> Leaves:
@@ -119,8 +115,7 @@ def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Any = No
     """
     trees = (tree, *rests)
     columns = [leaves_of(each) for each in trees]
-    rows = zip(*columns, strict=True)
-    results = [func(*row) for row in rows]
+    results = [func(*row) for row in zip(*columns, strict=True)]
     return rebuilt(tree, results)
 
 
@@ -140,11 +135,9 @@ def tree_map_only(kinds: Any, func: Callable[[Any], Any], tree: Any) -> Any:
 
 def tree_all(pred: Callable[[Any], bool], tree: Any) -> bool:
     """Tell whether something holds for every leaf."""
-    leaves = leaves_of(tree)
-    return all(map(pred, leaves))
+    return all(map(pred, leaves_of(tree)))
 
 
 def tree_any(pred: Callable[[Any], bool], tree: Any) -> bool:
     """Tell whether something holds for a leaf."""
-    leaves = leaves_of(tree)
-    return any(map(pred, leaves))
+    return any(map(pred, leaves_of(tree)))

@@ -89,8 +89,7 @@ def ranges_of(
         number = flatten([values[axis] for axis in chosen], sizes)
         ranges = []
         for position in product(*map(range, sizes)):
-            found = range_at(tests, bound(chosen, position), depth)
-            ranges.append(found)
+            ranges.append(range_at(tests, bound(chosen, position), depth))
         return number, ranges
     return None
 

@@ -160,8 +160,7 @@ def turned_steps(scan: Scan, turned: Turned, dtype: DType) -> list[Step]:
     result = Expr("tile", (), (name, place), dtype)
     add = Accumulate("r", (row,), (), scan.monoid, body, False)
     keep = Assign(name, (row,), total, place)
-    target = rebind(scan.target, moves)
-    out = Store(scan.slot, target, (row, axis), result)
+    out = Store(scan.slot, rebind(scan.target, moves), (row, axis), result)
     return [*turned.copies, For(axis, (add, keep)), out]
 
 

@@ -229,8 +229,7 @@ def read_taps(
     used = axes_in(expr)
     dims = first, *(axis for axis in step.over if axis in used), last
     own = tuple(each for each in conditions if is_free_of(patch, each[0]))
-    here = tuple(map(axis_index, dims))
-    read = Expr("tile", (), (name, here), expr.dtype)
+    read = Expr("tile", (), (name, tuple(map(axis_index, dims))), expr.dtype)
     return Assign(name, dims, within(expr, own)), read
 
 

@@ -389,8 +389,7 @@ class Optimizer(Hooked):
         """Give what tells whether the step is to be skipped, where a batch is; or nothing."""
         if self.found_inf is None:
             return []
-        member = batch.members[0]
-        return [self.found_inf.to(member.device)]
+        return [self.found_inf.to(batch.members[0].device)]
 
     def _recorded(self, group: ParameterGroup, batch: Batch) -> list[tuple[Tensor, Tensor]]:
         """Record the update of one batch by the formula of the class."""

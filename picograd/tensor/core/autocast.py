@@ -282,8 +282,7 @@ def listed(function: F) -> F:
     def called(*args: Any, **kwargs: Any) -> Any:
         if not REGIONS.dtypes:
             return function(*args, **kwargs)
-        given = [*args, *kwargs.values()]
-        values = whole(name, given)
+        values = whole(name, [*args, *kwargs.values()])
         with suspended():
             return function(*values[: len(args)], **dict(zip(kwargs, values[len(args) :])))
 

@@ -92,8 +92,7 @@ def diagonal_scatter(
     check_source("diagonal_scatter", input, src, tuple(place.shape))
     first, second = as_axis(dim1, input.ndim, "dim1"), as_axis(dim2, input.ndim, "dim2")
     moved = input.movedim((first, second), (0, 1))
-    count = place.shape[-1]
-    rows = Recorded.kind.arange(count, device=input.device)
+    rows = Recorded.kind.arange(place.shape[-1], device=input.device)
     items = (rows + max(-offset, 0), rows + max(offset, 0))
     result = written(moved, items, src.movedim(-1, 0))
     return result.movedim((0, 1), (first, second))
