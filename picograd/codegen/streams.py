@@ -331,5 +331,4 @@ def has_boxes(stream: Stream, operand: Expr, axes: tuple[Axis, ...]) -> bool:
     if plain.op != "load":
         return False
     _, index = plain.arg
-    view = view_of(index, axes, stream.rows, stream.batch, plain.dtype.itemsize)
-    return view is not None
+    return view_of(index, axes, stream.rows, stream.batch, plain.dtype.itemsize) is not None

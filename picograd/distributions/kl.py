@@ -243,8 +243,7 @@ def kl_exponential_family(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
     value, slopes = normalizer_slopes(p, ours)
     found = q._log_normalizer(*theirs) - value
     for one, other, slope in zip(ours, theirs, slopes):
-        axes = one.ndim - len(p.batch_shape)
-        found = found - sum_last((other - one) * slope, axes)
+        found = found - sum_last((other - one) * slope, one.ndim - len(p.batch_shape))
     return found
 
 

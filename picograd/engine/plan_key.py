@@ -179,8 +179,7 @@ def with_scalar(node: Node) -> Node:
     """Give the runtime scalar of a constant that a user gave; other leaves as they are."""
     if node.op not in NUMBERS or type(node.arg) not in GIVEN or node.realized is not None:
         return node  # a number too may have been computed
-    scalar = Node("scalar", (), node.arg, (), node.dtype, node.device)
-    return scalar.broadcast_to(node.shape)
+    return Node("scalar", (), node.arg, (), node.dtype, node.device).broadcast_to(node.shape)
 
 
 def hashable(node: Node) -> Any:

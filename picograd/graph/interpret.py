@@ -151,5 +151,4 @@ def read(buffer: Buffer) -> Array:
     if not is_host(buffer.device):
         raise DeviceError("interpret", f"cannot read {buffer}", "pass its contents in `values`")
     raw = ctypes.string_at(buffer.address, buffer.nbytes)
-    bits = np.frombuffer(raw, np.dtype(buffer.dtype.storage))
-    return from_bits(bits, buffer.dtype)
+    return from_bits(np.frombuffer(raw, np.dtype(buffer.dtype.storage)), buffer.dtype)

@@ -131,8 +131,7 @@ def slice_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
 def pad_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
     """Cut the border off."""
     pads, _ = output.arg
-    ranges = tuple((lo, lo + size, 1) for (lo, _), size in zip(pads, x.shape))
-    return (gradient.slice(ranges),)
+    return (gradient.slice(tuple((lo, lo + size, 1) for (lo, _), size in zip(pads, x.shape))),)
 
 
 def window_vjp(gradient: Node, output: Node, x: Node) -> Gradients:

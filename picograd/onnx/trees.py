@@ -272,8 +272,7 @@ def read_trees(attributes: dict[str, Any], leaves: str, targets: int) -> Trees:
         roots.setdefault(tree, place)
     children = []
     for name in ("nodes_truenodeids", "nodes_falsenodeids"):
-        below = zip(owners, attributes[name])
-        children.append([places.get(key, 0) for key in below])
+        children.append([places.get(key, 0) for key in zip(owners, attributes[name])])
     weights = np.zeros((len(keys), targets), values.dtype)
     leaf_keys = zip(attributes[f"{leaves}_treeids"], attributes[f"{leaves}_nodeids"])
     for key, target, amount in zip(leaf_keys, attributes[f"{leaves}_ids"], amounts):

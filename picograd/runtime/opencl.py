@@ -260,8 +260,7 @@ class OpenclDevice(Device):
             library.call("clSetKernelArgSVMPointer", kernel, number, pointer(place))
         for number, (at, dtype) in enumerate(zip(launch.scalars, code.scalars), len(places)):
             word = packed(scalars[at], dtype)
-            size = ctypes.c_size_t(len(word))
-            library.call("clSetKernelArg", kernel, number, size, word)
+            library.call("clSetKernelArg", kernel, number, ctypes.c_size_t(len(word)), word)
         threads = (ctypes.c_size_t * 1)(code.threads)
         total = (ctypes.c_size_t * 1)(code.tasks * code.threads)
         shape = (1, None, total, threads)

@@ -40,8 +40,7 @@ class Staging:
 
     def __init__(self, driver: Driver, stream: Any, size: int = HALF) -> None:
         base = driver.call("cuMemHostAlloc", 2 * size, 0)
-        first = Half(driver, stream, int(base))
-        self.halves = (first, Half(driver, stream, int(base) + size))
+        self.halves = (Half(driver, stream, int(base)), Half(driver, stream, int(base) + size))
         self.size = size
 
     def pieces(self, nbytes: int) -> Iterator[tuple[int, int, Half]]:

@@ -120,8 +120,7 @@ class Made:
         key = repr(kernel), reads, scalars
         if key not in self.known:
             self.known[key] = made = tuple(self.add_slots(kernel, stream.device))
-            launch = KernelLaunch(kernel, (*reads, *made), scalars, stream.device)
-            self.launches.append(launch)
+            self.launches.append(KernelLaunch(kernel, (*reads, *made), scalars, stream.device))
         return self.known[key]
 
     def add_slots(self, kernel: Kernel, device: str) -> Iterator[int]:
@@ -241,8 +240,7 @@ def guarded(kernel: Kernel, ranges: Ranges) -> Kernel:
         if compute.reduce == (mask.place,):
             fill = const(identity(str(compute.monoid), compute.dtype), compute.dtype)
             args = rewrite(compute.body, {}, looked_at), fill
-            body = Expr("guard", args, reach, compute.dtype)
-            compute = replace(compute, body=body)
+            compute = replace(compute, body=Expr("guard", args, reach, compute.dtype))
         computes.append(compute)
     part = replace(part, computes=tuple(computes))
     return replace(kernel, slots=(*kernel.slots, *found), parts=(part,))

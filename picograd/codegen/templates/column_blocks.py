@@ -57,8 +57,7 @@ def cut_columns(kernel: Kernel, part: Part, target: Target) -> Cut:
     *outer, last = part.rows
     columns = product(axis.size for axis in part.rows)
     width = split_width(columns, blocks_of_columns(part, target))
-    tiles = cut((last,), width, vector_lanes(kernel, part, last))
-    return tiles.with_grid(outer)
+    return cut((last,), width, vector_lanes(kernel, part, last)).with_grid(outer)
 
 
 def split_width(columns: int, blocks: int) -> int:

@@ -102,8 +102,7 @@ def bound(axes: tuple[Axis, ...], position: tuple[int, ...]) -> dict[Axis, Index
 def axes_of_tiles(axes: tuple[Axis, ...], size: int) -> tuple[Axis, ...]:
     """Find the axes that have one position in each tile of `size` flat positions."""
     wide = tuple(axis for axis in axes if axis.size > 1)
-    places = range(len(wide))
-    whole = [place for place in places if size_of(wide[place:]) % size == 0]
+    whole = [place for place in range(len(wide)) if size_of(wide[place:]) % size == 0]
     return wide[: max(whole, default=0)]
 
 

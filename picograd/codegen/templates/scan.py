@@ -123,8 +123,7 @@ def turned_part(scan: Scan, dtype: DType) -> TilePart:
         turned = Turned(row, piece.axis, space)
         turned.tiles = tiles
         steps += loops(pieces, turned_steps(piece, turned, dtype))
-    total = Tile("r", (BLOCK,), wide, "register")
-    return in_loops(space, [*tiles, total], steps)
+    return in_loops(space, [*tiles, Tile("r", (BLOCK,), wide, "register")], steps)
 
 
 def in_pieces(scan: Scan) -> Iterator[tuple[tuple[Axis, ...], Scan]]:

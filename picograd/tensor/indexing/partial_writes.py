@@ -28,8 +28,7 @@ REDUCES = ("prod", "mean", "amax", "amin")
 def written(x: Tensor, items: Any, value: Any) -> Tensor:
     """Compute the tensor after x[items] = value, which stays as it is."""
     tracks = x._tracks or (isinstance(value, Recorded) and value._tracks)
-    node = selecting.write(read(x), selector(items), read(value))
-    return wrap(node, tracks and MODE.enabled)
+    return wrap(selecting.write(read(x), selector(items), read(value)), tracks and MODE.enabled)
 
 
 def check_source(op: str, x: Tensor, src: Tensor, shape: tuple[int, ...]) -> None:
