@@ -42,7 +42,7 @@ from picograd.schedule.index import (
     constant,
     substitute,
 )
-from picograd.schedule.loop import Compute, Condition, Expr, Part, const, rewrite, walk
+from picograd.schedule.loop import Condition, Expr, Part, const, rewrite, walk
 from picograd.schedule.score_masks import (
     FARTHEST,
     LOWEST,
@@ -457,9 +457,7 @@ def power_of(expr: Expr) -> Expr | None:
 
 def with_few_operations(part: Part) -> Part:
     """Gather the numbers in the formulas of a part, of products in each factor by itself."""
-    computes: list[Compute] = []
-    for compute in part.computes:
-        computes.append(replace(compute, body=with_few(compute.body, compute.monoid == "sum")))
+    computes = [replace(c, body=with_few(c.body, c.monoid == "sum")) for c in part.computes]
     return replace(part, computes=tuple(computes))
 
 

@@ -110,9 +110,7 @@ def kind_of(term: Node) -> Any:
     for labels, operand in zip(node.arg, node.inputs):
         place = labels.index(label)
         shape = operand.shape
-        known.append(shape[:place])
-        known.append(shape[place + 1 :])
-        known.append(operand.dtype)
+        known += [shape[:place], shape[place + 1 :], operand.dtype]
     return tuple(known)
 
 

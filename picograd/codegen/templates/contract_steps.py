@@ -87,10 +87,8 @@ def ranges_of(
         values = role(axes, corner).values
         sizes = tuple(axis.size for axis in chosen)
         number = flatten([values[axis] for axis in chosen], sizes)
-        ranges = []
-        for position in product(*map(range, sizes)):
-            ranges.append(range_at(tests, bound(chosen, position), depth))
-        return number, ranges
+        places = product(*map(range, sizes))
+        return number, [range_at(tests, bound(chosen, place), depth) for place in places]
     return None
 
 
