@@ -45,9 +45,7 @@ def leaf_buffer(node: Node) -> Buffer | None:
     """Find the buffer of a leaf or realized node; None for a node still to compute."""
     if node.realized is not None:
         return node.realized
-    if node.op in MEMORY:
-        return node.arg.buffer
-    return None
+    return node.arg.buffer if node.op in MEMORY else None
 
 
 def walk_pending(

@@ -144,9 +144,7 @@ def ranges_of(step: Step) -> Ranges | None:
     if not isinstance(step, KernelLaunch) or step.kernel.hero != "attention":
         return None
     mask = mask_of(step.kernel.parts[0])
-    if mask is None:
-        return None
-    return Finder(step.kernel, mask).ranges()
+    return None if mask is None else Finder(step.kernel, mask).ranges()
 
 
 def mask_of(part: Part) -> Mask | None:

@@ -526,9 +526,7 @@ class Tensor(
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).T.contiguous().tolist()
         [[1.0, 3.0], [2.0, 4.0]]
         """
-        if self.is_contiguous():
-            return self
-        return apply(build.contiguous, self)
+        return self if self.is_contiguous() else apply(build.contiguous, self)
 
     # gradients
 

@@ -319,9 +319,7 @@ def custom_fwd(fwd: Any = None, **options: Any) -> Any:
     >>> picograd.amp.custom_fwd(device_type="cuda")(abs)(-1)
     1
     """
-    if fwd is None:
-        return custom_fwd
-    return fwd
+    return custom_fwd if fwd is None else fwd
 
 
 def custom_bwd(bwd: Any = None, **options: Any) -> Any:
@@ -331,6 +329,4 @@ def custom_bwd(bwd: Any = None, **options: Any) -> Any:
     >>> picograd.amp.custom_bwd(abs)(-1)
     1
     """
-    if bwd is None:
-        return custom_bwd
-    return bwd
+    return custom_bwd if bwd is None else bwd
