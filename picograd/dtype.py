@@ -171,9 +171,7 @@ def to_dtype(value: Any) -> DType:
         return kind
     try:
         python = {bool: bool_, int: int64, float: float64, complex: complex128}.get(value)
-        if python is not None:
-            return python
-        return dtype_named(np.dtype(value).name)
+        return python if python is not None else dtype_named(np.dtype(value).name)
     except (TypeError, ValueError):
         raise DTypeError("dtype", f"{value!r} is not a dtype", "pass picograd.float32") from None
 

@@ -92,8 +92,7 @@ def make_tensor(
         tiny = finfo(dtype).tiny if dtype.is_differentiable else 1
         one = complex(tiny, tiny) if dtype.is_complex else tiny
         drawn.masked_fill_(drawn == 0, one)
-    found: Tensor = drawn.requires_grad_(requires_grad)
-    return found
+    return drawn.requires_grad_(requires_grad)
 
 
 def drawn_range(dtype: DType, low: float | None, high: float | None) -> tuple[float, float]:

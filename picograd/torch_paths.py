@@ -16,9 +16,9 @@ from typing import Any
 HOMES = {
     "absent": (
         "_C", "_C._functorch", "_custom_ops", "_dynamo._trace_wrapped_higher_order_op",
-        "_dynamo.exc", "_dynamo.utils", "_subclasses", "_subclasses.fake_tensor",
-        "fx.experimental.proxy_tensor", "overrides", "utils._python_dispatch",
-        "utils.cpp_extension", "utils.flop_counter",
+        "_dynamo.eval_frame", "_dynamo.exc", "_dynamo.utils", "_subclasses",
+        "_subclasses.fake_tensor", "fx.experimental.proxy_tensor", "overrides",
+        "utils._python_dispatch", "utils.cpp_extension", "utils.flop_counter",
     ),
     "amp": ("amp.autocast_mode", "amp.grad_scaler", "cpu.amp"),
     "autograd": ("autograd.function", "autograd.grad_mode", "autograd.variable"),

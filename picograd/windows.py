@@ -62,8 +62,7 @@ def of_cosines(name: str, *weights: float) -> Window:
     """Make the function of one sum of cosines."""
 
     def make(M: int, *, sym: bool = True, **more: Any) -> Tensor:
-        values = cosines(name, M, not sym, weights)
-        return made(name, values, more)
+        return made(name, cosines(name, M, not sym, weights), more)
 
     make.__name__ = make.__qualname__ = name
     make.__doc__ = f"Make a window of cosines whose weights are {weights}."

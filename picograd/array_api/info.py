@@ -63,8 +63,7 @@ def dtype_of(value: Any) -> DType:
 
 def finfo(type: DTypeLike | Tensor, /) -> FloatLimits:
     """Give the limits of a float dtype."""
-    dtype = dtype_of(type)
-    found = type_info.finfo(dtype)
+    found = type_info.finfo(dtype_of(type))
     limits = (found.bits, found.eps, found.max, found.min, found.smallest_normal)
     return FloatLimits(*limits, BY_NAME[found.dtype])
 

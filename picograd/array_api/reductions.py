@@ -121,8 +121,7 @@ def cumulative_sum(
     include_initial: bool = False,
 ) -> Tensor:
     """Add the elements up to each along an axis."""
-    wide = x.cast(summing_dtype(x, dtype))
-    return cumulative(wide, Tensor.cumsum, 0, axis, include_initial)
+    return cumulative(x.cast(summing_dtype(x, dtype)), Tensor.cumsum, 0, axis, include_initial)
 
 
 def cumulative_prod(
@@ -134,8 +133,7 @@ def cumulative_prod(
     include_initial: bool = False,
 ) -> Tensor:
     """Multiply the elements up to each along an axis."""
-    wide = x.cast(summing_dtype(x, dtype))
-    return cumulative(wide, Tensor.cumprod, 1, axis, include_initial)
+    return cumulative(x.cast(summing_dtype(x, dtype)), Tensor.cumprod, 1, axis, include_initial)
 
 
 def diff(

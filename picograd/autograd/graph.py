@@ -201,8 +201,7 @@ def register_multi_grad_hook(
     together = Together(len(tensors), fn, mode)
     handles = []
     for number, tensor in enumerate(tensors):
-        hook = one_of(together, number)
-        handles.append(tensor.register_hook(hook))
+        handles.append(tensor.register_hook(one_of(together, number)))
     return Handles(handles)
 
 

@@ -36,14 +36,6 @@ class Block:
     `rank` is the number of that block.
     """
 
-    emitter: Emitter
-    threads: int
-    thread: Axis
-    first_workspace: int
-    scratch: int
-    shared_bytes: int
-    crew: Axis
-
     def __init__(self, tile_kernel: TileKernel) -> None:
         kernel = tile_kernel.kernel
         is_wide = any(slot.size >= 1 << 31 for slot in kernel.slots)

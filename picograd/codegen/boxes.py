@@ -454,8 +454,7 @@ def places_of(
         stride = abs(steps[first])
         at = forward(first, steps[first])
         at += forward(other, steps[other]) * first.size
-        both = Place(at, first.size * other.size, stride, at * stride)
-        found.append(both)
+        found.append(Place(at, first.size * other.size, stride, at * stride))
         near = [axis for axis in near if axis not in pair]
     return tuple(found)
 

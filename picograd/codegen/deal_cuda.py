@@ -37,11 +37,9 @@ def points(block: Block, step: Persistent, team: int) -> Iterator[None]:
 
 def bind_point(block: Block, axes: tuple[Axis, ...], place: Index) -> None:
     """Bind the axes of a point by its position."""
-    shape = tuple(axis.size for axis in axes)
-    indices = unflatten(place, shape)
+    indices = unflatten(place, tuple(axis.size for axis in axes))
     for axis, index in zip(axes, indices, strict=True):
-        value = block.emitter.index(index)
-        block.emitter.bind(axis, value)
+        block.emitter.bind(axis, block.emitter.index(index))
 
 
 @contextmanager

@@ -99,10 +99,6 @@ def accumulation(step: MainLoop) -> Accumulate:
 class BlockInterpreter:
     """Runs the grid points of one part."""
 
-    count: int
-    part: TilePart
-    points: PartInterpreter
-
     def __init__(
         self, tiles: TileKernel, part: TilePart, slots: Sequence[Array], scalars: Sequence[Any]
     ) -> None:

@@ -127,8 +127,7 @@ def leave(block: Block, step: Join, flags: int) -> None:
         emitter.store(partial, place, value)
     add(block, "warp_barrier")
     with emitter.when(first_lane(block)):
-        own = flag(block, step.block)
-        add(block, "flag_raise", (flags, own))
+        add(block, "flag_raise", (flags, flag(block, step.block)))
 
 
 def take(block: Block, step: Join, flags: int) -> None:

@@ -173,8 +173,7 @@ def ends_of(block: Block, pipeline: Pipeline) -> tuple[int, int]:
         least = emitter.index(pipeline.first)
         first = emitter.raw("maximum", emitter.index_dtype, first, least)
     if pipeline.stop is not None:
-        most = emitter.index(pipeline.stop)
-        stop = emitter.raw("minimum", emitter.index_dtype, stop, most)
+        stop = emitter.raw("minimum", emitter.index_dtype, stop, emitter.index(pipeline.stop))
     return first, stop
 
 
@@ -419,8 +418,7 @@ class Alternating:
         is_known = pipeline.first is None and pipeline.stop is None
         if layout is None or not is_known:
             internal("two places are those of registers, for positions that are known", pipeline)
-        count = layout.register_count
-        other = block.emitter.add("array", tile.dtype, arg=count)
+        other = block.emitter.add("array", tile.dtype, arg=layout.register_count)
         self.arrays = block.arrays[tile.name], other
 
     def run(self) -> None:

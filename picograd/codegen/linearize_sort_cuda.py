@@ -57,9 +57,6 @@ def radix_cuda(block: Block, step: RadixStep) -> None:
 class RadixTile:
     """This class writes the program of one tile."""
 
-    block: Block
-    step: RadixStep
-
     def __init__(self, block: Block, step: RadixStep) -> None:
         self.block, self.step, self.emitter = block, step, block.emitter
         self.memory: list[int] = [block.places[name] for name in step.tiles]
@@ -217,11 +214,6 @@ def sort_cuda(block: Block, step: SortStep) -> None:
 
 class BitonicSort:
     """This class writes the network of one run."""
-
-    block: Block
-    step: SortStep
-    keys: int
-    positions: int
 
     def __init__(self, block: Block, step: SortStep) -> None:
         self.block, self.step, self.emitter = block, step, block.emitter

@@ -42,7 +42,7 @@ from picograd.schedule.index import (
     constant,
     substitute,
 )
-from picograd.schedule.loop import Compute, Condition, Expr, Part, const, rewrite, walk
+from picograd.schedule.loop import Condition, Expr, Part, const, rewrite, walk
 from picograd.schedule.score_masks import (
     FARTHEST,
     LOWEST,
@@ -85,8 +85,7 @@ def choice_of(expr: Expr) -> Choice | None:
 
 def choices(root: Expr) -> list[Choice]:
     """List the choices by position in an expression."""
-    found = map(choice_of, walk(root))
-    return [choice for choice in found if choice is not None]
+    return [choice for choice in map(choice_of, walk(root)) if choice is not None]
 
 
 def settled(root: Expr) -> Expr:
@@ -458,10 +457,7 @@ def power_of(expr: Expr) -> Expr | None:
 
 def with_few_operations(part: Part) -> Part:
     """Gather the numbers in the formulas of a part, of products in each factor by itself."""
-    computes: list[Compute] = []
-    for compute in part.computes:
-        body = with_few(compute.body, compute.monoid == "sum")
-        computes.append(replace(compute, body=body))
+    computes = [replace(c, body=with_few(c.body, c.monoid == "sum")) for c in part.computes]
     return replace(part, computes=tuple(computes))
 
 

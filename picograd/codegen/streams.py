@@ -293,8 +293,7 @@ def left(
 ) -> tuple[int, Index, Expr]:
     """Find what a stored compute leaves at the places of roles: its slot, where, and the value."""
     compute = stream.computes[number]
-    root = Expr("ref", (), number, compute.dtype)
-    value = result_of(stream, root, held)
+    value = result_of(stream, Expr("ref", (), number, compute.dtype), held)
     slot, place = placed_in(compute, *roles)
     return slot, place, bind_roles(value, *roles)
 
@@ -332,5 +331,4 @@ def has_boxes(stream: Stream, operand: Expr, axes: tuple[Axis, ...]) -> bool:
     if plain.op != "load":
         return False
     _, index = plain.arg
-    view = view_of(index, axes, stream.rows, stream.batch, plain.dtype.itemsize)
-    return view is not None
+    return view_of(index, axes, stream.rows, stream.batch, plain.dtype.itemsize) is not None

@@ -336,8 +336,7 @@ class Cat(Pieces):
 
     def check(self, value: Any) -> Any:
         """Tell where values are inside, piece by piece."""
-        pairs = zip(self.cseq, self.pieces(value))
-        found = [part.check(piece) for part, piece in pairs]
+        found = [part.check(piece) for part, piece in zip(self.cseq, self.pieces(value))]
         return Tensor.cat(found, dim=self.dim)
 
 

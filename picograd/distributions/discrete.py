@@ -157,8 +157,7 @@ class Geometric(Chances):
 
     def entropy(self) -> Tensor:
         """Compute that of one trial by its probability."""
-        one = Bernoulli(probs=self.probs, validate_args=False)
-        return one.entropy() / self.probs
+        return Bernoulli(probs=self.probs, validate_args=False).entropy() / self.probs
 
 
 class Trials(Chances):
@@ -368,8 +367,7 @@ class Categorical(Choices):
         self._validate_sample(value)
         shape = broadcast_tensors(value, self.logits[..., 0])[0].shape
         index = value.long().expand(*shape).unsqueeze(-1)
-        logits = self.logits.expand(*shape, self._num_events)
-        return logits.gather(-1, index).squeeze(-1)
+        return self.logits.expand(*shape, self._num_events).gather(-1, index).squeeze(-1)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         """List the positions along a new first axis."""

@@ -259,8 +259,7 @@ class ExponentialFamily(Distribution):
         params = self._natural_params
         value, slopes = normalizer_slopes(self, params)
         for param, slope in zip(params, slopes):
-            inner = param.ndim - len(self._batch_shape)
-            value = value - sum_last(param * slope, inner)
+            value = value - sum_last(param * slope, param.ndim - len(self._batch_shape))
         return value - self._mean_carrier_measure
 
 

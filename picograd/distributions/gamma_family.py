@@ -49,8 +49,7 @@ def draws_slope(shape: Tensor, draws: Tensor) -> Tensor:
     rise = gammainc(above, draws) - gammainc(below, draws)
     slope = rise / (above - below)
     power = (shape - 1.0) * draws.log()
-    density = (power - draws - shape.lgamma()).exp()
-    return -slope / density
+    return -slope / (power - draws - shape.lgamma()).exp()
 
 
 def log_gamma(shape: Tensor) -> Tensor:
@@ -174,8 +173,7 @@ class Dirichlet(ExponentialFamily):
         a = self.concentration
         less = (a - 1.0).maximum(0.0)
         inner = less / less.sum(-1, keepdim=True)
-        likeliest = a.argmax(-1)
-        corner = likeliest.one_hot(a.shape[-1]).cast(a.dtype)
+        corner = a.argmax(-1).one_hot(a.shape[-1]).cast(a.dtype)
         is_corner = (a < 1.0).all(-1, keepdim=True)
         return corner.where(is_corner, inner)
 

@@ -243,8 +243,7 @@ def kl_exponential_family(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
     value, slopes = normalizer_slopes(p, ours)
     found = q._log_normalizer(*theirs) - value
     for one, other, slope in zip(ours, theirs, slopes):
-        axes = one.ndim - len(p.batch_shape)
-        found = found - sum_last((other - one) * slope, axes)
+        found = found - sum_last((other - one) * slope, one.ndim - len(p.batch_shape))
     return found
 
 
@@ -356,8 +355,7 @@ def from_zero(p: Distribution, found: Tensor) -> Tensor:
 
 def within_unit(p: Uniform, found: Tensor) -> Tensor:
     """Take infinity where p has values outside of [0, 1]."""
-    inside = (p.low >= 0) & (p.high <= 1)
-    return found.where(inside, math.inf)
+    return found.where((p.low >= 0) & (p.high <= 1), math.inf)
 
 
 def mean_log(p: Any) -> Tensor:
@@ -384,8 +382,7 @@ def mean_log_between(low: Tensor, high: Tensor) -> Tensor:
 def kl_to_gumbel(p: Distribution, q: Gumbel) -> Tensor:
     """Log q has z and exp(-z)."""
     start = q.loc / q.scale
-    power = log_mean_power(p, q.scale.reciprocal())
-    tail = (start + power).exp()
+    tail = (start + log_mean_power(p, q.scale.reciprocal())).exp()
     away = p.mean / q.scale - start
     return away + tail + q.scale.log() - p.entropy()
 
@@ -409,10 +406,8 @@ def log_mean_power(p: Any, t: Tensor) -> Tensor:
 def kl_normal_laplace(p: Normal, q: Laplace) -> Tensor:
     """Log q is a distance, whose mean is that of a folded normal distribution."""
     away = (p.loc - q.loc) / p.scale
-    peak = math.sqrt(2.0 / math.pi)
-    bell = peak * (-0.5 * away.square()).exp()
-    sided = (away / math.sqrt(2.0)).erf()
-    distance = p.scale * (bell + away * sided)
+    bell = math.sqrt(2.0 / math.pi) * (-0.5 * away.square()).exp()
+    distance = p.scale * (bell + away * (away / math.sqrt(2.0)).erf())
     crossed = distance / q.scale + q.scale.log()
     return crossed + LOG_2 - p.entropy()
 

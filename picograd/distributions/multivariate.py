@@ -70,8 +70,7 @@ def batch_mahalanobis(bL: Tensor, bx: Tensor) -> Tensor:
     batch = broadcast_tensors(factor[..., 0, 0], column[..., 0, 0])[0].shape
     factor = factor.expand(*batch, *factor.shape[-2:])
     column = column.expand(*batch, *column.shape[-2:])
-    white = solve_triangular(factor, column, upper=False)
-    return white.squeeze(-1).square().sum(-1)
+    return solve_triangular(factor, column, upper=False).squeeze(-1).square().sum(-1)
 
 
 def only_matrix(op: str, *matrices: Tensor | None) -> tuple[str, Tensor]:
@@ -293,8 +292,7 @@ class LowRankMultivariateNormal(NormalVector):
 
     def columns(self) -> Tensor:
         """Give columns whose outer products add up to the covariance."""
-        diagonal = self.cov_diag.sqrt().diag_embed()
-        return Tensor.cat([self.cov_factor, diagonal], dim=-1)
+        return Tensor.cat([self.cov_factor, self.cov_diag.sqrt().diag_embed()], dim=-1)
 
     def squared_lengths(self, columns: Tensor) -> Tensor:
         """Sum the squared lengths of columns, by the inverse of the covariance."""

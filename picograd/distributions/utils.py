@@ -52,8 +52,7 @@ def standard_normal(shape: Any, dtype: Any, device: Any) -> Tensor:
 
 def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
     """List the entries of the lower triangle, by rows, along the last axis."""
-    size = mat.shape[-1]
-    rows, columns = zip(*lower_places(size, diag))
+    rows, columns = zip(*lower_places(mat.shape[-1], diag))
     return mat[..., list(rows), list(columns)]
 
 

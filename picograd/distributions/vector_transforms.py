@@ -47,8 +47,7 @@ def is_axis(dim: int, x: Tensor) -> bool:
 
 def applied(parts: Parts, pieces: list[Tensor]) -> list[Tensor]:
     """Apply each part to its piece."""
-    pairs = zip(parts, pieces)
-    return [part(piece) for part, piece in pairs]
+    return [part(piece) for part, piece in zip(parts, pieces)]
 
 
 class SameKind(Transform):
@@ -235,18 +234,15 @@ class ReshapeTransform(Transform):
         return constraints.independent(constraints.real, len(self.out_shape))
 
     def _call(self, x: Tensor) -> Tensor:
-        shape = self.forward_shape(x.shape)
-        return x.reshape(*shape)
+        return x.reshape(*self.forward_shape(x.shape))
 
     def _inverse(self, y: Tensor) -> Tensor:
-        shape = self.inverse_shape(y.shape)
-        return y.reshape(*shape)
+        return y.reshape(*self.inverse_shape(y.shape))
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """Give zeros."""
         axes = x.ndim - len(self.in_shape)
-        batch = x.shape[:axes]
-        return Tensor.zeros(*batch, dtype=x.dtype, device=x.device)
+        return Tensor.zeros(*x.shape[:axes], dtype=x.dtype, device=x.device)
 
     def exchanged(self, shape: Sequence[int], before: Shape, after: Shape) -> Shape:
         """Exchange the end of a shape. Raises ShapeError for another end."""

@@ -121,9 +121,7 @@ def open_device(name: str) -> str:
 def default_device() -> str:
     """Name the default device: PICOGRAD_DEVICE, else CUDA if usable, else the CPU."""
     wanted = config.device
-    if wanted:
-        return normalize_device(wanted)
-    return best_device()
+    return normalize_device(wanted) if wanted else best_device()
 
 
 @cache

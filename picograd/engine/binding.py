@@ -125,9 +125,7 @@ def read_number(order: Sequence[Node], sizes: Sequence[int], origin: Origin) -> 
 def plain_value(number: Any) -> int | float:
     """Read a number that a plan is bound to: of a traced number, that is noted."""
     source = number if type(number) is TracedNumber else getattr(number, "source", None)
-    if source is not None:
-        return plain(source)
-    return getattr(number, "value", number)
+    return plain(source) if source is not None else getattr(number, "value", number)
 
 
 def as_traced(number: Any) -> Any:

@@ -98,7 +98,4 @@ def filling(bound: Any) -> Callable[[Sequence[Any]], list[Any]]:
         return f"constants[{len(constants) - 1}]"
 
     wanted = [text(getattr(bound, name)) for name in FILLED]
-    found: Callable[[Sequence[Any]], list[Any]] = eval(
-        f"lambda slots: [{', '.join(wanted)}]", {"constants": constants}
-    )
-    return found
+    return eval(f"lambda slots: [{', '.join(wanted)}]", {"constants": constants})

@@ -224,8 +224,7 @@ def are_started(nodes: Iterable[Node]) -> bool:
 
 def is_made_of_nothing(root: Node) -> bool:
     """Tell whether a node reads no memory: constants, counters and random numbers alone."""
-    order = walk_pending([root])
-    return all(node.realized is None and node.op != "buffer" for node in order)
+    return all(node.realized is None and node.op != "buffer" for node in walk_pending([root]))
 
 
 def read_again(order: Sequence[Node]) -> list[Node]:
@@ -283,8 +282,7 @@ def note_gradients(served: Sequence[tuple[Any, Node]]) -> None:
     apart = [weakref.ref(leaf) for leaf, node in served if node.op != RESULT]
     for leaf, node in served:
         if node.op == RESULT:
-            known = GRADIENTS.setdefault(node.inputs[0], [])
-            known.append(weakref.ref(leaf))
+            GRADIENTS.setdefault(node.inputs[0], []).append(weakref.ref(leaf))
         elif len(apart) > 1 and is_pending(node):
             GRADIENTS[node] = apart
 
@@ -390,8 +388,7 @@ def note(found: GraphKey, live: Any) -> None:
     `PASSED` has 0 for what tracks gradients, `ASKING` where a leaf asks for them (the next weights
     of a loop), else a number (`cut_past`).
     """
-    passed = passing(found.order, live)
-    noted = [each for each in passed if each[0].realized is None]
+    noted = [each for each in passing(found.order, live) if each[0].realized is None]
     noted += waiting(found.numbers, live, set())
     line = user_line() if noted else ""
     for node, is_free in noted:

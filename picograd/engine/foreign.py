@@ -65,9 +65,7 @@ def hand_out(node: Node) -> None:
 def apart(node: Node) -> Node:
     """Give a copy of what is nothing but a view of such memory, else the node itself."""
     below = behind_views(node)
-    if is_tracing() or not is_shared(below):
-        return node
-    return node.stored()
+    return node if is_tracing() or not is_shared(below) else node.stored()
 
 
 def settle(node: Node) -> None:

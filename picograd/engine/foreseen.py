@@ -237,8 +237,7 @@ def compute(step: Step, updates: Sequence[Update], live: Any) -> list[Node] | No
     realize.settle(roots, made[: len(roots)])
     update.settle(updates, made[len(roots) :], live)
     numbers = dict.fromkeys(map(id, step.nodes), 0)
-    found = GraphKey(NO_KEY, step.nodes, [], [], [], numbers)
-    carried.note(found, live)
+    carried.note(GraphKey(NO_KEY, step.nodes, [], [], [], numbers), live)
     return roots
 
 

@@ -69,8 +69,7 @@ class Values:
         base = bits if bits.base is None else bits.base
         if self.fresh.pop(id(base), None) is None:
             bits = np.array(bits, order="C")
-        made: Buffer = self.device.adopt(bits, node.dtype)
-        return made
+        return self.device.adopt(bits, node.dtype)
 
 
 class Recipe:

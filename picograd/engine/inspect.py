@@ -195,8 +195,7 @@ def kernel_stages(kernel: Kernel, target: Target, assembly: bool, full: bool) ->
     made: dict[str, Any] = {}
     code = generate(kernel, target, made.__setitem__)
     linearize, render = LANGUAGES[target.language]
-    template = TEMPLATES[kernel.hero].__module__
-    yield Stage("Tile IR", template, repr(made["tile"]))
+    yield Stage("Tile IR", TEMPLATES[kernel.hero].__module__, repr(made["tile"]))
     yield Stage("Program", linearize.__name__, repr(made["program"]))
     source = code.source if full else without_prologue(code.source)
     title = f"Source: {render.TITLE} for {target.arch}"

@@ -45,9 +45,7 @@ def leaf_buffer(node: Node) -> Buffer | None:
     """Find the buffer of a leaf or realized node; None for a node still to compute."""
     if node.realized is not None:
         return node.realized
-    if node.op in MEMORY:
-        return node.arg.buffer
-    return None
+    return node.arg.buffer if node.op in MEMORY else None
 
 
 def walk_pending(
@@ -179,8 +177,7 @@ def with_scalar(node: Node) -> Node:
     """Give the runtime scalar of a constant that a user gave; other leaves as they are."""
     if node.op not in NUMBERS or type(node.arg) not in GIVEN or node.realized is not None:
         return node  # a number too may have been computed
-    scalar = Node("scalar", (), node.arg, (), node.dtype, node.device)
-    return scalar.broadcast_to(node.shape)
+    return Node("scalar", (), node.arg, (), node.dtype, node.device).broadcast_to(node.shape)
 
 
 def hashable(node: Node) -> Any:

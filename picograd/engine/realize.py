@@ -79,8 +79,7 @@ def realize_roots(roots: Sequence[Node], found: GraphKey) -> Runnable:
         buffers = [found.buffers[number] for number in compiled.input_numbers]
         scalars = [found.scalars[number] for number in compiled.scalar_numbers]
         note_taken(Taken(compiled, buffers, scalars, roots), len(found.order))
-    results = compiled.run(found.buffers, scalar_values(found.scalars), user_line())
-    settle(roots, results)
+    settle(roots, compiled.run(found.buffers, scalar_values(found.scalars), user_line()))
     return compiled
 
 

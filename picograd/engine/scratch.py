@@ -53,8 +53,7 @@ def place_workspaces(plan: Plan, loaded: Loaded) -> Plan:
         if part in lives:
             away = slots[part].offset - slots[whole].offset
             parts.append((part, whole, away))
-    placed = place_slots(slots, lives, parts)
-    arenas = {**plan.arenas, **placed}
+    arenas = {**plan.arenas, **place_slots(slots, lives, parts)}
     return replace(plan, slots=tuple(slots), steps=tuple(steps), arenas=arenas)
 
 

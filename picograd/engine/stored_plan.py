@@ -234,8 +234,7 @@ def read_tape(
         check_spaces(spaces, kernels[number])
         launches.append(TapeLaunch(kernels[number], *wanted, spaces))
     scalar_dtypes = [BY_NAME[name] for name in dtypes]
-    tape = device.make_tape(launches, count, scalar_dtypes)
-    return TapeRun(device, tape)
+    return TapeRun(device, device.make_tape(launches, count, scalar_dtypes))
 
 
 def executables_of(actions: Sequence[Action]) -> list[Executable]:

@@ -167,10 +167,7 @@ def batch_scatter(batch: Any, node: Node, found: Found) -> Node:
     axes, monoid = node.arg
     indices = batched_indices(batch, node, found, 2)
     inside = indices[len(axes) + 1 :]
-    written: Node = base.scatter(
-        values, indices[: len(axes) + 1], (0, *shifted(axes)), monoid, *inside
-    )
-    return written
+    return base.scatter(values, indices[: len(axes) + 1], (0, *shifted(axes)), monoid, *inside)
 
 
 def batch_batch_norm(batch: Any, node: Node, found: Found) -> Node:

@@ -36,8 +36,7 @@ def divided_product(node: Node) -> Node:
 def combined(monoid: str, x: Node, node: Node) -> Node:
     """Reduce the axes of a product, and repeat the result along them."""
     _, axes = node.arg
-    found = x.reduce(monoid, axes, keepdim=True)
-    return found.expand(x.shape)
+    return x.reduce(monoid, axes, keepdim=True).expand(x.shape)
 
 
 def multiplied_product(node: Node) -> Node:

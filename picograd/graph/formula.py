@@ -156,8 +156,7 @@ def formula_over(inputs: Sequence[Node], results: Sequence[Node]) -> Formula | N
     kinds = [(node.shape, node.dtype) for node in results]
     devices = {node.device for node in (*inputs, *results)}
     is_plain = len(devices) == 1 and all(is_text(op) and is_text(arg) for op, _, (arg, *_) in steps)
-    formula = Formula(tuple(steps), tuple(found), tuple(kinds), is_plain)
-    return interned(formula)
+    return interned(Formula(tuple(steps), tuple(found), tuple(kinds), is_plain))
 
 
 def fixed(arg: Any) -> Any:

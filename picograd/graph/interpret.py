@@ -114,8 +114,7 @@ def run_recurrence(node: Node, inputs: list[Array], float64: bool) -> Outcomes:
             for leaf, array in zip(body.leaves, inputs)
         ]
         held[:count] = outcomes.carries[-1]
-        values = dict(zip(body.leaves, held))
-        found = interpret(body.order, float64, values)
+        found = interpret(body.order, float64, dict(zip(body.leaves, held)))
         outcomes.steps[position] = found
         outcomes.carries.append([found[number] for number in body.nexts])
     return outcomes
@@ -152,5 +151,4 @@ def read(buffer: Buffer) -> Array:
     if not is_host(buffer.device):
         raise DeviceError("interpret", f"cannot read {buffer}", "pass its contents in `values`")
     raw = ctypes.string_at(buffer.address, buffer.nbytes)
-    bits = np.frombuffer(raw, np.dtype(buffer.dtype.storage))
-    return from_bits(bits, buffer.dtype)
+    return from_bits(np.frombuffer(raw, np.dtype(buffer.dtype.storage)), buffer.dtype)

@@ -46,9 +46,6 @@ class Body:
     """
 
     __slots__ = ("__weakref__", "carries", "constants", "gradients", "key", "nexts", "order", "xs")
-    carries: tuple[Node, ...]
-    constants: tuple[Node, ...]
-    xs: tuple[Node, ...]
 
     def __init__(
         self,

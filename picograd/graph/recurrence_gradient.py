@@ -363,7 +363,6 @@ class Totals:
         if is_move(node):
             row, steps = node.row, self.loop.arg.length
             source = self.lifted(node.inputs[0])
-            moved: Node = row.view.show(source, row.batch_arg(node.arg, steps))  # type: ignore
-            return moved
+            return row.view.show(source, row.batch_arg(node.arg, steps))  # type: ignore
         found = self.derived.rows(node, self.loop, self.stacks)
         return stacked(self.back, self.derived.numbers[id(node)]) if found is None else found

@@ -131,8 +131,7 @@ def slice_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
 def pad_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
     """Cut the border off."""
     pads, _ = output.arg
-    ranges = tuple((lo, lo + size, 1) for (lo, _), size in zip(pads, x.shape))
-    return (gradient.slice(ranges),)
+    return (gradient.slice(tuple((lo, lo + size, 1) for (lo, _), size in zip(pads, x.shape))),)
 
 
 def window_vjp(gradient: Node, output: Node, x: Node) -> Gradients:
@@ -223,8 +222,7 @@ def reshape_strides(step: Node, strides: Strides) -> Strides | None:
 
 def slice_strides(step: Node, strides: Strides) -> Strides:
     """Multiply the strides by the steps of ranges."""
-    pairs = zip(strides, step.arg)
-    return tuple(each * part[2] for each, part in pairs)
+    return tuple(each * part[2] for each, part in zip(strides, step.arg))
 
 
 def slice_offset(step: Node, strides: Strides) -> int:

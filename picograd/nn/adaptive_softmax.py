@@ -67,8 +67,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         for number, (begin, end) in enumerate(zip(self.cutoffs, self.cutoffs[1:])):
             width = int(in_features // div_value ** (number + 1))
             down = Linear(in_features, width, bias=False, **place)
-            up = Linear(width, end - begin, bias=False, **place)
-            self.tail.append(Sequential(down, up))
+            self.tail.append(Sequential(down, Linear(width, end - begin, bias=False, **place)))
 
     def reset_parameters(self) -> None:
         """Draw the weights anew."""

@@ -80,8 +80,7 @@ def fractional_max_pool(
     inner = [2 + 2 * axis for axis in range(axes)]
     order_of_axes = [0, 1, *inner, *(axis + 1 for axis in inner)]
     place = place.permute(order_of_axes).flatten(2 + axes)  # N C *counts K
-    flat = x.flatten(2)
-    values = flat.gather(2, place.flatten(2)).reshape(place.shape)
+    values = x.flatten(2).gather(2, place.flatten(2)).reshape(place.shape)
     best = values.argmax(-1, keepdim=True)
     return values.gather(-1, best)[..., 0], place.gather(-1, best)[..., 0]
 

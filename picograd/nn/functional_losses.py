@@ -274,8 +274,7 @@ def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> 
     0.6931...
     """
     same_shape("soft_margin_loss", input, target)
-    loss = -(target * input).logsigmoid()
-    return reduce_loss("soft_margin_loss", loss, reduction)
+    return reduce_loss("soft_margin_loss", -(target * input).logsigmoid(), reduction)
 
 
 @within("functional")
@@ -361,8 +360,7 @@ def cosine_embedding_loss(
     sizes = ((a * a).sum(-1) + TINY) * ((b * b).sum(-1) + TINY)
     cosine = (a * b).sum(-1) / sizes.sqrt()
     apart = (target == -1).where((cosine - margin).clamp(min=0.0), 0.0)
-    loss = (target == 1).where(1.0 - cosine, apart)
-    return reduce_loss(op, loss, reduction)
+    return reduce_loss(op, (target == 1).where(1.0 - cosine, apart), reduction)
 
 
 def triplet_loss(

@@ -369,8 +369,7 @@ class DataLoader(dataset_types.OfSamples):
         workers = []
         for number in range(count):
             info = WorkerInfo(number, count, seed + number, self.dataset)
-            start = functools.partial(self._start, True, number)
-            workers.append(Worker(info, start, stop))
+            workers.append(Worker(info, functools.partial(self._start, True, number), stop))
         timeout = self.timeout or None
         return Feed(workers, tasks, count * (self.prefetch_factor or AHEAD), timeout, stop)
 

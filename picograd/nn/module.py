@@ -361,8 +361,7 @@ class Module(Inner):
 
     def modules(self, remove_duplicate: bool = True) -> Iterator["Module"]:
         """Yield this module and all inside it, each once."""
-        named = self.named_modules(remove_duplicate=remove_duplicate)
-        return (module for _, module in named)
+        return (module for _, module in self.named_modules(remove_duplicate=remove_duplicate))
 
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True

@@ -18,8 +18,7 @@ def module_html(
         title = f"{title}, {count:,} parameters"
     rows = []
     for each, parameter in module.named_parameters(recurse=False):
-        shape = list(parameter.shape)
-        rows.append([each, parameter.dtype.name, shape, parameter.device])
+        rows.append([each, parameter.dtype.name, list(parameter.shape), parameter.device])
     parts = [table([], rows)] if rows else []
     above = (*above, module)
     for each, child in once(iter(named_lines(module, above))):

@@ -324,8 +324,7 @@ class Recurrent(Module):
         check_pieces(type(self).__name__, num_layers, "layers")
         self._check_options()
         for name, shape in self._shapes().items():
-            drawn = init.uniform(shape, self._bound(), device, dtype)
-            setattr(self, name, Parameter(drawn))
+            setattr(self, name, Parameter(init.uniform(shape, self._bound(), device, dtype)))
 
     def _check_options(self) -> None:
         name = type(self).__name__

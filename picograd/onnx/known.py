@@ -49,6 +49,4 @@ class Known:
         source = self.find(value) if isinstance(value, Tensor) else None
         if source is None:
             return to_array(value)
-        if callable(source):
-            return source()
-        return source
+        return source() if callable(source) else source

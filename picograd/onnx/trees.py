@@ -272,8 +272,7 @@ def read_trees(attributes: dict[str, Any], leaves: str, targets: int) -> Trees:
         roots.setdefault(tree, place)
     children = []
     for name in ("nodes_truenodeids", "nodes_falsenodeids"):
-        below = zip(owners, attributes[name])
-        children.append([places.get(key, 0) for key in below])
+        children.append([places.get(key, 0) for key in zip(owners, attributes[name])])
     weights = np.zeros((len(keys), targets), values.dtype)
     leaf_keys = zip(attributes[f"{leaves}_treeids"], attributes[f"{leaves}_nodeids"])
     for key, target, amount in zip(leaf_keys, attributes[f"{leaves}_ids"], amounts):
@@ -429,8 +428,7 @@ def tree_ensemble(call: Call, x: Value, **attributes: Any) -> Tensor:
     """Give what all trees say together; those that ask for members of a set run on the host."""
     if (np.asarray(attributes["nodes_modes"]) == MEMBER).any():
         return call.hosted([x])[0]
-    trees = call.once(lambda: read_ensemble(attributes))
-    found = walk(trees, call.tensor(x))
+    found = walk(call.once(lambda: read_ensemble(attributes)), call.tensor(x))
     method = METHODS[attributes.get("aggregate_function", 1)]
     transform = TRANSFORMS[attributes.get("post_transform", 0)]
     return scored(getattr(found, method)(1), transform)

@@ -148,8 +148,7 @@ class CudaDevice(Device):
         value, count = int.from_bytes(word, "little"), buffer.nbytes // len(word)
         with self.lock:
             self.activate()
-            name = MEMSETS[len(word)]
-            self.driver.call(name, buffer.address, value, count, self.stream)
+            self.driver.call(MEMSETS[len(word)], buffer.address, value, count, self.stream)
 
     def copy_out(self, buffer: Buffer) -> Bytes:
         """Read a buffer as a new uint8 array, after all work given before."""

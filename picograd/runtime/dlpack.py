@@ -112,8 +112,7 @@ def destroy(capsule: int) -> None:
 
 def type_of(dtype: DType) -> DLDataType:
     """Describe an element type."""
-    code = SPECIAL.get(dtype.name, KINDS.get(dtype.kind, FLOAT))
-    return DLDataType(code, dtype.bits, 1)
+    return DLDataType(SPECIAL.get(dtype.name, KINDS.get(dtype.kind, FLOAT)), dtype.bits, 1)
 
 
 def dtype_of(described: DLDataType) -> DType:

@@ -79,8 +79,7 @@ class Pool:
                 log_action("allocate", f"{self.device}  {format_bytes(size)}, reused")
         self.allocations += 1
         self.in_use += size
-        if self.in_use > self.peak:
-            self.peak = self.in_use
+        self.peak = max(self.peak, self.in_use)
         if WATCHERS:
             self.tell()
         return Allocation(address, size, self)

@@ -85,8 +85,7 @@ def ask(
 def serve(library: Any, requests: IO[bytes], answers: IO[bytes]) -> None:
     """Answer requests until they end."""
     while head := requests.read(REQUEST.size):
-        sizes = REQUEST.unpack(head)
-        words, source = (requests.read(size) for size in sizes)
+        words, source = (requests.read(size) for size in REQUEST.unpack(head))
         is_done, content = compile_program(library, source, words.split(b"\0"))
         answers.write(ANSWER.pack(is_done, len(content)) + content)
         answers.flush()

@@ -157,8 +157,7 @@ class OpenclDevice(Device):
     def compile(self, code: Code) -> bytes:
         """Build a program, and read its binary."""
         call, source = self.library.call, code.source.encode()
-        texts = (ctypes.c_char_p * 1)(source)
-        arguments = (self.context, 1, texts, None)
+        arguments = (self.context, 1, (ctypes.c_char_p * 1)(source), None)
         program = pointer(self.library.create("clCreateProgramWithSource", *arguments))
         try:
             self.build(code, program)
@@ -261,8 +260,7 @@ class OpenclDevice(Device):
             library.call("clSetKernelArgSVMPointer", kernel, number, pointer(place))
         for number, (at, dtype) in enumerate(zip(launch.scalars, code.scalars), len(places)):
             word = packed(scalars[at], dtype)
-            size = ctypes.c_size_t(len(word))
-            library.call("clSetKernelArg", kernel, number, size, word)
+            library.call("clSetKernelArg", kernel, number, ctypes.c_size_t(len(word)), word)
         threads = (ctypes.c_size_t * 1)(code.threads)
         total = (ctypes.c_size_t * 1)(code.tasks * code.threads)
         shape = (1, None, total, threads)

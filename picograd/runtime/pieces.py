@@ -158,8 +158,7 @@ def drop_rest(runner: Runner, tape: Tape) -> None:
     """
     context = runner.state
     if context.read("left"):
-        executable = tape.launches[context.read("position")].executable
-        for block in executable.workspaces:
+        for block in tape.launches[context.read("position")].executable.workspaces:
             ctypes.memset(block.address, 0, block.size)
         context.write("left", 0)
 

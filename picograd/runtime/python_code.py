@@ -391,8 +391,7 @@ return found
 
     def world(self, name: str) -> str:
         """Read an object that all functions know."""
-        base = self.value("ptrtoint ptr @world to i64")
-        return self.load(base, self.places[f"world.{name}"])
+        return self.load(self.value("ptrtoint ptr @world to i64"), self.places[f"world.{name}"])
 
     # calls
 

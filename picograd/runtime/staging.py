@@ -40,9 +40,7 @@ class Staging:
 
     def __init__(self, driver: Driver, stream: Any, size: int = HALF) -> None:
         base = driver.call("cuMemHostAlloc", 2 * size, 0)
-        first = Half(driver, stream, int(base))
-        second = Half(driver, stream, int(base) + size)
-        self.halves = (first, second)
+        self.halves = (Half(driver, stream, int(base)), Half(driver, stream, int(base) + size))
         self.size = size
 
     def pieces(self, nbytes: int) -> Iterator[tuple[int, int, Half]]:
@@ -50,8 +48,7 @@ class Staging:
         for number, start in enumerate(range(0, nbytes, self.size)):
             half = self.halves[number % 2]
             half.wait()
-            size = min(self.size, nbytes - start)
-            yield start, size, half
+            yield start, min(self.size, nbytes - start), half
 
     def write(self, device: int, host: int, nbytes: int) -> None:
         """Copy to the GPU; the host memory may change as soon as this returns."""

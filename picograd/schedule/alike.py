@@ -127,8 +127,7 @@ class Outline:
         """Describe where an array ends."""
         rows = []
         for end in ends:
-            count = self.scalar((id(end.count), int64))
-            rows.append((end.axis, end.step, end.size, count))
+            rows.append((end.axis, end.step, end.size, self.scalar((id(end.count), int64))))
         return tuple(rows)
 
     def share(self, kernel: Kernel, builder: KernelBuilder) -> Shared:

@@ -236,8 +236,7 @@ def summed(node: Node, number: int) -> tuple[int, ...]:
     sizes = dict(zip(across, node.inputs[1 - number].shape, strict=True))
     others = [label for label in sizes if label in kept and label not in labels]
     reuse = product(sizes[label] for label in others)
-    shape = node.inputs[number].shape
-    wide = [d for d, n in enumerate(shape) if n != 1]
+    wide = [d for d, n in enumerate(node.inputs[number].shape) if n != 1]
     found = tuple(d for d in wide if labels[d] not in kept)
     return found if reuse >= WORTH_IT and len(found) == 1 else ()
 

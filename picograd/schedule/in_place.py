@@ -36,9 +36,7 @@ LEAST = 1 << 20  # bytes of an array that is worth a kernel of its own
 
 def slots_of(step: Step) -> tuple[int, ...]:
     """List the slots that a step touches."""
-    if isinstance(step, CopyStep):
-        return step.source, step.target
-    return step.slots
+    return (step.source, step.target) if isinstance(step, CopyStep) else step.slots
 
 
 def lives_of(steps: Sequence[Step]) -> dict[int, tuple[int, int]]:

@@ -63,8 +63,7 @@ def outer_readers(
 ) -> dict[int, list[Facts]]:
     """Map values to those who read them and are in no stream; what is wanted as it is to none."""
     found: dict[int, list[Facts]] = {}
-    every = dict.fromkeys(facts[id(node)] for node in order)
-    for own in every:
+    for own in dict.fromkeys(facts[id(node)] for node in order):
         if own.number in inside:
             continue
         for source in own.inputs:
@@ -114,8 +113,7 @@ def with_kept(
         if own.is_source or own.number in inside:
             continue
         sources = map(facts.__getitem__, map(id, node.inputs))
-        read = map(read_from, repeat(made), sources, node.inputs)
-        inputs = tuple(read)
+        inputs = tuple(map(read_from, repeat(made), sources, node.inputs))
         if inputs != node.inputs:
             new[id(node)] = node.with_inputs(inputs)
     asked = [read_from(made, facts[id(root)], root) for root in roots]

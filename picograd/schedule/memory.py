@@ -122,8 +122,7 @@ def fullest(
         least[node] = min(least[2 * node], least[2 * node + 1])
     found = []
     for first, last in zip(firsts, lasts):
-        nodes = covering(first + leaves, last + leaves + 1)
-        above = [least[node] for node in nodes]
+        above = [least[node] for node in covering(first + leaves, last + leaves + 1)]
         found.append(min(above))
     return found
 

@@ -86,8 +86,7 @@ def windows_of(facts: Facts) -> Windows | None:
     if not cut.node.row.is_shifting or cut.is_loaded:
         return None
     source, before = without_padding(cut.inputs[0])
-    rank = len(source.node.shape)
-    axes = tuple(range(rank, len(cut.node.shape)))
+    axes = tuple(range(len(source.node.shape), len(cut.node.shape)))
     if cut.windows != frozenset(axes) or set(facts.node.arg[1]) != set(axes):
         return None
     labels = places_of(source)

@@ -104,8 +104,7 @@ class Finder:
 
     def ranges_of_blocks(self) -> Ranges:
         """Look at the whole mask, one block of it after the other, and find ranges of blocks."""
-        blocks = Finder(self.stream, self.mask)
-        before = blocks.look_at_blocks()
+        before = Finder(self.stream, self.mask).look_at_blocks()
         _, places = self.mask.grains
         self.over = Axis("k", places)
         self.computes = []
@@ -174,8 +173,7 @@ class Finder:
         (part,) = self.stream.parts
         axes = *self.mask.batch, self.mask.row
         own = product(axis.size for axis in axes)
-        rows = product(axis.size for axis in part.rows)
-        return own * SHARED <= rows
+        return own * SHARED <= product(axis.size for axis in part.rows)
 
     def add_ends(self, must: Expr, may: Expr) -> None:
         """Find the grains of places that are seen, and the places around their middle that all
@@ -197,8 +195,7 @@ class Finder:
         """Find the first grain of places that is seen, and what is behind the last."""
         _, places = self.mask.grains
         first = self.add_end("min", may, grain, places)
-        stop = self.add_end("max", may, grain + 1, 0)
-        return first, stop
+        return first, self.add_end("max", may, grain + 1, 0)
 
     def add_end(self, monoid: str, seen: Expr, index: Index, none: int) -> Expr:
         """Find the least or the most of an index where a condition holds."""
@@ -229,8 +226,7 @@ class Finder:
         """Write an expression for a row of a grain, and a place."""
         if place is None:
             place = axis_index(self.over)
-        row = self.rows_at(within)
-        values = {self.mask.row: row, self.mask.place: place}
+        values = {self.mask.row: self.rows_at(within), self.mask.place: place}
         return rewrite(expr, values, self.own)
 
     def own(self, expr: Expr) -> Expr | None:
@@ -358,8 +354,7 @@ def compared(expr: Expr, parts: Sequence[Range]) -> Range:
     if row.least is not None:
         opposite = "less" if row.least == 0 else "less_equal"
         must = test(expr.op, high, other_low)
-        fails = test(opposite, other_high, low)
-        return must, negated(fails)
+        return must, negated(test(opposite, other_high, low))
     is_less = test("less", high, other_low)
     is_more = test("less", other_high, low)
     may = both(negated(is_less), negated(is_more))

@@ -52,8 +52,7 @@ def rows_of_taps(facts: Facts) -> float:
     """Count the rows of windows, multiplied by something, in which each element of the input is."""
     node = facts.node
     if facts.is_multiplied and is_window(node):
-        along = node.arg[:-1]
-        return prod(taps / stride for _, taps, stride, _ in along)
+        return prod(taps / stride for _, taps, stride, _ in node.arg[:-1])
     if not facts.tap_rows or not passes(node):
         return 0
     is_mixed = dimension_map(node) is None

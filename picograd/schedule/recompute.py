@@ -145,8 +145,7 @@ def find_recipe(draft: Draft, number: int) -> Recipe | None:
     step = draft.steps[draft.lives[number][0]]
     if not isinstance(step, KernelLaunch) or step.slots.count(number) != 1:
         return None
-    place = step.slots.index(number)
-    part, compute = maker_of(step.kernel, place)
+    part, compute = maker_of(step.kernel, step.slots.index(number))
     if part is None or compute is None or compute.store is None:
         return None
     index = compute.store[1]

@@ -312,8 +312,7 @@ def best_copies(
     def work(copied: tuple[bool, ...]) -> float:
         return repack_work(sizes, itemsize, rows, copied, target)
 
-    every = choices((False, True), repeat=2)
-    return min(every, key=work)
+    return min(choices((False, True), repeat=2), key=work)
 
 
 def rewrapped(cast: Node, value: Node) -> Node:

@@ -415,8 +415,7 @@ def put_aside(draft: Draft, members: Sequence[Facts]) -> dict[int, Location]:
         draft.fuser.reasons.note_copy(member, "at another point")
         strides, size = row_major(shape), product(shape)
         found[member.number] = Location(len(draft.slots), strides)
-        slot = PlanSlot("temporary", node.dtype, size, node.device, shape, strides)
-        draft.slots.append(slot)
+        draft.slots.append(PlanSlot("temporary", node.dtype, size, node.device, shape, strides))
     return found
 
 
@@ -456,8 +455,7 @@ def place_outputs(draft: Draft) -> None:
         draft.outputs.append(number)
         # The slot has the shape of the node below; the root may be a reshape of it.
         strides = row_major(root.shape)
-        slot = draft.slots[number]
-        draft.slots[number] = replace(slot, shape=root.shape, strides=strides)
+        draft.slots[number] = replace(draft.slots[number], shape=root.shape, strides=strides)
 
 
 def copy_output(draft: Draft, root: Node, source: int, is_leaf: bool) -> int:

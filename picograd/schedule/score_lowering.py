@@ -83,8 +83,7 @@ def reduced(sink: Sink, stream: Stream, part: PartBuilder) -> Finished:
     tests = part.tests_of_source(node, 0, at)
     body = ended(apply("cast", (value,), wide), tests, monoid)
     kept = tuple(index for d, index in enumerate(at) if d not in over)
-    compute = Compute(stream.rows, stream.over, monoid, body, wide)
-    return member, compute, kept
+    return member, Compute(stream.rows, stream.over, monoid, body, wide), kept
 
 
 def multiplied(sink: Sink, stream: Stream, part: PartBuilder) -> Finished:
@@ -122,8 +121,7 @@ def multiplied(sink: Sink, stream: Stream, part: PartBuilder) -> Finished:
     compute = Compute(axes, stream.over, "sum", body, wide)
     if total is not None:
         compute = divided(compute, sink, total, part)
-    own = tuple(places[label] for label in out)
-    return member, compute, own
+    return member, compute, tuple(places[label] for label in out)
 
 
 def kept(sink: Sink, stream: Stream, part: PartBuilder) -> Finished:
@@ -135,8 +133,7 @@ def kept(sink: Sink, stream: Stream, part: PartBuilder) -> Finished:
     part.bound = axes
     dtype = member.node.dtype
     value = apply("cast", (part.value(source, at),), dtype)
-    compute = Compute(axes, (), None, value, dtype)
-    return member, compute, at
+    return member, Compute(axes, (), None, value, dtype), at
 
 
 def summed(sink: Sink, stream: Stream, part: PartBuilder) -> Finished:

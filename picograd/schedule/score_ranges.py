@@ -120,8 +120,7 @@ class Made:
         key = repr(kernel), reads, scalars
         if key not in self.known:
             self.known[key] = made = tuple(self.add_slots(kernel, stream.device))
-            launch = KernelLaunch(kernel, (*reads, *made), scalars, stream.device)
-            self.launches.append(launch)
+            self.launches.append(KernelLaunch(kernel, (*reads, *made), scalars, stream.device))
         return self.known[key]
 
     def add_slots(self, kernel: Kernel, device: str) -> Iterator[int]:
@@ -145,9 +144,7 @@ def ranges_of(step: Step) -> Ranges | None:
     if not isinstance(step, KernelLaunch) or step.kernel.hero != "attention":
         return None
     mask = mask_of(step.kernel.parts[0])
-    if mask is None:
-        return None
-    return Finder(step.kernel, mask).ranges()
+    return None if mask is None else Finder(step.kernel, mask).ranges()
 
 
 def mask_of(part: Part) -> Mask | None:
@@ -241,8 +238,7 @@ def guarded(kernel: Kernel, ranges: Ranges) -> Kernel:
         if compute.reduce == (mask.place,):
             fill = const(identity(str(compute.monoid), compute.dtype), compute.dtype)
             args = rewrite(compute.body, {}, looked_at), fill
-            body = Expr("guard", args, reach, compute.dtype)
-            compute = replace(compute, body=body)
+            compute = replace(compute, body=Expr("guard", args, reach, compute.dtype))
         computes.append(compute)
     part = replace(part, computes=tuple(computes))
     return replace(kernel, slots=(*kernel.slots, *found), parts=(part,))
@@ -300,5 +296,4 @@ def with_whole(choice: Expr, is_whole: Expr, known: set[Expr]) -> Expr | None:
 
 def read(slot: int, at: Index, most: int) -> Index:
     """Use an element of what was found as an index."""
-    value = Expr("load", (), (slot, at), int32)
-    return atom_index(Dynamic(value, 0, most))
+    return atom_index(Dynamic(Expr("load", (), (slot, at), int32), 0, most))

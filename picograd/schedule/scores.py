@@ -188,8 +188,7 @@ class Finder:
         first = [axis for name, axis in wide.items() if name not in labels_b]
         second = [axis for name, axis in wide.items() if name not in labels_a]
         sides = frozenset(first), frozenset(second)
-        region = Region(tuple(wide.values()), sides)
-        self.add(facts, region, tuple(map(axis_index, axes)))
+        self.add(facts, Region(tuple(wide.values()), sides), tuple(map(axis_index, axes)))
 
     def add(self, facts: Facts, region: Region, at: Indices) -> None:
         """Make a node a member of a region."""

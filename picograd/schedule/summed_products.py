@@ -35,8 +35,7 @@ def sum_products(roots: Sequence[Node], order: Sequence[Node], target: Target) -
     new: dict[int, Node] = {}
     for node in reversed(order):
         if is_added(node) and id(node) not in inner:
-            terms = list(summands(node, readers, inner))
-            total = added(terms, readers)
+            total = added(list(summands(node, readers, inner)), readers)
             if total is not None:
                 new[id(node)] = total
     return replaced(roots, order, new) if new else list(roots)
@@ -111,9 +110,7 @@ def kind_of(term: Node) -> Any:
     for labels, operand in zip(node.arg, node.inputs):
         place = labels.index(label)
         shape = operand.shape
-        known.append(shape[:place])
-        known.append(shape[place + 1 :])
-        known.append(operand.dtype)
+        known += [shape[:place], shape[place + 1 :], operand.dtype]
     return tuple(known)
 
 

@@ -134,5 +134,4 @@ def turn(product: Node, axes: Sequence[int]) -> Node:
 
 def inverse(axes: Sequence[int]) -> tuple[int, ...]:
     """Invert a permutation."""
-    inverted = sorted(range(len(axes)), key=axes.__getitem__)
-    return tuple(inverted)
+    return tuple(sorted(range(len(axes)), key=axes.__getitem__))

@@ -149,8 +149,7 @@ def factors_of(node: Node) -> Factors:
             if shown is None:
                 found["element", each] += 1
                 continue
-            places = range(len(each.inputs))
-            others = [place for place in places if place not in row.linear]
+            others = [place for place in range(len(each.inputs)) if place not in row.linear]
             rest = tuple([each.inputs[place] for place in others])
             if not row.keeps_value:
                 found[(each.op, shown), rest] += 1
@@ -172,8 +171,7 @@ def is_reshaped(node: Node) -> bool:
 def wide(sizes: Sequence[Any], values: Sequence[Any] | None = None) -> tuple[Any, ...]:
     """Leave out what belongs to dimensions of one position: sizes, or other values of them."""
     shown = sizes if values is None else values
-    pairs = zip(sizes, shown, strict=True)
-    left = [value for size, value in pairs if size != 1]
+    left = [value for size, value in zip(sizes, shown, strict=True) if size != 1]
     return tuple(left)
 
 

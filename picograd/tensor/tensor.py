@@ -527,9 +527,7 @@ class Tensor(
         >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).T.contiguous().tolist()
         [[1.0, 3.0], [2.0, 4.0]]
         """
-        if self.is_contiguous():
-            return self
-        return apply(build.contiguous, self)
+        return self if self.is_contiguous() else apply(build.contiguous, self)
 
     # gradients
 
@@ -725,8 +723,7 @@ class Tensor(
                 part = self[items]
                 if part.numel() == source.numel():  # what is repeated may be read from anywhere
                     check_overlap("setitem", part, source, is_fitted=True)
-        node = selecting.write(read(self), listed, read(source))
-        write(self, node, tracks)
+        write(self, selecting.write(read(self), listed, read(source)), tracks)
 
     @cutting
     @event

@@ -184,8 +184,7 @@ def helpers(program: Program, body: str) -> str:
     dtypes = {(i.dtype, i.lanes) for i in program.instructions if i.dtype is not None}
     vectors = {vector_text(dtype, lanes) for dtype, lanes in dtypes if lanes > 1}
     wanted: dict[str, str] = {}
-    types = types_called(program)
-    add_called(body, types, wanted)
+    add_called(body, types_called(program), wanted)
     return PROLOGUE + "".join(sorted(vectors)) + "".join(wanted.values())
 
 

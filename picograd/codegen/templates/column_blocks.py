@@ -56,11 +56,8 @@ def cut_columns(kernel: Kernel, part: Part, target: Target) -> Cut:
     """Cut columns that blocks share in tiles of whole vectors."""
     *outer, last = part.rows
     columns = product(axis.size for axis in part.rows)
-    blocks = blocks_of_columns(part, target)
-    width = split_width(columns, blocks)
-    lanes = vector_lanes(kernel, part, last)
-    tiles = cut((last,), width, lanes)
-    return tiles.with_grid(outer)
+    width = split_width(columns, blocks_of_columns(part, target))
+    return cut((last,), width, vector_lanes(kernel, part, last)).with_grid(outer)
 
 
 def split_width(columns: int, blocks: int) -> int:

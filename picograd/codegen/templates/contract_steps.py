@@ -87,11 +87,8 @@ def ranges_of(
         values = role(axes, corner).values
         sizes = tuple(axis.size for axis in chosen)
         number = flatten([values[axis] for axis in chosen], sizes)
-        ranges = []
-        for position in product(*map(range, sizes)):
-            found = range_at(tests, bound(chosen, position), depth)
-            ranges.append(found)
-        return number, ranges
+        places = product(*map(range, sizes))
+        return number, [range_at(tests, bound(chosen, place), depth) for place in places]
     return None
 
 
@@ -103,8 +100,7 @@ def bound(axes: tuple[Axis, ...], position: tuple[int, ...]) -> dict[Axis, Index
 def axes_of_tiles(axes: tuple[Axis, ...], size: int) -> tuple[Axis, ...]:
     """Find the axes that have one position in each tile of `size` flat positions."""
     wide = tuple(axis for axis in axes if axis.size > 1)
-    places = range(len(wide))
-    whole = [place for place in places if size_of(wide[place:]) % size == 0]
+    whole = [place for place in range(len(wide)) if size_of(wide[place:]) % size == 0]
     return wide[: max(whole, default=0)]
 
 

@@ -52,8 +52,7 @@ def is_near(product: Contraction) -> bool:
     step = strides(own, (last,))[last]
     if not 1 <= step <= FARTHEST:
         return False
-    tests = tests_of(product)
-    is_cut = any(last in axes_of(test[0]) for test in tests)
+    is_cut = any(last in axes_of(test[0]) for test in tests_of(product))
     least = SHORTEST_CUT if is_cut else SHORTEST
     return last.size >= least
 

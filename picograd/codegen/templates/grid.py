@@ -75,8 +75,7 @@ def in_pieces(space: Cut, points: int) -> tuple[Cut, tuple[Axis, ...]]:
         axes[each] = substitute(index, inner.axes)
     moved = tuple((substitute(index, inner.axes), lo, hi) for index, lo, hi in space.conditions)
     conditions = (*moved, *inner.conditions)
-    smaller = Cut(space.grid, inner.dims, axes, conditions)
-    return smaller, inner.grid
+    return Cut(space.grid, inner.dims, axes, conditions), inner.grid
 
 
 def ended(space: Cut, part: Part, lanes: int = 1) -> Cut:

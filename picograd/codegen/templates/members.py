@@ -160,9 +160,7 @@ def join_sizes(
         if members and members[0] != first:
             key = number
         blocks = ceil_div(vectors, threads)
-        every = []
-        for each in members or (first,):
-            every.append(replace(each, size=vectors, blocks=blocks))
+        every = [replace(each, size=vectors, blocks=blocks) for each in members or (first,)]
         found.setdefault(key, []).append((vectors, merged, tuple(every)))
     return [joined(same) for same in found.values()]
 

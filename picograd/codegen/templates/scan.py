@@ -123,8 +123,7 @@ def turned_part(scan: Scan, dtype: DType) -> TilePart:
         turned = Turned(row, piece.axis, space)
         turned.tiles = tiles
         steps += loops(pieces, turned_steps(piece, turned, dtype))
-    total = Tile("r", (BLOCK,), wide, "register")
-    return in_loops(space, [*tiles, total], steps)
+    return in_loops(space, [*tiles, Tile("r", (BLOCK,), wide, "register")], steps)
 
 
 def in_pieces(scan: Scan) -> Iterator[tuple[tuple[Axis, ...], Scan]]:
@@ -160,8 +159,7 @@ def turned_steps(scan: Scan, turned: Turned, dtype: DType) -> list[Step]:
     result = Expr("tile", (), (name, place), dtype)
     add = Accumulate("r", (row,), (), scan.monoid, body, False)
     keep = Assign(name, (row,), total, place)
-    target = rebind(scan.target, moves)
-    out = Store(scan.slot, target, (row, axis), result)
+    out = Store(scan.slot, rebind(scan.target, moves), (row, axis), result)
     return [*turned.copies, For(axis, (add, keep)), out]
 
 

@@ -88,8 +88,7 @@ def slide_of(index: Index, element: Axis, tap: Axis) -> Slide | None:
     count = steps + gaps + 1
     if count >= element.size * tap.size:
         return None  # no two windows share a place
-    places = Axis(f"{element.name}_place", count)
-    return Slide(element, tap, step, gap, places)
+    return Slide(element, tap, step, gap, Axis(f"{element.name}_place", count))
 
 
 def slid(
@@ -229,8 +228,7 @@ def read_taps(
     used = axes_in(expr)
     dims = first, *(axis for axis in step.over if axis in used), last
     own = tuple(each for each in conditions if is_free_of(patch, each[0]))
-    here = tuple(map(axis_index, dims))
-    read = Expr("tile", (), (name, here), expr.dtype)
+    read = Expr("tile", (), (name, tuple(map(axis_index, dims))), expr.dtype)
     return Assign(name, dims, within(expr, own)), read
 
 
@@ -358,8 +356,7 @@ def slid_by_rows(
         return slid(step, tiles, space.conditions)
     (tile,) = (tile for tile in tiles if tile.name == step.tile)
     over = tuple(axis for axis in step.over if axis is not serial)
-    wide = over_layout(tile.layout, over)
-    row = replace(step, over=over, is_first=False, layout=wide)
+    row = replace(step, over=over, is_first=False, layout=over_layout(tile.layout, over))
     made = slid(row, tiles, space.conditions)
     if made is None:
         return None

@@ -119,8 +119,7 @@ def shares_of(part: Part, lane: Axis, threads: int) -> Shares | None:
         return None
     *outer, nearest = part.rows
     *_, places = first.reduce
-    over = first.reduce
-    slides = slides_of(first.body, outer, over)
+    slides = slides_of(first.body, outer, first.reduce)
     taps = [each.element for each in slides if each.tap is places]
     rows = [each.element for each in slides if each.tap is not places]
     if not taps or taps[0].size * lane.size > MOST_SUMS:
@@ -155,8 +154,7 @@ def walk_of(first: Compute, shares: Shares, near: Axis) -> Walk:
     step = Axis("step", shares.threads)
     kinds = shares.rows.size, shares.channels
     most = ceil_div(shares.threads, product(kinds))
-    place = unflatten(axis_index(step), (most, *kinds))
-    number, row, vector = place
+    number, row, vector = unflatten(axis_index(step), (most, *kinds))
     patches = ceil_div(shares.places.size, shares.patch)
     sizes = *(axis.size for axis in first.reduce[:-1]), patches
     count = product(sizes)

@@ -156,8 +156,7 @@ def whole_blocks(part: Part, last: Axis) -> list[Part]:
         return [whole]
     row = Axis(last.name, left)
     place = axis_index(row) + count * BLOCK
-    rest = substitute_part(part, {last: place}, {last: (row,)})
-    return [whole, rest]
+    return [whole, substitute_part(part, {last: place}, {last: (row,)})]
 
 
 def build_turned(part: Part, axis: Axis, row: Axis, space: Cut) -> TilePart:
@@ -166,8 +165,7 @@ def build_turned(part: Part, axis: Axis, row: Axis, space: Cut) -> TilePart:
     turned = Turned(row, axis, space, near)
     computes = []
     for compute in part.computes:
-        body = turned.read(compute.body)
-        computes.append(replace(compute, body=body))
+        computes.append(replace(compute, body=turned.read(compute.body)))
     part = replace(part, computes=tuple(computes))
     dims = (row,) if near is None else (near, row)
     rows = Rows(part, dims, space.axes, (), None, True)

@@ -101,17 +101,15 @@ class Adam(Averaging):
         step_size = n["lr"] * root / correction(step, n["log1"])
         return {**n, "step_size": step_size, "eps": n["eps"] * root}, {"step": step}
 
-    def update(
-        self, value: Tensor, gradient: Tensor, state: Slots, n: Numbers, options: Options
-    ) -> Result:
+    def update(self, p: Tensor, g: Tensor, state: Slots, n: Numbers, options: Options) -> Result:
         """Record the formula of the class."""
-        mean = average(state["exp_avg"], gradient, n["rest1"])
-        square = state["exp_avg_sq"] * n["beta2"] + gradient * gradient * n["rest2"]
+        mean = average(state["exp_avg"], g, n["rest1"])
+        square = state["exp_avg_sq"] * n["beta2"] + g * g * n["rest2"]
         new = {"exp_avg": mean, "exp_avg_sq": square}
         if options["amsgrad"]:
             square = new["max_exp_avg_sq"] = state["max_exp_avg_sq"].maximum(square)
         change = n["step_size"] * mean / (square.sqrt() + n["eps"])
-        return value - change, new
+        return p - change, new
 
 
 class AdamW(Adam):
@@ -201,15 +199,13 @@ class NAdam(Averaging):
         }
         return {**n, **weights}, {"step": step, "mu_product": product}
 
-    def update(
-        self, value: Tensor, gradient: Tensor, state: Slots, n: Numbers, options: Options
-    ) -> Result:
+    def update(self, p: Tensor, g: Tensor, state: Slots, n: Numbers, options: Options) -> Result:
         """Record the formula of the class."""
-        mean = average(state["exp_avg"], gradient, n["rest1"])
-        square = state["exp_avg_sq"] * n["beta2"] + gradient * gradient * n["rest2"]
-        move = gradient * n["of_gradient"] + mean * n["of_mean"]
-        value = value - move / (square.sqrt() * n["scale"] + n["eps"])
-        return value, {"exp_avg": mean, "exp_avg_sq": square}
+        mean = average(state["exp_avg"], g, n["rest1"])
+        square = state["exp_avg_sq"] * n["beta2"] + g * g * n["rest2"]
+        move = g * n["of_gradient"] + mean * n["of_mean"]
+        p = p - move / (square.sqrt() * n["scale"] + n["eps"])
+        return p, {"exp_avg": mean, "exp_avg_sq": square}
 
 
 class RAdam(Averaging):
@@ -262,15 +258,13 @@ class RAdam(Averaging):
         more = {"is_long": is_long, "rate": rate, "rectified": rate * root}
         return {**n, **more}, {"step": step}
 
-    def update(
-        self, value: Tensor, gradient: Tensor, state: Slots, n: Numbers, options: Options
-    ) -> Result:
+    def update(self, p: Tensor, g: Tensor, state: Slots, n: Numbers, options: Options) -> Result:
         """Record the formula of the class."""
-        mean = average(state["exp_avg"], gradient, n["rest1"])
-        square = state["exp_avg_sq"] * n["beta2"] + gradient * gradient * n["rest2"]
+        mean = average(state["exp_avg"], g, n["rest1"])
+        square = state["exp_avg_sq"] * n["beta2"] + g * g * n["rest2"]
         adaptive = n["rectified"] / (square.sqrt() + n["eps"])
-        value = value - mean * n["is_long"].where(adaptive, n["rate"])
-        return value, {"exp_avg": mean, "exp_avg_sq": square}
+        p = p - mean * n["is_long"].where(adaptive, n["rate"])
+        return p, {"exp_avg": mean, "exp_avg_sq": square}
 
 
 class Adamax(Averaging):
@@ -309,14 +303,12 @@ class Adamax(Averaging):
         step = shared["step"] + 1.0
         return {**n, "step_size": n["lr"] / correction(step, n["log1"])}, {"step": step}
 
-    def update(
-        self, value: Tensor, gradient: Tensor, state: Slots, n: Numbers, options: Options
-    ) -> Result:
+    def update(self, p: Tensor, g: Tensor, state: Slots, n: Numbers, options: Options) -> Result:
         """Record the formula of the class."""
-        mean = average(state["exp_avg"], gradient, n["rest1"])
-        largest = (state["exp_inf"] * n["beta2"]).maximum(gradient.abs() + n["eps"])
-        value = value - n["step_size"] * mean / largest
-        return value, {"exp_avg": mean, "exp_inf": largest}
+        mean = average(state["exp_avg"], g, n["rest1"])
+        largest = (state["exp_inf"] * n["beta2"]).maximum(g.abs() + n["eps"])
+        p = p - n["step_size"] * mean / largest
+        return p, {"exp_avg": mean, "exp_inf": largest}
 
 
 class LAMB(Adam):
@@ -346,19 +338,15 @@ class LAMB(Adam):
     ) -> None:
         super().__init__(params, lr, betas, eps, weight_decay, maximize=maximize)
 
-    def decay(
-        self, value: Tensor, gradient: Tensor, n: Numbers, options: Options
-    ) -> tuple[Tensor, Tensor]:
+    def decay(self, p: Tensor, g: Tensor, n: Numbers, options: Options) -> tuple[Tensor, Tensor]:
         """Leave both: weight decay is part of the direction."""
-        return value, gradient
+        return p, g
 
-    def update(
-        self, value: Tensor, gradient: Tensor, state: Slots, n: Numbers, options: Options
-    ) -> Result:
+    def update(self, p: Tensor, g: Tensor, state: Slots, n: Numbers, options: Options) -> Result:
         """Record the formula of the class."""
-        moved, new = super().update(value * 0.0, gradient, state, n, options)
-        direction = value * n["weight_decay"] - moved / n["lr"]
-        lengths = (value * value).sum().sqrt(), (direction * direction).sum().sqrt()
+        moved, new = super().update(p * 0.0, g, state, n, options)
+        direction = p * n["weight_decay"] - moved / n["lr"]
+        lengths = (p * p).sum().sqrt(), (direction * direction).sum().sqrt()
         is_usual = (lengths[0] > 0.0) & (lengths[1] > 0.0)
         ratio = is_usual.where(lengths[0] / lengths[1], 1.0)
-        return value - n["lr"] * ratio * direction, new
+        return p - n["lr"] * ratio * direction, new

@@ -61,20 +61,18 @@ class RMSprop(Optimizer):
         """Add 1 - alpha."""
         return super().numbers(options) | {"rest": 1.0 - options["alpha"]}
 
-    def update(
-        self, value: Tensor, gradient: Tensor, state: Slots, n: Numbers, options: Options
-    ) -> Result:
+    def update(self, p: Tensor, g: Tensor, state: Slots, n: Numbers, options: Options) -> Result:
         """Record the formula of the class."""
-        square = state["square_avg"] * n["alpha"] + gradient * gradient * n["rest"]
+        square = state["square_avg"] * n["alpha"] + g * g * n["rest"]
         new, spread = {"square_avg": square}, square
         if options["centered"]:
-            mean = new["grad_avg"] = average(state["grad_avg"], gradient, n["rest"])
+            mean = new["grad_avg"] = average(state["grad_avg"], g, n["rest"])
             spread = square - mean * mean
-        move = gradient / (spread.sqrt() + n["eps"])
+        move = g / (spread.sqrt() + n["eps"])
         if options["momentum"]:
             move = state["momentum_buffer"] * n["momentum"] + move
             new["momentum_buffer"] = move
-        return value - n["lr"] * move, new
+        return p - n["lr"] * move, new
 
 
 class Adagrad(Optimizer):
@@ -125,12 +123,10 @@ class Adagrad(Optimizer):
         step = shared["step"]
         return {**n, "rate": n["lr"] / (step * n["lr_decay"] + 1.0)}, {"step": step + 1.0}
 
-    def update(
-        self, value: Tensor, gradient: Tensor, state: Slots, n: Numbers, options: Options
-    ) -> Result:
+    def update(self, p: Tensor, g: Tensor, state: Slots, n: Numbers, options: Options) -> Result:
         """Record the formula of the class."""
-        total = state["sum"] + gradient * gradient
-        return value - n["rate"] * gradient / (total.sqrt() + n["eps"]), {"sum": total}
+        total = state["sum"] + g * g
+        return p - n["rate"] * g / (total.sqrt() + n["eps"]), {"sum": total}
 
 
 class Adadelta(Optimizer):
@@ -169,14 +165,12 @@ class Adadelta(Optimizer):
         """Add 1 - rho."""
         return super().numbers(options) | {"rest": 1.0 - options["rho"]}
 
-    def update(
-        self, value: Tensor, gradient: Tensor, state: Slots, n: Numbers, options: Options
-    ) -> Result:
+    def update(self, p: Tensor, g: Tensor, state: Slots, n: Numbers, options: Options) -> Result:
         """Record the formula of the class."""
-        square = state["square_avg"] * n["rho"] + gradient * gradient * n["rest"]
-        move = (state["acc_delta"] + n["eps"]).sqrt() / (square + n["eps"]).sqrt() * gradient
+        square = state["square_avg"] * n["rho"] + g * g * n["rest"]
+        move = (state["acc_delta"] + n["eps"]).sqrt() / (square + n["eps"]).sqrt() * g
         moves = state["acc_delta"] * n["rho"] + move * move * n["rest"]
-        return value - n["lr"] * move, {"square_avg": square, "acc_delta": moves}
+        return p - n["lr"] * move, {"square_avg": square, "acc_delta": moves}
 
 
 class Adafactor(Optimizer):

@@ -159,20 +159,16 @@ class Optimizer(Hooked):
         """Record what is computed once a step: more numbers, and the new shared state."""
         return n, {name: value + 1.0 for name, value in shared.items()}
 
-    def decay(
-        self, value: Tensor, gradient: Tensor, n: Numbers, options: Options
-    ) -> tuple[Tensor, Tensor]:
-        """Apply weight decay: to the gradient, or with `decoupled_weight_decay` to the value."""
+    def decay(self, p: Tensor, g: Tensor, n: Numbers, options: Options) -> tuple[Tensor, Tensor]:
+        """Apply weight decay: to the gradient g, or with `decoupled_weight_decay` to p."""
         if not options.get("weight_decay"):
-            return value, gradient
+            return p, g
         if options.get("decoupled_weight_decay"):
-            return value * n["keep"], gradient
-        return value, gradient + value * n["weight_decay"]
+            return p * n["keep"], g
+        return p, g + p * n["weight_decay"]
 
-    def update(
-        self, value: Tensor, gradient: Tensor, state: Slots, n: Numbers, options: Options
-    ) -> Result:
-        """Record the formula: the new value and the new state of one parameter.
+    def update(self, p: Tensor, g: Tensor, state: Slots, n: Numbers, options: Options) -> Result:
+        """Record the formula: the new value of a parameter p with gradient g, and its new state.
 
         All tensors have the parameter's shape, numbers too.
         """
@@ -394,8 +390,7 @@ class Optimizer(Hooked):
         """Give what tells whether the step is to be skipped, where a batch is; or nothing."""
         if self.found_inf is None:
             return []
-        member = batch.members[0]
-        return [self.found_inf.to(member.device)]
+        return [self.found_inf.to(batch.members[0].device)]
 
     def _recorded(self, group: ParameterGroup, batch: Batch) -> list[tuple[Tensor, Tensor]]:
         """Record the update of one batch by the formula of the class."""

@@ -49,8 +49,7 @@ def registering(kind: str) -> Callable[..., HookHandle]:
 
     def add(optimizer: Any, hook: Hook, prepend: bool = False) -> HookHandle:
         """Call a hook; see the class docstring."""
-        hooks = optimizer._own_hooks()
-        return register(getattr(hooks, kind), Registered(hook), prepend)
+        return register(getattr(optimizer._own_hooks(), kind), Registered(hook), prepend)
 
     return add
 

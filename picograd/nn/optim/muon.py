@@ -69,27 +69,23 @@ class Muon(Optimizer):
         """Add 1 - momentum."""
         return super().numbers(options) | {"rest": 1.0 - options["momentum"]}
 
-    def decay(
-        self, value: Tensor, gradient: Tensor, n: Numbers, options: Options
-    ) -> tuple[Tensor, Tensor]:
+    def decay(self, p: Tensor, g: Tensor, n: Numbers, options: Options) -> tuple[Tensor, Tensor]:
         """Shrink the parameter."""
-        return (value * n["keep"] if options["weight_decay"] else value), gradient
+        return (p * n["keep"] if options["weight_decay"] else p), g
 
-    def update(
-        self, value: Tensor, gradient: Tensor, state: Slots, n: Numbers, options: Options
-    ) -> Result:
+    def update(self, p: Tensor, g: Tensor, state: Slots, n: Numbers, options: Options) -> Result:
         """Record the formula of the class."""
-        velocity = average(state["momentum_buffer"], gradient, n["rest"])
+        velocity = average(state["momentum_buffer"], g, n["rest"])
         direction = velocity
         if options["nesterov"]:
-            direction = average(gradient, velocity, n["momentum"])
+            direction = average(g, velocity, n["momentum"])
         matrix = orthogonal(direction, options["ns_coefficients"], options["ns_steps"], n["eps"])
-        rows, columns = value.shape
+        rows, columns = p.shape
         if options["adjust_lr_fn"] == "match_rms_adamw":
             scale = 0.2 * math.sqrt(max(rows, columns))
         else:
             scale = math.sqrt(max(1.0, rows / columns))
-        return value - n["lr"] * scale * matrix.cast(value.dtype), {"momentum_buffer": velocity}
+        return p - n["lr"] * scale * matrix.cast(p.dtype), {"momentum_buffer": velocity}
 
 
 def orthogonal(

@@ -69,16 +69,14 @@ class SGD(Optimizer):
         weight = 1.0 - n["dampening"] * (1.0 - undamped)
         return {**n, "weight": weight}, {"undamped": undamped * 0.0}
 
-    def update(
-        self, value: Tensor, gradient: Tensor, state: Slots, n: Numbers, options: Options
-    ) -> Result:
+    def update(self, p: Tensor, g: Tensor, state: Slots, n: Numbers, options: Options) -> Result:
         """Record the formula of the class."""
         if not options["momentum"]:
-            return value - n["lr"] * gradient, {}
-        damped = gradient * n["weight"] if options["dampening"] else gradient
+            return p - n["lr"] * g, {}
+        damped = g * n["weight"] if options["dampening"] else g
         velocity = state["momentum_buffer"] * n["momentum"] + damped
-        direction = gradient + velocity * n["momentum"] if options["nesterov"] else velocity
-        return value - n["lr"] * direction, {"momentum_buffer": velocity}
+        direction = g + velocity * n["momentum"] if options["nesterov"] else velocity
+        return p - n["lr"] * direction, {"momentum_buffer": velocity}
 
 
 class ASGD(Optimizer):
@@ -126,13 +124,11 @@ class ASGD(Optimizer):
         now = {"eta": shared["eta"].detach(), "mu": shared["mu"].detach()}
         return {**n, **now}, {"step": step, "eta": eta, "mu": mu}
 
-    def update(
-        self, value: Tensor, gradient: Tensor, state: Slots, n: Numbers, options: Options
-    ) -> Result:
+    def update(self, p: Tensor, g: Tensor, state: Slots, n: Numbers, options: Options) -> Result:
         """Record the formula of the class."""
-        value = value * (1.0 - n["lambd"] * n["eta"]) - gradient * n["eta"]
+        p = p * (1.0 - n["lambd"] * n["eta"]) - g * n["eta"]
         average = state["ax"]
-        return value, {"ax": average + (value - average) * n["mu"]}
+        return p, {"ax": average + (p - average) * n["mu"]}
 
 
 class Lion(Optimizer):
@@ -167,13 +163,11 @@ class Lion(Optimizer):
         """Add the numbers of both averages."""
         return super().numbers(options) | average_numbers(options)
 
-    def update(
-        self, value: Tensor, gradient: Tensor, state: Slots, n: Numbers, options: Options
-    ) -> Result:
+    def update(self, p: Tensor, g: Tensor, state: Slots, n: Numbers, options: Options) -> Result:
         """Record the formula of the class."""
-        direction = average(state["exp_avg"], gradient, n["rest1"]).sign()
-        mean = average(state["exp_avg"], gradient, n["rest2"])
-        return value - n["lr"] * direction, {"exp_avg": mean}
+        direction = average(state["exp_avg"], g, n["rest1"]).sign()
+        mean = average(state["exp_avg"], g, n["rest2"])
+        return p - n["lr"] * direction, {"exp_avg": mean}
 
 
 class Rprop(Optimizer):
@@ -218,13 +212,11 @@ class Rprop(Optimizer):
         values = [converted(float, each) for each in given]
         return super().numbers(options) | dict(zip(names, values))
 
-    def update(
-        self, value: Tensor, gradient: Tensor, state: Slots, n: Numbers, options: Options
-    ) -> Result:
+    def update(self, p: Tensor, g: Tensor, state: Slots, n: Numbers, options: Options) -> Result:
         """Record the formula of the class."""
-        agreement = gradient * state["prev"]
+        agreement = g * state["prev"]
         has_turned = agreement < 0.0
         factor = has_turned.where(n["shrink"], (agreement > 0.0).where(n["grow"], 1.0))
         size = (state["step_size"] * factor).maximum(n["least"]).minimum(n["most"])
-        kept = has_turned.where(0.0, gradient)
-        return value - kept.sign() * size, {"prev": kept, "step_size": size}
+        kept = has_turned.where(0.0, g)
+        return p - kept.sign() * size, {"prev": kept, "step_size": size}

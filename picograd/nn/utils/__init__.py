@@ -77,8 +77,7 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     if tuple(vec.shape) != (sum(sizes),):
         problem = f"vector of shape {tuple(vec.shape)}, {(sum(sizes),)} wanted"
         raise ShapeError("vector_to_parameters", problem, "pass one element per parameter")
-    pieces = vec.split(sizes)
-    overwrite([(p, piece.reshape(p.shape)) for p, piece in zip(listed, pieces)])
+    overwrite([(p, piece.reshape(p.shape)) for p, piece in zip(listed, vec.split(sizes))])
 
 
 clip_grad_norm = clip_grad_norm_  # the name of older programs

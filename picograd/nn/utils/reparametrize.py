@@ -66,8 +66,7 @@ def attach(module: Module, kind: str, name: str, compute: Callable[[Module], Ten
 
 def detach(module: M, kind: str, name: str) -> M:
     """Make the computed weight a parameter again."""
-    hooks = vars(module).get(HOOKS, {})
-    found = hooks.pop((kind, name), None)
+    found = vars(module).get(HOOKS, {}).pop((kind, name), None)
     if found is None:
         problem = f"{kind} of {name!r} not found in {type(module).__name__}"
         raise MemberError(f"remove_{kind}", problem, f"call {kind} first")

@@ -316,8 +316,7 @@ def scattered(show: Callable[[Node], Node], base: Node, value: Node, is_repeated
     index = show(places).reshape(size)
     inside = changed(show(base), value).reshape(size) if is_repeated else None
     flat = base.reshape((count,))
-    values = value.reshape(size)
-    flat = flat.scatter(values, [index], (0,), None, inside)
+    flat = flat.scatter(value.reshape(size), [index], (0,), None, inside)
     return flat.reshape(base.shape)
 
 

@@ -282,8 +282,7 @@ def listed(function: F) -> F:
     def called(*args: Any, **kwargs: Any) -> Any:
         if not REGIONS.dtypes:
             return function(*args, **kwargs)
-        given = [*args, *kwargs.values()]
-        values = whole(name, given)
+        values = whole(name, [*args, *kwargs.values()])
         with suspended():
             return function(*values[: len(args)], **dict(zip(kwargs, values[len(args) :])))
 
@@ -320,9 +319,7 @@ def custom_fwd(fwd: Any = None, **options: Any) -> Any:
     >>> picograd.amp.custom_fwd(device_type="cuda")(abs)(-1)
     1
     """
-    if fwd is None:
-        return custom_fwd
-    return fwd
+    return custom_fwd if fwd is None else fwd
 
 
 def custom_bwd(bwd: Any = None, **options: Any) -> Any:
@@ -332,6 +329,4 @@ def custom_bwd(bwd: Any = None, **options: Any) -> Any:
     >>> picograd.amp.custom_bwd(abs)(-1)
     1
     """
-    if bwd is None:
-        return custom_bwd
-    return bwd
+    return custom_bwd if bwd is None else bwd

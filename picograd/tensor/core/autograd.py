@@ -421,8 +421,7 @@ class GradientFunction:
         """Name the operation whose gradient is taken."""
         if isinstance(self.node.arg, CustomGradient):
             return f"{self.node.arg.name}Backward"
-        words = self.node.op.split("_")
-        return "".join(word.capitalize() for word in words) + "Backward0"
+        return "".join(word.capitalize() for word in self.node.op.split("_")) + "Backward0"
 
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:

@@ -94,8 +94,7 @@ def writing_over(function: Any, row: Function) -> Any:
     shown = inspect.signature(function)
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     added = inspect.Parameter("inplace", kind, default=False, annotation=bool)
-    parameters = [*shown.parameters.values(), added]
-    vars(call)["__signature__"] = shown.replace(parameters=parameters)
+    vars(call)["__signature__"] = shown.replace(parameters=[*shown.parameters.values(), added])
     call.__doc__ = function.__doc__
     return call
 
@@ -123,8 +122,7 @@ def in_place_of(row: Function) -> Any:
         return rewrite(tensor, row.name, getattr(tensor, row.name)(*args, **options))
 
     def view(tensor: Any, *args: Any, **options: Any) -> Any:
-        look = operator.methodcaller(row.name, *args, **options)
-        return become(f"{row.name}_", tensor, look)
+        return become(f"{row.name}_", tensor, operator.methodcaller(row.name, *args, **options))
 
     call.__name__, call.__qualname__ = f"{row.name}_", f"Tensor.{row.name}_"
     call.__doc__ = f"Write the result of `{row.name}` back, in place."

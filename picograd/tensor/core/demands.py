@@ -118,8 +118,7 @@ def demand_now(
 
 def answer(node: Node, name: Hashable, question: Callable[[Array], bool]) -> bool | None:
     """Answer a question about values, told by its name; None where they are not known."""
-    found: bool | None = kept_answer(node, name, lambda: answer_now(node, name, question))
-    return found
+    return kept_answer(node, name, lambda: answer_now(node, name, question))
 
 
 def answer_now(node: Node, name: Hashable, question: Callable[[Array], bool]) -> bool | None:
@@ -160,8 +159,7 @@ def known_bounds(node: Node) -> Bounds | None:
     def ask() -> Bounds | None:
         return bounds_of(known_values(node, most))
 
-    found: Bounds | None = kept_answer(node, "bounds", ask)
-    return found
+    return kept_answer(node, "bounds", ask)
 
 
 def bounds_of(values: Array) -> Bounds | None:

@@ -106,8 +106,7 @@ def hooks_at(node: Node) -> Hooks:
     leave()
     if node not in HOOKS:
         HOOKS[node] = Hooks().run
-    found: Hooks = HOOKS[node].__self__  # type: ignore[attr-defined]
-    return found
+    return HOOKS[node].__self__  # type: ignore[attr-defined]
 
 
 def add_step_hook(node: Node, hook: Callable[..., Any]) -> HookHandle:

@@ -59,8 +59,7 @@ class ProtocolMethods(Recorded):
     def __reversed__(self: Same) -> Same:
         """Give the tensor from its last entry to its first."""
         tensor: Any = self
-        found: Same = tensor.flip(0) if self.shape else tensor
-        return found
+        return tensor.flip(0) if self.shape else tensor
 
     def __contains__(self, value: TensorLike) -> bool:
         if not isinstance(value, (Recorded, *NUMBERS)):

@@ -204,8 +204,7 @@ def take(node: Node, selection: Selection) -> Node:
     if not selection.indices:
         return viewed
     indices = common_indices(viewed, selection)
-    gathered = viewed.gather(indices, selection.axes)
-    return place_index(gathered, selection, len(indices[0].shape))
+    return place_index(viewed.gather(indices, selection.axes), selection, len(indices[0].shape))
 
 
 def common_indices(viewed: Node, selection: Selection) -> list[Node]:

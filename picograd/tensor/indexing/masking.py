@@ -118,8 +118,7 @@ def aligned(region: Region, shape: Shape, value: Node) -> Node:
     before, after = region.split(shape)
     row = indexing.fit_value(value, (*before, 1, *after))
     ones = (1,) * len(region.mask.shape)
-    wide = row.reshape((*before, *ones, *after))
-    return broadcast_to(wide, shape)
+    return broadcast_to(row.reshape((*before, *ones, *after)), shape)
 
 
 def rows_of(region: Region, shape: Shape, value: Node) -> Node:
@@ -156,15 +155,13 @@ def masked_scatter(node: Node, mask: Node, source: Node) -> Node:
     text = f"{source.size} values for more places of the mask"
     error = ShapeError("masked_scatter", text, "give at least one value per place")
     if not source.size:
-        axes = tuple(range(len(mask.shape)))
-        report(mask.reduce("max", axes), error)
+        report(mask.reduce("max", tuple(range(len(mask.shape)))), error)
         return node
     place, total = order_of(mask, source.size)
     if source.size < mask.size:
         fits = total.binary("less", source.size + 1)
         report(fits.binary("equal", False), error)
-    values = flat.gather([place], (0,)).reshape(node.shape)
-    return mask.where(values, node)
+    return mask.where(flat.gather([place], (0,)).reshape(node.shape), node)
 
 
 def count_of(region: Region, shape: Shape) -> tuple[Node, int]:

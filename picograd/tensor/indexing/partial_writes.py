@@ -28,8 +28,7 @@ REDUCES = ("prod", "mean", "amax", "amin")
 def written(x: Tensor, items: Any, value: Any) -> Tensor:
     """Compute the tensor after x[items] = value, which stays as it is."""
     tracks = x._tracks or (isinstance(value, Recorded) and value._tracks)
-    node = selecting.write(read(x), selector(items), read(value))
-    return wrap(node, tracks and MODE.enabled)
+    return wrap(selecting.write(read(x), selector(items), read(value)), tracks and MODE.enabled)
 
 
 def check_source(op: str, x: Tensor, src: Tensor, shape: tuple[int, ...]) -> None:
@@ -92,8 +91,7 @@ def diagonal_scatter(
     check_source("diagonal_scatter", input, src, tuple(place.shape))
     first, second = as_axis(dim1, input.ndim, "dim1"), as_axis(dim2, input.ndim, "dim2")
     moved = input.movedim((first, second), (0, 1))
-    count = place.shape[-1]
-    rows = Recorded.kind.arange(count, device=input.device)
+    rows = Recorded.kind.arange(place.shape[-1], device=input.device)
     items = (rows + max(-offset, 0), rows + max(offset, 0))
     result = written(moved, items, src.movedim(-1, 0))
     return result.movedim((0, 1), (first, second))

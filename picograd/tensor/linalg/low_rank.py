@@ -24,12 +24,10 @@ def svd_lowrank(A: Tensor, q: int = 6, niter: int = 2, M: Tensor | None = None) 
         matrices = A - M
     u, s, vh = svd(matrices, full_matrices=False)
     v = vh.mT
-    full = s.shape[-1]
-    rank = min(q, full)
+    rank = min(q, s.shape[-1])
     left = u.narrow(-1, 0, rank)
     right = v.narrow(-1, 0, rank)
-    values = s.narrow(-1, 0, rank)
-    return SVD(left, values, right)
+    return SVD(left, s.narrow(-1, 0, rank), right)
 
 
 def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> SVD:

@@ -54,8 +54,7 @@ def attempt(
     found = failures(given, is_cholesky)
     info = Recorded.kind.of(found, dtype=int32, device=matrices.device)
     is_bad = (info != 0).reshape(*stack, 1, 1)
-    size = matrices.shape[-1]
-    eye = Recorded.kind.eye(size, dtype=matrices.dtype, device=matrices.device)
+    eye = Recorded.kind.eye(matrices.shape[-1], dtype=matrices.dtype, device=matrices.device)
     result = function(is_bad.where(eye, matrices.detach()), *others)
     lead = (1,) * (len(result.shape) - len(stack))
     instead: Any = float("nan")

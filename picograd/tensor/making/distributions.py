@@ -349,8 +349,7 @@ def randint_like(
     """
     first, last = (0, low) if high is None else (low, high)
     place = dict(dtype=dtype or input.dtype, device=device or input.device)
-    size = tuple(input.shape)
-    return Recorded.kind.randint(first, last, size, generator=generator, **place)
+    return Recorded.kind.randint(first, last, tuple(input.shape), generator=generator, **place)
 
 
 @composed(method=False)

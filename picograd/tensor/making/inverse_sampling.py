@@ -73,8 +73,7 @@ def cauchy(u: Node) -> Node:
 def geometric(u: Node, p: float) -> Node:
     """Count the trials up to the first success of probability p."""
     waited = log(1.0 - u) / math.log1p(-p)
-    trials = waited.unary("ceil")
-    return trials.binary("maximum", 1.0)
+    return waited.unary("ceil").binary("maximum", 1.0)
 
 
 def truncated_normal(u: Node, first: float, last: float) -> Node:

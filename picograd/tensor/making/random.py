@@ -206,8 +206,7 @@ def random_bits(shape: Shape, device: str, generator: Generator | None) -> Node:
 
     def make(whole: Shape) -> Node:
         offset = build.scalar(source.take(product(whole)), device, int64)
-        seed = build.scalar(source.stream(), device, int64)
-        return build.random_bits(offset, seed, whole)
+        return build.random_bits(offset, build.scalar(source.stream(), device, int64), whole)
 
     return running_vmaps.draw("random", shape, make) if running_vmaps.LEVELS else make(shape)
 

@@ -26,8 +26,7 @@ def leaky_relu(x: Node, negative_slope: float = 0.01) -> Node:
     [-0.5, 0.0, 2.0]
     """
     is_above = compare("less", 0, x)
-    below = arithmetic("mul", x, negative_slope)
-    return where(is_above, x, below)
+    return where(is_above, x, arithmetic("mul", x, negative_slope))
 
 
 @within("functional", is_recorded=True, inplace=True, in_place=True)
@@ -45,8 +44,7 @@ def elu(x: Node, alpha: float = 1.0) -> Node:
     if alpha == 1:
         return where(is_below, curve, x)
     tangent = arithmetic("mul", x, alpha)
-    at_zero = compare("equal", x, 0)
-    return where(is_below, curve, where(at_zero, tangent, x))
+    return where(is_below, curve, where(compare("equal", x, 0), tangent, x))
 
 
 @within("functional", is_recorded=True)

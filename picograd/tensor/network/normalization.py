@@ -162,12 +162,10 @@ def group_norm(
         problem = f"{channels} channels of {shape} do not divide into {num_groups} groups"
         raise ShapeError("group_norm", problem, "choose a divisor")
     if batch * channels:
-        count = input.numel() // num_groups
-        check_several("group_norm", "a value per group", input, count)
+        check_several("group_norm", "a value per group", input, input.numel() // num_groups)
     # Channels stay an axis of their own: what scales them works on the rows that were averaged.
     sizes = num_groups, channels // num_groups, math.prod(input.shape[2:])
-    rows = input.reshape(batch, *sizes)
-    normed = apply(over_features, rows, 2, None, None, eps)
+    normed = apply(over_features, input.reshape(batch, *sizes), 2, None, None, eps)
     y = normed if weight is None else normed * weight.reshape(*sizes[:2], 1)
     y = y if bias is None else y + bias.reshape(*sizes[:2], 1)
     return y.cast(normed.dtype).reshape(input.shape)  # what autocast chose
@@ -282,8 +280,7 @@ def instance_norm(
     """
     if not use_input_stats:
         return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
-    count = math.prod(input.shape[2:])
-    check_several("instance_norm", "an element of space", input, count)
+    check_several("instance_norm", "an element of space", input, math.prod(input.shape[2:]))
     if running_mean is not None or running_var is not None:
         space = tuple(range(2, len(input.shape)))
         fixed = input.detach()
@@ -352,8 +349,7 @@ def layernorm(input: Tensor, axis: Any = -1, eps: float = 1e-5) -> Tensor:
     rank = len(input.shape)
     axes = as_axes(axis, rank, "layernorm")
     order = [at for at in range(rank) if at not in axes] + sorted(axes)
-    moved = input.permute(order)
-    y = apply(composite.layer_norm, moved, len(axes), None, None, eps)
+    y = apply(composite.layer_norm, input.permute(order), len(axes), None, None, eps)
     return y.permute([order.index(at) for at in range(rank)])
 
 

@@ -35,8 +35,7 @@ def max_pool(rank: int) -> Definition:
         options = dict(kernel_size=kernel_size, stride=stride, padding=padding)
         options |= dict(dilation=dilation, ceil_mode=ceil_mode)
         if return_indices:  # a pair, which the signature leaves out, as PyTorch's does
-            pair: Any = apply_each(pooling.max_pool_indices, rank, input, options)
-            return pair
+            return apply_each(pooling.max_pool_indices, rank, input, options)
         return apply(convolution.max_pool, rank, input, options)
 
     return pool

@@ -378,8 +378,7 @@ class Call:
 
     def check_count(self, answer: Sequence[Any]) -> None:
         """Raise unless there is one gradient per argument; more may follow if they are None."""
-        others = answer[self.count :]
-        is_more = any(each is not None for each in others)
+        is_more = any(each is not None for each in answer[self.count :])
         if len(answer) < self.count or is_more:
             text = f"backward returned {len(answer)} gradients for {self.count} arguments"
             raise GradientError(self.kind.__name__, text, "return one per argument of forward")

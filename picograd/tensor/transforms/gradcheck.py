@@ -186,8 +186,7 @@ def gradgradcheck(
     def slopes(*values: Any) -> Any:
         leaves, weights = values[: len(given)], values[len(given) :]
         asked: list[Any] = [x for x in leaves if isinstance(x, Recorded) and x.requires_grad]
-        found = outputs_of(func, leaves)
-        pairs = [(y, w) for y, w in zip(found, weights) if y.requires_grad]
+        pairs = [(y, w) for y, w in zip(outputs_of(func, leaves), weights) if y.requires_grad]
         return tuple(
             grad([y for y, _ in pairs], asked, [w for _, w in pairs], True, materialize_grads=True)
         )

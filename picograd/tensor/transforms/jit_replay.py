@@ -305,8 +305,7 @@ def given_of(
     """List what a call starts from whose outputs may be asked for gradients, else nothing."""
     if capture.graph is None:
         return []
-    found: list[Given] = capture.graph.given(arguments, written_tensors(capture, arguments), before)
-    return found
+    return capture.graph.given(arguments, written_tensors(capture, arguments), before)
 
 
 def run(

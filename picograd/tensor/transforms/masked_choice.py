@@ -90,8 +90,7 @@ class Chosen(Tensor):
         if part.shape != self.whole.shape:
             text = f"places of shape {self.whole.shape} do not fit those of {part.shape}"
             raise ShapeError("setitem", text, "use masks of tensors of one shape")
-        value = apply(choose, part, self.whole, region)
-        target[region.items] = value
+        target[region.items] = apply(choose, part, self.whole, region)
 
     def sum(self, *given: Any, **options: Any) -> Any:
         """Add the elements up; of some axes of them nothing is known."""
