@@ -7,7 +7,7 @@ are made, so a tape that has one notes which nodes read a word that changed (`re
 
 import ctypes
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -52,8 +52,7 @@ class Parameters:
         words = tape.slot_count + len(tape.scalar_dtypes)
         self.table = (ctypes.c_uint64 * max(words, 1))()
         self.pack_addresses = struct.Struct(f"={tape.slot_count}Q").pack_into
-        formats = "".join(cell(dtype) for dtype in tape.scalar_dtypes)
-        self.pack_scalars = struct.Struct("=" + formats).pack_into
+        self.pack_scalars = packer(tape.scalar_dtypes)
         self.keep: list[Any] = []
         self.events: list[Any] = []
         self.driver = driver
@@ -146,6 +145,21 @@ def cell(dtype: DType) -> str:
     """Find the struct format of a scalar: its C type, padded to an 8-byte cell."""
     check(dtype.name in FORMATS, f"a kernel cannot take a {dtype.name} scalar")
     return FORMATS[dtype.name]
+
+
+def packer(dtypes: Sequence[DType]) -> Callable[..., None]:
+    """Make what writes scalars into cells; numbers beyond those of a dtype are infinite."""
+    pack = struct.Struct("=" + "".join(map(cell, dtypes))).pack_into
+
+    def packed(table: Any, place: int, *scalars: int | float) -> None:
+        try:
+            pack(table, place, *scalars)
+        except OverflowError:
+            with np.errstate(over="ignore"):
+                held = [np.array(n).astype(t.storage).item() for n, t in zip(scalars, dtypes)]
+            pack(table, place, *held)
+
+    return packed
 
 
 MAP_BYTES, MAP_ALIGNMENT = 128, 64  # of a CUtensorMap (cuda.h)

@@ -1,6 +1,7 @@
 import ctypes
 from typing import Any
 
+import numpy as np
 import pytest
 
 from picograd.code import TensorMap, Windows
@@ -14,6 +15,7 @@ from picograd.runtime.parameters import (
     EncodedMap,
     cell,
     encode,
+    packer,
     unrolled_launches,
 )
 
@@ -22,6 +24,14 @@ def test_scalars_take_their_c_type():
     assert [cell(dtype) for dtype in (float32, int32, float16)] == ["f4x", "i4x", "e6x"]
     with pytest.raises(InternalError, match="bfloat16 scalar"):
         cell(bfloat16)
+
+
+def test_numbers_beyond_those_of_a_dtype_are_infinite():
+    table = (ctypes.c_uint64 * 3)()
+    packer((float32, float16, int32))(table, 0, -1e300, 70000.0, 7)
+    found = np.frombuffer(table, np.uint8).reshape(3, 8)
+    assert found[0].view(np.float32)[0] == -np.inf and found[1].view(np.float16)[0] == np.inf
+    assert found[2].view(np.int32)[0] == 7
 
 
 class Names:

@@ -23,17 +23,22 @@ SMALL = 1 << 24  # products that are summed before tensor cores have begun
 
 def build(kernel: Kernel, target: Target) -> TileKernel | None:
     """Write products of few rows; None if one of them is another."""
-    found = [few_rows(analyse(kernel, part), target) for part in kernel.parts]
-    sides = [side for side in found if side is not None]
-    if len(sides) < len(found) or any(part.ends for part in kernel.parts):
-        return None
-    made = [apart(part, side) for part, side in zip(kernel.parts, sides, strict=True)]
-    parts = tuple(part for part in made if part is not None)
-    along = {is_along(side) and not reduce.is_short(p, target) for side, p in zip(sides, parts)}
-    if len(parts) < len(made) or len(along) > 1:
+    parts, along = [], set()
+    for part in kernel.parts:
+        side = few_rows(analyse(kernel, part), target)
+        made = None
+        if side is not None and not part.ends:
+            made = apart(part, side)
+        if side is None or made is None:
+            return None
+        is_row = is_along(side) and not reduce.is_short(made, target)
+        along.add(is_row)
+        parts.append(made)
+    if len(along) > 1:
         return None
     hero = "reduce.row" if along.pop() else "reduce.col"
-    return reduce.build(replace(kernel, hero=hero, parts=parts), target)
+    sums = replace(kernel, hero=hero, parts=tuple(parts))
+    return reduce.build(sums, target)
 
 
 def few_rows(c: Contraction, target: Target) -> Contraction | None:
@@ -41,55 +46,80 @@ def few_rows(c: Contraction, target: Target) -> Contraction | None:
 
     The bounds are measured, on an H200. Where tensor cores multiply, tiles wait for memory too.
     """
-    side = c if c.sizes[1] <= c.sizes[2] else swap(c)
+    side = c
+    if c.sizes[1] > c.sizes[2]:
+        side = swap(c)
     _, rows, columns, depth = side.sizes
-    dtype = operand_dtype(side, target)
-    if target.tensor_cores and (dtype.bits <= 16 or (target.tf32 and dtype is float32)):
+    if has_units(side, target):
         is_small = rows <= FEW and rows * columns * depth <= SMALL
-        is_few = is_along(side) and dtype.bits == 16 and (rows == 1 or is_small)
+        is_few = rows == 1 or is_small
+        is_few &= is_along(side) and operand_dtype(side, target).bits == 16
     else:
-        suits = is_along(swap(side)) if is_along(side) else depth >= DEEP
+        suits = depth >= DEEP
+        if is_along(side):
+            suits = is_along(swap(side))
         is_few = rows <= (MOST if suits else FEW)
     return side if is_few and side.number == 0 else None
 
 
+def has_units(side: Contraction, target: Target) -> bool:
+    """Tell whether tensor cores would multiply."""
+    dtype = operand_dtype(side, target)
+    is_float32 = target.tf32 and dtype is float32
+    return target.tensor_cores and (dtype.bits <= 16 or is_float32)
+
+
 def is_along(side: Contraction) -> bool:
     """Tell whether the matrix of a product runs along K."""
-    return runs_along(strides(side.b, (*side.columns, *side.depth)), side.depth)
+    axes = (*side.columns, *side.depth)
+    steps = strides(side.b, axes)
+    return runs_along(steps, side.depth)
 
 
 def apart(part: Part, side: Contraction) -> Part | None:
     """Compute rows one beside the other: a sum for each; None if sums are not what comes first."""
     if any(compute.reduce for compute in part.computes[1:]):
         return None
-    if any(each.op == "element" for compute in part.computes for each in walk(compute.body)):
-        return None
     rows = [axis for axis in side.rows if axis.size != 1]
-    places = list(combinations(*[range(axis.size) for axis in rows]))
+    ranges = [range(axis.size) for axis in rows]
+    places = list(combinations(*ranges))
     computes = []
     for compute in part.computes:
-        if not set(rows) <= set(compute.axes):
+        reads_windows = any(each.op == "element" for each in walk(compute.body))
+        if reads_windows or not set(rows) <= set(compute.axes):
             return None
         for row, place in enumerate(places):
             values = dict(zip(rows, map(constant, place), strict=True))
-            computes.append(of_row(compute, values, row, len(places)))
-    return replace(part, rows=without(part.rows, values), computes=tuple(computes))
+            moved = of_row(compute, values, row, len(places))
+            computes.append(moved)
+    left = without(part.rows, values)
+    return replace(part, rows=left, computes=tuple(computes))
 
 
 def of_row(compute: Compute, values: Mapping[Axis, Index], row: int, count: int) -> Compute:
     """Compute one of several rows; what is computed of each lies side by side."""
 
     def renumbered(expr: Expr) -> Expr | None:
-        return Expr("ref", (), expr.arg * count + row, expr.dtype) if expr.op == "ref" else None
+        if expr.op != "ref":
+            return None
+        number = expr.arg * count + row
+        return Expr("ref", (), number, expr.dtype)
+
+    def inside(expr: Expr) -> Expr:
+        return rewrite(expr, values, renumbered)
 
     def moved(index: Index) -> Index:
-        return substitute(index, values, lambda expr: rewrite(expr, values, renumbered))
+        return substitute(index, values, inside)
 
+    store = compute.store
+    if store is not None:
+        slot, index = store
+        store = slot, moved(index)
     return replace(
         compute,
         axes=without(compute.axes, values),
-        body=rewrite(compute.body, values, renumbered),
-        store=compute.store and (compute.store[0], moved(compute.store[1])),
+        body=inside(compute.body),
+        store=store,
         seen=tuple((moved(index), lo, hi) for index, lo, hi in compute.seen),
     )
 

@@ -137,7 +137,8 @@ def ask(function: Callable[..., Any], kinds: Any, args: Any, options: Any) -> An
     """Ask classes in turn what a function gives; as it is, if there are none."""
     if not kinds:
         return function(*args, **options)
-    function = getattr(function, "shown", function)
+    while (shown := getattr(function, "shown", function)) is not function:
+        function = shown  # spelt otherwise, then public
     for kind in kinds:
         found = getattr(kind, ASKS)(function, tuple(kinds), args, options)
         if found is not NotImplemented:

@@ -5,7 +5,7 @@ value is a leaf. `is_leaf` says of more values that they are.
 """
 
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from picograd.errors import ValueRangeError
@@ -121,7 +121,10 @@ class TreeSpec:
         if self.is_leaf():
             return [tree]
         kind = _get_node_type(tree)
-        items, context = SUPPORTED_NODES[kind].flatten_fn(tree) if kind == self.type else ((), None)
+        items: Sequence[Any] = ()
+        context: Any = None
+        if kind == self.type:
+            items, context = SUPPORTED_NODES[kind].flatten_fn(tree)
         if kind != self.type or context != self.context or len(items) != self.num_children:
             text = f"{tree!r} does not have the structure {self}"
             raise ValueRangeError("tree_map", text, "pass trees of one structure")
@@ -282,7 +285,8 @@ def walked(tree: Any, is_leaf: Test | None, leaves: list[tuple[KeyPath, Any]], a
         named = node.flatten_with_keys_fn or (lambda tree: _list_flatten_with_keys(items))
         paths = [(*at, key) for key, _ in named(tree)[0]]
     pairs = zip(items, paths)
-    return TreeSpec(node.type, context, [walked(each, is_leaf, leaves, p) for each, p in pairs])
+    children = [walked(each, is_leaf, leaves, path) for each, path in pairs]
+    return TreeSpec(node.type, context, children)
 
 
 def tree_flatten(tree: Any, is_leaf: Test | None = None) -> tuple[Leaves, TreeSpec]:
@@ -357,7 +361,8 @@ def tree_map_with_path(
     """
     pairs, spec = tree_flatten_with_path(tree, is_leaf)
     columns = [list(each) for each in zip(*pairs)] or [[], []]
-    return spec.unflatten(map(func, *columns, *map(spec.flatten_up_to, rests)))
+    others = map(spec.flatten_up_to, rests)
+    return spec.unflatten(map(func, *columns, *others))
 
 
 def map_only(kinds: Any) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:

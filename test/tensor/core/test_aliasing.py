@@ -501,6 +501,7 @@ def test_a_product_with_itself_is_that_of_the_old_values() -> None:
     np.testing.assert_allclose(m.numpy(), 0.5 * values + values @ values, 1e-5, 1e-5)
 
 
+@pytest.mark.usefixtures("cpu_by_default")
 def test_a_part_that_is_changed_in_place_and_put_back_is_written_once() -> None:
     """`x[i] += 1` changes the part, and gives it to `x[i] = ...`, which has nothing to do."""
     ours, theirs = (library.tensor([[0.0] * 4] * 3) for library in (picograd, torch))

@@ -11,6 +11,8 @@ from picograd.engine.plan_cache import PLANS
 from picograd.errors import AxisError, GradientError
 from picograd.tensor.core import cells
 
+pytestmark = pytest.mark.usefixtures("cpu_by_default")  # elsewhere each write is recorded
+
 
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> list[bool]:

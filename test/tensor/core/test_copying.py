@@ -61,6 +61,7 @@ def test_part_that_tracks_gradients_is_written_to_what_does_not() -> None:
     assert x.requires_grad
 
 
+@pytest.mark.usefixtures("cpu_by_default")
 def test_many_rows_are_stacked_at_once() -> None:
     drawn = np.random.default_rng(0)
     rows = [Tensor(drawn.standard_normal(3).astype(np.float32)) for _ in range(10)]
