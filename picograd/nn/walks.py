@@ -74,8 +74,9 @@ def add_younger(
 ) -> None:
     """Add to the state of a module what those of older versions lack: its own tensors."""
     for name, since in module._added.items():
-        if version.get("version", 0) < since and name in vars(module):
-            state.setdefault(prefix + name, getattr(module, name))
+        own = vars(module).get(name)  # None: without statistics
+        if version.get("version", 0) < since and own is not None:
+            state.setdefault(prefix + name, own)
 
 
 def empty_state() -> dict[str, Any]:
