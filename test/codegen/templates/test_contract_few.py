@@ -1,5 +1,7 @@
 """Products of few rows on a GPU: a sum along K for each row, without tiles."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from contractions import Case, matmul
@@ -9,7 +11,7 @@ from picograd.codegen import interpret_program, interpret_tile
 from picograd.codegen.linearize_cuda import linearize
 from picograd.codegen.templates import contract, contract_few
 from picograd.codegen.tile import MainLoop
-from picograd.dtype import bfloat16, float64
+from picograd.dtype import bfloat16, float8_e4m3fn, float64
 from picograd.schedule.schedule import schedule
 from picograd.target import cuda_target
 
@@ -52,6 +54,9 @@ def test_more_rows_are_tiles() -> None:
         assert has_tiles(matmul((1, rows, 300, depth))) is has
     for rows, has in ((most, False), (most + 1, True)):
         assert has_tiles(matmul((1, rows, 300, 37), order_b=(0, 2, 1))) is has
+    across = dict(order_a=(0, 2, 1), order_b=(0, 2, 1))  # of which a thread would read many lines
+    for rows, has in ((few, False), (few + 1, True)):
+        assert has_tiles(matmul((1, rows, 300, 160), **across)) is has
 
 
 def test_what_tensor_cores_multiply_is_of_one_row_or_small() -> None:
@@ -63,6 +68,16 @@ def test_what_tensor_cores_multiply_is_of_one_row_or_small() -> None:
         w = Tensor.empty(*((columns, 64) if along_k else (64, columns)), dtype=bfloat16).realize()
         (step,) = schedule([(x @ (w.T if along_k else w)).node], TARGET).steps
         assert (contract_few.build(step.kernel, TARGET) is not None) is is_few
+
+
+def test_what_is_no_product_with_its_end_is_left() -> None:
+    for dtype, is_few in ((bfloat16, True), (float8_e4m3fn, False)):
+        kernel = matmul((1, 1, 30, 64), dtype, order_b=(0, 2, 1)).kernel
+        assert (contract_few.build(kernel, TARGET) is not None) is is_few
+    kernel = matmul((1, 1, 30, 64)).kernel
+    (part,) = kernel.parts
+    twice = replace(part, computes=(part.computes[0], *part.computes))  # a second sum
+    assert contract_few.build(replace(kernel, parts=(twice,)), TARGET) is None
 
 
 def test_short_sums_are_of_a_thread_each() -> None:
