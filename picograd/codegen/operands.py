@@ -12,7 +12,7 @@ epilogue with `stores`.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from picograd.dtype import DType
+from picograd.dtype import DType, float32
 from picograd.errors import check
 from picograd.helpers import ceil_div, product
 from picograd.late_methods import dataclass
@@ -360,6 +360,12 @@ def operand_dtype(c: Contraction, target: Target) -> DType:
     is_half = a.dtype is b.dtype and a.dtype.is_float and a.dtype.bits == 16
     is_narrow = is_half or a.dtype.kind == b.dtype.kind == "float8"
     return a.dtype if is_narrow and target.tensor_cores and c.dtype.bits == 32 else c.dtype
+
+
+def has_units(dtype: DType, target: Target) -> bool:
+    """Tell whether tensor cores multiply operands that have a dtype in shared memory."""
+    is_float32 = target.tf32 and dtype is float32
+    return target.tensor_cores and (dtype.bits <= 16 or is_float32)
 
 
 def narrow(expr: Expr, least: int = 16) -> Expr:

@@ -4,15 +4,22 @@ A tile of a matrix product would be empty but for these rows. The other operand 
 fast as memory gives it: the thread that has a value of it multiplies it for every row.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product as combinations
 
-from picograd.codegen.operands import Contraction, analyse, operand_dtype, runs_along, strides, swap
+from picograd.codegen.operands import (
+    Contraction,
+    analyse,
+    has_units,
+    operand_dtype,
+    runs_along,
+    strides,
+    swap,
+)
 from picograd.codegen.templates import reduce
+from picograd.codegen.templates.grid import substitute_part
 from picograd.codegen.tile import TileKernel
-from picograd.dtype import float32
-from picograd.schedule.index import Axis, Index, constant, substitute
+from picograd.schedule.index import constant
 from picograd.schedule.loop import Compute, Expr, Kernel, Part, rewrite, walk
 from picograd.target import Target
 
@@ -50,23 +57,17 @@ def few_rows(c: Contraction, target: Target) -> Contraction | None:
     if c.sizes[1] > c.sizes[2]:
         side = swap(c)
     _, rows, columns, depth = side.sizes
-    if has_units(side, target):
+    dtype = operand_dtype(side, target)
+    if has_units(dtype, target):
         is_small = rows <= FEW and rows * columns * depth <= SMALL
         is_few = rows == 1 or is_small
-        is_few &= is_along(side) and operand_dtype(side, target).bits == 16
+        is_few &= is_along(side) and dtype.bits == 16
     else:
         suits = depth >= DEEP
         if is_along(side):
             suits = is_along(swap(side))
         is_few = rows <= (MOST if suits else FEW)
     return side if is_few and side.number == 0 else None
-
-
-def has_units(side: Contraction, target: Target) -> bool:
-    """Tell whether tensor cores would multiply."""
-    dtype = operand_dtype(side, target)
-    is_float32 = target.tf32 and dtype is float32
-    return target.tensor_cores and (dtype.bits <= 16 or is_float32)
 
 
 def is_along(side: Contraction) -> bool:
@@ -81,49 +82,28 @@ def apart(part: Part, side: Contraction) -> Part | None:
     if any(compute.reduce for compute in part.computes[1:]):
         return None
     rows = [axis for axis in side.rows if axis.size != 1]
-    ranges = [range(axis.size) for axis in rows]
-    places = list(combinations(*ranges))
-    computes = []
     for compute in part.computes:
         reads_windows = any(each.op == "element" for each in walk(compute.body))
         if reads_windows or not set(rows) <= set(compute.axes):
             return None
-        for row, place in enumerate(places):
-            values = dict(zip(rows, map(constant, place), strict=True))
-            moved = of_row(compute, values, row, len(places))
-            computes.append(moved)
-    left = without(part.rows, values)
-    return replace(part, rows=left, computes=tuple(computes))
+    ranges = [range(axis.size) for axis in rows]
+    made = []
+    for place in combinations(*ranges):
+        values = dict(zip(rows, map(constant, place), strict=True))
+        made.append(substitute_part(part, values, dict.fromkeys(rows, ())))
+    computes = []
+    for same in zip(*[each.computes for each in made], strict=True):
+        computes += [renumbered(each, row, len(made)) for row, each in enumerate(same)]
+    return replace(made[0], computes=tuple(computes))
 
 
-def of_row(compute: Compute, values: Mapping[Axis, Index], row: int, count: int) -> Compute:
-    """Compute one of several rows; what is computed of each lies side by side."""
+def renumbered(compute: Compute, row: int, count: int) -> Compute:
+    """Let what is computed of a row read what that has: rows lie side by side."""
 
-    def renumbered(expr: Expr) -> Expr | None:
+    def own(expr: Expr) -> Expr | None:
         if expr.op != "ref":
             return None
         number = expr.arg * count + row
         return Expr("ref", (), number, expr.dtype)
 
-    def inside(expr: Expr) -> Expr:
-        return rewrite(expr, values, renumbered)
-
-    def moved(index: Index) -> Index:
-        return substitute(index, values, inside)
-
-    store = compute.store
-    if store is not None:
-        slot, index = store
-        store = slot, moved(index)
-    return replace(
-        compute,
-        axes=without(compute.axes, values),
-        body=inside(compute.body),
-        store=store,
-        seen=tuple((moved(index), lo, hi) for index, lo, hi in compute.seen),
-    )
-
-
-def without(axes: tuple[Axis, ...], values: Mapping[Axis, Index]) -> tuple[Axis, ...]:
-    """Leave out the axes that have values."""
-    return tuple(axis for axis in axes if axis not in values)
+    return replace(compute, body=rewrite(compute.body, {}, own))

@@ -32,7 +32,7 @@ from picograd.codegen.boxes import (
     view_of,
     whole_chunks,
 )
-from picograd.codegen.operands import Contraction, role, size_of, step_of, stores
+from picograd.codegen.operands import Contraction, has_units, role, size_of, step_of, stores
 from picograd.codegen.templates.contract_schedules import (
     MOST_REGISTERS,
     MOST_REGISTERS_BUSY,
@@ -133,8 +133,7 @@ def build(
 ) -> TileKernel | None:
     """Write a product of boxes, or None where the copy engine cannot bring its operands."""
     is_alone = len(kernel.parts) == 1 and not contraction.ends
-    has_unit = dtype.bits <= 16 or (dtype.bits == 32 and target.tf32)
-    is_taken = dtype.is_float and has_unit
+    is_taken = dtype.is_float and has_units(dtype, target)
     if not target.copies_boxes or not is_alone or not is_taken or not suits(contraction, target):
         return None
     for form in forms_of(contraction):
