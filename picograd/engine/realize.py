@@ -242,12 +242,17 @@ def buffer_to_numpy(buffer: Buffer, shape: tuple[int, ...]) -> np.ndarray[Any, A
     return from_bits(bits, buffer.dtype).reshape(shape)
 
 
+def is_watched() -> bool:
+    """Tell whether somebody wants to see every computation, or an error waits for the next look."""
+    return bool(CHECKS or PROFILES or config.debug >= 2)
+
+
 def number_in(buffer: Buffer) -> int | float | None:
     """Read the one number of a buffer on the host; None where that is more than a look."""
     if EVENTS.learning is not None:
         EVENTS.learning.reads += 1
     kind = NUMBER_KINDS.get(buffer.dtype.name)
-    if kind is None or not is_host(buffer.device) or CHECKS or PROFILES or config.debug >= 2:
+    if kind is None or not is_host(buffer.device) or is_watched():
         return None
     return kind.from_address(buffer.address).value
 

@@ -15,14 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from picograd.config import config
 from picograd.engine import carried, foreign, pending
 from picograd.engine.carried import entries
 from picograd.engine.followed import EVENTS, leave
 from picograd.engine.plan_key import leaf_buffer
-from picograd.engine.realize import CHECKS, NUMBER_KINDS
+from picograd.engine.realize import NUMBER_KINDS, is_watched
 from picograd.engine.tracing import RUNNING
-from picograd.engine.watch import PROFILES
 from picograd.graph.node import Node
 from picograd.graph.ops import OPS
 from picograd.helpers import product
@@ -53,7 +51,7 @@ def write(table: Any, items: Any, value: Any, renew: Renew) -> bool:
         items = (items,)
     shape = table._node.shape
     offset = place(shape, items)
-    if offset is None or CHECKS or PROFILES or config.debug >= 2:
+    if offset is None or is_watched():
         return False
     with pending.LOCK:
         views = views_of(table)
@@ -76,7 +74,7 @@ def shown_by(view: Any) -> tuple[Any, int, list[Any]] | None:
     shows = view._view
     if RUNNING.active or RUNNING.traces or EVENTS.learning is not None or not is_resting():
         return None
-    if shows.function is not show_items or CHECKS or PROFILES or config.debug >= 2:
+    if shows.function is not show_items or is_watched():
         return None
     table = shows.base
     if table._view is not None or table._tracks or leaf_buffer(table._node) is None:

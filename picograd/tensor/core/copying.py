@@ -11,14 +11,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from picograd.config import config
 from picograd.engine import foreign, pending
 from picograd.engine.backends import get_device
 from picograd.engine.debug import user_line
 from picograd.engine.plan_key import leaf_buffer
-from picograd.engine.realize import CHECKS, leaf
+from picograd.engine.realize import is_watched, leaf
 from picograd.engine.tracing import RUNNING, is_tracing
-from picograd.engine.watch import PROFILES
 from picograd.graph import build
 from picograd.graph.row import MEMORY, WRITES
 from picograd.target import is_host
@@ -46,7 +44,9 @@ def joined(tensors: Sequence[Any]) -> Any:
     A plan of so many inputs is told by which of them are one memory, which is another each time
     where rows are drawn from a list: past steps of a game, images of a data set.
     """
-    if len(tensors) < MANY or RUNNING.active or RUNNING.traces or is_watching():
+    if len(tensors) < MANY or RUNNING.active or RUNNING.traces:
+        return None
+    if REGIONS.dtypes or is_watched():
         return None
     first = tensors[0]._node
     buffers: list[Any] = []
@@ -63,11 +63,6 @@ def joined(tensors: Sequence[Any]) -> Any:
     for number, buffer in enumerate(buffers):
         ctypes.memmove(made.address + number * width, buffer.address, width)
     return wrap(leaf(made, (len(tensors), *first.shape)), False)
-
-
-def is_watching() -> bool:
-    """Tell whether somebody wants to see every computation."""
-    return bool(CHECKS or PROFILES or config.debug >= 2 or REGIONS.dtypes)
 
 
 @pending.locked

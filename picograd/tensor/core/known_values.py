@@ -10,15 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from picograd.config import config
 from picograd.dtype import int32, int64
 from picograd.engine.carried import is_detached
 from picograd.engine.followed import EVENTS
 from picograd.engine.foreign import VIEWS, seen_through
 from picograd.engine.plan_key import leaf_buffer
-from picograd.engine.realize import CHECKS, NUMPY_AXES, buffer_to_numpy, flat_view
+from picograd.engine.realize import NUMPY_AXES, buffer_to_numpy, flat_view, is_watched
 from picograd.engine.tracing import RUNNING, is_constant, is_tracing
-from picograd.engine.watch import PROFILES
 from picograd.errors import ValueRangeError
 from picograd.graph.node import Node
 from picograd.graph.row import MEMORY, NUMBERS
@@ -78,7 +76,7 @@ def shown_values(node: Node) -> Any:
     is_shown = node.size <= CHECKED and node.rank <= NUMPY_AXES
     if buffer is None or not is_shown or buffer.dtype.is_narrow_float:
         return None
-    if not is_host(buffer.device) or CHECKS or PROFILES or config.debug >= 2:
+    if not is_host(buffer.device) or is_watched():
         return None
     if EVENTS.learning is not None:
         if not {id(made) for made, _, _ in EVENTS.learning.made}.isdisjoint(map(id, views)):
