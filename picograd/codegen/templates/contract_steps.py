@@ -154,7 +154,8 @@ DOUBLE = SimtSchedule((64, 64, 8), THREADS, 2, 2, resident=2)
 FILL = 4  # to begin and to store a tile: as so many positions of K
 ADDED = 80  # to leave a part of a tile in memory, and to add it
 LONE = 0.35  # exponent: fewer blocks than can be resident keep a processor less busy
-MOST_SPLITS, LEAST_STEPS = 64, 4  # blocks that share K, and steps that each has of it
+LEAST_STEPS = 4  # of K, for each block that shares it
+MANY = 32  # blocks that share K: then all of them add their parts (measured)
 
 
 def sorted_options(
@@ -174,7 +175,10 @@ def sorted_options(
 def split_count(c: Contraction, schedule: SimtSchedule, target: Target) -> int:
     """Count the blocks that best share a tile."""
     steps = ceil_div(c.sizes[3], schedule.block[2])
-    most = max(1, min(steps // LEAST_STEPS, MOST_SPLITS))
+    batch, m, n, _ = c.sizes
+    tiles = batch * ceil_div(m, schedule.block[0]) * ceil_div(n, schedule.block[1])
+    wave = schedule.resident * target.multiprocessors // tiles
+    most = max(1, min(steps // LEAST_STEPS, max(wave, MANY)))
     return min(range(1, most + 1), key=lambda splits: cost(c, schedule, splits, target))
 
 
