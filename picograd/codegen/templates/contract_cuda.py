@@ -383,15 +383,18 @@ def piece_of_rows(shape: tuple[int, int], block: Axis, threads: int) -> Piece:
 
 
 def piece_of_columns(shape: tuple[int, int], block: Axis, threads: int) -> Piece:
-    """Add a stretch of a row, each warp some of the parts."""
-    stretches = shape[1] // WARP
-    count = shape[0] * stretches
+    """Add a stretch of a row, or a few short rows, each warp some of the parts."""
+    count = shape[0] * shape[1] // WARP
     turn = Axis("turn", ceil_div(count, block.size))
     n, m = Axis("n", WARP), Axis("m", 1)
     layout = Blocked((WARP, 1), (WARP, 1), (1, 1), True)
     every = Blocked((WARP, 1, block.size), (WARP, 1, threads // WARP), (1, 1, 1), True)
     number = axis_index(block) * turn.size + axis_index(turn)
-    place = number // stretches, number % stretches * WARP + axis_index(n)
+    if shape[1] < WARP:
+        place = number * (WARP // shape[1]) + axis_index(n) // shape[1], axis_index(n) % shape[1]
+    else:
+        stretches = shape[1] // WARP
+        place = number // stretches, number % stretches * WARP + axis_index(n)
     return Piece((n, m), layout, every, place, number, count, turn)
 
 

@@ -46,6 +46,16 @@ OTHERS = [
     dict(m=34, n=46, k=64, dtype=bfloat16, batch=3, epilogue="bias_relu"),
     dict(m=64, n=64, k=2048, dtype=float32),  # split over blocks
     dict(m=70, n=50, k=2100, dtype=float64, a="km"),  # and all blocks add
+    *(
+        dict(m=m, n=n, k=4200, dtype=float32, b=b)
+        for m, n in ((12, 70), (70, 12))
+        for b in ("kn", "nk")
+    ),
+    *(
+        dict(m=m, n=n, k=70, dtype=float32, b=b)
+        for m, n in ((30, 200), (200, 30))
+        for b in ("kn", "nk")
+    ),
     dict(m=64, n=64, k=2048, dtype=bfloat16),
     dict(m=130, n=136, k=72, dtype=bfloat16, out_dtype=float32),
     dict(m=1, n=1, k=1, dtype=float32),
