@@ -16,7 +16,7 @@ from picograd.config import config
 from picograd.engine.backends import get_device
 from picograd.engine.watch import PROFILES
 from picograd.runtime import cuda_calls, python_calls
-from picograd.runtime.cuda_calls import GPU, KERNEL, TAPE
+from picograd.runtime.cuda_calls import GPU, KERNEL, MAP, TAPE
 from picograd.runtime.device import Running
 from picograd.runtime.log import log_action
 from picograd.runtime.memory import WATCHERS, Allocation, Pool, size_class
@@ -91,6 +91,7 @@ SLOTS[Native] = "address", "is_used", "table"
 WORLD["Native"] = Native
 TABLES: dict[str, int] = places("plan", PLAN) | places("made", MADE)
 TABLES |= places("gpu", GPU) | places("tape", TAPE) | places("kernel", KERNEL)
+TABLES |= places("map", MAP)
 FUNCTIONS = ["picograd_launch", "picograd_release", "picograd_begin", "picograd_kernels"]
 INNER = FUNCTIONS[1:]  # what Python does not call by itself
 

@@ -51,7 +51,8 @@ TIMED = 128  # launches timed at once: the queue of a stream holds about 1000 co
 MODULE_BYTES = 16 << 10  # of a loaded module beside its cubin: what the driver keeps, about
 MEMSETS = {1: "cuMemsetD8Async", 2: "cuMemsetD16Async", 4: "cuMemsetD32Async"}  # by bytes
 PLAIN_RUNS, FEWEST_NODES = 4, 2  # before a tape gets a graph, and kernels from which it does
-SHORT = 1 << 28  # operations and bytes of a tape that machine code launches: some 0.1 ms at most
+SHORT = 1e-3  # seconds of a tape that machine code launches, by
+BYTES_A_SECOND, FLOPS_A_SECOND = 2e12, 2e13  # of a GPU that is not the fastest
 RACES, WINS = 8, 0.98  # launches of two graphs, and the share of the time from which one wins
 
 
@@ -280,15 +281,17 @@ class CudaDevice(Device):
         Where the queue of the stream is full, a launch waits with the interpreter's lock held.
         """
         state, launcher = tape.state, self.launcher
-        work = sum(launch.executable.code.work for launch in tape.launches)
+        codes = [launch.executable.code for launch in tape.launches]
+        seconds = sum(code.bytes_moved for code in codes) / BYTES_A_SECOND
+        seconds += sum(code.flops for code in codes) / FLOPS_A_SECOND
         singles = bits([n for n, dtype in enumerate(tape.scalar_dtypes) if dtype is float32])
-        if not any(launcher.words) or not is_plain(tape) or work > SHORT:
+        if not any(launcher.words) or not is_plain(tape) or seconds > SHORT:
             return None
         if len(state.calls) == 1 and not state.replays:
             with self.lock:
                 self.activate()
                 self.make_graphs(state)
-        call, table = launch_table(state), ctypes.addressof(state.table)
+        call, table = launch_table(state, launcher), ctypes.addressof(state.table)
         if call is None:
             return None
         return Entry(launcher, 0, call, table, table + 8 * state.slot_count, singles)

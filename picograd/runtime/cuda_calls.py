@@ -13,21 +13,42 @@ from typing import Any
 from picograd.errors import DeviceError
 from picograd.runtime.device import Running, Tape
 from picograd.runtime.driver import Driver
-from picograd.runtime.parameters import Parameters
+from picograd.runtime.parameters import TILED, WINDOWED, Parameters, c_array, encoding
 
 FUNCTIONS = {
     "activate": b"cuCtxSetCurrent",
     "replay": b"cuGraphLaunch",
     "update": b"cuGraphExecKernelNodeSetParams",
+    "tiled": TILED.encode(),
+    "windowed": WINDOWED.encode(),
 }
 SINCE = 13000  # the version of the driver's interface; of the last there are two
 GPU = *FUNCTIONS, "context", "stream"
-TAPE = "table", "words", "held", "graph", "count"
+TAPE = "table", "words", "held", "graph", "maps", "encoded", "count"
 KERNEL = "node", "described", "reads"
+ADDRESSED = "slot", "offset", "function", "place", "dtype", "rank"
+MOST_ARGUMENTS = 15  # of a function that encodes maps; those behind the address have numbers
+MAP = *ADDRESSED, *(f"given_{number}" for number in range(4, MOST_ARGUMENTS))
 MOST_WORDS = 64  # of a table: one bit each of `reads`
-CONSTANTS = {"TAPE_HEAD": 8 * len(TAPE), "KERNEL_ROW": 8 * len(KERNEL), "STATUS": 0xFFFFFFFF}
+SIZES = {"TAPE_HEAD": TAPE, "KERNEL_ROW": KERNEL, "MAP_ROW": MAP}
+CONSTANTS = {"STATUS": 0xFFFFFFFF, **{name: 8 * len(table) for name, table in SIZES.items()}}
 
 TEXT = """
+def encode_maps(gpu: gpu, tape: tape, changed):
+    "encodes maps of arrays that moved again; an error of the driver, or 0"
+    table = tape.table
+    for number in range(tape.maps):
+        map: map = tape.encoded + number * MAP_ROW
+        if (changed >> map.slot) & 1:
+            status = enter(
+                map.function, map.place, map.dtype, map.rank, table[map.slot] + map.offset,
+                map.given_4, map.given_5, map.given_6, map.given_7, map.given_8, map.given_9,
+                map.given_10, map.given_11, map.given_12, map.given_13, map.given_14,
+            ) & STATUS
+            if status:
+                return status
+    return 0
+
 def update_nodes(gpu: gpu, tape: tape):
     "gives nodes that read a word that changed their parameters again; an error of the driver, or 0"
     table = tape.table
@@ -42,6 +63,9 @@ def update_nodes(gpu: gpu, tape: tape):
         changed = 0 - 1
     need(changed)
     held[0] = 0
+    status = encode_maps(gpu, tape, changed)
+    if status:
+        return status
     for number in range(tape.count):
         kernel: kernel = tape + TAPE_HEAD + number * KERNEL_ROW
         if kernel.reads & changed:
@@ -89,21 +113,37 @@ class Launcher(Running):
 def is_plain(tape: Tape) -> bool:
     """Tell whether the words of a tape are few, and all that its kernels are given."""
     is_half = any(dtype.name == "float16" for dtype in tape.scalar_dtypes)
-    return not (is_half or tape.state.maps or len(tape.state.table) > MOST_WORDS)
+    return not is_half and len(tape.state.table) <= MOST_WORDS
 
 
-def launch_table(state: Parameters) -> int | None:
+def launch_table(state: Parameters, launcher: Launcher) -> int | None:
     """Write the table `TAPE` of a tape that is one graph, for good; None for others."""
     if len(state.replays) != 1:
         return None
     (replay,) = state.replays
     places = ctypes.addressof(state.table), len(state.table), ctypes.addressof(state.held)
-    listed = [*places, int(replay.executable), len(state.calls)]
+    encoded = c_array(ctypes.c_uint64, map_rows(state, launcher))
+    maps = len(state.maps), ctypes.addressof(encoded)
+    listed = [*places, int(replay.executable), *maps, len(state.calls)]
     for node, described, launch in zip(replay.nodes, replay.params, state.launched, strict=True):
         listed += [int(node), int(described.getPtr()), bits(state.words_of(launch))]
-    table = (ctypes.c_uint64 * len(listed))(*listed)
-    state.keep.append(table)
+    table = c_array(ctypes.c_uint64, listed)
+    state.keep += [table, encoded]
     return ctypes.addressof(table)
+
+
+def map_rows(state: Parameters, launcher: Launcher) -> list[int]:
+    """List the words of the rows `MAP` of a tape."""
+    functions = dict(zip([name.decode() for name in FUNCTIONS.values()], launcher.words))
+    listed = []
+    for each in state.maps:
+        name, (dtype, rank, offset, *given) = encoding(state.driver, each.tensor, 0)
+        arrays = [value for value in given if isinstance(value, ctypes.Array)]
+        state.keep += arrays
+        words = [ctypes.addressof(v) if isinstance(v, ctypes.Array) else int(v) for v in given]
+        row = [each.slot, offset, functions[name], each.address, int(dtype), rank, *words]
+        listed += row + [0] * (len(MAP) - len(row))
+    return listed
 
 
 def bits(numbers: Sequence[int]) -> int:

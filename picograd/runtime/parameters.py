@@ -93,6 +93,8 @@ class Parameters:
         if self.held[0]:
             self.known = b""
             self.held[0] = 0
+            for each in self.maps:
+                each.encoded_for = -1
         if now == self.known:
             return
         changed = self.changed(now)
@@ -163,6 +165,7 @@ def packer(dtypes: Sequence[DType]) -> Callable[..., None]:
 
 
 MAP_BYTES, MAP_ALIGNMENT = 128, 64  # of a CUtensorMap (cuda.h)
+TILED, WINDOWED = "cuTensorMapEncodeTiled", "cuTensorMapEncodeIm2col"
 LINE_BYTES = 128  # of the L2 cache
 TYPES = {
     "bool": "CU_TENSOR_MAP_DATA_TYPE_UINT8",
@@ -202,31 +205,50 @@ class EncodedMap:
 
 def encode(driver: Driver, tensor: TensorMap, address: int) -> Any:
     """Encode a tensor map of an array at an address."""
+    module = driver.module
+    name, arguments = encoding(driver, tensor, address)
+    kinds = {ctypes.c_uint64: module.cuuint64_t, ctypes.c_uint32: module.cuuint32_t}
+    given = [
+        [kinds.get(each._type_, int)(number) for number in each]
+        if isinstance(each, ctypes.Array)
+        else each
+        for each in arguments
+    ]
+    return driver.call(name, *given)
+
+
+def encoding(driver: Driver, tensor: TensorMap, address: int) -> tuple[str, list[Any]]:
+    """Find the driver's function that encodes a map, and its arguments: numbers and arrays of C."""
     module, size = driver.module, tensor.dtype.itemsize
     rank, windows = len(tensor.sizes), tensor.windows
     steps = (1, *windows.steps, 1) if windows else (1,) * rank
-    head = (
+    head = [
         getattr(module.CUtensorMapDataType, TYPES[tensor.dtype.name]),
         rank,
         address + tensor.offset * size,
-        [module.cuuint64_t(count) for count in tensor.sizes],
-        [module.cuuint64_t(stride * size) for stride in tensor.strides],
-    )
+        c_array(ctypes.c_uint64, tensor.sizes),
+        c_array(ctypes.c_uint64, [stride * size for stride in tensor.strides]),
+    ]
     # Rows that begin between lines touch two of them for a box: a pair for each is too much.
     has_lines = all(n * size % LINE_BYTES == 0 for n in (tensor.offset, *tensor.strides))
     promoted = "L2_256B" if has_lines else "L2_128B"
-    tail = (
-        [module.cuuint32_t(step) for step in steps],
+    tail = [
+        c_array(ctypes.c_uint32, steps),
         module.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
         module.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_128B,
         getattr(module.CUtensorMapL2promotion, f"CU_TENSOR_MAP_L2_PROMOTION_{promoted}"),
         module.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
-    )
+    ]
     if windows is None:
-        box = [module.cuuint32_t(count) for count in tensor.box]
-        return driver.call("cuTensorMapEncodeTiled", *head, box, *tail)
-    corners = list(windows.first), window_ends(tensor, windows)
-    return driver.call("cuTensorMapEncodeIm2col", *head, *corners, *tensor.box, *tail)
+        return TILED, [*head, c_array(ctypes.c_uint32, tensor.box), *tail]
+    ends = window_ends(tensor, windows)
+    corners = [c_array(ctypes.c_int32, each) for each in (windows.first, ends)]
+    return WINDOWED, [*head, *corners, *tensor.box, *tail]
+
+
+def c_array(kind: Any, numbers: Sequence[int]) -> Any:
+    """Make an array as C has it."""
+    return (kind * len(numbers))(*numbers)
 
 
 def window_ends(tensor: TensorMap, windows: Windows) -> list[int]:

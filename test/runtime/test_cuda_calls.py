@@ -8,13 +8,13 @@ import pytest
 
 import picograd
 from picograd import Tensor
-from picograd.code import Code, TensorMap
+from picograd.code import Code, TensorMap, Windows
 from picograd.dtype import float16, float32, float64, int32
 from picograd.engine import backends, compile
 from picograd.engine.native_calls import CALLS, NATIVE_AFTER
 from picograd.engine.plan_cache import PLANS
 from picograd.errors import DeviceError
-from picograd.runtime import cuda, driver, parameters
+from picograd.runtime import cuda, driver
 from picograd.runtime.cuda import PLAIN_RUNS, CudaDevice
 from picograd.runtime.cuda_calls import FUNCTIONS, MOST_WORDS
 from picograd.runtime.device import TapeLaunch
@@ -37,6 +37,18 @@ class Described(ctypes.Structure):
         return ctypes.addressof(self)
 
 
+class Numbers:
+    """The driver's enumerations: a name is a number."""
+
+    def __getattr__(self, name):
+        return len(name)
+
+
+def numbers_at(kind, count):
+    """Make what reads so many numbers at an address."""
+    return lambda place: [*(kind * count).from_address(place)]
+
+
 def with_addresses(fake):
     """Make a double whose handles are numbers, and whose functions machine code can call."""
 
@@ -46,7 +58,7 @@ def with_addresses(fake):
         def __init__(self):
             super().__init__()
             self.status, self.missing, self.kept = {}, (), []
-            self.kernels, self.named, self.parameters = {}, [], 4
+            self.kernels, self.named, self.parameters, self.maps = {}, [], 4, []
 
         def cuDevicePrimaryCtxRetain(self, number):
             return 0, 70 + number
@@ -64,16 +76,49 @@ def with_addresses(fake):
             self.graphs[handle] = [*self.graphs.get(graph, ())]
             return 0, handle
 
+        CUtensorMapDataType = CUtensorMapInterleave = CUtensorMapSwizzle = Numbers()
+        CUtensorMapL2promotion = CUtensorMapFloatOOBfill = Numbers()
+        cuuint64_t = cuuint32_t = int
+
+        def cuTensorMapEncodeTiled(self, dtype, rank, address, *given):
+            self.maps.append((dtype, rank, address, *given))
+            made = (WORD * 16)(address)
+            return 0, SimpleNamespace(getPtr=lambda: ctypes.addressof(made))
+
+        cuTensorMapEncodeIm2col = cuTensorMapEncodeTiled
+
+        def convert_tiled(self, place, dtype, rank, address, sizes, strides, box, steps, *tail):
+            """Note what machine code asks for as if Python had asked."""
+            long, short = (numbers_at(WORD, count) for count in (rank, rank - 1))
+            short_words = numbers_at(ctypes.c_uint32, rank)
+            lists = long(sizes), short(strides), short_words(box), short_words(steps)
+            WORD.from_address(place).value = address
+            return dtype, rank, address, *lists, *tail[:4]
+
+        def convert_windowed(self, place, dtype, rank, address, sizes, strides, *given):
+            low, high, channels, count, steps, *tail = given
+            long, short = (numbers_at(WORD, count) for count in (rank, rank - 1))
+            corner = numbers_at(ctypes.c_int32, rank - 2)
+            lists = long(sizes), short(strides), corner(low), corner(high)
+            WORD.from_address(place).value = address
+            tail = numbers_at(ctypes.c_uint32, rank)(steps), *tail
+            return dtype, rank, address, *lists, channels, count, *tail
+
         def cuGetProcAddress(self, name, version, flags):
             method = getattr(self, name.decode())
-            convert = self.convert if name == FUNCTIONS["update"] else None
+            converters = {
+                "update": self.convert,
+                "tiled": self.convert_tiled,
+                "windowed": self.convert_windowed,
+            }
+            convert = {FUNCTIONS[key]: value for key, value in converters.items()}.get(name)
 
             def called(*given):
                 status = self.status.pop(name, 0)
                 self.log.append((name.decode(), *given))
                 return status or method(*(given if convert is None else convert(*given)))[0]
 
-            counts = {"activate": 1, "replay": 2, "update": 3}
+            counts = {"activate": 1, "replay": 2, "update": 3, "tiled": 15, "windowed": 15}
             (count,) = (counts[key] for key, value in FUNCTIONS.items() if value == name)
             function = ctypes.CFUNCTYPE(ctypes.c_int, *[WORD] * count)(called)
             self.kept.append(function)
@@ -106,12 +151,17 @@ def add_on_host(blocks, threads, params):
     array(word(params, 2), 4)[:] = array(word(params, 0), 4) + array(word(params, 1), 4)
 
 
+def double_on_host(blocks, threads, params):
+    """Double what a map says: its first word is the address."""
+    array(word(params, 0), 8)[:] = 2 * array(word(params, 2), 8)
+
+
 class Kernels(dict):
     def __missing__(self, name):
         return add_on_host
 
 
-KERNELS = Kernels(scale=scale_on_host, scalar=scale_on_host)
+KERNELS = Kernels(scale=scale_on_host, scalar=scale_on_host, boxes=double_on_host)
 
 
 @pytest.fixture
@@ -227,7 +277,7 @@ def test_python_and_machine_code_take_turns(device):
         assert call(device, tape, buffers, *factors) == factors[0] * factors[1] ** 2
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", ["activate", "replay", "update"])
 def test_errors_of_the_driver(device, module, name):
     """Nothing was launched then, and the next run is right."""
     tape, buffers = chain(device, 3)
@@ -267,11 +317,58 @@ def test_other_tapes_are_left_to_python(device, module, monkeypatch):
     assert device.entry(single(device, half, (0,), (float16,))) is None
     none = Code("scalar", "cuda", "scale", "", 0)
     assert device.entry(single(device, none)) is None
-    held = SimpleNamespace(getPtr=lambda: 64)
-    monkeypatch.setattr(parameters, "encode", lambda *given: held)
-    tensors = (TensorMap(0, float32, 0, (8,), (), (8,)),)
-    boxes = Code("boxes", "cuda", "boxes", "", 4, tensors=tensors)
-    assert device.entry(single(device, boxes)) is None
+
+
+WINDOWS = Windows((-1, 0), (3, 4), (2, 1))
+MAPS = [
+    TensorMap(1, float32, 2, (8, 2), (8,), (8, 1)),
+    TensorMap(1, float32, 2, (8, 1, 1, 1), (8, 8, 8), (8, 1), WINDOWS),
+]
+
+
+@pytest.mark.parametrize("tensor", MAPS, ids=["tiled", "windowed"])
+def test_maps_follow_arrays_that_moved(device, module, tensor):
+    """Encoded by machine code as by Python, and again by either after the other one ran."""
+    module.parameters = 3
+    code = Code("boxes", "cuda", "boxes", "", 4, tensors=(tensor,))
+    tape = device.make_tape([TapeLaunch(device.load(code, b"boxes"), (0, 1))], 2)
+    buffers = [device.new_buffer(float32, COUNT) for _ in range(3)]
+    for number, buffer in enumerate(buffers):
+        device.copy_in(buffer, np.full(COUNT, number, np.float32))
+    entry = device.entry(tape)
+    words = (WORD * 2).from_address(entry.addresses)
+    enter = ctypes.CFUNCTYPE(ctypes.c_int64, WORD, WORD)(CALLS.kernels)
+    asked = {}
+    draw = np.random.default_rng(0)
+    for is_native, number in [
+        (0, 1),
+        (1, 1),
+        (1, 2),
+        (0, 1),
+        (1, 1),
+        *draw.integers(0, 2, (20, 2)),
+    ]:
+        source = buffers[1 + number % 2]
+        addresses = buffers[0].address, source.address
+        module.maps.clear()
+        if is_native:
+            words[:] = addresses
+            assert enter(entry.runner.context, entry.call) == 0
+        else:
+            device.run_tape(tape, addresses)
+        for each in module.maps:
+            assert asked.setdefault(source.address, each) == each
+        found = array(addresses[0], 8)
+        assert found.tolist() == [2.0 * (1 + number % 2)] * 8
+        found[:] = np.nan
+    assert len(asked) == 2
+    module.status = dict.fromkeys(FUNCTIONS.values(), 719)
+    module.status.pop(FUNCTIONS["activate"])
+    words[1] = buffers[0].address
+    assert enter(entry.runner.context, entry.call) == 719  # of the map: nothing was launched
+    module.status.clear()
+    words[1] = buffers[2].address
+    assert enter(entry.runner.context, entry.call) == 0 and array(words[0], 8)[0] == 4.0
 
 
 def single(device, code, scalars=(), dtypes=()):

@@ -259,18 +259,28 @@ def write_part(c: Contraction, schedule: Schedule, grid: Grid, dtype: DType) -> 
     first = axis_index(grid.split) * k.size
     main = MainLoop("acc", (m, n, k), bound[0], bound[1], schedule, stops_of(c, first))
     acc = Tile("acc", (block_m, block_n), c.dtype, "register", schedule.layout)
-    ends = epilogue(c, (m, n), rows, columns, schedule.layout)
+    ends, windows = epilogue(c, (m, n), rows, columns, schedule.layout), ()
     if isinstance(schedule, SimtSchedule):
-        ends += tuple(store_windows(c, schedule, (grid.row, grid.column)))
+        windows = tuple(store_windows(c, schedule, (grid.row, grid.column)))
+        ends += windows
     axes = (*grid.batch, grid.tile, grid.split)
     if grid.split.size == 1:
         part = TilePart(axes, (acc,), (main, *ends))
-    elif isinstance(schedule, Tf32Schedule) and schedule.block != SMALL:
+    elif not windows and is_summed_apart(schedule, grid.split.size):
         return apart_part(c, grid, acc, schedule, main)
     else:
         part = split_part(c, grid, acc, (m, n), main, ends)
     wanted = wanted_of(c, grid, schedule)
     return replace(part, steps=(When(wanted, part.steps),)) if wanted else part
+
+
+def is_summed_apart(schedule: Schedule, splits: int) -> bool:
+    """Tell whether all blocks add the parts of a tile, not the last one alone."""
+    if schedule.block == SMALL:
+        return False
+    if isinstance(schedule, SimtSchedule):
+        return splits >= contract_steps.MANY
+    return isinstance(schedule, Tf32Schedule)
 
 
 def wanted_of(c: Contraction, grid: Grid, schedule: Schedule) -> tuple[Condition, ...]:
@@ -344,42 +354,80 @@ def split_part(
     return TilePart(axes, (acc, partial), (main, keep, last), workspaces)
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What a block adds at once of a tile: elements of `layout` at `place`, over the parts.
+
+    There are `count` pieces, and a block has `turns` of them, one after the other.
+    """
+
+    dims: tuple[Axis, Axis]
+    layout: Blocked
+    every: Blocked  # with the parts
+    place: tuple[Index, Index]  # row and column in the tile
+    number: Index
+    count: int
+    turn: Axis
+
+
+def piece_of_rows(shape: tuple[int, int], block: Axis, threads: int) -> Piece:
+    """Add a few rows, each thread all parts of some elements: where parts are few."""
+    warps = threads // WARP
+    count = 1 << min(block.size, shape[0] // warps).bit_length() - 1
+    m, n = Axis("m", shape[0] // count), Axis("n", shape[1])
+    lanes = next(lanes for lanes in (4, 2, 1) if n.size % (lanes * WARP) == 0)
+    layout = Blocked((m.size, n.size), (warps, WARP), (1, lanes))
+    every = layout.with_alone((block.size,))
+    place = axis_index(block) * m.size + axis_index(m), axis_index(n)
+    return Piece((m, n), layout, every, place, axis_index(block), count, Axis("turn", 1))
+
+
+def piece_of_columns(shape: tuple[int, int], block: Axis, threads: int) -> Piece:
+    """Add a stretch of a row, or a few short rows, each warp some of the parts."""
+    count = shape[0] * shape[1] // WARP
+    turn = Axis("turn", ceil_div(count, block.size))
+    n, m = Axis("n", WARP), Axis("m", 1)
+    layout = Blocked((WARP, 1), (WARP, 1), (1, 1), True)
+    every = Blocked((WARP, 1, block.size), (WARP, 1, threads // WARP), (1, 1, 1), True)
+    number = axis_index(block) * turn.size + axis_index(turn)
+    if shape[1] < WARP:
+        place = number * (WARP // shape[1]) + axis_index(n) // shape[1], axis_index(n) % shape[1]
+    else:
+        stretches = shape[1] // WARP
+        place = number // stretches, number % stretches * WARP + axis_index(n)
+    return Piece((n, m), layout, every, place, number, count, turn)
+
+
 def apart_part(
-    c: Contraction, grid: Grid, acc: Tile, schedule: Tf32Schedule, main: MainLoop
+    c: Contraction, grid: Grid, acc: Tile, schedule: Schedule, main: MainLoop
 ) -> TilePart:
-    """Write the sum over splits, of a few rows by each block, after all blocks left their tiles."""
-    (block_m, block_n), splits = acc.shape, grid.split.size
-    outputs = (*grid.batch, grid.tile)
+    """Write the sum over splits, of pieces by each block, after all blocks left their tiles."""
+    block_m, block_n = acc.shape
+    splits, outputs = grid.split.size, (*grid.batch, grid.tile)
     cells, cell = product(axis.size for axis in outputs), position_over(outputs)
-    warps = schedule.threads // WARP
-    pieces = 1 << min(splits, block_m // warps).bit_length() - 1
-    height = block_m // pieces
-    # As many blocks sum as multiply: all are there at once.
-    piece, m, n = Axis("piece", splits), Axis("m", height), Axis("n", block_n)
-    lanes = next(lanes for lanes in (4, 2, 1) if block_n % (lanes * WARP) == 0)
-    layout = Blocked((height, block_n), (warps, WARP), (1, lanes))
+    block = Axis("piece", splits)  # as many sum as multiply: all are there at once
+    is_simt = isinstance(schedule, SimtSchedule)
+    piece = (piece_of_columns if is_simt else piece_of_rows)(acc.shape, block, schedule.threads)
     shape = (cells, splits, block_m, block_n)
     partial = Tile("partial", shape, c.dtype, "workspace", workspace=0)
     own = Expr("tile", (), ("acc", tuple(map(axis_index, main.dims[:2]))), c.dtype)
     here = (cell, axis_index(grid.split), *map(axis_index, main.dims[:2]))
     keep = Assign("partial", main.dims[:2], own, here, acc.layout)
-    row, number = axis_index(piece) * height + axis_index(m), Axis("number", splits)
-    left = "partial", (cell, axis_index(number), row, axis_index(n))
+    number, (row, column) = Axis("number", splits), piece.place
+    left = "partial", (cell, axis_index(number), row, column)
     added = Expr("tile", (), left, c.dtype)
-    every = layout.with_alone((splits,))
-    total = Tile("total", layout.shape, c.dtype, "register", layout)
+    total = Tile("total", piece.layout.shape, c.dtype, "register", piece.layout)
     rows = role(c.rows, grid.row * block_m + row)
-    columns = role(c.columns, grid.column * block_n + axis_index(n))
-    steps = (
-        Accumulate("total", (m, n), (number,), "sum", added, True, every),
-        *epilogue(c, (m, n), rows, columns, layout, total.name),
+    columns = role(c.columns, grid.column * block_n + column)
+    steps: tuple[Step, ...] = (
+        Accumulate("total", piece.dims, (number,), "sum", added, True, piece.every),
+        *epilogue(c, piece.dims, rows, columns, piece.layout, total.name),
     )
     wanted = wanted_of(c, grid, schedule)
-    is_piece = (axis_index(piece), 0, pieces - 1)
+    steps = (When((*wanted, (piece.number, 0, piece.count - 1)), steps),)
     begun = (When(wanted, (main, keep)),) if wanted else (main, keep)
     ahead = TilePart((*outputs, grid.split), (acc,), begun)
-    body = (When((*wanted, is_piece), steps),)
-    grid_of_sums, tiles = (*outputs, piece), (total, partial)
+    body = (For(piece.turn, steps),) if piece.turn.size > 1 else steps
     spaces = ((product(shape) * c.dtype.itemsize, False),)
-    found = TilePart(grid_of_sums, tiles, body, spaces, ahead=(ahead,))
+    found = TilePart((*outputs, block), (total, partial), body, spaces, ahead=(ahead,))
     return replace(found, together=schedule.resident)

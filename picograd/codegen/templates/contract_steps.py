@@ -150,18 +150,26 @@ SCHEDULES = (
     SimtSchedule((64, 128, 16), THREADS, 4, 2, resident=2, rate=0.74),
     SimtSchedule((64, 64, 16), THREADS, 4, 2, resident=3, rate=0.62),
 )
+# Of at most so many rows, or columns, and rates of theirs on an H200: blocks of (rows, others).
+FEW = 32
+FEW_ROWS = (
+    SimtSchedule((16, 128, 32), (4, 32), 4, 2, resident=5, rate=0.54),
+    SimtSchedule((32, 64, 16), (8, 16), 4, 2, resident=6, rate=0.62),
+    SimtSchedule((32, 128, 16), (8, 16), 4, 2, resident=4, rate=0.68),
+)
 DOUBLE = SimtSchedule((64, 64, 8), THREADS, 2, 2, resident=2)
 FILL = 4  # to begin and to store a tile: as so many positions of K
 ADDED = 80  # to leave a part of a tile in memory, and to add it
 LONE = 0.35  # exponent: fewer blocks than can be resident keep a processor less busy
-MOST_SPLITS, LEAST_STEPS = 64, 4  # blocks that share K, and steps that each has of it
+LEAST_STEPS = 4  # of K, for each block that shares it
+MANY = 32  # blocks that share K: then all of them add their parts (measured)
 
 
 def sorted_options(
     c: Contraction, dtype: DType, majors: tuple[bool, bool], target: Target
 ) -> list[SimtSchedule]:
     """List the schedules of a dtype, 16-byte vectors of each operand, the fastest first."""
-    found = (DOUBLE,) if dtype.itemsize == 8 else SCHEDULES
+    found = (DOUBLE,) if dtype.itemsize == 8 else (*few_tiles(c), *SCHEDULES)
     a, b = majors
     options = [replace(each, a_is_k_major=a, b_is_k_major=b) for each in found]
 
@@ -171,10 +179,30 @@ def sorted_options(
     return sorted(options, key=best)
 
 
+def few_tiles(c: Contraction) -> list[SimtSchedule]:
+    """List the tiles of few rows, or of few columns, for a product of so few.
+
+    Not of images, whose patches few threads bring more slowly.
+    """
+    _, m, n, _ = c.sizes
+    if min(m, n) > FEW or sum(axis.size > 1 for axis in c.depth) > 1:
+        return []
+    if m <= n:
+        return [*FEW_ROWS]
+    turned = []
+    for each in FEW_ROWS:
+        (rows, others, depth), (down, across) = each.block, each.threads_mn
+        turned.append(replace(each, block=(others, rows, depth), threads_mn=(across, down)))
+    return turned
+
+
 def split_count(c: Contraction, schedule: SimtSchedule, target: Target) -> int:
     """Count the blocks that best share a tile."""
     steps = ceil_div(c.sizes[3], schedule.block[2])
-    most = max(1, min(steps // LEAST_STEPS, MOST_SPLITS))
+    batch, m, n, _ = c.sizes
+    tiles = batch * ceil_div(m, schedule.block[0]) * ceil_div(n, schedule.block[1])
+    wave = schedule.resident * target.multiprocessors // tiles
+    most = max(1, min(steps // LEAST_STEPS, max(wave, MANY)))
     return min(range(1, most + 1), key=lambda splits: cost(c, schedule, splits, target))
 
 

@@ -45,6 +45,17 @@ OTHERS = [
     dict(m=33, n=46, k=67, dtype=float32, batch=3, epilogue="bias_relu"),
     dict(m=34, n=46, k=64, dtype=bfloat16, batch=3, epilogue="bias_relu"),
     dict(m=64, n=64, k=2048, dtype=float32),  # split over blocks
+    dict(m=70, n=50, k=2100, dtype=float64, a="km"),  # and all blocks add
+    *(
+        dict(m=m, n=n, k=4200, dtype=float32, b=b)
+        for m, n in ((12, 70), (70, 12))
+        for b in ("kn", "nk")
+    ),
+    *(
+        dict(m=m, n=n, k=70, dtype=float32, b=b)
+        for m, n in ((30, 200), (200, 30))
+        for b in ("kn", "nk")
+    ),
     dict(m=64, n=64, k=2048, dtype=bfloat16),
     dict(m=130, n=136, k=72, dtype=bfloat16, out_dtype=float32),
     dict(m=1, n=1, k=1, dtype=float32),
@@ -352,8 +363,11 @@ def test_large_problems_use_large_tiles_and_long_ones_split():
     assert large.parts[0].steps[0].schedule.block == (128, 256, 64)
     assert large.threads == 256
     long = contract_cuda.build(matmul_kernel(64, 64, 65536, float32), H200)
-    assert long.parts[0].grid[-1].size > 16
-    assert [is_zeroed for _, is_zeroed in long.parts[0].workspaces] == [False, True]
+    (ahead,) = long.parts[0].ahead
+    assert ahead.blocks == long.parts[0].blocks > 2 * 132, "who multiplies adds then"
+    few = contract_cuda.build(matmul_kernel(64, 64, 1024, float32), H200).parts[0]
+    assert few.grid[-1].size == 16 and not few.ahead
+    assert [is_zeroed for _, is_zeroed in few.workspaces] == [False, True]
 
 
 @pytest.mark.parametrize(("m", "n", "k", "splits"), [
@@ -361,7 +375,8 @@ def test_large_problems_use_large_tiles_and_long_ones_split():
 ])  # fmt: skip
 def test_long_sums_of_few_channels_are_small_tiles_of_all_processors(m, n, k, splits):
     (part,) = contract_cuda.build(matmul_kernel(m, n, k, float32), H200).parts
-    is_small = part.steps[0].schedule.block == (32, 32, 64)
+    (first, *_) = (*part.ahead, part)
+    is_small = first.steps[0].schedule.block == (32, 32, 64)
     assert is_small == (splits > 64) and part.grid[-1].size >= splits
 
 
