@@ -247,14 +247,14 @@ def is_watched() -> bool:
     return bool(CHECKS or PROFILES or config.debug >= 2)
 
 
-def number_in(buffer: Buffer) -> int | float | None:
-    """Read the one number of a buffer on the host; None where that is more than a look."""
+def number_in(buffer: Buffer, place: int = 0) -> int | float | None:
+    """Read a number of a buffer on the host; None where that is more than a look."""
     if EVENTS.learning is not None:
         EVENTS.learning.reads += 1
     kind = NUMBER_KINDS.get(buffer.dtype.name)
     if kind is None or not is_host(buffer.device) or is_watched():
         return None
-    return kind.from_address(buffer.address).value
+    return kind.from_address(buffer.address + place * buffer.dtype.itemsize).value
 
 
 def check_later(buffer: Buffer, error: PicogradError) -> None:

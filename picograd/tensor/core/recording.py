@@ -530,12 +530,12 @@ def as_tensor(value: Any, like: "Recorded") -> Any:
     return Recorded.kind.of(value, device=like.device)
 
 
-def is_tuple_like(items: Any) -> bool:
+def is_tuple_like(items: Sequence[Any]) -> bool:
     """Tell whether a list is read as a tuple of indices: PyTorch's rule, which old NumPy had.
 
     A short one that holds slices, None, Ellipsis, tensors or lists is; x[[0, 2]] is one index.
     """
-    if not isinstance(items, (list, range)) or len(items) >= 32:
+    if len(items) >= 32:
         return False
     kinds = (Recorded, slice, list, tuple, range, np.ndarray)
     return any(each is None or each is Ellipsis or isinstance(each, kinds) for each in items)
@@ -543,11 +543,13 @@ def is_tuple_like(items: Any) -> bool:
 
 def selector(items: Any) -> list[Any]:
     """Read an index expression; tensors become nodes, those of uint8 masks as in PyTorch."""
+    if type(items) is int:
+        return [GivenInt(items)]
     listed = items if isinstance(items, tuple) else (items,)
-    if is_tuple_like(items):
+    if isinstance(items, (list, range)) and is_tuple_like(items):
         warnings.warn("a list of indices is read as a tuple: write x[tuple(indices)]", stacklevel=3)
         listed = tuple(items)
-    return [index_node(item) if isinstance(item, Recorded) else item_of(item) for item in listed]
+    return [GivenInt(item) if type(item) is int else item_of(item) for item in listed]
 
 
 def item_of(item: Any) -> Any:
@@ -555,6 +557,8 @@ def item_of(item: Any) -> Any:
 
     A view is recorded again when its base was written: from the same given numbers.
     """
+    if isinstance(item, Recorded):
+        return index_node(item)
     if isinstance(item, range):
         return spans.numbers_of(item)
     if not isinstance(item, slice):
@@ -576,7 +580,7 @@ def index_node(item: "Recorded") -> Any:
     node = foreign.steady(item._node)
     if item.dtype is not uint8:
         return node
-    warnings.warn("an index that is a uint8 tensor selects by mask: call .bool()", stacklevel=4)
+    warnings.warn("an index that is a uint8 tensor selects by mask: call .bool()", stacklevel=5)
     return node.cast(bool_)
 
 
