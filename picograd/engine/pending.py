@@ -29,7 +29,7 @@ from picograd.buffer import Overwritten, Storage
 from picograd.engine import carried, foreseen, host_calls, quick, realize, small, update
 from picograd.engine.carried import FREE, LEAVES_OF_THE_GRAPH, become_leaf, entries, readers_among
 from picograd.engine.collector import undisturbed
-from picograd.engine.debug import PACKAGE, user_line
+from picograd.engine.debug import PACKAGE, user_place
 from picograd.engine.followed import EVENTS, end_way, is_unwatched, leave
 from picograd.engine.foreseen import Step
 from picograd.engine.live import LiveTable
@@ -364,14 +364,14 @@ def compute(nodes: Sequence[Node]) -> None:
         native = small.CODED.compute
         if native is None or EVENTS.after is not None or EVENTS.learning is not None:
             end_way(nodes, compute_now)
-        elif not native(nodes, user_line(3)):  # what calls this is picograd's
+        elif not native(nodes, user_place(3)):  # what calls this is picograd's
             end_way(nodes, compute_anew)
 
 
 def compute_now(nodes: Sequence[Node]) -> None:
     """Compute nodes, whatever is known of where a program is."""
     native = None if EVENTS.is_watched else small.CODED.compute
-    if native is None or not native(nodes, user_line()):
+    if native is None or not native(nodes, user_place()):
         compute_anew(nodes)
 
 

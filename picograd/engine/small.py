@@ -15,7 +15,7 @@ from picograd.buffer import Buffer
 from picograd.config import config
 from picograd.engine import carried
 from picograd.engine.carried import entries
-from picograd.engine.debug import user_line
+from picograd.engine.debug import user_place
 from picograd.engine.executable import CompiledPlan
 from picograd.engine.followed import EVENTS
 from picograd.engine.native_calls import CALLS, Native
@@ -124,9 +124,13 @@ class SmallGraph:
 
 @dataclass(slots=True)
 class Coded:
-    """`compute`, and what is around it in pending.py, as machine code, once there is some."""
+    """`compute`, and what is around it in pending.py, as machine code, once there is some.
+
+    `wrap` makes the tensor of a node that waits (`wrap_new` of tensor/core/recording.py).
+    """
 
     compute: Any = None
+    wrap: Any = None
 
 
 @dataclass(slots=True)
@@ -143,7 +147,7 @@ class Known:
 
 
 KNOWN: dict[Any, Known] = {}
-CODED = Coded()  # `compute`, as machine code (tensor/core/native_small.py)
+CODED = Coded()  # see tensor/core/native_small.py
 
 
 def small_graph(*roots: Node) -> SmallGraph | None:
@@ -206,14 +210,14 @@ def compute(graph: SmallGraph, live: Any) -> bool:
     if known is None or plan is None or not PLANS.touch(plan):
         return False
     if plan.native.address and CODED.compute is None:  # machine code does this from now on
-        CODED.compute = CALLS.find("picograd_small")
+        CODED.compute, CODED.wrap = CALLS.find("picograd_small"), CALLS.find("picograd_wrap")
     found, roots = graph.buffers, graph.roots
     buffers = [found[number] for number in known.buffers]
     scalars = [graph.scalars[number].value for number in known.scalars] if graph.scalars else ()
     if plan.fills_one and not (config.debug or PROFILES):
-        made = [plan.fill(buffers, user_line())]
+        made = [plan.fill(buffers, user_place())]
     else:
-        made = plan.launch(buffers, scalars, user_line())
+        made = plan.launch(buffers, scalars, user_place())
     EVENTS.computed = plan if is_beside else None  # machine code does the others
     for formula in graph.met:
         carried.GRADIENTS.pop(formula, None)

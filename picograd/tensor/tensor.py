@@ -290,8 +290,7 @@ class Tensor(
         nodes = [self._node, *(each._node for each in others)] if others else [self._node]
         if foreign.SHARED:  # a view of what others write stays one
             nodes = [node for node in nodes if not foreign.are_read((node,))]
-        with pending.LOCK:
-            pending.compute(nodes)
+        pending.compute(nodes)
         return self
 
     def numpy(self, *, force: bool = False) -> "np.ndarray[Any, Any]":
@@ -333,7 +332,7 @@ class Tensor(
             text = f"a tensor of shape {self.shape} has {self.numel()} elements, not one"
             raise ShapeError("item()", text, "index it, or use .tolist()")
         with pending.LOCK:
-            value: Scalar | None = shown_number(node)
+            value: Scalar | None = shown_number(self._node)  # another thread may have written
             if value is None:
                 value = number_in(self._computed())
         return self.numpy().reshape(-1)[0].item() if value is None else value

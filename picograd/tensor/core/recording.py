@@ -18,6 +18,7 @@ from picograd.dtype import DType, bool_, category, dtype_named, int64, scalar_dt
 from picograd.engine import foreign, pending, tracing
 from picograd.engine.carried import entries, is_near
 from picograd.engine.followed import EVENTS, MISS, event, leave, noted
+from picograd.engine.small import CODED
 from picograd.engine.tracing import RUNNING, is_tracing, note_changed, note_gradient
 from picograd.errors import DTypeError, GradientError, PicogradError, ShapeError, ValueRangeError
 from picograd.graph import build
@@ -296,8 +297,24 @@ def wrap_own(node: Node, tracks: bool) -> Any:
     check_recorded(node)
     if tracks and node.op in MOVES:  # no view of the result may be recorded past it
         node.is_asked = True
+    node = node.whole() if tracks and node.op in PAIRS else node
+    is_told = EVENTS.take is not None or RUNNING.traces
+    return begun(node, tracks) if is_told else wrap_new(node, tracks)
+
+
+def wrap_new(node: Node, tracks: bool) -> Any:
+    """Make a tensor of a node that no trace or way is told of; by machine code as a rule."""
+    made = None
+    if CODED.wrap is not None:
+        with pending.LOCK:
+            made = CODED.wrap(node, tracks)
+    return begun(node, tracks) if made is None else made
+
+
+def begun(node: Node, tracks: bool) -> Any:
+    """Make a tensor of a node, and compute what waits if that is much."""
     tensor = Recorded.kind.__new__(Recorded.kind)
-    start(tensor, node.whole() if tracks and node.op in PAIRS else node, tracks)
+    start(tensor, node, tracks)
     if pending.is_over_budget():
         pending.realize_all()
     return tensor
@@ -459,7 +476,8 @@ def one_result(function: Callable[..., Sequence[Node]], number: int, *nodes: Any
 
 def is_plain(nodes: Sequence[Node]) -> bool:
     """Tell whether nothing changes what an operation on some nodes records, or notes it."""
-    return not (RUNNING.active or RUNNING.traces or REGIONS.dtypes or foreign.are_read(nodes))
+    is_told = RUNNING.active or RUNNING.traces or REGIONS.dtypes
+    return not (is_told or (foreign.SHARED and foreign.are_read(nodes)))
 
 
 @event

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from picograd.engine import pending
 from picograd.engine.followed import EVENTS, MISS, SCALING, STEADY
 from picograd.errors import DTypeError
 from picograd.graph import build
@@ -23,10 +22,10 @@ from picograd.tensor.core.recording import (
     Same,
     apply,
     as_tensor,
-    fill,
     is_plain,
     rewrite,
     update,
+    wrap_new,
 )
 from picograd.tensor.core.subclasses import ask, asked_kinds, is_asked
 from picograd.tensor.linalg import products
@@ -125,10 +124,11 @@ class OperatorMethods(Recorded):
     @composed("matmul")
     def __matmul__(self: Same, other: Same) -> Same:
         is_short = EVENTS.take is None and isinstance(other, Recorded)
-        made = multiplied(self, other) if is_short else None
+        if is_short and (made := multiplied(self, other)) is not None:
+            return made  # type: ignore[no-any-return]
         if hasattr(other, "__rmatmul__") and not hasattr(other, "__array__"):
             return other.__rmatmul__(self)
-        return apply(products.matmul, self, as_tensor(other, self)) if made is None else made
+        return apply(products.matmul, self, as_tensor(other, self))
 
     def __rmatmul__(self: Same, other: TensorLike) -> Same:
         return apply(products.matmul, as_tensor(other, self), self)
@@ -436,7 +436,7 @@ def paired(op: str, a: Recorded, b: Recorded) -> Any:
     tracks = a._tracks or b._tracks
     if tracks and not MODE.enabled:
         return None
-    return wrap_plain(Node(op, (x, y), None, x.shape, x.dtype, x.device), tracks)
+    return wrap_new(Node(op, (x, y), None, x.shape, x.dtype, x.device), tracks)
 
 
 def are_usual(x: Node, y: Node) -> bool:
@@ -456,18 +456,7 @@ def multiplied(a: Recorded, b: Recorded) -> Any:
         return None
     made = build.matrix_product(x, y)
     check_recorded(made)
-    return wrap_plain(made, tracks)
-
-
-def wrap_plain(node: Node, tracks: bool) -> Any:
-    """Make a tensor of a new node whose size is no absurd one, where `is_plain`."""
-    tensor = Recorded.kind.__new__(Recorded.kind)
-    fill(tensor, node, tracks)
-    with pending.LOCK:
-        pending.track(node, tensor)
-    if pending.is_over_budget():
-        pending.realize_all()
-    return tensor
+    return wrap_new(made, tracks)
 
 
 def ask_operator(op: str, *operands: Any) -> Any:
