@@ -48,6 +48,7 @@ from picograd.tensor.core.annotations import (
     TensorLike,
 )
 from picograd.tensor.core.argument_kinds import read_whole
+from picograd.tensor.core.arguments import kept_number, selector
 from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.following import follow_plans
 from picograd.tensor.core.function import composed
@@ -80,13 +81,11 @@ from picograd.tensor.core.recording import (
     drawn,
     fresh,
     grad,
-    kept_number,
     made,
     note_view,
     read,
     renew_views,
     root_of,
-    selector,
     start,
     wrap,
     write,

@@ -4,17 +4,15 @@
 gradients, and how it lets its graph go. `apply` records an operation, `write` an in-place change.
 """
 
-import warnings
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from picograd.buffer import Storage
 from picograd.device_name import NAMES, device
-from picograd.dtype import DType, bool_, category, dtype_named, int64, scalar_dtype, uint8
+from picograd.dtype import DType, category, dtype_named, int64, scalar_dtype
 from picograd.engine import foreign, pending, tracing
 from picograd.engine.carried import entries, is_near
 from picograd.engine.followed import EVENTS, MISS, event, leave, noted
@@ -27,7 +25,7 @@ from picograd.graph.build_composite import check_device
 from picograd.graph.node import Node
 from picograd.graph.room import check_recorded, check_size
 from picograd.graph.row import MEMORY, MOVES, PAIRS, WRITES
-from picograd.number import GivenInt, given, position_of
+from picograd.number import given
 from picograd.tensor.core import aliasing, autograd, cells, running_vmaps, saved_hooks
 from picograd.tensor.core.aliasing import View, is_basic, is_chosen, show_items, written_each
 from picograd.tensor.core.alone import ask
@@ -35,10 +33,9 @@ from picograd.tensor.core.annotations import DeviceLike, DTypeLike, Tensor
 from picograd.tensor.core.autocast import REGIONS, converted, recorder_of
 from picograd.tensor.core.autograd import MODE, TRACKED
 from picograd.tensor.core.function import check_tensors, composed, no_tensor
-from picograd.tensor.core.known_values import number_at_hand
 from picograd.tensor.core.operands import as_shape, constant, optional_dtype
 from picograd.tensor.core.sizes import Size
-from picograd.tensor.indexing import indexing, selecting, spans
+from picograd.tensor.indexing import selecting
 from picograd.tensor.making import creation, random
 from picograd.tensor.making.random import Generator
 from picograd.tensor.shaping import assembling, bits
@@ -546,67 +543,6 @@ def as_tensor(value: Any, like: "Recorded") -> Any:
             dtype = int64
         return wrap(constant("op", value, (), dtype, like.device), False)
     return Recorded.kind.of(value, device=like.device)
-
-
-def is_tuple_like(items: Sequence[Any]) -> bool:
-    """Tell whether a list is read as a tuple of indices: PyTorch's rule, which old NumPy had.
-
-    A short one that holds slices, None, Ellipsis, tensors or lists is; x[[0, 2]] is one index.
-    """
-    if len(items) >= 32:
-        return False
-    kinds = (Recorded, slice, list, tuple, range, np.ndarray)
-    return any(each is None or each is Ellipsis or isinstance(each, kinds) for each in items)
-
-
-def selector(items: Any) -> list[Any]:
-    """Read an index expression; tensors become nodes, those of uint8 masks as in PyTorch."""
-    if type(items) is int:
-        return [GivenInt(items)]
-    listed = items if isinstance(items, tuple) else (items,)
-    if isinstance(items, (list, range)) and is_tuple_like(items):
-        warnings.warn("a list of indices is read as a tuple: write x[tuple(indices)]", stacklevel=3)
-        listed = tuple(items)
-    return [GivenInt(item) if type(item) is int else item_of(item) for item in listed]
-
-
-def item_of(item: Any) -> Any:
-    """Read a slice with tensors in it: a span if its length is known, else numbers.
-
-    A view is recorded again when its base was written: from the same given numbers.
-    """
-    if isinstance(item, Recorded):
-        return index_node(item)
-    if isinstance(item, range):
-        return spans.numbers_of(item)
-    if not isinstance(item, slice):
-        return position_of(item)
-    if not any(isinstance(end, Recorded) for end in (item.start, item.stop, item.step)):
-        is_fixed = type(item.start) is not int or item.stop is None
-        return item if is_fixed else slice(GivenInt(item.start), item.stop, item.step)
-    ends = [read(end) for end in (item.start, item.stop, item.step)]
-    return spans.span_of(*ends) or item
-
-
-def index_node(item: "Recorded") -> Any:
-    """Give the node of a tensor that indexes, or the one number that it is where that is at hand.
-
-    uint8 is an old spelling of a mask.
-    """
-    if (number := number_at_hand(item._node)) is not None:
-        return position_of(number)
-    node = foreign.steady(item._node)
-    if item.dtype is not uint8:
-        return node
-    warnings.warn("an index that is a uint8 tensor selects by mask: call .bool()", stacklevel=5)
-    return node.cast(bool_)
-
-
-def kept_number(item: Any) -> Any:
-    """Keep the value of an index that is a tensor: the view that it chose stays that view."""
-    if isinstance(item, indexing.Span):
-        return replace(item, start=wrap(build.contiguous(item.start), False))
-    return wrap(build.contiguous(item), False) if aliasing.is_number(item) else item
 
 
 def check_write(op: str, target: "Recorded", node: Node) -> None:
