@@ -33,6 +33,7 @@ from picograd.engine.debug import PACKAGE, user_place
 from picograd.engine.followed import EVENTS, end_way, is_unwatched, leave
 from picograd.engine.foreseen import Step
 from picograd.engine.live import LiveTable
+from picograd.engine.native_calls import CODED
 from picograd.engine.plan_key import GraphKey, graph_key, leaf_buffer, walk_pending
 from picograd.engine.quick import Walk
 from picograd.engine.realize import CHECK_LIMIT, check_later, pending_roots, realize_roots
@@ -361,7 +362,7 @@ def compute_checks() -> None:
 def compute(nodes: Sequence[Node]) -> None:
     """Compute nodes, with what has to run in the same plan, and let their tensors settle."""
     with LOCK:
-        native = small.CODED.compute
+        native = CODED.compute
         if native is None or EVENTS.after is not None or EVENTS.learning is not None:
             end_way(nodes, compute_now)
         elif not native(nodes, user_place(3)):  # what calls this is picograd's
@@ -370,7 +371,7 @@ def compute(nodes: Sequence[Node]) -> None:
 
 def compute_now(nodes: Sequence[Node]) -> None:
     """Compute nodes, whatever is known of where a program is."""
-    native = None if EVENTS.is_watched else small.CODED.compute
+    native = None if EVENTS.is_watched else CODED.compute
     if native is None or not native(nodes, user_place()):
         compute_anew(nodes)
 

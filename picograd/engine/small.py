@@ -18,7 +18,7 @@ from picograd.engine.carried import entries
 from picograd.engine.debug import user_place
 from picograd.engine.executable import CompiledPlan
 from picograd.engine.followed import EVENTS
-from picograd.engine.native_calls import CALLS, Native
+from picograd.engine.native_calls import Native
 from picograd.engine.plan_cache import PLANS
 from picograd.engine.plan_key import NO_KEY, GraphKey
 from picograd.engine.realize import settle
@@ -123,17 +123,6 @@ class SmallGraph:
 
 
 @dataclass(slots=True)
-class Coded:
-    """`compute`, and what is around it in pending.py, as machine code, once there is some.
-
-    `wrap` makes the tensor of a node that waits (`wrap_new` of tensor/core/recording.py).
-    """
-
-    compute: Any = None
-    wrap: Any = None
-
-
-@dataclass(slots=True)
 class Known:
     """A plan, where in a small graph the buffers and scalars are that it takes, and the roots'
     places among its results.
@@ -147,7 +136,6 @@ class Known:
 
 
 KNOWN: dict[Any, Known] = {}
-CODED = Coded()  # see tensor/core/native_small.py
 
 
 def small_graph(*roots: Node) -> SmallGraph | None:
@@ -209,8 +197,6 @@ def compute(graph: SmallGraph, live: Any) -> bool:
     plan = None if known is None else known.plan()
     if known is None or plan is None or not PLANS.touch(plan):
         return False
-    if plan.native.address and CODED.compute is None:  # machine code does this from now on
-        CODED.compute, CODED.wrap = CALLS.find("picograd_small"), CALLS.find("picograd_wrap")
     found, roots = graph.buffers, graph.roots
     buffers = [found[number] for number in known.buffers]
     scalars = [graph.scalars[number].value for number in known.scalars] if graph.scalars else ()

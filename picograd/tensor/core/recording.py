@@ -16,7 +16,7 @@ from picograd.dtype import DType, category, dtype_named, int64, scalar_dtype
 from picograd.engine import foreign, pending, tracing
 from picograd.engine.carried import entries, is_near
 from picograd.engine.followed import EVENTS, MISS, event, leave, noted
-from picograd.engine.small import CODED
+from picograd.engine.native_calls import CODED
 from picograd.engine.tracing import RUNNING, is_tracing, note_changed, note_gradient
 from picograd.errors import DTypeError, GradientError, PicogradError, ShapeError, ValueRangeError
 from picograd.graph import build

@@ -9,7 +9,7 @@ import pytest
 import picograd
 from picograd import Tensor
 from picograd.buffer import Buffer, Storage
-from picograd.engine import carried, native_calls, pending, small
+from picograd.engine import carried, native_calls, pending
 from picograd.engine.native_calls import CALLS, NATIVE_AFTER
 from picograd.graph.node import Node
 from picograd.runtime.memory import Allocation
@@ -76,7 +76,7 @@ def test_what_waits_is_entered_as_python_enters_it():
     for _ in range(3 * NATIVE_AFTER):
         (a.detach() + a.detach()).realize()
     made = []
-    for wrap in small.CODED.wrap, begun:
+    for wrap in native_calls.CODED.wrap, begun:
         count, tracks = pending.RECORDED[0], wrap is begun
         tensor = wrap((a if tracks else a.detach()).sin().node.again(), tracks)
         assert pending.RECORDED[0] == count + 2 + (not tracks) and id(tensor._node) in carried.NEW
@@ -86,9 +86,9 @@ def test_what_waits_is_entered_as_python_enters_it():
     for name in set(TENSOR) - {"_node", "_tracks"}:
         assert getattr(made[0], name) == getattr(made[1], name), name
     for node in made[0]._node, a._node:  # another tensor has it, or it is in memory
-        assert small.CODED.wrap(node, False) is None
+        assert native_calls.CODED.wrap(node, False) is None
     with pytest.raises(TypeError, match="wrap takes"):
-        small.CODED.wrap(a._node)
+        native_calls.CODED.wrap(a._node)
 
 
 @pytest.mark.parametrize("given", [(), (1, (), True), (None,) * 3, ("a", "b"), (object(), (1,), 0)])
