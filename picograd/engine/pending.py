@@ -226,11 +226,6 @@ def drop(node: Node, tensor: Any) -> None:
         node = node.inputs[0]
 
 
-def is_owned(node: Node) -> bool:
-    """Tell whether a node is a live tensor's."""
-    return LIVE.get(id(node)) is not None
-
-
 def owner(node: Node) -> Any:
     """Find the live tensor whose node this is, or None."""
     return LIVE.get(id(node))

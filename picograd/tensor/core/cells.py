@@ -91,7 +91,7 @@ def write_view(view: Any, node: Node, renew: Renew) -> bool:
     if found is None or not is_cheap(node, found[0]._node):
         return False
     table, offset, views = found
-    pending.compute([node, *(few_readers(table, views) or ())])
+    pending.compute([node, *(few_readers(table, views) or ())])  # they see what was before
     source = leaf_buffer(node)
     address = None if source is None else address_of(table, views)
     if source is None or address is None:
@@ -197,7 +197,7 @@ def write_values(table: Any, views: list[Any], offset: int, rest: Any, value: An
     """Write the elements of another tensor, which are as many."""
     dtype, node = table._node.dtype, value._node
     is_fitting = node.shape == rest and node.dtype is dtype and node.device == table._node.device
-    if not is_fitting or value._tracks or few_readers(table, [*views, value]) is None:
+    if not is_fitting or value._tracks or not is_free(table, [*views, value]):
         return False
     shown: Any = None
     source = leaf_buffer(node)
@@ -239,11 +239,18 @@ def is_cheap(node: Node, table: Node) -> bool:
     return True
 
 
-def few_readers(table: Any, beside: list[Any]) -> list[Node] | None:
-    """List what waits and reads a table in memory of the host, few and cheap: it is computed first.
+def is_free(table: Any, beside: list[Any]) -> bool:
+    """Tell whether a table is in memory of the host that nobody still has to read, or to write.
 
-    What is read beside does not count. A table that waits is as good where it was written before.
-    None where it may not be written here.
+    One that waits is as good where it was written before.
+    """
+    return few_readers(table, beside) == []
+
+
+def few_readers(table: Any, beside: list[Any]) -> list[Node] | None:
+    """List what waits and reads a table in memory of the host, few and cheap; None for others.
+
+    What is read beside does not count.
     """
     node = table._node
     if not is_host(node.device) or entries(pending.WRITES) or foreign.is_shared(node):
@@ -263,17 +270,11 @@ def address_of(table: Any, views: list[Any]) -> int | None:
 
     None where others read or write what it is now, or it is in no memory of the host.
     """
-    readers = few_readers(table, views)
-    if readers is None or not is_resting():
-        return None
-    if leaf_buffer(table._node) is None:
-        readers = [table._node]
-    if readers:
-        leave()  # what is computed here ends no way
-        pending.compute(readers)
+    if leaf_buffer(table._node) is None and is_free(table, views):
+        pending.compute([table._node])
     node = table._node
     buffer = leaf_buffer(node)
-    if buffer is None or not is_resting() or few_readers(table, views) != []:
+    if buffer is None or not is_resting() or not is_free(table, views):
         return None
     after = pending.next_leaf(node)
     after.leaf = weakref.ref(table)

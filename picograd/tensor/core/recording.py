@@ -270,7 +270,7 @@ def is_shared(node: Node) -> bool:
 
     An operation that gives its operand back may find it computed by another thread meanwhile.
     """
-    return node.realized is not None or pending.is_owned(node)
+    return node.realized is not None or pending.owner(node) is not None
 
 
 def same_value(node: Node) -> Node:

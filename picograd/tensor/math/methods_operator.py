@@ -14,6 +14,7 @@ from picograd.graph import build
 from picograd.graph.node import Node
 from picograd.graph.room import check_recorded
 from picograd.graph.row import NUMBERS
+from picograd.number import given, like
 from picograd.tensor.core.annotations import Scalar, TensorLike
 from picograd.tensor.core.autograd import MODE
 from picograd.tensor.core.function import composed
@@ -26,13 +27,17 @@ from picograd.tensor.core.recording import (
     rewrite,
     update,
     wrap_new,
+    wrap_own,
 )
 from picograd.tensor.core.subclasses import ask, asked_kinds, is_asked
 from picograd.tensor.linalg import products
 from picograd.tensor.math import elementwise, transcendental
 
-# Of two floats of one dtype and shape: nothing to prepare.
+# Of two floats of one dtype and shape, or of one and a number: nothing to prepare.
 SIMPLE = (elementwise.arithmetic, elementwise.division)
+COMPARING = (elementwise.compare, elementwise.compare_swapped)
+DIRECT = {*SIMPLE, *COMPARING}
+WHOLE = range(-(1 << 24), 1 << 24)  # every float32 tells these apart
 STEADY.update(SIMPLE)
 SCALING.add(elementwise.add_scaled)
 
@@ -439,6 +444,37 @@ def paired(op: str, a: Recorded, b: Recorded) -> Any:
     return wrap_new(Node(op, (x, y), None, x.shape, x.dtype, x.device), tracks)
 
 
+def compared(function: Callable[..., Node], op: str, a: Recorded, b: Recorded) -> Any:
+    """Record a comparison of two float tensors as `paired` does."""
+    x, y = a._node, b._node
+    if not are_usual(x, y) or x.shape != y.shape:
+        return None
+    x, y = (x, y) if function is elementwise.compare else (y, x)
+    return wrap_new(x.binary(op, y), False)
+
+
+def with_number(function: Callable[..., Node], op: str, a: Any, b: Any) -> Any:
+    """Record an elementwise op of a float32 or float64 tensor and a number as `paired` does."""
+    is_first = isinstance(a, Recorded)
+    tensor, number = (a, b) if is_first else (b, a)
+    if type(number) is float:
+        number = given(number)
+    elif type(number) is int and number in WHOLE:
+        number = like(float(number), given(number))
+    else:
+        return None
+    node = tensor._node if isinstance(tensor, Recorded) else None
+    if node is None or not are_usual(node, node) or node.dtype.bits < 32:
+        return None
+    tracks = tensor._tracks and function not in COMPARING
+    if tracks and not MODE.enabled:
+        return None
+    const = Node("const", (), number, node.shape, node.dtype, node.device)
+    is_straight = is_first is not (function is elementwise.compare_swapped)
+    made = node.binary(op, const) if is_straight else const.binary(op, node)
+    return wrap_own(made, tracks)
+
+
 def are_usual(x: Node, y: Node) -> bool:
     """Tell whether two nodes are floats alike, no numbers, and nothing changes what is recorded."""
     if x.dtype is not y.dtype or x.dtype.kind != "float" or x.device != y.device:
@@ -479,8 +515,13 @@ def operate(function: Callable[..., Node], op: str, a: Any, b: Any, *more: Any) 
         known = EVENTS.take(operate, (function, op, a, b, *more), {})
         if known is not MISS:
             return known
-    if function in SIMPLE and isinstance(a, Recorded) and isinstance(b, Recorded):
-        made = paired(op, a, b)
+    if function in DIRECT:
+        if not isinstance(a, Recorded) or not isinstance(b, Recorded):
+            made = with_number(function, op, a, b)
+        elif function in SIMPLE:
+            made = paired(op, a, b)
+        else:
+            made = compared(function, op, a, b)
         if made is not None:
             return made
     if not isinstance(b, (Recorded, int, float, complex, np.generic)):
