@@ -401,7 +401,8 @@ def record_result(function: Callable[..., Node], operands: Sequence[Any]) -> Any
     if not is_recorded:
         raise no_tensor(function, operands)
     is_view = function in SHOWING
-    is_theirs = foreign.are_read(nodes)  # before casts, behind which nobody looks
+    # before casts, behind which nobody looks
+    is_theirs = bool(foreign.SHARED) and foreign.are_read(nodes)
     if is_theirs and not (is_view or (function is selecting.read and is_basic(nodes[1]))):
         nodes = foreign.kept(nodes, operands, tracks)
     if REGIONS.dtypes:

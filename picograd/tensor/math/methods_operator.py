@@ -12,7 +12,7 @@ from picograd.engine.followed import EVENTS, MISS, SCALING, STEADY
 from picograd.errors import DTypeError
 from picograd.graph import build
 from picograd.graph.node import Node
-from picograd.graph.room import check_recorded
+from picograd.graph.room import CLEARLY_FINE, check_recorded
 from picograd.graph.row import NUMBERS
 from picograd.number import given, like
 from picograd.tensor.core.annotations import Scalar, TensorLike
@@ -491,7 +491,8 @@ def multiplied(a: Recorded, b: Recorded) -> Any:
     if tracks and not MODE.enabled:
         return None
     made = build.matrix_product(x, y)
-    check_recorded(made)
+    if made.shape[0] * made.shape[1] > CLEARLY_FINE:
+        check_recorded(made)
     return wrap_new(made, tracks)
 
 
